@@ -11,6 +11,7 @@ and in functions. A generator without a seed draws from the operators' own seque
 from __future__ import annotations
 
 import random as python_random
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 
-def _draw(seed: Any, stateful: Any, stateless: Any) -> Any:
+def _draw(seed: Any, stateful: Callable[[], Tensor], stateless: Callable[[Any], Tensor]) -> Tensor:
     """Draw from the stateful generator, or by a stateless seed of two integers."""
     if seed is None:
         return stateful()
@@ -50,7 +51,7 @@ def _dtype(dtype: Any) -> DType:
     return as_dtype(backend.floatx() if dtype is None else dtype)
 
 
-def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw from the normal distribution."""
     d = _dtype(dtype)
     return _draw(
@@ -60,7 +61,7 @@ def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, se
     )
 
 
-def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw from the normal distribution truncated at two standard deviations."""
     d = _dtype(dtype)
     return _draw(
@@ -70,7 +71,7 @@ def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any 
     )
 
 
-def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw uniformly from [minval, maxval)."""
     d = _dtype(dtype)
     return _draw(
@@ -80,7 +81,7 @@ def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None,
     )
 
 
-def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Any:
+def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
     """Draw integers uniformly from [minval, maxval)."""
     d = as_dtype(dtype)
     return _draw(
@@ -90,7 +91,7 @@ def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: An
     )
 
 
-def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any = None) -> Any:
+def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
     """Draw class indices [batch, num_samples] from unnormalized log-probabilities."""
     d = as_dtype(dtype)
     return _draw(
@@ -100,7 +101,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any =
     )
 
 
-def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Any:
+def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw from the gamma distribution of shape alpha and rate 1."""
     d = _dtype(dtype)
     return _draw(
@@ -118,7 +119,7 @@ def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
     return array.transpose(mixed, order)
 
 
-def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
+def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Tensor:
     """Set elements to 0 with probability `rate` and scale the others by 1 / (1 - rate)."""
     from ..ops import nn as ops_nn
 

@@ -27,7 +27,7 @@ class _Elementwise(ConfigurableLayer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
         return input_shape
 
@@ -74,7 +74,7 @@ class ReLU(_Elementwise):
         self._set_arguments(max_value=max_value, negative_slope=negative_slope, threshold=threshold)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Apply the activation."""
         return activations.relu(inputs, self.negative_slope, self.max_value, self.threshold)
 
@@ -89,7 +89,7 @@ class LeakyReLU(_Elementwise):
         self._set_arguments(negative_slope=negative_slope)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Apply the activation."""
         return activations.leaky_relu(inputs, self.negative_slope)
 
@@ -133,7 +133,7 @@ class PReLU(_Elementwise):
         axes = {i: d for i, d in enumerate(input_shape) if i and i not in shared} if shared else {}
         self.input_spec = InputSpec(ndim=len(input_shape), axes=axes)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Apply the activation."""
         return activations.relu(inputs) - self._cast(self.alpha) * activations.relu(-inputs)
 

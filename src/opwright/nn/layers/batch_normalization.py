@@ -180,6 +180,6 @@ class BatchNormalization(ConfigurableLayer):
         self.moving_variance.assign(ops_nn.relu(moving_stddev * moving_stddev - self.epsilon))
         return scale, offset if beta is None else offset + beta
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
         return input_shape

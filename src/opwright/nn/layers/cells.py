@@ -36,8 +36,11 @@ class GatedCell(ConfigurableLayer):
             raise ValueError(
                 f"Received an invalid value for argument `units`, expected a positive integer, got {units}."
             )
-        rates = {k: min(1.0, max(0.0, constructor_locals[k])) for k in ("dropout", "recurrent_dropout")}
-        self._set_arguments(constructor_locals, **rates)
+        self._set_arguments(
+            constructor_locals,
+            dropout=min(1.0, max(0.0, constructor_locals["dropout"])),
+            recurrent_dropout=min(1.0, max(0.0, constructor_locals["recurrent_dropout"])),
+        )
         self.seed_generator = SeedGenerator(seed)
         self.state_size: Any = units
         self.output_size = units
@@ -125,17 +128,17 @@ class GatedCell(ConfigurableLayer):
         parts = array.split(kernel, self.gates, axis=1)
         return array.concat([_matmul(x * m, k) for m, k in zip(masks, parts)], -1)
 
-    def project(self, inputs: Any, drop: bool) -> Any:
+    def project(self, inputs: Any, drop: bool) -> Tensor:
         """Return the input projection of one step or, with a leading time axis, of all steps."""
         masks = self._loop_masks[0] if drop and self._loop_masks is not None else None
         x = self._multiply_by_gate(inputs, self._cast(self.kernel), masks)
         bias = self._input_bias()
         return x if bias is None else x + bias
 
-    def _input_bias(self) -> Any:
+    def _input_bias(self) -> TensorLike | None:
         return None if self.bias is None else self._cast(self.bias)
 
-    def _project_state(self, h: Any, drop: bool, kernel: Any = None) -> Any:
+    def _project_state(self, h: Any, drop: bool, kernel: Any = None) -> Tensor:
         """Return the recurrent projection of the state."""
         masks = self._loop_masks[1] if drop and self._loop_masks is not None else None
         return self._multiply_by_gate(h, self._cast(self.recurrent_kernel) if kernel is None else kernel, masks)
@@ -221,7 +224,7 @@ class GRUCell(GatedCell):
     def _make_bias(self, width: int) -> Variable:
         return self._weight("bias", (2, width) if self.reset_after else (width,))
 
-    def _input_bias(self) -> Any:
+    def _input_bias(self) -> TensorLike | None:
         if self.bias is None or not self.reset_after:
             return super()._input_bias()
         return self._cast(self.bias)[0]

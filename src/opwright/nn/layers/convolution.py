@@ -9,7 +9,7 @@ Images are [batch, *spatial, channels], or with data_format "channels_first" [ba
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from ...ops import nn as ops_nn
@@ -24,6 +24,9 @@ from .configurable_layer import (
     sizes,
     spatial_sizes,
 )
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 FORMATS = {
     (1, "channels_last"): "NWC",
@@ -95,7 +98,7 @@ class ConvolutionBase(ConfigurableLayer):
         self.input_spec = InputSpec(min_ndim=self.rank + 2, axes={axis: channels})
         return int(channels)
 
-    def _finish(self, outputs: Any) -> Any:
+    def _finish(self, outputs: Any) -> Tensor:
         """Apply bias and activation."""
         if self.bias is not None:
             outputs = ops_nn.bias_add(
@@ -177,7 +180,7 @@ class Conv(LowRankAdaptation, ConvolutionBase):
         self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
         self._build_lora()
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Apply the convolution, bias and activation."""
         padding = self.padding
         if padding == "causal":
@@ -274,7 +277,7 @@ class ConvTranspose(ConvolutionBase):
         windows = zip(middle, self.kernel_size, self.strides, self.dilation_rate, extra)
         return [conv_transpose_size(n, k, s, d, self.padding, e) for n, k, s, d, e in windows]
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """Apply the transposed convolution, bias and activation."""
         dims = list(inputs.shape)
         if any(d is None for d in dims):

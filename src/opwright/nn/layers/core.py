@@ -71,7 +71,7 @@ class Dense(LowRankAdaptation, ConfigurableLayer):
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
         self._build_lora()
 
-    def call(self, inputs: Any, training: Any = None) -> Any:
+    def call(self, inputs: Any, training: Any = None) -> Tensor:
         """Return activation(inputs @ kernel + bias)."""
         rank = inputs.shape.rank
         kernel = self._cast(self.kernel)
@@ -138,7 +138,7 @@ class EinsumDense(LowRankAdaptation, ConfigurableLayer):
         self.bias = None if plan.bias is None else self._weight("bias", plan.bias)
         self._build_lora()
 
-    def call(self, inputs: Any, training: Any = None) -> Any:
+    def call(self, inputs: Tensor, training: Any = None) -> Tensor:
         """Return activation(einsum(equation, inputs, kernel) + bias)."""
         y = linalg.einsum(self.equation, inputs, self._cast(self.kernel))
         if self.bias is not None:
@@ -364,7 +364,7 @@ class Masking(ConfigurableLayer):
         set_mask(outputs, array.squeeze(unmasked, [-1]))
         return outputs
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
         return input_shape
 
@@ -381,6 +381,6 @@ class Identity(ConfigurableLayer):
         """Return the inputs."""
         return inputs
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
         return input_shape

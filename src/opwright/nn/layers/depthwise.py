@@ -71,7 +71,7 @@ class _Depthwise(ConvolutionBase):
         self.kernel = self._weight("kernel", (*self.kernel_size, channels, self.depth_multiplier), "depthwise")
         self.bias = self._weight("bias", (channels * self.depth_multiplier,)) if self.use_bias else None
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Apply the convolution, bias and activation."""
         return self._finish(_depthwise(self, inputs, self._cast(self.kernel)))
 
@@ -139,7 +139,7 @@ class _Separable(ConvolutionBase):
         self.pointwise_kernel = self._weight("pointwise_kernel", (*(1,) * self.rank, middle, self.filters), "pointwise")
         self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Apply both convolutions, bias and activation."""
         y = _depthwise(self, inputs, self._cast(self.depthwise_kernel))
         y = ops_nn.convolution(y, self._cast(self.pointwise_kernel), 1, "VALID", self._format)

@@ -59,7 +59,7 @@ class _Merge(ConfigurableLayer):
             )
         self.compute_output_shape(input_shape)
 
-    def call(self, inputs: Tensor) -> Tensor:
+    def call(self, inputs: Any) -> Tensor:
         """Merge the inputs."""
         if not isinstance(inputs, (list, tuple)):
             raise ValueError(
@@ -109,14 +109,14 @@ class _Merge(ConfigurableLayer):
 class Add(_Merge):
     """Element-wise sum of the inputs."""
 
-    def _merge_inputs(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Tensor]) -> Tensor:
         return reduce(math.add, inputs)
 
 
 class Multiply(_Merge):
     """Element-wise product of the inputs; masked positions count as 1, or as 0 if masked in every input."""
 
-    def _merge_inputs(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Tensor]) -> Tensor:
         masks = [mask_of(x) for x in inputs]
         if all(m is None for m in masks):
             return reduce(math.multiply, inputs)
@@ -147,7 +147,7 @@ class Subtract(_Merge):
                 f"A `Subtract` layer should be called on exactly 2 inputs. Received: input_shape={input_shape}"
             )
 
-    def _merge_inputs(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Tensor]) -> Tensor:
         if len(inputs) != 2:
             raise ValueError(f"A `Subtract` layer should be called on exactly 2 inputs. Received: inputs={inputs}")
         return inputs[0] - inputs[1]
@@ -156,7 +156,7 @@ class Subtract(_Merge):
 class Average(_Merge):
     """Element-wise mean of the inputs."""
 
-    def _merge_inputs(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Tensor]) -> Tensor:
         return reduce(math.add, inputs) / float(len(inputs))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _ShapePreserving(ConfigurableLayer):
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape. Raises ValueError for an axis out of range."""
         axis: Any = getattr(self, "axis", -1)
         for a in axis if isinstance(axis, (list, tuple)) else [axis]:

@@ -49,7 +49,7 @@ class _Pooling(ConfigurableLayer):
         )
         self.input_spec = InputSpec(ndim=n + 2)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Apply the pooling."""
         return ops_nn.pool(
             inputs,

@@ -32,7 +32,7 @@ class Rescaling(ConfigurableLayer):
         scale, offset = (array.cast(np.asarray(v, np.float32), self.compute_dtype) for v in (self.scale, self.offset))
         return array.cast(inputs, self.compute_dtype) * scale + offset
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
         return input_shape
 
@@ -142,7 +142,7 @@ class Normalization(ConfigurableLayer):
         deviation = math.maximum(math.sqrt(variance), backend.epsilon())
         return x * deviation + mean if self.invert else (x - mean) / deviation
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
         return input_shape
 

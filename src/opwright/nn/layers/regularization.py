@@ -51,7 +51,7 @@ class _TrainingNoise(ConfigurableLayer):
     def _perturb(self, inputs: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} has no _changed(inputs)")
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
         return input_shape
 
@@ -94,7 +94,7 @@ class Dropout(_TrainingNoise):
                 )
         self._init_noise("rate", rate, 1, seed, noise_shape=noise_shape)
 
-    def _perturb(self, inputs: Any) -> Any:
+    def _perturb(self, inputs: Tensor) -> Tensor:
         return apply_dropout(inputs, self.rate, self._noise_shape(inputs), self.seed_generator)
 
     def _noise_shape(self, inputs: Any) -> Any:
@@ -153,7 +153,7 @@ class GaussianNoise(_TrainingNoise):
         super().__init__(**kwargs)
         self._init_noise("stddev", stddev, 1, seed)
 
-    def _perturb(self, inputs: Any) -> Any:
+    def _perturb(self, inputs: Tensor) -> Tensor:
         return inputs + self.seed_generator.normal(array.shape(inputs), 0.0, self.stddev, inputs.dtype)
 
 
@@ -164,7 +164,7 @@ class GaussianDropout(_TrainingNoise):
         super().__init__(**kwargs)
         self._init_noise("rate", rate, 1, seed)
 
-    def _perturb(self, inputs: Any) -> Any:
+    def _perturb(self, inputs: Tensor) -> Tensor:
         stddev = python_math.sqrt(self.rate / (1.0 - self.rate))
         return inputs * self.seed_generator.normal(array.shape(inputs), 1.0, stddev, inputs.dtype)
 
@@ -200,6 +200,6 @@ class ActivityRegularization(ConfigurableLayer):
         """Return the inputs."""
         return inputs
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
         return input_shape

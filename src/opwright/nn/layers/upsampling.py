@@ -94,7 +94,7 @@ class UpSampling2D(_UpSampling):
         self._init(size, data_format, interpolation=interpolation)
         self._argument_names = (*self._argument_names, "data_format")
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Upsample the images."""
         if self.interpolation == "nearest":
             return self._repeat(inputs)
@@ -151,7 +151,7 @@ class Resizing(ConfigurableLayer):
     def _first(self, rank: int) -> int:
         return rank - 3 if self.data_format == "channels_last" else rank - 2
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """Resize the images."""
         first = self._first(inputs.shape.rank)
         x = array.cast(inputs, self.compute_dtype)
