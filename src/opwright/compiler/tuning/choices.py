@@ -153,12 +153,12 @@ class Question(NamedTuple):
         return f"{self.choice.name} of {sizes}"
 
 
-class _ThreadState(threading.local):
+class _QueryState(threading.local):
     asked: dict[Key, Question] | None = None
     answers: Mapping[Key, int] = {}
 
 
-_state = _ThreadState()
+_state = _QueryState()
 
 
 def choose(choice: Choice, ways: Sequence[int], default: int, ops: Sequence[LoopOp], *sizes: int) -> int:
