@@ -74,7 +74,7 @@ class AttributeValue(LaterNumber):
             return None
         return (a, c) if a.dtype is c.dtype else (a.to(dtypes.float64), c.to(dtypes.float64))
 
-    def _binary(self, function: Callable[[Any, Any], Any], other: Any, swap: bool = False) -> Any:
+    def _binary(self, function: Callable[[Any, Any], Any], other: Any, swap: bool = False) -> AttributeValue:
         pair = self._operands(other)
         if pair is None:
             return NotImplemented
@@ -83,50 +83,50 @@ class AttributeValue(LaterNumber):
             a, c = a.to(dtypes.float64), c.to(dtypes.float64)
         return AttributeValue(function(a, c), self.name, self.narrow)
 
-    def _compared(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
+    def _compared(self, function: Callable[[Any, Any], Any], other: Any) -> KernelScalar:
         pair = self._operands(other)
         return NotImplemented if pair is None else KernelScalar.of(function(*pair))
 
-    def __add__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __add__(self, other: Any) -> AttributeValue:
         return self._binary(operator.add, other)
 
-    def __radd__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __radd__(self, other: Any) -> AttributeValue:
         return self._binary(operator.add, other, swap=True)
 
-    def __sub__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __sub__(self, other: Any) -> AttributeValue:
         return self._binary(operator.sub, other)
 
-    def __rsub__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __rsub__(self, other: Any) -> AttributeValue:
         return self._binary(operator.sub, other, swap=True)
 
-    def __mul__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __mul__(self, other: Any) -> AttributeValue:
         return self._binary(operator.mul, other)
 
-    def __rmul__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __rmul__(self, other: Any) -> AttributeValue:
         return self._binary(operator.mul, other, swap=True)
 
-    def __truediv__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __truediv__(self, other: Any) -> AttributeValue:
         return self._binary(operator.truediv, other)
 
-    def __rtruediv__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __rtruediv__(self, other: Any) -> AttributeValue:
         return self._binary(operator.truediv, other, swap=True)
 
-    def __neg__(self) -> AttributeValue | KernelScalar:
+    def __neg__(self) -> AttributeValue:
         return AttributeValue(-self.number, self.name, self.narrow)
 
-    def __pos__(self) -> AttributeValue | KernelScalar:
+    def __pos__(self) -> AttributeValue:
         return self
 
-    def __lt__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __lt__(self, other: Any) -> KernelScalar:
         return self._compared(operator.lt, other)
 
-    def __le__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __le__(self, other: Any) -> KernelScalar:
         return self._compared(operator.le, other)
 
-    def __gt__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __gt__(self, other: Any) -> KernelScalar:
         return self._compared(operator.gt, other)
 
-    def __ge__(self, other: Any) -> AttributeValue | KernelScalar:
+    def __ge__(self, other: Any) -> KernelScalar:
         return self._compared(operator.ge, other)
 
     def __eq__(self, other: Any) -> Any:

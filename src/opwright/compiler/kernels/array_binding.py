@@ -6,16 +6,21 @@ Not here: the layout of the objects and its checks (../native/objects.py), the c
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import language as kl
 from ..language import i64, ptr
 from ..native.objects import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES
+
+if TYPE_CHECKING:
+    from ..language import Value, Work
 
 ROW = 4
 """Words of an array in the table: its dtype object, its rank, the number of its uses; then sizes, then uses."""
 
 
 @kl.family
-def connected(work, items: ptr[i64], table: ptr[i64], count: i64, kind: i64):
+def connected(work: Work, items: ptr[i64], table: ptr[i64], count: i64, kind: i64) -> Value:
     """Write the addresses of arrays to the words of a plan; return the number of arrays that differ from the table.
 
     items: of a tuple of arrays; kind: the array type of NumPy.

@@ -30,7 +30,7 @@ from .moves import transposed
 from .output_tiles import accumulators
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 VECTORS = 2  # vectors of keys or values that are multiplied at a time
@@ -38,7 +38,9 @@ SCORE_BYTES = 1 << 20  # of an item, at most
 
 
 @kl.family
-def pack_keys(work, k: ptr[f32], packed: ptr[f32], n: i64, d: i64, panels: i64, *, turned: bool, tiled: bool):
+def pack_keys(
+    work: Work, k: ptr[f32], packed: ptr[f32], n: i64, d: i64, panels: i64, *, turned: bool, tiled: bool
+) -> None:
     """Pack matrices [n, d] (if turned, [d, n]) in panels [d, width]; the last panel repeats the last key.
 
     Items: panels. tiled: whether d is at least lanes; blocks are then transposed in registers.
@@ -70,7 +72,7 @@ def pack_keys(work, k: ptr[f32], packed: ptr[f32], n: i64, d: i64, panels: i64, 
 
 @kl.family
 def attend(
-    work,
+    work: Work,
     q: ptr[f32],
     packed: ptr[f32],
     v: ptr[f32],
@@ -85,7 +87,7 @@ def attend(
     *more: i64,
     rows: int,
     before: Epilogue,
-):
+) -> None:
     """Compute attention of `rows` rows of one head. Items: rows; those behind the last repeat it and are not stored.
 
     table: byte offsets, for each head, of q, its panels, v and each operand. Scratch: rows of scores, then a vector for

@@ -22,6 +22,7 @@ from .reductions import combine_ignoring_nan, neutral
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Work
     from ..loops.plan_builder import Builder
 
 VECTORS = 4  # accumulators in registers
@@ -29,7 +30,7 @@ LIMIT = 2**31 - 1  # elements of an axis: indices are int32
 
 
 @kl.family
-def search_rows(work, x: ptr[u8], y: ptr[u8], n: i64, *, kind: str, source: DType, places: DType):
+def search_rows(work: Work, x: ptr[u8], y: ptr[u8], n: i64, *, kind: str, source: DType, places: DType) -> None:
     """Return the index of the extreme of each row of n elements. Items: rows."""
     x, y = x.cast(source, source.size), y.cast(places, places.size)
     lanes = work.target.vector_bytes // max(source.size, 4)  # as many as indices in a vector
@@ -65,8 +66,8 @@ def search_rows(work, x: ptr[u8], y: ptr[u8], n: i64, *, kind: str, source: DTyp
 
 @kl.family
 def search_columns(
-    work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64, *, kind: str, source: DType, places: DType
-):
+    work: Work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64, *, kind: str, source: DType, places: DType
+) -> None:
     """Return the index of the extreme of each column of [outer, n, inner]. Items: vectors of columns."""
     x, y = x.cast(source, source.size), y.cast(places, places.size)
     lanes = work.target.vector_bytes // max(source.size, 4)
@@ -108,7 +109,7 @@ def select_search(form: ArgReduce, build: Builder) -> None:
 
 @kl.family
 def running_sums(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     n: i64,
@@ -119,7 +120,7 @@ def running_sums(
     lanes: int,
     exclusive: bool,
     reverse: bool,
-):
+) -> None:
     """Return prefix sums along n of arrays [outer, n, inner], in order.
 
     Items: vectors of columns, or rows if inner is 1 (lanes 0).

@@ -17,7 +17,7 @@ from ..target import host
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
@@ -74,7 +74,7 @@ BLOCK = 4096  # elements of each plane per item
 
 @kl.family
 def move_interleaved(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     table: ptr[i64],
@@ -86,7 +86,7 @@ def move_interleaved(
     count: int,
     apart: bool,
     outer: int,
-):
+) -> None:
     """Interleave `count` planes of n elements, `plane` bytes apart, to n groups; apart: separate groups into planes.
 
     Items: blocks of elements; n is at least lanes. The last vector of a block overlaps the one before it.

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i64, ptr
 from .epilogue import Epilogue
-from .gemm_f32 import LhsF32, PanelRange, multiply_panels
+from .gemm_f32 import LhsF32, PanelRangeF32, multiply_panels
 from .output_tiles import LIGHT_FLOAT, OutputTile
 from .tiling import LineTiles, WindowWords
 from .weight_packing_f32 import multiplies_by_lane
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
 
 
 class FloatImages(NamedTuple):
@@ -95,7 +95,7 @@ def copy_window(
 
 @kl.family
 def convolution(
-    work,
+    work: Work,
     x: ptr[f32],
     packed: ptr[f32],
     out: ptr[f32],
@@ -116,7 +116,7 @@ def convolution(
     halves: int,
     lined: bool,
     epilogue: Epilogue,
-):
+) -> None:
     """Compute out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     cut: tiles of lines of `line` pixels of the output; if short, those that are not tall have a pixel less than `rows`.
@@ -137,7 +137,7 @@ def convolution(
         start = item // across * cut.tile_block
         first = item % across * cut.panel_block
         last = kl.minimum(first + cut.panel_block, number)
-        panels = PanelRange(packed, features, first, last, wide, halves)
+        panels = PanelRangeF32(packed, features, first, last, wide, halves)
         for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
             out_line, j = t // cut.line_tiles, t % cut.line_tiles
             ox = j * rows

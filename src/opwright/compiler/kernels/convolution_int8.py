@@ -18,13 +18,13 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_amx import configure_tiles, short_tile
-from .gemm_int8 import LhsInt8, PanelRange, multiply_panels
+from .gemm_int8 import LhsInt8, PanelRangeInt8, multiply_panels
 from .gemm_neon import Grouped, padded_quads
 from .output_tiles import OutputTile, RowScales, tile_epilogue
 from .tiling import LineTiles, WindowWords
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
 
 
 class ByteImages(NamedTuple):
@@ -86,7 +86,7 @@ def copy_line(image: ByteImages, target: Pointer, n: Value, y: Value, left: Valu
 
 @kl.family
 def patches(
-    work,
+    work: Work,
     x: ptr[i8],
     out: ptr[i8],
     size: i64,
@@ -102,7 +102,7 @@ def patches(
     zeros: ptr[i32],
     *,
     rounded: bool,
-):
+) -> None:
     """Copy the windows of an image as rows: out[output pixel][line][segment][run], runs of a multiple of 4 bytes.
 
     Items: pixels of the output. slide.out_pitch leaves room for a vector between rows, which may be overwritten.
@@ -168,7 +168,7 @@ def copy_runs(
 
 @kl.family
 def convolution_int8(
-    work,
+    work: Work,
     x: ptr[i8],
     packed: ptr[i32],
     out: ptr[i8],
@@ -202,7 +202,7 @@ def convolution_int8(
     bounded: int,
     grouped: Grouped | None,
     epilogue: Epilogue,
-):
+) -> None:
     """Compute out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
     cut: tiles of lines of the output; if short, those that are not tall have a pixel less than `rows`. A line of a
@@ -238,7 +238,7 @@ def convolution_int8(
         start = item // across * cut.tile_block
         first = item % across * cut.panel_block
         last = kl.minimum(first + cut.panel_block, number)
-        panels = PanelRange(packed, features, first, last, steps, vectors, narrow)
+        panels = PanelRangeInt8(packed, features, first, last, steps, vectors, narrow)
         for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
             out_line, j = t // cut.line_tiles, t % cut.line_tiles
             ox = j * rows

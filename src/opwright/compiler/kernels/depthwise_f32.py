@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @kl.family
 def depthwise_f32(
-    work,
+    work: Work,
     x: ptr[f32],
     filter: ptr[f32],
     bias: ptr[f32],
@@ -32,14 +32,14 @@ def depthwise_f32(
     planes: Planes,
     bands: Bands,
     *more: i64,
-    size: tuple,
-    strides: tuple,
+    size: tuple[int, int],
+    strides: tuple[int, int],
     rows: int,
     lanes: int,
     has_bias: bool,
     dilated: bool,
     epilogue: Any,
-):
+) -> None:
     """Convolve. Items: `lanes` channels of a band of rows. rows > 1 requires bands.down = 1.
 
     dilated: bands.across may be above 1, with a stride of 1.
@@ -119,7 +119,7 @@ def _taps(
 
 @kl.family
 def depthwise_any_f32(
-    work,
+    work: Work,
     x: ptr[f32],
     filter: ptr[f32],
     y: ptr[f32],
@@ -129,6 +129,6 @@ def depthwise_any_f32(
     lanes: int,
     source: str,
     epilogue: Any,
-):
+) -> None:
     """Convolve with any window: see `convolve_window`."""
     convolve_window(work, x, filter, y, planes, taps, None, epilogue.bind(more), (lanes, dtypes.float32, source))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @kl.family
 def depthwise_int8(
-    work,
+    work: Work,
     x: ptr[u8],
     filter: ptr[i8],
     starts: ptr[i32],
@@ -55,7 +55,7 @@ def depthwise_int8(
     rounded: bool,
     together: int,
     epilogue: Any,
-):
+) -> None:
     """Convolve. Items: the channels of the tile of a band of rows. dilated: as for floats.
 
     zero: x'_zero. signed: whether x are int8. together: columns of outputs whose elements fill a vector, or 0 to apply
@@ -281,7 +281,7 @@ def _zipped(a: Value, c: Value) -> Value:
 
 @kl.family
 def depthwise_any_int8(
-    work,
+    work: Work,
     x: ptr[u8],
     filter: ptr[u8],
     y: ptr[u8],
@@ -298,7 +298,7 @@ def depthwise_any_int8(
     filter_dtype: Any,
     rounded: bool,
     epilogue: Any,
-):
+) -> None:
     """Convolve with any window: see `convolve_window`. rounded, zeros, scales: as for depthwise_int8.
 
     Sums of int16 are int64.

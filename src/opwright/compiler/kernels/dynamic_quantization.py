@@ -18,7 +18,7 @@ from ..loops.buffers import Buffer
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 
@@ -71,7 +71,7 @@ def rounded_floats(x: Pointer, out: Pointer, n: Value, lanes: int, symmetric: bo
 
 @kl.family
 def round_rows(
-    work,
+    work: Work,
     x: ptr[f32],
     out: ptr[i8],
     scales: ptr[f32],
@@ -81,7 +81,7 @@ def round_rows(
     out_pitch: i64,
     *,
     symmetric: bool,
-):
+) -> None:
     """Round rows of floats to int8 and write their scales and zero points. Items: rows."""
     lanes = work.lanes(f32)
     for row in work.items():

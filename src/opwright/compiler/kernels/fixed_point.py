@@ -20,6 +20,7 @@ from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Work
     from ..loops.plan_builder import Builder
 
 INT16 = FixedPoint(kl, 16)
@@ -30,8 +31,18 @@ INT32 = FixedPointInt32(kl)
 
 @kl.family
 def fixed_product(
-    work, x: ptr[u8], y: ptr[u8], n: i64, m: i64, zero: i64, short: i64, e: i64, output_zero: i64, *, source: DType
-):
+    work: Work,
+    x: ptr[u8],
+    y: ptr[u8],
+    n: i64,
+    m: i64,
+    zero: i64,
+    short: i64,
+    e: i64,
+    output_zero: i64,
+    *,
+    source: DType,
+) -> None:
     """Multiply the elements of each column, with rescaled factors. Items: vectors of columns."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     lanes = work.target.vector_bytes // 8

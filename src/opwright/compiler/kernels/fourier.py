@@ -39,7 +39,7 @@ from . import NoKernel, select, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 SIZE_LIMIT = 1 << 16
@@ -199,8 +199,8 @@ def plane_size(m: int) -> int:
 
 @kl.family
 def fourier(
-    work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, count: i64, *, m: int, real: bool, whole: bool
-):
+    work: Work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, count: i64, *, m: int, real: bool, whole: bool
+) -> None:
     """Transform rows of m complex numbers, or of 2 m real ones, `count` floats of which exist. Items: rows.
 
     pitch: floats from a row to the next; whole: whether all floats exist.

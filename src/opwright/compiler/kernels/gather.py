@@ -24,6 +24,7 @@ from .moves import BLOCK, copy_run, run_width
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Value, Work
     from ..loops.plan_builder import Builder
 
 INDICES = (i16, i32, i64)
@@ -31,7 +32,7 @@ INDICES = (i16, i32, i64)
 
 @kl.family
 def gather_runs(
-    work,
+    work: Work,
     x: ptr[u8],
     indices: ptr[u8],
     y: ptr[u8],
@@ -42,7 +43,7 @@ def gather_runs(
     *,
     places: DType,
     width: int,
-):
+) -> Value:
     """Gather from [batch, outer, n] runs of bytes by indices [batch, count] to [batch, outer, count]. Items: runs."""
     indices = indices.cast(places, places.size)
     failed, item = kl.value(0), work.begin
@@ -88,8 +89,17 @@ def select_gather(form: Gather, build: Builder) -> None:
 
 @kl.family
 def gather_places(
-    work, x: ptr[u8], indices: ptr[u8], y: ptr[u8], table: ptr[i64], run: i64, *, places: DType, width: int, depth: int
-):
+    work: Work,
+    x: ptr[u8],
+    indices: ptr[u8],
+    y: ptr[u8],
+    table: ptr[i64],
+    run: i64,
+    *,
+    places: DType,
+    width: int,
+    depth: int,
+) -> Value:
     """Gather runs of bytes at coordinates of `depth` components. table: the limit and stride in bytes of each."""
     indices = indices.cast(places, places.size)
     failed = kl.value(0)
@@ -124,7 +134,7 @@ def select_gather_nd(form: GatherNd, build: Builder) -> None:
 
 @kl.family
 def slice_box(
-    work,
+    work: Work,
     x: ptr[u8],
     starts: ptr[u8],
     y: ptr[u8],
@@ -136,7 +146,7 @@ def slice_box(
     width: int,
     rank: int,
     outer: int,
-):
+) -> Value:
     """Copy the rows of a box of x to y. limits, table: as for update_box, strides of x first. Items: rows."""
     starts = starts.cast(places, places.size)
     corner, fits = kl.value(0), kl.value(0) == 0
@@ -183,7 +193,7 @@ def _box_of(array: Buffer, part: Buffer, build: Builder) -> tuple[Any, list[Axis
 
 
 @kl.family
-def copy_unless_shared(work, x: i64, y: i64, size: i64, block: i64):
+def copy_unless_shared(work: Work, x: i64, y: i64, size: i64, block: i64) -> None:
     """Copy the bytes of x to y unless they share memory. Items: `block` bytes."""
     start = work.begin * block
     if x != y:
@@ -192,7 +202,7 @@ def copy_unless_shared(work, x: i64, y: i64, size: i64, block: i64):
 
 @kl.family
 def update_box(
-    work,
+    work: Work,
     update: ptr[u8],
     starts: ptr[u8],
     y: ptr[u8],
@@ -205,7 +215,7 @@ def update_box(
     rank: int,
     outer: int,
     guarded: bool,
-):
+) -> Value:
     """Copy the rows of an update into y. Items: rows.
 
     limits: the last start of the box along each axis, and the stride in bytes; table: see `box_offsets`. guarded:
@@ -250,7 +260,7 @@ def select_update(form: UpdateSlice, build: Builder) -> None:
 
 @kl.family
 def reverse_starts(
-    work,
+    work: Work,
     x: ptr[u8],
     lengths: ptr[u8],
     y: ptr[u8],
@@ -262,7 +272,7 @@ def reverse_starts(
     held: DType,
     width: int,
     batch_first: bool,
-):
+) -> Value:
     """Reverse the starts of sequences in [outer, high, between, low] runs of bytes. Items: runs.
 
     batch_first: whether high counts sequences and low their elements, or the reverse.

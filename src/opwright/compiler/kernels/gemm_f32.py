@@ -22,7 +22,7 @@ from .tiling import Tiles, blocks, chunk_of, evened, has_all_panels, is_order_re
 from .weight_packing_f32 import PanelsF32, multiplies_by_lane
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Registers, Value
+    from ..language import Pointer, Registers, Value, Work
     from ..loops.plan_builder import Builder
 
 AHEAD = 128
@@ -121,7 +121,7 @@ def contract_pairs(rows: int, halves: int, lanes: int, lhs: LhsF32, first: int, 
     return sums
 
 
-class PanelRange(NamedTuple):
+class PanelRangeF32(NamedTuple):
     """Panels [first, last) of a packed filter of `features` channels. wide, halves: see `PanelsF32`."""
 
     packed: Pointer
@@ -133,7 +133,7 @@ class PanelRange(NamedTuple):
 
 
 def multiply_panels(
-    lhs: LhsF32, panels: PanelRange, tile: OutputTile, rows: int, lanes: int, is_tall: Value | None = None
+    lhs: LhsF32, panels: PanelRangeF32, tile: OutputTile, rows: int, lanes: int, is_tall: Value | None = None
 ) -> None:
     """Compute a tile of rows by panels. is_tall: whether it has `rows` rows or one less; None: it has `rows`."""
     if is_tall is not None:
@@ -145,7 +145,7 @@ def multiply_panels(
         _multiply(lhs, panels, tile, rows, lanes)
 
 
-def _multiply(lhs: LhsF32, panels: PanelRange, tile: OutputTile, rows: int, lanes: int) -> None:
+def _multiply(lhs: LhsF32, panels: PanelRangeF32, tile: OutputTile, rows: int, lanes: int) -> None:
     width = 2 * lanes
     depth = lhs.segments * lhs.run
     for i in range(panels.first, panels.last):
@@ -173,7 +173,7 @@ def _multiply_last(lhs: LhsF32, q: Pointer, tile: OutputTile, rows: int, lanes: 
 
 @kl.family
 def gemm(
-    work,
+    work: Work,
     x: ptr[f32],
     packed: ptr[f32],
     out: ptr[f32],
@@ -192,7 +192,7 @@ def gemm(
     wide: bool,
     halves: int,
     epilogue: Epilogue,
-):
+) -> None:
     """Compute out[m, f] = epilogue(sum_k x[m, k] filter[f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
     cut: tiles of rows; if short, those that are not tall have a row less than `rows`. Items: blocks of tiles by panels,
@@ -210,7 +210,7 @@ def gemm(
         start = block // across * cut.tile_block
         first = block % across * cut.panel_block
         last = kl.minimum(first + cut.panel_block, number)
-        panels = PanelRange(packed + batch * packed_batch, features, first, last, wide, halves)
+        panels = PanelRangeF32(packed + batch * packed_batch, features, first, last, wide, halves)
         for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
             row = kl.value(t) * rows
             if short:

@@ -31,7 +31,7 @@ from .output_tiles import (
 from .tiling import Tiles
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Registers, Value
+    from ..language import Pointer, Registers, Value, Work
 
 FLIP = -0x7F7F7F80
 """The sign bits of four bytes, as int32."""
@@ -156,7 +156,7 @@ def _contracted(rows: int, vectors: int, lanes: int, lhs: LhsInt8, tile: OutputT
     return spilled(contract(rows, vectors, lanes, lhs, tile.panel))
 
 
-class PanelRange(NamedTuple):
+class PanelRangeInt8(NamedTuple):
     """Panels [first, last) of a packed filter of `features` channels, each of `vectors` vectors and `steps` steps.
 
     narrow: vectors of the last panel of the filter, see `PanelsInt8`.
@@ -172,7 +172,7 @@ class PanelRange(NamedTuple):
 
 
 def multiply_panels(
-    lhs: LhsInt8, panels: PanelRange, tile: OutputTile, rows: int, lanes: int, is_tall: Value | None = None
+    lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, rows: int, lanes: int, is_tall: Value | None = None
 ) -> None:
     """Compute a tile of rows by panels. is_tall: whether it has `rows` rows or one less; None: it has `rows`."""
     if is_tall is not None:
@@ -184,7 +184,7 @@ def multiply_panels(
         _multiply(lhs, panels, tile, rows, lanes)
 
 
-def _multiply(lhs: LhsInt8, panels: PanelRange, tile: OutputTile, rows: int, lanes: int) -> None:
+def _multiply(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, rows: int, lanes: int) -> None:
     vectors, narrow = panels.vectors, panels.narrow
     for i in range(panels.first, panels.last):
         column = i * (vectors * lanes)
@@ -210,7 +210,7 @@ def _rows_of(t: Any, cut: Tiles, rows: int, short: bool, tiled: Any) -> tuple[An
 
 @kl.family
 def gemm_int8(
-    work,
+    work: Work,
     x: ptr[i8],
     packed: ptr[i32],
     out: ptr[i8],
@@ -242,7 +242,7 @@ def gemm_int8(
     bounded: int,
     grouped: Grouped | None,
     epilogue: Epilogue,
-):
+) -> None:
     """Compute out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at
     out_pitch.
 
@@ -270,7 +270,7 @@ def gemm_int8(
         first = item % across * cut.panel_block
         last = kl.minimum(first + cut.panel_block, number)
         q, above = packed + batch * packed_batch, batch * (cut.tiles * (rows - 1) + cut.tall)
-        panels = PanelRange(q, features, first, last, steps, vectors, narrow)
+        panels = PanelRangeInt8(q, features, first, last, steps, vectors, narrow)
         for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
             row, count = _rows_of(t, cut, rows, short, tiled)
             lhs = LhsInt8(

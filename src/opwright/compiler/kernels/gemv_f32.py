@@ -18,7 +18,7 @@ from ..language import f32, i64, ptr
 from .epilogue import Epilogue
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
 
 
 def horizontal_sums(vectors: Sequence[Value]) -> Value:
@@ -40,7 +40,7 @@ def horizontal_sums(vectors: Sequence[Value]) -> Value:
 
 @kl.family
 def gemv(
-    work,
+    work: Work,
     x: ptr[f32],
     weights: ptr[kl.u8],
     out: ptr[f32],
@@ -55,7 +55,7 @@ def gemv(
     *more: i64,
     dtype: DType,
     epilogue: Epilogue,
-):
+) -> None:
     """Compute out[n, m, f] = epilogue(sum_k x[n, m, k] weights[n, f, k]) for `rows` rows m.
 
     weights: of `dtype`, float32 or narrower. x_batch, batch: elements from the operands of one product to the next.
@@ -80,7 +80,7 @@ def gemv(
             v = p.load(k, lanes)
             for i in range(lanes):
                 sums[i] = kl.fma(v, channels[i].load(k, lanes).to(f32), sums[i])
-            done = k + lanes
+            done = kl.value(k) + lanes
         if masked:
             if done < depth:
                 mask = kl.first(depth - done, lanes)
@@ -145,7 +145,7 @@ ACROSS = 4
 
 @kl.family
 def gevm(
-    work,
+    work: Work,
     a: ptr[f32],
     b: ptr[kl.u8],
     out: ptr[f32],
@@ -160,7 +160,7 @@ def gevm(
     rows: int,
     dtype: DType,
     epilogue: Epilogue,
-):
+) -> None:
     """Compute out[n, m, c] = epilogue(sum_k a[n, m, k] b[n, k, c]) for `rows` rows m.
 
     b: of `dtype`, float32 or narrower. a_batch, b_batch: elements from the operands of one product to the next.

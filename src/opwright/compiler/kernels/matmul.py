@@ -30,6 +30,7 @@ from .tiling import chunk_of
 from .weight_packing_f32 import PanelsF32, pack, pack_code, panels_of
 
 if TYPE_CHECKING:
+    from ..language import Work
     from ..loops.plan_builder import Builder
 
 FEW = 4
@@ -39,7 +40,7 @@ STEP_LIMIT = 64
 
 
 @kl.family
-def transpose(work, x: ptr[f32], out: ptr[f32], rows: i64, columns: i64, pitch: i64, *, block: int):
+def transpose(work: Work, x: ptr[f32], out: ptr[f32], rows: i64, columns: i64, pitch: i64, *, block: int) -> None:
     """Transpose: out[batch, column, row] = x[batch, row, column], rows of x at `pitch`. Items: batches by blocks."""
     blocks = (columns + (block - 1)) // block
     for item in work.items():

@@ -33,7 +33,7 @@ from .tiling import blocks, chunk_of, row_tiles
 from .weight_packing_int8 import pack_code, pack_int8
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Value, Work
     from ..loops.plan_builder import Builder
 
 
@@ -137,7 +137,7 @@ def _packed(form: MatMul, panels: PanelsInt8, offset: int, build: Builder) -> An
 
 @kl.family
 def matmul_int16(
-    work,
+    work: Work,
     a: ptr[i16],
     b: ptr[u8],
     y: ptr[u8],
@@ -153,7 +153,7 @@ def matmul_int16(
     dtype: DType,
     along: bool,
     epilogue: Epilogue,
-):
+) -> None:
     """Multiply matrices of int16 by int8 or int16. a_step, b_step: elements from the matrix of one product to the next.
 
     along: whether rows of b run along the depth; otherwise along the columns. Items: rows of products.

@@ -31,7 +31,7 @@ from .epilogue import epilogue_of
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Value, Work
     from ..loops.plan_builder import Builder
 
 FEW = 2
@@ -46,7 +46,7 @@ SUMS = {dtypes.float32: dtypes.float32, dtypes.int16: dtypes.int64}
 
 @kl.family
 def add_taps(
-    work,
+    work: Work,
     products: ptr[u8],
     y: ptr[u8],
     height: i64,
@@ -69,7 +69,7 @@ def add_taps(
     by_tap: bool,
     dilated: bool,
     epilogue: Any,
-):
+) -> None:
     """Add the products of the taps of each output pixel. Items: `lanes` channels of a row of outputs.
 
     dtype: of the products; by_tap: whether the channels of a tap are contiguous. dilated: whether down or across is

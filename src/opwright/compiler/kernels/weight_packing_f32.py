@@ -29,7 +29,7 @@ from ..native import executor
 from ..target import Target
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 
@@ -102,7 +102,7 @@ def multiplies_by_lane(target: Target) -> bool:
 
 @kl.family
 def pack(
-    work,
+    work: Work,
     source: ptr[kl.u8],
     bias: ptr[f32],
     packed: ptr[f32],
@@ -117,7 +117,7 @@ def pack(
     halves: int,
     biased: bool,
     along: bool,
-):
+) -> None:
     """Pack filters [features, segments, run] of `dtype` in panels.
 
     along: whether the numbers of a channel are contiguous and channels `pitch` apart; otherwise channels are contiguous

@@ -36,13 +36,13 @@ from .gemm_neon import order_groups, padded_quads
 from .register_tiles import PanelsInt8
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 
 @kl.family
 def pack_int8(
-    work,
+    work: Work,
     source: ptr[u8],
     bias: ptr[i32],
     packed: ptr[i32],
@@ -65,7 +65,7 @@ def pack_int8(
     grouped: int,
     joined: bool,
     padded: bool,
-):
+) -> None:
     """Pack filters of 8 bits, or of int4 in a byte each, in panels: channels are `pitch` apart, bytes of runs `step`.
 
     zero: of the weights. offset: the excess of rows' bytes as the micro-kernel reads them. Items: batches, source_batch

@@ -27,7 +27,7 @@ from .output_tiles import store_registers
 from .weight_packing_f32 import multiplies_by_lane
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
 
 Vectors = Sequence[Any]
 """Vectors of the kernel language."""
@@ -102,7 +102,7 @@ def scratch_size(channels: int, width: int, rows: int, m: int) -> int:
 
 
 @kl.family
-def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, dtype: DType, m: int):
+def transform_filter(work: Work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, dtype: DType, m: int) -> None:
     """Transform filters [features, 3, 3, channels] of `dtype` to [panel, element, 1 + channels, width].
 
     [:, :, 0] is not written. Items: panels of two vectors.
@@ -130,7 +130,7 @@ def transform_filter(work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, 
 
 @kl.family
 def winograd(
-    work,
+    work: Work,
     x: ptr[f32],
     filters: ptr[f32],
     taps: ptr[kl.u8],
@@ -154,7 +154,7 @@ def winograd(
     m: int,
     dtype: DType,
     epilogue: Epilogue,
-):
+) -> None:
     """Compute out[n, oy, ox, f] = epilogue(sum x[n, oy + ky - top, ox + kx - left, c] filter[f, ky, kx, c]).
 
     Windows are 3x3. filters: written by `transform_filter`; taps: untransformed, of `dtype`. Outputs that are

@@ -28,7 +28,7 @@ from .output_tiles import store_registers
 from .winograd import Transform, Vectors, patch_2, patch_origin
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Registers, Value
+    from ..language import Pointer, Registers, Value, Work
 
 
 def _patch_4(d: Vectors) -> list[Value]:
@@ -102,7 +102,7 @@ def _transform(values: Sequence[Sequence[Value]], transform: Transform) -> list[
 
 
 @kl.family
-def transform_filter_int8(work, source: ptr[i8], out: ptr[i16], channels: i64, *, m: int, vectors: int):
+def transform_filter_int8(work: Work, source: ptr[i8], out: ptr[i16], channels: i64, *, m: int, vectors: int) -> None:
     """Transform filters [features, 3, 3, channels] to [panel, element, channels / 2, width, 2]. Items: panels."""
     lanes, side = work.lanes(i16), m + 2
     width = vectors * work.lanes(i32)
@@ -126,7 +126,7 @@ def transform_filter_int8(work, source: ptr[i8], out: ptr[i16], channels: i64, *
 
 @kl.family
 def transform_patches_int8(
-    work,
+    work: Work,
     x: ptr[i8],
     out: ptr[i16],
     size: i64,
@@ -143,7 +143,7 @@ def transform_patches_int8(
     stride: i64,
     *,
     m: int,
-):
+) -> None:
     """Transform patches from `first` on, down x across in each image, m apart: B^T d B [element, patch, channels].
 
     Items: patches. stride: numbers from one element to the next. size: bytes that may be read; zero: of the padding.
@@ -177,7 +177,7 @@ def transform_patches_int8(
 
 @kl.family
 def winograd_int8(
-    work,
+    work: Work,
     v: ptr[i16],
     filters: ptr[i16],
     initial: ptr[i32],
@@ -201,7 +201,7 @@ def winograd_int8(
     short: bool,
     m: int,
     epilogue: Epilogue,
-):
+) -> None:
     """Compute out[n, oy, ox, f] = epilogue(initial[f] + sum x[n, oy + ky - top, ox + kx - left, c] g[f, ky, kx, c]).
 
     v, stride, filters: transformed x and g, written by `transform_patches_int8`, from patch `origin` on, and

@@ -42,12 +42,14 @@ class KernelFamily:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.name = function, function.__name__
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
-        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-        self.parameters = {p.name: p.annotation for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD}
+        parameters = list(inspect.signature(function).parameters.values())
+        self.parameters = {
+            p.name: _annotation(p, function) for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD
+        }
         variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
         self._codes: dict[Any, FamilyCode] = {}
         self._too_large: dict[Any, Exception] = {}  # constants that cannot be staged are not retried
-        self.more = (variadic[0].name, variadic[0].annotation) if variadic else None
+        self.more = (variadic[0].name, _annotation(variadic[0], function)) if variadic else None
         self.constants = tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL))
         for name, kind in (*self.parameters.items(), *([self.more] if self.more else ())):
             if not isinstance(kind, DType | PointerKind) and not is_record(kind):
@@ -125,6 +127,12 @@ class KernelFamily:
             raise TypeError(f"{self.name} takes {', '.join(self.parameters)}; found {len(values)} words")
         kinds += [self.more[1] if self.more else None] * (len(values) - len(kinds))
         return np.array([word(v, k) for v, k in zip(values, kinds)], np.int64)
+
+
+def _annotation(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
+    """Return the type of a word. Annotations of other parameters and the result need not exist at run time."""
+    annotation = parameter.annotation
+    return eval(annotation, function.__globals__) if isinstance(annotation, str) else annotation
 
 
 def word(v: Any, kind: Any) -> int:

@@ -50,13 +50,13 @@ class _Pack:
         self.used: set[str] = set()
 
 
-class _ThreadState(threading.local):
+class _StoreState(threading.local):
     pack: _Pack | None = None
     only_cached: bool = False
     deferred: _BackgroundCompilation | _NoCompilation | None = None
 
 
-_state = _ThreadState()
+_state = _StoreState()
 _loaded: dict[str, int] = {}  # addresses by digest
 _folders: dict[str, str | None] = {}  # the cache folder of each: the flag may have changed since
 _lock = forks.lock()  # of `_compiling`
