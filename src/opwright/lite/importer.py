@@ -34,7 +34,7 @@ from .format.flexbuffers import custom_version
 from .format.model import refuse_external
 from .ops import get
 from .ops.definition import LiteOperator
-from .ops.module import VARIABLE, ExternalOp, LiteModule, Signature, external_attrs
+from .ops.module import VARIABLE, ExternalOp, GraphSignature, LiteModule, external_attrs
 from .ops.spec_serialization import spec_of, tensors_of_scales
 from .ops.specs import LiteTensorSpec
 from .runtime.constants import tensor_from_file
@@ -86,7 +86,7 @@ def _ints(vector: Any) -> list[int]:
     return result
 
 
-def _signature(model: Model, definition: Any) -> Signature:
+def _signature(model: Model, definition: Any) -> GraphSignature:
     index = int(definition.subgraph_index)
     subgraph = model.subgraphs[index]
 
@@ -102,7 +102,7 @@ def _signature(model: Model, definition: Any) -> Signature:
             indices[entry.name] = tensors.index(int(entry.tensor_index))
         return indices
 
-    return Signature(definition.signature_key, positions("inputs"), positions("outputs"), index)
+    return GraphSignature(definition.signature_key, positions("inputs"), positions("outputs"), index)
 
 
 class _Call(NamedTuple):

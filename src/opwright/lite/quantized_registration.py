@@ -131,7 +131,7 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
         raise
 
 
-class Real:
+class RealOperand:
     """A quantized tensor as shape rules see it: real numbers of unknown value. stored: the dtype of the integers."""
 
     __slots__ = ("spec", "stored")
@@ -162,7 +162,7 @@ def as_real(operator: Any, node: Node, operand_of: Callable[[Tensor], Any]) -> l
             and i < len(declared)
             and t.dtype not in declared[i].dtypes
         ):
-            seen.append(Real(t, real))
+            seen.append(RealOperand(t, real))
         else:
             seen.append(operand_of(t))
     return seen

@@ -17,7 +17,7 @@ from opwright.lite.convert.downlevel import DOWNLEVEL_RULES, check_runtime, down
 from opwright.lite.convert.export import export
 from opwright.lite.convert.rewriter import LiteRewriter
 from opwright.lite.format import Model, versions
-from opwright.lite.ops.module import LiteModule, Signature
+from opwright.lite.ops.module import GraphSignature, LiteModule
 
 nn, m = ow.nn, ow.math
 ALONE = {
@@ -167,7 +167,7 @@ def rows_of_one(name, runtime, *inputs, **attrs):
 )
 def test_older_forms_of_one_operator(name, runtime, inputs, attrs):
     def model(graph):
-        signature = Signature("s", {v.name: i for i, v in enumerate(graph.inputs)}, {"y": 0})
+        signature = GraphSignature("s", {v.name: i for i, v in enumerate(graph.inputs)}, {"y": 0})
         return export(LiteModule([graph], [signature])).to_bytes()
 
     given = [x for x in inputs if x is not None]

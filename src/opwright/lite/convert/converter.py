@@ -17,7 +17,7 @@ from ...graph import Graph
 from ...graph.verify import verify
 from ...tracing.concrete import ConcreteFunction
 from ..ops.definition import LiteOperator
-from ..ops.module import ExternalOp, LiteModule, Signature, is_source
+from ..ops.module import ExternalOp, GraphSignature, LiteModule, is_source
 from . import options
 from .custom_operators import fuse
 from .errors import UnsupportedNode, report
@@ -245,7 +245,7 @@ class TFLiteConverter:
 DEFAULT_KEY = "serving_default"
 
 
-def signature_of(concrete: Any, graph: Graph, key: str, number: int) -> Signature:
+def signature_of(concrete: Any, graph: Graph, key: str, number: int) -> GraphSignature:
     """Return the signature of a function whose graph has that number in the module.
 
     Inputs go by the names of the function's parameters; results by their keys where it returns a dict, else output_0,
@@ -258,7 +258,7 @@ def signature_of(concrete: Any, graph: Graph, key: str, number: int) -> Signatur
         if len(keys) == len(names) == len(set(keys)):
             names = keys
     inputs = {value.name: i for i, value in enumerate(graph.inputs)}
-    return Signature(key, inputs, {name: i for i, name in enumerate(names)}, number)
+    return GraphSignature(key, inputs, {name: i for i, name in enumerate(names)}, number)
 
 
 def keys_of(functions: list[Any]) -> list[str]:

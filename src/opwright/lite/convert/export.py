@@ -23,9 +23,9 @@ from ...graph.ir import Operand, flat
 from ..format import Model, objects, schema, versions
 from ..format.flexbuffers import encode_options
 from ..ops.definition import LiteOperator
-from ..ops.module import ExternalOp, LiteModule, Signature, is_source
+from ..ops.module import ExternalOp, GraphSignature, LiteModule, is_source
 from ..ops.spec_serialization import blocks_table, contents_of, tensor_of
-from ..ops.specs import Blocks, LiteTensorSpec, name_of, with_changes
+from ..ops.specs import BlockScales, LiteTensorSpec, name_of, with_changes
 from ..runtime.constants import stored_elements
 from .custom_operators import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, UnsupportedNode, report
@@ -145,7 +145,7 @@ class ModuleExporter:
         if spec.quantization is not None and spec.quantization.blocks is not None:
             tensor.quantization.details = self._blocks(spec.quantization.blocks, tensors)
 
-    def _blocks(self, blocks: Blocks, tensors: list[Any]) -> object:
+    def _blocks(self, blocks: BlockScales, tensors: list[Any]) -> object:
         """Append the tensors of scales by block; return the table that names them."""
         places = []
         for array, name in zip((blocks.scales, blocks.zero_points), blocks.names):
@@ -212,7 +212,7 @@ TYPED_BY_TENSORS = ("CAST",)  # its options repeat the types of its tensors
 KEEP_ABSENT = ("FULLY_CONNECTED",)  # with two inputs it is version 6, with an absent third version 1
 
 
-def _signature(signature: Signature, subgraphs: Sequence[Any]) -> object:
+def _signature(signature: GraphSignature, subgraphs: Sequence[Any]) -> object:
     subgraph = subgraphs[signature.graph]
 
     def maps(positions: Mapping[str, int], tensors: Any) -> list[Any]:

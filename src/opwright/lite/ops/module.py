@@ -1,7 +1,7 @@
 """Whole models in the lite dialect, and their nodes that are no builtin operators.
 
-Lives here: `LiteModule`, `Signature`, the order of graphs; `ExternalOp` and its attributes, `VARIABLE`, `is_source`,
-`parse_graph`.
+Lives here: `LiteModule`, `GraphSignature`, the order of graphs; `ExternalOp` and its attributes, `VARIABLE`,
+`is_source`, `parse_graph`.
 Not here: operators with definitions (the catalogue, users'), those of the framework (lite/flex/), reading files into
 a module (lite/importer.py), writing one (lite/convert/export.py).
 """
@@ -25,7 +25,7 @@ RUNTIME = (versions.METADATA_NAME, b"")
 """The metadata entry whose contents follow from the operators when a model is written."""
 
 
-class Signature(NamedTuple):
+class GraphSignature(NamedTuple):
     """How a caller knows one graph: its key, and by name which of the graph's inputs and outputs; number of the graph
     in its module."""
 
@@ -40,7 +40,7 @@ class LiteModule(NamedTuple):
     contents, in order. attachment: the zip archive behind the file."""
 
     graphs: Sequence[Graph]
-    signatures: Sequence[Signature] = ()
+    signatures: Sequence[GraphSignature] = ()
     description: str | None = None
     metadata: Sequence[tuple[str, bytes]] = (RUNTIME,)
     attachment: bytes | None = None

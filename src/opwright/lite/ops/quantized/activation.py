@@ -35,7 +35,7 @@ def _clipped(low: float, high: float | None) -> Rule:
         m, e = multiplier(float(x.scale / y.scale))
         lower = max(y.low, quantize_real(low, y))
         upper = y.high if high is None else min(y.high, quantize_real(high, y))
-        return tabulated(lambda q: np.clip(INT32.rescale(x.centred(q), m, e) + y.zero_point, lower, upper), x)
+        return tabulated(lambda q: y.saturated(INT32.rescale(x.centred(q), m, e), lower, upper), x)
 
     return rule
 
@@ -58,7 +58,7 @@ def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:
     def run(q: Any) -> Any:
         v = x.centred(q)
         steps = np.where(v >= 0, INT32.rescale(v, m, e), INT32.rescale(v, m_below, e_below))
-        return np.clip(steps + y.zero_point, y.low, y.high)
+        return y.saturated(steps)
 
     return tabulated(run, x)
 
@@ -72,7 +72,7 @@ def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Callable[..., Any]
     def run(q: Any, a: Any) -> Any:
         v = x.centred(q)
         below = INT32.rescale(v * alpha.centred(a), m_below, e_below)
-        return np.clip(np.where(v >= 0, INT32.rescale(v, m, e), below) + y.zero_point, y.low, y.high)
+        return y.saturated(np.where(v >= 0, INT32.rescale(v, m, e), below))
 
     return run
 
@@ -103,7 +103,7 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
             gate = INT32.shifted_right(gate, -e_relu)
         gated = ((gate + 32768) >> 1) * product
         truncated = np.where(gated >= 0, gated >> 15, -(-gated >> 15))
-        return np.clip(INT32.shifted_right(INT16.saturated(truncated), -e_out) + y.zero_point, y.low, y.high)
+        return y.saturated(INT32.shifted_right(INT16.saturated(truncated), -e_out))
 
     return tabulated(run, x)
 
@@ -251,15 +251,14 @@ def _table() -> np.ndarray:
 LOGISTIC_TABLE = _table()
 
 
-def _table_steps(x: Operand, most_shift: int) -> Callable[..., Any]:
+def _table_steps(x: Operand, max_shift: int) -> Callable[..., Any]:
     """From integers of x to steps of the table, whose unit is 1 / (3 * 2^12).
 
-    Scales of 2^-12 times 2^0..2^most_shift are met by a shift, others by a 15-bit factor.
+    Scales of 2^-12 times 2^0..2^max_shift are met by a shift, others by a 15-bit factor.
     """
-    exact = math.log2(float(x.scale)) if x.scale > 0 else 0.5
-    shift = 12 + round(exact)
-    if abs(exact - round(exact)) < 1e-3 and 0 <= shift <= most_shift:
-        return lambda q: q.astype(np.int64) * (3 << shift)
+    exponent = x.log2_scale
+    if exponent is not None and 0 <= exponent + 12 <= max_shift:
+        return lambda q: q.astype(np.int64) * (3 << exponent + 12)
     factor, n = float(x.scale) * 4096 * 3, 0
     while factor <= 32767 / 2 and n <= 30:
         factor, n = factor * 2, n + 1

@@ -46,7 +46,7 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
     kind = _checked(op, TYPES, x, y, z)
     low, high = fused_bounds(op.fused_activation_function, z)
     if kind == "INT16" and op.pot_scale_int16:
-        px, py, pz = map(_power_of_two, (x, y, z))
+        px, py, pz = x.log2_scale, y.log2_scale, z.log2_scale
         if px is not None and py is not None and pz is not None:
             return _by_shifts(z, [x.scale, y.scale, z.scale], pz - px, pz - py, combine, low, high)
     bits = HEADROOM[kind]
@@ -67,12 +67,6 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
 def _lifted(o: Operand, bits: int, m: int, e: int) -> Callable[[Any], Any]:
     """Integers less their zero point, with more bits, brought to another scale."""
     return tabulated(lambda q: INT32.rescale(o.centred(q) << bits, m, e), o)
-
-
-def _power_of_two(o: Operand) -> int | None:
-    """log2 of the scale, where it is an integer."""
-    exact = math.log2(float(o.scale)) if o.scale > 0 else 0.5
-    return round(exact) if abs(exact - round(exact)) < 1e-3 else None
 
 
 def _by_shifts(z: Operand, scales: list[Any], nx: int, ny: int, combine: Any, low: int, high: int) -> _Pair:
@@ -111,7 +105,7 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
     def run_below_one(a: Any, b: Any) -> Any:
         product = INT16.high_product(a.astype(np.int64), b.astype(np.int64))
-        return np.clip(INT32.shifted_right(product, 8) + z.zero_point, low, high)
+        return z.saturated(INT32.shifted_right(product, 8), low, high)
 
     return run_below_one if z.type != kind and (m, e) == (1 << 30, -22) else run
 
@@ -133,7 +127,7 @@ def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., Any]:
         quotient = INT32.high_product(np.left_shift(numerator, headroom), inverse)
         exponent = e - shift - headroom
         quotient = INT32.saturated(np.left_shift(quotient, np.clip(exponent, 0, 31)))  # officially it wraps
-        return np.clip(INT32.rescale(quotient, m, np.minimum(exponent, 0)) + z.zero_point, low, high)
+        return z.saturated(INT32.rescale(quotient, m, np.minimum(exponent, 0)), low, high)
 
     return run
 
@@ -183,7 +177,7 @@ def absolute(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
 
     def run(q: Any) -> Any:
         v = np.abs(x.centred(q))
-        return np.clip((v if x.scale == y.scale else INT32.rescale(v, m, e)) + y.zero_point, y.low, y.high)
+        return y.saturated(v if x.scale == y.scale else INT32.rescale(v, m, e))
 
     return run
 

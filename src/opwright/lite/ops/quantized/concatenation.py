@@ -44,7 +44,7 @@ def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Callable[...,
             return q
         factor = x.scale * inverse
         real = q.astype(_f) * factor + _f(-x.zero_point) * factor
-        return np.clip(round_away(real) + y.zero_point, y.low, y.high).astype(np.uint8)
+        return y.saturated(round_away(real)).astype(np.uint8)
 
     return lambda arrays: np.concatenate([rescaled(x, q) for x, q in zip(xs, arrays)], op.axis)
 

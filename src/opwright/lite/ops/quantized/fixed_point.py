@@ -86,7 +86,7 @@ def byte_table(f: Function, x: Operand, y: Operand) -> np.ndarray:
     q = np.arange(x.low, x.high + 1)
     real = x.scale * (q - x.zero_point).astype(_f)
     t = round_away(f(real) * (_f(1) / y.scale)).astype(np.float64)
-    entries = np.clip(np.nan_to_num(t, posinf=2.0**40, neginf=-(2.0**40)) + y.zero_point, y.low, y.high)
+    entries = y.saturated(np.nan_to_num(t, posinf=2.0**40, neginf=-(2.0**40)))
     result: np.ndarray = np.roll(entries, x.low).astype(np.int16)
     return result
 

@@ -33,14 +33,14 @@ from .sums import Image, Weights, convolved, convolved_by_channel, multiplied, t
 _f = np.float32
 
 
-class Rows(NamedTuple):
+class QuantizedRows(NamedTuple):
     """Quantized rows: integers less their zero points, as floats, and a scale each, [rows, 1...]."""
 
     values: Any
     scale: Any
 
 
-class Steps(NamedTuple):
+class RowQuantization(NamedTuple):
     """Rows to integers: by a factor and an offset each, [rows, 1...], within limits. scale: what 1 stands for."""
 
     factor: Any
@@ -57,9 +57,9 @@ class Steps(NamedTuple):
         values -= offset
         return values
 
-    def rows(self, x: Any) -> Rows:
+    def rows(self, x: Any) -> QuantizedRows:
         """Quantize all rows."""
-        return Rows(self.of(x), self.scale)
+        return QuantizedRows(self.of(x), self.scale)
 
     def scale_of(self, where: tuple[slice, ...]) -> Any:
         """Return the scales of the rows in a part."""
@@ -77,16 +77,16 @@ def _ends(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     return ends[0].astype(_f, copy=False), ends[1].astype(_f, copy=False)
 
 
-def symmetric(x: Any, axes: tuple[int, ...]) -> Steps:
+def symmetric(x: Any, axes: tuple[int, ...]) -> RowQuantization:
     """Compute symmetric quantization over `axes` to -127..127; rows of zeros have scale 1."""
     scale, factor = symmetric_steps(numpy_namespace, *_ends(x, axes))
-    return Steps(factor, np.zeros_like(factor), SYMMETRIC, scale)
+    return RowQuantization(factor, np.zeros_like(factor), SYMMETRIC, scale)
 
 
-def asymmetric(x: Any, axes: tuple[int, ...]) -> Steps:
+def asymmetric(x: Any, axes: tuple[int, ...]) -> RowQuantization:
     """Compute asymmetric quantization over `axes` to -128..127; rows of zeros have scale 1."""
     scale, factor, offset = asymmetric_steps(numpy_namespace, *_ends(x, axes))
-    return Steps(factor, offset, ASYMMETRIC, scale)
+    return RowQuantization(factor, offset, ASYMMETRIC, scale)
 
 
 REACH = 255
@@ -119,7 +119,7 @@ def _finish(op: Any, y: np.ndarray, bias: np.ndarray | None, block: slice = slic
     return fuse(op, y)
 
 
-def _image(steps: Steps, real: Any) -> Image:
+def _image(steps: RowQuantization, real: Any) -> Image:
     """Return the image of quantized floats for exact sums."""
     return lambda where, dtype: steps.of(real, where).astype(dtype, copy=False)
 

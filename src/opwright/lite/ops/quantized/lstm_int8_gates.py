@@ -1,7 +1,7 @@
 """LSTM on integers whose gates are int8, and what all LSTMs on integers share.
 
-Lives here: `Product` (rows by weights), `GATES`, `clip_of`, and the rule of an LSTM whose twelve intermediate tensors
-specify the scales of its sums.
+Lives here: `IntegerProduct` (rows by weights), `GATES`, `clip_of`, and the rule of an LSTM whose twelve intermediate
+tensors specify the scales of its sums.
 Not here: the LSTM with five of them, whose gates are int16 (recurrent.py).
 
 For each gate of input, forget, cell and output there are three: of both sums together, of the input's W x, of the
@@ -26,7 +26,7 @@ from .operand import Operand, check_scaled, check_symmetric, check_types, presen
 GATES = ("input", "forget", "cell", "output")
 
 
-class Product:
+class IntegerProduct:
     """Rows of int8 times weights, brought to another scale: x W^T m 2^e, with a bias of int32 before that."""
 
     def __init__(self, name: str, weights: Operand, x: Operand, out_scale: float, bias: str = "") -> None:
@@ -66,7 +66,7 @@ _f = np.float32
 CELLS = IntegerCells(numpy_namespace, -15)
 
 
-class _Gate:
+class _Int8Gate:
     """One gate: two products rounded to int8, their sum, normalization and activation."""
 
     def __init__(self, gate: str, operands: Mapping[str, Operand | None], three: Sequence[Operand]) -> None:
@@ -79,7 +79,11 @@ class _Gate:
         check_scaled(norm)
         self.norm_scale = norm.scale
         self.products = [
-            (Product(o.name, o, rows, float(part.scale)), part.zero_point, multiplier(float(part.scale / both.scale)))
+            (
+                IntegerProduct(o.name, o, rows, float(part.scale)),
+                part.zero_point,
+                multiplier(float(part.scale / both.scale)),
+            )
             for o, rows, part in (
                 (_named(w, f"input_to_{gate}_weights"), x, outside),
                 (_named(r, f"recurrent_to_{gate}_weights"), h, inside),
@@ -132,7 +136,7 @@ def narrow_lstm(
             raise y.wrong(f"comes of a node with gates of int8 and without {name}", "none", name)
     if c.scale != 2.0**-15 or c.zero_point:
         raise c.wrong("has another scale than gates of int8 fix", float(c.scale), "2^-15, zero point 0")
-    gates = {g: _Gate(g, operands, intermediates[3 * i : 3 * i + 3]) for i, g in enumerate(GATES) if i}
+    gates = {g: _Int8Gate(g, operands, intermediates[3 * i : 3 * i + 3]) for i, g in enumerate(GATES) if i}
     (weights,) = present(operands, "projection_weights")
     factor = multiplier(float(_f(float(weights.scale) * 2.0**-15 / float(h.scale))))
     cell_clip, proj_clip = clip_of(op.cell_clip, c, 32767), clip_of(op.proj_clip, y, 127)

@@ -71,7 +71,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
 
         def finish(sums: Any, where: tuple[slice, ...], outputs: slice) -> Any:
             acc = sums.astype(np.float64) if b is None else sums + b.reshape(-1)[outputs].astype(np.float64)
-            return np.clip(scaled(acc, outputs) + y.zero_point, low, high)
+            return y.saturated(scaled(acc, outputs), low, high)
 
         return multiplied((*vectors.shape[:-1], n), w, matrix, lambda rows, t: x.centred(vectors[rows], t), finish)
 

@@ -104,6 +104,6 @@ def l2_normalization(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
         root, shift = INT32.inverse_root(np.square(v).sum(-1, keepdims=True))
         # 128 times: of int8 in the multiplier, of uint8 in the number, which rounds otherwise
         out = INT32.rescale(v, root, shift + 7) if y.type == "INT8" else INT32.rescale(v * 128, root, shift)
-        return np.clip(out + y.zero_point, y.low, y.high)
+        return y.saturated(out)
 
     return run

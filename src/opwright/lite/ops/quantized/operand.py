@@ -5,6 +5,7 @@ Lives here: `Operand`, types that go together, bounds of fused activations.  Not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -102,6 +103,18 @@ class Operand:
     def reach(self) -> int:
         """The greatest |q - zero_point|."""
         return max(self.high - self.zero_point, self.zero_point - self.low)
+
+    @property
+    def log2_scale(self) -> int | None:
+        """The exponent of a scale that is a power of two; None for other scales."""
+        exponent = math.log2(float(self.scale)) if self.scale > 0 else 0.5
+        return round(exponent) if abs(exponent - round(exponent)) < 1e-3 else None
+
+    def saturated(self, steps: Any, low: int | None = None, high: int | None = None) -> np.ndarray:
+        """Return integers from steps of the scale: add the zero point, clamp to low..high, by default the type's."""
+        bounds = self.low if low is None else low, self.high if high is None else high
+        result: np.ndarray = np.clip(steps + self.zero_point, *bounds)
+        return result
 
     def centred(self, q: np.ndarray, dtype: Any = np.int64) -> np.ndarray:
         """q - zero_point in a wider type."""

@@ -74,7 +74,7 @@ def _requantize(x: Operand, y: Operand) -> Callable[..., Any]:
     m, e = multiplier(float(x.scale) / float(y.scale))
 
     def run(q: Any) -> Any:
-        return np.clip(INT32.rescale(x.centred(q), m, e) + y.zero_point, y.low, y.high)
+        return y.saturated(INT32.rescale(x.centred(q), m, e))
 
     return lambda q: elements(run, (q,), q.shape)
 

@@ -11,7 +11,6 @@ time and state.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,23 +20,23 @@ from ....scalar import numpy_namespace
 from ....scalar.integer_layers import GATE, GateNormalization, IntegerCells, least_variance, normalization_factor
 from ....scalar.quantization import multiplier
 from .fixed_point import INT16, INT32
-from .lstm_int8_gates import GATES, Product, clip_of, narrow_lstm
+from .lstm_int8_gates import GATES, IntegerProduct, clip_of, narrow_lstm
 from .operand import Operand, check_scaled, check_symmetric, check_types, present
 
 NORMALIZATION = GateNormalization(numpy_namespace)
 
 
 def _power_of_two(o: Operand, low: int, high: int) -> int:
-    """log2 of an operand's scale. Raises InvalidArgumentError where that is no integer within the limits."""
-    exact = math.log2(float(o.scale)) if o.scale > 0 else 0.5
-    if abs(exact - round(exact)) > 1e-3 or not low <= round(exact) <= high or o.zero_point:
+    """Return log2 of an operand's scale. Raises InvalidArgumentError if it is no integer within the limits."""
+    exponent = o.log2_scale
+    if exponent is None or not low <= exponent <= high or o.zero_point:
         raise o.wrong(
             "does not have a power of two for its scale, and zero point 0", float(o.scale), f"2^{low} to 2^{high}"
         )
-    return round(exact)
+    return exponent
 
 
-class _Gate:
+class _Int16Gate:
     """One gate: products, peephole, normalization and activation."""
 
     def __init__(self, gate: str, operands: Mapping[str, Operand | None], intermediate: Operand, power: int) -> None:
@@ -52,8 +51,8 @@ class _Gate:
         self.normal = coefficients is not None
         x, h = present(operands, "input", "output_state")
         w, r = present(operands, f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")
-        self.outside = Product(f"input_to_{gate}_weights", w, x, scale, "" if self.normal else self.bias)
-        self.inside = Product(f"recurrent_to_{gate}_weights", r, h, scale)
+        self.outside = IntegerProduct(f"input_to_{gate}_weights", w, x, scale, "" if self.normal else self.bias)
+        self.inside = IntegerProduct(f"recurrent_to_{gate}_weights", r, h, scale)
         self.peephole = f"cell_to_{gate}_weights"
         p = operands.get(self.peephole)
         self.peephole_by = None if p is None else multiplier(float(np.float32(2.0**power * float(p.scale) / scale)))
@@ -119,14 +118,16 @@ class _IntegerLstm:
         self.cells = IntegerCells(numpy_namespace, power)
         self.cifg = operands["input_to_input_weights"] is None
         self.gates = {
-            g: _Gate(g, operands, s, power) for g, s in zip(GATES, intermediates) if not (self.cifg and g == "input")
+            g: _Int16Gate(g, operands, s, power)
+            for g, s in zip(GATES, intermediates)
+            if not (self.cifg and g == "input")
         }
         self.hidden_by = multiplier(float(np.float32(2.0**-30 / float(hidden.scale))))
         self.hidden_zero, self.h_zero = hidden.zero_point, h.zero_point
         weights = operands["projection_weights"]
-        self.projection: Product | None = None
+        self.projection: IntegerProduct | None = None
         if weights is not None:
-            self.projection = Product("projection_weights", weights, hidden, float(h.scale), "projection_bias")
+            self.projection = IntegerProduct("projection_weights", weights, hidden, float(h.scale), "projection_bias")
             # With a projection the official kernel has the hidden values' zero point with the other sign, here and in
             # the product: that shows where they reach the limits of int8.
             self.hidden_zero = self.projection.zero_point = -hidden.zero_point
@@ -229,6 +230,6 @@ def svdf(op: Any, operands: Mapping[str, Operand | None], y: Operand) -> Callabl
         total = now.reshape(batch, -1, op.rank).sum(2, dtype=np.int32)
         if arrays["bias"] is not None:
             total = total + arrays["bias"]
-        return (np.clip(INT32.rescale(total.astype(np.int64), *to_output) + y.zero_point, -128, 127).astype(np.int8),)
+        return (y.saturated(INT32.rescale(total.astype(np.int64), *to_output), -128, 127).astype(np.int8),)
 
     return run

@@ -51,7 +51,7 @@ def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
     def run(q: Any, a: Any) -> Any:
         over = axes_of(a.reshape(-1).tolist(), q.ndim)
         total = _centred_sum(op, x, q, over)
-        return np.clip(INT32.rescale(total, *divided(_count(q, over))) + y.zero_point, y.low, y.high)
+        return y.saturated(INT32.rescale(total, *divided(_count(q, over))))
 
     return run
 
@@ -65,7 +65,7 @@ def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
         over = axes_of(a.reshape(-1).tolist(), q.ndim)
         total = np.asarray(q.sum(over, keepdims=op.keep_dims, dtype=np.int64)).astype(_f)
         real = total * scale + _f(-x.zero_point) * scale * _f(_count(q, over))
-        return np.clip(round_away(real).astype(np.float64) + y.zero_point, y.low, y.high)
+        return y.saturated(round_away(real).astype(np.float64))
 
     return run
 
@@ -93,7 +93,7 @@ def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
         product = rows[0]
         for row in rows[1:]:
             product = INT32.wrapped(INT32.rescale_wide(product * row, *factor))
-        return np.clip(INT32.rescale_wide(product, *factor) + y.zero_point, y.low, y.high).reshape(shape)
+        return y.saturated(INT32.rescale_wide(product, *factor)).reshape(shape)
 
     return run
 
