@@ -52,8 +52,8 @@ class Operator:
     kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, its computation on sparse rows
     (var_types.py).
     version_rule: the definition's own `version_needed` (versions.py).
-    quantized_rule: the definition's `quantized`: its treatment of quantized tensors (lite/ops/quantized/users.py);
-    says_quantized: whether the definition has it.
+    quantized_rule: the definition's `quantized`: its treatment of quantized tensors
+    (lite/ops/quantized/quantization.py); says_quantized: whether the definition has it.
     key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (kernel_selection.py).
     """
 
