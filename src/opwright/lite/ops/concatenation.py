@@ -292,7 +292,7 @@ class MirrorPad(LiteDefinition):
                     )
         return padded_spec
 
-    def compute(op: Any, x: Any, paddings: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, paddings: np.ndarray) -> np.ndarray:
         return mirrored(x, _pairs(paddings), op.mode)
 
 

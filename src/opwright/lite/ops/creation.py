@@ -107,7 +107,9 @@ class OneHot(LiteDefinition):
         axis = axis_in(op.axis, len(dims) + 1)
         return spec((*dims[:axis], None if depth is None else depth[0], *dims[axis:]), dtype)
 
-    def compute(op: Any, indices: Any, depth: Any, on_value: Any, off_value: Any) -> Any:
+    def compute(
+        op: Any, indices: np.ndarray, depth: np.ndarray, on_value: np.ndarray, off_value: np.ndarray
+    ) -> np.ndarray:
         depth, on, off = (a.reshape(-1)[0] for a in (depth, on_value, off_value))
         return one_hot(indices, int(depth), on, off, op.axis)
 

@@ -154,7 +154,7 @@ class SpaceToDepth(LiteDefinition):
     def infer(op: Any) -> TensorSpec:
         return _depth_spec(op, True)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return array_functions.space_to_depth(x, op.block_size)
 
 
@@ -169,7 +169,7 @@ class DepthToSpace(LiteDefinition):
     def infer(op: Any) -> TensorSpec:
         return _depth_spec(op, False)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return array_functions.depth_to_space(x, op.block_size)
 
 
@@ -206,5 +206,5 @@ class BatchToSpace(LiteDefinition):
     def infer(op: Any) -> TensorSpec:
         return batch_blocks_spec(op.x.spec, op.block_shape, op.crops, False)
 
-    def compute(op: Any, x: Any, block_shape: Any, crops: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, block_shape: np.ndarray, crops: np.ndarray) -> np.ndarray:
         return array_functions.batch_to_space(x, block_shape.tolist(), crops.tolist())

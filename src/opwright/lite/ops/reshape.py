@@ -273,7 +273,7 @@ class Bitcast(LiteDefinition):
             )
         return bitcast_spec(op.x.spec, dtype)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return array_functions.bitcast(x, types.dtype_of(op.output_type).np)
 
 

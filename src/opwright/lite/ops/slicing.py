@@ -146,7 +146,7 @@ class Gather(LiteDefinition):
             _check_range(elements, x[axis], "gather")
         return spec((*x[:axis], *i[batch:], *x[axis + 1 :]), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, indices: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
         axis, batch = op.axis % x.ndim, op.batch_dims + indices.ndim if op.batch_dims < 0 else op.batch_dims
         _check_range(indices, x.shape[axis], "gather")
         return gathered(x, indices, axis, batch)

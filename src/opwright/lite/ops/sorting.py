@@ -55,7 +55,7 @@ class ReverseSequence(LiteDefinition):
                 check_lengths(op.seq_lengths.constant, dims[op.seq_dim])
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, seq_lengths: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, seq_lengths: np.ndarray) -> np.ndarray:
         check_lengths(seq_lengths, x.shape[op.seq_dim])
         return reversed_sequences(x, seq_lengths, op.seq_dim, op.batch_dim)
 

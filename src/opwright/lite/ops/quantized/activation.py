@@ -55,7 +55,7 @@ def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:
     m_below, e_below = multiplier(abs(slope))
     m_below = -m_below if slope < 0 else m_below
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         v = x.centred(q)
         steps = np.where(v >= 0, INT32.rescale(v, m, e), INT32.rescale(v, m_below, e_below))
         return y.saturated(steps)
@@ -69,7 +69,7 @@ def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Callable[..., Any]
     m, e = multiplier(float(x.scale / y.scale))
     m_below, e_below = multiplier(float(x.scale * alpha.scale / y.scale))
 
-    def run(q: Any, a: Any) -> Any:
+    def run(q: np.ndarray, a: np.ndarray) -> np.ndarray:
         v = x.centred(q)
         below = INT32.rescale(v * alpha.centred(a), m_below, e_below)
         return y.saturated(np.where(v >= 0, INT32.rescale(v, m, e), below))
@@ -92,7 +92,7 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
             wanted="a larger scale of the output",
         )
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         v = x.centred(q) * 128
         product = INT16.high_product(v, short_out)
         gate = v if e_relu <= 0 else INT16.saturated(v << (e_relu - 1))

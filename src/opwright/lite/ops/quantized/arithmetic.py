@@ -103,7 +103,7 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
     def run(a: Any, b: Any) -> Any:
         return finish(np.asarray(x.centred(a) * y.centred(b)))
 
-    def run_below_one(a: Any, b: Any) -> Any:
+    def run_below_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         product = INT16.high_product(a.astype(np.int64), b.astype(np.int64))
         return z.saturated(INT32.shifted_right(product, 8), low, high)
 
@@ -117,7 +117,7 @@ def divide(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., Any]:
     m, e = multiplier(float(x.scale / (y.scale * z.scale)))
     low, high = fused_bounds(op.fused_activation_function, z)
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         numerator, denominator = x.centred(a), y.centred(b)
         check_nonzero(denominator)
         numerator, denominator = np.where(denominator < 0, -numerator, numerator), np.abs(denominator)
@@ -175,7 +175,7 @@ def absolute(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     check_scaled(x, y)
     m, e = multiplier(float(x.scale / y.scale))
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         v = np.abs(x.centred(q))
         return y.saturated(v if x.scale == y.scale else INT32.rescale(v, m, e))
 

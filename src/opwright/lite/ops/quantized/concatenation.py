@@ -39,7 +39,7 @@ def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Callable[...,
     check_scaled(*xs, y)
     inverse = _f(1) / y.scale
 
-    def rescaled(x: Operand, q: Any) -> Any:
+    def rescaled(x: Operand, q: np.ndarray) -> np.ndarray:
         if x.scale == y.scale and x.zero_point == y.zero_point:
             return q
         factor = x.scale * inverse

@@ -124,7 +124,7 @@ def _image(steps: RowQuantization, real: Any) -> Image:
     return lambda where, dtype: steps.of(real, where).astype(dtype, copy=False)
 
 
-def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Any:
+def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Callable[..., Any]:
     check_types(op, DENSE, x, weights, y)
     _check_bias(op, bias)
     matrix = _weights(weights, 0)
@@ -136,7 +136,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         vectors = vectors.astype(_f, copy=False)
         steps = quantize(vectors, (-1,))
 
-        def finish(sums: Any, where: tuple[slice, ...], outputs: slice) -> Any:
+        def finish(sums: np.ndarray, where: tuple[slice, ...], outputs: slice) -> np.ndarray:
             factor = steps.scale_of(where) * (weights.scales[outputs] if weights.per_channel else weights.scale)
             return _finish(op, sums.astype(_f, copy=False) * factor, b, outputs)
 
@@ -164,7 +164,7 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., A
     return lambda a, b: products(op, a, b, multiply)
 
 
-def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
+def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Callable[..., Any]:
     check_types(op, [f"FLOAT32 {filters} FLOAT32" for filters in ("INT8", "INT4", "INT2", "UINT8")], x, filter, y)
     _check_bias(op, bias)
     weights = _weights(filter, 0)
@@ -174,7 +174,7 @@ def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Opera
     def run(real: Any, f: Any, b: Any) -> Iterator[Part]:
         steps = quantize(real, (1, 2, 3))
 
-        def finish(sums: Any, where: tuple[slice, ...], block: slice) -> Any:
+        def finish(sums: np.ndarray, where: tuple[slice, ...], block: slice) -> np.ndarray:
             scale, reals = steps.scale_of(where), sums.astype(_f, copy=False)
             reals = reals * filter.scales[block] * scale if by_channel else reals * (scale * filter.scale)
             return _finish(op, reals, b, block)
@@ -184,7 +184,7 @@ def conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Opera
     return run
 
 
-def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Any:
+def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand) -> Callable[..., Any]:
     check_types(op, ("FLOAT32 INT8 FLOAT32",), x, filter, y)
     _check_bias(op, bias)
     weights = _weights(filter, 3)
@@ -193,7 +193,7 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
     def run(real: Any, f: Any, b: Any) -> Iterator[Part]:
         steps = asymmetric(real, (1, 2, 3))
 
-        def finish(sums: Any, where: tuple[slice, ...], block: slice) -> Any:
+        def finish(sums: np.ndarray, where: tuple[slice, ...], block: slice) -> np.ndarray:
             return _finish(op, sums.astype(_f, copy=False) * (scales * steps.scale_of(where)), b)
 
         return convolved_by_channel(op, real.shape, f, weights, _image(steps, real), finish)
@@ -203,7 +203,7 @@ def depthwise_conv_2d(op: Any, x: Operand, filter: Operand, bias: Operand | None
 
 def transpose_conv(
     op: Any, output_shape: Operand, filter: Operand, x: Operand, bias: Operand | None, y: Operand
-) -> Any:
+) -> Callable[..., Any]:
     check_types(op, ("INT8 FLOAT32 FLOAT32",), filter, x, y)
     _check_bias(op, bias)
     weights = _weights(filter, 0)
@@ -211,7 +211,7 @@ def transpose_conv(
     def run(shape: Any, f: Any, real: Any, b: Any) -> Iterator[Part]:
         steps = asymmetric(real, (1, 2, 3))
 
-        def finish(sums: Any, where: tuple[slice, ...], block: slice) -> Any:
+        def finish(sums: np.ndarray, where: tuple[slice, ...], block: slice) -> np.ndarray:
             factor = (filter.scales[block] if filter.per_channel else filter.scale) * steps.scale_of(where)
             return _finish(op, sums.astype(_f, copy=False) * factor, b, block)
 

@@ -43,7 +43,7 @@ TYPES = (
 BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
 
-def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Any:
+def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Callable[..., Any]:
     kind = check_types(op, TYPES, x, weights, y)
     if bias is not None:
         check_types(op, BIASES[kind], bias)
@@ -69,7 +69,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
         n, k = w.shape
         vectors = q if op.keep_num_dims else q.reshape(-1, k)
 
-        def finish(sums: Any, where: tuple[slice, ...], outputs: slice) -> Any:
+        def finish(sums: np.ndarray, where: tuple[slice, ...], outputs: slice) -> np.ndarray:
             acc = sums.astype(np.float64) if b is None else sums + b.reshape(-1)[outputs].astype(np.float64)
             return y.saturated(scaled(acc, outputs), low, high)
 

@@ -99,7 +99,7 @@ def l2_normalization(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     check_scaled(x, y)
     check_output(y, 1 / 128, 0 if y.type == "INT8" else 128)
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         v = x.centred(q)
         root, shift = INT32.inverse_root(np.square(v).sum(-1, keepdims=True))
         # 128 times: of int8 in the multiplier, of uint8 in the number, which rounds otherwise

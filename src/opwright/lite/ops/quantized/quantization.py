@@ -73,7 +73,7 @@ def _requantize(x: Operand, y: Operand) -> Callable[..., Any]:
     check_scaled(*([x] if len(x.scales) else []), y)
     m, e = multiplier(float(x.scale) / float(y.scale))
 
-    def run(q: Any) -> Any:
+    def run(q: np.ndarray) -> np.ndarray:
         return y.saturated(INT32.rescale(x.centred(q), m, e))
 
     return lambda q: elements(run, (q,), q.shape)

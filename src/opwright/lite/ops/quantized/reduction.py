@@ -48,7 +48,7 @@ def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
         shift = max(min(n.bit_length() - 1, 32, 31 + e), 0)
         return (m << shift) // n, e - shift
 
-    def run(q: Any, a: Any) -> Any:
+    def run(q: np.ndarray, a: np.ndarray) -> np.ndarray:
         over = axes_of(a.reshape(-1).tolist(), q.ndim)
         total = _centred_sum(op, x, q, over)
         return y.saturated(INT32.rescale(total, *divided(_count(q, over))))
@@ -61,7 +61,7 @@ def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
     _checked(op, x, y)
     scale = x.scale / y.scale
 
-    def run(q: Any, a: Any) -> Any:
+    def run(q: np.ndarray, a: np.ndarray) -> np.ndarray:
         over = axes_of(a.reshape(-1).tolist(), q.ndim)
         total = np.asarray(q.sum(over, keepdims=op.keep_dims, dtype=np.int64)).astype(_f)
         real = total * scale + _f(-x.zero_point) * scale * _f(_count(q, over))
@@ -79,7 +79,7 @@ def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
         m, e = multiplier(float(x.scale) / float(y.scale) ** (1.0 / max(n, 1)))
         return short_multiplier(m), e
 
-    def run(q: Any, a: Any) -> Any:
+    def run(q: np.ndarray, a: np.ndarray) -> np.ndarray:
         over = axes_of(a.reshape(-1).tolist(), q.ndim)
         remaining = [i for i in range(q.ndim) if i not in over]
         n = _count(q, over)
