@@ -90,10 +90,10 @@ class ArrayValue:
         return offset
 
     def _all(self, indices: Any) -> tuple[Any, ...]:
-        indices = indices if isinstance(indices, tuple) else (indices,)
-        if len(indices) > len(self.shape):
-            raise TypeError(f"{self.label} has {len(self.shape)} axes, found {len(indices)} indices")
-        return indices
+        index: tuple[Any, ...] = indices if isinstance(indices, tuple) else (indices,)
+        if len(index) > len(self.shape):
+            raise TypeError(f"{self.label} has {len(self.shape)} axes, found {len(index)} indices")
+        return index
 
     def __getitem__(self, indices: Any) -> Any:
         indices = self._all(indices)

@@ -157,7 +157,8 @@ class BoundedPointer(Pointer):
 
     def address(self) -> Value:
         """Return the address as an int64."""
-        return (self._plain() + self.start).address()
+        element: Pointer = self._plain() + self.start
+        return element.address()
 
     def chosen(self, mask: Any, other: Any) -> BoundedPointer:
         """Select between pointers into the same memory. Raises TypeError for other memory."""

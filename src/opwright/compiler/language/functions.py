@@ -62,7 +62,8 @@ def truncated_quotient(a: Any, c: Any) -> Value:
     """
     a, c = alike(a, c)
     if a.count and a.dtype.size <= 4:
-        return (a.to(dtypes.float64) / c.to(dtypes.float64)).to(dtypes.int64).to(a.dtype)
+        exact: Value = a.to(dtypes.float64) / c.to(dtypes.float64)
+        return exact.to(dtypes.int64).to(a.dtype)
     b = current().builder
     return Value((b.udiv if a.dtype.is_unsigned else b.sdiv)(a.x, c.x), a.dtype)
 

@@ -37,7 +37,7 @@ class Pointer:
     __radd__ = __add__
 
     def __sub__(self, i: Any) -> Pointer:
-        return self + (-i)
+        return self.__add__(-i)
 
     def element(self, i: Any) -> ir.Value:
         """Return the LLVM pointer to element i."""

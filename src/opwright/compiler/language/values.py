@@ -108,7 +108,8 @@ class Value(Tensor, metaclass=_ElementType):
             raise TypeError(f"this operator is not defined for {a.dtype.name}")
         divide = current().division
         if name in DIVISIONS and divide is not None:
-            return divide(name, a, c)
+            result: Value = divide(name, a, c)
+            return result
         if name in REMAINDERS and current().shares_divisions and not (a.count or isinstance(c.x, ir.Constant)):
             return a - a // c * c
         return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
@@ -155,19 +156,19 @@ class Value(Tensor, metaclass=_ElementType):
         return self._arithmetic(o, None, "and_")
 
     def __rand__(self, o: Any) -> Value:
-        return self & o
+        return self._arithmetic(o, None, "and_")
 
     def __or__(self, o: Any) -> Value:
         return self._arithmetic(o, None, "or_")
 
     def __ror__(self, o: Any) -> Value:
-        return self | o
+        return self._arithmetic(o, None, "or_")
 
     def __xor__(self, o: Any) -> Value:
         return self._arithmetic(o, None, "xor")
 
     def __rxor__(self, o: Any) -> Value:
-        return self ^ o
+        return self._arithmetic(o, None, "xor")
 
     def __lshift__(self, o: Any) -> Value:
         return self._arithmetic(o, None, "shl")

@@ -46,7 +46,8 @@ def first(n: Any, count: int) -> Value:
         b = current().builder
         mask = bits.x if count == 64 else b.trunc(bits.x, I32)
         return Value(b.bitcast(mask, ir.VectorType(I1, count)), dtypes.bool)
-    return iota(dtypes.int32, count) < n.to(dtypes.int32)
+    limit: Value = n.to(dtypes.int32)
+    return iota(dtypes.int32, count) < limit
 
 
 def tail_mask(remaining: Any, count: int) -> Value:
