@@ -88,7 +88,7 @@ def plan_of(graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | No
         try:
             op = _without_empty(op) if isinstance(op, Move) else op
             if any(0 in b.shape for b in (op.output, *op.inputs)):
-                raise NoKernel("an empty array")
+                raise NoKernel("an array without elements")
             select(_copying(op) if isinstance(op, View | Bitcast) else op, builder)
         except NoKernel as why:
             parts = parts_of(op) or _via_copy(op)
