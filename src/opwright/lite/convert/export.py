@@ -25,7 +25,7 @@ from ..format.flexbuffers import encode_options
 from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, GraphSignature, LiteModule, is_source
 from ..ops.spec_serialization import blocks_table, contents_of, tensor_of
-from ..ops.specs import BlockScales, LiteTensorSpec, name_of, with_changes
+from ..ops.specs import BlockwiseScales, LiteTensorSpec, name_of, with_changes
 from ..runtime.constants import stored_elements
 from .custom_operators import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, UnsupportedNode, report
@@ -145,7 +145,7 @@ class ModuleExporter:
         if spec.quantization is not None and spec.quantization.blocks is not None:
             tensor.quantization.details = self._blocks(spec.quantization.blocks, tensors)
 
-    def _blocks(self, blocks: BlockScales, tensors: list[Any]) -> object:
+    def _blocks(self, blocks: BlockwiseScales, tensors: list[Any]) -> object:
         """Append the tensors of scales by block; return the table that names them."""
         places = []
         for array, name in zip((blocks.scales, blocks.zero_points), blocks.names):

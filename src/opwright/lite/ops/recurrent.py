@@ -153,7 +153,7 @@ class HybridProducts(Products):
         from .quantized import hybrid
 
         self.quantize = hybrid.asymmetric if asymmetric else hybrid.symmetric
-        self.Rows = hybrid.QuantizedRows
+        self.Rows = hybrid.ScaledRows
 
     def rows(self, x: Any) -> Any:
         return self.quantize(x, (1,)).rows(x)

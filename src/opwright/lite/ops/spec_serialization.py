@@ -16,7 +16,7 @@ from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ..format import objects, pack_strings, schema
 from ..format.constants import PACKED
-from .specs import BlockScales, LiteTensorSpec, Quantization, Sparsity
+from .specs import BlockwiseScales, LiteTensorSpec, Quantization, Sparsity
 from .types import dtype_of, name_of
 
 BY_BLOCK = ("BlockwiseQuantization", "MultiAxisQuantization")
@@ -110,7 +110,7 @@ def tensors_of_scales(table: Any) -> list[int]:
     return [int(i) for i in (details.scales, details.zero_points) if i >= 0]
 
 
-def blocks_table(blocks: BlockScales, scales: int, zero_points: int) -> Any:
+def blocks_table(blocks: BlockwiseScales, scales: int, zero_points: int) -> Any:
     """Return the table of scales by block, which names the tensors that hold them; -1 for none."""
     if not blocks.axes:
         return objects.BlockwiseQuantization(scales=scales, zero_points=zero_points, block_size=blocks.size)
@@ -138,7 +138,7 @@ def _quantization(table: Any, stored: Stored) -> Quantization | None:
         scales, name = stored(details.scales)
         zeros, zeros_name = (None, "") if details.zero_points < 0 else stored(details.zero_points)
         axes = tuple(_ints(getattr(details, "quantized_dimensions", ())))
-        blocks = BlockScales(scales, zeros, int(details.block_size), axes, (name, zeros_name))
+        blocks = BlockwiseScales(scales, zeros, int(details.block_size), axes, (name, zeros_name))
     elif details is not None:
         raise UnimplementedError(
             what=f"tensor {table.name!r} is quantised in a way that is not known here",

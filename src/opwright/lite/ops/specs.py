@@ -1,6 +1,6 @@
 """Types of the lite dialect's values: what a file states of a tensor besides its element type and shape.
 
-Lives here: `LiteTensorSpec`, `Quantization`, `BlockScales`, `Sparsity`, and the text of each (`detailed`).
+Lives here: `LiteTensorSpec`, `Quantization`, `BlockwiseScales`, `Sparsity`, and the text of each (`detailed`).
 Not here: their tables in files (spec_serialization.py), quantized arithmetic (quantized/).
 
     conv: i8[1,8,8,4]{scale=0.5, zero_point=-3} = CONV_2D(x, w, b, ...)
@@ -17,7 +17,7 @@ from ...core.specs import TensorSpec
 from ...graph.ir import Value, same_attr
 
 
-class BlockScales(NamedTuple):
+class BlockwiseScales(NamedTuple):
     """Scales of blocks of elements, which files keep in tensors of their own.
 
     scales: float16 or float32; zero_points: or None for zeros. size: elements of a block along the last dimension.
@@ -47,7 +47,7 @@ class Quantization:
         axis: int = 0,
         low: Any = (),
         high: Any = (),
-        blocks: BlockScales | None = None,
+        blocks: BlockwiseScales | None = None,
         custom: bytes | None = None,
     ) -> None:
         put = object.__setattr__
@@ -64,7 +64,7 @@ class Quantization:
     axis: int
     low: np.ndarray
     high: np.ndarray
-    blocks: BlockScales | None
+    blocks: BlockwiseScales | None
     custom: bytes | None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -208,7 +208,7 @@ def detailed(spec: TensorSpec, details: Mapping[str, Any]) -> LiteTensorSpec:
     left = dict(details)
     parameters = {name: left.pop(name) for name in _PARAMETERS if name in left}
     if "blocks" in left:
-        parameters["blocks"] = BlockScales(*left.pop("blocks"))
+        parameters["blocks"] = BlockwiseScales(*left.pop("blocks"))
     sparsity, sizes = left.pop("sparsity", None), left.pop("sizes", None)
     name, is_variable = left.pop("name", None), left.pop("variable", False)
     if left:

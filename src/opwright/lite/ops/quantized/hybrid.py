@@ -33,7 +33,7 @@ from .sums import Image, Weights, convolved, convolved_by_channel, multiplied, t
 _f = np.float32
 
 
-class QuantizedRows(NamedTuple):
+class ScaledRows(NamedTuple):
     """Quantized rows: integers less their zero points, as floats, and a scale each, [rows, 1...]."""
 
     values: Any
@@ -57,9 +57,9 @@ class RowQuantization(NamedTuple):
         values -= offset
         return values
 
-    def rows(self, x: Any) -> QuantizedRows:
+    def rows(self, x: Any) -> ScaledRows:
         """Quantize all rows."""
-        return QuantizedRows(self.of(x), self.scale)
+        return ScaledRows(self.of(x), self.scale)
 
     def scale_of(self, where: tuple[slice, ...]) -> Any:
         """Return the scales of the rows in a part."""
