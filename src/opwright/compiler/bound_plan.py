@@ -4,7 +4,7 @@ Lives here: `PlanImage`, `BoundPlan`, `StepOrigin`.
 Not here: what the steps are (loops/plans.py), images in files (plan_cache.py), the native call (native/executor.py).
 
 The words of an image that are addresses hold offsets. Binding adds where the arena and the constants are; connecting
-adds where inputs and outputs are, by the keys that whoever made the image knows them by.
+adds where inputs and outputs are, by the keys that the image's creator uses.
 """
 
 from __future__ import annotations

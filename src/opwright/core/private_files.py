@@ -1,4 +1,4 @@
-"""Files that a process stores for later processes of the same user, and that nobody else can modify.
+"""Files that a process stores for later processes of the same user, and that no other user can modify.
 
 Lives here: `PrivateFolder`, `fault_of_folder`: which folders are trusted; authenticated files; the user's secret.
 Not here: atomic writes (files.py), the contents (compiler/cache.py, lite/native/build_cache.py, ...).
@@ -8,7 +8,7 @@ rules:
 
 * The folder belongs to the user of this process (the effective user), and neither its group nor others may write to it.
 * Each folder above it, with links resolved, belongs to that user or to root. Others may write to such a folder only if
-it is sticky, such as /tmp, in which nobody can rename or remove the files of another user. /tmp/x is accepted if it
+it is sticky, such as /tmp, in which no user can rename or remove the files of another one. /tmp/x is accepted if it
 belongs to the user and has the permissions 0700. * A missing folder is created with the permissions 0700. * A file is
 regular, no link, belongs to the user, is not writable by others, and not larger than its reader permits. * A file
 starts with a keyed digest (BLAKE2b) of its name and its bytes, so that damage, a file renamed to another one, and a

@@ -33,7 +33,7 @@ from .tuning_cache import Measured
 
 BUDGET_S = 0.02  # for all ways together, over the one call that each needs
 _MARGIN = 0.95  # another way must take less than this part of the default's time
-_HOPELESS = 4.0  # ways so many times slower than the best so far are timed no further
+_HOPELESS = 4.0  # the factor over the best way so far above which a way is timed no further
 _LIMIT = 4096  # choices kept at hand
 
 _pinned = False  # whether BLAS has been told to keep to one thread

@@ -1,4 +1,4 @@
-"""What the rules of an operator see as `op`: its attributes, and its inputs and outputs by name.
+"""Views of a call for the rules of an operator (`op`): its attributes, and its inputs and outputs by name.
 
 Lives here: `Call`, and `call_class`, which gives each operator its own slotted subclass; `CallProfile`, which each
 operator has once.

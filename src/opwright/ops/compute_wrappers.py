@@ -155,8 +155,8 @@ def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
 def _check_offsets(op: Operator, pairs: Sequence[tuple[int, int, bool]], results: Sequence[Any]) -> None:
     """Raise DefinitionError if offsets among the results are no LoD over the rows they are for.
 
-    pairs: of results, the rows, their offsets, and whether these are all levels. Of a last level that goes under those
-    of an input this is the part that it alone decides.
+    pairs: of results, the rows, their offsets, and whether these are all levels. For a last level below the levels
+    of an input, this is only the part that the result determines.
     """
     for rows, offsets, repeated in pairs:
         levels = results[offsets] if repeated else [results[offsets]]

@@ -102,7 +102,7 @@ def _words(op: Any) -> Iterator[str]:
 
 
 def _floats(op: Any) -> Iterator[str]:
-    """Who takes floats takes float32 and float64."""
+    """Check that an input of floats accepts float32 and float64."""
     for declared in op.inputs:
         floats = {d for d in declared.dtypes if d.is_floating}
         lacking = [d.name for d in (float32, float64) if d not in floats]
@@ -111,7 +111,7 @@ def _floats(op: Any) -> Iterator[str]:
 
 
 def _gradient(op: Any) -> Iterator[str]:
-    """Who takes floats has a gradient, or says that differentiation ends here."""
+    """Check that an operator of floats has a gradient, or declares that differentiation ends here."""
     floats = any(d.is_floating or d.is_complex for i in op.inputs for d in i.dtypes)
     if floats and not op.has_gradient_rule and not op.control:
         yield "takes floats and has no gradient; write one, or `gradient = None` where differentiation ends"

@@ -1,4 +1,4 @@
-"""IndexedSlices: rows of a larger tensor, by index. What the gradient of `gather` is.
+"""IndexedSlices: rows of a larger tensor, by index, such as the gradient of `gather`.
 
 Lives here: the type, its spec, its sums and conversions.
 Not here: `gather`, merging (ops/array/sparse_rows.py), updates by sparse rows (ops/optimizer_steps.py, optimizers/).

@@ -178,7 +178,7 @@ class OptionalHasValue(OperatorDefinition):
 
 @operator
 class OptionalGetValue(OperatorDefinition[list[Tensor]]):
-    """What an optional holds, flat. Raises InvalidArgumentError where it is empty.
+    """Return the flat elements of an optional. Raises InvalidArgumentError where it is empty.
 
     .. math:: components = optional
     """

@@ -63,7 +63,7 @@ def _at_least_0(what: str, n: Any) -> None:
 
 @operator
 class ListReserve(OperatorDefinition):
-    """A list of so many elements, none of them set.
+    """A list of a given number of elements, none of them set.
 
     .. math:: output = (\\varnothing, \\ldots, \\varnothing)
 

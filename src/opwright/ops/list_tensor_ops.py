@@ -323,7 +323,7 @@ class ListConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
 
 @operator
 class ListSplit(OperatorDefinition):
-    """The rows of a tensor as a list of pieces, each with so many of them.
+    """The rows of a tensor as a list of pieces of given lengths.
 
     .. math:: output_i = tensor_{s_i : s_i + lengths_i}, \\quad s_i = \\sum_{j < i} lengths_j
 

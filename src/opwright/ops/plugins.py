@@ -50,7 +50,7 @@ class LoadedEntry(NamedTuple):
 
 
 class _EntryScan(NamedTuple):
-    """What packages there are. seen: the folders of sys.path and when they last changed: a package may come while a
+    """Installed packages of operators. seen: the folders of sys.path and when they last changed: a package may come while a
     notebook runs. Replaced as a whole: other threads read it meanwhile."""
 
     seen: Any

@@ -38,7 +38,7 @@ class Change:
 
 
 Found = tuple[str, Any, Any, str, bool]
-"""What a rule yields: its name, the old and the new value, the end of the sentence, whether it may."""
+"""One change, as a rule yields it: its name, the old and the new value, the end of the sentence, whether it may."""
 
 
 def _shown(value: Any) -> str:

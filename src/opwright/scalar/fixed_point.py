@@ -16,7 +16,7 @@ import numpy as np
 
 from .quantization import array_round_away
 
-# Of 32 bits without integer bits, unless said otherwise; numbers of fewer bits have them rounded.
+# 32 bits without integer bits, unless stated otherwise; numbers of fewer bits have them rounded.
 _ONE_THIRD = 715827883
 _EXP_MINUS_EIGHTH = 1895147668
 _EXP_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
@@ -25,7 +25,7 @@ _48_17, _MINUS_32_17 = 1515870810, -1010580540
 """The line 48/17 - 32/17 x, with two integer bits: the best start for Newton's method for 1 / x, 1/2 <= x <= 1."""
 _NEWTON_STEPS = 3
 ENTRIES = 513
-"""Of a table for int16: one for each 2^_GAP integers, and one for the end."""
+"""Entries of a table for int16: one for each 2^_GAP integers, and one for the end."""
 _GAP = 7
 
 

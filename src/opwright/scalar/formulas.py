@@ -182,7 +182,7 @@ def ieee_minimum(m: Namespace, x: Values, y: Values) -> Values:
 
 
 def clip(m: Namespace, x: Values, low: Values, high: Values) -> Values:
-    """Return max(min(x, high), low), NaN if one is. Of bounds in the wrong order it is `low`."""
+    """Return max(min(x, high), low), NaN if an operand is; `low` if the bounds are in the wrong order."""
     return ieee_maximum(m, ieee_minimum(m, x, high), low)
 
 

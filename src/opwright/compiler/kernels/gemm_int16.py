@@ -60,7 +60,7 @@ def widens(target: Target) -> bool:
 
 
 def widened_bytes(target: Target, elements: int) -> int:
-    """Return the scratch memory of rows of so many elements, including a vector behind them."""
+    """Return the scratch memory of rows of `elements` elements, including a vector behind them."""
     return 2 * elements + target.vector_bytes
 
 

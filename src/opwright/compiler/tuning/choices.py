@@ -1,7 +1,7 @@
 """The choices among kernels: what is chosen, by which sizes, and how a selector or a rule of fusion asks.
 
 Lives here: `Choice`, the table CHOICES, `choose`, `Question`; `asking` and `answering`, for who measures.
-Not here: the ways and the default of each choice (beside its selector, ../kernels), where answers come from (tables.py,
+Not here: the ways and the default of each choice (next to its selector, ../kernels), where answers come from (tables.py,
 kept.py).
 """
 

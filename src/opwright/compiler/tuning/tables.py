@@ -4,7 +4,7 @@ Lives here: `TuningTable`, reading tables/*.json, which table serves a processor
 Not here: rows and what follows from them (measurements.py), writing tables (benchmarks/tune.py).
 
 A processor is served by the tables of its vector length and registers; for kernels of bytes also its instructions that
-multiply them must be the same. Of those its own name comes first, then the one with the fewest differences in
+multiply them must be the same. The target's own name comes first, then the one with the fewest differences in
 features, then the nearest second-level cache. Tables are read when the first question is put, which a process that
 finds its plans in the cache never does.
 

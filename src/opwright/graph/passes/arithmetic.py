@@ -2,7 +2,7 @@
 
 Lives here: ARITHMETIC, the table.  Not here: identities of shape and order (shapes.py).
 
-Exact means to the last bit for every argument: NaN, infinities and -0.0, and integers that wrap around. What is not
+Exact means to the last bit for every argument: NaN, infinities and -0.0, and integers that wrap around. Not
 in the table for that reason: x * 0 and x - x of floats (NaN, infinity), x + 0.0 (x = -0.0), x ** 2 and x ** 0.5 of
 floats (another rounding, -0.0), complex multiplication by 1 (infinities), sums in another order, not(x < y) (NaN).
 """

@@ -1,5 +1,5 @@
 """Planning ahead of the engine: a model that nothing is kept of is planned and compiled by a thread, on an interpreter
-of its own, while the reference kernels answer. What that keeps is what the engine takes then.
+of its own, while the reference kernels answer. The engine then uses the plans that the job has cached.
 
 Lives here: `Ahead`, in the engine's place until then; whether a model was planned before.
 Not here: the engine (engine.py), which this module does not import: 54 ms that the first answer need not wait for.
@@ -43,7 +43,7 @@ class Ahead:
             self.cancel()
             self._shapes, self._answered = shapes, threading.Event()
             self._job = compiling.submit(_patient(self._plan, shapes, self._answered))
-            weakref.finalize(self, self._job.cancel).atexit = False  # nobody waits for it any more
+            weakref.finalize(self, self._job.cancel).atexit = False  # it has no other reader
         return True
 
     @property

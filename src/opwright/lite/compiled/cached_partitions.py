@@ -3,7 +3,7 @@
 Lives here: `PartitionCache`: the key of a subgraph's plans, noting what is to be saved, taking nodes as a note says.
 Not here: the cache's files (compiler/plan_cache.py, compiler/plan_serialization.py), when they are written (engine.py).
 
-A subgraph has a plan for each of its partitions; nodes that nobody compiles stay in its execution plan. A folded node
+A subgraph has a plan for each of its partitions; nodes that no plan covers stay in its execution plan. A folded node
 stays only for their sake: plans hold what it computed. Notes have the shapes that folded nodes read, as a later
 process does not prepare the nodes that work them out; and the types of results, which an operator may set.
 """

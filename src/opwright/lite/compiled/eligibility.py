@@ -1,4 +1,4 @@
-"""What makes a node eligible for the compiled engine: whose kernel serves it, and who else writes its tensors.
+"""Eligibility of nodes for the compiled engine: the kernel that serves a node, and other writers of its tensors.
 
 Lives here: `ineligible`, `TensorOrder`, `is_user_operator`, `served_elsewhere`, `only_initialises`; kinds of builtins;
 `open_nodes`, whose sizes a run decides, and the elements that these follow from (`seen_by`).

@@ -82,7 +82,7 @@ class Engine:
             _warn(self.delegate.failure)
         elif self.delegate.pending and self._job is None:
             self._job = compiling.submit(self.delegate.take_pending())
-            weakref.finalize(self, self._job.cancel).atexit = False  # nobody waits for it any more
+            weakref.finalize(self, self._job.cancel).atexit = False  # it has no other reader
         return self._job is not None or any(map(self._is_open, self._subgraphs))
 
     def _is_open(self, subgraph: Subgraph) -> bool:

@@ -5,7 +5,7 @@ Not here: the note that is read (fast_path_notes.py), the plan cache (compiler/p
 takes the fast path until it is asked for more.
 
 An interpreter that runs a whole model as one plan needs of the file no more than the weights that steps read in place.
-What it tells of inputs and outputs stands in a note in the cache, beside the cached plan, under the file's identity.
+The properties of inputs and outputs are in a note in the cache, next to the cached plan, under the file's identity.
 """
 
 from __future__ import annotations

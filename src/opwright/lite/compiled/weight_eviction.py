@@ -3,7 +3,7 @@
 Lives here: `pack_and_release`, `mapping_of`.
 Not here: packing (compiler/loops/plans.py), mapping the file (format/model.py).
 
-Pages of a mapped file that nobody will read soon are dropped from the process while packing goes on, so that the file
+Pages of a mapped file that will not be read soon are dropped from the process while packing goes on, so that the file
 and its packed copy are never both in memory; a page that is read again comes back from the file.
 """
 

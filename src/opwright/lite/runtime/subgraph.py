@@ -199,7 +199,7 @@ class Subgraph(CallableSubgraph):
 
     @cached_property
     def writers(self) -> Counter[int]:
-        """The number of the file's nodes that write each tensor, by index."""
+        """Count the file's nodes that write each tensor, by index."""
         return Counter(t.index for node in self.nodes if node.delegate is None for t in node.tensors_out)
 
     def observe(self, observer: Callable[[Node, bool], None] | None) -> None:

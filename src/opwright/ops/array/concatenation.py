@@ -257,7 +257,7 @@ tile: signatures.Tile = Tile.as_function("tile")
 
 @operator
 class TileGrad(OperatorDefinition):
-    """What tiling repeated, added up: the gradient of Tile.
+    """Sums over the repetitions of tiling: the gradient of Tile.
 
     .. math:: output[j] = \\sum_{i \\bmod shape = j} input[i]
 

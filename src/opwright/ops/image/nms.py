@@ -5,7 +5,7 @@ CombinedNonMaxSuppression, and TensorFlow's functions over them.
 Not here: the overlaps of boxes (../array_functions.py).
 
 Boxes are [..., 4]: two opposite corners, (y1, x1, y2, x2). The overlap of two boxes is the area of their intersection
-divided by the area of their union. Of equal scores the box that comes first is better.
+divided by the area of their union. The first of boxes with equal scores is better.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def argsort(
 
 
 class TopKV2(NamedTuple):
-    """What `top_k` gives."""
+    """Result of `top_k`."""
 
     values: Any
     indices: Any

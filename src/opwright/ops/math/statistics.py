@@ -259,7 +259,7 @@ def confusion_matrix(
 
 
 def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """log(sum(exp(x))) over axes, without overflow: the maximum is taken out first. Of no elements, minus infinity.
+    """log(sum(exp(x))) over axes, without overflow: the maximum is taken out first. Without elements, minus infinity.
 
     input_tensor: floating.
     """

@@ -126,7 +126,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
 
     @operator(name=f"MaxPool{suffix}")
     class MaxPooling(OperatorDefinition):
-        """Compute the maximum of each window, excluding padding. Of equal elements the first gets the gradient.
+        """Compute the maximum of each window, excluding padding. The first of equal elements gets the gradient.
 
         .. math:: output_p = \\max_{0 \\le q < ksize} input_{p \\cdot strides + q - before}
 
