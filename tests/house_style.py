@@ -36,22 +36,30 @@ MOST_USES = 100
 """How often src may use each vague name for a local or a parameter."""
 
 TERMS = {
+    "casting",
     "constant_folding",
     "constant_sinking",
-    "downsampling",
+    "debugging",
+    "embedding",
     "encoding",
     "field_encoding",
     "indexing",
+    "inlining",
     "lowering",
-    "memory_planning",
     "model_loading",
     "padding",
     "pooling",
+    "preprocessing",
     "profiling",
+    "resampling",
+    "reshaping",
+    "rounding",
     "shape_constant_folding",
+    "slicing",
     "sorting",
     "tiling",
     "training",
+    "upsampling",
     "weight_packing",
 }
 """Module names in -ing that are terms of the field: everything else is named by a noun."""

@@ -11,8 +11,8 @@ from ..graph import Node, Value
 
 
 def early(nodes: Sequence[Node]) -> Sequence[Node]:
-    """Return the nodes in an order in which those that read only the shape of one value follow its producer, or are
-    first.
+    """Return the nodes in an order in which each reader of nothing but the shape of one value follows the value's
+    producer, or is first.
 
     Gradients read shapes of forward values at the end of a recording, which would keep the tensors alive until then.
     Such nodes are pure and return few numbers.

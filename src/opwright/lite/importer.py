@@ -106,7 +106,7 @@ def _signature(model: Model, definition: Any) -> GraphSignature:
 
 
 class _Call(NamedTuple):
-    """What reading an operator's operands and options needs to know of it."""
+    """Facts about an operator for reading its operands and options."""
 
     name: str
     version: int

@@ -144,7 +144,7 @@ class RealOperand:
 def as_real(operator: Any, node: Node, operand_of: Callable[[Tensor], Any]) -> list[Any]:
     """Return the inputs for shape rules: reals for quantized inputs and for integers where only floats are declared.
 
-    (Files may leave a bias without scales, beside integers.) The reals are of the type of the node's first float,
+    (Files may leave a bias of integer operands without scales.) The reals are of the type of the node's first float,
     float32 where it has none. known: what stands for other inputs.
     """
     tensors = node.tensors_in

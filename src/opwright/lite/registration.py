@@ -112,7 +112,7 @@ class OperatorRegistration(Registration):
         return next((t.dtype for t in node.tensors_in if t is not None), None)
 
     def _call(self, node: Node) -> Call:
-        """Return the node's attributes. Those that depend on the output's type are known in prepare."""
+        """Return the node's attributes. Attributes that depend on the output's type are known in prepare."""
         if isinstance(node.user_data, Call):
             return node.user_data
         operator: Any = self.operator

@@ -214,7 +214,7 @@ def with_customs(base: OpResolver, custom_ops: CustomOps) -> OpResolver:
     """Return `base` with custom operators in front of it.
 
     custom_ops: @ow.operator classes in a list or a set, a mapping from names to them or to Registrations, a resolver
-    (placed in front), or a list of any of these. Of two for one version the later one counts, in a set the greater
+    (placed in front), or a list of any of these. The later of two for one version counts, in a set the greater
     version. Each serves the versions from 1 to its own. raises TypeError for other objects; warns if an operator comes
     from two libraries
     """

@@ -21,7 +21,9 @@ from .strategies import Strategies, Strategy
 from .windows import Window, channel_axis, pad, spatial_windows, taps, unpadded, wide
 
 Windows = Sequence[Window]
-COLUMN_BYTES = 1 << 26  # im2col copies every pixel once per kernel element; the bytes copied at a time, at least one image
+COLUMN_BYTES = (
+    1 << 26
+)  # im2col copies every pixel once per kernel element; the bytes copied at a time, at least one image
 
 
 def columns(x: np.ndarray, windows: Windows, groups: int) -> Iterator[tuple[slice, np.ndarray]]:

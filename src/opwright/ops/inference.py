@@ -116,7 +116,7 @@ def static_int(value: Any, what: str) -> int:
 def number_of_steps(start: Any, limit: Any, delta: Any) -> int | None:
     """Return ceil((limit - start) / delta) of NumPy scalars, delta of the right sign; None if not finite.
 
-    Of floats the quotient is rounded to their dtype first, as in TensorFlow: in float32 range(0.1, 1.1, 0.1) has 10
+    The quotient of floats is rounded to their dtype first, as in TensorFlow: in float32 range(0.1, 1.1, 0.1) has 10
     numbers, though the quotient of these three numbers is 10.00000007.
     """
     if start.dtype.kind in "iu":

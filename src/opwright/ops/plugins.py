@@ -50,8 +50,8 @@ class LoadedEntry(NamedTuple):
 
 
 class _EntryScan(NamedTuple):
-    """Installed packages of operators. seen: the folders of sys.path and when they last changed: a package may come while a
-    notebook runs. Replaced as a whole: other threads read it meanwhile."""
+    """Installed packages of operators. seen: the folders of sys.path and when they last changed, since a package may be
+    installed while a notebook runs. Replaced as a whole: other threads read it meanwhile."""
 
     seen: Any
     entries: dict[str, list[Entry]]

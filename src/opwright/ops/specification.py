@@ -1,9 +1,9 @@
 """The catalogue as plain data: what programs and files rely on when they use an operator, and reading such data back.
 
 Lives here: `spec`, the tables of what a specification says, `document` and `operators_of` for files.
-Not here: what changed from one specification to another (spec_changes.py), how values become data (spec_values.py).
+Not here: changes from one specification to another (spec_changes.py), how values become data (spec_values.py).
 
-What an operator computes, its words, kernels and formulas are no part of it. A file is a document
+Computations, texts, kernels and formulas of operators are no part of it. A file is a document
 
     {"format": 1, "opwright": "0.2.0", "operators": {name: {...}}}
 

@@ -277,7 +277,7 @@ def bench(model: str, as_json: bool, **settings: Any) -> None:
 
 @cli.group(cls=_Group)
 def op() -> None:
-    """The operator catalogue."""
+    """List, explain and check the operators of the catalogue."""
 
 
 @op.command("new")

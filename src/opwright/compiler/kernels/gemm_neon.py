@@ -87,7 +87,7 @@ def is_paired(filters: Buffer, parts: int) -> bool:
 def order_groups(q: Pointer, quads: Any, vectors: int, lanes: int, steps: int) -> None:
     """Reorder the steps of a line, `steps` at a time, so that the bytes of a channel are contiguous.
 
-    Of the last steps of a line, two are reordered together and one is left.
+    The last steps of a line are reordered in pairs; a single one is left as it is.
     """
     _order(q, quads // steps, vectors, lanes, steps)
     if steps == 4 and quads & 2:

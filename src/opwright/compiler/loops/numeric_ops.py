@@ -55,7 +55,7 @@ class Advanced(LoopOp):
 class NormalPairs(LoopOp):
     """Standard normal float32, two of each two numbers in [0, 1): sqrt(-2 log u) sin(2 pi v) and the same with cos.
 
-    Of an odd number of results the last cosine is left out.
+    The last cosine of an odd number of results is left out.
     """
 
     uniform: Buffer

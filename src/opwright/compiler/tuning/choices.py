@@ -1,8 +1,8 @@
 """The choices among kernels: what is chosen, by which sizes, and how a selector or a rule of fusion asks.
 
 Lives here: `Choice`, the table CHOICES, `choose`, `Question`; `asking` and `answering`, for who measures.
-Not here: the ways and the default of each choice (next to its selector, ../kernels), where answers come from (tables.py,
-kept.py).
+Not here: the ways and the default of each choice (next to its selector, ../kernels), where answers come from
+(tables.py, measurements.py).
 """
 
 from __future__ import annotations

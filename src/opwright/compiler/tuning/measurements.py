@@ -4,8 +4,8 @@ Lives here: `MeasuredRow`, its form in JSON, `decided`; `find`, `keep`, the rows
 Not here: rows that come with Opwright (tables.py), the clock (autotuner.py), the cache's files (../cache.py).
 
 Each row of this machine is a file of its own in the object cache, named by a digest of the choice, the sizes, the
-processor and Opwright's sources: processes that measure at once write different files, or the same one whole. Damaged files
-and files from another cache count as missing, as the files have keyed digests. With the switch `deterministic`
+processor and Opwright's sources: processes that measure at once write different files, or the same one whole. Damaged
+files and files from another cache count as missing, as the files have keyed digests. With the switch `deterministic`
 nothing is read: results are to be the same before and after a measurement.
 """
 

@@ -21,7 +21,7 @@ from .definition import custom_operator
 
 @custom_operator("AudioSpectrogram")
 class AudioSpectrogram(LiteDefinition):
-    """What frequencies sound has, by window: the squared magnitude, or the magnitude, of each window's transform.
+    """Spectrogram of sound: the squared magnitude, or the magnitude, of each window's transform.
 
     .. math:: y_{ctf} = |\\sum_j h_j x_{s t + j, c} e^{-2 \\pi i f j / n}|^2,
               \\quad h_j = (1 - \\cos(2 \\pi j / window\\_size)) / 2

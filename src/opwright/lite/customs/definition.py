@@ -5,7 +5,7 @@ Not here: the table of names (families.py), the operators (the other modules of 
 that users write (`@ow.operator`; lite/custom_options.py reads their options).
 
 Options are read as the official kernels read them: a key that is not known is no error (converters add their own), a
-missing one has the declared default, and numbers are converted. What cannot be converted is an error that names it.
+missing one has the declared default, and numbers are converted. A value that cannot be converted is an error that names it.
 """
 
 from __future__ import annotations

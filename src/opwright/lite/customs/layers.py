@@ -178,7 +178,7 @@ class ScaledDotProductAttention(LiteDefinition):
 
 _F = (float32,)
 ENTRIES, LAYERS = 2048, 32
-"""What a cache holds where its options do not say."""
+"""Default number of entries of a cache."""
 
 
 @custom_operator("odml.update_external_kv_cache")
@@ -241,7 +241,7 @@ class UpdateKVCache(LiteDefinition):
     .. math:: cache_{position_0 - first + i} = keys_i
 
     position: int64 [n], of which the first counts; keys, values: [1, n, heads, size]; y: [1, kv_cache_max, heads, size]
-    each. layer_index: which of the interpreter's caches, one for all its subgraphs. What comes beyond the last entry
+    each. layer_index: which of the interpreter's caches, one for all its subgraphs. An entry beyond the last
     shifts the cache, whose first entry (first) then stands for a later position.
     """
 

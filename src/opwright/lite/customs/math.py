@@ -79,7 +79,7 @@ class Table(LiteDefinition):
 
     .. math:: y = table_{x + 128}
 
-    x: int8 or int16; table: int8 or int16 [256], [513] where x is int16. What scales mean is in the table's entries.
+    x: int8 or int16; table: int8 or int16 [256], [513] where x is int16. The entries of the table include the scales.
     """
 
     x = Input((int8, int16))

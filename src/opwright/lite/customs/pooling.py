@@ -206,7 +206,7 @@ class MaxUnpooling2D(LiteDefinition):
     x: [n, p, q, c]; index: its shape; float32: places within windows, y is [n, p * filter_height, q * filter_width, c]
     and places outside it are left out; int32: places within the image, (row * w + column) * c + channel; y is
     [n, p * stride_h, q * stride_w, c] for SAME padding, [n, (p - 1) * stride_h + filter_height, ..., c] for VALID.
-    Of elements with one place the last counts.
+    The last of several elements for one position counts.
     """
 
     x = Input(_F, rank=4)

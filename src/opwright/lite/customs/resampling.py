@@ -121,7 +121,7 @@ class Resampler(LiteDefinition):
 def _transformed(x: np.ndarray, matrix: np.ndarray, sizes: Any, centred: bool) -> np.ndarray:
     """x read where the first two rows of a matrix take the pixels (column, row, 0, 1) of an image of `sizes`.
 
-    centred: pixels lie in the middle of their squares. What lies beyond the middle of the outermost pixels is 0.
+    centred: pixels lie in the middle of their squares. Values beyond the centres of the outermost pixels are 0.
     """
     h, w = x.shape[1:3]
     (xx, xy, _, xt), (yx, yy, _, yt) = matrix.reshape(-1)[:8].reshape(2, 4).astype(np.float32)

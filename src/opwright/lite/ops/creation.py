@@ -119,7 +119,7 @@ _DIAGONAL = (float32, uint8, int8, int16, int32, int64)
 
 @lite_operator("MATRIX_DIAG")
 class MatrixDiag(LiteDefinition):
-    """Square matrices with the rows of x on their diagonals, and zeros beside.
+    """Square matrices with the rows of x on their diagonals, and zeros elsewhere.
 
     .. math:: y_{... ii} = x_{... i}
     """

@@ -52,7 +52,7 @@ def optional(n: int) -> list[Input[Any]]:
 
 
 class LstmNames:
-    """What the inputs of one direction are called: "fw_input_to_cell_weights" and its like."""
+    """Names of the inputs of one direction, such as "fw_input_to_cell_weights"."""
 
     def __init__(self, prefix: str = "") -> None:
         self.input_weights = {g: f"{prefix}input_to_{g}_weights" for g in GATES}

@@ -19,7 +19,7 @@ import numpy as np
 from ...core.constants import CLAMPS, FUSED_CLAMPS
 
 SCRATCH = 1 << 19
-"""Bytes that a kernel may take at a time beside its inputs and outputs, where it can choose: a small multiple of it."""
+"""Bytes of scratch memory that a kernel aims at, besides its inputs and outputs; it takes at most a small multiple."""
 
 BLOCK = 1 << 14
 """Elements at a time of kernels on elements and rows: SCRATCH for four arrays of eight bytes an element."""

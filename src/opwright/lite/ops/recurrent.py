@@ -1,4 +1,4 @@
-"""What recurrent operators share: their registration, products of float or quantized rows, activations, time.
+"""Common parts of recurrent operators: their registration, products of float or quantized rows, activations, time.
 
 Lives here: `RecurrentRegistration`, `Products` and its hybrid twin, `ACTIVATIONS`, `sequence` and its inverse.
 Not here: the operators (lstm.py, rnn.py), those on integers alone (quantized/recurrent.py).

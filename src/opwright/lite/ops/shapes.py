@@ -1,4 +1,4 @@
-"""What the lite dialect's shape rules share: broadcasting, axes, known integers, sizes that may be unknown.
+"""Common parts of the lite dialect's shape rules: broadcasting, axes, known integers, sizes that may be unknown.
 
 Lives here: helpers of `infer` rules.  Not here: any operator's rule.
 A size is an int, or None where it is unknown until the model runs.

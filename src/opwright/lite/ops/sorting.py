@@ -27,7 +27,7 @@ from .types import INDEX
 
 @lite_operator("REVERSE_SEQUENCE")
 class ReverseSequence(LiteDefinition):
-    """Of each slice along batch_dim, the first seq_lengths[i] elements along seq_dim in reverse order.
+    """Reverse the first seq_lengths[i] elements along seq_dim of each slice i along batch_dim.
 
     seq_lengths: int32 or int64, one a slice, each between 0 and the size of seq_dim
     """

@@ -154,7 +154,7 @@ class LiteTensorSpec(TensorSpec):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What differs from a plain type, as attributes of graph text."""
+        """Return the differences from a plain type, as attributes of graph text."""
         details = {} if self.quantization is None else self.quantization.details
         if self.is_variable:
             details["variable"] = True

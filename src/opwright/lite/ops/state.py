@@ -55,7 +55,7 @@ class ReadVariable(LiteDefinition):
 
     .. math:: value = variable
 
-    Where the file says all sizes of the output, the variable must have so many elements when it is read.
+    Where the file says all sizes of the output, the variable must have as many elements when it is read.
     """
 
     handle = Input((resource,))

@@ -36,7 +36,7 @@ BY_NAME: dict[str, DType] = {
 ANY = (*dtypes.ALL, *dtypes.FILE_ONLY)
 """Every type with elements that operators may move: all but handles."""
 FIXED = tuple(d for d in ANY if d is not dtypes.string)
-"""Those whose elements are of one size."""
+"""Types whose elements have one size."""
 INDEX = (dtypes.int32, dtypes.int64)
 """The types of axes, sizes and places."""
 NUMBER = (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64)

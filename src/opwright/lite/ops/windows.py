@@ -106,7 +106,7 @@ class Band(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Of one dimension: the pixels needed, the pixels made, and the window between them."""
+    """One dimension of a window: its input pixels, output pixels, and the window itself."""
 
     x: slice
     y: slice

@@ -51,7 +51,7 @@ class IntegerProduct:
 
 
 class _Named:
-    """What errors about types call the operator."""
+    """The operator's name in errors about types."""
 
     def __init__(self, name: str) -> None:
         self.name, self.operator = name, self

@@ -4,7 +4,7 @@ Lives here: these rules.
 Not here: exp, reciprocals and inverse square roots in fixed point (opwright/scalar), tables (fixed_point.py).
 
 Softmax of 8 bits: differences to the row's greatest in Q5.26, their exponentials in Q0.31 (a table, as there are 256
-differences), their sum in Q12.19, times its reciprocal. Of 16 bits: tables of exp over [-10, 0] and of 1 / (1 + x),
+differences), their sum in Q12.19, times its reciprocal. For 16 bits: tables of exp over [-10, 0] and of 1 / (1 + x),
 interpolated.
 """
 
@@ -23,7 +23,7 @@ from .fixed_point import INT32
 from .operand import Operand, check_output, check_scaled, check_types
 
 OUTPUTS = {"INT8": (1 / 256, -128), "INT16": (1 / 32768, 0)}
-"""What the official kernels insist on; others they compute in 1/256 (uint8) and 1/65536 (int16 of 8 bits) anyway."""
+"""Output scales that the official kernels require; for others they use 1/256 (uint8) and 1/65536 (int16 of 8 bits)."""
 INTEGER_BITS = 5  # of differences
 BITS = {"INT8": 8, "UINT8": 8, "INT16": 16}
 

@@ -1,4 +1,4 @@
-"""What the rules of quantized operators see of a tensor, and the checks that they share.
+"""Operands of the rules of quantized operators, and the checks that these rules share.
 
 Lives here: `Operand`, types that go together, bounds of fused activations.  Not here: arithmetic (fixed_point.py).
 """

@@ -69,7 +69,7 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
 
 
 def _requantize(x: Operand, y: Operand) -> Callable[..., Any]:
-    """Integers of another scale. Those without one have scale 0 officially: they all stand for 0."""
+    """Integers of another scale. Integers without a scale have scale 0 in the official kernels, and all represent 0."""
     check_scaled(*([x] if len(x.scales) else []), y)
     m, e = multiplier(float(x.scale) / float(y.scale))
 

@@ -5,7 +5,7 @@ Not here: what becomes of the sums (images.py, matmul.py, hybrid.py), products o
 
 The sums are integers, and floats hold them exactly if their mantissa holds the greatest that the weights allow; so
 products of matrices of floats give them. Images become floats a band at a time and weights a block of outputs at a
-time: the integers stay where they are, and what is needed beside them is bounded (`SCRATCH`).
+time: the integers stay in place, and additional memory is bounded (`SCRATCH`).
 """
 
 from __future__ import annotations
