@@ -8,9 +8,9 @@ import pytest
 
 import opwright as ow
 from opwright.compiler import calls, partitioner, results
-from opwright.compiler.kernels.array_binding import connected
+from opwright.compiler.kernels.array_addresses import connected
 from opwright.compiler.plan import Plan
-from opwright.compiler.specialising import specialised
+from opwright.compiler.shape_specialization import specialised
 from opwright.compiler.target import NAMED
 from opwright.core.errors import InternalError
 

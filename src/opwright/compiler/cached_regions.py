@@ -25,11 +25,11 @@ from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, re
 
 if TYPE_CHECKING:
     from . import partitioner, plan_serialization
-    from .kernels import array_binding
+    from .kernels import array_addresses
     from .loops.buffers import Buffer
     from .loops.plans import LoopPlan
 else:
-    array_binding = later(".kernels.array_binding", __package__)
+    array_addresses = later(".kernels.array_addresses", __package__)
     partitioner = later(".partitioner", __package__)
     plan_serialization = later(".plan_serialization", __package__)
 
@@ -119,7 +119,7 @@ def save(key: str, compiled: CompiledGraph) -> None:
     constants = _Constants()
     for region in compiled.regions:
         constants.add(region)
-    helpers = {} if items_offset() is None else {_CONNECTED: array_binding.connected.code().address}
+    helpers = {} if items_offset() is None else {_CONNECTED: array_addresses.connected.code().address}
     plans = [region.plan for region in compiled.regions]
     name = plan_cache.key_with_modes(key, measured=False)
     plan_serialization.save(name, plans, compiled.note, constants.arrays, _positions, helpers)

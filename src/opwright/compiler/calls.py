@@ -2,7 +2,7 @@
 
 Lives here: `function_of`.
 Not here: regions (regions.py), memory for large results (results.py), the machine code that connects arrays
-(kernels/array_binding.py), plans bound to memory (bound_plan.py), the native call itself (native/executor.py).
+(kernels/array_addresses.py), plans bound to memory (bound_plan.py), the native call itself (native/executor.py).
 
 A call is one native call: its first step, `connected`, reads the arrays from the tuple of arguments, checks that each
 has the plan's layout, and writes its address to the words of the steps. NumPy takes 0.8 us for an address, `connected`
@@ -30,9 +30,9 @@ from .regions import CompiledRegion
 from .results import LARGE, large
 
 if TYPE_CHECKING:
-    from .kernels import array_binding
+    from .kernels import array_addresses
 else:
-    array_binding = later(".kernels.array_binding", __package__)
+    array_addresses = later(".kernels.array_addresses", __package__)
 
 SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
 
@@ -57,7 +57,7 @@ class _Callee:
         if not self.native:
             running = plan.bind(self.threads)
             return None, running.executor, running
-        code = array_binding.connected.code().address if self._connector is None else self._connector
+        code = array_addresses.connected.code().address if self._connector is None else self._connector
         step = native.Step(code, [0, 0, len(self.values), id(np.ndarray)], 1, 1)
         running = plan.bind(self.threads, None, [step])
         table: list[int] = []

@@ -13,9 +13,9 @@ A definition's `inplace` is permission. A plan takes it where all of this holds,
     dtypes are equal, shapes are equal for sure or compared at run time, and there are enough bytes for it to pay
 
 and then by the array when the line is reached: no other reference to it, or to the array that it is a view of, exists;
-it is C-contiguous, aligned and writable. Python counts who holds an array: variables, lists, tensors of the caller, other
-views, the first turn of a loop whose variable is still somebody else's. So no kernel can mislead a plan by giving a
-view, a broadcast or something it keeps; the memory is then left alone and the result gets an array of its own.
+it is C-contiguous, aligned and writable. Python counts the references: variables, lists, tensors of the caller, other
+views, the first iteration of a loop whose variable has another owner. So a kernel that returns a view, a broadcast or
+an array that it keeps cannot mislead a plan: the memory is left alone, and the result gets an array of its own.
 C-contiguous, because a fresh result would be so too: what reads it next sees the same strides and adds in one order.
 """
 

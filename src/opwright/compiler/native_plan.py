@@ -23,7 +23,7 @@ from .background import compiling
 from .calls import function_of
 from .plan import Plan
 from .regions import CompiledGraph
-from .specialising import Shape, specialised
+from .shape_specialization import Shape, specialize
 
 if TYPE_CHECKING:
     from . import partitioner
@@ -85,7 +85,7 @@ class NativePlan:
 
     def _make(self, key: tuple[Shape | None, ...]) -> tuple[Plan, CompiledGraph] | None:
         try:
-            compiled = _compiled(specialised(self.graph, key))
+            compiled = _compiled(specialize(self.graph, key))
             plan = Plan(compiled.graph)
         except (OpError, OSError, RuntimeError) as error:
             warnings.warn(f"{self.graph.name} is not compiled and runs on NumPy: {error}", RuntimeWarning, stacklevel=2)

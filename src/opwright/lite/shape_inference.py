@@ -3,7 +3,7 @@
 Lives here: `with_shapes`; `ValueTensor` and `RuleNode`, values and nodes as rules see tensors and nodes of files.
 Not here: reading files (importer.py), the rules (ops/), shapes while a model runs (runtime/).
 
-What follows from shapes alone, SHAPE of a known shape and small arithmetic on it, becomes constants, as when the
+Values that follow from shapes alone, SHAPE of a known shape and small arithmetic on it, become constants, as when the
 interpreter allocates tensors (runtime/shape_constant_folding.py); so a graph for inputs of any size has no open
 shape once they have one. Nodes keep their names and the operators they came from; types keep all that is no shape.
 """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.calls import function_of
 from ..compiler.native_plan import NativePlan, report
 from ..compiler.partitioner import compile_regions
-from ..compiler.specialising import specialised
+from ..compiler.shape_specialization import specialize
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -40,7 +40,7 @@ def stage_printer(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callabl
             return f"{concrete.name} is not compiled"
         if stage == "report":
             return report(compiled)
-        planned = compile_regions(specialised(plan.graph, shapes), function_of)  # regions of the cache have no text
+        planned = compile_regions(specialize(plan.graph, shapes), function_of)  # regions of the cache have no text
         return "\n".join(str(r.plan.graph if stage == "loops" else r.plan) for r in planned.regions)
 
     return stage

@@ -16,7 +16,7 @@ from opwright.compiler import partitioner
 from opwright.compiler.calls import function_of
 from opwright.compiler.lowering.registry import MODULES
 from opwright.compiler.plan import Plan
-from opwright.compiler.specialising import specialised
+from opwright.compiler.shape_specialization import specialised
 from opwright.ops import registry
 from opwright.ops.dispatch import quietly
 

@@ -16,6 +16,7 @@ FAMILIES: dict[str, str] = {
     "fixed_point": "FixedProduct",
     "fourier": "Fourier",
     "gather": "Gather GatherNd ReverseStart SliceAt UpdateSlice",
+    "image_warp": "AffineImage AffinePoints CropMatrix PixelsAt",
     "lsh_projection": "Projection",
     "lstm": "Lstm",
     "lstm_int8": "LstmInt8",
@@ -39,5 +40,4 @@ FAMILIES: dict[str, str] = {
     "tabled_softmax": "TabledSoftmax",
     "transposed_convolution": "TransposedContract",
     "user_kernels": "UserKernelCall",
-    "warping": "AffineImage AffinePoints CropMatrix PixelsAt",
 }

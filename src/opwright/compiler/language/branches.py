@@ -16,7 +16,7 @@ from llvmlite import ir
 from ...autograph.handlers import StatementOptions, StatementState, Thunk, Unbound, is_returned_value, register_handler
 from ...core import dtypes
 from ...core.errors import SignatureError
-from ..polling import TURNS, spend
+from ..poll_budget import TURNS, spend
 from .bounds_checks import BoundedPointer
 from .control import ControlFlow, InductionVariable, LoopRange, carried
 from .llvm_types import I64, POINTER, number

@@ -61,7 +61,7 @@ class Staging:
     counts_anything = False
     """Whether the limits and steps of ranges are arbitrary; in Opwright's own kernels they cannot overflow."""
     polls = False
-    """Whether loops poll for interrupts (../polling.py), as code of this process does."""
+    """Whether loops poll for interrupts (../poll_budget.py), as code of this process does."""
     functions_poll = False
     """Whether loops of inlined scalar functions poll."""
     shares_divisions = False

@@ -2,7 +2,7 @@
 detection.
 
 Lives here: `Resize`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`; `Suppression`, `Detection`.
-Not here: other operations (ops.py), kernels (../kernels/warping.py, nms.py, ssd_postprocess.py).
+Not here: other operations (ops.py), kernels (../kernels/image_warp.py, nms.py, ssd_postprocess.py).
 
 A matrix is 4 by 4, of which the first two rows are used: (x, y) maps to m[i, 0] x + m[i, 1] y + m[i, 3].
 """

@@ -1,7 +1,7 @@
 """Interrupts: how Ctrl-C, or any other signal, ends machine code.
 
 Lives here: `state_address`, `INTERRUPTED`, `raise_pending`. Not here: the function that kernels call (workers.py), its
-machine code (executor.ll), where kernels poll (../polling.py).
+machine code (executor.ll), where kernels poll (../poll_budget.py).
 
 The signal handler of Python only sets a flag, which the interpreter checks between its instructions; machine code
 without the GIL never does. So it polls: on the main thread a poll acquires the GIL at most every 50 ms and lets Python

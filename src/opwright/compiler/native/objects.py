@@ -1,7 +1,7 @@
 """The memory layout of Python objects that machine code reads.
 
 Lives here: checks of the layout of tuples and arrays, addresses of functions of the C API of NumPy.
-Not here: the code that reads them (../kernels/array_binding.py, ../elementwise.py, builtins.ll).
+Not here: the code that reads them (../kernels/array_addresses.py, ../elementwise.py, builtins.ll).
 
 The functions of NumPy for the address of an array take 0.8 us each; to read it from the object takes a nanosecond.
 """

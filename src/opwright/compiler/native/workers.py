@@ -1,7 +1,7 @@
 """Worker threads, which execute machine code (executor.ll) without Python; and the poll by which code is interrupted.
 
 Lives here: the functions of the executor, `WorkerPool`, `pool_of`, its state after a fork; `poll_address`.
-Not here: plans (executor.py), the state that a poll reads (interrupts.py), where kernels poll (../polling.py).
+Not here: plans (executor.py), the state that a poll reads (interrupts.py), where kernels poll (../poll_budget.py).
 
 A pool lives as long as the process, in memory that is never freed: its threads may run until the end. A forked child
 has a single thread, so that its pools start again when a plan first needs them.

@@ -4,8 +4,8 @@ Lives here: `custom_operator`, `CustomOperator`, reading the two forms of option
 Not here: the table of names (families.py), the operators (the other modules of lite/customs/), operators
 that users write (`@ow.operator`; lite/custom_options.py reads their options).
 
-Options are read as the official kernels read them: a key that is not known is no error (converters add their own), a
-missing one has the declared default, and numbers are converted. A value that cannot be converted is an error that names it.
+Options are read as by the official kernels: an unknown key is no error (converters add their own), a missing one has
+the declared default, and numbers are converted. A value that cannot be converted is an error that names it.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class Composite(LiteDefinition):
 class While(LiteDefinition):
     """A subgraph run again and again, on its own results, while a condition on them holds.
 
-    What a graph's inputs say of their shapes must hold at every turn.
+    The shapes of the body's inputs must hold in every iteration.
 
     .. math:: v^{(0)} = variables, v^{(t+1)} = body(v^{(t)}) while cond(v^{(t)})
     """

@@ -1,6 +1,6 @@
 """Graphs for one set of input shapes: every size that follows from them is worked out.
 
-Lives here: `specialised`.  Not here: what is compiled of such a graph (partitioner.py), passes (graph/passes/).
+Lives here: `specialize`.  Not here: what is compiled of such a graph (partitioner.py), passes (graph/passes/).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..graph.passes import FOLD_LIMIT_BYTES, run_passes
 Shape = tuple[int, ...]
 
 
-def specialised(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
+def specialize(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     """Return the graph for inputs of these shapes, simplified. A shape is None for a handle.
 
     Shapes are inferred again, in program order; values that depend on shapes only are computed, so that computed shapes
