@@ -1,7 +1,7 @@
 """What a resolver for one model saves beside one of all operators: `python -m benchmarks.selective ROW...`.
 
 Lives here: one function for each of these rows of rows.py.  Not here: the measuring, which is that of
-`opwright resolver --measure` (opwright/tools/savings.py).
+`opwright resolver --measure` (opwright/tools/selective_build_stats.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: the command: every question that the layers of layers.py put is measured on this machine, and the rows are
 written into the table of its micro-architecture, src/opwright/compiler/tuning/tables/<name>.json.
-Not here: one question's measurement (opwright/compiler/tuning/racing.py), what is chosen (choices.py), what follows
+Not here: one question's measurement (opwright/compiler/tuning/autotuner.py), what is chosen (choices.py), what follows
 from rows (rows.py).
 
 Each way of a question runs in turn with the others, on one core; the least time counts. A row is written whatever it

@@ -1,6 +1,6 @@
 """Writes src/opwright/scalar/numerics/polynomials.py: near-minimax polynomials, fitted with 60 digits by mpmath.
 
-`python tests/compiler/make_polynomials.py` writes the file; test_polynomials.py holds that it is what this makes.
+`python tests/compiler/make_polynomials.py` writes the file; test_mathematics.py checks that it is up to date.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a loop graph means, in NumPy: the oracle of fusion and of plans.
 
-Lives here: `meaning`, the table of forms.  Not here: random graphs (test_fusion_random.py).
+Lives here: `meaning`, the table of forms.  Not here: fusion (loops/test_fusion_rules.py).
 """
 
 from __future__ import annotations

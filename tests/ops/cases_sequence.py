@@ -1,7 +1,7 @@
 """Rows for sequences: `ops/sequence`, called with offsets as ordinary tensors.
 
 Lives here: a row or two of each kind for each operator.  Not here: worked examples, empty sequences everywhere and
-LoDTensors (test_sequence_examples.py, test_sequence_empty.py, test_sequence_lods.py), the recurrences' gradients
+LoDTensors (test_sequence_examples.py, test_sequence_empty.py), the recurrences' gradients
 (test_sequence_recurrent.py). Oracles are loops over sequences (sequence_oracles.py).
 """
 

@@ -1,7 +1,7 @@
 """Import: a `format.Model` becomes graphs of the lite dialect, the inverse of `convert.export`.
 
 Lives here: `import_model`, `import_graph`, `operator_of`; `Importer`, which they use.
-Not here: reading and checking bytes (format/), tables of tensors (ops/tensor_tables.py), shapes of other sizes
+Not here: reading and checking bytes (format/), tables of tensors (ops/specs.py), shapes of other sizes
 (shape_inference.py).
 
 A tensor becomes a Value: an input of its graph, the output of the operator that writes it, of a Const node (a view of

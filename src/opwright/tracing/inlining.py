@@ -2,7 +2,7 @@
 
 Lives here: the copy of nodes and of gradient records; `fused_call`, which inlines a function that represents a fused
 operator (`experimental_implements`) between two marker nodes. Not here: recording (trace.py), the decision to inline
-(program.py), the marker nodes (ops/control.py), their conversion (lite/convert/custom_arguments.py).
+(program.py), the marker nodes (ops/control.py), their conversion (lite/convert/custom_operators.py).
 """
 
 from __future__ import annotations

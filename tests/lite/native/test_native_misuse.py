@@ -1,6 +1,6 @@
 """Operators in C that do what they must not: each an error with library, operator and node; the interpreter goes on.
 
-Not here: libraries that cannot be loaded (test_native_loading.py).
+Not here: libraries that cannot be loaded (test_native_toolchain.py).
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def best_score(row: Pointer, classes: Value, lanes: int) -> Value:
 def top_classes(row: Pointer, order: Pointer, classes: Value, k: Value) -> None:
     """Write the k classes with the highest scores to `order`, descending, with ties in the order of C++'s partial_sort.
 
-    lite/customs/arrays.py has the same algorithm.
+    lite/customs/detection.py has the same algorithm.
     """
     for i in range(classes):
         order[i] = kl.value(i).to(i32)

@@ -2,7 +2,7 @@
 
 Lives here: the loop operation `UserKernelCall`, its selector, `add_user_kernel`, which adds it for a node.
 Not here: roles of parameters (../operator_kernels.py), operators with kernels on scalars, which are maps
-(../rules/written.py).
+(../lowering/user_kernels.py).
 
 A kernel with several outputs writes them into one buffer, each at an offset (`LoweringContext.with_results`).
 """
