@@ -1,6 +1,6 @@
 """Steps in place while other threads read: nobody ever sees half a step, and what was read never changes.
 
-Lives here: writers of every kind beside readers of every kind.  Not here: what a step computes (test_optimizers_updates.py).
+Lives here: writers and readers of every kind.  Not here: what a step computes (test_optimizers_updates.py).
 """
 
 from __future__ import annotations

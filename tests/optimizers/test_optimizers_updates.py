@@ -1,7 +1,8 @@
 """Every optimizer and option against the published formulas, over a course of steps.
 
 Lives here: a table of optimizers with options, run eagerly, traced, in float64 and float32.
-Not here: the formulas (optimizer_oracles.py), gradients by rows (test_optimizers_sparse.py), errors (test_optimizers_use.py).
+Not here: the formulas (optimizer_oracles.py), gradients by rows (test_optimizers_sparse.py), errors
+(test_optimizers_use.py).
 """
 
 from __future__ import annotations

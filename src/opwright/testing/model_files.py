@@ -1,8 +1,8 @@
 """A call as a model of one operator: the contents of the file, and every way to run it.
 
-Lives here: the file (`ModelFile`), interpreted, compiled; options and versions of a custom operator's node. Not here:
-writing the file (lite/convert/single_operator.py), operators in C and the official run time (external_runtimes.py), calls
-without a file (value_checks.py).
+Lives here: the file (`ModelFile`), interpreted, compiled; options and versions of a custom operator's node.
+Not here: writing the file (lite/convert/single_operator.py), operators in C and the official run time
+(external_runtimes.py), calls without a file (value_checks.py).
 
 Numbers are compared with the eager call's, in float32 if the operator takes it, as models do.
 """

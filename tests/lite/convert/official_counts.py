@@ -1,4 +1,4 @@
-"""How many operators the official converter makes of small networks: prints the numbers of the networks of the converter's tests.
+"""Print the numbers of operators that the official converter makes of the networks of the converter's tests.
 
 Run where TensorFlow is installed: `python official_counts.py`. Nothing in the tests imports it.
 """
