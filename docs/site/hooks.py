@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from opwright import ops
-from opwright.ops import vocabulary
+from opwright.ops import definition_lint
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = {"README.md": "readme.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
@@ -129,7 +129,7 @@ def operator_lines(op: Any) -> list[str]:
     parts = {part.name: part for part in (*op.inputs, *op.attr_defs.values(), *op.outputs)}
     for kind, rows in (("input", spec["inputs"]), ("attribute", spec["attrs"]), ("output", spec["outputs"])):
         for row in rows:
-            meaning = vocabulary.meaning(op, parts[row["name"]])
+            meaning = definition_lint.meaning(op, parts[row["name"]])
             lines.append(f"| {kind} | `{row['name']}` | {_type_of(kind, row)} | {meaning} |".replace("\n", " "))
     return [*lines, ""]
 

@@ -10,7 +10,7 @@ import opwright as ow
 from opwright.compiler import calls, partitioner, results
 from opwright.compiler.kernels.array_addresses import connected
 from opwright.compiler.plan import Plan
-from opwright.compiler.shape_specialization import specialised
+from opwright.compiler.shape_specialization import specialize
 from opwright.compiler.target import NAMED
 from opwright.core.errors import InternalError
 
@@ -113,7 +113,7 @@ def test_sizes_that_follow_are_worked_out():
         .get_concrete_function()
         .optimized_graph
     )
-    known = specialised(graph, [(6, 5)])
+    known = specialize(graph, [(6, 5)])
     assert [v.shape.as_list() for v in known.outputs] == [[6, 10]]
     assert {n.op.name for n in known.nodes} <= {"Const", "Reshape", "Concat", "Identity"}
     x = f32(6, 5)

@@ -83,7 +83,7 @@ def test_what_it_holds_is_what_the_models_use(tmp_path):
     model(("ADD", 4, None, "FLOAT32", 2)).write(tmp_path / "b.tflite")
     figures = result_of("resolver", tmp_path / "a.tflite", tmp_path / "b.tflite", "--json")
     assert figures["builtins"] == {"ADD": [1, 4], "NEG": [1, 1]}
-    assert figures["families"] == ["arithmetic", "unary"]
+    assert figures["families"] == ["arithmetic", "elementwise"]
     assert figures["ok"] is True
     scope = {}
     exec(opwright("resolver", tmp_path / "a.tflite", tmp_path / "b.tflite").stdout, scope)

@@ -252,8 +252,8 @@ QUICK = {"int8 convolution 0", "depthwise 0"}
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in sorted(CASES)])
 def test_runs_on(name: str, target: str, tmp_path: Path) -> None:
     case = CASES[name]()
-    found = run_forms_on(target, tmp_path, case.ops, case.given).astype(np.float64)
-    if case.wanted.dtype.kind in "iu" or case.ops[-1].output.dtype.is_integer:
+    found = run_forms_on(target, tmp_path, case.forms, case.given).astype(np.float64)
+    if case.wanted.dtype.kind in "iu" or case.forms[-1].output.dtype.is_integer:
         assert np.abs(found - case.wanted).max() <= case.steps
     else:
         np.testing.assert_allclose(found, case.wanted, rtol=2e-5, atol=1e-5)

@@ -160,7 +160,7 @@ def test_misuse(body, error, says):
 def test_a_processor_whose_system_keeps_its_tiles(monkeypatch):
     """Linux hands tiles out on request, and may refuse: then the host has none, and its code is kept apart."""
     there = native_host.HostWords("x86_64-unknown-linux-gnu", "sapphirerapids", "+avx512f,+amx-tile,+amx-int8,+sse", 64)
-    monkeypatch.setattr(native_host, "_known", lambda: there)
+    monkeypatch.setattr(native_host, "_description", lambda: there)
     monkeypatch.setattr(native_host, "_may_use_tiles", lambda: True)
     assert Target("host", *native_host.host_words()).has("amx-int8")
     monkeypatch.setattr(native_host, "_may_use_tiles", lambda: False)

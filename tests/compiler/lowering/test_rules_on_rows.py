@@ -16,7 +16,7 @@ from opwright.compiler import partitioner
 from opwright.compiler.calls import function_of
 from opwright.compiler.lowering.registry import MODULES
 from opwright.compiler.plan import Plan
-from opwright.compiler.shape_specialization import specialised
+from opwright.compiler.shape_specialization import specialize
 from opwright.ops import registry
 from opwright.ops.dispatch import quietly
 
@@ -62,7 +62,7 @@ def recorded(row, single):
     given = [*map(np.asarray, arrays), *(c._array for c in concrete.program.captured)]
     graph = concrete.optimized_graph
     shapes = [None if v.dtype.is_handle else np.shape(a) for v, a in zip(graph.inputs, given)]
-    return specialised(graph, shapes), given
+    return specialize(graph, shapes), given
 
 
 def native(graph):
