@@ -299,6 +299,14 @@ for i in range(20):
 """
 
 
+def test_a_secret_that_another_process_has_just_created_stays(tmp_path: Path) -> None:
+    path = str(tmp_path / SECRET)
+    key = private_files._make_secret(path)  # between the look for one and the creation
+    assert private_files._make_secret(path) == key == Path(path).read_bytes()
+    Path(path).write_bytes(b"damaged")
+    assert private_files._make_secret(path) not in (None, key)
+
+
 def test_processes_agree_on_one_secret(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITE, tmp_path, str(n)]) for n in range(3)]
     assert [writer.wait(60) for writer in writers] == [0] * 3

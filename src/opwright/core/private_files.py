@@ -291,7 +291,10 @@ def _read_secret(path: str) -> bytes | None:
 
 def _make_secret(path: str) -> bytes | None:
     """Create the secret of a cache, or read the one that another process has created meanwhile. Raises OSError."""
-    if os.path.lexists(path):  # it is not a valid secret
+    if os.path.lexists(path):
+        key = _read_secret(path)  # created since the caller found none, or invalid
+        if key is not None:
+            return key
         os.unlink(path)
     temporary_path = temporary(path)
     with open(os.open(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
