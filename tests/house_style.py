@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 PHRASES = (
     (r"(?:^|[.;:]\s+)(?:What|Those|Of|Whoever|Nobody|Who) ", "start with a verb or with the thing itself"),
+    (r"\bthose that\b", "name the thing again"),
     (r"\banew\b", "again"),
     (r"\bhangs? on\b", "depends on"),
     (r"\b(?:nobody|whoever)\b", "name the caller, the reader or the user"),

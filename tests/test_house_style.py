@@ -15,6 +15,7 @@ import house_style
         ('"""What is left of the arena."""', "What"),
         ('"""Return the plan. Of two the cheaper."""', ". Of"),
         ("x = 1  # nobody has a kernel", "nobody"),
+        ("x = 1  # those that have no kernel", "those that"),
         ("x = 1  # the plan is made anew", "anew"),
         ('"""Return the scale.\n\n    Those of the bias are 1.\n    """', ". Those"),
     ],

@@ -189,7 +189,7 @@ IMPLIED = {
         ("neon", "dotprod", "i8mm"),
     ),
 }
-"""Features that a cpu's name stands for, of those that kernels ask about."""
+"""Features implied by a cpu's name, limited to features that kernels query."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
 NAMED: dict[str, Target] = {

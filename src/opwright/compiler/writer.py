@@ -158,7 +158,7 @@ class Writer:
         return dead
 
     def _node(self, node: Node, n: int, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
-        """Write one node. dying: names that it is the last to read; returns those that its lines have dropped."""
+        """Write one node. dying: names that it is the last to read; returns the names dropped by its lines."""
         write = CONTROL.get(node.op.name)
         if write is not None:
             if depth > DEEPEST:

@@ -437,7 +437,7 @@ class Interpreter:
 
     @exclusive("changed")
     def modify_graph_with_delegate(self, delegate: Any) -> None:
-        """Let a `lite.Delegate` claim nodes of every subgraph, after those that were applied before.
+        """Let a `lite.Delegate` claim nodes of every subgraph, after the delegates applied before.
 
         Call allocate_tensors next, unless tensors were allocated: then they are allocated again. It takes precedence
         over the compiled engine, which claims the remaining nodes. raises RuntimeError (errors.OpError, too) if the

@@ -99,7 +99,7 @@ class _Reader:
 
 
 def _steps(code: types.CodeType) -> Iterator[tuple[Any, str, Any]]:
-    """Yield instructions as (instruction, name, argument); those that load or store two variables as two."""
+    """Yield instructions as (instruction, name, argument); an instruction for two variables as two."""
     for step in dis.get_instructions(code):
         name, arg = step.opname, step.argval
         if name in ("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN"):  # no effect

@@ -4,8 +4,8 @@ Lives here: reserve, push, pop, get, set, resize, stack, gather, scatter, concat
 Not here: the list itself (tensor_list.py), `TensorArray` (tracing/tensor_array.py).
 
 A list is a scalar of dtype variant. It is a value like any other: no operator changes one, so all are pure, and their
-gradients are written with each other. The gradient of a list is a list of as many elements in which those that got no
-gradient are unset; that keeps the gradient of "element i" in a loop at one element each time.
+gradients are written with each other. The gradient of a list is a list of as many elements; elements without gradient
+are unset, which keeps the gradient of "element i" in a loop at one element each time.
 """
 
 from __future__ import annotations

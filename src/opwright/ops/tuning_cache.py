@@ -91,7 +91,7 @@ def _name() -> str:
 
 
 def read() -> dict[str, Measured]:
-    """Return the choices that the file had when this process first read it, and those that the process wrote since."""
+    """Return the choices that the file had when this process first read it, and the choices written since then."""
     file = path()
     choices = _loaded.get(file)
     if choices is None:

@@ -294,8 +294,8 @@ class Function(Generic[P, R]):
         """Return the trace for these arguments: tensors, TensorSpecs or Python values; none if input_signature
         specifies all.
 
-        raises TypeError for arguments that do not match the parameters, SignatureError for those that do not match
-        input_signature
+        raises TypeError for arguments that do not match the parameters, SignatureError for arguments that do not
+        match input_signature
         """
         constraint = self.signature.constraint
         if constraint is not None:

@@ -138,7 +138,7 @@ class FuncTrace:
         return Recording(self, finishes=True)
 
     def resumed(self) -> Recording:
-        """Return a context in which calls are added to this trace, finished or not, such as those that its gradient
+        """Return a context in which calls are added to this trace, finished or not, such as the calls that its gradient
         requires.
         """
         return Recording(self, finishes=False)

@@ -99,7 +99,7 @@ class FunctionWriter(StatementWriter):
     # ---- control flow -------------------------------------------------------------------------------------------
 
     def _tree(self, block: ir.Block, follow: ir.Block | None) -> list[str]:
-        """Write a block with those that it dominates. follow: the block that is written next."""
+        """Write a block and the blocks that it dominates. follow: the block written next."""
         if block in self.blocks.loops:
             return self._loop(block, follow)
         return self._with_joins(block, self._joins_of(block), follow)

@@ -143,7 +143,7 @@ def same_in_bands(form: Contract) -> bool:
     """Return whether bands of lines of a contraction are bit-identical to those lines of the full result.
 
     They are not by Winograd's minimal filtering, nor if tiles combine short lines but a single line is computed alone.
-    Bands use default kernels, the full computation those that tuning chose.
+    Bands use default kernels, the full computation the tuned ones.
     """
     if form.input.dtype is not float32 or _is_pointwise(form):
         return True

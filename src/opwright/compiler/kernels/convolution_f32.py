@@ -119,7 +119,7 @@ def convolution(
 ) -> None:
     """Compute out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
-    cut: tiles of lines of `line` pixels of the output; if short, those that are not tall have a pixel less than `rows`.
+    cut: tiles of lines of `line` pixels of the output; if short, tiles that are not tall have a pixel less than `rows`.
     lined: lines are those of the output, dilation_x is 1 and x_pitch, floats from pixel to pixel, is channels; the
     image is read in place if the windows of a tile are inside. Items: as `gemm`. Scratch: the copied windows, and a
     vector.

@@ -205,7 +205,7 @@ def convolution_int8(
 ) -> None:
     """Compute out[n, oy, ox, f] = epilogue(sum x[n, oy stride + ky dilation - top, ..., c] filter[f, ky, kx, c]).
 
-    cut: tiles of lines of the output; if short, those that are not tall have a pixel less than `rows`. A line of a
+    cut: tiles of lines of the output; if short, the tiles that are not tall have a pixel less than `rows`. A line of a
     window is `segments` segments, dilation_x pixels apart, of run_pixels pixels each.
     Items: blocks of tiles by panels, panels first. Scratch: `lines` lines of the pixels that are copied at a time, and
     a vector. rounded: images have scales and zero points of their own. wide, tiled, depth, bounded, grouped: see

@@ -159,7 +159,7 @@ def add_convolution(
         grouped=grouped_rows(panels, group.dtype, group.is_paired(panels)),
         epilogue=group.epilogue,
     )
-    elements = window.size[0] * (line if by_line else tall) * channels + 4  # including those that the last step reads
+    elements = window.size[0] * (line if by_line else tall) * channels + 4  # with the last step's excess
     scratch = widened_bytes(host(), elements) if widened is not None else elements + host().vector_bytes
     operations = work * tiles * panels.number // SPEEDUP + group.epilogue_operations
     build.step(code, words, block.items, scratch, chunk_of(operations, block.items))

@@ -195,7 +195,7 @@ def gemm(
 ) -> None:
     """Compute out[m, f] = epilogue(sum_k x[m, k] filter[f, k]): x at x_pitch, a packed filter, out at out_pitch.
 
-    cut: tiles of rows; if short, those that are not tall have a row less than `rows`. Items: blocks of tiles by panels,
+    cut: tiles of rows; if short, tiles that are not tall have a row less than `rows`. Items: blocks of tiles by panels,
     panels first. wide, halves: see `PanelsF32`. Each of several products has batch_items items; operands of the next
     one are x_batch and packed_batch floats further, its output batch_rows rows.
     """

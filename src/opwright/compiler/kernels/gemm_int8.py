@@ -246,7 +246,7 @@ def gemm_int8(
     """Compute out[b m + i, f] = epilogue(sum_k x[b][i, k] filter[b][f, k]): x at x_pitch, a packed filter, out at
     out_pitch.
 
-    cut: tiles of the m rows of a batch; if short, those that are not tall have a row less than `rows`. Items: batches,
+    cut: tiles of the m rows of a batch; if short, tiles that are not tall have a row less than `rows`. Items: batches,
     x_batch and packed_batch apart, by blocks of tiles by panels, panels first.
     narrow, parts: see `PanelsInt8`. rounded: see `RowScales`. wide, blocked, tiled, depth, bounded, grouped: see
     `LhsInt8`; blocks: their number. widened: the dtype of rows that are widened, in scratch memory.

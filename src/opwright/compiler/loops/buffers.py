@@ -98,8 +98,8 @@ class Window:
 
 
 def ring_lines(window: Window, lines: int) -> int:
-    """Return the lines of a ring for a window that computes `lines` output lines at a time: at least those that it
-    reads, and a multiple of its advance, so that new lines are contiguous."""
+    """Return the lines of a ring for a window that computes `lines` output lines at a time: at least the lines
+    that it reads, and a multiple of its advance, so that new lines are contiguous."""
     step = lines * window.strides[0]
     window_lines = step - window.strides[0] + window.size[0]
     return -(-window_lines // step) * step

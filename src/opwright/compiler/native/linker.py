@@ -144,7 +144,7 @@ class _Linker:
         self.content += _STUB[self.machine] + bytes(8)
 
     def _order(self) -> Sequence[int]:
-        """Return the loaded sections: code first, then those that only relocations write."""
+        """Return the loaded sections: code first, then sections that only relocations write."""
         loaded = [i for i, s in enumerate(self.sections) if s.is_loaded]
         return sorted(loaded, key=lambda i: (not self.sections[i].flags & _EXECUTE, self.sections[i].flags & _WRITE))
 

@@ -1,6 +1,6 @@
 """Threads of the operating system: starting them, locks and conditions, thread-local words.
 
-Lives here: the functions that Python calls, for POSIX and for Windows; the text of those that machine code calls.
+Lives here: the functions that Python calls, for POSIX and for Windows; the text of functions that machine code calls.
 Not here: the work of the threads (workers.py, executor.ll).
 
 Linux, macOS and Windows differ in names, and in the clocks and limits of waits. Machine code calls the functions

@@ -24,7 +24,7 @@ class Choice(NamedTuple):
     """A point where several alternatives compute the same.
 
     name: in rows of tables. doc: the alternatives, which are integers. sizes: names of the numbers that an answer
-    depends on. exact: those that a measured row must match; others may be close. of_bytes: whether its kernels multiply
+    depends on. exact: sizes that a measured row must match; others may be close. of_bytes: whether its kernels multiply
     bytes, by instructions that not all processors have.
     """
 

@@ -177,7 +177,7 @@ def compile_pending(key: str, pending: Iterable[PendingCompilation]) -> None:
 
 
 def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: TensorBuffers) -> dict[int, np.ndarray]:
-    """Return the elements of inputs that a partition's plan assumes: those that rules requested, or that follow from
+    """Return the elements of inputs that a partition's plan assumes: elements that rules requested, or that follow from
     such elements in another partition."""
     assumed: dict[int, np.ndarray] = {}
     if buffers.seen is None:

@@ -257,7 +257,7 @@ def address(t: Tensor) -> int:
 
 
 def profile(running: Any, context: Context) -> None:
-    """Run once, and report the time of each operator to the context: of the first of those that a step represents."""
+    """Run once, and report the time of each operator to the context: of the first operator of a fused step."""
     for step, seconds in running.profile():
         if step.op is not None and step.op.origin:
             first, *others = (int(name.rpartition(" ")[2]) for name in step.op.origin)

@@ -1,5 +1,5 @@
 """Custom operators that the interpreter knows by itself: those of the official run time, of MediaPipe, of generative
-models, and those that TensorFlow's converter has written under TensorFlow's names.
+models, and the ones that TensorFlow's converter writes under TensorFlow's names.
 
 Lives here: a module for each family, the table of names by module, `get(name)`, `find(name, version)` (families.py).
 Not here: definitions' machinery (definition.py), which operator a model gets (lite/resolver.py).

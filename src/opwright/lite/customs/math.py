@@ -192,7 +192,7 @@ _INDEX = (int32, int64)
 
 @custom_operator("Roll")
 class Roll(LiteDefinition):
-    """Elements moved along axes; those that pass the end come in at the front.
+    """Elements rotated along axes: elements that pass the end reappear at the front.
 
     .. math:: y_{..., (i + shift) \\bmod n, ...} = x_{..., i, ...}
 

@@ -299,7 +299,7 @@ static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
   switch ({options.choice_number(export)}) {{
 {array_kernels.running(export)}  }}
   if (status == 0) return kTfLiteOk;
-  OW_REPORT(context, "{name}: %s", status < 0 ? "its attributes are not those that it was prepared for" : failed);
+  OW_REPORT(context, "{name}: %s", status < 0 ? "its attributes differ from the prepared ones" : failed);
   return kTfLiteError;
 }}
 """
@@ -388,7 +388,7 @@ static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
   const ow_case *found = ow_case_of(types, {options.choice_number(export)});
   ow_tensor *output = ow_output(context, node, 0);
   if (found == NULL || output == NULL || ow_broadcast(ranks, dims, shape, &axes) < 0) {{
-    OW_REPORT(context, "{name}: the inputs are not those that it was prepared for");
+    OW_REPORT(context, "{name}: the inputs differ from the prepared ones");
     return kTfLiteError;
   }}
   char *out = (char *)ow_data(output);

@@ -140,7 +140,7 @@ def _filled(elements: list[Any], size: int, dtype: Any) -> np.ndarray:
 
 @lite_operator("NON_MAX_SUPPRESSION_V4")
 class NonMaxSuppressionV4(LiteDefinition):
-    """Indices of boxes by falling score, without those that share iou_threshold or more with a better one.
+    """Indices of boxes by falling score, without boxes whose overlap with a better one is iou_threshold or more.
 
     boxes: float32 [n, 4]; scores: [n]; the others one number each. selected_indices: int32 [max_output_size], filled
     up with 0; num_selected: int32, how many count.

@@ -1,6 +1,6 @@
 """Operators of StableHLO that the official run time has kernels for: STABLEHLO_ADD to _GATHER.
 
-Lives here: those without subgraphs.  Not here: STABLEHLO_CASE and _COMPOSITE (control.py), those that reduce by a
+Lives here: operators without subgraphs.  Not here: STABLEHLO_CASE and _COMPOSITE (control.py), reductions by a
 subgraph (stablehlo_reduction.py); the others, which official converters write for delegates only and no official kernel
 runs.
 

@@ -83,7 +83,7 @@ def size_product(sizes: Any, dtype: DType) -> Tensor:
 
 
 def conjugate_weights(n: Any, dtype: DType) -> Tensor:
-    """Return [n // 2 + 1] weights: 1 for the frequencies 0 and n / 2, 1/2 for those that represent conjugate pairs."""
+    """Return [n // 2 + 1] weights: 1 for the frequencies 0 and n / 2, 1/2 for the others (conjugate pairs)."""
     k = array.range(n // 2 + 1)
     is_self_conjugate = (k == 0) | (k * 2 == n)
     return array.where(is_self_conjugate, array.ones([], dtype), array.ones([], dtype) * 0.5)

@@ -152,7 +152,7 @@ def captured_by(traces: Sequence[FuncTrace]) -> list[Any]:
 
 
 def capture_placeholders(trace: FuncTrace, outers: Sequence[Any]) -> list[SymbolicTensor]:
-    """Return the placeholders of outer values in a trace, capturing those that it does not use."""
+    """Return the placeholders of outer values in a trace, capturing the unused ones."""
     return [trace.capture(outer) for outer in outers]
 
 
