@@ -7,13 +7,14 @@
 #   make test-cold  make test with an empty cache of machine code: nightly
 #   make test-avx2  all tests of kernels with code for AVX2 alone, on a processor that has more
 #   make lint       ruff, names and prose, mypy, layers check    make format  ruff's formatter
-#   make bench      figures against their targets
+#   make bench      figures against their targets    make bench-strategies  those of the algorithms chosen by shape
 #   make fuzz       1,000,000 mutants of one-operator models (MUTANTS=...), 200,000 of networks and as many by both
 #                   engines (CASES=...): nightly
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
 #   make families   the tables of which module defines which operator or selects which kernel, after one was added or removed
+#   make signatures the types of the functions that operators define (ops/signatures.pyi), after one was changed
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make docs       the pages and the API reference as a site in build/site
 #   make clean      remove what was built and cached; .venv stays

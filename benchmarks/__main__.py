@@ -30,7 +30,7 @@ LIMIT_S = 600
 
 
 def figure_from(python: str, module: str, row: str) -> tuple[Any, str | None]:
-    """What `python -m module row` prints of it, or None and its last word on why not.
+    """Return the figure that `python -m module row` prints, or None and the last line of its error.
 
     A figure; or {"ours": figure, "litert": figure, "share": of the machine's limit, "of": which, "files": whose,
     "worst": models, "errors": by whom}.
@@ -61,14 +61,14 @@ def python_of(peer: Peer) -> str | None:
 
 def run_row(row: Row, with_peers: bool) -> Result:
     result = Result(row)
-    found, result.error = figure_from(sys.executable, row.module, row.name)
-    if isinstance(found, dict):
-        result.ours, result.share = found["ours"], found.get("share")
-        result.of, result.files, result.worst = found.get("of", ""), found.get("files", ""), found.get("worst", [])
-        result.errors = found.get("errors", {})
-        result.peers.update({name: found[name] for name in PEERS if name in found and with_peers})
+    actual, result.error = figure_from(sys.executable, row.module, row.name)
+    if isinstance(actual, dict):
+        result.ours, result.share = actual["ours"], actual.get("share")
+        result.of, result.files, result.worst = actual.get("of", ""), actual.get("files", ""), actual.get("worst", [])
+        result.errors = actual.get("errors", {})
+        result.peers.update({name: actual[name] for name in PEERS if name in actual and with_peers})
     else:
-        result.ours = found
+        result.ours = actual
     for name in row.peers if with_peers else ():
         python = python_of(PEERS[name])
         if python is None:
@@ -86,10 +86,10 @@ def step_tables() -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.steps", "--json"]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=True)
-        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     except (subprocess.SubprocessError, IndexError, ValueError):
         return {}
-    return found
+    return result
 
 
 def main() -> int:
@@ -113,19 +113,19 @@ def main() -> int:
                 results.append(run_row(row, with_peers=not options.no_peers))
 
     limits, _ = figure_from(sys.executable, "benchmarks.duels", "limits")
-    found = report.as_json(results, pinned, limits or {})
+    actual = report.as_json(results, pinned, limits or {})
     if not options.rows:
-        found["steps"] = step_tables()
+        actual["steps"] = step_tables()
     if not options.rows:  # part of the rows must not pass for a whole run
         LATEST.parent.mkdir(exist_ok=True)
-        LATEST.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        LATEST.write_text(json.dumps(actual, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if options.json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json.dumps(actual, indent=2, ensure_ascii=False))
     else:
         console = Console(width=None if sys.stdout.isatty() else 150)
         report.print_table(results, console)
-        if found.get("steps"):
-            steps.print_summary(found["steps"], console)
+        if actual.get("steps"):
+            steps.print_summary(actual["steps"], console)
     return 1 if any(result.error for result in results) else 0
 
 

@@ -112,8 +112,8 @@ def interpreter_of(atan: Any, n: int, customs: Any = None) -> Any:
         interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], _numbers(n))
     interpreter.invoke()
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(found, np.arctan(_numbers(n)), 1e-6)
+    result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(result, np.arctan(_numbers(n)), 1e-6)
     return interpreter
 
 
@@ -142,7 +142,7 @@ def _in_c(which: str) -> Callable[[], object]:
 
 def ratio(other: Callable[[], object], ours: Callable[[], object]) -> float:
     """How many times as long the other takes: the median of pairs that were taken in turn."""
-    found = []
+    result = []
     for k in range(PAIRS + 5):
         start = time.perf_counter()
         other()
@@ -150,8 +150,8 @@ def ratio(other: Callable[[], object], ours: Callable[[], object]) -> float:
         ours()
         end = time.perf_counter()
         if k >= 5:
-            found.append((middle - start) / (end - middle))
-    return statistics.median(found)
+            result.append((middle - start) / (end - middle))
+    return statistics.median(result)
 
 
 def _against(which: str) -> measure.Prepare:

@@ -22,8 +22,10 @@ def _exported(atan: Any) -> Any:
 
     header, source, _ = ow.export_c(atan, tempfile.mkdtemp(prefix="opwright-bench-"))
     flags = ["-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"]
-    made = lite.build_custom_ops([source], {atan.name: f"{header.stem}OpRegistration"}, flags=flags, link_flags=["-lm"])
-    return customs.interpreter_of(atan, customs.MANY, made)
+    result = lite.build_custom_ops(
+        [source], {atan.name: f"{header.stem}OpRegistration"}, flags=flags, link_flags=["-lm"]
+    )
+    return customs.interpreter_of(atan, customs.MANY, result)
 
 
 def custom_atan_export() -> float:

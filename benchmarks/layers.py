@@ -247,7 +247,7 @@ def _depthwise(x: Buffer, size: int, stride: int) -> Depthwise:
 
 
 def _transposed(x: Buffer, features: int, size: int, stride: int) -> TransposedContract:
-    """Of a window that is cut at the end of the image, as for an output of `stride` times the input's size."""
+    """Return the layer of a window cut at the end of the image, for an output of `stride` times the input's size."""
     number, height, _, channels = x.shape
     padding = size - stride
     ends = padding // 2, padding - padding // 2

@@ -17,7 +17,7 @@ NODES, ROUNDS = 32, 40
 
 
 def _chain(nodes: int) -> Any:
-    """A compiled model of so many nodes, each y = -x by a kernel of ours, and the call of the run time that runs it."""
+    """Return a compiled model of nodes y = -x with a kernel of Opwright, and the run-time call that runs it."""
     import numpy as np
 
     import opwright as ow
@@ -70,8 +70,8 @@ def litert_node() -> float:
     for call in calls:
         measure.median_seconds(call, batches=5)
     size = max(1, int(0.002 / measure.time_batch(calls[0], 1)))
-    found = [[measure.time_batch(call, size) / size for call in calls] for _ in range(ROUNDS)]
-    return statistics.median(a - b for a, b in found) / NODES
+    result = [[measure.time_batch(call, size) / size for call in calls] for _ in range(ROUNDS)]
+    return statistics.median(a - b for a, b in result) / NODES
 
 
 def litert_run() -> Callable[[], object]:

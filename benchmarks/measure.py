@@ -83,7 +83,7 @@ def peak_bytes(call: Callable[[], object]) -> float:
     """The most memory that this process had in use while `call` ran, above what it had before; Linux only.
 
     Pages in memory, as the system counts them, whoever allocated them; what the C library keeps for later is given
-    back first, and the system's record of the peak begins anew.
+    back first, and the system's record of the peak is reset.
     """
     before = resident_bytes()
     call()

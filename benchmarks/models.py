@@ -18,7 +18,7 @@ from typing import Any
 
 NETWORKS = ("mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "resnet50")
 KINDS = ("f32", "int8")
-MADE = 1  # of the recipe: files of another one are made anew
+MADE = 1  # version of the recipe: files of other versions are built again
 
 
 def folder() -> Path:
@@ -71,12 +71,12 @@ def work_of(path: str) -> float:
 
 
 def works_of(path: str) -> list[tuple[int, str]]:
-    """Of each node of the first subgraph: that number, and the shapes of its inputs and its output."""
+    """Return for each node of the first subgraph that number, and the shapes of its inputs and its output."""
     from opwright.lite import Model
     from opwright.lite.format import versions
 
     model = Model.read(path)
-    graph, found = model.subgraphs[0], []
+    graph, result = model.subgraphs[0], []
     for operator in graph.operators:
         name = versions.op_name(model.operator_codes[operator.opcode_index])
         tensors = [graph.tensors[i] for i in (*operator.inputs[:2], operator.outputs[0]) if i >= 0]
@@ -87,8 +87,8 @@ def works_of(path: str) -> list[tuple[int, str]]:
             taps = math.prod(weights[1:3] if name == "DEPTHWISE_CONV_2D" else weights[1:])
             work = 2 * math.prod(shapes[-1]) * taps
         *inputs, output = ("x".join(map(str, shape)) or "1" for shape in shapes)
-        found.append((work, f"{', '.join(inputs)} -> {output}"))
-    return found
+        result.append((work, f"{', '.join(inputs)} -> {output}"))
+    return result
 
 
 def samples(network: str, count: int = 3) -> Any:

@@ -1,4 +1,4 @@
-"""Operators of C libraries in the interpreter: what their calls cost beside their own work.
+"""Operators of C libraries in the interpreter: the overhead of their calls.
 
 Lives here: the rows `native_...`.  Not here: the table of rows (rows.py), how a figure is taken (measure.py).
 
@@ -49,7 +49,7 @@ int alone(int loops) {
 
 
 def interpreter(nodes: int) -> tuple[Any, ctypes.CDLL]:
-    """One of so many operators in a row, allocated; the library they come from."""
+    """Return an allocated model of consecutive C operators, and their library."""
     from opwright import lite
     from opwright.lite.format import Model, objects, schema, versions
     from opwright.lite.native.toolchain import build_library
@@ -71,20 +71,20 @@ def interpreter(nodes: int) -> tuple[Any, ctypes.CDLL]:
 
 
 def native_node() -> float:
-    made, library = interpreter(NODES)
-    chain = measure.median_seconds(made.invoke) / NODES
+    result, library = interpreter(NODES)
+    chain = measure.median_seconds(result.invoke) / NODES
     return chain - measure.median_seconds(lambda: library.alone(LOOPS)) / LOOPS
 
 
 def native_twenty() -> Callable[[], object]:
-    made, _ = interpreter(TWENTY)
-    invoke: Callable[[], object] = made.invoke
+    result, _ = interpreter(TWENTY)
+    invoke: Callable[[], object] = result.invoke
     return invoke
 
 
 def native_invoke() -> Callable[[], object]:
-    made, _ = interpreter(1)
-    invoke: Callable[[], object] = made.invoke
+    result, _ = interpreter(1)
+    invoke: Callable[[], object] = result.invoke
     return invoke
 
 

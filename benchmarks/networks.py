@@ -39,7 +39,7 @@ B0_STAGES = (
 
 
 class _Parts:
-    """What the networks are made of."""
+    """The building blocks of the networks."""
 
     def __init__(self, keras: Any) -> None:
         self.keras, self.layers = keras, keras.layers

@@ -66,8 +66,8 @@ def scope_graph() -> Callable[[], object]:
         return x
 
     graph, scope = adds.get_concrete_function(x, y).graph, ow.Scope()
-    for value, given in zip(graph.inputs, (x, y)):
-        scope.var(value.name).set(given)
+    for value, inputs in zip(graph.inputs, (x, y)):
+        scope.var(value.name).set(inputs)
     return lambda: ow.run_graph(graph, scope)
 
 
@@ -496,15 +496,15 @@ def _requirements(name: str) -> set[str]:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    found: set[str] = set()
+    result: set[str] = set()
     pending = [name]
     while pending:
         name = canonicalize_name(pending.pop())
-        if name not in found:
-            found.add(name)
+        if name not in result:
+            result.add(name)
             needs = map(Requirement, importlib.metadata.requires(name) or ())
             pending += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
-    return found
+    return result
 
 
 RUNS: dict[str, measure.Prepare] = {

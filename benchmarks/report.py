@@ -1,4 +1,4 @@
-"""What a run found: as a table, as JSON, and the machine it was found on.
+"""The results of a run as a table and as JSON, and the machine of the run.
 
 Lives here: the result of a row and its forms.  Not here: measuring (measure.py), running rows (__main__.py).
 """
@@ -58,10 +58,10 @@ class Result:
     def wanted(self) -> str:
         """The targets in words."""
         row = self.row
-        found = [amount(row.target, row.unit)] if row.target is not None else []
-        found += [f"the peer's{f' / {row.times:g}' if row.times != 1.0 else ''}"] * row.ahead
-        found += [f"{row.share:.0%} of {self.of or 'limit'}"] if row.share is not None else []
-        return ", ".join(found)
+        actual = [amount(row.target, row.unit)] if row.target is not None else []
+        actual += [f"the peer's{f' / {row.times:g}' if row.times != 1.0 else ''}"] * row.ahead
+        actual += [f"{row.share:.0%} of {self.of or 'limit'}"] if row.share is not None else []
+        return ", ".join(actual)
 
 
 _SCALES = {

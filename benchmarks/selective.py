@@ -1,7 +1,7 @@
-"""What a resolver for one model saves beside one of all operators: `python -m benchmarks.selective ROW...`.
+"""The savings of a resolver for one model over one for all operators: `python -m benchmarks.selective ROW...`.
 
 Lives here: one function for each of these rows of rows.py.  Not here: the measuring, which is that of
-`opwright resolver --measure` (opwright/tools/selective_build_stats.py).
+`opwright resolver --measure` (opwright/tools/selective_build.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks import measure
 def _costs() -> dict[str, Any]:
     """By resolver, for a small network of convolutions and products."""
     import opwright as ow
-    from opwright.tools import selective_build, selective_build_stats
+    from opwright.tools import selective_build
 
     layers = ow.keras.layers
     network = ow.keras.Sequential(
@@ -32,7 +32,7 @@ def _costs() -> dict[str, Any]:
     used = selective_build.used_by([model])
     return {
         cost.resolver: cost
-        for cost in selective_build_stats.measure_costs(selective_build.module_text(["network"], used), used)
+        for cost in selective_build.measure_costs(selective_build.module_text(["network"], used), used)
     }
 
 

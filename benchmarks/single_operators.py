@@ -53,13 +53,13 @@ class Timed(NamedTuple):
 
 def singles(*words: str) -> Iterator[Single]:
     """The models whose name has one of the words; all where there are none."""
-    found: dict[str, Single] = {}
-    for single in _tabled(lambda name: name not in found and (not words or any(w in name for w in words))):
-        found[single.name] = single
-    yield from found.values()
+    result: dict[str, Single] = {}
+    for single in _tabled(lambda name: name not in result and (not words or any(w in name for w in words))):
+        result[single.name] = single
+    yield from result.values()
 
 
-def _tabled(wanted: Callable[[str], bool]) -> Iterator[Single]:
+def _tabled(expected: Callable[[str], bool]) -> Iterator[Single]:
     """The models of both tables, fixed cases first. wanted: asked for each by its name."""
     sys.path += [str(TESTS / "lite" / "ops"), str(TESTS / "lite"), str(TESTS / "data" / "tflite")]
     import cases
@@ -76,15 +76,15 @@ def _tabled(wanted: Callable[[str], bool]) -> Iterator[Single]:
                 continue
             first = next(one_operator.array_of(v) for v in case.inputs if v is not None)
             name = f"{operator} {types.name_of(of_numpy(first.dtype))}"
-            if wanted(name):
+            if expected(name):
                 model = one_operator.model_of(operator, case, one_operator.output_types(operator, case))
                 yield Single(name, model.to_bytes(), one_operator.feeds(case))
     for row in ROWS:
         for kind in row.kinds:
             name = f"{row.name} {kind}"
-            if kind in TYPES and wanted(name):
-                made = row.draw(drawn.Draw(SEED, kind))
-                yield Single(name, drawn.model_of(row.name, made).to_bytes(), drawn.feeds(made))
+            if kind in TYPES and expected(name):
+                result = row.draw(drawn.Draw(SEED, kind))
+                yield Single(name, drawn.model_of(row.name, result).to_bytes(), drawn.feeds(result))
 
 
 def ready(interpreter: Any, values: list[Any]) -> Any:
@@ -149,29 +149,29 @@ def whole_run(interpreter: Any, values: list[Any]) -> Callable[[], object]:
 
 def timed(copies: bool, *words: str) -> list[Timed]:
     """Every model's times, the slowest beside the official one first. copies: with values set and results read."""
-    found = []
+    result = []
     for single in singles(*words):
         pair = both(single)
         if pair is None:
             continue
         calls = [whole_run(one, single.feeds) if copies else one.invoke for one in pair]
-        found.append(Timed(single.name, *in_turn(*calls)))
-    return sorted(found, key=lambda t: t.ratio)
+        result.append(Timed(single.name, *in_turn(*calls)))
+    return sorted(result, key=lambda t: t.ratio)
 
 
-def summed(found: list[Timed]) -> dict[str, Any]:
+def summed(result: list[Timed]) -> dict[str, Any]:
     """The geometric mean, the share of models at the official time or below, the worst by name.
 
     found: the slowest beside the official one first
     """
-    mean = math.exp(sum(math.log(t.ratio) for t in found) / len(found))
-    share = sum(t.ratio >= 1 for t in found) / len(found)
+    mean = math.exp(sum(math.log(t.ratio) for t in result) / len(result))
+    share = sum(t.ratio >= 1 for t in result) / len(result)
     worst = [
         f"{t.name} {t.ratio:.2g}x ({t.ours * 1e6:.2g} µs, {t.litert * 1e6:.2g})"
-        for i, t in enumerate(found)
+        for i, t in enumerate(result)
         if i < WORST or t.ratio < SLOW
     ]
-    return {"ours": mean, "share": share, "of": f"{len(found)} models", "worst": worst}
+    return {"ours": mean, "share": share, "of": f"{len(result)} models", "worst": worst}
 
 
 def access(what: str) -> dict[str, float]:

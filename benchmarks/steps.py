@@ -1,6 +1,6 @@
 """Where the time of a network's run goes, by operator and the slowest steps: `python -m benchmarks.steps NETWORK KIND`.
 
-Lives here: the steps of one run from the interpreter's own profile, beside what each computes and the machine's peak.
+Lives here: the steps of one run from the interpreter's profile, with the work of each and the machine's peak.
 Not here: whole runs (duels.py), the machine's peaks (probes.py).
 
 A step stands under the first of the operators that run in it: a convolution's with its activation and what it adds.
@@ -49,15 +49,15 @@ def steps(network: str, kind: str) -> dict[str, Any]:
         r["share"], r["of_peak"] = r["seconds"] / total, r["work"] / r["seconds"] / peak
         by_operator.setdefault(r["operator"], []).append(r)
     operators = []
-    for name, found in by_operator.items():
-        seconds = sum(r["seconds"] for r in found)
+    for name, result in by_operator.items():
+        seconds = sum(r["seconds"] for r in result)
         operators.append(
             {
                 "operator": name,
-                "steps": len(found),
+                "steps": len(result),
                 "seconds": seconds,
                 "share": seconds / total,
-                "of_peak": sum(r["work"] for r in found) / seconds / peak,
+                "of_peak": sum(r["work"] for r in result) / seconds / peak,
             }
         )
     return {
@@ -71,15 +71,15 @@ def everything() -> dict[str, Any]:
     return {f"{network}_{kind}": steps(network, kind) for network in models.NETWORKS for kind in models.KINDS}
 
 
-def print_steps(name: str, found: dict[str, Any], console: Console, slowest: bool = True) -> None:
+def print_steps(name: str, result: dict[str, Any], console: Console, slowest: bool = True) -> None:
     """Tables of one network."""
     table = Table("operator", "steps", "time", "share", "of peak", title=f"{name}: where the time goes")
-    for r in found["operators"]:
+    for r in result["operators"]:
         table.add_row(r["operator"], str(r["steps"]), report.amount(r["seconds"], "s"), f"{r['share']:.0%}", _peak(r))
     console.print(table)
     if slowest:
         table = Table("node", "operator", "shapes", "time", "share", "of peak", title="the slowest steps")
-        for r in found["slowest"]:
+        for r in result["slowest"]:
             table.add_row(
                 str(r["node"]),
                 r["operator"],
@@ -91,10 +91,10 @@ def print_steps(name: str, found: dict[str, Any], console: Console, slowest: boo
         console.print(table)
 
 
-def print_summary(found: dict[str, Any], console: Console) -> None:
+def print_summary(result: dict[str, Any], console: Console) -> None:
     """One line a network: its operators by their share."""
     table = Table("network", "where the time of a run goes, and the share of peak there", title="Steps")
-    for name, each in found.items():
+    for name, each in result.items():
         parts = [f"{r['operator']} {r['share']:.0%}{f' ({_peak(r)})' if _peak(r) else ''}" for r in each["operators"]]
         table.add_row(name, ", ".join(parts[:6]))
     console.print(table)

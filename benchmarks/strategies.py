@@ -1,8 +1,8 @@
-"""What justifies each row of the algorithms by shape: `python -m benchmarks.strategies`, or `make bench-strategies`.
+"""Measure the justification of each algorithm by shape: `python -m benchmarks.strategies`, `make bench-strategies`.
 
 Lives here: for each row of ops/strategies.py shapes that models have, inside the region where it is taken and just
 outside; both algorithms timed on them in turn; `benchmarks/results/strategies.json`.
-Not here: the algorithms, which stand beside their operators; figures against targets and peers (rows.py).
+Not here: the algorithms, which are in the modules of their operators; figures against targets and peers (rows.py).
 
 Predicted: inside its region an algorithm takes at most 1/1.2 of the plain one's time on the median of the shapes below,
 and on none more than the plain one, as it makes fewer passes over memory (one_hot, segment_sum_rising), sorts less
@@ -160,7 +160,7 @@ def compare(table: Strategies, strategy: Strategy, call: Any, args: Any) -> dict
 
 def main() -> int:
     measure.pin()
-    found, lost = {}, 0
+    result, lost = {}, 0
     only = set(sys.argv[1:])
     for row, (op, cases) in CASES.items():
         if only and row not in only:
@@ -171,7 +171,7 @@ def main() -> int:
         inside = [r["ratio"] for r in rows if r["inside"]]
         kept = statistics.median(inside) >= WANTED and min(inside) >= 1.0
         lost += not kept
-        found[row] = {"operator": op, "algorithm": strategy.name, "where": strategy.why, "kept": kept, "cases": rows}
+        result[row] = {"operator": op, "algorithm": strategy.name, "where": strategy.why, "kept": kept, "cases": rows}
         for r in rows:
             print(
                 f"{row:20} {'in ' if r['inside'] else 'out'} {r['ratio']:7.2f}  {r['plain_us']:10.1f} us -> "
@@ -181,7 +181,7 @@ def main() -> int:
     if only:
         return 1 if lost else 0  # part of the rows must not pass for a whole run
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return 1 if lost else 0
 
 

@@ -33,12 +33,11 @@ from rich.table import Table as Printed
 from benchmarks.layers import layers
 from opwright.compiler.native.host import cache_bytes
 from opwright.compiler.target import host, processor
-from opwright.compiler.tuning import tables
+from opwright.compiler.tuning import choices
 from opwright.compiler.tuning.autotuner import measured, questions_of
-from opwright.compiler.tuning.choices import CHOICES, Key, Question
-from opwright.compiler.tuning.measurements import MeasuredRow, decided, from_json, to_json
+from opwright.compiler.tuning.choices import CHOICES, Key, MeasuredRow, Question, decided, from_json, to_json
 from opwright.core import flags
-from opwright.ops.tuning_cache import machine
+from opwright.ops.autotuner import machine
 
 MOST_NOISE = 0.1
 EACH_S = 0.25
@@ -61,10 +60,10 @@ def name_of_table() -> str:
 
 def read(name: str) -> dict[str, Any]:
     """The table as it is, or a new one."""
-    path = tables.FOLDER / f"{name}.json"
+    path = choices.FOLDER / f"{name}.json"
     rows = json.loads(path.read_text())["rows"] if path.exists() else {}
     target = host()
-    features = ",".join(f"+{f}" for f in sorted(tables.FEATURES) if target.has(f))
+    features = ",".join(f"+{f}" for f in sorted(choices.FEATURES) if target.has(f))
     described = {"triple": target.triple, "cpu": target.cpu, "features": features, "vector_bytes": target.vector_bytes}
     return {
         "target": described,
@@ -95,8 +94,8 @@ def write(name: str, content: dict[str, Any]) -> None:
     for rows in json.loads(text)["rows"].values():
         for row in rows:
             from_json(row)
-    tables.FOLDER.mkdir(exist_ok=True)
-    (tables.FOLDER / f"{name}.json").write_text(text)
+    choices.FOLDER.mkdir(exist_ok=True)
+    (choices.FOLDER / f"{name}.json").write_text(text)
 
 
 def main() -> None:
@@ -106,17 +105,17 @@ def main() -> None:
     parser.add_argument("--target", default="host", help="measure code for this target, which must run here")
     parser.add_argument("--seconds", type=float, default=EACH_S, help="of each question's runs, beside compiling")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
-    given = parser.parse_args()
-    if unknown := sorted(set(given.choices) - set(CHOICES)):
+    arguments = parser.parse_args()
+    if unknown := sorted(set(arguments.choices) - set(CHOICES)):
         parser.error(f"there is no choice {', '.join(unknown)}; there are {', '.join(CHOICES)}")
     console = Console(width=160)
-    with flags.override(target=given.target):
+    with flags.override(target=arguments.target):
         name, pinned, start = name_of_table(), measure.pin(), time.perf_counter()
         content, changed = read(name), Printed("choice", "sizes", "ns by way", "default", "taken", "gain")
         gains, noisy, asked = [], 0, set()
-        for question in questions(set(given.choices or CHOICES)):
+        for question in questions(set(arguments.choices or CHOICES)):
             asked.add(question.key)
-            row = measured(question, given.seconds)
+            row = measured(question, arguments.seconds)
             if row.noise > MOST_NOISE:
                 noisy += 1
                 continue
@@ -132,10 +131,10 @@ def main() -> None:
                     str(chosen),
                     f"{gains[-1]:.2f}",
                 )
-        for choice in set(given.choices or CHOICES) & set(content["rows"]):  # less what is asked no more
+        for choice in set(arguments.choices or CHOICES) & set(content["rows"]):  # less what is asked no more
             rows = content["rows"][choice]
             content["rows"][choice] = [r for r in rows if Key(choice, tuple(r["sizes"])) in asked]
-        if not given.dry_run:
+        if not arguments.dry_run:
             write(name, content)
         console.print(changed)
         mean = math.exp(math.fsum(map(math.log, gains)) / len(gains)) if gains else 1.0

@@ -170,7 +170,7 @@ def measured(model: Found) -> Measured | str:
 
     from opwright.lite import Interpreter
 
-    made: list[Any] = []
+    created: list[Any] = []
     for side, make in (
         ("the official interpreter", lambda: Official(model_content=model.content, num_threads=1)),
         ("ours", lambda: Interpreter(model_content=model.content, num_threads=1)),
@@ -182,31 +182,31 @@ def measured(model: Found) -> Measured | str:
         ),
     ):
         try:
-            made.append(ready(make(), model.name))
+            created.append(ready(make(), model.name))
         except (ValueError, RuntimeError) as error:
             return f"{side} refuses it: {str(error).splitlines()[0][:100]}"
-    litert, ours, reference = made
-    wanted = oracle(model.content, reference)
-    official_error = exact.error_of(exact.results(litert), wanted)
+    litert, ours, reference = created
+    expected = oracle(model.content, reference)
+    official_error = exact.error_of(exact.results(litert), expected)
     settle()
     fresh = ready(Interpreter(model_content=model.content, num_threads=1), model.name)  # its first run is compiled
     seconds = in_turn([ours.invoke, litert.invoke], SECONDS)
-    errors = exact.error_of(exact.results(fresh), wanted), official_error
+    errors = exact.error_of(exact.results(fresh), expected), official_error
     return Measured(model.name, kind_of(model.content), *seconds, errors)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 
-def mean_of(found: Sequence[Measured]) -> float:
+def mean_of(result: Sequence[Measured]) -> float:
     """The geometric mean of the ratios."""
-    return math.exp(sum(math.log(m.ratio) for m in found) / len(found))
+    return math.exp(sum(math.log(m.ratio) for m in result) / len(result))
 
 
-def table(found: Sequence[Measured]) -> list[str]:
+def table(result: Sequence[Measured]) -> list[str]:
     """Means by kind, then the worst by name."""
     lines = [f"{'kind':12} {'models':>6} {'official / ours':>16} {'least':>6}"]
-    by_kind = {kind: [m for m in found if m.kind == kind] for kind in KINDS}
+    by_kind = {kind: [m for m in result if m.kind == kind] for kind in KINDS}
     lines += [
         f"{kind:12} {len(chosen):6} {mean_of(chosen):16.2f} {min(m.ratio for m in chosen):6.2f}"
         for kind, chosen in by_kind.items()
@@ -214,7 +214,7 @@ def table(found: Sequence[Measured]) -> list[str]:
     ]
     titles = f"{'kind':10} {'ours ms':>8} {'official':>8} {'ratio':>6} {'error':>8} {'official':>8}"
     lines += ["", f"{'the worst':56} {titles}"]
-    for m in sorted(found, key=lambda m: m.ratio)[:WORST]:
+    for m in sorted(result, key=lambda m: m.ratio)[:WORST]:
         lines.append(
             f"{m.name:56} {m.kind:10} {m.ours * 1e3:8.3f} {m.litert * 1e3:8.3f} {m.ratio:6.2f} "
             f"{m.errors[0]:8.1e} {m.errors[1]:8.1e}"
@@ -231,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
     print(measure.pin(), file=sys.stderr)
-    found, seen = [], set()
+    result, seen = [], set()
     for archive in fetch(given.folder):
         for model in models_of(archive):
             digest = hashlib.sha256(model.content).digest()
@@ -243,10 +243,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{model.name}: {one}", file=sys.stderr)
                 continue
             print(f"{one.name:56} {one.kind:10} {one.ratio:6.2f}", file=sys.stderr, flush=True)
-            found.append(one)
-    print("\n".join(table(found)))
+            result.append(one)
+    print("\n".join(table(result)))
     if given.json:
-        given.json.write_text(json.dumps([m._asdict() for m in found], indent=1), "utf-8")
+        given.json.write_text(json.dumps([m._asdict() for m in result], indent=1), "utf-8")
     return 0
 
 

@@ -127,14 +127,14 @@ def main():
     alone = ow.keras.Sequential([ow.keras.layers.Input((512,)), ow.keras.layers.LayerNormalization()])
     for name, network, shape in (("one normalisation", alone, (512, 512)), ("three with layers", model(), (64, 256))):
         unfused, _ = convert(network, [])
-        fused, found = convert(network, [row_norm])
-        print(f"\n{name}, {list(shape)}: {found[0].count} fused")
+        fused, actual = convert(network, [row_norm])
+        print(f"\n{name}, {list(shape)}: {actual[0].count} fused")
         x = rng.normal(size=shape).astype(np.float32)
         for compiled in (False, True):
             with ow.flags(compiled=compiled, background=False, num_threads=1):
-                slow, wanted = seconds_a_run(unfused, x)
+                slow, expected = seconds_a_run(unfused, x)
                 fast, y = seconds_a_run(fused, x, custom_ops=[RowNorm])
-            np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
             engine = "compiled into regions" if compiled else "an operator at a time"
             print(f"{engine}: unfused {slow * 1e6:.0f} us, fused {fast * 1e6:.0f} us")
 

@@ -19,9 +19,9 @@ from opwright import lite
 
 def words(items, shape=-1):
     """Strings as the array they are in tensors."""
-    made = np.empty(len(items), object)
-    made[:] = items
-    return made.reshape(shape)
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array.reshape(shape)
 
 
 def check_splits(op, splits, count):
@@ -108,8 +108,8 @@ class VocabularyIds:
 
     def compute(op, tokens, vocabulary):
         number = {word: k for k, word in reversed(list(enumerate(vocabulary.tolist())))}
-        found = [number.get(word, len(vocabulary)) for word in tokens.reshape(-1).tolist()]
-        return np.array(found, np.int64).reshape(tokens.shape)
+        result = [number.get(word, len(vocabulary)) for word in tokens.reshape(-1).tolist()]
+        return np.array(result, np.int64).reshape(tokens.shape)
 
 
 @ow.operator
@@ -182,8 +182,8 @@ class Reader(ow.Module):
     @ow.function(input_signature=[ow.TensorSpec([None], ow.string, name="text")])
     def scores(self, text):
         """[n, 2], each row adding up to 1."""
-        found = self.ids(text)
-        numbers = ow.concat([found["words"], found["pairs"]], 1)
+        result = self.ids(text)
+        numbers = ow.concat([result["words"], result["pairs"]], 1)
         there = ow.cast(numbers >= 0, ow.float32)
         vectors = ow.gather(self.vectors, ow.maximum(numbers, 0)) * ow.expand_dims(there, -1)
         total = ow.maximum(ow.reduce_sum(there, 1, keepdims=True), 1.0)

@@ -22,7 +22,7 @@ IMPORT = re.compile(r"^[ \t]*(from[ \t]+\S+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n(]
 
 
 def changed(since: str) -> list[Path]:
-    """Return the files that differ from where this branch left a commit's, and those that git does not know."""
+    """Return the files that differ from the merge base with a commit, and untracked files."""
     commands = (["diff", "--name-only", "--merge-base", since], ["ls-files", "--others", "--exclude-standard"])
     names = [
         line

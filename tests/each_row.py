@@ -1,4 +1,4 @@
-"""A check of many rows as one test: what a test costs beside its body is more than most rows take.
+"""A check of many rows as one test: the overhead of a test exceeds the time of most rows.
 
 Lives here: `each_row`.  Not here: tables of rows, and checks.
 """
@@ -76,7 +76,7 @@ def _run(
         except pytest.skip.Exception as reason:
             skipped.append(str(reason))
         except (Exception, pytest.fail.Exception) as error:
-            if not isinstance(error, Exception):  # what pytest raises stands beside Exception
+            if not isinstance(error, Exception):  # pytest's exceptions do not derive from Exception
                 error = AssertionError(str(error)).with_traceback(error.__traceback__)
             error.add_note(f"in the row {name}")
             failed.append(error)

@@ -12,9 +12,9 @@ def names(*files):
 
 
 def test_tests_of_a_changed_module_and_of_its_importers():
-    found = names("src/opwright/lite/format/reader.py")
-    assert {"lite/format/test_format_reader.py", "lite/format/test_format_newer.py"} <= found  # its folder
-    assert "tracing/test_loops.py" not in found
+    result = names("src/opwright/lite/format/reader.py")
+    assert {"lite/format/test_format_reader.py", "lite/format/test_format_newer.py"} <= result  # its folder
+    assert "tracing/test_loops.py" not in result
 
 
 def test_a_changed_test_is_selected_and_others_are_not():

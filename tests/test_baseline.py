@@ -14,7 +14,7 @@ import pytest
 
 from baseline import machine, outcomes, values
 from baseline.__main__ import main
-from baseline.comparing import Comparison, Reviewed, compared, report, summary
+from baseline.comparison import Comparison, Reviewed, compared, report, summary
 from baseline.kinds import KINDS
 from baseline.outcomes import Entry, entry
 from baseline.records import Record
@@ -31,13 +31,13 @@ def told(before, after):
 
 
 def moved(x, at, ulps):
-    found = x.copy()
+    result = x.copy()
     for _ in range(ulps):
-        found[at] = np.nextafter(found[at], x.dtype.type(np.inf))
-    return found
+        result[at] = np.nextafter(result[at], x.dtype.type(np.inf))
+    return result
 
 
-def test_differences_are_told_in_units_of_the_last_place():
+def test_differences_are_reported_in_units_of_the_last_place():
     x = np.float32([[1, -2], [3, -0.0]])
     text = told([x, x], [x, moved(x, (0, 1), 3)])
     assert text.splitlines() == [
@@ -53,7 +53,7 @@ def test_differences_are_told_in_units_of_the_last_place():
     assert "2 ulp at most" in told([np.complex64([1 + 1j])], [np.complex64([1 + 1j * moved(np.float32([1]), 0, 2)[0]])])
 
 
-def test_other_differences_are_told():
+def test_other_differences_are_reported():
     assert "2 of 3 elements differ, by 7 at most; first at [1]: was 1, now 8" in told(
         [np.int8([0, 1, 2])], [np.int8([0, 8, 3])]
     )
@@ -120,7 +120,7 @@ def test_results_too_large_to_keep_are_still_compared(tmp_path, monkeypatch):
     assert "too large to be kept" in compared(BITS, before, after, Reviewed()).differing["a/1/x"]
 
 
-def test_each_kind_of_difference_is_told_apart(tmp_path):
+def test_each_kind_of_difference_is_distinguished(tmp_path):
     before = recorded(
         tmp_path / "a", of("f/g/same", 1), of("f/g/other", 1), of("f/h/meant", 1), of("f/h/gone", 1), of("f/g/row", 1)
     )
@@ -133,14 +133,14 @@ def test_each_kind_of_difference_is_told_apart(tmp_path):
         of("f/g/row", 1, inputs="others"),
     )
     reviewed = Reviewed("# a comment\n\nbits f/h/mea* now exact\nbits f/z/* never\nloops f/* another kind\n", "list")
-    found = compared(BITS, before, after, reviewed)
-    assert (found.equal, found.missing, found.new) == (1, ["f/h/gone"], ["f/i/more"])
-    assert found.reviewed == {"f/h/meant": "now exact"}
-    assert set(found.differing) == {"f/g/other", "f/g/row"}
-    assert "the inputs differ: the row itself was changed" in found.differing["f/g/row"]
-    assert not found.clean
-    assert "unused   bits f/z/*: nothing that this reviewed line is for differs" in list(report([found], reviewed))
-    short = list(summary([found], 1))
+    result = compared(BITS, before, after, reviewed)
+    assert (result.equal, result.missing, result.new) == (1, ["f/h/gone"], ["f/i/more"])
+    assert result.reviewed == {"f/h/meant": "now exact"}
+    assert set(result.differing) == {"f/g/other", "f/g/row"}
+    assert "the inputs differ: the row itself was changed" in result.differing["f/g/row"]
+    assert not result.clean
+    assert "unused   bits f/z/*: nothing that this reviewed line is for differs" in list(report([result], reviewed))
+    short = list(summary([result], 1))
     assert short[0] == "bits: 1 equal, 0 moved, 2 differ, 1 reviewed, 1 missing, 1 new"
     assert "  ... f/g (1)" in short
     assert "  missing: f/h (1)" in short
@@ -149,8 +149,8 @@ def test_each_kind_of_difference_is_told_apart(tmp_path):
 def test_a_result_under_a_new_key_of_its_unit_has_moved(tmp_path):
     before = recorded(tmp_path / "a", of("f/g/1", 1), of("f/h/1", 2))
     after = recorded(tmp_path / "b", of("f/g/2", 1), of("f/i/1", 2))
-    found = compared(BITS, before, after, Reviewed())
-    assert (found.moved, found.missing) == (1, ["f/h/1"])
+    result = compared(BITS, before, after, Reviewed())
+    assert (result.moved, result.missing) == (1, ["f/h/1"])
 
 
 def test_figures_may_become_better_or_worse_by_the_tolerance():
@@ -167,7 +167,7 @@ def test_figures_may_become_better_or_worse_by_the_tolerance():
     assert KINDS["bench"].difference(figure(2.0), figure(3.0)) == "was 2.0 s, now 3.0 s: 1.500 times"
 
 
-def test_files_and_texts_that_differ_are_told():
+def test_files_and_texts_that_differ_are_reported():
     assert KINDS["files"].difference(b"abcd", b"abXY") == "2 of 4 bytes differ, the first at 2: was 0x63, now 0x58"
     assert KINDS["files"].difference(b"abcd", b"abc") == "was 4 bytes, now 3"
     lines = KINDS["loops"].difference(b"a\nb\nc", b"a\nx\nc").splitlines()
@@ -279,12 +279,12 @@ FEW = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FEW)
-def test_the_same_tree_gives_the_same_record(kind, tmp_path):
+def test_the_same_tree_returns_the_same_record(kind, tmp_path):
     records: list[list[Entry]] = []
     for _ in range(2):
         with Workers(KINDS[kind].module, TREE, tmp_path / "work", 1) as workers:
             assert set(FEW[kind][:3]) <= set(workers.units())
-            records.append([e for found in workers.run(FEW[kind]) for e in found])
+            records.append([e for result in workers.run(FEW[kind]) for e in result])
     assert [(e.key, e.digest, e.of) for e in records[0]] == [(e.key, e.digest, e.of) for e in records[1]]
     assert len(records[0]) > 20
     assert not [e.key for e in records[0] if e.key.endswith("/process")]

@@ -23,10 +23,10 @@ def model(function, *arrays, **options):
 
 def test_results_have_the_digits_of_float64():
     content = model(lambda x: ow.reduce_sum(ow.exp(ow.matmul(x, ow.constant(W))), axis=1), X)
-    (found,) = exact.evaluated(content, [X])
-    wanted = np.exp(X.astype(np.float64) @ W.astype(np.float64)).sum(axis=1)
-    np.testing.assert_allclose(found, wanted, rtol=1e-14)
-    assert 1e-9 < exact.error_of([found.astype(np.float32)], [wanted]) < 1e-7
+    (actual,) = exact.evaluated(content, [X])
+    expected = np.exp(X.astype(np.float64) @ W.astype(np.float64)).sum(axis=1)
+    np.testing.assert_allclose(actual, expected, rtol=1e-14)
+    assert 1e-9 < exact.error_of([actual.astype(np.float32)], [expected]) < 1e-7
 
 
 def test_the_interpreter_is_as_near_as_float32_can_be():
@@ -45,9 +45,9 @@ def test_weights_of_float16_are_the_numbers_they_stand_for():
         optimizations=[lite.Optimize.DEFAULT],
         target_spec=lite.TargetSpec(supported_types=[ow.float16]),
     )
-    (found,) = exact.evaluated(content, [X])
+    (result,) = exact.evaluated(content, [X])
     halves = W.astype(np.float16).astype(np.float64)
-    np.testing.assert_allclose(found, X.astype(np.float64) @ halves, rtol=1e-13)
+    np.testing.assert_allclose(result, X.astype(np.float64) @ halves, rtol=1e-13)
 
 
 def test_what_rounds_to_integers_is_refused():

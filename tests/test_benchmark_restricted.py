@@ -50,8 +50,8 @@ def test_avx_vnni_is_kept_where_the_target_has_it():
     there = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[1].split())
     for target, kept in restricted.KEPT.items():
         registers, _ = answered(7, 1, kept)
-        wanted = restricted.AVX_VNNI if "avx_vnni" in there and target == "x86-64-v3-vnni" else 0
-        assert [registers[r] for r in ("rax", "rbx", "rcx", "rdx")] == [wanted, 0, 0, 0], target
+        expected = restricted.AVX_VNNI if "avx_vnni" in there and target == "x86-64-v3-vnni" else 0
+        assert [registers[r] for r in ("rax", "rbx", "rcx", "rdx")] == [expected, 0, 0, 0], target
 
 
 def test_other_leaves_are_answered_as_they_are():

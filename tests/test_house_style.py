@@ -62,3 +62,19 @@ def test_class_names_of_several_modules() -> None:
     assert len(list(house_style.shared_classes(shared))) == 42
     dialects = {package / place / "m.py": source for place, source in zip(("ops", "lite/ops"), shared.values())}
     assert not list(house_style.shared_classes(dialects))
+
+
+def test_budgets_of_tests() -> None:
+    source = "".join(f'def test_what_{i}():\n    """What {i} is."""\n' for i in range(3))
+    uses = [("what", house_style.Finding(Path("a.py"), i, "'What': ...")) for i in range(3)]
+    assert not list(house_style.over_budget(uses, {"what": 3}))
+    assert len(list(house_style.over_budget(uses, {"what": 2}))) == 3
+    assert len(list(house_style.over_budget(uses, {}))) == 3
+    sources = {Path(f"tests/test_{k}.py"): source for k in range(200)}
+    assert {f.text.partition(":")[0] for f in house_style.findings_of_tests(sources)} >= {"'What'"}
+    assert any("in the name 'test_what_0'" in f.text for f in house_style.findings_of_tests(sources))
+
+
+def test_vague_locals_of_tests() -> None:
+    many = "".join(f"found = {i}\n" for i in range(house_style.TEST_LOCALS["found"] + 1))
+    assert len(list(house_style.vague_names({Path("a.py"): many}, house_style.TEST_LOCALS))) == many.count("\n")

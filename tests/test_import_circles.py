@@ -10,7 +10,7 @@ def circles(graph: grimp.ImportGraph) -> list[set[str]]:
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[set[str]] = []
+    result: list[set[str]] = []
     for start in sorted(graph.modules):
         work = [] if start in order else [(start, iter(graph.find_modules_directly_imported_by(start)))]
         if work:
@@ -34,8 +34,8 @@ def circles(graph: grimp.ImportGraph) -> list[set[str]]:
                     at = stack.index(module)
                     component, stack[at:] = set(stack[at:]), []
                     if len(component) > 1:
-                        found.append(component)
-    return found
+                        result.append(component)
+    return result
 
 
 def test_a_circle_is_found() -> None:

@@ -102,8 +102,8 @@ def test_nothing_is_left_to_python(op: Any, row: dict[str, Any]) -> None:
         autograph=False,
         input_signature=[ow.TensorSpec(X.shape, ow.float32)],
     )
-    wanted = row["expect"](X.astype(np.float64) + 1) * 2
-    np.testing.assert_allclose(f(ow.constant(X)), wanted, 1e-6)
+    expected = row["expect"](X.astype(np.float64) + 1) * 2
+    np.testing.assert_allclose(f(ow.constant(X)), expected, 1e-6)
     ((_, compiled),) = f.get_concrete_function().program.plan._made.values()
     assert [len(compiled.regions), len(compiled.uncompiled)] == [1, 0]
 
@@ -117,4 +117,4 @@ def test_nothing_is_left_to_python(op: Any, row: dict[str, Any]) -> None:
         plan = [node.name for node in interpreter._subgraphs[0].execution_plan]
     assert len(plan) == 1
     assert op.name not in plan
-    np.testing.assert_allclose(got, wanted, 1e-6)
+    np.testing.assert_allclose(got, expected, 1e-6)

@@ -25,12 +25,12 @@ API = (ROOT / "docs" / "api.md").read_text("utf-8")
 
 def sections() -> dict[str, list[str]]:
     """The names of each section of docs/api.md: those in backticks before a bullet's colon."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for section in re.split(r"^#+ ", API, flags=re.M)[1:]:
         title, _, text = section.partition("\n")
         bullets = re.findall(r"^- (.*?):(?:\s|$)", text, flags=re.M | re.S)
-        found[title] = [name for bullet in bullets for name in re.findall(r"`(\w+)`", bullet)]
-    return found
+        result[title] = [name for bullet in bullets for name in re.findall(r"`(\w+)`", bullet)]
+    return result
 
 
 def is_module_section(title):
@@ -54,7 +54,7 @@ def test_no_name_is_listed_twice():
 
 
 def names_of(module):
-    """What a module offers: its list, or what it defines itself."""
+    """Return the names of a module: its `__all__`, or its own definitions."""
     if hasattr(module, "__all__"):
         return set(module.__all__)
     own = {n: v for n, v in vars(module).items() if n[0] != "_" and getattr(v, "__module__", "") == module.__name__}
@@ -132,16 +132,16 @@ def test_codes_of_errors():
     for name in set(ow.errors.__all__) - set(codes):
         cls = getattr(ow.errors, name)
         assert cls("").error_code == cls.code == getattr(ow.errors, cls.code_name)
-    found = [ow.errors.NOT_FOUND, ow.errors.DATA_LOSS, ow.errors.INTERNAL, ow.errors.FAILED_PRECONDITION]
-    assert found == [5, 15, 13, 9]
+    result = [ow.errors.NOT_FOUND, ow.errors.DATA_LOSS, ow.errors.INTERNAL, ow.errors.FAILED_PRECONDITION]
+    assert result == [5, 15, 13, 9]
 
 
 # ---- importing -------------------------------------------------------------------------------------------------------
 
 
 def in_a_new_process(code):
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    return found.stdout.strip()
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return process.stdout.strip()
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ LAZY = [ow, ow.lite, lite_format, lite_ops, quantize, ow.nn, ow.ops, ow.math, ar
 UNLISTED = {
     "opwright": {"__version__"},
     "opwright.lite": {"customs", "litert"},
-    "opwright.ops.math": {"integrals", "special"},
+    "opwright.ops.math": {"special"},
     "opwright.ops.array": {"MergeRows", "RowsAt", "run_time_axes"},
 }
 

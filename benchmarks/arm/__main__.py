@@ -1,4 +1,4 @@
-"""Instructions of a network's run on 64-bit ARM, ours beside the official interpreter's, counted under QEMU.
+"""Instructions of a network's run on 64-bit ARM, of Opwright and the official interpreter, counted under QEMU.
 
 Lives here: the command line, the emulator's runs, the table.  Not here: the processors (machines.py), what runs inside
 (guest.py), the counting (counter.c).
@@ -80,7 +80,7 @@ def count(machine: str, side: str, path: str, options: argparse.Namespace, plugi
 
 def rows(options: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
     """A row for each network, kind and processor."""
-    found = []
+    result = []
     with tempfile.TemporaryDirectory(prefix="opwright-arm-") as folder, console.status("") as status:
         plugin = build(Path(folder))
         for network, kind in options.networks:
@@ -95,14 +95,14 @@ def rows(options: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
                     except (RuntimeError, subprocess.TimeoutExpired) as error:
                         console.print(str(error), markup=False)
                         row[side] = None
-                found.append(row)
-    return found
+                result.append(row)
+    return result
 
 
-def print_table(found: list[dict[str, Any]], console: Console) -> None:
+def print_table(result: list[dict[str, Any]], console: Console) -> None:
     """Millions of instructions, and ours as a share of the official interpreter's."""
     table = Table("network", "processor", "ours", "official", "ratio", title="Millions of instructions a run")
-    for row in found:
+    for row in result:
         ours, official = row.get("ours"), row.get("litert")
         ratio = f"{ours / official:.2f}" if ours and official else ""
         shown = (f"{n / 1e6:.1f}" if n else "" for n in (ours, official))
@@ -139,12 +139,12 @@ def main() -> int:
         parser.error(f"{options.qemu} is not installed (Debian: qemu-user)")
     if not (options.root / "usr/bin/python3").exists():
         parser.error(f"{options.root} has no usr/bin/python3: it is to be made first, see --help")
-    found = rows(options, Console(stderr=True))
+    result = rows(options, Console(stderr=True))
     if options.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(result, indent=2))
     else:
-        print_table(found, Console(width=None if sys.stdout.isatty() else 110))
-    return 1 if any(row.get(side) is None for row in found for side in options.sides) else 0
+        print_table(result, Console(width=None if sys.stdout.isatty() else 110))
+    return 1 if any(row.get(side) is None for row in result for side in options.sides) else 0
 
 
 if __name__ == "__main__":

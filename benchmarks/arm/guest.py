@@ -31,8 +31,8 @@ def main(side: str, path: str) -> None:
         interpreter.invoke()
     mark(RUNS)
     mark(LAST)
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    print(hashlib.sha256(found.tobytes()).hexdigest() if found.dtype.kind in "iu" else float(found.ravel()[0]))
+    result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    print(hashlib.sha256(result.tobytes()).hexdigest() if result.dtype.kind in "iu" else float(result.ravel()[0]))
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ def convert() -> Callable[[], object]:
     tf, *_ = _matrices()
     offset = tf.Variable(0.0)
 
-    def run() -> object:  # traces anew, as our row does
+    def run() -> object:  # traces again, as Opwright's row does
         @tf.function(input_signature=[tf.TensorSpec([5], tf.float32)])
         def model(x):
             return tf.atan(x + offset)

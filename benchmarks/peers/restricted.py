@@ -59,7 +59,7 @@ class _Action(ctypes.Structure):
 
 
 def targets() -> list[str]:
-    """What this processor can be restricted to: targets that lack some of its instructions."""
+    """Return the targets that this processor can be restricted to."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return []
     flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)

@@ -8,6 +8,7 @@ from . import ops as ops
 from . import optimizers as optimizers
 from . import testing as testing
 from .compiler.kernel import kernel as kernel
+from .core import __version__ as __version__
 from .core import errors as errors
 from .core import nest as nest
 from .core.dtypes import DType as DType
@@ -46,7 +47,6 @@ from .core.show import show as show
 from .core.specs import TensorSpec as TensorSpec
 from .core.type_spec import TypeSpec as TypeSpec
 from .core.type_spec import type_spec_from_value as type_spec_from_value
-from .core.version import __version__ as __version__
 from .devices import DeviceContext as DeviceContext
 from .devices import DeviceContextPool as DeviceContextPool
 from .eager import debugging as debugging
@@ -269,7 +269,7 @@ from .tracing.name_scopes import name_scope as name_scope
 from .tracing.name_scopes import no_op as no_op
 from .tracing.name_scopes import tuple as tuple
 from .tracing.tensor_array import TensorArray as TensorArray
-from .tracing.tensor_array_spec import TensorArraySpec as TensorArraySpec
+from .tracing.tensor_array import TensorArraySpec as TensorArraySpec
 from .tracing.trace import executing_eagerly as executing_eagerly
 from .tracing.trace import init_scope as init_scope
 

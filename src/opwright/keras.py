@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any
+from typing import NoReturn
 
 from . import optimizers
 from .nn import (
@@ -24,14 +24,14 @@ from .nn import (
     regularizers,
     utils,
 )
-from .nn.input_layer import Input
-from .nn.input_spec import InputSpec
 from .nn.keras_tensor import KerasTensor
 from .nn.layer import Layer
+from .nn.layer_calls import InputSpec
 from .nn.losses import Loss
 from .nn.metrics import Metric
 from .nn.model import Model
 from .nn.models import Sequential
+from .nn.network import Input
 
 __all__ = [
     "Input",
@@ -67,5 +67,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     raise AttributeError(f"module 'opwright.keras' has no attribute {name!r}; it has {', '.join(__all__)}")

@@ -6,7 +6,7 @@
 Pointers, which know no bounds, stay inside: they are for the kernels that Opwright ships (compiler/language/).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .compiler import language as _language
 
@@ -94,10 +94,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in __all__:
-        found = globals()[name] = getattr(_language, name)
-        return found
+        value = globals()[name] = getattr(_language, name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import opwright as ow
 from opwright.autograph.api import to_graph
-from opwright.autograph.module_rules import reset_modules
+from opwright.autograph.conversion import reset_modules
 
 THRESHOLD = 0
 
@@ -231,6 +231,17 @@ def test_undefined_variables_are_pythons_errors():
         to_graph(f)(1)
     with pytest.raises(NameError, match="'z'"):
         to_graph(f)(None)
+
+
+def test_an_annotation_without_a_value_declares_a_local():
+    def f(x):
+        if x > 0:
+            THRESHOLD: int
+            x = x + THRESHOLD  # noqa: F821  not the module's
+        return x
+
+    with pytest.raises(NameError, match="'THRESHOLD'"):
+        to_graph(f)(1)
 
 
 # ---- what is shared with the user's function

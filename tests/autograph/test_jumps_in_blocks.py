@@ -81,8 +81,8 @@ def test_jumps_leave_blocks_as_in_python(tf, tmp_path, loop, blocks, jump):
     names = {"tf": tf, "block": contextlib.nullcontext}
     exec(compile(text, str(path), "exec"), names)
     traced = tf.function(names["f"])
-    wanted = [_plain(text, n) for n in (0, 1, 5)]
-    assert [int(traced(tf.constant(n), tf.constant(0))) for n in (0, 1, 5)] == wanted
+    expected = [_plain(text, n) for n in (0, 1, 5)]
+    assert [int(traced(tf.constant(n), tf.constant(0))) for n in (0, 1, 5)] == expected
 
 
 def _plain(text, n):

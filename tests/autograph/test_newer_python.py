@@ -63,15 +63,20 @@ def groups_of_errors(x):
 """
 
 
-@pytest.fixture
-def newer(tf, tmp_path):
-    path = tmp_path / "newer_python.py"
-    path.write_text(SINCE_3_12)
+def module_of(source, tf, folder):
+    """Import the source from a file, which AutoGraph reads again."""
+    path = folder / "newer_python.py"
+    path.write_text(source)
     spec = importlib.util.spec_from_file_location("newer_python", path)
     module = importlib.util.module_from_spec(spec)
     module.tf = tf
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def newer(tf, tmp_path):
+    return module_of(SINCE_3_12, tf, tmp_path)
 
 
 def plain(value):
@@ -98,12 +103,11 @@ def test_syntax_of_3_12(tf, newer, name, argument, expected):
     assert plain(tf.function(getattr(newer, name))(tf.constant(argument))) == expected
 
 
-def test_annotations_that_name_nothing(tf):
+def test_annotations_that_name_nothing(tf, tmp_path):
     """Strings before Python 3.14; from there on they may be bare, and are not evaluated unless someone asks."""
     head = "def f(x: {q}Missing{q}, y: {q}list[Missing]{q} = 1) -> {q}Missing{q}:"
-    source = head + "\n    z: {q}Missing{q} = x\n    return z + y\n"
-    namespace = {}
-    exec(source.format(q="" if sys.version_info >= (3, 14) else "'"), namespace)
-    traced = tf.function(namespace["f"])
+    source = head + "\n    z: {q}Missing{q} = x\n    if z < 0:\n        z: {q}Missing{q} = -z\n    return z + y\n"
+    module = module_of(source.format(q="" if sys.version_info >= (3, 14) else "'"), tf, tmp_path)
+    traced = tf.function(module.f)
     assert traced(tf.constant(2)).numpy() == 3
-    assert traced(tf.constant(2), y=5).numpy() == 7
+    assert traced(tf.constant(-2), y=5).numpy() == 7

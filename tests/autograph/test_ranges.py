@@ -17,17 +17,17 @@ def test_numbers(tf, dtype, bounds, known):
             last = i
         return s, last
 
-    wanted, last = 0, -100
+    expected, last = 0, -100
     for i in range(*bounds):
-        wanted, last = wanted * 3 + i, i
+        expected, last = expected * 3 + i, i
     if known:
-        found = tf.function(lambda: total(*bounds))()
+        actual = tf.function(lambda: total(*bounds))()
     else:
         *ends, step = bounds if len(bounds) == 3 else (*bounds, 1)
         ends = ends if len(ends) == 2 else [0, *ends]
-        found = tf.function(lambda a, b: total(a, b, step))(*(tf.constant(e, dtype) for e in ends))
-    assert [int(v) for v in found] == [wanted, last]
-    assert found[1].dtype == getattr(tf, dtype)
+        actual = tf.function(lambda a, b: total(a, b, step))(*(tf.constant(e, dtype) for e in ends))
+    assert [int(v) for v in actual] == [expected, last]
+    assert actual[1].dtype == getattr(tf, dtype)
 
 
 def test_floats(tf):
@@ -45,12 +45,12 @@ def test_floats(tf):
 def test_a_long_range_left_early_takes_no_memory(tf, n):
     @tf.function
     def first_over(limit, n):
-        found = tf.constant(-1)
+        result = tf.constant(-1)
         for i in tf.range(n):
             if i * i > limit:
-                found = i
+                result = i
                 break
-        return found
+        return result
 
     assert int(first_over(tf.constant(50), tf.constant(n))) == 8
 

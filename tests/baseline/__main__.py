@@ -16,14 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import machine
-from .comparing import Reviewed, compared, report, summary
+from .comparison import Reviewed, compared, report, summary
 from .kinds import KINDS
 from .records import Record
 from .workers import ProcessEnded, Workers
 
 HERE = Path(__file__).resolve().parents[2]
 REVIEWED = Path("tests") / "baseline" / "reviewed.txt"
-"""Of a tree: the differences that are meant."""
+"""The path of the reviewed differences in a tree."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -77,8 +77,8 @@ def _compute(options: argparse.Namespace, record: Record, chosen: Callable[[str]
         with Workers(KINDS[kind].module, tree, options.out.resolve() / "work", options.processes) as workers:
             units = [unit for unit in workers.units() if chosen(unit)]
             entries = []
-            for done, found in enumerate(workers.run(units), 1):
-                entries += found
+            for done, result in enumerate(workers.run(units), 1):
+                entries += result
                 if sys.stderr.isatty():
                     print(f"\r{kind}: {done} of {len(units)}", end="", file=sys.stderr, flush=True)
         record.write(kind, entries)
@@ -116,10 +116,10 @@ def _compare(options: argparse.Namespace) -> int:
 
     if not options.other:
         _compute(options, after, chosen)
-    found = [compared(KINDS[kind], before, after, reviewed, chosen) for kind in options.kinds]
-    (options.out / "differences.txt").write_text("\n".join(report(found, reviewed)) + "\n", "utf-8")
-    print("\n".join(summary(found, options.most)))
-    clean = all(c.clean for c in found)
+    result = [compared(KINDS[kind], before, after, reviewed, chosen) for kind in options.kinds]
+    (options.out / "differences.txt").write_text("\n".join(report(result, reviewed)) + "\n", "utf-8")
+    print("\n".join(summary(result, options.most)))
+    clean = all(c.clean for c in result)
     print("clean" if clean else f"all of it: {options.out / 'differences.txt'}")
     return 0 if clean else 1
 

@@ -51,12 +51,12 @@ def prepare(tree: Path, folder: Path) -> None:
 
 def units() -> list[str]:
     """Families by target. Plans everything, and leaves what was asked for to the processes that compile."""
-    found = []
+    result = []
     for name in targets():
         kernels = _planned(name)
         (_kernels / name).write_bytes(pickle.dumps(kernels))
-        found += sorted({f"{name}/{k.family}" for k in kernels})
-    return [*found, *(f"{name}/{FUNCTIONS}" for name in sorted(NAMED))]
+        result += sorted({f"{name}/{k.family}" for k in kernels})
+    return [*result, *(f"{name}/{FUNCTIONS}" for name in sorted(NAMED))]
 
 
 def _planned(name: str) -> list[Kernel]:

@@ -3,7 +3,7 @@
 Each file of tests runs in a process of its own, so that what one keeps is not there for another. A test that fails is
 recorded with its outcome: that is for the test to tell, but a comparison should not miss it.
 
-Lives here: running the tests.  Not here: the plugin that notes conversions (noting.py).
+Lives here: running the tests.  Not here: the plugin that notes conversions (pytest_recorder.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run(unit: str) -> Iterator[Entry]:
             "PYTHONPATH": os.pathsep.join([str(_tree / "src"), os.environ["PYTHONPATH"]]),
         }
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", path, "-q", "-p", "baseline.noting", "-p", "no:cacheprovider"],
+            [sys.executable, "-m", "pytest", path, "-q", "-p", "baseline.pytest_recorder", "-p", "no:cacheprovider"],
             cwd=_tree,
             env=variables,
             capture_output=True,
@@ -58,6 +58,6 @@ def run(unit: str) -> Iterator[Entry]:
         if not notes.exists():
             words = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
             raise RuntimeError(f"pytest {path} ended with status {done.returncode}:\n{words}")
-        found = pickle.loads(notes.read_bytes())
-    for key, data in found:
+        result = pickle.loads(notes.read_bytes())
+    for key, data in result:
         yield entry(f"{unit}/{key}", data)

@@ -49,8 +49,8 @@ def prepare(tree: Path, folder: Path) -> None:
 def units() -> list[str]:
     """For each target, the keys of the sources."""
     sources = {**MODELS, "catalogue": catalogue}
-    found = [f"{name}/{key}" for name, source in sources.items() for key in source.keys()]  # noqa: SIM118  a function
-    return [f"{target}/{unit}" for target in targets() for unit in found]
+    result = [f"{name}/{key}" for name, source in sources.items() for key in source.keys()]  # noqa: SIM118  a function
+    return [f"{target}/{unit}" for target in targets() for unit in result]
 
 
 def run(unit: str) -> Iterator[Entry]:
@@ -68,7 +68,7 @@ def run(unit: str) -> Iterator[Entry]:
 
 
 def programs(source: str, key: str) -> Iterator[Callable[[], Any]]:
-    """What has each program of a key planned."""
+    """Yield a function for each program of a key, which plans it."""
     if source == "catalogue":
         for row in test_operators.TABLES[key]:
             if checks._traces(row):
@@ -81,9 +81,9 @@ def programs(source: str, key: str) -> Iterator[Callable[[], Any]]:
 
 def _regions(row: Any, single: bool) -> None:
     """Have a row's regions planned, in its own dtypes or in float32."""
-    found = test_rules_on_rows.recorded(row, single)
-    if found is not None:
-        partitioner.compile_regions(found[0], lambda region: lambda *arrays: ())
+    result = test_rules_on_rows.recorded(row, single)
+    if result is not None:
+        partitioner.compile_regions(result[0], lambda region: lambda *arrays: ())
 
 
 def _engine(content: bytes) -> None:
@@ -128,11 +128,11 @@ def _elements(array: np.ndarray) -> str:
 
 def _buffers(graph: LoopGraph, plan: LoopPlan | NoKernel) -> list[Buffer]:
     """Every buffer that is printed, in order of appearance."""
-    found: dict[int, Buffer] = {}
+    result: dict[int, Buffer] = {}
 
     def add(buffer: Any) -> None:
-        while isinstance(buffer, Buffer) and id(buffer) not in found:
-            found[id(buffer)] = buffer
+        while isinstance(buffer, Buffer) and id(buffer) not in result:
+            result[id(buffer)] = buffer
             add(buffer.parent)
             buffer = getattr(buffer, "of", None)
 
@@ -153,4 +153,4 @@ def _buffers(graph: LoopGraph, plan: LoopPlan | NoKernel) -> list[Buffer]:
             for w in step.words:
                 if isinstance(w, Address):
                     add(w.of)
-    return list(found.values())
+    return list(result.values())

@@ -49,7 +49,7 @@ SETTINGS = {
 
 
 def identity() -> dict[str, Any]:
-    """What results depend on beside the tree."""
+    """Return the dependencies of results other than the tree."""
     features = sorted(name for name, there in llvm.get_host_cpu_features().items() if there)
     config: dict[str, Any] = np.show_config(mode="dicts")  # type: ignore[assignment]
     blas = config["Build Dependencies"]["blas"]

@@ -1,6 +1,6 @@
 """Entries of a record.
 
-Lives here: `Entry`, `entry`, `failed`, digests.  Not here: running what has a result (running.py), how results are
+Lives here: `Entry`, `entry`, `failed`, digests.  Not here: running what has a result (execution.py), how results are
 written (values.py), where entries are kept (records.py).
 """
 

@@ -4,7 +4,7 @@
     bits.jsonl           {"digest": "..", "key": "catalogue/Atan/0/jit", "of": ".."} a line
     bits.zip             results by digest
 
-Lives here: `Record`.  Not here: what the entries are of (kinds.py), comparing two records (comparing.py).
+Lives here: `Record`.  Not here: what the entries are of (kinds.py), comparing two records (comparison.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Record:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What machine.json says; nothing where there is no record."""
+        """Return the contents of machine.json; empty if there is no record."""
         path = self.folder / "machine.json"
         return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
@@ -66,11 +66,11 @@ class Record:
     def read(self, kind: str) -> dict[str, Entry]:
         """The entries of a kind by key, without their data. Raises FileNotFoundError where it was not recorded."""
         lines = (self.folder / f"{kind}.jsonl").read_text("utf-8").splitlines()
-        found = [Entry(row["key"], row["digest"], None, row.get("of", "")) for row in map(json.loads, lines)]
-        return {e.key: e for e in found}
+        result = [Entry(row["key"], row["digest"], None, row.get("of", "")) for row in map(json.loads, lines)]
+        return {e.key: e for e in result}
 
     def data(self, kind: str, digest: str) -> bytes | None:
-        """What a digest is of; None where that was too large to keep."""
+        """Return the value of a digest; None if it was too large to store."""
         try:
             return self._archive(kind).read(digest)
         except KeyError:

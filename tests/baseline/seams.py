@@ -28,23 +28,24 @@ import numpy as np
 import opwright as ow
 import opwright.compiler.kernels
 import opwright.compiler.native
-from opwright.compiler import engine, target
+from opwright.compiler import target
 from opwright.compiler.background import LLVM
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.language.families import FamilyCode, KernelFamily
+from opwright.compiler.language.compilation import FamilyCode, KernelFamily
 from opwright.compiler.loops import planner
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.plans import LoopPlan
+from opwright.compiler.native import linker
 from opwright.compiler.target import NAMED, Target, processor
 from opwright.lite.ops.bit_generators import begun
 from opwright.ops.random import state
 
 OTHERS = ("x86-64-v3", "neoverse-n1")
-"""Targets beside this processor: x86 without AVX-512, ARM with dot products."""
+"""Targets in addition to this processor: x86 without AVX-512, ARM with dot products."""
 
 
 class Planned(NamedTuple):
-    """A loop graph and what became of it: a plan, or the exception that nobody makes it."""
+    """A loop graph and its plan, or the exception that no kernel implements it."""
 
     graph: LoopGraph
     plan: LoopPlan | NoKernel
@@ -140,7 +141,7 @@ def _refuse(plan: LoopPlan) -> None:
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Within, whoever has a graph planned is told that nobody makes it, and so does not run it."""
+    """Make planning fail with NoKernel in the context, so that no plan runs."""
     global _refused
     _refused = Counter()
     try:
@@ -177,7 +178,7 @@ def _seed_files() -> None:
 # ---- LLVM ------------------------------------------------------------------------------------------------------------
 
 _memory: Path
-_object_code, _object_code_for = engine.object_code, Target.object_code
+_object_code, _object_code_for = linker.object_code, Target.object_code
 
 
 def remember_code(folder: Path) -> None:
@@ -190,7 +191,7 @@ def remember_code(folder: Path) -> None:
     global _memory
     folder.mkdir(parents=True, exist_ok=True)
     _memory = folder
-    engine.object_code = lambda text, chosen: _remembered("engine", text, chosen, _object_code)
+    linker.object_code = lambda text, chosen: _remembered("engine", text, chosen, _object_code)
     Target.object_code = lambda self, text: _remembered(  # type: ignore[method-assign]
         "target", text, self, lambda text, chosen: _object_code_for(chosen, text)
     )
@@ -205,8 +206,8 @@ def _assembly(text: str, chosen: Target) -> bytes:
     with LLVM:
         machine = chosen.machine()
         machine.set_asm_verbosity(False)
-        made: str = machine.emit_assembly(target.optimised(text, machine))
-    return made.encode()
+        result: str = machine.emit_assembly(target.optimised(text, machine))
+    return result.encode()
 
 
 def _remembered(what: str, text: str, chosen: Target, make: Callable[[str, Target], bytes]) -> bytes:
@@ -224,5 +225,5 @@ def _remembered(what: str, text: str, chosen: Target, make: Callable[[str, Targe
 
 @functools.cache
 def _how() -> tuple[str, ...]:
-    """What LLVM's work depends on beside the text and the target."""
-    return importlib.metadata.version("llvmlite"), inspect.getsource(engine), inspect.getsource(target)
+    """Return the inputs of LLVM other than the text and the target."""
+    return importlib.metadata.version("llvmlite"), inspect.getsource(linker), inspect.getsource(target)

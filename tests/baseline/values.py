@@ -1,7 +1,7 @@
 """Results as bytes, and the difference of two in words.
 
 Lives here: `packed`, `failure`, `difference`, `text_difference`, `bytes_difference`.
-Not here: running what has a result (running.py).
+Not here: running what has a result (execution.py).
 
 A result is a JSON header, a line feed, and the elements of each array: {"arrays": [[dtype, shape, bytes], ...]}, or
 {"error": text} alone.
@@ -70,15 +70,15 @@ def shown(data: bytes) -> str:
 
 def _unpacked(data: bytes) -> list[Any]:
     head, _, body = data.partition(b"\n")
-    found, at = [], 0
+    result, at = [], 0
     for name, shape, count in json.loads(head)["arrays"]:
         raw, at = body[at : at + count], at + count
         if name == "object":
-            found.append(np.array(json.loads(raw), object).reshape(shape))
+            result.append(np.array(json.loads(raw), object).reshape(shape))
         else:
             dtype = np.dtype(getattr(ml_dtypes, name, None) or name)
-            found.append(np.frombuffer(raw, dtype).reshape(shape))
-    return found
+            result.append(np.frombuffer(raw, dtype).reshape(shape))
+    return result
 
 
 def difference(before: bytes, after: bytes) -> str:

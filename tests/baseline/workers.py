@@ -61,15 +61,15 @@ class Workers:
 
     def _entries(self, unit: str) -> list[Entry]:
         """Return the entries of a unit. If its process dies, one entry reports that in place of the missing ones."""
-        found: list[Entry] = []
+        result: list[Entry] = []
         try:
-            found.extend(self._asked("run", unit))  # those before the end of a process, too
+            result.extend(self._asked("run", unit))  # those before the end of a process, too
         except ProcessEnded as error:
-            found.append(failed(f"{unit}/process", error))
-        return found
+            result.append(failed(f"{unit}/process", error))
+        return result
 
     def _asked(self, what: str, unit: str | None) -> Iterator[Any]:
-        """What this thread's process answers, one object after the other."""
+        """Yield the answers of this thread's process."""
         process: subprocess.Popen[bytes] = getattr(self._here, "process", None) or self._start()
         assert process.stdin is not None
         assert process.stdout is not None

@@ -23,20 +23,20 @@ from opwright.ops.specification import OPERATOR, PARTS, document
 FOLDER = Path(__file__).parent / "snapshots"
 
 
-def _without_defaults(found: dict[str, Any], fields: Any) -> dict[str, Any]:
+def _without_defaults(result: dict[str, Any], fields: Any) -> dict[str, Any]:
     default = {f.key: f.default for f in fields}
-    return {k: v for k, v in found.items() if k not in default or v != default[k] or type(v) is not type(default[k])}
+    return {k: v for k, v in result.items() if k not in default or v != default[k] or type(v) is not type(default[k])}
 
 
-def written(found: dict[str, Any]) -> str:
+def written(result: dict[str, Any]) -> str:
     """A document as the snapshot has it."""
     lines = []
-    for name, op in sorted(found["operators"].items()):
+    for name, op in sorted(result["operators"].items()):
         short = _without_defaults(op, OPERATOR)
         for key, fields, _ in PARTS:
             short[key] = [_without_defaults(part, fields) for part in op[key]]
         lines.append(f"{json.dumps(name)}: {json.dumps(short)}")
-    head = f'{{"format": {found["format"]}, "opwright": {json.dumps(found["opwright"])}, "operators": {{'
+    head = f'{{"format": {result["format"]}, "opwright": {json.dumps(result["opwright"])}, "operators": {{'
     return "\n".join([head, ",\n".join(lines), "}}\n"])
 
 
@@ -46,9 +46,9 @@ def main() -> int:
     from test_snapshots import ACCEPTED, NAME, broken
 
     for path in sorted(FOLDER.glob("*.json")):
-        found = [] if path.name == NAME and os.environ.get("UNRELEASED") else broken(path)
-        if found:
-            print(f"not allowed since {path.stem}:", *map(str, found), sep="\n  ", file=sys.stderr)
+        result = [] if path.name == NAME and os.environ.get("UNRELEASED") else broken(path)
+        if result:
+            print(f"not allowed since {path.stem}:", *map(str, result), sep="\n  ", file=sys.stderr)
             here = path.name == NAME
             way = (
                 "if this version is not released yet: make snapshot UNRELEASED=1"

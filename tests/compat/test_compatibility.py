@@ -244,15 +244,15 @@ ROWS: list[tuple[str, Callable[[Any], Any], str, str]] = [
 def test_each_change_alone(change: Callable[[Any], Any], verdict: str, words: str) -> None:
     new = copy.deepcopy(OLD)
     change(new["Op"])
-    found = ow.ops.compatibility(OLD, new)
-    assert bool(found) == bool(verdict)
+    result = ow.ops.compatibility(OLD, new)
+    assert bool(result) == bool(verdict)
     assert all(
         c.operator == "Op" and c.what and c.rule and c.part in ("operator", "input", "output", "attribute")
-        for c in found
+        for c in result
     )
     if verdict:
-        assert ("allowed" if all(c.allowed for c in found) else "not allowed") == verdict
-        assert any(words in c.what and (c.allowed == (verdict == OK)) for c in found), found
+        assert ("allowed" if all(c.allowed for c in result) else "not allowed") == verdict
+        assert any(words in c.what and (c.allowed == (verdict == OK)) for c in result), result
 
 
 @pytest.mark.parametrize(

@@ -176,8 +176,8 @@ def test_a_tflite_file_runs_under_both(make: Any, place: str) -> None:
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
     interpreter.invoke()
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(found, ran(X), rtol=1e-6)
+    actual = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(actual, ran(X), rtol=1e-6)
 
 
 def test_a_graph_text_of_the_old_one_is_read_by_the_new_one() -> None:
@@ -270,8 +270,8 @@ def test_a_newer_tflite_file_on_an_older_definition(place: str) -> None:
         interpreter.allocate_tensors()
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
         interpreter.invoke()
-        found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-        np.testing.assert_allclose(found, wanted(X, 1.0, 2.0), rtol=1e-6)
+        actual = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_allclose(actual, wanted(X, 1.0, 2.0), rtol=1e-6)
 
 
 def test_an_attribute_that_the_same_version_does_not_have(tmp_path: Any) -> None:
@@ -310,7 +310,7 @@ def test_an_input_that_the_new_one_requires(tmp_path: Any) -> None:
         (lambda: ow.Attr(int, since=2), "default"),
     ],
 )
-def test_what_comes_later_must_be_such_that_nobody_needs_it(part: Any, words: str) -> None:
+def test_later_results_must_be_unread(part: Any, words: str) -> None:
     body = {"x": ow.Input(ow.floating), "y": ow.Output(like="x"), "newer": part()}
     with pytest.raises(ValueError, match=f"CompatWrong: .*newer has since > 1, so it .*{words}"):
         ow.operator(name="CompatWrong", version=2)(type("CompatWrong", (), body))

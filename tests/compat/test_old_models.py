@@ -34,8 +34,8 @@ def test_saved_models(version: str, name: str, operator_version: int) -> None:
     soft_clip(operator_version)
     case = MODELS[name]
     loaded = ow.saved_model.load(str(FOLDER / version / name))
-    wanted = case.wanted(*(np.float64(x) if x.dtype == np.float32 else x for x in case.inputs))
-    np.testing.assert_allclose(loaded.run(*case.inputs), wanted, rtol=2e-6, atol=2e-6)
+    expected = case.wanted(*(np.float64(x) if x.dtype == np.float32 else x for x in case.inputs))
+    np.testing.assert_allclose(loaded.run(*case.inputs), expected, rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("operator_version", [1, 2])
@@ -47,9 +47,9 @@ def test_tflite_files(path: Path, operator_version: int) -> None:
     for detail, value in zip(interpreter.get_input_details(), case.inputs):
         interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    wanted = case.wanted(*(np.float64(x) if x.dtype == np.float32 else x for x in case.inputs))
-    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)
+    actual = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    expected = case.wanted(*(np.float64(x) if x.dtype == np.float32 else x for x in case.inputs))
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -66,14 +66,14 @@ def test_what_else_saved_models_keep(version: str) -> None:
 def test_gradients_through_saved_models(version: str) -> None:
     """d/dx of: the sum of running sums with a slope of 3 of its own; n turns of x/2 + 1 times 10; two soft clips."""
     x = ow.constant([1.5, 2.0, 0.25, 4.0])
-    wanted = {
+    expected = {
         "lists": 3.0 * np.float64([4, 3, 2, 1]),
         "control": np.full(4, 10 * 0.5**5),
         "custom": (1 - np.tanh(x) ** 2) + 2 * (1 - np.tanh(np.float64(x) * 2 / 3) ** 2),
     }
     for operator_version in (1, 2):
         soft_clip(operator_version)
-        for name, slope in wanted.items():
+        for name, slope in expected.items():
             loaded = ow.saved_model.load(str(FOLDER / version / name))
             with ow.GradientTape() as tape:
                 tape.watch(x)

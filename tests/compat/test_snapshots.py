@@ -28,7 +28,7 @@ def read(path: Path) -> Any:
 
 
 def broken(path: Path) -> list[Any]:
-    """What breaks users of a snapshot's version, without what was accepted."""
+    """Return the incompatible changes since a snapshot that have not been accepted."""
     changes = ow.ops.compatibility(read(path), ow.ops.spec())
     undone = [c for c in changes if not c.allowed or c.rule == "undated"]  # of ourselves we ask a version for additions
     return [c for c in undone if (path.stem, str(c).lstrip("! ")) not in ACCEPTED]
@@ -36,8 +36,8 @@ def broken(path: Path) -> list[Any]:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda p: p.stem)
 def test_nothing_that_was_relied_on_has_changed(path: Path) -> None:
-    found = broken(path)
-    assert not found, "\n".join([f"breaks users of {path.stem}:", *map(str, found)])
+    result = broken(path)
+    assert not result, "\n".join([f"breaks users of {path.stem}:", *map(str, result)])
 
 
 def test_this_versions_snapshot_is_current() -> None:
@@ -50,12 +50,12 @@ def test_this_versions_snapshot_is_current() -> None:
 
 def test_what_is_accepted_is_still_needed() -> None:
     """An entry whose change was undone, or whose words changed, goes."""
-    found = {
+    result = {
         (path.stem, str(c).lstrip("! "))
         for path in FOLDER.glob("*.json")
         for c in ow.ops.compatibility(read(path), ow.ops.spec())
     }
-    assert set(ACCEPTED) <= found
+    assert set(ACCEPTED) <= result
     assert all(reason.strip() for reason in ACCEPTED.values())
 
 

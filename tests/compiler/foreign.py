@@ -20,7 +20,7 @@ import pytest
 
 from opwright.compiler import target as targets
 from opwright.compiler.language import KernelFamily
-from opwright.compiler.language.families import word
+from opwright.compiler.language.compilation import word
 
 RUNNERS = {  # target: what zig calls it, and what runs it
     "aarch64": ("aarch64-linux-musl", ["qemu-aarch64"]),
@@ -54,8 +54,8 @@ def need(name: str) -> None:
 def _version(program: str) -> int:
     """The first number of what it says of itself."""
     words = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
-    found = re.search(r"version (\d+)", words)
-    return int(found[1]) if found else 0
+    result = re.search(r"version (\d+)", words)
+    return int(result[1]) if result else 0
 
 
 def build(name: str, folder: Path) -> list[str]:
@@ -126,10 +126,10 @@ def run_on(
     lines += [f"  fwrite(a{i}, 1, {a.nbytes}, stdout);" for i, a in enumerate(arrays)]
     lines += ["  return 0;", "}"]
     (folder / "main.c").write_text("\n".join(lines) + "\n")
-    given = b"".join(a.tobytes() for a in arrays)
-    done = subprocess.run(build(name, folder), input=given, cwd=folder, check=True, capture_output=True)
-    found, at = [], 0
+    inputs = b"".join(a.tobytes() for a in arrays)
+    done = subprocess.run(build(name, folder), input=inputs, cwd=folder, check=True, capture_output=True)
+    result, at = [], 0
     for a in arrays:
-        found.append(np.frombuffer(done.stdout[at : at + a.nbytes], a.dtype).reshape(a.shape))
+        result.append(np.frombuffer(done.stdout[at : at + a.nbytes], a.dtype).reshape(a.shape))
         at += a.nbytes
-    return found
+    return result

@@ -21,7 +21,7 @@ from foreign import build, need
 
 from opwright.compiler import kernels
 from opwright.compiler import target as targets
-from opwright.compiler.language.families import FamilyCode, KernelFamily
+from opwright.compiler.language.compilation import FamilyCode, KernelFamily
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import LoopOp
@@ -41,20 +41,20 @@ def _forget() -> None:
                     held.cache_clear()
 
 
-def run_forms_on(name: str, folder: Path, forms: Sequence[LoopOp], given: Mapping[Buffer, np.ndarray]) -> np.ndarray:
-    """What the last form writes."""
+def run_forms_on(name: str, folder: Path, forms: Sequence[LoopOp], inputs: Mapping[Buffer, np.ndarray]) -> np.ndarray:
+    """Return the output of the last operation."""
     need(name)
     with pytest.MonkeyPatch.context() as patch:
         _forget()
         try:
-            return _run(name, folder, forms, given, patch)
+            return _run(name, folder, forms, inputs, patch)
         finally:
             patch.undo()
             _forget()
 
 
 def _run(
-    name: str, folder: Path, forms: Sequence[LoopOp], given: Mapping[Buffer, np.ndarray], patch: pytest.MonkeyPatch
+    name: str, folder: Path, forms: Sequence[LoopOp], inputs: Mapping[Buffer, np.ndarray], patch: pytest.MonkeyPatch
 ) -> np.ndarray:
     target, native = targets.named(name), targets.host()
     # all are loaded before anything is patched: what is imported later would keep the patch for good
@@ -75,13 +75,13 @@ def _run(
 
     patch.setattr(KernelFamily, "code", choose)
     output = forms[-1].output
-    plan = plan_of(LoopGraph("elsewhere", tuple(given), (output,), tuple(forms)))
+    plan = plan_of(LoopGraph("elsewhere", tuple(inputs), (output,), tuple(forms)))
     plan.pack()
     for number in {s.code.address for s in plan.steps if not s.covers}:
         family, constants = chosen[number]
         text = str(family.emit(target, **constants)).replace(f'@"{family.entry(constants)}"', f'@"kernel{number}"')
         (folder / f"kernel{number}.o").write_bytes(target.object_code(text))
-    program, arrays = _program(plan, given, output)
+    program, arrays = _program(plan, inputs, output)
     (folder / "main.c").write_text(program)
     done = subprocess.run(
         build(name, folder), input=b"".join(a.tobytes() for a in arrays), cwd=folder, check=True, capture_output=True
@@ -89,7 +89,7 @@ def _run(
     return np.frombuffer(done.stdout, output.dtype.np).reshape(output.shape)
 
 
-def _program(plan: LoopPlan, given: Mapping[Buffer, np.ndarray], output: Buffer) -> tuple[str, list[np.ndarray]]:
+def _program(plan: LoopPlan, inputs: Mapping[Buffer, np.ndarray], output: Buffer) -> tuple[str, list[np.ndarray]]:
     """A C program that reads the arrays, runs the steps in order and writes the output."""
     arrays: list[np.ndarray] = []
     names: dict[int, str] = {id(output): "output"}
@@ -97,7 +97,7 @@ def _program(plan: LoopPlan, given: Mapping[Buffer, np.ndarray], output: Buffer)
     def name_of(owner: Buffer | PackedConstant) -> str:
         if id(owner) not in names:
             array = owner.array if isinstance(owner, PackedConstant) else owner.constant
-            array = given[owner] if array is None else array  # type: ignore[index]
+            array = inputs[owner] if array is None else array  # type: ignore[index]
             names[id(owner)] = f"a{len(arrays)}"
             arrays.append(np.ascontiguousarray(array))
         return names[id(owner)]

@@ -26,7 +26,7 @@ def exact_functions() -> dict[str, Callable[..., Value]]:
 
 
 def fast_functions() -> dict[str, Callable[..., Value]]:
-    """The fast code that rows have beside, by name."""
+    """Return the fast vector code of rows by name."""
     rows = [row for row in FUNCTIONS.values() if row.fast not in ("", FORMULA)]
     return {row.name: functools.partial(kl.apply, _code(row, "fast")) for row in rows}
 
@@ -62,9 +62,9 @@ def compiled(function: Callable[..., Value], inputs: int, width: int) -> Callabl
     )
 
     def call(*arrays: np.ndarray) -> np.ndarray:
-        given = [np.ascontiguousarray(a, np.float32) for a in arrays]
-        out = np.empty_like(given[0])
-        run(out.ctypes.data, *[a.ctypes.data for a in given], out.size)
+        operands = [np.ascontiguousarray(a, np.float32) for a in arrays]
+        out = np.empty_like(operands[0])
+        run(out.ctypes.data, *[a.ctypes.data for a in operands], out.size)
         return out
 
     return call

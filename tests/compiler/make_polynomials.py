@@ -122,8 +122,8 @@ def fitted(name: str) -> tuple[list[float], float]:
     """The coefficients, the lowest power first, and the error of the fit."""
     with mp.workdps(DIGITS):
         f, low, high, count, _ = FITS[name]
-        found, error = mp.chebyfit(f, [low, high], count, error=True, asc=True)
-        return [float(c) for c in found], float(error)
+        result, error = mp.chebyfit(f, [low, high], count, error=True, asc=True)
+        return [float(c) for c in result], float(error)
 
 
 def two_over_pi(words: int = 10) -> list[int]:
@@ -150,8 +150,8 @@ def text() -> str:
         "",
     ]
     for name, (_, _, _, _, what) in FITS.items():
-        found, error = fitted(name)
-        lines += [_assignment(name, list(map(repr, found))), f'"""{what}; within {error:.1e}."""', ""]
+        result, error = fitted(name)
+        lines += [_assignment(name, list(map(repr, result))), f'"""{what}; within {error:.1e}."""', ""]
     lines += [
         _assignment("TWO_OVER_PI", [f"0x{word:08X}" for word in two_over_pi()]),
         '"""The bits of 2 / pi behind the point, 32 a word."""',

@@ -33,10 +33,10 @@ def peak(call: Callable[[], Any]) -> float:
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     result = call()
-    found = tracemalloc.get_traced_memory()[1] - before
+    actual = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     del result
-    return found / BYTES
+    return actual / BYTES
 
 
 def plan_of(function: Callable[..., Any], *specs: ow.TensorSpec, inplace: bool = True) -> Plan:
@@ -115,9 +115,9 @@ def test_inputs_that_nobody_else_holds_die_at_their_last_use() -> None:
 
 def test_errors_of_a_run_that_consumes_name_the_line() -> None:
     plan = plan_of(lambda x, y: ow.matmul(x, y), ow.TensorSpec(None), ow.TensorSpec(None))
-    with pytest.raises(ValueError, match="mismatch") as found:
+    with pytest.raises(ValueError, match="mismatch") as excinfo:
         plan.consume([np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)])
-    assert "MatMul" in str(plan.explain(found.value))
+    assert "MatMul" in str(plan.explain(excinfo.value))
 
 
 def deep(x: Any) -> Any:
@@ -153,17 +153,17 @@ def test_what_the_forward_run_kept_dies_while_the_gradient_runs() -> None:
     for persistent in (False, True):
         step(persistent)
     expected = step(True).numpy()
-    found = {}
+    actual = {}
     for persistent in (False, True):
         gc.collect()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0] / BYTES
         got = step(persistent)
-        found[persistent] = alive[-1] - before
+        actual[persistent] = alive[-1] - before
         tracemalloc.stop()
         np.testing.assert_array_equal(got.numpy(), expected)
-    assert found[False] < 4.0
-    assert found[True] > 9.0  # a persistent tape may be asked again
+    assert actual[False] < 4.0
+    assert actual[True] > 9.0  # a persistent tape may be asked again
 
 
 def test_a_gradient_asked_for_twice_by_jacobian_keeps_what_it_needs() -> None:

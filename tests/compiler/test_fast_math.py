@@ -87,12 +87,12 @@ def run(function: Any, *arrays: Any, fast: bool) -> np.ndarray:
         return compiled(lambda x, y: function(x, y), 2)(*map(ow.constant, arrays)).numpy()
 
 
-def ulps(found: np.ndarray, exact: np.ndarray) -> float:
+def ulps(result: np.ndarray, exact: np.ndarray) -> float:
     with np.errstate(over="ignore"):
-        want = exact.astype(found.dtype)
-    ends = ~np.isfinite(want) | ~np.isfinite(found)
-    np.testing.assert_array_equal(found[ends], want[ends])
-    return float((np.abs(found[~ends].astype(np.float64) - exact[~ends]) / np.spacing(np.abs(want[~ends]))).max())
+        want = exact.astype(result.dtype)
+    ends = ~np.isfinite(want) | ~np.isfinite(result)
+    np.testing.assert_array_equal(result[ends], want[ends])
+    return float((np.abs(result[~ends].astype(np.float64) - exact[~ends]) / np.spacing(np.abs(want[~ends]))).max())
 
 
 def test_it_is_off_and_listed() -> None:
@@ -119,12 +119,12 @@ def test_functions_are_near_float64_and_right_at_the_ends(
     ).astype(np.float32)
     with np.errstate(all="ignore"):
         want = exact(x.astype(np.float64))
-    found = run(function, x, fast=fast)
-    assert ulps(found, want) <= (bound if fast else 4.0)
+    result = run(function, x, fast=fast)
+    assert ulps(result, want) <= (bound if fast else 4.0)
     if name == "tanh":
         there = ~np.isnan(x)
-        np.testing.assert_array_equal(np.signbit(found[there]), np.signbit(want[there]))
-        assert np.abs(found[np.abs(x) > 9.02]).min() == 1.0
+        np.testing.assert_array_equal(np.signbit(result[there]), np.signbit(want[there]))
+        assert np.abs(result[np.abs(x) > 9.02]).min() == 1.0
 
 
 @pytest.mark.parametrize("fast", [False, True])

@@ -233,7 +233,7 @@ def test_branches_reuse_what_dies_with_them() -> None:
         same_bits(plans, np.bool_(p), big())
 
 
-def test_a_known_size_beside_an_unknown_one_that_is_larger() -> None:
+def test_a_known_size_next_to_an_unknown_one_that_is_larger() -> None:
     plans = both(graph_of(lambda x, y: (x * 2.0) + y, ow.TensorSpec([1, 65536]), ow.TensorSpec([None, None])))
     rng = np.random.default_rng(0)
     for rows in (1, 3):
@@ -265,7 +265,7 @@ def test_sizes_that_are_unknown_are_compared_when_it_runs(shapes: Any) -> None:
 
 
 def asked(make: Callable[[], Any]) -> Any:
-    """What `own` says where a plan asks it of the one array that it has."""
+    """Return the result of `own` for the only array of a plan."""
     scope: dict[str, Any] = {"own": own}
     exec("def run(kernel, make):\n    t1 = make()\n    t2 = kernel(t1, out=own(t1))\n    return t2", scope)
     return scope["run"](lambda t, out: out is not None, make)

@@ -148,9 +148,9 @@ def escape(re: Any, im: Any) -> Any:
 def test_each_element_takes_its_own_turns(seed: int) -> None:
     rng = np.random.default_rng(seed)
     re, im = rng.uniform(-2, 1, 40).astype(np.float64), rng.uniform(-1, 1, 40).astype(np.float64)
-    found = run(escape, re, im)
-    assert found.dtype == np.int32
-    assert found.tolist() == one_by_one(escape, re, im).tolist()
+    result = run(escape, re, im)
+    assert result.dtype == np.int32
+    assert result.tolist() == one_by_one(escape, re, im).tolist()
 
 
 def test_an_operator_with_control_flow_is_traced_and_converted_with_its_kernel() -> None:
@@ -178,9 +178,9 @@ def test_an_operator_with_control_flow_is_traced_and_converted_with_its_kernel()
             return -x if x < 0.0 else x
 
     x = np.linspace(-6.9, 6.9, 50).astype(np.float32)
-    wanted = np.abs(x - 2 * np.rint(x / 2))
+    expected = np.abs(x - 2 * np.rint(x / 2))
     for call in (Folded, ow.function(lambda x: Folded(x))):
-        np.testing.assert_allclose(call(ow.constant(x)).numpy(), wanted, atol=2e-6)
+        np.testing.assert_allclose(call(ow.constant(x)).numpy(), expected, atol=2e-6)
 
 
 def mixed(x: Any) -> Any:

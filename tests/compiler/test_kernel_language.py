@@ -84,10 +84,10 @@ def test_agrees_with_numpy_in_float64(kernel: Any, oracle: Any, n: int, dtype: s
         kernel = lambda x: public(x)  # noqa: E731
     got = run(kernel, *arrays)
     with np.errstate(all="ignore"):
-        wanted = oracle(*[a.astype(np.float64) for a in arrays]).astype(dtype)
+        expected = oracle(*[a.astype(np.float64) for a in arrays]).astype(dtype)
     assert got.dtype == np.dtype(dtype)
     tolerance = 4e-6 if dtype == "float32" else 1e-14
-    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -152,11 +152,11 @@ class LeakyClip:
 @pytest.mark.parametrize("dtype", [ow.float16, ow.bfloat16, ow.float32, ow.float64])
 def test_an_operator_uses_its_kernel_and_agrees_with_its_reference(attrs: dict[str, float], dtype: Any) -> None:
     x = ow.constant(np.linspace(-3, 9, 25), dtype)
-    wanted = LeakyClip.reference(LeakyClip.bind(attrs))(x.numpy())
+    expected = LeakyClip.reference(LeakyClip.bind(attrs))(x.numpy())
     got = LeakyClip(x, **attrs)
     assert got.dtype is dtype
     np.testing.assert_allclose(
-        got.numpy().astype("f8"), np.asarray(wanted).astype("f8"), rtol=1e-2 if dtype.size == 2 else 1e-6
+        got.numpy().astype("f8"), np.asarray(expected).astype("f8"), rtol=1e-2 if dtype.size == 2 else 1e-6
     )
     traced = ow.function(lambda x: LeakyClip(x, **attrs))
     np.testing.assert_array_equal(traced(x).numpy(), got.numpy())

@@ -34,7 +34,7 @@ def run(function: Any, *arrays: np.ndarray) -> np.ndarray:
 
 
 def no_zero(function: Any) -> Any:
-    """Of integers: 0 where the divisor is."""
+    """Return a division that yields 0 for an integer divisor of 0."""
 
     def of(x: Any, y: Any) -> Any:
         if x.dtype.kind != "i":
@@ -91,15 +91,15 @@ ONE = [
 EXACT = {"//", "%", "truncatemod", "sign", "clip", "reciprocal"}  # the last bit, -0.0 and NaN too
 
 
-def compare(name: str, found: np.ndarray, wanted: np.ndarray, dtype: str) -> None:
-    assert found.dtype == wanted.dtype or name == "selu"
-    if name in EXACT or found.dtype.kind != "f":
-        np.testing.assert_array_equal(found, wanted)
-        if found.dtype.kind == "f":
-            there = ~np.isnan(wanted)
-            np.testing.assert_array_equal(np.signbit(found)[there], np.signbit(wanted)[there])
+def compare(name: str, actual: np.ndarray, expected: np.ndarray, dtype: str) -> None:
+    assert actual.dtype == expected.dtype or name == "selu"
+    if name in EXACT or actual.dtype.kind != "f":
+        np.testing.assert_array_equal(actual, expected)
+        if actual.dtype.kind == "f":
+            there = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(actual)[there], np.signbit(expected)[there])
     else:
-        np.testing.assert_allclose(found, wanted, rtol=1e-6 if dtype == "f4" else 1e-14)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6 if dtype == "f4" else 1e-14)
 
 
 @pytest.mark.parametrize(("name", "kernel", "oracle", "dtype"), [(n, k, o, d) for n, k, o, ds in TWO for d in ds])
@@ -148,5 +148,5 @@ class Mix:
 def test_python_s_own_signs_in_every_way_it_runs() -> None:
     every = numbers("i4")
     x, y = np.repeat(every, every.size), np.tile(every, every.size)
-    found = ow.testing.check_operator(Mix, [{"x": x, "y": y}, {"x": x.astype("i8"), "y": y.astype("i8"), "by": -7}])
-    assert {o.state for o in found if o.check in ("kernel is compute", "compiled")} == {"ok"}
+    result = ow.testing.check_operator(Mix, [{"x": x, "y": y}, {"x": x.astype("i8"), "y": y.astype("i8"), "by": -7}])
+    assert {o.state for o in result if o.check in ("kernel is compute", "compiled")} == {"ok"}

@@ -49,7 +49,7 @@ def numbers(shape):
 def test_shapes_broadcast_in_every_way_it_runs(shapes):
     op = define()
     arrays = [numbers(s) for s in shapes]
-    wanted = arrays[0].astype(np.float64) - 0.5 * arrays[1]
+    expected = arrays[0].astype(np.float64) - 0.5 * arrays[1]
     ways = {
         "eager": op(*arrays),
         "half": op(*(ow.cast(a, ow.float16) for a in arrays)),
@@ -62,9 +62,9 @@ def test_shapes_broadcast_in_every_way_it_runs(shapes):
         )(*map(ow.constant, arrays)),
     }
     for way, y in ways.items():
-        assert tuple(y.shape) == wanted.shape, way
+        assert tuple(y.shape) == expected.shape, way
         np.testing.assert_allclose(
-            y.numpy(), wanted, rtol=1e-2 if way == "half" else 1e-5, atol=1e-2 if way == "half" else 1e-6, err_msg=way
+            y.numpy(), expected, rtol=1e-2 if way == "half" else 1e-5, atol=1e-2 if way == "half" else 1e-6, err_msg=way
         )
 
 
@@ -107,7 +107,7 @@ def test_what_compute_gives_is_held_to_the_shape():
         op(half, half)
 
 
-def test_a_gradient_that_is_not_summed_says_the_word():
+def test_a_gradient_that_is_not_summed_reports_the_word():
     op = define(infer=lambda op: ow.TensorSpec([2, 3], ow.float32))
     x, y = ow.constant(numbers((2, 3))), ow.constant(numbers((3,)))
     with ow.GradientTape() as tape:

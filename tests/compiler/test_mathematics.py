@@ -98,9 +98,9 @@ def patterns(count: int) -> np.ndarray:
     rng = np.random.default_rng(None if os.environ.get("OPWRIGHT_EXPLORE") == "1" else 0)
     stretch = (1 << 32) // count
     bits = np.arange(count, dtype=np.uint64) * stretch + rng.integers(0, stretch, count).astype(np.uint64)
-    found = bits.astype(np.uint32).view(np.float32)  # NaNs of all kinds, too
-    found[: SPECIAL.size] = SPECIAL
-    return found
+    result = bits.astype(np.uint32).view(np.float32)  # NaNs of all kinds, too
+    result[: SPECIAL.size] = SPECIAL
+    return result
 
 
 def operands(name: str, count: int) -> list[np.ndarray]:
@@ -116,13 +116,13 @@ def operands(name: str, count: int) -> list[np.ndarray]:
     return [a[: a.size // 16 * 16] for a in joined]  # whole vectors
 
 
-def ulps(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+def ulps(result: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """How far off, in units in the last place of the exact value; inf where one is no number or no finite one."""
     rounded = exact.astype(np.float32)
     unit = np.spacing(np.maximum(np.abs(rounded), np.float32(2.0**-126))).astype(np.float64)
-    gap = np.abs(found.astype(np.float64) - exact) / np.where(np.isfinite(unit), unit, 2.0**104)
-    ends = ~np.isfinite(rounded) | ~np.isfinite(found)
-    equal = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
+    gap = np.abs(result.astype(np.float64) - exact) / np.where(np.isfinite(unit), unit, 2.0**104)
+    ends = ~np.isfinite(rounded) | ~np.isfinite(result)
+    equal = (result == rounded) | (np.isnan(result) & np.isnan(rounded))
     beyond = np.isfinite(exact) & (gap <= 1.0)  # rounding to inf or to the greatest number, on the edge
     return np.where(ends, np.where(equal | beyond, 0.0, np.inf), gap)
 
@@ -133,16 +133,20 @@ def test_every_function_has_an_oracle() -> None:
 
 def check(name: str, count: int) -> None:
     arrays = operands(name, count)
-    found = {width: compiled(FUNCTIONS[name], len(arrays), width)(*arrays) for width in WIDTHS}
+    actual = {width: compiled(FUNCTIONS[name], len(arrays), width)(*arrays) for width in WIDTHS}
     with np.errstate(all="ignore"):
-        wanted = ORACLES[name][0](*(a.astype(np.float64) for a in arrays))
-        gap = ulps(found[0], wanted)
+        expected = ORACLES[name][0](*(a.astype(np.float64) for a in arrays))
+        gap = ulps(actual[0], expected)
     worst = int(np.argmax(gap))
-    assert gap[worst] <= table.FUNCTIONS[name].exact_ulps, ([a[worst] for a in arrays], found[0][worst], wanted[worst])
-    zero = (wanted == 0) & (found[0] == 0)
-    assert (np.signbit(found[0]) == np.signbit(wanted))[zero].all()
+    assert gap[worst] <= table.FUNCTIONS[name].exact_ulps, (
+        [a[worst] for a in arrays],
+        actual[0][worst],
+        expected[worst],
+    )
+    zero = (expected == 0) & (actual[0] == 0)
+    assert (np.signbit(actual[0]) == np.signbit(expected))[zero].all()
     for width in WIDTHS[1:]:  # the same bits wherever an element is
-        np.testing.assert_array_equal(found[width].view(np.int32), found[0].view(np.int32))
+        np.testing.assert_array_equal(actual[width].view(np.int32), actual[0].view(np.int32))
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
@@ -169,8 +173,8 @@ def test_the_oracle_itself_is_near_mpmath(name: str) -> None:
     assert exact is not None
     with mp.workdps(80), np.errstate(all="ignore"):
         for pair in pairs:
-            wanted, found = exact(*(mp.mpf(v) for v in pair)), float(in_float64(*map(np.float64, pair)))
-            assert abs(found - wanted) <= abs(wanted) * 1e-14, (pair, found, wanted)
+            expected, actual = exact(*(mp.mpf(v) for v in pair)), float(in_float64(*map(np.float64, pair)))
+            assert abs(actual - expected) <= abs(expected) * 1e-14, (pair, actual, expected)
 
 
 def test_the_polynomials_are_those_of_their_script() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler import calls, partitioner, results
+from opwright.compiler import calls, memory, partitioner
 from opwright.compiler.kernels.array_addresses import connected
+from opwright.compiler.native_plan import specialize
 from opwright.compiler.plan import Plan
-from opwright.compiler.shape_specialization import specialize
 from opwright.compiler.target import NAMED
 from opwright.core.errors import InternalError
 
@@ -49,8 +49,8 @@ def test_addresses_are_read_or_asked_for(direct, monkeypatch):
     call = calls.function_of(region_of(function, x, y))
     for scale in (1, 2, 3):
         a, b = x * np.float32(scale), y * np.float32(scale)
-        for found, exact in zip(call(a, b), wanted(a, b), strict=True):
-            np.testing.assert_allclose(found, exact, 1e-5, 1e-5)
+        for actual, exact in zip(call(a, b), wanted(a, b), strict=True):
+            np.testing.assert_allclose(actual, exact, 1e-5, 1e-5)
 
 
 def test_the_layout_is_the_one_expected_here():
@@ -87,19 +87,19 @@ def test_other_dtypes_and_objects_are_made_fitting():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(results, "KEPT", 3 << 20)
-    monkeypatch.setattr(results, "_kept", {})
-    monkeypatch.setattr(results, "_kept_bytes", 0)
-    arrays = [results.large((1 << 18,), np.dtype(np.float32)) for _ in range(5)]
+    monkeypatch.setattr(memory, "KEPT", 3 << 20)
+    monkeypatch.setattr(memory, "_kept", {})
+    monkeypatch.setattr(memory, "_kept_bytes", 0)
+    arrays = [memory.large((1 << 18,), np.dtype(np.float32)) for _ in range(5)]
     del arrays
-    assert results._kept_bytes == 3 << 20
-    first = results.large((1 << 9, 1 << 9), np.dtype(np.float32))
-    assert results._kept_bytes == 2 << 20
+    assert memory._kept_bytes == 3 << 20
+    first = memory.large((1 << 9, 1 << 9), np.dtype(np.float32))
+    assert memory._kept_bytes == 2 << 20
     view = first[3:, 1:]
     del first
-    assert results._kept_bytes == 2 << 20  # a view holds it
+    assert memory._kept_bytes == 2 << 20  # a view holds it
     del view
-    assert results._kept_bytes == 3 << 20
+    assert memory._kept_bytes == 3 << 20
 
 
 def test_sizes_that_follow_are_worked_out():

@@ -55,17 +55,17 @@ GIVEN = [{}, {"bias": BIAS}, {"low": LOW}, {"low": LOW, "bias": BIAS}]
 
 @pytest.mark.parametrize("given", GIVEN, ids=lambda given: " and ".join(given) or "none")
 def test_in_every_way_it_runs(given: Any) -> None:
-    found = {o.check: o for o in ow.testing.check_operator(Affine, [{"inputs": {"x": X, **given}, "expect": line}])}
-    assert found["compiled"].detail == "as machine code"
-    assert found["exported"].state in ("ok", "not tried")
-    assert "no form in C" not in found["exported"].detail
+    result = {o.check: o for o in ow.testing.check_operator(Affine, [{"inputs": {"x": X, **given}, "expect": line}])}
+    assert result["compiled"].detail == "as machine code"
+    assert result["exported"].state in ("ok", "not tried")
+    assert "no form in C" not in result["exported"].detail
 
 
 def test_it_is_machine_code_in_functions_too() -> None:
     for given in GIVEN:
         traced = ow.function(lambda x, given=given: ow.exp(Affine(x, **given)), jit_compile=True)
-        wanted = np.exp(line(X.astype(np.float64), given.get("low"), given.get("bias")))
-        np.testing.assert_allclose(traced(ow.constant(X)).numpy(), wanted, rtol=1e-5)
+        expected = np.exp(line(X.astype(np.float64), given.get("low"), given.get("bias")))
+        np.testing.assert_allclose(traced(ow.constant(X)).numpy(), expected, rtol=1e-5)
         assert "Affine" in traced.experimental_get_compiler_ir(ow.constant(X))()
 
 

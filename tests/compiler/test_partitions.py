@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opwright.compiler import partitions
-from opwright.compiler.partitions import NodeAccess, dependencies_of, partition, schedule
+from opwright.compiler import regions
+from opwright.compiler.regions import NodeAccess, dependencies_of, partition, schedule
 
 
 @st.composite
 def graphs(draw, most=12):
     """Nodes in a valid order, and which of them are claimed."""
     count = draw(st.integers(1, most))
-    nodes, made = [], 2  # tensors 0 and 1 are inputs
+    nodes, result = [], 2  # tensors 0 and 1 are inputs
     for _ in range(count):
-        reads = draw(st.lists(st.integers(0, made - 1), max_size=3))
+        reads = draw(st.lists(st.integers(0, result - 1), max_size=3))
         again = draw(st.booleans()) and draw(st.booleans()) and draw(st.booleans())
-        writes = [draw(st.integers(0, made - 1))] if again else list(range(made, made + draw(st.integers(1, 2))))
-        made = max(made, *(w + 1 for w in writes))
+        writes = [draw(st.integers(0, result - 1))] if again else list(range(result, result + draw(st.integers(1, 2))))
+        result = max(result, *(w + 1 for w in writes))
         nodes.append(NodeAccess(reads, writes, draw(st.integers(0, 6)) == 0))
     return nodes, draw(st.sets(st.integers(0, count - 1)))
 
@@ -141,8 +141,8 @@ KNOWN = {
 
 @pytest.mark.parametrize("what", KNOWN)
 def test_known_graphs(what):
-    sources, claimed, wanted = KNOWN[what]
-    assert partition(chain(*sources), claimed) == wanted
+    sources, claimed, expected = KNOWN[what]
+    assert partition(chain(*sources), claimed) == expected
 
 
 def test_a_group_with_a_cycle_is_no_plan():
@@ -153,7 +153,7 @@ def test_a_group_with_a_cycle_is_no_plan():
 def test_out_of_budget_partitions_are_still_right(monkeypatch):
     dependencies = chain((-1,), (0,), (-1,), (1, 2))
     assert partition(dependencies, {0, 2, 3}) == [[0], [2, 3]]
-    monkeypatch.setattr(partitions, "BUDGET", 0)
+    monkeypatch.setattr(regions, "BUDGET", 0)
     assert partition(dependencies, {0, 2, 3}) == [[0], [2], [3]]
     assert [first for _, first in schedule(dependencies, [[0], [2], [3]])] == [0, 1, 2, 3]
 

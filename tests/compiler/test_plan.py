@@ -52,9 +52,9 @@ def test_values_die_at_their_last_use() -> None:
         y = ow.Output(like="x")
 
         def compute(op, x: Any) -> Any:
-            made = np.array(x).view(Watched)
-            seen.append(weakref.ref(made))
-            return made
+            array = np.array(x).view(Watched)
+            seen.append(weakref.ref(array))
+            return array
 
     @ow.operator
     class CountAlive:

@@ -28,13 +28,13 @@ def test_expressions_are_the_ufuncs_to_the_last_bit(ufunc, dtype):
     with np.errstate(all="ignore"):
         for x in values:
             for y in values if ufunc.nin == 2 else [x]:
-                given = (x, y)[: ufunc.nin]
-                wanted = ufunc(*given)
+                inputs = (x, y)[: ufunc.nin]
+                expected = ufunc(*inputs)
                 for form in (tuple, lambda g: tuple(v[()] for v in g), lambda g: (g[0], *(v[()] for v in g[1:]))):
-                    found = expression(*form(given))
-                    assert isinstance(found, (np.generic, np.ndarray))
-                    assert found.dtype == wanted.dtype
-                    assert found.tobytes() == wanted.tobytes() or (found != found and wanted != wanted)
+                    actual = expression(*form(inputs))
+                    assert isinstance(actual, (np.generic, np.ndarray))
+                    assert actual.dtype == expected.dtype
+                    assert actual.tobytes() == expected.tobytes() or (actual != actual and expected != expected)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_arguments_read_in_nested_branches_and_loops():
 
     for n, limit, use in ((4, 2, True), (3, 1, False), (0, 5, True)):
         total = sum((limit if i * j > limit else 0) if use else -n for i in range(n) for j in range(n))
-        found = f(ow.constant(n), ow.constant(limit), ow.constant(use))
-        assert [int(v) for v in found] == [total, limit, n]
-        assert all(isinstance(v.numpy().dtype, np.dtype) for v in found)
+        result = f(ow.constant(n), ow.constant(limit), ow.constant(use))
+        assert [int(v) for v in result] == [total, limit, n]
+        assert all(isinstance(v.numpy().dtype, np.dtype) for v in result)
 
 
 def test_integers_wrap_around_in_silence(recwarn):

@@ -31,10 +31,10 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], Any], float, float]] = {
 SMALL = 2e-36
 
 
-def allowed(name: str, x: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def allowed(name: str, x: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """How far the fast code may be from the exact value, as its row says."""
     near, far = table.FUNCTIONS[name].fast_error
-    return np.abs(wanted) * np.where(np.abs(x) <= 6, near, far) + SMALL
+    return np.abs(expected) * np.where(np.abs(x) <= 6, near, far) + SMALL
 
 
 def test_every_function_is_here_or_in_the_test_of_its_whole_range() -> None:
@@ -61,14 +61,14 @@ def numbers() -> np.ndarray:
 def test_near_float64_and_right_at_the_ends(name: str) -> None:
     oracle, high, low = TABLE[name]
     x = numbers()
-    found = {width: compiled(FUNCTIONS[name], 1, width)(x) for width in (0, 4, 16)}
+    actual = {width: compiled(FUNCTIONS[name], 1, width)(x) for width in (0, 4, 16)}
     with np.errstate(over="ignore"):
-        wanted = oracle(x.astype(np.float64))
-    gap = np.abs(found[0] - wanted) / allowed(name, x, wanted)
+        expected = oracle(x.astype(np.float64))
+    gap = np.abs(actual[0] - expected) / allowed(name, x, expected)
     worst = int(np.argmax(gap))
-    assert gap[worst] <= 1, (x[worst], found[0][worst], wanted[worst])
+    assert gap[worst] <= 1, (x[worst], actual[0][worst], expected[worst])
     for width in (4, 16):  # the same bits wherever an element is
-        np.testing.assert_array_equal(found[width].view(np.int32), found[0].view(np.int32))
+        np.testing.assert_array_equal(actual[width].view(np.int32), actual[0].view(np.int32))
     edges = np.array([math.inf, -math.inf, math.nan, 0.0, -0.0], np.float32)
     at_zero = 0.5 if name == "sigmoid" else 0.0
     found_there = compiled(FUNCTIONS[name], 1, 0)(edges)
@@ -100,8 +100,8 @@ def test_in_kernels_with_instructions_of_their_own(name: str, count: int) -> Non
     x[:16] = np.resize(np.array([math.inf, -math.inf, math.nan, 3e38, -3e38, 0.0, -0.0], np.float32), 16)
     y = np.empty_like(x)
     kl.call(vectors.code(name=name, count=count), [x, y, x.size], items=1)
-    wanted = oracle(x[16:].astype(np.float64))
-    assert (np.abs(y[16:] - wanted) <= allowed(name, x[16:], wanted)).all()
+    expected = oracle(x[16:].astype(np.float64))
+    assert (np.abs(y[16:] - expected) <= allowed(name, x[16:], expected)).all()
     np.testing.assert_allclose(y[[0, 2, 3]], [high, math.nan, 1.0 if name == "sigmoid" else 3e38], rtol=1e-6)
     np.testing.assert_allclose(y[[1, 4]], [low, 0.0], atol=SMALL)
 
@@ -137,9 +137,9 @@ def test_exp_over_all_of_its_range(count: int) -> None:
     y = np.empty_like(x)
     kl.call(vectors.code(name="exp", count=count), [x, y, x.size], items=1)
     with np.errstate(over="ignore"):
-        wanted = np.exp(x.astype(np.float64))
-        near = wanted.astype(np.float32)
+        expected = np.exp(x.astype(np.float64))
+        near = expected.astype(np.float32)
     ends = ~np.isfinite(near)
     np.testing.assert_array_equal(y[ends], near[ends])
-    gap = np.abs(y[~ends] - wanted[~ends]) / np.spacing(np.maximum(near[~ends], np.float32(1e-45)))
+    gap = np.abs(y[~ends] - expected[~ends]) / np.spacing(np.maximum(near[~ends], np.float32(1e-45)))
     assert gap.max() <= 2

@@ -25,17 +25,17 @@ MACHINES = {"x86": (b"\x7fELF", 62), "aarch64": (b"\x7fELF", 183), "riscv64": (b
 
 
 def module_of_all(width: int) -> ir.Module:
-    """A function over pointers for each mathematical function, on vectors of so many lanes."""
+    """Emit a function over pointers for each mathematical function, on vectors of that length."""
     module = ir.Module("mathematics")
     pointer, kind = ir.PointerType(), ir.VectorType(F32, width)
     for name, function in FUNCTIONS.items():
         count = table.FUNCTIONS[name].arity
-        made = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * (count + 1)), f"f.{name}")
-        b = ir.IRBuilder(made.append_basic_block("entry"))
-        xs = [b.load(p, typ=kind, align=4) for p in made.args[1:]]
+        result = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * (count + 1)), f"f.{name}")
+        b = ir.IRBuilder(result.append_basic_block("entry"))
+        xs = [b.load(p, typ=kind, align=4) for p in result.args[1:]]
         trace = KernelTrace(b, name, targets.named("generic"))
         y = trace.run(lambda f=function, xs=xs: f(*(Value(x, f32) for x in xs)))
-        b.store(y.x, made.args[0], align=4)
+        b.store(y.x, result.args[0], align=4)
         b.ret_void()
     return module
 

@@ -42,10 +42,10 @@ def test_functions_agree(name: str, tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(harness(width))
     command = build(name, tmp_path)
     arrays = {n: [a[-COUNT:] for a in operands(n, COUNT)] for n in FUNCTIONS}
-    given = b"".join(a.tobytes() for n in FUNCTIONS for a in arrays[n])
-    done = subprocess.run(command, input=given, cwd=tmp_path, check=True, capture_output=True)
-    found = np.frombuffer(done.stdout, np.float32).reshape(len(FUNCTIONS), COUNT)
-    for n, y in zip(FUNCTIONS, found):
+    inputs = b"".join(a.tobytes() for n in FUNCTIONS for a in arrays[n])
+    done = subprocess.run(command, input=inputs, cwd=tmp_path, check=True, capture_output=True)
+    result = np.frombuffer(done.stdout, np.float32).reshape(len(FUNCTIONS), COUNT)
+    for n, y in zip(FUNCTIONS, result):
         with np.errstate(all="ignore"):
             gap = ulps(y, ORACLES[n][0](*(a.astype(np.float64) for a in arrays[n])))
         worst = int(np.argmax(gap))

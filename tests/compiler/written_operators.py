@@ -155,5 +155,5 @@ class CentredRows:
 
 
 def meant(op, *arrays, **attrs):
-    """What `compute` gives."""
+    """Return the result of `compute`."""
     return op.reference(op.bind(attrs))(*arrays)

@@ -43,7 +43,7 @@ def test_the_child_has_the_import_path_the_flags_and_the_arguments(work: Path) -
     assert int(words[5]) != os.getpid()
 
 
-def test_a_call_that_fails_or_cannot_be_made_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_fails_or_cannot_be_made_reports_it(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not children.call_apart("worked_apart:note", [str(work / "none"), 7])
     assert not children.call_apart("worked_apart:kill", [str(work)])
     for program in ("", "/usr/bin/an-application", str(work / "python")):

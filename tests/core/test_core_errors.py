@@ -39,8 +39,8 @@ def test_codes(name, code, word):
 
 
 def test_every_class_is_in_the_table():
-    found = {n for n, v in vars(errors).items() if isinstance(v, type) and issubclass(v, errors.OpError)}
-    assert found == {c[0] for c in CODES}
+    result = {n for n, v in vars(errors).items() if isinstance(v, type) and issubclass(v, errors.OpError)}
+    assert result == {c[0] for c in CODES}
 
 
 def test_the_whole_layout():

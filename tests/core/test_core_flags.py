@@ -153,7 +153,7 @@ def test_configure_stays_under_an_override():
     assert flags.num_threads == 8
 
 
-def test_table_says_where_values_come_from():
+def test_table_reports_where_values_come_from():
     flags.load({"OPWRIGHT_NUM_THREADS": "4", "OPWRIGHT_VERIFY": "", "OPWRIGHT_SHOW": "time"})
     flags.configure(deterministic=True)
     with flags.override(show="plan"):
@@ -165,7 +165,7 @@ def test_table_says_where_values_come_from():
     assert all(row.variable == "OPWRIGHT_" + row.name.upper() and row.doc.endswith(".") for row in rows.values())
 
 
-def test_a_mistyped_variable_is_told():
+def test_a_mistyped_variable_is_reported():
     with pytest.warns(UserWarning, match="OPWRIGHT_NUM_THREAD sets nothing: did you mean OPWRIGHT_NUM_THREADS"):
         flags.load({"OPWRIGHT_NUM_THREAD": "1", "OPWRIGHT_PEER_JAX": "python"})
     assert flags.unknown_variables({"OPWRIGHT_PEER_JAX": "", "OPWRIGHT_X": "", "PATH": ""}) == ["OPWRIGHT_X"]

@@ -38,34 +38,34 @@ class Typings(typing.NamedTuple):
 
 def test_they_do_what_those_of_typing_do() -> None:
     def all_of(cls: Any) -> list[Any]:
-        made = cls(1, z=[2])
-        match made:
+        result = cls(1, z=[2])
+        match result:
             case cls(x, y=y):
                 matched = (x, y)
         return [
-            tuple(made),
-            made.x,
-            made.y,
-            made.z,
-            made.twice,
-            made._replace(y="other"),
-            made._asdict(),
+            tuple(result),
+            result.x,
+            result.y,
+            result.z,
+            result.twice,
+            result._replace(y="other"),
+            result._asdict(),
             cls._fields,
             cls._field_defaults,
             cls._make("abc"),
-            made == (1, "y", [2]),
+            result == (1, "y", [2]),
             hash(cls(1)),
-            repr(made)[len(cls.__name__) :],
-            copy.copy(made),
-            copy.deepcopy(made),
-            pickle.loads(pickle.dumps(made)),
-            len(made),
-            type(pickle.loads(pickle.dumps(made))) is cls,
+            repr(result)[len(cls.__name__) :],
+            copy.copy(result),
+            copy.deepcopy(result),
+            pickle.loads(pickle.dumps(result)),
+            len(result),
+            type(pickle.loads(pickle.dumps(result))) is cls,
             cls.__doc__,
             matched,
-            [*made],
+            [*result],
             cls(1, "b", 3)[1:],
-            hasattr(made, "__dict__"),
+            hasattr(result, "__dict__"),
         ]
 
     assert all_of(Ours) == all_of(Typings)

@@ -1,4 +1,4 @@
-"""Caches are read only where nobody else can have written: folders, files, names and bytes, each attacked in turn."""
+"""Test that caches writable by other users are never read: attacks on folders, files, names and bytes."""
 
 from __future__ import annotations
 
@@ -275,9 +275,9 @@ def test_a_secret_that_is_none_is_replaced(case: str, tmp_path: Path) -> None:
     assert later.read("name", 1000) is None
     assert later.write("name", [CONTENT])
     assert PrivateFolder(tmp_path).read("name", 1000) == CONTENT
-    found = (tmp_path / SECRET).read_bytes()
-    assert len(found) == 32
-    assert found != before
+    result = (tmp_path / SECRET).read_bytes()
+    assert len(result) == 32
+    assert result != before
     assert (tmp_path / SECRET).stat().st_mode & 0o777 == 0o600
 
 

@@ -15,7 +15,7 @@ from nn import layer_cases
 def main() -> None:
     """Run every case and write what it gave."""
     names = sys.argv[1:] or list(layer_cases.CASES)
-    found, failed = {}, []
+    result, failed = {}, []
     for name in names:
         try:
             _, record = layer_cases.run(tf, tf.keras.layers, layer_cases.CASES[name])
@@ -24,13 +24,13 @@ def main() -> None:
             print(f"{name}: {type(error).__name__}: {str(error)[:300]}")
             continue
         for key, value in record.items():
-            found[f"{name}/{key}"] = value
+            result[f"{name}/{key}"] = value
             if sys.argv[1:]:
                 print(name, key, value.shape, value)
     if failed:
         raise SystemExit(f"{len(failed)} cases do not run: {failed}")
     if not sys.argv[1:]:
-        np.savez_compressed(pathlib.Path(__file__).with_name("layers.npz"), **found)
+        np.savez_compressed(pathlib.Path(__file__).with_name("layers.npz"), **result)
 
 
 main()

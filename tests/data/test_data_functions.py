@@ -176,8 +176,8 @@ def test_builtins_over_datasets(tf):
             s += x
         return s, len(d)
 
-    found, n = f(tf.data.Dataset.range(5))
-    assert (int(found), int(n)) == (30 + 20 + 6 + 100, 5)
+    result, n = f(tf.data.Dataset.range(5))
+    assert (int(result), int(n)) == (30 + 20 + 6 + 100, 5)
 
 
 def test_nested_loops(tf):
@@ -259,9 +259,9 @@ def test_reduce_cardinality_and_single_elements_in_functions(tf):
 def test_optionals_in_functions(tf):
     @tf.function
     def next_or(iterator, default):
-        found = iterator.get_next_as_optional()
-        if found.has_value():
-            return found.get_value()
+        result = iterator.get_next_as_optional()
+        if result.has_value():
+            return result.get_value()
         return default
 
     iterator = iter(tf.data.Dataset.range(2))

@@ -85,10 +85,10 @@ def test_batchable_types_inside_others(tf, masked):
         rest: tuple[tf.Tensor, ...]
 
     whole = Outer(masked(tf.constant([1, 2]), tf.constant([3.0, 4.0])), (tf.constant([5, 6]),))
-    found = [
+    result = [
         (int(o.inner.values), float(o.inner.weight), int(o.rest[0])) for o in tf.data.Dataset.from_tensor_slices(whole)
     ]
-    assert found == [(1, 3.0, 5), (2, 4.0, 6)]
+    assert result == [(1, 3.0, 5), (2, 4.0, 6)]
 
 
 def test_types_that_are_not_batchable_are_refused(tf):
@@ -123,13 +123,13 @@ FAILING = {
 @pytest.mark.parametrize("name", FAILING)
 def test_an_iterator_outlives_an_error_whose_frames_are_cleared(tf, name):
     iterator = iter(FAILING[name](tf, tf.data.Dataset.from_tensor_slices(np.float32([1, np.nan, 3]))))
-    found = []
+    result = []
     for _ in range(4):
         try:
-            found.append(float(next(iterator)))
+            result.append(float(next(iterator)))
         except tf.errors.InvalidArgumentError as error:
             traceback.clear_frames(error.__traceback__)
-            found.append("error")
+            result.append("error")
         except StopIteration:
-            found.append("end")
-    assert found == [1.0, "error", 3.0, "end"]
+            result.append("end")
+    assert result == [1.0, "error", 3.0, "end"]

@@ -27,18 +27,18 @@ STEPS = st.one_of(
 
 
 def batches(items, n, drop):
-    found = [items[i : i + n] for i in range(0, len(items), n)]
-    return [b for b in found if len(b) == n or not drop]
+    result = [items[i : i + n] for i in range(0, len(items), n)]
+    return [b for b in result if len(b) == n or not drop]
 
 
 def windows(items, size, shift, drop):
-    found = [items[i : i + size] for i in range(0, len(items), shift)]
-    return [w for w in found if len(w) == size or not drop]
+    result = [items[i : i + size] for i in range(0, len(items), shift)]
+    return [w for w in result if len(w) == size or not drop]
 
 
 def interleaved(items):
     """cycle_length 2, block_length 1 of [x, x + 100]: two open at a time, a new one where one ends."""
-    found, queue, slots, at = [], list(items), [None, None], 0
+    result, queue, slots, at = [], list(items), [None, None], 0
     while queue or any(s is not None for s in slots):
         if slots[at] is None:
             if queue:
@@ -46,11 +46,11 @@ def interleaved(items):
                 slots[at] = [x, x + 100]
                 continue
         elif slots[at]:
-            found.append(slots[at].pop(0))
+            result.append(slots[at].pop(0))
         else:
             slots[at] = None
         at = 1 - at
-    return found
+    return result
 
 
 def apply(tf, ds, items, step):

@@ -73,11 +73,11 @@ def test_numbers_differ_within_an_iterator_and_come_back_in_the_next(tf, draw, n
 @pytest.mark.parametrize("name", ["filter", "take_while"])
 def test_what_a_predicate_draws_goes_on(tf, draw, name):
     dataset = getattr(tf.data.Dataset.range(1000), name)(lambda x: draw() < 0.99).repeat(3)
-    found = [int(x) for x in dataset]
-    starts = [i for i, x in enumerate(found) if x == min(found)][1:]
-    passes = [found[a:b] for a, b in zip([0, *starts], [*starts, None])]
+    result = [int(x) for x in dataset]
+    starts = [i for i, x in enumerate(result) if x == min(result)][1:]
+    passes = [result[a:b] for a, b in zip([0, *starts], [*starts, None])]
     assert passes[0] != passes[1]
-    assert found == [int(x) for x in dataset]
+    assert result == [int(x) for x in dataset]
 
 
 def test_a_loop_in_a_function_goes_on_too(tf, draw):
@@ -127,10 +127,10 @@ SHUFFLED = {
 @pytest.mark.parametrize("name", SHUFFLED)
 def test_random_access_sees_one_order(tf, name):
     dataset = SHUFFLED[name](tf)
-    found = [int(tf.data.experimental.at(dataset, i)) for i in range(10)]
-    assert sorted(found) == list(range(10))
+    result = [int(tf.data.experimental.at(dataset, i)) for i in range(10)]
+    assert sorted(result) == list(range(10))
     sorted(int(x) for x in dataset)  # an iteration in between shuffles again, and changes nothing here
-    assert [int(tf.data.experimental.at(dataset, i)) for i in reversed(range(10))] == found[::-1]
+    assert [int(tf.data.experimental.at(dataset, i)) for i in reversed(range(10))] == result[::-1]
 
 
 def test_random_access_of_batches_of_a_shuffled_dataset(tf):
@@ -148,9 +148,9 @@ def test_random_access_of_what_has_no_length(tf, seed):
         tf.data.Dataset.sample_from_datasets(numbers, seed=seed),
         tf.data.Dataset.range(50).shuffle(50, seed=seed).repeat(),
     ):
-        found = [int(tf.data.experimental.at(dataset, i)) for i in range(8)]
-        assert len(set(found)) > 4
-        assert [int(tf.data.experimental.at(dataset, i)) for i in range(8)] == found
+        result = [int(tf.data.experimental.at(dataset, i)) for i in range(8)]
+        assert len(set(result)) > 4
+        assert [int(tf.data.experimental.at(dataset, i)) for i in range(8)] == result
 
 
 @pytest.mark.parametrize("index", [-1, 3])

@@ -1,4 +1,4 @@
-"""What datasets give: values, edges, errors at construction and errors of elements."""
+"""Test datasets: values, edge cases, errors at construction and errors of elements."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def made(tf, text):
 def test_values(tf, text):
     dataset = made(tf, text)
     assert vals(dataset) == VALUES[text]
-    assert vals(dataset) == VALUES[text]  # each iteration begins anew
+    assert vals(dataset) == VALUES[text]  # each iteration starts from the beginning
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,10 @@ def test_values(tf, text):
 @pytest.mark.parametrize("threads", [False, True])
 def test_interleave(tf, cycle, block, wanted, threads):
     ds = tf.data.Dataset.range(1, 5)
-    found = ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).repeat(x), cycle, block, cycle if threads else None)
-    assert vals(found) == wanted
+    actual = ds.interleave(
+        lambda x: tf.data.Dataset.from_tensors(x).repeat(x), cycle, block, cycle if threads else None
+    )
+    assert vals(actual) == wanted
 
 
 def test_bucket_by_sequence_length(tf):
@@ -156,8 +158,8 @@ def test_reduce(tf):
     assert int(ds.take(0).reduce(np.int64(7), lambda s, x: s + x)) == 7
     total, count = ds.reduce((np.int64(0), 0), lambda s, x: (s[0] + x, s[1] + 1))
     assert (int(total), int(count)) == (10, 5)
-    found = ds.reduce(tf.zeros([0], tf.int64), lambda s, x: tf.concat([s, [x]], 0))  # shapes widen
-    assert found.numpy().tolist() == [0, 1, 2, 3, 4]
+    result = ds.reduce(tf.zeros([0], tf.int64), lambda s, x: tf.concat([s, [x]], 0))  # shapes widen
+    assert result.numpy().tolist() == [0, 1, 2, 3, 4]
 
 
 def test_single_element(tf):
@@ -198,7 +200,7 @@ def test_global_seed(tf):
     assert vals(tf.data.Dataset.random(seed=4).take(3)) == vals(tf.data.Dataset.random(seed=4).take(3))
 
 
-def test_random_operators_begin_anew_with_each_iterator(tf):
+def test_random_operators_begin_again_with_each_iterator(tf):
     ds = tf.data.Dataset.range(3).map(lambda x: tf.random.uniform([], seed=1))
     assert vals(ds) == vals(ds)
     assert len(set(vals(ds))) == 3
@@ -206,15 +208,15 @@ def test_random_operators_begin_anew_with_each_iterator(tf):
 
 def test_sampling_follows_weights(tf):
     a, b = (tf.data.Dataset.from_tensors(i).repeat() for i in (0, 1))
-    found = vals(tf.data.Dataset.sample_from_datasets([a, b], [0.8, 0.2], seed=1).take(1000))
-    assert 120 < sum(found) < 280  # 200 +- 6 deviations
+    result = vals(tf.data.Dataset.sample_from_datasets([a, b], [0.8, 0.2], seed=1).take(1000))
+    assert 120 < sum(result) < 280  # 200 +- 6 deviations
     assert sum(vals(tf.data.Dataset.sample_from_datasets([a, b], [1.0, 0.0]).take(20))) == 0
 
 
 def test_rejection_resample(tf):
     ds = tf.data.Dataset.from_tensor_slices([0] * 9 + [1]).repeat(200)
-    found = [int(c) for c, _ in vals(ds.rejection_resample(lambda x: x, [0.5, 0.5], [0.9, 0.1], seed=2))]
-    assert 0.42 < np.mean(found) < 0.58
+    result = [int(c) for c, _ in vals(ds.rejection_resample(lambda x: x, [0.5, 0.5], [0.9, 0.1], seed=2))]
+    assert 0.42 < np.mean(result) < 0.58
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
@@ -247,21 +249,21 @@ ERRORS = {
 @pytest.mark.parametrize("text", ERRORS)
 def test_errors_when_made(tf, text):
     kind, words = ERRORS[text]
-    wanted = getattr(tf.errors, kind, None) or {"ValueError": ValueError, "TypeError": TypeError}[kind]
-    with pytest.raises(wanted, match=words):
+    expected = getattr(tf.errors, kind, None) or {"ValueError": ValueError, "TypeError": TypeError}[kind]
+    with pytest.raises(expected, match=words):
         made(tf, text)
 
 
 def drain(dataset, tf):
-    found, iterator = [], iter(dataset)
-    while len(found) < 30:
+    result, iterator = [], iter(dataset)
+    while len(result) < 30:
         try:
-            found.append(next(iterator).numpy().tolist())
+            result.append(next(iterator).numpy().tolist())
         except StopIteration:
-            return found
+            return result
         except tf.errors.InvalidArgumentError:
-            found.append("error")
-    return found
+            result.append("error")
+    return result
 
 
 FAILING = {
@@ -338,8 +340,8 @@ def test_iterators_eagerly(tf):
 
 
 def test_numpy_iterators_protect_their_arrays(tf):
-    found = next(tf.data.Dataset.from_tensor_slices([[1, 2]]).as_numpy_iterator())
-    assert not found.flags.writeable
+    result = next(tf.data.Dataset.from_tensor_slices([[1, 2]]).as_numpy_iterator())
+    assert not result.flags.writeable
     assert isinstance(next(tf.data.Dataset.range(1).as_numpy_iterator()), np.int64)
 
 
@@ -357,8 +359,8 @@ def test_extension_types_are_elements(tf):
         b: tf.Tensor
 
     ds = tf.data.Dataset.from_tensors(Pair(a=tf.constant(1), b=tf.constant(2.0)))
-    (found,) = ds.map(lambda p: Pair(a=p.a + 1, b=p.b))
-    assert int(found.a) == 2
+    (result,) = ds.map(lambda p: Pair(a=p.a + 1, b=p.b))
+    assert int(result.a) == 2
 
 
 def test_options(tf):

@@ -67,7 +67,7 @@ def test_a_place_of_an_unknown_kind_is_named(contexts):
 
 
 @pytest.mark.parametrize("place", [ow.CUDAPlace(0), ow.CUDAPlace(7), ow.CUDAPinnedPlace()], ids=repr)
-def test_cuda_without_cupy_says_so(contexts, place, monkeypatch):
+def test_cuda_without_cupy_reports_it(contexts, place, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)  # import cupy raises, installed or not
     with pytest.raises(UnavailableError) as caught:
         contexts.get(place)
@@ -240,7 +240,7 @@ def test_importing_loads_no_devices_and_no_cupy():
 
 
 def test_doctor_reports_the_devices():
-    from opwright.tools.doctor import _devices
+    from opwright.tools.diagnostics import _devices
 
     found = {what: text for what, text, ok in _devices() if ok}
     assert found["CPU threads"].endswith("for one operator")

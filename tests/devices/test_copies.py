@@ -8,14 +8,14 @@ import pytest
 
 import opwright as ow
 from opwright.core.errors import InvalidArgumentError, UnavailableError
-from opwright.devices.copies import STAGED_BYTES, memory_kind, place_of_array, waits
+from opwright.devices.memory import STAGED_BYTES, memory_kind, place_of_array, waits
+from opwright.devices.pool import transfer
 from opwright.devices.simulated import SimulatedDeviceContext
-from opwright.devices.transfer import transfer
 
 SMALL, LARGE = 64 * 1024, 64 * 1024 + 4
 # (from, to, bytes, Async call): whether the call returns only when the copy is made. Written from the facts, not from
-# the table of copies.py: asynchronous are launches, device to device, host to device up to 64 KB, *Async calls to and
-# from pinned memory, memset; synchronous are device and pageable host even through the Async call, host to host.
+# the table in devices/memory.py: asynchronous are launches, device to device, host to device up to 64 KB, *Async calls
+# to and from pinned memory, memset; synchronous are device and pageable host even through the Async call, host to host.
 RULES = [
     ("device", "device", SMALL, False, False),
     ("device", "device", LARGE, False, False),

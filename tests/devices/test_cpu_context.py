@@ -251,7 +251,7 @@ def test_numbers_are_philoxs_of_key_and_counter():
         assert rng.next().random(5).tolist() == expected.tolist()
 
 
-def test_one_seed_gives_the_same_numbers_again():
+def test_one_seed_returns_the_same_numbers_again():
     rng = ContextRandom(seed=5)
     first = [rng.next().random() for _ in range(4)]
     assert len(set(first)) == 4

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.devices.copies import place_of_array
-from opwright.devices.pinned import is_pinned
-from opwright.devices.transfer import transfer
+from opwright.devices.memory import is_pinned, place_of_array
+from opwright.devices.pool import transfer
 
 rng = np.random.default_rng(0)
 

@@ -14,9 +14,8 @@ import pytest
 
 import opwright as ow
 from opwright.core.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
-from opwright.devices import cuda_host
-from opwright.devices.copies import place_of_array
-from opwright.devices.pinned import is_pinned
+from opwright.devices import cuda
+from opwright.devices.memory import is_pinned, place_of_array
 
 
 class FakeArray:
@@ -170,7 +169,7 @@ def test_no_cupy(monkeypatch):
     says = r"CUDAPlace\(0\): (.|\n)*CuPy, which cannot be imported(.|\n)*pip install"
     with pytest.raises(UnavailableError, match=says):
         ow.DeviceContextPool._apart().get(ow.CUDAPlace(0))
-    assert cuda_host.report().startswith("none: ")
+    assert cuda.report().startswith("none: ")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +187,7 @@ def test_cupy_without_a_device(monkeypatch, fake, says):
     text = str(caught.value)
     for part in ("CUDAPlace(0)", "finds no CUDA device", "13.9.fake", says, "nvidia-smi"):
         assert part in text
-    assert says in cuda_host.report()
+    assert says in cuda.report()
 
 
 def test_fewer_devices(cupy):
@@ -200,7 +199,7 @@ def test_fewer_devices(cupy):
 
 
 def test_report(cupy):
-    assert cuda_host.report() == "gpu:0 Fake GPU, 8 GiB; gpu:1 Fake GPU, 8 GiB; CuPy 13.9.fake, CUDA 12060"
+    assert cuda.report() == "gpu:0 Fake GPU, 8 GiB; gpu:1 Fake GPU, 8 GiB; CuPy 13.9.fake, CUDA 12060"
 
 
 # --- streams and memory -----------------------------------------------------------------------------------------------
@@ -377,14 +376,14 @@ def test_cudnn_of_cupy_13(gpu, cupy, monkeypatch):
 
 def test_cudnn_of_its_own_package(gpu, cupy, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy.cudnn", None)
-    made = []
+    created = []
     frontend = types.SimpleNamespace(
-        create_handle=lambda: made.append(1) or 88,
+        create_handle=lambda: created.append(1) or 88,
         set_stream=lambda handle, stream: cupy.log("cudnn.set_stream", handle, stream),
     )
     monkeypatch.setitem(sys.modules, "cudnn", frontend)
     assert gpu.cudnn_handle == gpu.cudnn_handle == 88
-    assert made == [1]
+    assert created == [1]
     assert cupy.calls[0] == ("cudnn.set_stream", 88, gpu.stream.ptr)
 
 
@@ -398,7 +397,7 @@ def test_no_cudnn(gpu, monkeypatch):
 # --- life -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_forked_child_is_told(gpu, monkeypatch):
+def test_use_in_a_forked_child_is_reported(gpu, monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: gpu._pid + 1)
     for call in (gpu.wait, lambda: gpu.empty((1,), np.int8), lambda: gpu.launch(print), lambda: gpu.cublas_handle):
         with pytest.raises(FailedPreconditionError, match=r"CUDAPlace\(1\)(.|\n)*forked(.|\n)*spawn"):

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from opwright.core.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
-from opwright.devices.memory import Allocator
-from opwright.devices.pinned import is_pinned, lease_of
+from opwright.devices.memory import Allocator, is_pinned, lease_of
 from opwright.devices.simulated import SimulatedDeviceContext
 from opwright.devices.streams import Stream
 

@@ -105,13 +105,13 @@ def flat(result):
 def same(result, expected):
     results, expecteds = flat(result), flat(expected)
     assert len(results) == len(expecteds)
-    for found, wanted in zip(results, expecteds):
-        if isinstance(found, SimulatedArray):
-            assert (found.shape, found.dtype) == (np.shape(wanted), np.asarray(wanted).dtype)
-            np.testing.assert_array_equal(found.get(), wanted)
+    for actual, reference in zip(results, expecteds):
+        if isinstance(actual, SimulatedArray):
+            assert (actual.shape, actual.dtype) == (np.shape(reference), np.asarray(reference).dtype)
+            np.testing.assert_array_equal(actual.get(), reference)
         else:
-            assert type(found) is type(wanted)
-            assert found == wanted
+            assert type(actual) is type(reference)
+            assert actual == reference
 
 
 @pytest.mark.parametrize("name", QUEUED)
@@ -264,7 +264,7 @@ def test_mistakes_are_found_at_the_call(call, error):
 
 
 def test_indices_out_of_range_are_found_by_the_next_wait():
-    """They are values: nobody knows them at the call."""
+    """They are values, which are unknown at the call."""
     x, n = DEVICE.to_device(A), DEVICE.to_device(np.array([0, 99]))
     x[n]
     with pytest.raises(UnknownError, match=r"getitem(.|\n)*IndexError"):
@@ -337,7 +337,7 @@ def test_reference_kernels_run_on_the_device(name):
 
 
 def test_a_kernel_that_uses_a_freed_temporary_is_caught():
-    """What this device is for: the same kernel is right on the processor, and on the device it is not."""
+    """A kernel with a lifetime error returns correct values on the CPU, and wrong ones on the simulated device."""
     addresses = []
 
     def broken(x):  # keeps the address of its scratch memory from call to call, but not the memory

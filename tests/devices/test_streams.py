@@ -260,12 +260,12 @@ def test_with_a_stream_work_goes_there():
 
 def test_the_current_stream_is_each_threads_own():
     device = SimulatedDeviceContext()
-    found = []
+    result = []
     with device.new_stream():
-        thread = threading.Thread(target=lambda: found.append(device.stream))
+        thread = threading.Thread(target=lambda: result.append(device.stream))
         thread.start()
         thread.join()
-    assert found == [device.stream]
+    assert result == [device.stream]
 
 
 def test_the_current_stream_is_each_devices_own():

@@ -43,10 +43,10 @@ def test_binary_operators_on_either_side(op, other):
     array = np.asarray(other, np.float32)
     with np.errstate(all="ignore"):
         right, left = op(F.numpy(), array), op(array, F.numpy())
-    for found, wanted in ((op(F, other), right), (op(other, F), left), (op(ow.Variable(F), other), right)):
-        assert isinstance(found, ow.Tensor)
-        assert found.dtype == (ow.bool if wanted.dtype == bool else ow.float32)
-        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
+    for actual, expected in ((op(F, other), right), (op(other, F), left), (op(ow.Variable(F), other), right)):
+        assert isinstance(actual, ow.Tensor)
+        assert actual.dtype == (ow.bool if expected.dtype == bool else ow.float32)
+        np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -250,8 +250,8 @@ def test_unconnected():
         y = x * x
     assert tape.gradient(y, other) is None
     zero = ow.UnconnectedGradients.ZERO
-    for wanted in (zero, "zero"):
-        assert tape.gradient(y, other, unconnected_gradients=wanted).numpy().tolist() == [[0]]
+    for expected in (zero, "zero"):
+        assert tape.gradient(y, other, unconnected_gradients=expected).numpy().tolist() == [[0]]
     assert tape.gradient(ow.constant(1.0), x) is None
     assert tape.jacobian(y, other) is None
     assert tape.jacobian(y, other, unconnected_gradients=zero).numpy().tolist() == [[[0]], [[0]]]
@@ -348,10 +348,10 @@ def test_indexed_slices_add_up_sparsely_and_densely():
     assert isinstance(both, ow.IndexedSlices)
     assert sorted(both.indices.numpy().tolist()) == [0, 0, 2]
     assert both.to_dense().numpy().tolist() == [2, 0, 1]
-    for targets, wanted in (([a, c], [3, 2, 2]), ([c, a], [3, 2, 2]), ([a, b, c], [4, 2, 3])):
+    for targets, expected in (([a, c], [3, 2, 2]), ([c, a], [3, 2, 2]), ([a, b, c], [4, 2, 3])):
         dense = tape.gradient(targets, v)
         assert isinstance(dense, ow.Tensor)
-        assert dense.numpy().tolist() == wanted
+        assert dense.numpy().tolist() == expected
 
 
 def test_gradients_pass_on_from_gather():
@@ -457,13 +457,13 @@ def test_nothing_is_remembered_of_what_nobody_watches():
 def test_threads_have_their_own_tapes():
     import threading
 
-    x, found = ow.constant(2.0), []
+    x, result = ow.constant(2.0), []
     with ow.GradientTape() as tape:
         tape.watch(x)
-        thread = threading.Thread(target=lambda: found.append(x * x))
+        thread = threading.Thread(target=lambda: result.append(x * x))
         thread.start()
         thread.join()
-    assert tape.gradient(found[0], x) is None
+    assert tape.gradient(result[0], x) is None
 
 
 # ---- no gradient ----------------------------------------------------------------------------------------------------
@@ -601,12 +601,12 @@ def test_batch_jacobian():
         tape.watch(x)
         y = ow.stack([x[:, 0] * x[:, 1], x[:, 0] ** 2, x[:, 1]], axis=1)
         empty = x[:, :0]
-    found = tape.batch_jacobian(y, x).numpy()
-    assert found.shape == (3, 3, 2)
-    for (a, b), rows in zip(x.numpy(), found):
+    result = tape.batch_jacobian(y, x).numpy()
+    assert result.shape == (3, 3, 2)
+    for (a, b), rows in zip(x.numpy(), result):
         assert rows.tolist() == [[b, a], [2 * a, 0], [0, 1]]
     full = tape.jacobian(y, x).numpy()
-    assert (found == np.stack([full[i, :, i] for i in range(3)])).all()
+    assert (result == np.stack([full[i, :, i] for i in range(3)])).all()
     assert tape.batch_jacobian(empty, x).shape == [3, 0, 2]
     assert np.array_equal(tape.batch_jacobian(ow.constant([[1.0], [1.0], [1.0]]), x), np.zeros((3, 1, 2)))
     for wrong in (ow.reduce_sum(x), x[:2]):
@@ -630,7 +630,7 @@ def test_complex_gradients_are_conjugate():
     assert tape.gradient(real, z).numpy() == 1
 
 
-def test_unimplemented_computation_is_told_under_a_tape_too():
+def test_unimplemented_computation_is_reported_under_a_tape_too():
     empty = ow.operator(type("TapeEmpty", (), {"x": ow.Input(), "y": ow.Output(like="x")}))
     with pytest.raises(UnimplementedError, match="TapeEmpty"):
         gradient(empty, 1.0)

@@ -424,10 +424,10 @@ INDICES = [
 @pytest.mark.parametrize("index", INDICES, ids=repr)
 def test_basic_indexing_is_numpys(index):
     array = np.arange(24).reshape(2, 3, 4)
-    wanted = array[index]
-    for found in (ow.constant(array)[index], ow.Variable(array)[index]):
-        assert found.shape == wanted.shape
-        assert (found.numpy() == wanted).all()
+    expected = array[index]
+    for actual in (ow.constant(array)[index], ow.Variable(array)[index]):
+        assert actual.shape == expected.shape
+        assert (actual.numpy() == expected).all()
 
 
 def test_indexing_by_tensors():

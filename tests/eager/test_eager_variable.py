@@ -259,7 +259,7 @@ def test_deep_copies_are_variables_of_their_own():
     assert pair["a"] is pair["b"]
 
 
-def test_a_deleted_value_is_told():
+def test_a_deleted_value_is_reported():
     v = ow.Variable(1.0, name="gone")
     v._value = None
     for read in (v.value, v.numpy, lambda: v + 1):

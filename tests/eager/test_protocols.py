@@ -1,4 +1,4 @@
-"""Python's protocols on a variable mean what they mean on its value: one table, tensors and variables alike.
+"""Test Python's protocols on tensors and variables by one table: a variable behaves like its value.
 
 What the two give is compared with each other, errors by their being one; against TensorFlow the same table runs there.
 """
@@ -100,16 +100,16 @@ def outcome(protocol, x):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_variable_has_what_its_value_has(tf, protocol):
     for name, value in VALUES.items():
-        found = [outcome(PROTOCOLS[protocol], kind(value)) for kind in (tf.Variable, tf.constant)]
-        assert found[0] == found[1], name
+        result = [outcome(PROTOCOLS[protocol], kind(value)) for kind in (tf.Variable, tf.constant)]
+        assert result[0] == result[1], name
 
 
 @pytest.mark.ours
 @pytest.mark.parametrize("protocol", OURS)
 def test_a_variable_has_what_its_value_has_beyond_tensorflow(tf, protocol):
     for name, value in VALUES.items():
-        found = [outcome(OURS[protocol], kind(value)) for kind in (tf.Variable, tf.constant)]
-        assert found[0] == found[1], name
+        result = [outcome(OURS[protocol], kind(value)) for kind in (tf.Variable, tf.constant)]
+        assert result[0] == result[1], name
 
 
 def test_complex_of_a_variable_keeps_its_imaginary_part(tf):
@@ -153,21 +153,21 @@ MIXED = {
 
 @pytest.mark.parametrize("case", MIXED)
 @pytest.mark.parametrize("mode", ["eager", "tape", "function"])
-def test_the_first_tensor_of_a_list_gives_its_dtype(tf, case, mode):
-    values, dtype, wanted = MIXED[case]
+def test_the_first_tensor_of_a_list_determines_its_dtype(tf, case, mode):
+    values, dtype, expected = MIXED[case]
     if mode == "eager":
-        found = tf.convert_to_tensor(values(tf))
+        actual = tf.convert_to_tensor(values(tf))
     elif mode == "tape":
         with tf.GradientTape():
-            found = tf.convert_to_tensor(values(tf))
+            actual = tf.convert_to_tensor(values(tf))
     else:
-        given = values(tf)
-        found = tf.function(lambda: tf.convert_to_tensor(given))()
-    assert found.dtype.name == dtype
-    assert found.numpy().tolist() == wanted
+        inputs = values(tf)
+        actual = tf.function(lambda: tf.convert_to_tensor(inputs))()
+    assert actual.dtype.name == dtype
+    assert actual.numpy().tolist() == expected
 
 
-def test_a_float_beside_an_integer_tensor_is_an_error(tf):
+def test_a_float_next_to_an_integer_tensor_is_an_error(tf):
     with pytest.raises(TypeError, match="int32"):
         tf.convert_to_tensor([1.5, tf.constant(1)])
 
@@ -175,6 +175,6 @@ def test_a_float_beside_an_integer_tensor_is_an_error(tf):
 @pytest.mark.parametrize(("sizes", "dtype"), [([2, 3], "int32"), ([2**31 - 1], "int32"), ([2**31, 2], "int64")])
 def test_a_shape_as_a_tensor_is_as_wide_as_it_must_be(tf, sizes, dtype):
     for make in (tf.convert_to_tensor, tf.function(tf.convert_to_tensor)):
-        found = make(tf.TensorShape(sizes))
-        assert found.dtype.name == dtype
-        assert found.numpy().tolist() == sizes
+        result = make(tf.TensorShape(sizes))
+        assert result.dtype.name == dtype
+        assert result.numpy().tolist() == sizes

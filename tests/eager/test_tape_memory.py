@@ -1,4 +1,4 @@
-"""What a tape keeps alive from forward to backward, by weak references and by the peak of NumPy's buffers."""
+"""Test which tensors a tape keeps until the backward pass, by weak references and by the peak of NumPy's buffers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_peak_does_not_grow_with_depth(name: str) -> None:
 
 @pytest.mark.parametrize("name", OF_RESULTS)
 def test_results_that_are_read_are_kept_once(name: str) -> None:
-    """A chain of n holds its n results, and neither inputs of other kinds nor gradients beside them."""
+    """A chain of n keeps its n results, and neither other inputs nor gradients."""
     deep = peak_of(chain(OF_RESULTS[name], 20))
     assert deep < 28
 
@@ -199,7 +199,7 @@ def test_identities_are_not_mixed_up() -> None:
 
 
 def test_threads_agree_on_an_identity() -> None:
-    x, found, wait = ow.constant(3.0), [], threading.Barrier(8)
+    x, result, wait = ow.constant(3.0), [], threading.Barrier(8)
 
     def work() -> None:
         wait.wait()
@@ -207,14 +207,14 @@ def test_threads_agree_on_an_identity() -> None:
             with ow.GradientTape() as tape:
                 tape.watch(x)
                 y = x * x
-            found.append(float(tape.gradient(y, x)))
+            result.append(float(tape.gradient(y, x)))
 
     workers = [threading.Thread(target=work) for _ in range(8)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert found == [6.0] * 400
+    assert result == [6.0] * 400
 
 
 # ---- higher orders --------------------------------------------------------------------------------------------------

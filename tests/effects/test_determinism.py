@@ -61,9 +61,9 @@ RUNS = [
 ]
 
 
-def test_a_training_run_gives_the_same_bits_in_every_process(tmp_path: Any) -> None:
-    found = {trained(OPWRIGHT_DETERMINISTIC="1", OPWRIGHT_CACHE_DIR=str(tmp_path), **run) for run in RUNS}
-    assert len(found) == 1
+def test_a_training_run_returns_the_same_bits_in_every_process(tmp_path: Any) -> None:
+    result = {trained(OPWRIGHT_DETERMINISTIC="1", OPWRIGHT_CACHE_DIR=str(tmp_path), **run) for run in RUNS}
+    assert len(result) == 1
     assert list(tmp_path.glob("tuning*")) == []  # nothing was timed
 
 
@@ -157,11 +157,11 @@ def test_kernels_that_do_not_reproduce_are_left_out_at_every_place(flag: str) ->
     places = (ow.CPUPlace(), ow.SimulatedPlace(0))
 
     def on_scopes() -> list[float]:
-        found = []
+        result = []
         for place in places:
             twice.on({"x": "x"}, {"y": "y"}).run(scope, place)
-            found.append(float(scope.var("y").value.numpy()[0]))
-        return found
+            result.append(float(scope.var("y").value.numpy()[0]))
+        return result
 
     before = (["cudnn", "cublas"], ["foreign"], ["foreign"])
     assert (libraries("gpu"), libraries("cpu"), libraries("sim")) == before
@@ -182,9 +182,9 @@ def test_atomic_sums_go_to_the_cpu_where_results_are_to_be_reproducible(flag: st
     key = KernelKey(place, ow.float32)
     assert candidates(op, op.bind({}), key, place)[0].branch == "reference"
     with ow.flags(**{flag: True}):
-        found = candidates(op, op.bind({}), key, place)
-        assert {c.branch for c in found} == {"fallback"}
-        assert "atomic" in found[0].reason
+        result = candidates(op, op.bind({}), key, place)
+        assert {c.branch for c in result} == {"fallback"}
+        assert "atomic" in result[0].reason
         with ow.flags(kernel_fallback=False), pytest.raises(ow.errors.NotFoundError):
             candidates(op, op.bind({}), key, place)
         assert (

@@ -299,7 +299,7 @@ def test_enable_check_numerics_in_graphs(tf, watched):
 
 
 @pytest.mark.ours
-def test_enable_check_numerics_says_the_line(tf, watched):
+def test_enable_check_numerics_reports_the_line(tf, watched):
     @tf.function
     def f(x):
         y = x * 2.0

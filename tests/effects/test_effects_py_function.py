@@ -143,7 +143,7 @@ def test_wrong_arguments(tf):
 
 @MODES
 def test_gradient(tf, mode):
-    """Of what the function did in that run: a branch, a loop."""
+    """The gradient follows the branch or loop of that run."""
 
     def inner(x):
         y = x
@@ -307,7 +307,7 @@ def _raise(x):
     raise ValueError("plain")
 
 
-def test_numpy_function_in_a_graph_says_what_is_wrong(tf):
+def test_numpy_function_in_a_graph_reports_the_error(tf):
     with pytest.raises(tf.errors.InvalidArgumentError, match="ValueError: plain"):
         tf.function(lambda x: tf.numpy_function(_raise, [x], tf.float32))(tf.constant(1.0))
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"0-th value returned by .*, but expects"):

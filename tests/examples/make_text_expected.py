@@ -1,4 +1,4 @@
-"""What TensorFlow says of the texts that the tokeniser of examples/text_ops.py is tested with: text_expected.json.
+"""Write text_expected.json: TensorFlow's results for the texts that test the tokenizer of examples/text_ops.py.
 
     PYTHON_WITH_TENSORFLOW tests/examples/make_text_expected.py      (2.21 was used)
 

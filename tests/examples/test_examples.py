@@ -48,16 +48,16 @@ def reader(text_ops):
 
 
 def raw(items):
-    made = np.empty(len(items), object)
-    made[:] = [item.encode("latin-1") for item in items]
-    return made
+    array = np.empty(len(items), object)
+    array[:] = [item.encode("latin-1") for item in items]
+    return array
 
 
 @pytest.mark.parametrize("batch", EXPECTED["batches"], ids=lambda b: f"{len(b['text'])} texts")
 def test_numbers_of_words_in_the_file_are_those_of_tensorflow(reader, batch):
-    found = reader.get_signature_runner("ids")(text=raw(batch["text"]))
-    for key, wanted in batch["ids"].items():
-        np.testing.assert_array_equal(found[key], np.array(wanted, np.int64).reshape(found[key].shape))
+    actual = reader.get_signature_runner("ids")(text=raw(batch["text"]))
+    for key, expected in batch["ids"].items():
+        np.testing.assert_array_equal(actual[key], np.array(expected, np.int64).reshape(actual[key].shape))
 
 
 @pytest.mark.parametrize("batch", EXPECTED["batches"], ids=lambda b: f"{len(b['text'])} texts")
@@ -74,18 +74,18 @@ def test_words_and_runs_of_words_are_those_of_tensorflow(text_ops, batch):
 
 
 def test_words_between_any_white_space_of_unicode_are_those_of_tensorflow(text_ops):
-    wanted = EXPECTED["unicode"]
-    tokens, splits = text_ops.WhitespaceTokens(raw(wanted["text"]), unicode=True)
-    assert tokens.numpy().tolist() == raw(wanted["tokens"]["values"]).tolist()
-    assert splits.numpy().tolist() == wanted["tokens"]["splits"]
+    expected = EXPECTED["unicode"]
+    tokens, splits = text_ops.WhitespaceTokens(raw(expected["text"]), unicode=True)
+    assert tokens.numpy().tolist() == raw(expected["tokens"]["values"]).tolist()
+    assert splits.numpy().tolist() == expected["tokens"]["splits"]
 
 
 def test_scores_are_the_formula(text_ops, reader):
     texts = [s.encode() for s in text_ops.SENTENCES]
     model = text_ops.Reader()
-    found = reader.get_signature_runner("scores")(text=text_ops.words(texts))["scores"]
+    result = reader.get_signature_runner("scores")(text=text_ops.words(texts))["scores"]
     known = {word.encode(): i for i, word in enumerate(text_ops.VOCABULARY)}
-    for text, row in zip(texts, found, strict=True):
+    for text, row in zip(texts, result, strict=True):
         tokens = text.lower().split()
         items = tokens + [b" ".join(pair) for pair in itertools.pairwise(tokens)]
         vectors = model.vectors.numpy().astype(np.float64)[[known.get(i, len(known)) for i in items]]
@@ -97,8 +97,8 @@ def test_scores_are_the_formula(text_ops, reader):
 def test_one_interpreter_reads_batches_of_any_size(text_ops, reader):
     run = reader.get_signature_runner("ids")
     for texts in (["a"], ["the cat", "sat", ""], [], ["very good film"] * 40):
-        found = run(text=raw(texts))
-        assert found["words"].shape == (len(texts), max((len(t.split()) for t in texts), default=0))
+        result = run(text=raw(texts))
+        assert result["words"].shape == (len(texts), max((len(t.split()) for t in texts), default=0))
 
 
 @pytest.mark.parametrize("splits", [[1, 3], [0, 2], [0, 4, 3], [], [0, -1, 3]])
@@ -122,8 +122,8 @@ def layer_norm():
 def test_three_normalisations_are_three_operators_that_compute_the_same(layer_norm):
     network = layer_norm.model(width=40)
     unfused, _ = layer_norm.convert(network, [])
-    fused, (found,) = layer_norm.convert(network, [layer_norm.row_norm])
-    assert found.count == 3
+    fused, (result,) = layer_norm.convert(network, [layer_norm.row_norm])
+    assert result.count == 3
     assert op_names(fused) == ["RowNorm", "FULLY_CONNECTED"] * 3
     assert len(op_names(unfused)) > 20
     x = np.random.default_rng(1).normal(size=(7, 40)).astype(np.float32)
@@ -138,7 +138,7 @@ def test_the_kernel_is_the_formula(layer_norm, shape):
     rng = np.random.default_rng(0)
     x, gamma, beta = (rng.normal(size=s).astype(np.float32) * 3 for s in (shape, shape[-1:], shape[-1:]))
     wide = x.astype(np.float64)
-    wanted = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 0.01) * gamma + beta
-    found = layer_norm.RowNorm(x, gamma, beta, epsilon=0.01).numpy()
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-5)
+    expected = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 0.01) * gamma + beta
+    actual = layer_norm.RowNorm(x, gamma, beta, epsilon=0.01).numpy()
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=2e-5)
     assert ow.ops.lint(layer_norm.RowNorm) == []

@@ -88,8 +88,8 @@ def by_digits(function: Callable[..., Any]) -> Callable[..., Array]:
             return math.nan
         try:
             with mp.workdps(120):
-                found = function(*map(mp.mpf, xs))
-            return float(found.real) if abs(found.imag) == 0 else math.nan
+                result = function(*map(mp.mpf, xs))
+            return float(result.real) if abs(result.imag) == 0 else math.nan
         except (ValueError, ZeroDivisionError, OverflowError, mp.libmp.NoConvergence, RecursionError):
             return math.nan
 

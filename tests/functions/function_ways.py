@@ -38,8 +38,8 @@ def jit(function: Callable[..., Any], *arrays: Array) -> Array:
         y = function(*xs)
         return y, ow.square(xs[0]), ow.tanh(y)
 
-    found = ow.function(among_others, autograph=False, jit_compile=True)(*map(ow.constant, arrays))
-    result: Array = found[0].numpy()
+    actual = ow.function(among_others, autograph=False, jit_compile=True)(*map(ow.constant, arrays))
+    result: Array = actual[0].numpy()
     return result
 
 

@@ -56,11 +56,11 @@ def allowed(row: Row, way: str, dtype: str, exact: np.ndarray) -> np.ndarray | N
     return (ulps + 1e-6) * units(exact, dtype) + (row.least if inside else 0.0)
 
 
-def faults(found: np.ndarray, exact: np.ndarray, allowance: np.ndarray, row: Row, dtype: str, way: str) -> np.ndarray:
+def faults(result: np.ndarray, exact: np.ndarray, allowance: np.ndarray, row: Row, dtype: str, way: str) -> np.ndarray:
     """Where a result is not the exact one but for its allowance; infinities and NaN must be equal."""
     kind, largest = FLOATS[dtype], float(finest(dtype).max)
     with np.errstate(over="ignore", invalid="ignore"):
-        y, rounded = found.astype(np.float64), exact.astype(kind).astype(np.float64)
+        y, rounded = result.astype(np.float64), exact.astype(kind).astype(np.float64)
         bad = ~(np.abs(y - exact) <= allowance)
         same = (y == rounded) | (np.isnan(y) & np.isnan(exact))
         edge = (
@@ -87,17 +87,17 @@ def check(row: Row, way: str, dtype: str, count: int) -> bool:
     if allowance is None:
         return False
     try:
-        found = WAYS[way](row.function, *arrays)
+        result = WAYS[way](row.function, *arrays)
     except NoForm:
         return False
-    assert found.dtype == FLOATS[dtype]
-    bad = faults(found, exact, allowance, row, dtype, way)
+    assert result.dtype == FLOATS[dtype]
+    bad = faults(result, exact, allowance, row, dtype, way)
     if way.startswith("lite"):
         bad &= ~(np.abs(arrays[0]) >= row.lite_size)
     if bad.any():
         lines = [
-            f"{row.name}({', '.join(repr(float(a[i])) for a in arrays)}) = {found[i]!r}, exact {exact[i]!r}, "
-            f"off by {abs(float(found[i]) - exact[i]) / units(exact, dtype)[i]:.3g} units"
+            f"{row.name}({', '.join(repr(float(a[i])) for a in arrays)}) = {result[i]!r}, exact {exact[i]!r}, "
+            f"off by {abs(float(result[i]) - exact[i]) / units(exact, dtype)[i]:.3g} units"
             for i in np.flatnonzero(bad)[:8]
         ]
         pytest.fail(f"{way}, {dtype}: {bad.sum()} of {bad.size} numbers\n" + "\n".join(lines))
@@ -140,10 +140,10 @@ def test_function_of_float64(row: Row) -> None:
         exact = [_digits(row, *map(float, xs)) for xs in zip(*arrays)]
         for way in ("eager", "traced", "jit", "kernel"):
             try:
-                found = WAYS[way](row.function, *arrays)
+                result = WAYS[way](row.function, *arrays)
             except NoForm:
                 continue
-            for i, (y, z) in enumerate(zip(found, exact)):
+            for i, (y, z) in enumerate(zip(result, exact)):
                 if z is None:
                     assert math.isnan(y), (way, [a[i] for a in arrays], y)
                 elif math.isinf(y) or abs(z) > np.finfo(float).max:
@@ -158,7 +158,7 @@ def test_function_of_float64(row: Row) -> None:
 def _digits(row: Row, *xs: float) -> Any:
     assert row.digits is not None
     try:
-        found = row.digits(*map(mp.mpf, xs))
+        result = row.digits(*map(mp.mpf, xs))
     except (ValueError, ZeroDivisionError):
         return None
-    return None if getattr(found, "imag", 0) != 0 or mp.isnan(found) else mp.mpf(getattr(found, "real", found))
+    return None if getattr(result, "imag", 0) != 0 or mp.isnan(result) else mp.mpf(getattr(result, "real", result))

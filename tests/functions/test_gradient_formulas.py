@@ -36,9 +36,9 @@ def test_gradient_is_the_derivative(name: str, traced: bool) -> None:
         return tape.gradient(y, x)
 
     x = POINTS
-    found = (ow.function(gradient, autograph=False) if traced else gradient)(ow.constant(x)).numpy()
+    result = (ow.function(gradient, autograph=False) if traced else gradient)(ow.constant(x)).numpy()
     with mp.workdps(60):
-        for point, slope in zip(x, found):
+        for point, slope in zip(x, result):
             value = formula(mp.mpf(float(point)))
             if getattr(value, "imag", 0) != 0:
                 continue  # outside of its domain

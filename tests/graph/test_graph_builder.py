@@ -16,9 +16,9 @@ from opwright.graph.builder import (
     refined,
     unique_name,
     use_counts,
+    verify,
 )
-from opwright.graph.node_replacement import NodeReplacement, splice
-from opwright.graph.verify import verify
+from opwright.graph.passes.rewrite_rules import NodeReplacement, splice
 
 X = np.array([1.0, -3.0], np.float32)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from opwright.core.errors import InternalError
 from opwright.core.specs import TensorSpec
 from opwright.graph import Graph, GraphBuilder, Node, Value, parse, same
-from opwright.graph.verify import verify
+from opwright.graph.builder import verify
 from opwright.ops import registry
 
 

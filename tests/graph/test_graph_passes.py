@@ -21,9 +21,9 @@ from opwright.core import flags
 from opwright.core.errors import InternalError, InvalidArgumentError
 from opwright.core.specs import TensorSpec
 from opwright.graph import GraphBuilder, parse, same, text
+from opwright.graph.builder import verify
 from opwright.graph.ir import Graph, Node, same_attr
 from opwright.graph.passes import COMMON, FOLD, FOLD_LIMIT_BYTES, SIMPLIFY, dead_code, rewrite, run_passes
-from opwright.graph.verify import verify
 from opwright.ops import registry
 from opwright.ops.array.constants import Const
 from opwright.ops.attributes import Attr

@@ -19,9 +19,8 @@ from opwright.core import flags
 from opwright.graph import Graph, parse, same, text
 from opwright.graph.ir import same_attr
 from opwright.graph.passes import RULES, SIMPLIFY, UNUSED, run_passes
-from opwright.graph.passes.arithmetic import ARITHMETIC
 from opwright.graph.passes.control_flow import BRANCHES
-from opwright.graph.passes.shapes import SHAPES
+from opwright.graph.passes.identities import ARITHMETIC, SHAPES
 from opwright.ops import registry
 
 EDGES = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, -np.nan, 1e-45, 3.0]
@@ -286,12 +285,12 @@ ROWS = {
 
 
 def rows(which):
-    found = []
+    result = []
     for rule, programs in ROWS.items():
         for i, row in enumerate(programs[which]):
             function, arrays, shapes = (*row, "known")[:3]
-            found.append(pytest.param(function, arrays, shapes, id=f"{rule}-{i}"))
-    return found
+            result.append(pytest.param(function, arrays, shapes, id=f"{rule}-{i}"))
+    return result
 
 
 @pytest.mark.parametrize(("function", "arrays", "shapes"), rows(0))
@@ -414,7 +413,7 @@ def test_inside_branches_rules_apply():
     assert names(node.attrs["else_branch"]) == {}
 
 
-def test_outputs_and_inputs_that_nobody_reads_go():
+def test_outputs_and_inputs_without_readers_go():
     def f(x, y, p):
         a, _ = ow.cond(p, lambda: (ow.sin(x), ow.cos(y)), lambda: (ow.exp(x), ow.tanh(y)))
         return a
@@ -438,7 +437,7 @@ def test_a_branch_that_writes_keeps_its_work(capfd):
     assert v.numpy() == 1.0
 
 
-def test_variables_that_nobody_needs_go():
+def test_variables_without_readers_go():
     def f(x, n):
         def body(i, used, helper, unused):
             return i + 1, used + helper, helper * 0.5, unused + used

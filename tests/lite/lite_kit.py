@@ -1,4 +1,4 @@
-"""What tests of several areas of lite share: models written line by line, running files, looking into them.
+"""Helpers of the tests of lite: models written line by line, running and inspecting files.
 
 Not here: what one area needs (its own *_running.py, *_models.py), the corpus of official files (data/tflite).
 """
@@ -67,16 +67,16 @@ class Build:
     def node(self, name: str, inputs: str, outputs: str, /, **options: Any) -> Any:
         """As `op`, with options as a file has them: graphs by the index of their subgraph, in either union."""
         table = get(name).options
-        made = objects.table_class(table)(**options) if table else None
+        result = objects.table_class(table)(**options) if table else None
         union = "builtin_options" if table in schema.union_tags("BuiltinOptions") else "builtin_options_2"
-        return self.operator(versions.operator_code(name), inputs, outputs, **{union: made})
+        return self.operator(versions.operator_code(name), inputs, outputs, **{union: result})
 
     def custom(self, name: str, inputs: str, outputs: str, version: int = 1, **options: Any) -> Any:
         raw = np.frombuffer(encode_options(options), np.uint8) if options else None
         return self.operator(versions.operator_code("CUSTOM", version, name), inputs, outputs, custom_options=raw)
 
     def ends(self, inputs: str = "", outputs: str = "") -> Any:
-        """What goes in and comes out of the subgraph."""
+        """Return the inputs and outputs of the subgraph."""
         self.main.inputs = [self.names[n] for n in inputs.split()]
         self.main.outputs = [self.names[n] for n in outputs.split()]
         return self

@@ -20,12 +20,12 @@ from typing import Any
 
 KERNELS, LOWERING = "opwright.compiler.kernels", "opwright.compiler.lowering"
 PACKAGES = {
-    "opwright.lite.ops": "families",
-    "opwright.lite.customs": "families",
-    LOWERING: "families",
-    KERNELS: "selectors",
+    "opwright.lite.ops": ".definition",
+    "opwright.lite.customs": ".definition",
+    LOWERING: ".families",
+    KERNELS: "",
 }
-"""Packages, and the module of each that has the table."""
+"""Packages, and the module of each that has the table: the package itself, or one of it."""
 HEAD, TAIL = "FAMILIES: dict[str, str] = {\n", "}\n"
 WIDTH = 120
 
@@ -71,7 +71,7 @@ def rules() -> dict[str, list[str]]:
 
 
 def _table(package: str) -> ModuleType:
-    return importlib.import_module(f"{package}.{PACKAGES[package]}")
+    return importlib.import_module(f"{package}{PACKAGES[package]}")
 
 
 def rows(found: dict[str, list[str]]) -> str:

@@ -166,16 +166,16 @@ def weights_for(y_true, kind):
 def loss(tf, case):
     """Each reduction, with and without weights."""
     name, arguments, kind = case
-    found = data()
-    y_true, y_pred = found[kind]
+    actual = data()
+    y_true, y_pred = actual[kind]
     weights = weights_for(y_true, kind)
     make = getattr(tf.keras.losses, name)
     result = {}
     for reduction in ("sum_over_batch_size", "sum", "none", "mean_with_sample_weight"):
-        made = make(reduction=reduction, **arguments)
-        result[reduction] = numbers(made(y_true, y_pred))
+        created = make(reduction=reduction, **arguments)
+        result[reduction] = numbers(created(y_true, y_pred))
         if name not in ("Dice", "Tversky") and arguments.get("axis") != 0:
-            result[f"{reduction}, weighted"] = numbers(made(y_true, y_pred, sample_weight=weights))
+            result[f"{reduction}, weighted"] = numbers(created(y_true, y_pred, sample_weight=weights))
     return result
 
 
@@ -189,15 +189,15 @@ def metric(tf, case):
         weights = weights[:, None]  # Keras broadcasts, and does not add axes, where it counts
     if "IoU" in name:
         weights = np.round(3 * weights)  # Keras counts in integers there and drops the rest of a weight
-    made = getattr(tf.keras.metrics, name)(**arguments)
+    created = getattr(tf.keras.metrics, name)(**arguments)
     result = {}
-    made.update_state(y_true, y_pred)
-    result["first"] = numbers(made.result())
-    made.update_state(other_true, other_pred, sample_weight=weights)
-    result["second, weighted"] = numbers(made.result())
-    made.reset_state()
-    made.update_state(other_true, other_pred)
-    result["after a reset"] = numbers(made.result())
+    created.update_state(y_true, y_pred)
+    result["first"] = numbers(created.result())
+    created.update_state(other_true, other_pred, sample_weight=weights)
+    result["second, weighted"] = numbers(created.result())
+    created.reset_state()
+    created.update_state(other_true, other_pred)
+    result["after a reset"] = numbers(created.result())
     return result
 
 
@@ -244,10 +244,10 @@ def fit_adam(tf):
     model = mlp(tf)
     model.compile(tf.keras.optimizers.Adam(0.02), "sparse_categorical_crossentropy", metrics=["accuracy"])
     history = model.fit(x, y, batch_size=16, epochs=12, shuffle=False, validation_split=0.2, verbose=0)
-    found = curves(history)
-    found["evaluate"] = numbers(model.evaluate(x, y, verbose=0))
-    found["predict"] = numbers(model.predict(x[:5], verbose=0))
-    return found
+    result = curves(history)
+    result["evaluate"] = numbers(model.evaluate(x, y, verbose=0))
+    result["predict"] = numbers(model.predict(x[:5], verbose=0))
+    return result
 
 
 def fit_sgd_weighted(tf):
@@ -272,12 +272,12 @@ def fit_sgd_weighted(tf):
     one_hot = keras.utils.to_categorical(y, 3)
     weights = np.linspace(0.5, 1.5, len(x)).astype("float32")
     history = model.fit(x, one_hot, batch_size=32, epochs=4, shuffle=False, sample_weight=weights, verbose=0)
-    found = curves(history)
+    result = curves(history)
     history = model.fit(
         x, one_hot, batch_size=32, epochs=2, shuffle=False, class_weight={0: 1.0, 1: 2.0, 2: 0.5}, verbose=0
     )
-    found.update({f"by class, {k}": v for k, v in curves(history).items()})
-    return found
+    result.update({f"by class, {k}": v for k, v in curves(history).items()})
+    return result
 
 
 def fit_two_outputs(tf):
@@ -298,11 +298,11 @@ def fit_two_outputs(tf):
     )
     target = {"kind": y, "size": np.linalg.norm(x, axis=1, keepdims=True)}
     history = model.fit({"a": x, "b": x[::-1]}, target, batch_size=30, epochs=5, shuffle=False, verbose=0)
-    found = curves(history)
+    result = curves(history)
     results = model.evaluate([x, x[::-1]], target, batch_size=30, verbose=0, return_dict=True)
-    found.update({f"evaluate {k}": numbers(v) for k, v in sorted(results.items())})
-    found["weights"] = [w.shape[0] for w in model.get_weights()]
-    return found
+    result.update({f"evaluate {k}": numbers(v) for k, v in sorted(results.items())})
+    result["weights"] = [w.shape[0] for w in model.get_weights()]
+    return result
 
 
 def fit_binary(tf):
@@ -335,9 +335,9 @@ def fit_plateau(tf):
         keras.callbacks.ReduceLROnPlateau("loss", factor=0.3, patience=1, min_delta=0.05, cooldown=1),
         keras.callbacks.EarlyStopping("loss", patience=4, restore_best_weights=True),
     ]
-    found = curves(model.fit(x, y, epochs=15, batch_size=45, shuffle=False, callbacks=callbacks, verbose=0))
-    found["evaluate"] = numbers(model.evaluate(x, y, verbose=0))
-    return found
+    result = curves(model.fit(x, y, epochs=15, batch_size=45, shuffle=False, callbacks=callbacks, verbose=0))
+    result["evaluate"] = numbers(model.evaluate(x, y, verbose=0))
+    return result
 
 
 RUNS = {f.__name__: f for f in (fit_adam, fit_sgd_weighted, fit_two_outputs, fit_binary, fit_plateau)}

@@ -96,12 +96,12 @@ def test_single_batches(keras):
     loss, mae = model.train_on_batch(X, Y)
     np.testing.assert_allclose(float(loss), np.mean(Y**2), rtol=1e-5)
     np.testing.assert_allclose(float(mae), np.mean(np.abs(Y)), rtol=1e-5)
-    found = model.test_on_batch(X, Y, return_dict=True)
-    assert sorted(found) == ["loss", "mae"]
+    actual = model.test_on_batch(X, Y, return_dict=True)
+    assert sorted(actual) == ["loss", "mae"]
     assert model.predict_on_batch(X[:4]).shape == (4, 1)
 
 
-def test_callbacks_are_told_in_order(keras):
+def test_callbacks_are_called_in_order(keras):
     told = []
 
     class Told(keras.callbacks.Callback):

@@ -1,4 +1,4 @@
-"""What the guides of Keras do: steps written by hand, names, order and form of figures, callbacks, summaries."""
+"""Test the programs of Keras's guides: custom steps, names, order and form of metrics, callbacks, summaries."""
 
 import io
 import re
@@ -108,7 +108,7 @@ def test_callbacks_always_get_a_dict(keras):
     ]
 
 
-def test_train_on_batch_gives_the_figures_of_that_batch(keras):
+def test_train_on_batch_returns_the_figures_of_that_batch(keras):
     model = linear(keras, optimizer=keras.optimizers.SGD(0.0))
     x, y = rows(4, 3), rows(4, 1, seed=1)
     first = model.train_on_batch(x, y)
@@ -131,8 +131,8 @@ def test_losses_and_metrics_of_several_outputs(keras):
     weighted = {"z": ["mae"], "a": ["mse"]}
     model.compile("sgd", {"z": "mse", "a": "mae"}, metrics={"z": ["mae"]}, weighted_metrics=weighted)
     weights = {"z": np.ones(4), "a": np.ones(4)}
-    found = model.fit(rows(4, 3), targets, sample_weight=weights, verbose=0).history
-    assert list(found) == ["a_loss", "a_mse", "loss", "z_loss", "z_mae", "z_weighted_mae"]
+    result = model.fit(rows(4, 3), targets, sample_weight=weights, verbose=0).history
+    assert list(result) == ["a_loss", "a_mse", "loss", "z_loss", "z_mae", "z_weighted_mae"]
     assert model.metrics_names == ["loss", "compile_metrics", "z_loss", "a_loss"]
     listed = model.evaluate(rows(4, 3), targets, verbose=0)
     named = model.evaluate(rows(4, 3), targets, verbose=0, return_dict=True)
@@ -151,8 +151,8 @@ def test_losses_of_outputs_without_names(keras):
 
     model = Two()
     model.compile("sgd", ["mse", "mae"], metrics=[["mae"], ["mse"]])
-    found = model.fit(rows(4, 3), [rows(4, 1), rows(4, 2)], verbose=0).history
-    assert list(found) == ["loss", "mae", "mae_loss", "mse", "mse_loss"]
+    result = model.fit(rows(4, 3), [rows(4, 1), rows(4, 2)], verbose=0).history
+    assert list(result) == ["loss", "mae", "mae_loss", "mse", "mse_loss"]
 
 
 def test_a_subclassed_model_is_loaded_with_its_weights(keras, tmp_path):

@@ -113,19 +113,19 @@ def test_names_and_configurations(tf, name):
     cls = getattr(i, name)
     if name != "Constant":  # of which Keras 3.15 wants the value
         assert type(i.get(name)) is cls
-    made = cls(seed=3) if name in SEEDED else cls()
-    config = i.serialize(made)
+    result = cls(seed=3) if name in SEEDED else cls()
+    config = i.serialize(result)
     assert config["class_name"] == name
     again = i.deserialize(config)
-    assert again.get_config() == made.get_config()
-    np.testing.assert_array_equal(again((3, 3)), made((3, 3)))
+    assert again.get_config() == result.get_config()
+    np.testing.assert_array_equal(again((3, 3)), result((3, 3)))
 
 
 def test_get(tf):
     i = tf.keras.initializers
     assert i.get(None) is None
-    made = i.Ones()
-    assert i.get(made) is made
+    result = i.Ones()
+    assert i.get(result) is result
     assert isinstance(i.get("glorot_uniform"), i.GlorotUniform)
     assert isinstance(i.get({"class_name": "HeNormal", "config": {"seed": 2}}), i.HeNormal)
     with pytest.raises(ValueError, match="nothing_such"):

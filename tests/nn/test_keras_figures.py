@@ -11,10 +11,10 @@ from nn import keras_cases as cases
 FIGURES = json.loads((pathlib.Path(__file__).parent / "keras_figures.json").read_text())
 
 
-def compare(found, expected, rtol, atol):
-    assert sorted(found) == sorted(expected)
+def compare(actual, expected, rtol, atol):
+    assert sorted(actual) == sorted(expected)
     for key, value in expected.items():
-        np.testing.assert_allclose(found[key], value, rtol=rtol, atol=atol, err_msg=key)
+        np.testing.assert_allclose(actual[key], value, rtol=rtol, atol=atol, err_msg=key)
 
 
 @pytest.mark.parametrize("case", cases.LOSSES, ids=cases.title)

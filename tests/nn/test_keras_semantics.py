@@ -162,16 +162,16 @@ def test_labels_and_predictions_have_one_shape(tf, loss):
 def test_optimizers_and_schedules_go_through_configurations(tf):
     utils, schedules = tf.keras.utils, tf.keras.optimizers.schedules
     for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl", "Lion"):
-        made = getattr(tf.keras.optimizers, name)(0.25)
-        again = utils.deserialize_keras_object(utils.serialize_keras_object(made))
-        assert type(again) is type(made)
-        assert again.get_config() == made.get_config()
+        result = getattr(tf.keras.optimizers, name)(0.25)
+        again = utils.deserialize_keras_object(utils.serialize_keras_object(result))
+        assert type(again) is type(result)
+        assert again.get_config() == result.get_config()
     schedule = schedules.ExponentialDecay(0.1, 10, 0.5)
     again = utils.deserialize_keras_object(utils.serialize_keras_object(schedule))
     assert type(again) is type(schedule)
     assert again.get_config() == schedule.get_config()
-    made = tf.keras.optimizers.Adam(schedule)
-    again = utils.deserialize_keras_object(utils.serialize_keras_object(made))
+    result = tf.keras.optimizers.Adam(schedule)
+    again = utils.deserialize_keras_object(utils.serialize_keras_object(result))
     assert float(again._learning_rate(10)) == pytest.approx(0.05)
 
 
@@ -238,7 +238,7 @@ def test_a_clone_of_a_compiled_model_is_compiled(tf):
 
 
 class Interrupted(Exception):
-    """What ends a training before its time."""
+    """Raised to end a training early."""
 
 
 def interrupted_at(tf, epoch, epochs):
@@ -294,8 +294,8 @@ def test_an_interrupted_training_goes_on_with_epoch_weights_and_optimizer(tf, tm
     model.fit(x, y, callbacks=[backup(tmp_path), interrupted_at(tf, 9, epochs)], **options)
     assert epochs == [2, 3]
     assert int(model.optimizer.iterations) == int(whole.optimizer.iterations) == 8
-    for found, wanted in zip(model.get_weights(), whole.get_weights(), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    for actual, expected in zip(model.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]  # all went well
 
 
@@ -397,14 +397,14 @@ def test_normalization_adapts_to_what_a_dataset_gives(tf):
 
 
 def test_masking_of_integers(tf):
-    found = tf.keras.layers.Masking()(np.array([[[1, 2], [0, 0]]], np.int32))
-    assert np.asarray(found).tolist() == [[[1, 2], [0, 0]]]
+    result = tf.keras.layers.Masking()(np.array([[[1, 2], [0, 0]]], np.int32))
+    assert np.asarray(result).tolist() == [[[1, 2], [0, 0]]]
 
 
 def test_masks_of_numbers_and_batches_of_nothing(tf):
     x, numbers = np.ones((2, 3), np.float32), np.float32([[1, 0, 1], [0, 0, 1]])
-    found = tf.keras.layers.Add().compute_mask([x, x], [numbers, np.zeros((2, 3))])
-    assert np.asarray(found).tolist() == numbers.astype(bool).tolist()
+    result = tf.keras.layers.Add().compute_mask([x, x], [numbers, np.zeros((2, 3))])
+    assert np.asarray(result).tolist() == numbers.astype(bool).tolist()
     layer = tf.keras.layers.ActivityRegularization(l1=0.1)
     layer(np.zeros((0, 3), np.float32))
     assert float(layer.losses[0]) == 0.0

@@ -69,11 +69,11 @@ def built(tf, name):
     return c, layer, tensors, eager
 
 
-def agree(found, wanted):
+def agree(actual, expected):
     """Tensors of the same values."""
-    found = layer_cases.flat(found)
-    assert len(found) == len(wanted)
-    for y, z in zip(found, wanted):
+    actual = layer_cases.flat(actual)
+    assert len(actual) == len(expected)
+    for y, z in zip(actual, expected):
         np.testing.assert_allclose(np.asarray(y), np.asarray(z), rtol=1e-5, atol=1e-5)
 
 
@@ -89,8 +89,8 @@ def test_with_an_unknown_batch(tf, name):
     c, layer, tensors, eager = built(tf, name)
     signature = [tf.TensorSpec([None, *t.shape[1:]], t.dtype) for t in tensors]
     traced = tf.function(lambda *xs: c.call(layer, *xs, **c.kwargs), input_signature=signature)
-    found = traced(*tensors)
-    agree(found, eager)
+    result = traced(*tensors)
+    agree(result, eager)
     for y, z in zip(layer_cases.flat(traced.get_concrete_function().structured_outputs), layer_cases.flat(eager)):
         assert y.shape.rank == z.shape.rank
         assert y.shape[1:].is_compatible_with(z.shape[1:])
@@ -126,8 +126,8 @@ def test_gradients_through_the_loop_over_time(tf, name):
             for x in watched:
                 tape.watch(x)
             loss = layer_cases.loss_of(tf, layer_cases.flat(c.call(layer, *xs)))
-        found = tape.gradient(loss, [*watched, *weights])
-        return [tf.zeros([]) if g is None else g for g in found]
+        result = tape.gradient(loss, [*watched, *weights])
+        return [tf.zeros([]) if g is None else g for g in result]
 
     agree(tf.function(grads, autograph=False)(*tensors), grads(*tensors))
 
@@ -140,8 +140,8 @@ def test_output_shapes_and_configurations(tf, name):
         and not any(k in name for k in ("mha", "gqa", "cell", "attention"))
         and len(tensors) == 1
     ):
-        found = layer.compute_output_shape(tuple(tensors[0].shape))
-        flat = [found] if isinstance(found[0], (int, type(None))) else list(found)
+        result = layer.compute_output_shape(tuple(tensors[0].shape))
+        flat = [result] if isinstance(result[0], (int, type(None))) else list(result)
         assert [tuple(s) for s in flat] == [tuple(y.shape) for y in eager]
     if name == "lambda":
         return

@@ -131,16 +131,16 @@ def test_kept_states(tf, kind):
     x = np.random.default_rng(3).standard_normal((2, 6, 3)).astype(np.float32)
     make = getattr(tf.keras.layers, kind)
     whole, halves = make(4), make(4, stateful=True)
-    wanted = np.asarray(whole(x))
+    expected = np.asarray(whole(x))
     halves.build((2, 3, 3))
     halves.set_weights(whole.get_weights())
     assert len(halves.weights) == 3
     halves(x[:, :3])
-    np.testing.assert_allclose(halves(x[:, 3:]), wanted, atol=1e-6)
+    np.testing.assert_allclose(halves(x[:, 3:]), expected, atol=1e-6)
     halves.reset_state()
     step = tf.function(halves)
     step(x[:, :3])
-    np.testing.assert_allclose(step(x[:, 3:]), wanted, atol=1e-6)
+    np.testing.assert_allclose(step(x[:, 3:]), expected, atol=1e-6)
     with pytest.raises(ValueError, match="batch size"):
         halves(x[:1, :3])
 
@@ -294,7 +294,7 @@ def test_merging_is_refused(tf):
 def test_functions_that_merge(tf):
     L = tf.keras.layers
     a, b = np.array([[1.0, 5.0]], np.float32), np.array([[3.0, 2.0]], np.float32)
-    for name, wanted in (
+    for name, expected in (
         ("add", a + b),
         ("subtract", a - b),
         ("multiply", a * b),
@@ -304,7 +304,7 @@ def test_functions_that_merge(tf):
         ("concatenate", np.concatenate([a, b], -1)),
         ("dot", (a * b).sum(-1, keepdims=True)),
     ):
-        np.testing.assert_allclose(getattr(L, name)([a, b]), wanted)
+        np.testing.assert_allclose(getattr(L, name)([a, b]), expected)
 
 
 def test_normalization_adapts(tf):

@@ -12,14 +12,14 @@ EXPECTED = np.load(pathlib.Path(__file__).parent.parent / "data" / "layers.npz")
 
 
 def expected(name):
-    """What was recorded of a case."""
+    """Return the record of a case."""
     return {key.partition("/")[2]: EXPECTED[key] for key in EXPECTED.files if key.partition("/")[0] == name}
 
 
-def same(record, wanted):
+def same(record, reference):
     """Records agree to float32's accuracy."""
-    assert set(record) == set(wanted)
-    for key, value in wanted.items():
+    assert set(record) == set(reference)
+    for key, value in reference.items():
         if value.dtype.kind == "U":
             assert record[key].tolist() == value.tolist(), key
         else:

@@ -72,9 +72,9 @@ def test_functional(keras):
 def test_dict_outputs(keras):
     x = keras.Input((3,))
     model = keras.Model(x, {"p": keras.layers.Dense(1)(x), "q": keras.layers.Dense(2)(x)})
-    found = model(x_of(4, 3))
-    assert sorted(found) == ["p", "q"]
-    assert found["q"].shape == (4, 2)
+    result = model(x_of(4, 3))
+    assert sorted(result) == ["p", "q"]
+    assert result["q"].shape == (4, 2)
 
 
 def test_models_inside_models(keras):
@@ -107,10 +107,10 @@ def test_operators_and_functions_of_keras_tensors(tf, keras):
     model = keras.Model(x, z)
     data = x_of(3, 4)
     first = np.maximum(3 * data, 0) - data.mean(-1, keepdims=True)
-    wanted = np.concatenate([first, 1 - data[:, :2], data.sum(1, keepdims=True)], 1)
-    np.testing.assert_allclose(model(data), wanted, rtol=1e-5, atol=1e-6)
+    expected = np.concatenate([first, 1 - data[:, :2], data.sum(1, keepdims=True)], 1)
+    np.testing.assert_allclose(model(data), expected, rtol=1e-5, atol=1e-6)
     again = keras.Model.from_config(json.loads(json.dumps(model.get_config())))
-    np.testing.assert_allclose(again(data), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(again(data), expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(TypeError, match="KerasTensor"):
         bool(x[0, 0] > 1)
 
@@ -166,11 +166,11 @@ def test_own_train_step(tf, keras):
     net = Net()
     net.compile(keras.optimizers.SGD(0.1))
     history = net.fit(x, y, batch_size=8, epochs=3, shuffle=False, verbose=0).history["own"]
-    w, wanted = np.zeros((3, 1)), []
+    w, expected = np.zeros((3, 1)), []
     for _ in range(3):
-        wanted.append(np.mean((x @ w - y) ** 2))
+        expected.append(np.mean((x @ w - y) ** 2))
         w -= 0.1 * 2 * x.T @ (x @ w - y) / 8
-    np.testing.assert_allclose(history, wanted, rtol=1e-5)
+    np.testing.assert_allclose(history, expected, rtol=1e-5)
 
 
 def test_configuration(keras):
@@ -178,8 +178,8 @@ def test_configuration(keras):
     again = keras.Model.from_config(model.get_config())
     again.set_weights(model.get_weights())
     data = [x_of(2, 3), x_of(2, 3) * 2]
-    for got, wanted in zip(again(data), model(data)):
-        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    for got, expected in zip(again(data), model(data)):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
     stack = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="relu", name="d")])
     other = keras.models.model_from_json(stack.to_json())
     assert other.get_layer("d").get_config()["units"] == 2
@@ -216,13 +216,13 @@ def test_whole_models_in_files(keras, tmp_path):
     path = str(tmp_path / "model.keras")
     model.save(path)
     again = keras.models.load_model(path)
-    for got, wanted in zip(again.predict(data, verbose=0), model.predict(data, verbose=0)):
-        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    for got, expected in zip(again.predict(data, verbose=0), model.predict(data, verbose=0)):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
     assert int(again.optimizer.iterations) == 1
     for one in (model, again):  # the optimizer's state goes on where it was
         one.fit(data, [x_of(8, 2), x_of(8, 8)], verbose=0, shuffle=False)
-    for got, wanted in zip(again.get_weights(), model.get_weights()):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    for got, expected in zip(again.get_weights(), model.get_weights()):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_summary(keras):

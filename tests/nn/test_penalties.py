@@ -8,14 +8,14 @@ X = np.random.default_rng(5).standard_normal((4, 3)).astype(np.float32)
 
 def test_regularizers(tf):
     r, x = tf.keras.regularizers, X.astype(np.float64)
-    for made, wanted in (
+    for result, expected in (
         (r.L1(0.3), 0.3 * np.abs(x).sum()),
         (r.L2(0.2), 0.2 * (x**2).sum()),
         (r.L1L2(0.1, 0.2), 0.1 * np.abs(x).sum() + 0.2 * (x**2).sum()),
     ):
-        assert float(made(X)) == pytest.approx(wanted, rel=1e-6)
-        again = r.deserialize(r.serialize(made))
-        assert float(again(X)) == pytest.approx(wanted, rel=1e-6)
+        assert float(result(X)) == pytest.approx(expected, rel=1e-6)
+        again = r.deserialize(r.serialize(result))
+        assert float(again(X)) == pytest.approx(expected, rel=1e-6)
     assert isinstance(r.get("l2"), r.L2)
     assert r.get(None) is None
     with pytest.raises(ValueError, match="l1"):
@@ -28,9 +28,9 @@ def test_orthogonal_regularizer(tf, mode):
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     cosines = np.abs(unit @ unit.T)
     n = len(unit)
-    wanted = 0.4 * np.triu(cosines, 1).sum() / (n * (n - 1) / 2)
+    expected = 0.4 * np.triu(cosines, 1).sum() / (n * (n - 1) / 2)
     assert float(tf.keras.regularizers.OrthogonalRegularizer(0.4, mode)(tf.constant(X))) == pytest.approx(
-        wanted, rel=1e-5
+        expected, rel=1e-5
     )
 
 
@@ -38,14 +38,14 @@ def test_constraints(tf):
     c, x = tf.keras.constraints, X.astype(np.float64)
     norms = np.linalg.norm(x, axis=0, keepdims=True)
     limited = 0.5 * np.clip(norms, 1.0, 1.5) + 0.5 * norms
-    for made, wanted in (
+    for result, expected in (
         (c.MaxNorm(1.0), x * np.clip(norms, 0, 1.0) / norms),
         (c.UnitNorm(axis=1), x / np.linalg.norm(x, axis=1, keepdims=True)),
         (c.NonNeg(), np.maximum(x, 0)),
         (c.MinMaxNorm(1.0, 1.5, rate=0.5), x * limited / norms),
     ):
-        np.testing.assert_allclose(made(tf.constant(X)), wanted, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(c.deserialize(c.serialize(made))(tf.constant(X)), wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result(tf.constant(X)), expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(c.deserialize(c.serialize(result))(tf.constant(X)), expected, rtol=1e-5, atol=1e-6)
     assert isinstance(c.get("max_norm"), c.MaxNorm)
     assert c.get(None) is None
 
@@ -83,14 +83,14 @@ def test_activations_by_name(tf):
 
 def test_activations_of_arguments(tf):
     a, x = tf.keras.activations, 3 * X.astype(np.float64)
-    given = tf.constant((3 * X).astype(np.float32))
+    inputs = tf.constant((3 * X).astype(np.float32))
     np.testing.assert_allclose(
-        a.relu(given, negative_slope=0.2, threshold=0.5), np.where(x > 0.5, x, 0.2 * (x - 0.5)), rtol=1e-5, atol=1e-6
+        a.relu(inputs, negative_slope=0.2, threshold=0.5), np.where(x > 0.5, x, 0.2 * (x - 0.5)), rtol=1e-5, atol=1e-6
     )
-    np.testing.assert_allclose(a.relu(given, max_value=1.5), np.clip(x, 0, 1.5), rtol=1e-5)
-    np.testing.assert_allclose(a.elu(given, 0.3), np.where(x > 0, x, 0.3 * np.expm1(x)), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(a.leaky_relu(given, 0.3), np.where(x > 0, x, 0.3 * x), rtol=1e-5)
-    np.testing.assert_allclose(a.threshold(given, 0.5, 7.0), np.where(x > 0.5, x, 7.0), rtol=1e-5)
-    np.testing.assert_allclose(a.softmax(given, axis=0), np.exp(x) / np.exp(x).sum(0), rtol=1e-5)
+    np.testing.assert_allclose(a.relu(inputs, max_value=1.5), np.clip(x, 0, 1.5), rtol=1e-5)
+    np.testing.assert_allclose(a.elu(inputs, 0.3), np.where(x > 0, x, 0.3 * np.expm1(x)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(a.leaky_relu(inputs, 0.3), np.where(x > 0, x, 0.3 * x), rtol=1e-5)
+    np.testing.assert_allclose(a.threshold(inputs, 0.5, 7.0), np.where(x > 0.5, x, 7.0), rtol=1e-5)
+    np.testing.assert_allclose(a.softmax(inputs, axis=0), np.exp(x) / np.exp(x).sum(0), rtol=1e-5)
     tanh = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-    np.testing.assert_allclose(a.gelu(given, approximate=True), tanh, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(a.gelu(inputs, approximate=True), tanh, rtol=1e-4, atol=1e-5)

@@ -1,6 +1,6 @@
 """Rows for arrays written by index, padded, cut into blocks and distributed.
 
-Lives here: rows for scatter.py, padding.py, space_blocks.py, splits.py of ops/array.
+Lives here: rows for scatter.py, padding.py, splits.py of ops/array.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ CASES = {
         case(f64(7, 9), ints([3, 1], [3, 2]), mode="SYMMETRIC", expect=folded(0)),
         bad(f32(4), ints([3, 3]), says="smaller than its paddings", mode="REFLECT"),
     ],
-    # ---- blocks (space_blocks.py) ----
+    # ---- blocks ----
     "SpaceToDepth": [
         case(f64(2, 4, 6, 3), block_size=2, expect=blocks_to_depth(2)),
         case(f64(1, 2, 4, 6), block_size=2, data_format="NCHW", expect=channels_first(blocks_to_depth(2))),

@@ -29,20 +29,20 @@ def place(p, n, m, align_corners=False, half_pixel_centers=False):
 
 
 def triangle(n, m, **centres):
-    found = np.zeros((m, n))
+    actual = np.zeros((m, n))
     for p in range(m):
         s = min(max(place(p, n, m, **centres), 0), n - 1)
         for i in range(n):
-            found[p, i] = max(0.0, 1 - abs(s - i))
-    return found
+            actual[p, i] = max(0.0, 1 - abs(s - i))
+    return actual
 
 
 def nearest(n, m, align_corners=False, half_pixel_centers=False):
-    found = np.zeros((m, n))
+    actual = np.zeros((m, n))
     for p in range(m):
         s = place(p, n, m, align_corners, half_pixel_centers) + (0.5 if align_corners or half_pixel_centers else 0)
-        found[p, min(math.floor(s), n - 1)] = 1
-    return found
+        actual[p, min(math.floor(s), n - 1)] = 1
+    return actual
 
 
 def keys(x, a):
@@ -53,24 +53,24 @@ def keys(x, a):
 
 
 def cubic(n, m, half_pixel_centers=False, **centres):
-    found = np.zeros((m, n))
+    actual = np.zeros((m, n))
     for p in range(m):
         s = place(p, n, m, half_pixel_centers=half_pixel_centers, **centres)
         s = math.floor(s) + round((s - math.floor(s)) * 1024) / 1024
         for i in range(math.floor(s) - 1, math.floor(s) + 3):
             if half_pixel_centers and not 0 <= i < n:
                 continue
-            found[p, min(max(i, 0), n - 1)] += keys(s - i, -0.5 if half_pixel_centers else -0.75)
-    return found / found.sum(1, keepdims=True)
+            actual[p, min(max(i, 0), n - 1)] += keys(s - i, -0.5 if half_pixel_centers else -0.75)
+    return actual / actual.sum(1, keepdims=True)
 
 
 def area(n, m, align_corners=False):
     step = (n - 1) / (m - 1) if align_corners and m > 1 else n / m
-    found = np.zeros((m, n))
+    actual = np.zeros((m, n))
     for p in range(m):
         for i in range(n + 1):  # beyond the border the image goes on as it ends
-            found[p, min(i, n - 1)] += max(0.0, min(i + 1, (p + 1) * step) - max(i, p * step)) / step
-    return found
+            actual[p, min(i, n - 1)] += max(0.0, min(i + 1, (p + 1) * step) - max(i, p * step)) / step
+    return actual
 
 
 KERNELS = {
@@ -92,18 +92,18 @@ KERNELS = {
 def spread(n, m, scale, shift, kernel, antialias):
     radius, weight = KERNELS[kernel]
     stretch = max(1 / scale, 1.0) if antialias else 1.0
-    found = np.zeros((m, n))
+    actual = np.zeros((m, n))
     for p in range(m):
         centre = (p + 0.5 - shift) / scale
         for i in range(n):
             x = abs(i + 0.5 - centre) / stretch
-            found[p, i] = weight(x) if x < radius and 0 <= centre <= n else 0.0
-    total = found.sum(1, keepdims=True)
-    return np.divide(found, total, out=np.zeros_like(found), where=total != 0)
+            actual[p, i] = weight(x) if x < radius and 0 <= centre <= n else 0.0
+    total = actual.sum(1, keepdims=True)
+    return np.divide(actual, total, out=np.zeros_like(actual), where=total != 0)
 
 
 def by(weights, **options):
-    """What an operator with these weights makes of images."""
+    """Apply the weights of a resize operator to images."""
 
     def oracle(images, size, *_):
         rows, columns = (weights(n, int(m), **options) for n, m in zip(images.shape[1:3], size))
@@ -143,7 +143,7 @@ SHAPES = [((2, 4, 5, 3), (7, 3)), ((1, 1, 3, 1), (2, 1)), ((1, 6, 2, 2), (6, 4))
 
 
 def resized(op, weights, *, with_dtype=False):
-    """Rows of an operator that resizes, with its gradient's beside it."""
+    """Return the rows of a resize operator and of its gradient."""
     rows = []
     for options in ({}, ALIGNED, HALF):
         for image, wanted in SHAPES:
@@ -322,8 +322,8 @@ CASES["ScaleAndTranslateGrad"].append(
 
 def resize_by(weights, **options):
     def oracle(x, wanted, *_, **__):
-        found = by(weights, **options)(x if x.ndim == 4 else x[None], np.asarray(wanted))
-        return found if x.ndim == 4 else found[0]
+        actual = by(weights, **options)(x if x.ndim == 4 else x[None], np.asarray(wanted))
+        return actual if x.ndim == 4 else actual[0]
 
     return oracle
 
@@ -499,12 +499,12 @@ def patches(x, sizes, strides, rates, padding):
         extent = (k - 1) * r + 1
         out.append(-(-n // s) if padding == "SAME" else (n - extent) // s + 1)
         before.append(max((out[-1] - 1) * s + extent - n, 0) // 2 if padding == "SAME" else 0)
-    found = np.zeros((len(x), *out, sizes[1], sizes[2], x.shape[3]), x.dtype)
+    actual = np.zeros((len(x), *out, sizes[1], sizes[2], x.shape[3]), x.dtype)
     for p, q, i, j in np.ndindex(*out, *sizes[1:3]):
         row, column = (at * s + k * r - b for at, s, k, r, b in zip((p, q), strides[1:], (i, j), rates[1:], before))
         if 0 <= row < high and 0 <= column < wide:
-            found[:, p, q, i, j] = x[:, row, column]
-    return found.reshape(len(x), *out, -1)
+            actual[:, p, q, i, j] = x[:, row, column]
+    return actual.reshape(len(x), *out, -1)
 
 
 def patch_case(image, k, s, r, padding):

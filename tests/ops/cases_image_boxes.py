@@ -266,8 +266,8 @@ CASES["image.non_max_suppression_overlaps"] = [case(TABLE, marks(9), 5, 0.6, exp
 
 def padded(boxes, scores, most, iou, lowest=-np.inf, **_):
     if boxes.ndim > 2:
-        found = [padded(b, s, most, iou, lowest) for b, s in zip(boxes, scores)]
-        return tuple(np.stack(x) for x in zip(*found))
+        result = [padded(b, s, most, iou, lowest) for b, s in zip(boxes, scores)]
+        return tuple(np.stack(x) for x in zip(*result))
     boxes = boxes[:, [2, 1, 0, 3]] if boxes[0, 0] > boxes[0, 2] else boxes
     chosen = left(of_boxes(boxes), scores, int(most), np.nextafter(float(iou), 0), float(lowest))
     return np.array(chosen + [0] * (int(most) - len(chosen)), np.int32), np.int32(len(chosen))
@@ -313,14 +313,14 @@ def combined(boxes, scores, per_class, total, iou, lowest=-np.inf, pad_per_class
     out = np.zeros((len(boxes), room, 4)), np.zeros((len(boxes), room)), np.zeros((len(boxes), room))
     valid = np.zeros(len(boxes), np.int32)
     for b in range(len(boxes)):
-        found = []
+        result = []
         for c in range(classes):
             these = boxes[b, :, c if boxes.shape[2] > 1 else 0]
             chosen = left(of_boxes(these), scores[b, :, c], per_class, float(iou), float(lowest))
-            found += [(scores[b, i, c], c, these[i]) for i in chosen]
-        found = sorted(found, key=lambda one: -one[0])[:room]
-        valid[b] = len(found)
-        for k, (score, c, box) in enumerate(found):
+            result += [(scores[b, i, c], c, these[i]) for i in chosen]
+        result = sorted(result, key=lambda one: -one[0])[:room]
+        valid[b] = len(result)
+        for k, (score, c, box) in enumerate(result):
             out[0][b, k] = np.clip(box, 0, 1) if clip_boxes else box
             out[1][b, k], out[2][b, k] = score, c
     return *out, valid

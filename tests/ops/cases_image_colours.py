@@ -13,7 +13,7 @@ from harness import bad, bf16, case, f16, f32, f64, i16, i32, pos, u8, u16
 
 
 def light(x):
-    """What a generator made, in (0.02, 0.98)."""
+    """Map the values of a generator into (0.02, 0.98)."""
     return np.asarray(x * x.dtype.type(0.24) + x.dtype.type(0.5)).astype(x.dtype)
 
 
@@ -201,9 +201,9 @@ def one_number(measure, low, high):
     """The result is the image changed by one number, which `measure` finds for every element, in its range."""
 
     def holds(y, x, *_):
-        found = measure(y.astype(np.float64), x.astype(np.float64))
-        assert np.ptp(found) < 1e-4
-        assert low - 1e-5 <= found.mean() <= high + 1e-5
+        result = measure(y.astype(np.float64), x.astype(np.float64))
+        assert np.ptp(result) < 1e-4
+        assert low - 1e-5 <= result.mean() <= high + 1e-5
 
     return holds
 
@@ -255,11 +255,11 @@ for _name, _args, _holds, _wrong, _says in (
 def sobel(x):
     filters = np.array([[[-1, -2, -1], [0, 0, 0], [1, 2, 1]], [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]])
     p = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)], "reflect")
-    found = np.zeros((*x.shape, 2))
+    result = np.zeros((*x.shape, 2))
     for i, j in np.ndindex(3, 3):
         seen = p[:, i : i + x.shape[1], j : j + x.shape[2]]
-        found += seen[..., None] * filters[:, i, j]
-    return found
+        result += seen[..., None] * filters[:, i, j]
+    return result
 
 
 def variation(x):
@@ -314,8 +314,8 @@ def over_scales(powers, size):
         a, b, total = a.astype(np.float64), b.astype(np.float64), 1.0
         for k, power in enumerate(powers):
             luminance, structure = similar(a, b, most, size)
-            found = (structure if k < len(powers) - 1 else luminance * structure).mean((-3, -2))
-            total = total * np.maximum(found, 0) ** power
+            result = (structure if k < len(powers) - 1 else luminance * structure).mean((-3, -2))
+            total = total * np.maximum(result, 0) ** power
             a, b = halved(a), halved(b)
         return total.mean(-1)
 

@@ -1,6 +1,6 @@
 """Rows for integrals of elementary functions: values to 17 digits computed with mpmath 1.3 at 40 digits.
 
-Lives here: rows for ops/math/integrals.py.  Not here: other special functions (cases_special.py).
+Lives here: rows for ops/math/special.py.  Not here: other special functions (cases_special.py).
 """
 
 from __future__ import annotations

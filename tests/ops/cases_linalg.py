@@ -32,8 +32,8 @@ def batches(*arrays):
 def each(function, *arrays):
     """`function` of every matrix of a batch."""
     lead = batches(*arrays)
-    found = [function(*(at(x, w) for x in arrays)) for w in itertools.product(*map(range, lead))]
-    return np.array(found).reshape(*lead, *np.shape(found[0]) if found else ())
+    result = [function(*(at(x, w) for x in arrays)) for w in itertools.product(*map(range, lead))]
+    return np.array(result).reshape(*lead, *np.shape(result[0]) if result else ())
 
 
 def dot(a, b):

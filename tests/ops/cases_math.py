@@ -27,8 +27,8 @@ def of(function):
 
     def oracle(*arrays):
         arrays = np.broadcast_arrays(*arrays)
-        found = [one(*numbers) for numbers in zip(*(a.ravel().tolist() for a in arrays))]
-        return np.array(found, float if not found else None).reshape(arrays[0].shape)
+        result = [one(*numbers) for numbers in zip(*(a.ravel().tolist() for a in arrays))]
+        return np.array(result, float if not result else None).reshape(arrays[0].shape)
 
     return oracle
 
@@ -105,12 +105,12 @@ def sigmoid(x):
 
 
 def at_steps(x):
-    """What a generator made, kept away from whole numbers and halves, where rounding jumps."""
+    """Move the values of a generator away from integers and halves, where rounding is discontinuous."""
     return np.asarray(np.floor(x * 4) / 4 + 0.1).astype(x.dtype)
 
 
 def outward(x):
-    """What a generator made, moved to [1.1, 5.1]."""
+    """Map the values of a generator to [1.1, 5.1]."""
     return np.asarray(x + x.dtype.type(3.1)).astype(x.dtype)
 
 

@@ -28,7 +28,7 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
 
 
 def probabilities(x: Any, axis: int = -1) -> Any:
-    """What a generator made as rows that sum to 1."""
+    """Normalize the rows of a generator to a sum of 1."""
     return (np.exp(x) / np.exp(x).sum(axis, keepdims=True)).astype(x.dtype)
 
 

@@ -92,7 +92,7 @@ SAME = {"grad": False, "widen": False, "rtol": 1e-6, "atol": 1e-6}  # the gradie
 
 
 def gradients(x: Any, low: Any, high: Any, dy: Any, **attrs: Any) -> Any:
-    """What reaches x, min and max, by the operator of that rank."""
+    """Return the gradients of x, min and max by the operator of that rank."""
     import opwright as ow
 
     name = "fake_quant_with_min_max_vars" + ("_per_channel" if low.shape.rank else "")

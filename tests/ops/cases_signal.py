@@ -100,19 +100,19 @@ def added(x, step, axis=-1):
 
 
 def cosines(type, n):
-    """What `dct` multiplies by."""
+    """Return the matrix of `dct`."""
     k, j = np.arange(n)[:, None], np.arange(n)
     if type == 1:
-        found = 2 * np.cos(math.pi * j * k / (n - 1))
-        found[:, [0, -1]] /= 2
+        result = 2 * np.cos(math.pi * j * k / (n - 1))
+        result[:, [0, -1]] /= 2
     elif type == 2:
-        found = 2 * np.cos(math.pi * (2 * j + 1) * k / (2 * n))
+        result = 2 * np.cos(math.pi * (2 * j + 1) * k / (2 * n))
     elif type == 3:
-        found = 2 * np.cos(math.pi * j * (2 * k + 1) / (2 * n))
-        found[:, 0] = 1
+        result = 2 * np.cos(math.pi * j * (2 * k + 1) / (2 * n))
+        result[:, 0] = 1
     else:
-        found = 2 * np.cos(math.pi * (2 * j + 1) * (2 * k + 1) / (4 * n))
-    return found
+        result = 2 * np.cos(math.pi * (2 * j + 1) * (2 * k + 1) / (4 * n))
+    return result
 
 
 def orthonormal(type, n):
@@ -201,8 +201,8 @@ def there_and_back(forward, backward, inside):
 def stft_and_back(x):
     from opwright import signal
 
-    found = signal.stft(x, 8, 2)
-    return signal.inverse_stft(found, 8, 2, window_fn=signal.inverse_stft_window_fn(2))[..., 6:-6]
+    result = signal.stft(x, 8, 2)
+    return signal.inverse_stft(result, 8, 2, window_fn=signal.inverse_stft_window_fn(2))[..., 6:-6]
 
 
 def mdct_and_back(window, norm=None):

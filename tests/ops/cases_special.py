@@ -16,12 +16,12 @@ EXACT = {"rtol": 1e-13, "atol": 0.0, "grad": False, "half": False}
 
 
 def away(x):
-    """What a generator made, moved to [2.1, 4.1]."""
+    """Map the values of a generator to [2.1, 4.1]."""
     return np.asarray(x * x.dtype.type(0.5) + x.dtype.type(3.1)).astype(x.dtype)
 
 
 def half(x):
-    """What a generator made, brought into (0.05, 0.95)."""
+    """Map the values of a generator into (0.05, 0.95)."""
     return unit(x) * x.dtype.type(0.5) + x.dtype.type(0.5)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from comparing import HALVES, assert_close, flat_arrays, is_differentiable, is_floating, wide
+from assertions import HALVES, assert_close, flat_arrays, is_differentiable, is_floating, wide
 from harness import Case, as_tensors, operator_of
 
 import opwright as ow
@@ -95,31 +95,31 @@ def works(row: Case) -> bool:
 @check(works)
 def matches_oracle(row: Case) -> None:
     """The result is what an independent formula says."""
-    found = flat_arrays(row.run())
+    actual = flat_arrays(row.run())
     if row.gives is not None:
         from opwright.core.dtypes import as_dtype, of_numpy
 
-        wanted = [as_dtype(d) for d in (row.gives if isinstance(row.gives, (list, tuple)) else [row.gives])]
-        assert [of_numpy(a.dtype) for a in found] == wanted
+        reference = [as_dtype(d) for d in (row.gives if isinstance(row.gives, (list, tuple)) else [row.gives])]
+        assert [of_numpy(a.dtype) for a in actual] == reference
     inputs = [wide(x) for x in row.inputs] if row.widen else row.inputs
     if row.holds is not None:
-        assert row.holds(*found, *inputs) is not False, f"the row's condition does not hold for {found}"
+        assert row.holds(*actual, *inputs) is not False, f"the row's condition does not hold for {actual}"
     if row.expect is None:
         return
     with np.errstate(all="ignore"):
         expected = row.expect(*inputs) if callable(row.expect) else row.expect
     several = isinstance(expected, (tuple, list))
-    if several and len(found) == 1:  # a result written as a list, or a tuple of the one result
-        several = len(expected) == 1 and np.ndim(expected) == found[0].ndim + 1
-    wanted = list(expected) if several else [expected]
-    assert len(found) == len(wanted), f"{len(found)} outputs, the oracle gives {len(wanted)}"
-    for i, (a, b) in enumerate(zip(found, wanted)):
+    if several and len(actual) == 1:  # a result written as a list, or a tuple of the one result
+        several = len(expected) == 1 and np.ndim(expected) == actual[0].ndim + 1
+    reference = list(expected) if several else [expected]
+    assert len(actual) == len(reference), f"{len(actual)} outputs, the oracle gives {len(reference)}"
+    for i, (a, b) in enumerate(zip(actual, reference)):
         assert_close(a, b, row.rtol, row.atol, f"output {i}")
 
 
 @check(works)
 def outputs_match_inference(row: Case) -> None:
-    """What comes out has the dtype and shape that inference promised, however little inference knew."""
+    """Check results against inference: dtype and shape, with full and with partial knowledge of the inputs."""
     with watched() as seen:
         row.run()
     for op, bound, inputs, result in seen:
@@ -207,17 +207,17 @@ class _Differentiable:
                 inputs[i] = value
             else:
                 inputs[i][j] = value
-        found = [y.to_dense() if isinstance(y, IndexedSlices) else y for y in nest.flatten(self.row.run(inputs))]
-        return [y for y in found if y is not None and (y.dtype.is_floating or y.dtype.is_complex)]
+        result = [y.to_dense() if isinstance(y, IndexedSlices) else y for y in nest.flatten(self.row.run(inputs))]
+        return [y for y in result if y is not None and (y.dtype.is_floating or y.dtype.is_complex)]
 
 
 def _projections(outputs: Sequence[Any]) -> list[np.ndarray]:
     rng = np.random.default_rng(7)
-    made = []
+    created = []
     for y in outputs:
         w = rng.uniform(0.5, 1.5, tuple(y.shape)) * np.where(rng.uniform(size=tuple(y.shape)) < 0.5, -1.0, 1.0)
-        made.append((w * (1 + 0.5j) if y.dtype.is_complex else w).astype(y.dtype.np))
-    return made
+        created.append((w * (1 + 0.5j) if y.dtype.is_complex else w).astype(y.dtype.np))
+    return created
 
 
 def _gradients(function: _Differentiable) -> tuple[list[Any], list[np.ndarray]] | None:
@@ -341,15 +341,15 @@ def halves_match_single(row: Case) -> None:
             continue
         rounded = [_as(x, dtype) for x in row.inputs]
         try:
-            found = flat_arrays(row.run(rounded))
+            result = flat_arrays(row.run(rounded))
         except (TypeError, ValueError) as error:
             if operator_of(row.key) is None and not row.half and "dtype" in str(error):
                 continue  # a function over operators of which one does not take it
             raise
         single = flat_arrays(row.run([_as(x, np.dtype(np.float32)) for x in rounded]))
-        assert len(found) == len(single)
+        assert len(result) == len(single)
         eps = float(ml_dtypes.finfo(dtype).eps)
-        for i, (a, b) in enumerate(zip(found, single)):
+        for i, (a, b) in enumerate(zip(result, single)):
             if b.dtype != np.float32:
                 assert a.dtype == b.dtype or b.dtype.kind == "c", f"{name}, output {i}: {a.dtype}, in float32 {b.dtype}"
                 if b.dtype.kind not in "fc":
@@ -415,10 +415,10 @@ def traced_equals_eager(row: Case) -> None:
     eager, random = flat_arrays(row.run()), is_random(row)
     for unknown in (False, True) if row.unknown else (False,):
         traced, arrays = _traced(row, unknown)
-        found = flat_arrays(traced(*[dispatch.to_tensor(a) for a in arrays]))
+        result = flat_arrays(traced(*[dispatch.to_tensor(a) for a in arrays]))
         words = "traced with unknown dimensions" if unknown else "traced"
-        assert len(found) == len(eager), f"{words}: {len(found)} outputs, eagerly {len(eager)}"
-        for i, (a, b) in enumerate(zip(found, eager)):
+        assert len(result) == len(eager), f"{words}: {len(result)} outputs, eagerly {len(eager)}"
+        for i, (a, b) in enumerate(zip(result, eager)):
             assert a.dtype == b.dtype, f"{words}, output {i}: {a.dtype}, eagerly {b.dtype}"
             if random:
                 assert a.shape == b.shape, f"{words}, output {i}: shape {a.shape}, eagerly {b.shape}"
@@ -466,10 +466,10 @@ def traced_gradient_equals_eager(row: Case) -> None:
         return  # whether that is right, gradient_matches_differences says
     for unknown in _in_turn(row):
         traced, arrays = _traced(gradient, unknown)
-        found = flat_arrays(traced(*[dispatch.to_tensor(a) for a in arrays]))
+        result = flat_arrays(traced(*[dispatch.to_tensor(a) for a in arrays]))
         words = "traced with unknown dimensions" if unknown else "traced"
-        assert len(found) == len(eager), f"{words}: {len(found)} gradients, eagerly {len(eager)}"
-        for i, (a, b) in enumerate(zip(found, eager)):
+        assert len(result) == len(eager), f"{words}: {len(result)} gradients, eagerly {len(eager)}"
+        for i, (a, b) in enumerate(zip(result, eager)):
             assert_close(a, b, row.rtol, row.atol, f"{words}, gradient {i}")
 
 
@@ -477,7 +477,7 @@ def traced_gradient_equals_eager(row: Case) -> None:
 def prints_and_parses(row: Case) -> None:
     """The recorded graph's text reads back to an equal graph, and obeys the rules of graphs."""
     from opwright.graph import parse, same, text
-    from opwright.graph.verify import verify
+    from opwright.graph.builder import verify
     from opwright.ops import registry
 
     for unknown in _in_turn(row):

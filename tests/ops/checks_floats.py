@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import checks
 import numpy as np
+from assertions import flat_arrays, is_floating
 from checks import _as, _members, _takes, is_random, works
-from comparing import flat_arrays, is_floating
 from harness import Case
 
 from opwright.core.errors import InvalidArgumentError
@@ -30,8 +30,8 @@ FLOAT32 = ("image.", "Resize", "math.zero_fraction")
 
 def _size(row: Case) -> np.dtype | None:
     """float32 or float64, where all floating inputs of the row are of one of them."""
-    found = {y.dtype for x in row.inputs for _, y in _members(x) if is_floating(y)}
-    return found.pop() if len(found) == 1 and found <= OTHER.keys() else None
+    result = {y.dtype for x in row.inputs for _, y in _members(x) if is_floating(y)}
+    return result.pop() if len(result) == 1 and result <= OTHER.keys() else None
 
 
 @checks.check(lambda row: works(row) and _size(row) is not None and not is_random(row))

@@ -11,7 +11,7 @@ from checks import is_random
 from harness import Case, operator_of
 
 from opwright.scopes.backward import NoGradientError
-from opwright.testing import gradient_check, place_checks
+from opwright.testing import gradient_check, scope_checks
 from opwright.testing.operator_call import NotApplicable, tensor
 
 
@@ -41,6 +41,6 @@ def memory_used_again_changes_no_bit(row: Case) -> None:
     if is_random(row):
         return
     try:
-        place_checks.reuse_changes_no_bits(function, [tensor(np.asarray(v)) for v in function.values()])
+        scope_checks.reuse_changes_no_bits(function, [tensor(np.asarray(v)) for v in function.values()])
     except (NotApplicable, LookupError):
         return

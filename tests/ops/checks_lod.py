@@ -44,7 +44,7 @@ REFUSED = ("has not the rows", "differ in their LoD levels")
 
 
 def _offsets(rows: int) -> list[list[int]]:
-    """Two levels over so many rows: empty sequences first, in the middle and last."""
+    """Return two levels over the given rows: empty sequences first, in the middle and last."""
     half = rows // 2
     return [[0, 1, 3, 5], [0, 0, half, half, rows, rows]]
 
@@ -68,22 +68,22 @@ def takes_lod(row: Case) -> None:
     for i, x in enumerate(row.inputs):
         if not _is_rows(x):
             continue
-        given = harness.as_tensors(row.inputs)
+        inputs = harness.as_tensors(row.inputs)
         lod = _offsets(len(x))
-        given[i] = LoDTensor(given[i], lod)
+        inputs[i] = LoDTensor(inputs[i], lod)
         try:
-            result = row.function()(*given, **row.attrs)
+            result = row.function()(*inputs, **row.attrs)
         except InvalidArgumentError as error:
             assert any(words in str(error) for words in REFUSED), f"input {i}: {error}"  # noqa: PT017
             continue
-        found = _tensors(result)
-        for y in found:
+        actual = _tensors(result)
+        for y in actual:
             if isinstance(y, LoDTensor):
                 assert y.lod() == lod or row.key in JOINS, f"input {i}"
                 assert y.has_valid_recursive_sequence_lengths(), f"input {i}: {y.shape} under {lod}"
-        if len(found) == len(plain):
-            for y, wanted in zip(found, plain):
-                np.testing.assert_array_equal(np.asarray(y.numpy()), wanted)
+        if len(actual) == len(plain):
+            for y, expected in zip(actual, plain):
+                np.testing.assert_array_equal(np.asarray(y.numpy()), expected)
 
 
 def _tensors(result: Any) -> list[Any]:
@@ -102,17 +102,17 @@ def rows_under_a_lod_are_by_position(row: Case) -> None:
             continue
         changed = x.copy()
         changed[0] = changed[-1]
-        found = []
+        result = []
         for rows in (x, changed):
-            given = harness.as_tensors(row.inputs)
-            given[i] = LoDTensor(harness.as_tensors([rows])[0], _offsets(len(rows)))
+            inputs = harness.as_tensors(row.inputs)
+            inputs[i] = LoDTensor(harness.as_tensors([rows])[0], _offsets(len(rows)))
             try:
-                found.append(_tensors(row.function()(*given, **row.attrs)))
+                result.append(_tensors(row.function()(*inputs, **row.attrs)))
             except InvalidArgumentError:
                 break  # refused with a LoD, or the changed row is no input it takes
-        if len(found) < 2:
+        if len(result) < 2:
             continue
-        for y, other in zip(*found):
+        for y, other in zip(*result):
             if isinstance(y, LoDTensor):
                 np.testing.assert_array_equal(
                     np.asarray(y.numpy())[1:], np.asarray(other.numpy())[1:], err_msg=f"input {i}"

@@ -49,8 +49,8 @@ def operator_of(key: str) -> Any:
     """The operator that a key is about, if it is about one: itself, or the one a public function was made of."""
     from opwright.ops.definition import Operator
 
-    found = resolve(key)
-    return found if isinstance(found, Operator) else getattr(found, "operator", None)
+    result = resolve(key)
+    return result if isinstance(result, Operator) else getattr(result, "operator", None)
 
 
 # ---- rows ---------------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class Case:
     number: int = field(default=0, init=False)  # among the rows of its key
 
     def function(self) -> Callable[..., Any]:
-        """What the row calls."""
+        """Return the function that the row calls."""
         return self.call or resolve(self.key)
 
     def run(self, inputs: Sequence[Any] | None = None) -> Any:
@@ -252,9 +252,9 @@ def bools(*shape: int) -> np.ndarray:
 def strings(*shape: int) -> np.ndarray:
     """bytes of 0 to 8 letters"""
     rng, n = _random("strings", shape), int(np.prod(shape))
-    made = np.empty(n, object)
-    made[:] = [bytes(rng.integers(97, 123, rng.integers(0, 9)).tolist()) for _ in range(n)]
-    return made.reshape(shape)
+    array = np.empty(n, object)
+    array[:] = [bytes(rng.integers(97, 123, rng.integers(0, 9)).tolist()) for _ in range(n)]
+    return array.reshape(shape)
 
 
 def pos(x: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Write the signatures of operators' public functions for type checkers: `make signatures`.
 
 Lives here: the text of opwright/ops/signatures.pyi, one protocol for each function that `Operator.as_function` builds.
-Not here: the test that the file is current (test_generated_signatures.py), the functions (ops/public_functions.py).
+Not here: the test that the file is current (test_generated_signatures.py), the functions (ops/registry.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What operators on sequences compute, by plain loops over the sequences, in float64.
+"""Oracles of operators on sequences: plain loops over the sequences, in float64.
 
 Lives here: the oracles of cases_sequence.py and the test_sequence_*.py.  Not here: any of Opwright.
 """
@@ -54,20 +54,20 @@ def expand(x, offsets, by):
 
 
 def concat(x, offsets):
-    parts, made = [x[0][:0]], [0]
+    parts, result = [x[0][:0]], [0]
     for of_each in zip(*map(spans, offsets)):
         for one, (a, b) in zip(x, of_each):
             parts.append(one[a:b])
-        made.append(made[-1] + sum(b - a for a, b in of_each))
-    return np.concatenate(parts), made
+        result.append(result[-1] + sum(b - a for a, b in of_each))
+    return np.concatenate(parts), result
 
 
 def slice(x, offset, length, offsets):
-    parts, made = [x[:0]], [0]
+    parts, result = [x[:0]], [0]
     for (a, _), at, n in zip(spans(offsets), offset[:, 0].tolist(), length[:, 0].tolist()):
         parts.append(x[a + at : a + at + n])
-        made.append(made[-1] + n)
-    return np.concatenate(parts), made
+        result.append(result[-1] + n)
+    return np.concatenate(parts), result
 
 
 def reverse(x, offsets):
@@ -199,3 +199,65 @@ def differences(f, x, weights, eps=1e-6):
             moved.append(math.fsum(float(np.sum(w * v)) for w, v in zip(weights, f(y))))
         grad[at] = (moved[0] - moved[1]) / (2 * eps)
     return grad
+
+
+def lstm_sequence(x, kernel, h0, c0):
+    """Return h of all steps [time, batch, units], and h and c after the last one."""
+    h, c, states = h0, c0, np.zeros((len(x), *h0.shape))
+    g = ACTIVATIONS["sigmoid"]
+    for t in range(len(x)):
+        i, f, candidate, o = np.split(x[t] + h @ kernel, 4, -1)
+        c = g(f) * c + g(i) * np.tanh(candidate)
+        h = g(o) * np.tanh(c)
+        states[t] = h
+    return states, h, c
+
+
+def lstm_sequence_grad(dh, dlast_h, dlast_c, x, kernel, h0, c0, h, c, gates, dc=None):
+    """Return the gradients of x, h0 and c0 by the chain rule, one element of a state at a time."""
+    (steps, batch, units), dx = dh.shape, np.zeros_like(gates)
+    dh, dlast_h, dlast_c = np.array(dh), np.array(dlast_h), np.array(dlast_c)
+    for t in reversed(range(steps)):
+        before = c[t - 1] if t else c0
+        dhidden = dh[t] + dlast_h
+        for b in range(batch):
+            for u in range(units):
+                i, f, candidate, o = (gates[t, b, k * units + u] for k in range(4))
+                squashed = np.tanh(c[t, b, u])
+                dcell = dlast_c[b, u] + dhidden[b, u] * o * (1 - squashed**2) + (0 if dc is None else dc[t, b, u])
+                dx[t, b, u] = dcell * candidate * i * (1 - i)
+                dx[t, b, units + u] = dcell * before[b, u] * f * (1 - f)
+                dx[t, b, 2 * units + u] = dcell * i * (1 - candidate**2)
+                dx[t, b, 3 * units + u] = dhidden[b, u] * squashed * o * (1 - o)
+                dlast_c[b, u] = dcell * f
+        dlast_h = dx[t] @ kernel.T
+    return dx, dlast_h, dlast_c
+
+
+def gru_sequence(x, kernel, bias, h0):
+    """Return h of all steps [time, batch, units], and h after the last one."""
+    h, states = h0, np.zeros((len(x), *h0.shape))
+    g = ACTIVATIONS["sigmoid"]
+    for t in range(len(x)):
+        (x_z, x_r, x_g), (n_z, n_r, n_g) = (np.split(v, 3, -1) for v in (x[t], h @ kernel + bias))
+        z = g(x_z + n_z)
+        h = z * h + (1 - z) * np.tanh(x_g + g(x_r + n_r) * n_g)
+        states[t] = h
+    return states, h
+
+
+def gru_sequence_grad(dh, dlast_h, x, kernel, bias, h0, h, gates, inner):
+    """Return the gradients of x, n and h0 by the chain rule, one element of a state at a time."""
+    (steps, batch, units), dx, dn = dh.shape, np.zeros_like(gates), np.zeros_like(gates)
+    following = np.array(dlast_h)
+    for t in reversed(range(steps)):
+        before, dhidden = h[t - 1] if t else h0, dh[t] + following
+        for b in range(batch):
+            for u in range(units):
+                z, r, candidate = (gates[t, b, k * units + u] for k in range(3))
+                dcandidate = dhidden[b, u] * (1 - z) * (1 - candidate**2)
+                dx[t, b, u] = dn[t, b, u] = dhidden[b, u] * (before[b, u] - candidate) * z * (1 - z)
+                dx[t, b, units + u] = dn[t, b, units + u] = dcandidate * inner[t, b, u] * r * (1 - r)
+                dx[t, b, 2 * units + u], dn[t, b, 2 * units + u] = dcandidate, dcandidate * r
+        following = dhidden * gates[t, :, :units] + dn[t] @ kernel.T
+    return dx, dn, following

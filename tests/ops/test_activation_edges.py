@@ -22,9 +22,9 @@ def numbers(dtype):
         return np.concatenate([NUMBERS, np.random.default_rng(0).normal(size=500)]).astype(dtype)
 
 
-def same(found, wanted):
+def same(actual, expected):
     """In float64, which holds all of them: NumPy sees no NaN in bfloat16 here."""
-    np.testing.assert_array_equal(found.astype("f8"), wanted.astype("f8"))
+    np.testing.assert_array_equal(actual.astype("f8"), expected.astype("f8"))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -32,12 +32,12 @@ def same(found, wanted):
 def test_leaky_relu(alpha, dtype):
     x = numbers(dtype)
     with np.errstate(all="ignore"):
-        wanted = np.where(x > 0, x, x * x.dtype.type(alpha))
-    found = ow.nn.leaky_relu(ow.constant(x), alpha).numpy()
-    assert found.dtype == x.dtype
-    same(found, wanted)
-    numeric = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.signbit(found[numeric]), np.signbit(wanted[numeric]))
+        expected = np.where(x > 0, x, x * x.dtype.type(alpha))
+    actual = ow.nn.leaky_relu(ow.constant(x), alpha).numpy()
+    assert actual.dtype == x.dtype
+    same(actual, expected)
+    numeric = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(actual[numeric]), np.signbit(expected[numeric]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -32,17 +32,17 @@ WAYS = {
 @pytest.mark.parametrize("name", ARRAYS)
 def test_numpy_arrays_are_cast_to_the_wanted_dtype(tf, name, way):
     value = ARRAYS[name]
-    for wanted in ("int32", "uint8", "float32", "bool"):
-        found = WAYS[way](tf, value, getattr(tf, wanted))
+    for reference in ("int32", "uint8", "float32", "bool"):
+        actual = WAYS[way](tf, value, getattr(tf, reference))
         with np.errstate(all="ignore"):
-            expected = np.asarray(value).astype(wanted)
-        assert found.dtype.name == wanted
-        np.testing.assert_array_equal(found.numpy(), expected)
+            expected = np.asarray(value).astype(reference)
+        assert actual.dtype.name == reference
+        np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("name", ["float64", "int64", "int64, large", "a scalar"])
-def test_an_array_beside_a_tensor_takes_its_dtype(tf, name, traced):
+def test_an_array_next_to_a_tensor_takes_its_dtype(tf, name, traced):
     value, x = ARRAYS[name], tf.constant([1, 2])
     cast = np.asarray(value).astype(np.int32)
     forms = {
@@ -60,9 +60,9 @@ def test_an_array_beside_a_tensor_takes_its_dtype(tf, name, traced):
         "maximum": np.maximum(1, cast),
     }
     for form, function in forms.items():
-        found = (tf.function(function) if traced else function)(tf.constant([1, 1]))
-        assert found.dtype == tf.int32
-        np.testing.assert_array_equal(found.numpy(), np.broadcast_to(expected[form], [2]))
+        actual = (tf.function(function) if traced else function)(tf.constant([1, 1]))
+        assert actual.dtype == tf.int32
+        np.testing.assert_array_equal(actual.numpy(), np.broadcast_to(expected[form], [2]))
     np.testing.assert_array_equal((x > np.array([0.5, 2.5])).numpy(), [True, False])
 
 
@@ -112,23 +112,23 @@ LISTS = {
     [("int32", "int64"), ("int64", "int32"), ("float32", "int64"), ("float32", "float64"), ("int32", "float32")],
 )
 @pytest.mark.parametrize("name", LISTS)
-def test_tensors_in_a_list_take_the_dtype_of_the_tensor_beside_it(tf, name, dtypes, traced):
+def test_tensors_in_a_list_take_the_dtype_of_the_tensor_next_to_it(tf, name, dtypes, traced):
     function, expected = LISTS[name]
     a, b = tf.cast([1, 2], dtypes[0]), tf.cast(3, dtypes[1])
     call = (lambda a, b: function(tf, a, b)) if not traced else tf.function(lambda a, b: function(tf, a, b))
-    found = call(a, b)
-    assert found.dtype.name == dtypes[0]
-    np.testing.assert_array_equal(found.numpy(), expected)
+    actual = call(a, b)
+    assert actual.dtype.name == dtypes[0]
+    np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 def test_elements_of_a_range_are_appended_in_a_loop(tf):
     @tf.function
     def f():
-        found = tf.constant([], tf.int32)
+        result = tf.constant([], tf.int32)
         for x in tf.data.Dataset.range(3):
-            tf.autograph.experimental.set_loop_options(shape_invariants=[(found, tf.TensorShape([None]))])
-            found = tf.concat((found, [x]), 0)
-        return found
+            tf.autograph.experimental.set_loop_options(shape_invariants=[(result, tf.TensorShape([None]))])
+            result = tf.concat((result, [x]), 0)
+        return result
 
     np.testing.assert_array_equal(f().numpy(), [0, 1, 2])
 
@@ -168,10 +168,10 @@ def test_indices_of_any_width(tf, name, dtype):
 )
 def test_factors_of_two_dtypes(tf, a, b, output, dtype):
     x, y = tf.cast([[3, 100], [1, 2]], a), tf.cast([[100, 2], [4, 1]], b)
-    found = tf.matmul(x, y, output_type=None if output is None else getattr(tf, output))
-    assert found.dtype.name == dtype
+    actual = tf.matmul(x, y, output_type=None if output is None else getattr(tf, output))
+    assert actual.dtype.name == dtype
     expected = np.array([[3, 100], [1, 2]]) @ np.array([[100, 2], [4, 1]])
-    np.testing.assert_allclose(tf.cast(found, tf.float32).numpy(), expected, 2**-8 if dtype == "bfloat16" else 0)
+    np.testing.assert_allclose(tf.cast(actual, tf.float32).numpy(), expected, 2**-8 if dtype == "bfloat16" else 0)
 
 
 @pytest.mark.parametrize(("a", "b"), [("int32", "float32"), ("int8", "uint8"), ("float32", "float64")])
@@ -203,9 +203,9 @@ ONE_HOT = {
 @pytest.mark.parametrize("name", ONE_HOT)
 def test_one_hot_takes_the_dtype_of_what_is_there(tf, name):
     arguments, dtype, expected = ONE_HOT[name]
-    found = tf.one_hot([0, 1], 2, **arguments)
-    assert found.dtype.name == dtype
-    np.testing.assert_array_equal(found.numpy(), expected)
+    actual = tf.one_hot([0, 1], 2, **arguments)
+    assert actual.dtype.name == dtype
+    np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 @pytest.mark.parametrize(
@@ -225,9 +225,9 @@ def test_one_hot_of_two_dtypes_is_refused(tf, arguments):
     ("arr", "expected"), [([1.0, 2.0], [0, 1, 1]), ([], []), ([1.7, 2], [0, 1, 1]), ([True], [0, 1]), ([1, 1], [0, 2])]
 )
 def test_bincount_casts_what_it_counts(tf, arr, expected):
-    found = tf.math.bincount(arr)
-    assert found.dtype == tf.int32
-    np.testing.assert_array_equal(found.numpy(), expected)
+    actual = tf.math.bincount(arr)
+    assert actual.dtype == tf.int32
+    np.testing.assert_array_equal(actual.numpy(), expected)
     assert tf.math.bincount(arr, minlength=4).shape == [4]
 
 
@@ -247,10 +247,10 @@ SATURATED = [
 
 @pytest.mark.parametrize(("value", "dtype", "wanted", "expected"), SATURATED)
 def test_saturate_cast(tf, value, dtype, wanted, expected):
-    found = tf.saturate_cast(tf.constant(value, getattr(tf, dtype)), getattr(tf, wanted))
-    assert found.dtype.name == wanted
-    widest = tf.complex128 if found.dtype.is_complex else tf.float64
-    np.testing.assert_array_equal(tf.cast(found, widest).numpy(), expected)
+    actual = tf.saturate_cast(tf.constant(value, getattr(tf, dtype)), getattr(tf, wanted))
+    assert actual.dtype.name == wanted
+    widest = tf.complex128 if actual.dtype.is_complex else tf.float64
+    np.testing.assert_array_equal(tf.cast(actual, widest).numpy(), expected)
 
 
 # ---- sums and gradients of sparse rows ------------------------------------------------------------------------------
@@ -259,9 +259,9 @@ def test_saturate_cast(tf, value, dtype, wanted, expected):
 def test_add_n_of_sparse_rows_is_a_tensor(tf):
     s = tf.IndexedSlices(tf.constant([1.0]), tf.constant([2]), tf.constant([3]))
     for parts, expected in (([s], [0, 0, 1]), ([s, s], [0, 0, 2]), ([s, tf.constant([1.0, 1.0, 1.0])], [1, 1, 2])):
-        found = tf.add_n(parts)
-        assert not isinstance(found, tf.IndexedSlices)
-        np.testing.assert_array_equal(found.numpy(), expected)
+        actual = tf.add_n(parts)
+        assert not isinstance(actual, tf.IndexedSlices)
+        np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 def test_the_gradient_of_rows_by_index_vectors_is_sparse(tf):
@@ -370,7 +370,7 @@ def test_gradients_of_einsum_where_an_ellipsis_broadcasts(tf, equation, left, ri
 
     if not known:
         gradients = tf.function(gradients, input_signature=[tf.TensorSpec([None] * x.ndim, tf.float64) for x in (a, b)])
-    found = gradients(tf.constant(a), tf.constant(b))
+    actual = gradients(tf.constant(a), tf.constant(b))
     for k, x in enumerate((a, b)):
         expected = np.zeros(x.size)
         for i in range(x.size):
@@ -379,4 +379,4 @@ def test_gradients_of_einsum_where_an_ellipsis_broadcasts(tf, equation, left, ri
             expected[i] = (
                 np.einsum(equation, *(unit.reshape(x.shape) if k == j else y for j, y in enumerate((a, b)))) * w
             ).sum()
-        np.testing.assert_allclose(found[k].numpy(), expected.reshape(x.shape), 1e-12, 1e-12)
+        np.testing.assert_allclose(actual[k].numpy(), expected.reshape(x.shape), 1e-12, 1e-12)

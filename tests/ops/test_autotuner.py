@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.ops import autotuner, kernels, tuning_cache
+from opwright.ops import autotuner, kernels
 
 SLOW_S = 0.003
 
@@ -22,11 +22,11 @@ SLOW_S = 0.003
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path) -> Any:
     autotuner.forget()
-    tuning_cache.reread()
+    autotuner.reread()
     with ow.flags(cache_dir=tmp_path):
         yield
     autotuner.forget()
-    tuning_cache.reread()
+    autotuner.reread()
 
 
 def fresh(name: str = "Twice", **settings: Any) -> Any:
@@ -43,7 +43,7 @@ def slow(op: Any, x: Any) -> Any:
 
 
 def choices() -> dict[str, Any]:
-    return json.loads(Path(tuning_cache.path()).read_text())["choices"]
+    return json.loads(Path(autotuner.path()).read_text())["choices"]
 
 
 def test_off_it_is_not_reached_at_all() -> None:
@@ -74,11 +74,11 @@ def test_the_faster_of_kernel_and_reference_is_taken_and_remembered() -> None:
             twice(x)
         twice(ow.constant([3.0, 4.0]))
         assert len(seen) == timed
-        found = ow.ops.explain(twice, [x])
-        assert (found.branch, found.measured.chosen) == ("reference", "reference")
-        assert found.measured.seconds["reference"] < SLOW_S < max(found.measured.seconds.values())
-        assert "measured" in str(found)
-        assert "fastest" in found.reason
+        result = ow.ops.explain(twice, [x])
+        assert (result.branch, result.measured.chosen) == ("reference", "reference")
+        assert result.measured.seconds["reference"] < SLOW_S < max(result.measured.seconds.values())
+        assert "measured" in str(result)
+        assert "fastest" in result.reason
     twice(x)
     assert len(seen) == timed + 1  # off: the order of libraries again
     assert ow.ops.explain(twice, [x]).branch == "kernel"
@@ -150,7 +150,7 @@ def test_what_has_effects_is_never_called_to_be_timed() -> None:
         effect(ow.constant([1.0]))
         impure(ow.constant([1.0]))
     assert len(seen) == 2
-    assert not Path(tuning_cache.path()).exists()
+    assert not Path(autotuner.path()).exists()
 
 
 def test_a_kernel_that_declines_is_passed_over_in_silence(recwarn: Any) -> None:
@@ -174,8 +174,8 @@ def test_inputs_are_what_they_were_whatever_a_kernel_does() -> None:
         autotuner.TimedAlgorithm("writes", lambda x: writes(None, x)),
     ]
     with pytest.warns(RuntimeWarning, match="read-only"):
-        found = autotuner.measure("Twice", ways, [x], "reference")
-    assert (found.chosen, x.tolist()) == ("reference", [1, 1, 1])
+        result = autotuner.measure("Twice", ways, [x], "reference")
+    assert (result.chosen, x.tolist()) == ("reference", [1, 1, 1])
 
 
 def test_traced_functions_take_the_fastest_and_follow_deterministic() -> None:
@@ -212,9 +212,9 @@ def test_algorithms_are_measured_too_and_give_what_they_gave() -> None:
     want = ow.math.top_k(x, 3)
     with ow.flags(tune=True):
         got = ow.math.top_k(x, 3)
-        found = ow.ops.explain("TopK", [x, np.int32(3)])
+        result = ow.ops.explain("TopK", [x, np.int32(3)])
     np.testing.assert_array_equal(want.indices.numpy(), got.indices.numpy())
-    assert found.algorithm.startswith("select: measured")
+    assert result.algorithm.startswith("select: measured")
     assert any(key.startswith("TopK#algorithms") for key in choices())
 
 
@@ -226,8 +226,8 @@ def measured(seconds: float = 1e-6) -> Any:
 
 
 def test_a_choice_outlives_the_process() -> None:
-    tuning_cache.write("key", measured())
-    tuning_cache.reread()
+    autotuner.write("key", measured())
+    autotuner.reread()
     assert autotuner.remembered("key") == measured()
     assert autotuner.remembered("other") is None
 
@@ -248,11 +248,11 @@ def test_a_choice_outlives_the_process() -> None:
     ],
 )
 def test_damage_counts_as_empty_and_is_mended(damage: bytes) -> None:
-    here = Path(tuning_cache.path())
+    here = Path(autotuner.path())
     here.parent.mkdir(parents=True, exist_ok=True)
     here.write_bytes(damage)
-    assert tuning_cache.read() == {}
-    tuning_cache.write("key", measured())
+    assert autotuner.read() == {}
+    autotuner.write("key", measured())
     assert list(choices()) == ["key"]
 
 
@@ -269,40 +269,40 @@ def test_entries_that_are_none_are_left_out_one_by_one() -> None:
     ]
     content = {
         "format": 1,
-        "machine": tuning_cache.machine(),
+        "machine": autotuner.machine(),
         "choices": {"right": right} | {str(i): w for i, w in enumerate(wrong)},
     }
-    Path(tuning_cache.path()).write_text(json.dumps(content))
-    assert list(tuning_cache.read()) == ["right"]
+    Path(autotuner.path()).write_text(json.dumps(content))
+    assert list(autotuner.read()) == ["right"]
 
 
 def test_another_machines_choices_and_files_too_large_are_ignored() -> None:
-    tuning_cache.write("key", measured())
-    content = json.loads(Path(tuning_cache.path()).read_text())
-    for change in ({"machine": "another"}, {"padding": "x" * (tuning_cache.MOST_BYTES + 1)}):
-        Path(tuning_cache.path()).write_text(json.dumps(content | change))
-        tuning_cache.reread()
-        assert tuning_cache.read() == {}
+    autotuner.write("key", measured())
+    content = json.loads(Path(autotuner.path()).read_text())
+    for change in ({"machine": "another"}, {"padding": "x" * (autotuner.MOST_BYTES + 1)}):
+        Path(autotuner.path()).write_text(json.dumps(content | change))
+        autotuner.reread()
+        assert autotuner.read() == {}
 
 
 def test_the_file_is_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning_cache, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(autotuner, "MOST_ENTRIES", 5)
     for i in range(9):
-        tuning_cache.write(str(i), measured())
+        autotuner.write(str(i), measured())
     assert list(choices()) == ["4", "5", "6", "7", "8"]
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with ow.flags(cache_dir=tmp_path / "file" / "below"):
-        tuning_cache.write("key", measured())
-        assert tuning_cache.read()["key"] == measured()
+        autotuner.write("key", measured())
+        assert autotuner.read()["key"] == measured()
 
 
 def _write_many(folder: str, start: int) -> None:
     with ow.flags(cache_dir=folder):
         for i in range(start, start + 20):
-            tuning_cache.write(str(i), measured())
+            autotuner.write(str(i), measured())
 
 
 def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
@@ -311,8 +311,8 @@ def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
     for p in processes:
         p.start()
     while any(p.is_alive() for p in processes):
-        if Path(tuning_cache.path()).exists():
-            json.loads(Path(tuning_cache.path()).read_text())  # never half a file
+        if Path(autotuner.path()).exists():
+            json.loads(Path(autotuner.path()).read_text())  # never half a file
         time.sleep(0.001)
     assert [p.exitcode for p in processes] == [0, 0]
     threads = [threading.Thread(target=_write_many, args=(str(tmp_path), 100 + i * 20)) for i in range(4)]

@@ -120,14 +120,14 @@ def test_pickles_by_name() -> None:
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Every public function of every family: what its package lists in `__all__`."""
-    for found in pkgutil.iter_modules(opwright.ops.__path__):
-        module = importlib.import_module(f"opwright.ops.{found.name}")
-        if not found.ispkg and not hasattr(module, "__all__"):
+    for result in pkgutil.iter_modules(opwright.ops.__path__):
+        module = importlib.import_module(f"opwright.ops.{result.name}")
+        if not result.ispkg and not hasattr(module, "__all__"):
             continue
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             if inspect.isfunction(value):
-                yield f"{found.name}.{name}", value
+                yield f"{result.name}.{name}", value
 
 
 # Functions of `__all__` that families share among themselves; users do not call them.

@@ -9,7 +9,7 @@ import pytest
 
 import opwright as ow
 from opwright.lite.registration import registration_of
-from opwright.testing import CHECKS, CheckError, check_operator, external_runtimes
+from opwright.testing import CHECKS, CheckError, check_operator, model_files
 from opwright.testing import model_files as checked_files
 
 X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
@@ -47,20 +47,20 @@ def clip(x: Any, limit: float = 0.5) -> Any:
 
 def failed(op: Any, cases: Any, **options: Any) -> dict[str, str]:
     """The checks that fail, with what they say."""
-    with pytest.raises(CheckError) as found:
+    with pytest.raises(CheckError) as excinfo:
         check_operator(op, cases, **options)
-    return {o.check: o.detail for o in found.value.outcomes if o.state == "failed"}
+    return {o.check: o.detail for o in excinfo.value.outcomes if o.state == "failed"}
 
 
 def test_a_right_operator() -> None:
-    found = check_operator(
+    result = check_operator(
         defined(), [{"x": X}, {"inputs": {"x": X}, "attrs": {"limit": 0.31}, "expect": lambda x: clip(x, 0.31)}]
     )
-    assert len({o.operator for o in found}) == 2
-    assert all(o.operator.startswith("TestingCases, case ") for o in found)
-    states = {(o.check, o.state) for o in found}
+    assert len({o.operator for o in result}) == 2
+    assert all(o.operator.startswith("TestingCases, case ") for o in result)
+    states = {(o.check, o.state) for o in result}
     assert {(name, "ok") for name in IN_FILES} <= states
-    details = {(o.check, o.detail) for o in found}
+    details = {(o.check, o.detail) for o in result}
     assert ("compiled", "as machine code") in details
     for name, words in (("exported", "compiler"), ("official run time", "ai-edge-litert")):
         assert {(name, "ok")} <= states or any(words in detail for check, detail in details if check == name)
@@ -68,8 +68,8 @@ def test_a_right_operator() -> None:
 
 
 def test_the_outcomes_print_as_a_table() -> None:
-    found = check_operator(defined(), [{"x": X}, {"x": "f32[2]"}], without=ELSEWHERE)
-    lines = repr(found).splitlines()
+    result = check_operator(defined(), [{"x": X}, {"x": "f32[2]"}], without=ELSEWHERE)
+    lines = repr(result).splitlines()
     assert lines[0] == "8 ok"
     assert lines[1] == "TestingCases, case 0 (x f64[3,4])"
     assert lines[2].split() == ["same", "again", "ok"]
@@ -85,8 +85,8 @@ def test_forms_of_cases() -> None:
         {"x": "f64[0,3]"},
         {"x": ow.TensorSpec([], ow.float32)},
     ]
-    found = check_operator(defined(), cases, without=ELSEWHERE)
-    shown = list(dict.fromkeys(o.operator.partition(" (")[2] for o in found))
+    result = check_operator(defined(), cases, without=ELSEWHERE)
+    shown = list(dict.fromkeys(o.operator.partition(" (")[2] for o in result))
     assert shown == ["x f64[3,4])", "x f32[2,3], limit=0.2)", "x f64[0,3])", "x f32[])"]
 
 
@@ -98,14 +98,14 @@ def test_without_cases_inputs_are_made_up() -> None:
 
 
 def test_every_case_is_run_and_the_failing_one_named() -> None:
-    with pytest.raises(CheckError, match=r"case 1 \(x f64\[3,4\], limit=0.3\): outputs: ") as found:
+    with pytest.raises(CheckError, match=r"case 1 \(x f64\[3,4\], limit=0.3\): outputs: ") as excinfo:
         check_operator(
             defined(),
             [{"x": X}, {"x": X, "limit": 0.3}, {"x": X, "limit": 0.7}],
             expect=lambda x: clip(x, 0.7),
             without=ELSEWHERE,
         )
-    wrong = [o for o in found.value.outcomes if o.check == "outputs" and o.state == "failed"]
+    wrong = [o for o in excinfo.value.outcomes if o.check == "outputs" and o.state == "failed"]
     assert [o.operator.partition(" (")[0] for o in wrong] == ["TestingCases, case 0", "TestingCases, case 1"]
 
 
@@ -162,8 +162,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {  # what is wrong, the c
 @pytest.mark.parametrize("what", list(MISTAKES))
 def test_mistakes_that_a_file_shows(what: str) -> None:
     body, check, words = MISTAKES[what]
-    found = failed(defined(**body), [{"x": X}])
-    assert words in found[check]
+    result = failed(defined(**body), [{"x": X}])
+    assert words in result[check]
 
 
 def growing(version: int, **body: Any) -> Any:
@@ -188,8 +188,8 @@ def growing(version: int, **body: Any) -> Any:
     ],
 )
 def test_versions_that_are_right(version: int, case: Any, detail: str) -> None:
-    found = {o.check: o for o in check_operator(growing(version), [case])}
-    assert (found["versions"].state, found["versions"].detail) == ("ok", detail)
+    result = {o.check: o for o in check_operator(growing(version), [case])}
+    assert (result["versions"].state, result["versions"].detail) == ("ok", detail)
 
 
 def test_versions_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,9 +212,9 @@ def test_others_that_compute_something_else(monkeypatch: pytest.MonkeyPatch) -> 
     """In place of the library that was compiled, and of the official run time."""
     wrong = defined(compute=lambda op, x: 2 * x, kernel=...)
     op = defined()
-    monkeypatch.setattr(external_runtimes, "build_custom_ops", lambda sources: {op.name: registration_of(wrong)})
+    monkeypatch.setattr(model_files, "build_custom_ops", lambda sources: {op.name: registration_of(wrong)})
     assert "exported to C, result 0" in failed(op, [{"x": X}], without=ONLY["exported"])["exported"]
-    monkeypatch.setattr(external_runtimes, "build_custom_ops", lambda sources: {"Another": registration_of(wrong)})
+    monkeypatch.setattr(model_files, "build_custom_ops", lambda sources: {"Another": registration_of(wrong)})
     assert "the library has Another" in failed(op, [{"x": X}], without=ONLY["exported"])["exported"]
 
     class Wrong:
@@ -229,35 +229,35 @@ def test_others_that_compute_something_else(monkeypatch: pytest.MonkeyPatch) -> 
             return [2 * a for a in arrays]
 
     monkeypatch.setattr("opwright.lite.litert.CompiledModel", Wrong)
-    found = failed(op, [{"x": X}], without=ONLY["official run time"])["official run time"]
-    assert "in the official run time, result 0" in found
+    result = failed(op, [{"x": X}], without=ONLY["official run time"])["official run time"]
+    assert "in the official run time, result 0" in result
 
 
 def test_the_official_run_time_takes_no_empty_tensors() -> None:
-    (found,) = check_operator(defined(), [{"x": "float32[0,4]"}], without=ONLY["official run time"])
-    assert found.state == "not tried"
+    (result,) = check_operator(defined(), [{"x": "float32[0,4]"}], without=ONLY["official run time"])
+    assert result.state == "not tried"
 
 
 def test_others_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_there(*arguments: Any, **options: Any) -> Any:
         raise ow.errors.UnavailableError(what="no C compiler", do="install one")
 
-    monkeypatch.setattr(external_runtimes, "build_custom_ops", none_there)
-    (found,) = check_operator(defined(), [{"x": X}], without=ONLY["exported"])
-    assert (found.state, found.detail) == ("not tried", "no C compiler")
+    monkeypatch.setattr(model_files, "build_custom_ops", none_there)
+    (result,) = check_operator(defined(), [{"x": X}], without=ONLY["exported"])
+    assert (result.state, result.detail) == ("not tried", "no C compiler")
 
     def not_installed(*arguments: Any, **options: Any) -> Any:
         raise ImportError("pip install ai-edge-litert")
 
     monkeypatch.setattr("opwright.lite.litert.CompiledModel", not_installed)
-    (found,) = check_operator(defined(), [{"x": X}], without=ONLY["official run time"])
-    assert (found.state, found.detail) == ("not tried", "pip install ai-edge-litert")
+    (result,) = check_operator(defined(), [{"x": X}], without=ONLY["official run time"])
+    assert (result.state, result.detail) == ("not tried", "pip install ai-edge-litert")
 
 
 def test_what_is_not_for_an_operator() -> None:
-    found = {o.check: o for o in check_operator("Tanh", [{"x": "float32[2,3]"}])}
-    assert (found["versions"].state, found["versions"].detail) == ("not tried", "it is builtin operators in a file")
-    assert found["interpreted"].detail == "builtin operators"
+    result = {o.check: o for o in check_operator("Tanh", [{"x": "float32[2,3]"}])}
+    assert (result["versions"].state, result["versions"].detail) == ("not tried", "it is builtin operators in a file")
+    assert result["interpreted"].detail == "builtin operators"
     lods = {
         o.check: o
         for o in check_operator(
@@ -275,9 +275,11 @@ OF_GRADIENTS = tuple(name for name in CHECKS if name not in GRADIENTS)
 def test_gradients_of_what_takes_no_float64(dtypes: Any) -> None:
     """Measured in float32: a right one passes, one that is wrong by a hundredth does not."""
     narrow = {"x": ow.Input(dtypes), "kernel": ...}
-    found = {o.check: o for o in check_operator(defined(**narrow), [{"x": X.astype(np.float32)}], without=OF_GRADIENTS)}
-    assert {o.state for o in found.values()} == {"ok"}
-    assert found["gradient is slope"].detail == "12 elements, coarsely, in float32"
+    result = {
+        o.check: o for o in check_operator(defined(**narrow), [{"x": X.astype(np.float32)}], without=OF_GRADIENTS)
+    }
+    assert {o.state for o in result.values()} == {"ok"}
+    assert result["gradient is slope"].detail == "12 elements, coarsely, in float32"
     wrong = failed(
         defined(**narrow, gradient=lambda op, dy: ow.where(op.x < op.limit, 1.01 * dy, 0.25 * dy)),
         [{"x": X.astype(np.float32)}],
@@ -292,5 +294,5 @@ OBJECTS = [[1, 2], (1, 2), [[1], [2, [3.5]]], {"a": [1, float("nan")], "b": {"c"
 @pytest.mark.parametrize("value", OBJECTS, ids=str)
 def test_attributes_of_any_form_come_through_files_and_text(value: Any) -> None:
     op = defined(kernel=..., extra=ow.Attr(object, default=7))
-    found = {o.check: o.state for o in check_operator(op, [{"x": X, "extra": value}])}
-    assert found["versions"] == found["traces"] == "ok"
+    result = {o.check: o.state for o in check_operator(op, [{"x": X, "extra": value}])}
+    assert result["versions"] == result["traces"] == "ok"

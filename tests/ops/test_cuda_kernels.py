@@ -33,8 +33,8 @@ def run(name: str, inputs: Any, place: Any, **attrs: Any) -> tuple[Any, Any]:
     op, scope = ow.ops.get(name), ow.Scope()
     for slot, array in zip(op.input_names, inputs):
         scope.var(slot).set(array)
-    found = op.on({n: n for n in op.input_names[: len(inputs)]}, {op.output_names[0]: "y"}, **attrs).run(scope, place)
-    return found, scope.var("y").value.numpy()
+    result = op.on({n: n for n in op.input_names[: len(inputs)]}, {op.output_names[0]: "y"}, **attrs).run(scope, place)
+    return result, scope.var("y").value.numpy()
 
 
 RNG = np.random.default_rng(7)
@@ -53,8 +53,8 @@ def test_convolutions_equal_the_reference(
     on_sim: None, name: Any, image: Any, filters: Any, attrs: Any, dtype: Any
 ) -> None:
     arrays = [RNG.standard_normal(shape).astype(dtype) for shape in (image, filters)]
-    found, y = run(name, arrays, SIM, **attrs)
-    assert (found.branch, found.chosen.library) == ("kernel", "cublas")
+    result, y = run(name, arrays, SIM, **attrs)
+    assert (result.branch, result.chosen.library) == ("kernel", "cublas")
     _, want = run(name, arrays, ow.CPUPlace(), **attrs)
     rtol = {2: 2e-3, 4: 1e-5, 8: 1e-12}[np.dtype(dtype).itemsize]
     np.testing.assert_allclose(y, want, rtol=rtol, atol=rtol * 5)
@@ -63,22 +63,22 @@ def test_convolutions_equal_the_reference(
 def test_grouped_convolutions_decline(on_sim: None) -> None:
     arrays = [RNG.standard_normal(s).astype(np.float32) for s in ((1, 5, 5, 4), (2, 2, 2, 6))]
     attrs = {"strides": [1, 1, 1, 1], "padding": "VALID"}
-    found, y = run("Conv2D", arrays, SIM, **attrs)
-    assert found.branch == "reference"  # which adds up the kernel's elements in another order there
+    result, y = run("Conv2D", arrays, SIM, **attrs)
+    assert result.branch == "reference"  # which adds up the kernel's elements in another order there
     np.testing.assert_allclose(y, run("Conv2D", arrays, ow.CPUPlace(), **attrs)[1], rtol=1e-5, atol=1e-5)
 
 
 def test_products_are_cublas(on_sim: None) -> None:
     a, b = RNG.standard_normal((2, 3, 4)).astype(np.float32), RNG.standard_normal((5, 4)).astype(np.float32)
-    found, y = run("MatMul", [a, b], SIM, transpose_b=True)
-    assert found.chosen == ow.KernelKey(SIM, ow.float32, "any", "cublas")
+    result, y = run("MatMul", [a, b], SIM, transpose_b=True)
+    assert result.chosen == ow.KernelKey(SIM, ow.float32, "any", "cublas")
     np.testing.assert_allclose(y, a.astype(np.float64) @ b.T.astype(np.float64), rtol=1e-5, atol=1e-5)
 
 
 def test_a_gpu_has_the_table_without_being_there() -> None:
     f32 = ow.TensorSpec([2, 2])
-    found = ow.ops.explain("MatMul", [f32, f32], GPU)
-    assert found.chosen == ow.KernelKey(GPU, ow.float32, "any", "cublas")
+    result = ow.ops.explain("MatMul", [f32, f32], GPU)
+    assert result.chosen == ow.KernelKey(GPU, ow.float32, "any", "cublas")
     assert ow.ops.explain("Erf", [f32], "gpu:1").chosen.library == "foreign"
     assert ow.ops.explain("Erf", [ow.TensorSpec([2], ow.float16)], GPU).chosen.library == "reference"
     assert "cupy" not in sys.modules or sys.modules["cupy"] is not None

@@ -298,7 +298,7 @@ def test_an_unknown_name_is_answered_with_near_ones():
 
 def test_ways_to_call():
     x = np.float32([1, 9])
-    wanted = [1, 6.5 + 0.5 * 2.5]
+    expected = [1, 6.5 + 0.5 * 2.5]
     for result in (
         DefinedClip(x, 0.5, 6.5),
         DefinedClip(x, 0.5, limit=6.5),
@@ -307,7 +307,7 @@ def test_ways_to_call():
         DefinedClip(x=x, alpha=0.5, limit=6.5, name="clipped"),
         DefinedClip([1.0, 9], 0.5, 6.5),
     ):
-        assert result.numpy().tolist() == wanted
+        assert result.numpy().tolist() == expected
         assert result.dtype == ow.float32
 
 
@@ -442,9 +442,9 @@ def test_defaults_are_converted():
     ],
 )
 def test_values_are_converted(key, value, kept):
-    found = getattr(attrs_of(**{key: value}), key)
-    assert found == kept
-    assert type(found) is type(kept)
+    result = getattr(attrs_of(**{key: value}), key)
+    assert result == kept
+    assert type(result) is type(kept)
 
 
 def test_arrays_are_copied():
@@ -542,13 +542,13 @@ def test_compute_is_held_to_the_inferred_shape():
 
 
 @pytest.mark.parametrize("result", [(X,), (X, X, X)], ids=["one", "three"])
-def test_compute_gives_one_result_for_each_output(result):
+def test_compute_returns_one_result_for_each_output(result):
     op = define(z=ow.Output(like="x"), compute=lambda op, x: result)
     with pytest.raises(DefinitionError, match=r"DefinedWrong: compute gave another number(?s:.*)y, z"):
         op(X)
 
 
-def test_infer_gives_one_spec_for_each_output():
+def test_infer_returns_one_spec_for_each_output():
     op = define(infer=lambda op: (op.x.spec, op.x.spec), compute=lambda op, x: x)
     with pytest.raises(DefinitionError, match="DefinedWrong: infer gave 2 specs"):
         op(X)

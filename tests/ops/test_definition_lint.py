@@ -54,9 +54,9 @@ def test_a_good_one() -> None:
     ],
 )
 def test_each_rule(changes: dict[str, Any], words: str) -> None:
-    found = ow.ops.lint(define(**changes))
-    assert any(words in sentence for sentence in found), found
-    assert len(found) == 1 or words == "no docstring", found  # which says what the formula and the parts are too
+    result = ow.ops.lint(define(**changes))
+    assert any(words in sentence for sentence in result), result
+    assert len(result) == 1 or words == "no docstring", result  # which says what the formula and the parts are too
 
 
 def test_words_that_all_operators_share_need_no_repeating() -> None:
@@ -147,7 +147,7 @@ def test_registering_twice() -> None:
 
 
 @each_row("path", SOURCES)
-def test_every_error_says_what_was_found_or_wanted(path: Path) -> None:
+def test_every_error_reports_what_was_found_or_wanted(path: Path) -> None:
     assert definition_lint.lint_errors(path.read_text("utf-8"), path.name) == []
 
 
@@ -170,14 +170,14 @@ def test_every_error_says_what_was_found_or_wanted(path: Path) -> None:
     ],
 )
 def test_the_lint_of_errors(source: str, words: str | None) -> None:
-    found = definition_lint.lint_errors(source, "a.py")
-    assert bool(found) == (words is not None)
-    assert all(words in sentence and sentence.startswith("a.py:1: ") for sentence in found if words)
+    result = definition_lint.lint_errors(source, "a.py")
+    assert bool(result) == (words is not None)
+    assert all(words in sentence and sentence.startswith("a.py:1: ") for sentence in result if words)
 
 
 def test_no_error_of_ours_is_without_a_text() -> None:
     """Not even one raised with nothing."""
     classes = [ow.errors.OpError, *(getattr(ow.errors, n) for n in dir(ow.errors) if n.endswith("Error"))]
     for cls in classes:
-        for made in (cls, lambda cls=cls: cls(""), lambda cls=cls: cls(what="")):
-            assert str(made()).strip()
+        for result in (cls, lambda cls=cls: cls(""), lambda cls=cls: cls(what="")):
+            assert str(result()).strip()

@@ -164,7 +164,7 @@ def test_default_takes_everything_and_attributes() -> None:
     assert set(op.gradient_needs.inputs.values()) == set(op.gradient_needs.outputs.values()) == {"value"}
 
 
-def test_default_with_an_output_that_nobody_uses() -> None:
+def test_default_with_an_output_without_uses() -> None:
     op = Scaled.define("DefaultUnused")
     x, y = numbers(3), numbers(3) + 4
     np.testing.assert_allclose(gradient_of(lambda x, y: op(x, y)[0], x, y)[0], y, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""What gradients are said to need is what they need, for the whole catalogue by its tables.
+"""Test that the declared needs of gradients are the actual ones, for the whole catalogue.
 
 Lives here: each operator's gradient with everything replaced by identities that it is not said to read by value, bit
 for bit equal to the one with everything kept; and that nothing is kept for nothing.
@@ -22,7 +22,7 @@ from each_row import each_row
 from opwright.ops import dispatch, registry
 from opwright.ops.autodiff import OpRecord
 from opwright.ops.indexed_slices import IndexedSlices
-from opwright.ops.shape_only_tensor import tensor_identity
+from opwright.ops.tensor import tensor_identity
 
 WITH_GRADIENT = sorted(name for name, op in registry.catalogue().items() if op.gradient_rule is not None)
 CALLS = 12  # of one operator
@@ -131,7 +131,7 @@ def test_outlines_give_the_same_gradient(name: str) -> None:
 
 @each_row("name", WITH_GRADIENT, by=lambda name: name[:1])
 def test_nothing_is_kept_for_nothing(name: str) -> None:
-    """What is kept by value is read by value in some row; else `no_need_buffer` is to name it."""
+    """A value that is kept is read in some row; otherwise `no_need_buffer` must name it."""
     op = registry.get(name)
     needs = {**op.gradient_needs.inputs, **op.gradient_needs.outputs}
     cases = [(call, kept) for call in calls().get(name, ()) if (kept := run(op, call)) is not None]

@@ -117,15 +117,15 @@ class HarnessNoGradient:
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_each_mistake_is_found(mistake: str) -> None:
-    body, wanted = MISTAKES[mistake]
-    found = failing(case(f64(3, 3), expect=square), **body)
-    if "every one" in wanted:
-        assert "matches_oracle" in found
+    body, expected = MISTAKES[mistake]
+    actual = failing(case(f64(3, 3), expect=square), **body)
+    if "every one" in expected:
+        assert "matches_oracle" in actual
     elif mistake == "an answer that is not the same twice":
-        assert found & wanted
+        assert actual & expected
     else:
-        assert wanted <= found
-        assert found - wanted <= {"second_order_runs", "halves_match_single", "traced_gradient_equals_eager"}
+        assert expected <= actual
+        assert actual - expected <= {"second_order_runs", "halves_match_single", "traced_gradient_equals_eager"}
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_which_checks_are_for_a_row() -> None:
 def test_generators() -> None:
     for shape in ((), (0, 3), (4, 5)):
         for generator in (f32, f64, bf16, i32, u8, c64, bools, strings):
-            made = generator(*shape)
-            assert isinstance(made, np.ndarray)
-            assert made.shape == shape
+            result = generator(*shape)
+            assert isinstance(result, np.ndarray)
+            assert result.shape == shape
     x = f64(20, 20)
     assert np.abs(x).max() <= 2
     assert len(np.unique(x)) == 400

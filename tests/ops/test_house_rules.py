@@ -41,6 +41,10 @@ ELSEWHERE = {
         "compare these with the transpose",
     ),
     **dict.fromkeys(("DynamicLstm", "DynamicLstmGrad", "DynamicGru", "DynamicGruGrad"), "test_sequence_empty.py"),
+    **dict.fromkeys(
+        ("LSTMSequenceGrad", "LSTMSequenceGradGrad", "GRUSequenceGrad", "GRUSequenceGradGrad"),
+        "test_sequence_recurrent.py",
+    ),
     **dict.fromkeys(("ReadVariable", "EagerPyFunc", "EagerPyFuncGrad"), "tests/eager, tests/effects"),
     "NextAfter": "the next number up is no slope that differences could see",
     **dict.fromkeys(
@@ -90,13 +94,14 @@ NOT_COMPARED = {
     "NextAfter": ELSEWHERE["NextAfter"],
     "DynamicLstm": "test_sequence_empty.py",
     "DynamicGru": "test_sequence_empty.py",
+    **dict.fromkeys(("LSTMSequenceGrad", "GRUSequenceGrad"), "test_sequence_recurrent.py"),
 }
 
 
 @functools.cache
 def rows_by_operator() -> dict[str, list[harness.Case]]:
     """Of each operator the rows in which it runs whose gradients are compared with differences, its own first."""
-    found: dict[str, list[tuple[bool, harness.Case]]] = collections.defaultdict(list)
+    result: dict[str, list[tuple[bool, harness.Case]]] = collections.defaultdict(list)
     for rows in TABLES.values():
         for row in rows:
             if checks._differentiates(row):
@@ -105,8 +110,8 @@ def rows_by_operator() -> dict[str, list[harness.Case]]:
                 ran = {op.name: op for op, *_ in seen}
                 if not any(op.effect == "random" for op in ran.values()):
                     for name, op in ran.items():
-                        found[name].append((harness.operator_of(row.key) is not op, row))
-    return {name: [row for _, row in sorted(rows, key=lambda pair: pair[0])] for name, rows in found.items()}
+                        result[name].append((harness.operator_of(row.key) is not op, row))
+    return {name: [row for _, row in sorted(rows, key=lambda pair: pair[0])] for name, rows in result.items()}
 
 
 def _moved(values: list[np.ndarray], rng: np.random.Generator) -> list[Any]:
@@ -158,7 +163,7 @@ def test_exceptions_are_still_needed() -> None:
 @functools.cache
 def _patterns_run() -> dict[str, list[list[int]]]:
     """The lengths of sequences with which each operator runs in test_sequence_empty.py, forward or backward."""
-    found: dict[str, list[list[int]]] = collections.defaultdict(list)
+    result: dict[str, list[list[int]]] = collections.defaultdict(list)
     for lengths in empties.PATTERNS:
         with checks.watched() as seen:
             for name in empties.OPERATORS:
@@ -166,8 +171,8 @@ def _patterns_run() -> dict[str, list[list[int]]]:
             empties.test_pattern_of_tokens(lengths)
             empties.test_pattern_of_maxima_twice(lengths)
         for name in {op.name for op, *_ in seen}:
-            found[name].append(lengths)
-    return found
+            result[name].append(lengths)
+    return result
 
 
 ON_SEQUENCES = [name for name, op in CATALOGUE.items() if "sequence" in op.__module__.split(".")]

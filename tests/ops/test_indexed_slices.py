@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.core.errors import InvalidArgumentError
-from opwright.ops.array.scatter_arrays import combine
+from opwright.ops.array_functions import combine
 from opwright.ops.indexed_slices import summed
 
 
@@ -146,11 +146,11 @@ def test_no_rows_are_rows_like_others(one, other):
     np.testing.assert_array_equal((slices(*one) + ow.ones((5, 2), "float64")).numpy(), dense(*one) + 1)
 
 
-def test_beside_a_tensor_they_are_a_tensor():
+def test_next_to_a_tensor_they_are_a_tensor():
     ones = ow.ones((5, 2), "float64")
-    for found in (slices(*A) + ones, ones + slices(*A), ow.add_n([ones, slices(*A)])):
-        assert isinstance(found, ow.Tensor)
-        np.testing.assert_array_equal(found.numpy(), dense(*A) + 1)
+    for result in (slices(*A) + ones, ones + slices(*A), ow.add_n([ones, slices(*A)])):
+        assert isinstance(result, ow.Tensor)
+        np.testing.assert_array_equal(result.numpy(), dense(*A) + 1)
     np.testing.assert_array_equal((slices(*A) - ones).numpy(), dense(*A) - 1)
     np.testing.assert_array_equal((ones - slices(*A)).numpy(), 1 - dense(*A))
     np.testing.assert_array_equal((np.ones((5, 2)) - slices(*A)).numpy(), 1 - dense(*A))
@@ -161,9 +161,9 @@ def test_beside_a_tensor_they_are_a_tensor():
     "change", [lambda s: -s, lambda s: s * 3.0, lambda s: 3.0 * s, lambda s: s / 4.0, lambda s: np.float64(2.0) * s]
 )
 def test_linear_in_the_rows(change):
-    found = change(slices(*A))
-    assert isinstance(found, ow.IndexedSlices)
-    np.testing.assert_array_equal(found.to_dense().numpy(), change(dense(*A)))
+    result = change(slices(*A))
+    assert isinstance(result, ow.IndexedSlices)
+    np.testing.assert_array_equal(result.to_dense().numpy(), change(dense(*A)))
 
 
 def test_factors_with_dimensions_are_refused():
@@ -362,7 +362,7 @@ def test_readers_in_other_threads_see_whole_values():
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_rows_pass_through_a_function_that_gives_the_table_on(persistent):
+def test_rows_pass_through_a_function_that_forwards_the_table(persistent):
     t = ow.Variable(TABLE)
 
     @ow.function
@@ -431,16 +431,16 @@ def not_rows(t, i):
 def test_rows_out_of_branches_and_loops(f, stays, first, kind):
     """As eagerly, where Python's own loops and branches run."""
     i = ow.constant([first, 5, first])
-    found = []
+    result = []
     for call in (f, ow.function(f)):
         t = ow.Variable(TABLE) if kind == "variable" else ow.constant(TABLE)
         with ow.GradientTape() as tape:
             tape.watch(t)
             y = call(t, i)
         g = tape.gradient(y, t)
-        found.append(np.zeros((6, 2)) if g is None else ow.convert_to_tensor(g).numpy())
+        result.append(np.zeros((6, 2)) if g is None else ow.convert_to_tensor(g).numpy())
     assert isinstance(g, ow.IndexedSlices) == stays
-    np.testing.assert_allclose(found[1], found[0])
+    np.testing.assert_allclose(result[1], result[0])
 
 
 def test_second_order_through_rows_out_of_a_loop():

@@ -64,9 +64,9 @@ def test_a_write_raises_and_names_operator_and_input(compute: Any, name: str, tr
     op = defined(compute)
     call = ow.function(lambda a, b: op(a, b)) if traced else op
     a, b = ow.constant([3.0, 1.0]), ow.constant([2.0, 1.0])
-    with pytest.raises(PermissionDeniedError) as found:
+    with pytest.raises(PermissionDeniedError) as excinfo:
         call(a, b)
-    text = str(found.value)
+    text = str(excinfo.value)
     assert "Rule" in text
     assert f"writes its input {name!r}" in text
     assert f"{name}.copy()" in text
@@ -173,10 +173,10 @@ def test_a_result_in_an_inputs_memory_is_copied_and_by_the_switch_an_error(compu
     y = op(a, b)
     assert not np.shares_memory(y._array, a._array)
     np.testing.assert_array_equal(y.numpy(), compute(None, a.numpy(), b.numpy()))
-    with ow.flags(check_inputs=True), pytest.raises(PermissionDeniedError) as found:
+    with ow.flags(check_inputs=True), pytest.raises(PermissionDeniedError) as excinfo:
         op(a, b)
     for words in ("Rule", "output 'y'", "input 'a'", "y.copy()", 'inplace = {"y": "a"}'):
-        assert words in str(found.value)
+        assert words in str(excinfo.value)
 
 
 def test_declared_views_stay_views() -> None:
@@ -192,9 +192,9 @@ def test_a_declared_view_is_not_written_by_a_plan() -> None:
     kept: list[Any] = []
 
     def keep(op: Any, a: Any, b: Any) -> Any:
-        made = a + b
-        kept.append(made)  # what no operator should do
-        return made
+        result = a + b
+        kept.append(result)  # what no operator should do
+        return result
 
     keeper = defined(keep)
     spec = ow.TensorSpec([64, 512])
@@ -207,7 +207,7 @@ def test_a_declared_view_is_not_written_by_a_plan() -> None:
 
 
 def test_users_operators_write_results_into_memory_that_dies() -> None:
-    given: list[Any] = []
+    inputs: list[Any] = []
 
     @ow.operator
     class Halved:
@@ -219,14 +219,14 @@ def test_users_operators_write_results_into_memory_that_dies() -> None:
 
         def compute(op, x: Any, *, out: Any = None) -> Any:
             assert not x.flags.writeable
-            given.append(out is not None and np.shares_memory(x, out))
+            inputs.append(out is not None and np.shares_memory(x, out))
             return np.multiply(x, x.dtype.type(0.5), out=out)
 
     spec = ow.TensorSpec([64, 512])
     graph = ow.function(lambda x: Halved(Halved(x + 1.0))).get_concrete_function(spec).graph
     x = np.ones((64, 512), np.float32)
     np.testing.assert_array_equal(Plan(graph).run(x)[0], np.full((64, 512), 0.5, np.float32))
-    assert given == [True, True]
+    assert inputs == [True, True]
     assert (x == 1.0).all()
     np.testing.assert_array_equal(Halved(ow.constant([2.0])).numpy(), [1.0])
 
@@ -256,7 +256,7 @@ def test_fingerprints() -> None:
 
 
 @each_row("key", TABLES, by=lambda key: key[:1].lower())
-def test_the_catalogue_writes_no_input_and_gives_no_undeclared_view(key: str) -> None:
+def test_the_catalogue_writes_no_input_and_returns_no_undeclared_view(key: str) -> None:
     with ow.flags(check_inputs=True):
         for row in TABLES[key]:
             if not row.raises:
@@ -266,7 +266,7 @@ def test_the_catalogue_writes_no_input_and_gives_no_undeclared_view(key: str) ->
 def test_the_switch_counts_from_the_first_call_where_the_environment_sets_it() -> None:
     """And is not read at all where it does not."""
     code = "import opwright as ow; ow.identity(1.0); from opwright.ops import dispatch; print(dispatch._eager.__name__)"
-    for value, wanted in (("1", "checked_execute"), ("", "execute")):
+    for value, expected in (("1", "checked_execute"), ("", "execute")):
         environ = {**os.environ, "OPWRIGHT_CHECK_INPUTS": value}
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=True)
-        assert done.stdout.split() == [wanted]
+        assert done.stdout.split() == [expected]

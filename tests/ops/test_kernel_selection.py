@@ -74,8 +74,8 @@ def test_kernels_serve_by_library_then_dtype_then_layout() -> None:
         for dtype in (ow.float32, None):
             for layout in ("NCHW", "any"):
                 ow.ops.register_kernel(twice, dtype=dtype, layout=layout, library=library)(lambda op, x: x)
-    found = [k for k, _ in serving(twice, ow.KernelKey(CPU, ow.float32, "NCHW"))]
-    assert [(k.library, k.dtype, k.layout) for k in found] == [
+    result = [k for k, _ in serving(twice, ow.KernelKey(CPU, ow.float32, "NCHW"))]
+    assert [(k.library, k.dtype, k.layout) for k in result] == [
         (library, dtype, layout)
         for library in ("foreign", "compiled")
         for dtype in (ow.float32, None)
@@ -206,8 +206,8 @@ def test_every_operator_of_the_catalogue_has_a_key(name: str) -> None:
     call = op._call_class()
     call.operator = op
     for attr, declared in op.attr_defs.items():
-        made = {"DType": dtypes.float32, "ndarray": np.zeros(2, np.float32)}.get(declared.type_name())
-        setattr(call, attr, made if declared.required else declared.default)
+        result = {"DType": dtypes.float32, "ndarray": np.zeros(2, np.float32)}.get(declared.type_name())
+        setattr(call, attr, result if declared.required else declared.default)
     leaders = {i.name: dtype_taken(i) for i in op.inputs}
     operands: list[Any] = []
     for i in op.inputs:
@@ -261,19 +261,19 @@ def refusing() -> Any:
 def test_branch_exact(place: Any) -> None:
     twice = fresh()
     ow.ops.register_kernel(twice, place=place, dtype=ow.float32)(lambda op, x: x + x)
-    for found in (explain(twice, [X], place), run(twice, place)):
-        assert (found.branch, found.chosen) == ("kernel", ow.KernelKey(place, ow.float32, "any", "foreign"))
-        assert "just this key" in found.reason
+    for result in (explain(twice, [X], place), run(twice, place)):
+        assert (result.branch, result.chosen) == ("kernel", ow.KernelKey(place, ow.float32, "any", "foreign"))
+        assert "just this key" in result.reason
     assert explain(twice, [np.float64([1])], place).branch == "reference"  # no dtype stands in for another
 
 
 def test_branch_any_dtype_any_layout_and_another_library() -> None:
     twice = fresh(expected_kernel_key=lambda op, place: ow.KernelKey(place, op.dtype_of("x"), "NHWC", "cudnn"))
     ow.ops.register_kernel(twice, place=SIM)(lambda op, x: x + x)
-    found = explain(twice, [X], SIM)
-    assert (found.requested.library, found.chosen.library) == ("cudnn", "foreign")
-    assert "any dtype and any layout" in found.reason
-    assert "none of cudnn" in found.reason
+    result = explain(twice, [X], SIM)
+    assert (result.requested.library, result.chosen.library) == ("cudnn", "foreign")
+    assert "any dtype and any layout" in result.reason
+    assert "none of cudnn" in result.reason
 
 
 def test_branch_declined() -> None:
@@ -285,15 +285,15 @@ def test_branch_declined() -> None:
 
 
 def test_branch_reference_on_the_device() -> None:
-    for found in (explain(fresh(), [X], SIM), run(fresh(), SIM)):
-        assert (found.branch, found.place, found.chosen.library) == ("reference", SIM, "reference")
+    for result in (explain(fresh(), [X], SIM), run(fresh(), SIM)):
+        assert (result.branch, result.place, result.chosen.library) == ("reference", SIM, "reference")
     assert "NumPy function," in explain("Add", [X, X], SIM).reason
 
 
 def test_branch_host() -> None:
-    found = explain("ReadVariable", [ow.TensorSpec([], dtypes.resource)], SIM, dtype=ow.float32, shape=[])
-    assert (found.branch, found.place) == ("host", CPU)
-    assert found.transforms == ()
+    result = explain("ReadVariable", [ow.TensorSpec([], dtypes.resource)], SIM, dtype=ow.float32, shape=[])
+    assert (result.branch, result.place) == ("host", CPU)
+    assert result.transforms == ()
     assert explain("StringLength", [ow.TensorSpec([2], ow.string)], SIM).branch == "host"
     assert explain("Shape", [ow.TensorSpec([2])], SIM).branch == "host"
 
@@ -302,15 +302,15 @@ def test_branch_fallback_warns_once_and_is_remembered() -> None:
     twice = refusing()
     twice.name = "TwiceOnTheHost"
     with pytest.warns(RuntimeWarning, match=r"TwiceOnTheHost runs on the CPU, not at sim:0.*host.*copied"):
-        found = run(twice, SIM)
-    assert (found.branch, found.place) == ("fallback", CPU)
-    assert found.chosen == ow.KernelKey(CPU, ow.float32, "any", "reference")
+        result = run(twice, SIM)
+    assert (result.branch, result.place) == ("fallback", CPU)
+    assert result.chosen == ow.KernelKey(CPU, ow.float32, "any", "reference")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert run(twice, SIM).branch == "fallback"
-    found = explain(twice, [X], SIM)
-    assert found.branch == "fallback"
-    assert "computes on the host" in found.reason
+    result = explain(twice, [X], SIM)
+    assert result.branch == "fallback"
+    assert "computes on the host" in result.reason
     assert explain(twice, [np.float64([1])], SIM).branch == "reference"  # of another key nothing is known
 
 
@@ -319,8 +319,8 @@ def test_the_fallback_copies_inputs_visibly() -> None:
     scope.var("a").get_tensor().set(X, SIM)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = twice.on({"x": "a"}, {"y": "b"}).run(scope, SIM)
-    assert [str(t) for t in found.transforms] == ["x 'a': place sim:0 -> cpu:0"]
+        result = twice.on({"x": "a"}, {"y": "b"}).run(scope, SIM)
+    assert [str(t) for t in result.transforms] == ["x 'a': place sim:0 -> cpu:0"]
     assert (scope.var("a").place, scope.var("b").place) == (SIM, CPU)
 
 
@@ -338,9 +338,9 @@ def test_branch_none() -> None:
     ):
         assert word in str(error.value)
     with ow.flags(kernel_fallback=False):
-        found = explain(twice, [X], SIM)
-    assert (found.branch, found.chosen) == ("none", None)
-    assert "there is no kernel" in found.reason
+        result = explain(twice, [X], SIM)
+    assert (result.branch, result.chosen) == ("none", None)
+    assert "there is no kernel" in result.reason
     bare = ow.operator(type("Bare", (), {"__doc__": ".. math:: y = x", "x": ow.Input(), "y": ow.Output(like="x")}))
     assert explain(bare, [X]).branch == "none"
 
@@ -356,8 +356,8 @@ def test_a_wrong_call_is_worded_by_the_cpu_and_remembers_nothing() -> None:
 
 def test_branch_control() -> None:
     graph = ow.function(lambda x: x).get_concrete_function(ow.TensorSpec([])).graph
-    found = explain("If", [], then_branch=graph, else_branch=graph)
-    assert (found.branch, found.requested, found.chosen) == ("control", None, None)
+    result = explain("If", [], then_branch=graph, else_branch=graph)
+    assert (result.branch, result.requested, result.chosen) == ("control", None, None)
 
 
 def test_an_explanation_prints_key_kernel_reason_transforms_and_what_comes_next() -> None:

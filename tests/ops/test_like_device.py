@@ -8,31 +8,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import catalogue_calls
 import numpy as np
 import pytest
-import walking
 
 import opwright as ow
 from opwright.devices import simulated_array
 from opwright.devices.simulated_array import SimulatedArray
 from opwright.ops import dispatch, like_device
-from opwright.ops.array.scatter_arrays import put_last
-from opwright.testing import place_checks
+from opwright.ops.array_functions import put_last
+from opwright.testing import scope_checks
 
 
 def _on_device(values: Any) -> Any:
     return ow.DeviceContextPool.instance().get(ow.SimulatedPlace(0)).to_device(np.asarray(values))
 
 
-def test_arrays_are_made_beside_those_given() -> None:
-    made = (
+def test_arrays_are_created_next_to_the_arguments() -> None:
+    result = (
         lambda x: like_device.zeros(x, (2, 3), np.int32),
         lambda x: like_device.full(x, (2,), 7, np.float32),
         lambda x: like_device.arange(x, 4, np.int64),
         lambda x: like_device.array(x, np.array([1, 2])),
         like_device.copy,
     )
-    for make in made:
+    for make in result:
         here, there = make(np.ones(3)), make(_on_device(np.ones(3)))
         assert type(here) is np.ndarray
         assert isinstance(there, SimulatedArray)
@@ -95,8 +95,8 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
             allowed = CUPY_HAS.get(getattr(fn, "__name__", ""))
             if allowed is not None and name not in allowed:
                 raise NotImplementedError(f"{name}.{fn.__name__}")
-            given = simulated_array._leaves([args, list(kwargs.values())])
-            if name not in TAKES_HOST_ARRAYS and any(isinstance(a, np.ndarray) and a.ndim for a in given):
+            inputs = simulated_array._leaves([args, list(kwargs.values())])
+            if name not in TAKES_HOST_ARRAYS and any(isinstance(a, np.ndarray) and a.ndim for a in inputs):
                 raise TypeError(f"{name}: an array of the host among the arguments")
         return plain_queue(context, fn, args, kwargs, name)
 
@@ -122,22 +122,22 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize("every", walking.AMOUNTS)
+@pytest.mark.parametrize("every", catalogue_calls.AMOUNTS)
 def test_nothing_goes_over_the_host_unseen(every: bool) -> None:
     """What runs at the simulated device runs on arrays as strict as CuPy's, but for what is listed."""
     from test_on_scopes import FALLS_BACK
 
     def check(trial: Any, result: Any) -> Any:
-        return place_checks.on_scopes(trial, "sim:0", None if any(o.lod_of for o in trial.op.outputs) else result)
+        return scope_checks.on_scopes(trial, "sim:0", None if any(o.lod_of for o in trial.op.outputs) else result)
 
-    operators = {trial.op for _, trial, _ in walking.calls(every)}
+    operators = {trial.op for _, trial, _ in catalogue_calls.calls(every)}
     try:
         for op in operators:  # what an operator was found not to do is remembered with it
             op.refused.clear()
-        given, wrong = walking.walk(check, every, frozenset() if every else walking.SERIES)
+        inputs, wrong = catalogue_calls.walk(check, every, frozenset() if every else catalogue_calls.SERIES)
     finally:
         for op in operators:
             op.refused.clear()
     assert not wrong, "\n".join(wrong)
-    back = {name for name, found in given.items() if any(e.branch == "fallback" for e in found)}
-    assert back - FALLS_BACK == (OVER_THE_HOST if every else OVER_THE_HOST - walking.SERIES)
+    back = {name for name, actual in inputs.items() if any(e.branch == "fallback" for e in actual)}
+    assert back - FALLS_BACK == (OVER_THE_HOST if every else OVER_THE_HOST - catalogue_calls.SERIES)

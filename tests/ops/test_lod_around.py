@@ -39,22 +39,22 @@ def test_gradients_of_their_own_flow_through_sequences(traced):
         return tape.gradient(y, x)
 
     x = batch(2, 0, 3)
-    found = (ow.function(slope) if traced else slope)(x)
-    assert found.lod() == x.lod()
-    np.testing.assert_allclose(found.numpy(), 3.0 * ROWS[[1, 0, 4, 3, 2]])
+    result = (ow.function(slope) if traced else slope)(x)
+    assert result.lod() == x.lod()
+    np.testing.assert_allclose(result.numpy(), 3.0 * ROWS[[1, 0, 4, 3, 2]])
 
 
 def test_what_is_computed_again_has_the_same_gradient():
     x = batch(2, 0, 3)
     again = ow.recompute_grad(lambda x: seq.reverse(x) * x)
-    found = []
+    result = []
     for f in (again, again.__wrapped__):
         with ow.GradientTape() as tape:
             tape.watch(x)
             y = seq.pool(f(x), "max")
-        found.append(tape.gradient(y, x))
-        assert found[-1].lod() == x.lod()
-    np.testing.assert_array_equal(found[0].numpy(), found[1].numpy())
+        result.append(tape.gradient(y, x))
+        assert result[-1].lod() == x.lod()
+    np.testing.assert_array_equal(result[0].numpy(), result[1].numpy())
 
 
 def test_gradients_without_a_tape():
@@ -62,9 +62,9 @@ def test_gradients_without_a_tape():
     def slope(x):
         return ow.gradients(ow.reduce_sum(x * x), [x])[0]
 
-    found = slope(batch(2, 0, 3))
-    assert found.lod() == [[0, 2, 2, 5]]
-    np.testing.assert_allclose(found.numpy(), 2.0 * ROWS)
+    result = slope(batch(2, 0, 3))
+    assert result.lod() == [[0, 2, 2, 5]]
+    np.testing.assert_allclose(result.numpy(), 2.0 * ROWS)
 
 
 def test_jacobians_are_of_rows():
@@ -72,10 +72,10 @@ def test_jacobians_are_of_rows():
     with ow.GradientTape() as tape:
         tape.watch(x)
         y = seq.reverse(x)[:, 0]
-    found = tape.jacobian(y, x).numpy()
-    wanted = np.zeros((5, 5, 3))
-    wanted[np.arange(5), [1, 0, 4, 3, 2], 0] = 1.0
-    np.testing.assert_array_equal(found, wanted)
+    actual = tape.jacobian(y, x).numpy()
+    expected = np.zeros((5, 5, 3))
+    expected[np.arange(5), [1, 0, 4, 3, 2], 0] = 1.0
+    np.testing.assert_array_equal(actual, expected)
     with ow.GradientTape() as tape:
         tape.watch(x)
         y = x * x
@@ -97,18 +97,18 @@ def test_variables_take_the_rows():
 
 def test_of_another_the_rows_are_meant():
     x = batch(2, 0, 3)
-    for made in (ow.LoDTensor(x), ow.LoDTensor(x, [[0, 5]]), x.with_values(x)):
-        assert not isinstance(made.values, ow.LoDTensor)
+    for result in (ow.LoDTensor(x), ow.LoDTensor(x, [[0, 5]]), x.with_values(x)):
+        assert not isinstance(result.values, ow.LoDTensor)
     assert ow.LoDTensor(x, [[0, 5]]).lod() == [[0, 5]]
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies(again):
     x = ow.LoDTensor(ROWS, [[0, 1, 3], [0, 2, 2, 5]])
-    made = again(x)
-    assert made.lod() == x.lod()
-    assert made.dtype is x.dtype
-    np.testing.assert_array_equal(made.numpy(), ROWS)
+    result = again(x)
+    assert result.lod() == x.lod()
+    assert result.dtype is x.dtype
+    np.testing.assert_array_equal(result.numpy(), ROWS)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_copies(again):
 )
 def test_layers_by_position_keep_the_sequences(layer, args):
     x = batch(2, 0, 3, rows=ROWS.astype(np.float32))
-    made = getattr(ow.keras.layers, layer)(*args)
-    assert made(x, training=True).lod() == x.lod() if layer == "Dropout" else made(x).lod() == x.lod()
+    result = getattr(ow.keras.layers, layer)(*args)
+    assert result(x, training=True).lod() == x.lod() if layer == "Dropout" else result(x).lod() == x.lod()
 
 
 def test_embedded_tokens_are_in_the_sequences_of_the_tokens():
@@ -144,15 +144,15 @@ def test_calls_of_all_sizes_take_one_way_and_their_own_lod():
     for _ in range(2):
         for lengths in ((2, 0, 3), (1, 1), (0,), (5,), (0, 0, 4, 0)):
             x = batch(*lengths)
-            found = f({"x": x}, 2.0)
-            assert found["all"][0].lod() == [np.cumsum([0, *lengths]).tolist()] == [found["all"][1][0].tolist()]
-            np.testing.assert_allclose(found["all"][0].numpy(), 2.0 * seq.reverse(x).numpy())
-            np.testing.assert_allclose(found["sum"].numpy(), seq.pool(x, "sum").numpy())
+            result = f({"x": x}, 2.0)
+            assert result["all"][0].lod() == [np.cumsum([0, *lengths]).tolist()] == [result["all"][1][0].tolist()]
+            np.testing.assert_allclose(result["all"][0].numpy(), 2.0 * seq.reverse(x).numpy())
+            np.testing.assert_allclose(result["sum"].numpy(), seq.pool(x, "sum").numpy())
     assert f.experimental_get_tracing_count() == 1
     assert len(f._call_cache) == 1
 
 
-def test_ways_are_told_apart_by_levels_rows_and_dtype():
+def test_ways_are_distinguished_by_levels_rows_and_dtype():
     @ow.function
     def f(x):
         return x.lod_level if isinstance(x, ow.LoDTensor) else -1
@@ -175,9 +175,9 @@ def test_one_tensor_in_two_places():
 
     x, y = batch(2, 3), batch(1, 4, rows=ROWS[::-1])
     for a, b in ((x, y), (x, x), (y, x), (y, y)) * 2:
-        found, same = f(a, b)
-        np.testing.assert_allclose(found.numpy(), a.numpy() - 2.0 * b.numpy())
-        assert found.lod() == a.lod()
+        result, same = f(a, b)
+        np.testing.assert_allclose(result.numpy(), a.numpy() - 2.0 * b.numpy())
+        assert result.lod() == a.lod()
         assert same.lod() == b.lod()
 
 
@@ -210,7 +210,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "error", "says"), WRONG, ids=range(len(WRONG)))
-def test_wrong_use_says_what_to_do(call, error, says):
+def test_wrong_use_proposes_a_fix(call, error, says):
     with pytest.raises(error) as caught:
         call()
     assert says in str(caught.value)
@@ -270,10 +270,10 @@ def generated(*values, spec):
 def test_generators_give_sequences_packed_or_as_lists():
     spec = ow.LoDTensorSpec([None, 2], ow.float32)
     x = ow.LoDTensor(np.ones((3, 2), np.float32), [[0, 1, 3]])
-    found = list(generated(x, [[[1, 2], [3, 4]], [], [[5, 6]]], [[], []], spec=spec).map(lambda x: x * 2.0))
-    assert [f.lod() for f in found] == [[[0, 1, 3]], [[0, 2, 2, 3]], [[0, 0, 0]]]
-    assert found[1].to_nested() == [[[2.0, 4.0], [6.0, 8.0]], [], [[10.0, 12.0]]]
-    assert found[2].shape == (0, 2)
+    result = list(generated(x, [[[1, 2], [3, 4]], [], [[5, 6]]], [[], []], spec=spec).map(lambda x: x * 2.0))
+    assert [f.lod() for f in result] == [[[0, 1, 3]], [[0, 2, 2, 3]], [[0, 0, 0]]]
+    assert result[1].to_nested() == [[[2.0, 4.0], [6.0, 8.0]], [], [[10.0, 12.0]]]
+    assert result[2].shape == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -299,6 +299,6 @@ def test_generators_that_give_other_sequences_than_they_say(given):
         lambda x: ow.data.Dataset.from_tensors(x).batch(2),
     ],
 )
-def test_what_goes_by_elements_says_what_to_do(call):
+def test_what_goes_by_elements_proposes_a_fix(call):
     with pytest.raises(TypeError, match=r"x\.values|unpad"):
         call(batch(2, 0, 3))

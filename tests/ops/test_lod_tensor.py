@@ -20,14 +20,14 @@ from opwright.core.errors import FailedPreconditionError, InvalidArgumentError, 
 def lengths(draw, levels=3):
     """Lengths of one to so many levels, each of as many sequences as the level above has units."""
     units = draw(st.integers(1, 4))
-    found = []
+    result = []
     for _ in range(draw(st.integers(1, levels))):
         level = draw(st.lists(st.integers(0, 3), min_size=units, max_size=units))
-        found.append(level)
+        result.append(level)
         units = sum(level)
         if units == 0:
             break
-    return found
+    return result
 
 
 def rows_of(lens):
@@ -35,9 +35,9 @@ def rows_of(lens):
 
 
 def tensor(lens, dtype=np.float64):
-    made = ow.LoDTensor(np.arange(rows_of(lens)).astype(dtype))
-    made.set_recursive_sequence_lengths(lens)
-    return made
+    result = ow.LoDTensor(np.arange(rows_of(lens)).astype(dtype))
+    result.set_recursive_sequence_lengths(lens)
+    return result
 
 
 # ---- offsets (10.1 - 10.4) -------------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def test_offsets_are_not_numbers_while_traced():
 
 
 def test_rows_and_offsets_that_disagree_when_it_runs():
-    """What a spec cannot know is checked by the operators that read offsets."""
+    """Operators that read offsets check properties that a spec does not know."""
     f = ow.function(lambda x: ow.sequence.pool(x, "sum"), autograph=False)
     wrong = ow.LoDTensor.of(ow.ones([5, 1]), [ow.constant([0, 2, 3], ow.int64)])
     with pytest.raises(InvalidArgumentError, match=r"(?s)SequencePool.*'x'.*there are 5 rows.*\[0, 2, 3\]"):
@@ -399,8 +399,8 @@ def test_saved_and_loaded(tmp_path):
     loaded = ow.saved_model.load(str(tmp_path / "m"))
     for lens in ([2, 0, 1], [4]):
         x = ow.LoDTensor(np.linspace(-1, 1, 8 * sum(lens)).reshape(-1, 8), lod.from_lengths([lens]))
-        for found, wanted in zip(loaded(x), model(x)):
-            np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+        for actual, expected in zip(loaded(x), model(x)):
+            np.testing.assert_array_equal(actual.numpy(), expected.numpy())
         assert loaded(x)[0].lod() == x.lod()
 
 

@@ -23,7 +23,7 @@ def unit(y: np.ndarray, dtype: type) -> np.ndarray:
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("with_scale", [False, True])
 @pytest.mark.parametrize("dtype", SHORT)
-def test_batch_normalization_of_short_floats_beside_float32(dtype: str, with_scale: bool, traced: bool) -> None:
+def test_batch_normalization_of_short_floats_next_to_float32(dtype: str, with_scale: bool, traced: bool) -> None:
     """As TensorFlow 2.21: x inv + base, the two factors combined in float32 and rounded to x's dtype."""
     kind = SHORT[dtype]
     x = X.astype(kind)
@@ -58,8 +58,8 @@ def test_statistics_of_x_s_own_dtype_stay_in_it() -> None:
 def test_wider_x_takes_narrower_statistics(dtype: str) -> None:
     y = ow.nn.batch_normalization(X.astype(dtype), MEAN, VARIANCE, OFFSET, SCALE, 1e-3).numpy()
     assert y.dtype == dtype
-    wanted = (X - MEAN) / np.sqrt(VARIANCE + 1e-3) * SCALE + OFFSET
-    np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
+    expected = (X - MEAN) / np.sqrt(VARIANCE + 1e-3) * SCALE + OFFSET
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_reach_float32_parameters_of_short_x() -> None:
@@ -82,8 +82,8 @@ def test_eigenvalues_are_selected_with_both_ends() -> None:
     e = ow.linalg.eigh_tridiagonal(a, b)
     for i in range(4):
         for j in range(i + 1, 4):
-            found = ow.linalg.eigh_tridiagonal(a, b, select="v", select_range=(e[i], e[j]))
-            np.testing.assert_array_equal(found.numpy(), e.numpy()[i : j + 1])
+            result = ow.linalg.eigh_tridiagonal(a, b, select="v", select_range=(e[i], e[j]))
+            np.testing.assert_array_equal(result.numpy(), e.numpy()[i : j + 1])
     values, vectors = ow.linalg.eigh_tridiagonal(a, b, eigvals_only=False, select="v", select_range=(e[1], e[2]))
     assert values.shape == (2,)
     assert vectors.shape == (4, 2)
@@ -92,7 +92,7 @@ def test_eigenvalues_are_selected_with_both_ends() -> None:
 @pytest.mark.parametrize("tol", [None, 0.1, [[0.1], [0.2]], [[0.1, 0.1, 0.1]]])
 def test_the_rank_s_tolerance_broadcasts_with_the_singular_values(tol: object) -> None:
     matrices = np.stack([np.diag([1.0, 0.15, 0.01]), np.diag([1.0, 0.15, 0.01])])
-    found = ow.linalg.matrix_rank(matrices, tol=tol).numpy()
-    assert found.shape == (2,)
+    result = ow.linalg.matrix_rank(matrices, tol=tol).numpy()
+    assert result.shape == (2,)
     if tol is not None:
-        np.testing.assert_array_equal(found, [2, 1 if np.ndim(tol) == 2 and len(tol) == 2 else 2])
+        np.testing.assert_array_equal(result, [2, 1 if np.ndim(tol) == 2 and len(tol) == 2 else 2])

@@ -1,22 +1,22 @@
-"""Every operator of the catalogue as an instance on scopes, at each place: what it is eagerly, again and again.
+"""Test every operator of the catalogue as an instance on scopes: at each place, and repeatedly, equal to eager calls.
 
-Lives here: the walk over calls of every operator (walking.py), what runs at the simulated device and what does not,
-which inputs are never read.  Not here: single sentences about runs (tests/scopes/), the check itself
-(`opwright.testing.place_checks`).
+Lives here: the walk over calls of every operator (catalogue_calls.py), the operators that run on the simulated device
+and on the host, inputs that are never read.
+Not here: tests of runs (tests/scopes/), the check itself (`opwright.testing.scope_checks`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import catalogue_calls
 import numpy as np
 import pytest
-import walking
 
 import opwright as ow
 from opwright.core.errors import PermissionDeniedError
 from opwright.core.places import CPUPlace
-from opwright.testing import place_checks
+from opwright.testing import scope_checks
 from opwright.testing.operator_call import CheckedCall
 
 _FALLS_BACK = """
@@ -34,7 +34,7 @@ in NumPy's functions with its own arrays from ops/like_device.py, takes an opera
 
 
 def _wanted(trial: CheckedCall, result: Any) -> Any:
-    """What came out eagerly; where offsets are results, what the public call makes of them."""
+    """Return the eager results, with offsets as the public call returns them."""
     return None if any(o.lod_of for o in trial.op.outputs) else result
 
 
@@ -51,35 +51,37 @@ NOT_READ = {
 
 
 def _on_the_cpu(trial: CheckedCall, result: Any) -> Any:
-    wanted = _wanted(trial, result)
+    expected = _wanted(trial, result)
     try:
-        return place_checks.on_scopes(trial, CPUPlace(), wanted, unused=True)
+        return scope_checks.on_scopes(trial, CPUPlace(), expected, unused=True)
     except PermissionDeniedError as error:
         if not any(op == trial.op.name and f"input {name!r} is never read" in str(error) for op, name in NOT_READ):
             raise
-        return place_checks.on_scopes(trial, CPUPlace(), wanted)
+        return scope_checks.on_scopes(trial, CPUPlace(), expected)
 
 
-@pytest.mark.parametrize("every", walking.AMOUNTS)
+@pytest.mark.parametrize("every", catalogue_calls.AMOUNTS)
 def test_on_the_cpu_bits_are_the_eager_ones(every: bool) -> None:
     """Same instance, other scope, deep copy; inputs stay, no output lies in an input; each input is read (12.4)."""
-    given, wrong = walking.walk(_on_the_cpu, every)
+    inputs, wrong = catalogue_calls.walk(_on_the_cpu, every)
     assert not wrong, "\n".join(wrong)
-    assert len(given) > 350
-    assert all(e.branch != "fallback" and e.place == CPUPlace() for found in given.values() for e in found)
+    assert len(inputs) > 350
+    assert all(e.branch != "fallback" and e.place == CPUPlace() for result in inputs.values() for e in result)
 
 
-@pytest.mark.parametrize("every", walking.AMOUNTS)
+@pytest.mark.parametrize("every", catalogue_calls.AMOUNTS)
 def test_at_the_simulated_device_numbers_are_the_eager_ones(every: bool) -> None:
     """And each operator runs there, is the host's alone, or is listed as one that falls back to the CPU."""
-    leave = frozenset() if every else walking.SERIES
-    given, wrong = walking.walk(lambda t, result: place_checks.on_scopes(t, "sim:0", _wanted(t, result)), every, leave)
+    leave = frozenset() if every else catalogue_calls.SERIES
+    inputs, wrong = catalogue_calls.walk(
+        lambda t, result: scope_checks.on_scopes(t, "sim:0", _wanted(t, result)), every, leave
+    )
     assert not wrong, "\n".join(wrong)
-    back = {name for name, found in given.items() if any(e.branch == "fallback" for e in found)}
+    back = {name for name, actual in inputs.items() if any(e.branch == "fallback" for e in actual)}
     assert not back - FALLS_BACK, "these fall back to the CPU; give them a kernel, or list them"
     assert not FALLS_BACK - back, "these run there by now: take them off the list"
-    host = {name for name, found in given.items() if {e.branch for e in found} == {"host"}}
-    there = given.keys() - back - host
+    host = {name for name, actual in inputs.items() if {e.branch for e in actual} == {"host"}}
+    there = inputs.keys() - back - host
     # over 310 run there, 40 on text, lists and shapes are the host's, 19 need the CPU for some call at least
     assert len(there) + len(leave) >= 305, f"{len(there)} operators run there"
 
@@ -100,9 +102,9 @@ def test_a_run_that_differs_is_found() -> None:
     for compute, words in ((lambda op, x: x + next(counted), "wanted"), (forced, "was written")):
         trial = CheckedCall.of(defined(compute), {"x": np.array([1.0, 2.0])})
         with pytest.raises(AssertionError, match=words):
-            place_checks.on_scopes(trial)
+            scope_checks.on_scopes(trial)
     two = defined(lambda op, x, w: x + 1, w=ow.Input(like="x"))
     trial = CheckedCall.of(two, {"x": np.array([1.0]), "w": np.array([2.0])})
-    assert place_checks.on_scopes(trial).branch == "reference"
+    assert scope_checks.on_scopes(trial).branch == "reference"
     with pytest.raises(PermissionDeniedError, match="'w' is never read"):
-        place_checks.on_scopes(trial, unused=True)
+        scope_checks.on_scopes(trial, unused=True)

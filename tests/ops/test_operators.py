@@ -44,15 +44,15 @@ TABLES = tables()
 
 def rows() -> list[object]:
     """One test for each row."""
-    found = []
+    result = []
     for key, cases in TABLES.items():
         try:
             harness.resolve(key)
         except LookupError as error:
             BROKEN[key] = str(error)
             continue
-        found += [pytest.param(row, id=f"{key}-{i}") for i, row in enumerate(cases)]
-    return found
+        result += [pytest.param(row, id=f"{key}-{i}") for i, row in enumerate(cases)]
+    return result
 
 
 @each_row("row", rows(), by=lambda row: row.key)

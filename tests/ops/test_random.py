@@ -139,17 +139,17 @@ def test_eager_calls_leave_nothing_behind() -> None:
 
 def test_threads_share_one_sequence_without_repeats() -> None:
     random.set_seed(1)
-    found: list[float] = []
+    result: list[float] = []
 
     def work() -> None:
-        found.extend(float(random.normal([], seed=2)) for _ in range(200))
+        result.extend(float(random.normal([], seed=2)) for _ in range(200))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert len(set(found)) == 800
+    assert len(set(result)) == 800
 
 
 # ---- traced ---------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def run_lite(function, *arrays):
     specs = [ow.TensorSpec(a.shape, a.dtype) for a in arrays]
     concrete = ow.function(function).get_concrete_function(*specs)
     content = lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
-    found = []
+    result = []
     for compiled in (False, True):
         with ow.flags(compiled=compiled, background=False):
             interpreter = lite.Interpreter(model_content=content)
@@ -52,23 +52,23 @@ def run_lite(function, *arrays):
             for detail, a in zip(interpreter.get_input_details(), arrays):
                 interpreter.set_tensor(detail["index"], a)
             interpreter.invoke()
-            found.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
-    return found
+            result.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return result
 
 
 @pytest.mark.parametrize(("dtype", "arguments", "count", "last"), ROWS, ids=str)
 def test_range(dtype, arguments, count, last):
     arguments = [np.array(v, ow.as_dtype(dtype).np) for v in arguments]
-    found = [
+    result = [
         ow.range(*arguments),
         ow.function(lambda: ow.range(*arguments))(),
         ow.function(ow.range)(*arguments),
         ow.function(ow.range, jit_compile=True)(*arguments),
     ]
-    found = [y.numpy() for y in found]
+    result = [y.numpy() for y in result]
     if dtype in ("float32", "int32", "int64"):
-        found += run_lite(lambda a, b, c: ow.range(a, b, c), *arguments)
-    for y in found:
+        result += run_lite(lambda a, b, c: ow.range(a, b, c), *arguments)
+    for y in result:
         assert y.shape == (count,)
         assert y.dtype == arguments[0].dtype
         if count:
@@ -108,17 +108,17 @@ def test_ranges_without_an_end_are_errors(arguments):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_linspace_has_both_ends_exactly(dtype, start, stop, num):
     start, stop = (np.array(v, dtype) for v in (start, stop))
-    wanted = np.linspace(float(start), float(stop), num)
-    found = [
+    expected = np.linspace(float(start), float(stop), num)
+    actual = [
         ow.linspace(start, stop, num).numpy(),
         ow.function(lambda a, b: ow.linspace(a, b, num))(start, stop).numpy(),
         ow.linspace(start[None], stop[None], num).numpy()[:, 0],
     ]
     if dtype == "float32":
-        found += run_lite(lambda a, b: ow.linspace(a, b, num), start, stop)
-    for y in found:
+        actual += run_lite(lambda a, b: ow.linspace(a, b, num), start, stop)
+    for y in actual:
         assert y.shape == (num,)
         assert y[0] == start
         assert num == 1 or y[-1] == stop
         relative = 4e-7 if dtype == "float32" else 1e-15
-        np.testing.assert_allclose(y, wanted, relative, relative * np.abs(wanted).max())
+        np.testing.assert_allclose(y, expected, relative, relative * np.abs(expected).max())

@@ -222,7 +222,7 @@ def test_offsets_must_fit_the_level_above():
         lod="changed",
         gradient=None,
         infer=lambda op: (op.x.spec, ow.TensorSpec([None], ow.int64)),
-        compute=lambda op, x, given: (x * 1, np.array([0, len(x)])),
+        compute=lambda op, x, inputs: (x * 1, np.array([0, len(x)])),
     )
     x = ow.create_lod_tensor(np.float32([[1], [2], [3]]), [[1, 1], [2, 1]])  # two sequences of one each
     with pytest.raises(ow.errors.DefinitionError, match=r"level 0 ends at 2, but level 1 has 1 sequences"):

@@ -128,7 +128,7 @@ RANKS = {"known": [3, 2, 4], "only the rank": [None] * 3, "nothing": None}
 
 
 def called(tf, function, shape, *numbers):
-    """What a function gives for each number, the one argument that its trace does not know."""
+    """Return the results of a function for each number, the one argument that its trace does not know."""
     traced = tf.function(
         lambda x, n: function(tf, x, n), input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.int32)]
     )
@@ -140,22 +140,22 @@ def called(tf, function, shape, *numbers):
 def test_an_axis_that_only_the_run_knows(tf, name, known):
     function, expected = {**FLOATING, **WHOLE}[name]
     numbers = (0, 1, -1)
-    for n, found in zip(numbers, called(tf, function, RANKS[known], *numbers)):
-        np.testing.assert_allclose(found, expected(X, n), 1e-5, 1e-6)
+    for n, actual in zip(numbers, called(tf, function, RANKS[known], *numbers)):
+        np.testing.assert_allclose(actual, expected(X, n), 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_size_that_only_the_run_knows(tf, name):
     function, expected = SIZES[name]
-    for n, found in zip((1, 2), called(tf, function, RANKS["known"], 1, 2)):
-        np.testing.assert_allclose(found, expected(X, n), 1e-5, 1e-6)
+    for n, actual in zip((1, 2), called(tf, function, RANKS["known"], 1, 2)):
+        np.testing.assert_allclose(actual, expected(X, n), 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("shape", [[3, 2, 4], None])
 def test_boolean_mask_at_an_axis_that_only_the_run_knows(tf, shape):
     mask = np.arange(8).reshape(2, 4) % 3 == 0
-    (found,) = called(tf, lambda tf, x, n: tf.boolean_mask(x, mask, axis=n), shape, 1)
-    np.testing.assert_array_equal(found, X[:, mask])
+    (result,) = called(tf, lambda tf, x, n: tf.boolean_mask(x, mask, axis=n), shape, 1)
+    np.testing.assert_array_equal(result, X[:, mask])
 
 
 @pytest.mark.parametrize("batch_dims", [1, -1])
@@ -163,9 +163,9 @@ def test_gather_with_batches_at_an_axis_that_only_the_run_knows(tf, batch_dims):
     indices = [[1, 0], [0, 0], [1, 1]]
     axes = (1, 2, -1)
     gathered = called(tf, lambda tf, x, n: tf.gather(x, indices, axis=n, batch_dims=batch_dims), [3, 2, 4], *axes)
-    for axis, found in zip(axes, gathered):
+    for axis, result in zip(axes, gathered):
         within = axis if axis < 0 else axis - 1
-        np.testing.assert_array_equal(found, [np.take(x, i, within) for x, i in zip(X, indices)])
+        np.testing.assert_array_equal(result, [np.take(x, i, within) for x, i in zip(X, indices)])
 
 
 @pytest.mark.parametrize("name", sorted({*FLOATING} - {"split", "gather, a scalar"}))
@@ -293,8 +293,8 @@ def test_a_variable_as_an_axis(tf, traced):
     }
     expected = {"sum": X.sum(1), "concat": np.concatenate([X, X], 1), "transpose": X.transpose(1, 0, 2)}
     for name, function in functions.items():
-        found = (tf.function(function) if traced else function)(tf.constant(X))
-        np.testing.assert_allclose(found.numpy(), expected[name], 1e-5)
+        actual = (tf.function(function) if traced else function)(tf.constant(X))
+        np.testing.assert_allclose(actual.numpy(), expected[name], 1e-5)
 
 
 @pytest.mark.parametrize("name", ["cumsum", "reverse", "roll", "reverse, two axes"])
@@ -328,5 +328,5 @@ def test_they_are_converted(tf, name):
     file = tf.lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
     for kind in (tf.lite.Interpreter, interpreter.Interpreter):
         runner = kind(model_content=file).get_signature_runner()
-        (found,) = runner(x=X, n=np.int32(1)).values()
-        np.testing.assert_allclose(found, expected(X, 1), 1e-5, 1e-6)
+        (actual,) = runner(x=X, n=np.int32(1)).values()
+        np.testing.assert_allclose(actual, expected(X, 1), 1e-5, 1e-6)

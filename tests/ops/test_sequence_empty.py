@@ -205,8 +205,8 @@ OPERATORS: dict[str, Callable[[Setting], Row]] = {
 }
 
 
-def listed(found: Any) -> list[Any]:
-    return list(found) if isinstance(found, (tuple, list)) else [found]
+def listed(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
 @pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
@@ -226,10 +226,10 @@ def check_pattern(lengths: list[int], name: str, traced: bool) -> None:
         outputs = listed(called(**inputs))
     expected = listed(oracle(**numbers))
     assert len(outputs) == len(expected)
-    for y, wanted in zip(outputs, expected):
-        found = np.asarray(y.numpy())
-        assert found.shape == wanted.shape
-        np.testing.assert_allclose(found, wanted, 1e-12, 1e-12)
+    for y, reference in zip(outputs, expected):
+        actual = np.asarray(y.numpy())
+        assert actual.shape == reference.shape
+        np.testing.assert_allclose(actual, reference, 1e-12, 1e-12)
         if isinstance(y, ow.LoDTensor):
             assert y.has_valid_recursive_sequence_lengths()
             count = max(s.rows, 1) if name == "expand" else s.n  # one for each repetition, but one at least
@@ -238,11 +238,11 @@ def check_pattern(lengths: list[int], name: str, traced: bool) -> None:
     arriving = [ow.constant(w) for w in weights]
     grads = tape.gradient(outputs, inputs, output_gradients=arriving)
     for k, x in numbers.items():
-        wanted = by_loop.differences(lambda v, k=k: listed(oracle(**{**numbers, k: v})), x, weights)
+        reference = by_loop.differences(lambda v, k=k: listed(oracle(**{**numbers, k: v})), x, weights)
         dx = grads[k]
         assert dx.dtype == ow.float64
         assert tuple(dx.shape) == x.shape, k
-        np.testing.assert_allclose(np.asarray(dx.numpy()), wanted, 1e-6, 1e-8, err_msg=k)
+        np.testing.assert_allclose(np.asarray(dx.numpy()), reference, 1e-6, 1e-8, err_msg=k)
         if k in sequences:
             assert dx.lod() == [s.offsets.tolist()], k
 
@@ -260,9 +260,9 @@ def test_pattern_of_tokens(lengths: list[int]) -> None:
         [[tokens[t + j, 0] if t + j < b else -7 for j in range(3)] for t in range(a, b)]
         for a, b in by_loop.spans(s.offsets)
     ]
-    found = seq.enumerate(x, 3, -7)
-    assert found.to_nested() == listed_next
-    assert found.shape == (s.rows, 3)
+    result = seq.enumerate(x, 3, -7)
+    assert result.to_nested() == listed_next
+    assert result.shape == (s.rows, 3)
     mask = seq.mask(s.lengths)
     assert mask.numpy().tolist() == [[int(j < n) for j in range(max(lengths))] for n in lengths]
     padded, length = seq.pad(x, 9)
@@ -279,14 +279,14 @@ def test_pattern_of_maxima_twice(lengths: list[int]) -> None:
     with ow.GradientTape() as outer:
         outer.watch(arriving)
         with ow.GradientTape() as inner:
-            given = ow.LoDTensor(x, [s.offsets])
-            inner.watch(given)
-            y = seq.pool(given, "MAX")
-        dx = inner.gradient(y, given, output_gradients=arriving)
+            inputs = ow.LoDTensor(x, [s.offsets])
+            inner.watch(inputs)
+            y = seq.pool(inputs, "MAX")
+        dx = inner.gradient(y, inputs, output_gradients=arriving)
         total = ow.reduce_sum(dx.values * w)
-    found = outer.gradient(total, arriving)
-    wanted = np.zeros((s.n, D))
+    actual = outer.gradient(total, arriving)
+    expected = np.zeros((s.n, D))
     for i, (a, b) in enumerate(by_loop.spans(s.offsets)):
         if b > a:
-            wanted[i] = np.take_along_axis(w[a:b], x[a:b].argmax(0)[None], 0)[0]
-    np.testing.assert_allclose(np.asarray(found.numpy()), wanted, 1e-12)
+            expected[i] = np.take_along_axis(w[a:b], x[a:b].argmax(0)[None], 0)[0]
+    np.testing.assert_allclose(np.asarray(actual.numpy()), expected, 1e-12)

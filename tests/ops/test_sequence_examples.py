@@ -60,18 +60,18 @@ def tensor(v: Any) -> Any:
     return ow.LoDTensor(array(v), v["lod"]) if v.get("lod") else ow.constant(array(v))
 
 
-def close(found: Any, wanted: np.ndarray, words: str) -> None:
-    found = np.asarray(found.numpy())
-    assert found.dtype == wanted.dtype, words
-    assert found.shape == wanted.shape, words
-    np.testing.assert_allclose(found, wanted, 0, 1e-8, err_msg=words)
+def close(actual: Any, expected: np.ndarray, words: str) -> None:
+    actual = np.asarray(actual.numpy())
+    assert actual.dtype == expected.dtype, words
+    assert actual.shape == expected.shape, words
+    np.testing.assert_allclose(actual, expected, 0, 1e-8, err_msg=words)
 
 
 def check_outputs(outputs: dict[str, Any], example: Any) -> None:
     for name, y in outputs.items():
-        wanted = example["outputs"][name]
-        close(y, array(wanted), name)
-        assert (y.lod() if isinstance(y, ow.LoDTensor) else None) == wanted["lod"], name
+        expected = example["outputs"][name]
+        close(y, array(expected), name)
+        assert (y.lod() if isinstance(y, ow.LoDTensor) else None) == expected["lod"], name
 
 
 @pytest.mark.parametrize(("op", "example"), ROWS)
@@ -86,9 +86,9 @@ def test_example(op: str, example: Any) -> None:
         return
     arriving = {name: tensor(v) for name, v in example["out_grad"].items()}
     grads = tape.gradient({k: outputs[k] for k in arriving}, sources, output_gradients=arriving)
-    for name, wanted in example["input_grads"].items():
-        several = isinstance(wanted, list)
-        for dx, w, x in zip(*([v if several else [v] for v in (grads[name], wanted, sources[name])])):
+    for name, expected in example["input_grads"].items():
+        several = isinstance(expected, list)
+        for dx, w, x in zip(*([v if several else [v] for v in (grads[name], expected, sources[name])])):
             close(dx, array(w), f"gradient of {name}")
             assert isinstance(dx, ow.LoDTensor) == isinstance(x, ow.LoDTensor)
             if isinstance(x, ow.LoDTensor):
@@ -104,7 +104,7 @@ def test_example_in_a_function(op: str, example: Any) -> None:
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES["sequence_pool"] if "MaxIndex" in e["outputs"]])
 def test_recorded_rows(example: Any) -> None:
-    """What the gradient of MAX goes by: int32, -1 for an empty sequence, the earliest of equal ones."""
+    """Check the indices of MAX: int32, -1 for an empty sequence, the earliest of equal rows."""
     from opwright.ops.sequence.pooling import SequencePool
 
     x = example["inputs"]["X"]

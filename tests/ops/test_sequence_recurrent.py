@@ -12,6 +12,8 @@ import sequence_oracles as by_loop
 
 import opwright as ow
 from opwright import sequence as seq
+from opwright.ops.nn.gru import GRUSequence
+from opwright.ops.nn.lstm import LSTMSequence
 from opwright.ops.sequence import segments
 
 OFFSETS = np.array([0, 3, 3, 4, 9])
@@ -40,8 +42,8 @@ def test_lstm_gradients(gate, other, reverse):
         def moved(v, k=k):
             return by_loop.lstm(*inputs[:k], v, *inputs[k + 1 :], OFFSETS, **attrs)
 
-        wanted = by_loop.differences(moved, inputs[k], weights)
-        np.testing.assert_allclose(dx.numpy(), wanted, 1e-6, 1e-8, err_msg=str(k))
+        expected = by_loop.differences(moved, inputs[k], weights)
+        np.testing.assert_allclose(dx.numpy(), expected, 1e-6, 1e-8, err_msg=str(k))
 
 
 @pytest.mark.parametrize("origin", [False, True])
@@ -62,8 +64,8 @@ def test_gru_gradients(gate, activation, origin):
         def moved(v, k=k):
             return [by_loop.gru(*inputs[:k], v, *inputs[k + 1 :], OFFSETS, **attrs)]
 
-        wanted = by_loop.differences(moved, inputs[k], weights)
-        np.testing.assert_allclose(dx.numpy(), wanted, 1e-6, 1e-8, err_msg=str(k))
+        expected = by_loop.differences(moved, inputs[k], weights)
+        np.testing.assert_allclose(dx.numpy(), expected, 1e-6, 1e-8, err_msg=str(k))
 
 
 def test_a_loss_of_the_cell_alone_has_gradients():
@@ -113,6 +115,56 @@ def test_second_derivatives_of_recurrences_are_refused_in_words(function):
         dx = inner.gradient(y, x)
     with pytest.raises(LookupError, match=r"first derivatives only.*ow\.sequence\.pad"):
         outer.gradient(dx, x)
+
+
+RECURRENT_SHAPES = {  # shapes of the operands, for steps, batch and units
+    LSTMSequence: lambda t, b, u: [(t, b, 4 * u), (u, 4 * u), (b, u), (b, u)],
+    GRUSequence: lambda t, b, u: [(t, b, 3 * u), (u, 3 * u), (3 * u,), (b, u)],
+}
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+@pytest.mark.parametrize("layer", RECURRENT_SHAPES, ids=lambda op: op.name)
+def test_second_derivatives_of_sequences_of_one_length(layer, steps):
+    """The gradients of a function of first gradients, against differences of these."""
+    shapes = RECURRENT_SHAPES[layer](steps, 2, 3)
+    inputs = [numbers(k, *shape) for k, shape in enumerate(shapes)]
+    weights = [numbers(30, steps, 2, 3), numbers(31, 2, 3), numbers(32, 2, 3)]
+
+    def first_gradients(*values):
+        with ow.GradientTape() as tape:
+            tape.watch(values)
+            total = sum(ow.reduce_sum(y * y * w) for y, w in zip(layer(*values), weights))
+        return tape.gradient(total, values, unconnected_gradients="zero")
+
+    values = list(map(ow.constant, inputs))
+    with ow.GradientTape() as tape:
+        tape.watch(values)
+        firsts = first_gradients(*values)
+    cotangents = [numbers(40 + k, *shape) for k, shape in enumerate(shapes)]
+    arrivals = list(map(ow.constant, cotangents))
+    seconds = tape.gradient(firsts, values, output_gradients=arrivals, unconnected_gradients="zero")
+    for k, second in enumerate(seconds):
+
+        def moved(v, k=k):
+            changed = [*values[:k], ow.constant(v), *values[k + 1 :]]
+            return [g.numpy() for g in first_gradients(*changed)]
+
+        expected = by_loop.differences(moved, inputs[k], cotangents)
+        np.testing.assert_allclose(second.numpy(), expected, 1e-5, 1e-7, err_msg=str(k))
+
+
+@pytest.mark.parametrize(("layer", "cell"), [(LSTMSequence, "LSTMCell"), (GRUSequence, "GRUCell")], ids=["lstm", "gru"])
+def test_third_derivatives_of_sequences_name_the_way_to_them(layer, cell):
+    values = [ow.constant(numbers(k, *shape)) for k, shape in enumerate(RECURRENT_SHAPES[layer](2, 1, 1))]
+    with ow.GradientTape() as third, ow.GradientTape() as second, ow.GradientTape() as first:
+        for tape in (third, second, first):
+            tape.watch(values)
+        y = layer(*values)[0]
+        dy = first.gradient(y, values)
+        ddy = second.gradient(dy, values)
+    with pytest.raises(LookupError, match=rf"first and second derivatives.*RNN\(ow\.keras\.layers\.{cell}"):
+        third.gradient(ddy, values)
 
 
 # Of PaddlePaddle 2.6.2 on a CPU, in float64, given the arrays of `peer_inputs`, with lengths 2, 0, 3: the outputs, then
@@ -200,8 +252,8 @@ def test_numbers_of_a_peer(name, reverse):
             outputs = seq.dynamic_lstm(*sources, is_reverse=reverse)
         else:
             outputs = (seq.dynamic_gru(*sources, is_reverse=reverse, origin_mode=reverse),)
-    wanted, marks = PEER[name, reverse]
-    for y, numbers_of_peer in zip(outputs, wanted, strict=True):
+    expected, marks = PEER[name, reverse]
+    for y, numbers_of_peer in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(y.numpy(), numbers_of_peer, 0, 2e-12)
     for dx, mark in zip(tape.gradient(outputs[0], sources), marks, strict=True):
         flat = dx.numpy().ravel()
@@ -242,9 +294,9 @@ def test_second_derivatives(kind):
             y = function(x)
         return [tape.gradient(y, x, output_gradients=weights).numpy()]
 
-    found = second(function, x, weights, v)
-    assert found.lod() == x.lod()
-    np.testing.assert_allclose(found.numpy(), by_loop.differences(along, values, [v]), 1e-6, 1e-7)
+    result = second(function, x, weights, v)
+    assert result.lod() == x.lod()
+    np.testing.assert_allclose(result.numpy(), by_loop.differences(along, values, [v]), 1e-6, 1e-7)
 
 
 @pytest.mark.parametrize("width", [1, 3, 128])
@@ -258,9 +310,9 @@ def test_a_sequence_has_the_same_bits_alone_and_among_others(part, dtype, width)
     others = [numbers(10 + n, n, width).astype(dtype) for n in (2, long - 1, 0, 2 * long)]
     for kind in ("sum", "max", "average"):
         alone = seq.pool(ow.LoDTensor(x, [[0, rows]]), kind).numpy()[0]
-        wanted = by_loop.pool(x.astype(np.float64), np.array([0, rows]), kind.upper())[0]
+        expected = by_loop.pool(x.astype(np.float64), np.array([0, rows]), kind.upper())[0]
         tolerance = 1e-5 if dtype == np.float32 else 1e-12
-        np.testing.assert_allclose(alone, wanted, tolerance, tolerance)
+        np.testing.assert_allclose(alone, expected, tolerance, tolerance)
         for at in range(len(others) + 1):
             parts = [*others[:at], x, *others[at:]]
             batch = ow.LoDTensor(np.concatenate(parts), [np.cumsum([0, *map(len, parts)])])

@@ -35,12 +35,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("source", ["argument", "constant", "dataset"])
 def test_operators_on_one_string(tf, case, source):
-    function, wanted = CASES[case]
+    function, expected = CASES[case]
     texts = tf.constant(["ab", "c"])
     if source == "dataset":
-        (found,) = tf.data.Dataset.from_tensors(texts).map(lambda a: function(tf, a[0]))
+        (actual,) = tf.data.Dataset.from_tensors(texts).map(lambda a: function(tf, a[0]))
     elif source == "argument":
-        found = tf.function(lambda a: function(tf, a[0]))(texts)
+        actual = tf.function(lambda a: function(tf, a[0]))(texts)
     else:
-        found = tf.function(lambda: function(tf, tf.constant(["ab", "c"])[0]))()
-    assert np.asarray(found.numpy(), object).tolist() == wanted
+        actual = tf.function(lambda: function(tf, tf.constant(["ab", "c"])[0]))()
+    assert np.asarray(actual.numpy(), object).tolist() == expected

@@ -226,21 +226,21 @@ def test_gather_of_one_index_along_any_axis() -> None:
             ow.gather(x, 7, axis=axis)
 
 
-def test_explain_says_which_algorithm_and_why() -> None:
-    found = ow.ops.explain("TopK", [ow.TensorSpec([100, 5000]), np.int32(5)])
+def test_explain_reports_which_algorithm_and_why() -> None:
+    result = ow.ops.explain("TopK", [ow.TensorSpec([100, 5000]), np.int32(5)])
     want = "select: k is at most an eighth of the row, in at least 8192 elements (benchmark top_k_part)"
-    assert found.algorithm == want
-    assert "algorithm   select" in str(found)
+    assert result.algorithm == want
+    assert "algorithm   select" in str(result)
     assert ow.ops.explain("TopK", [ow.TensorSpec([9, 9]), ow.TensorSpec([], ow.int32)]).algorithm.startswith("open")
     assert ow.ops.explain("MatMul", [ow.TensorSpec([None, 1, 4]), ow.TensorSpec([4, 4])]).algorithm.startswith("open")
     assert ow.ops.explain("Add", [ow.TensorSpec([9, 9])] * 2).algorithm is None
 
 
 def test_every_row_has_its_benchmark_and_wins() -> None:
-    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    result = json.loads(RESULTS.read_text(encoding="utf-8"))
     rows = {s.row for table in TABLE.values() for s in table.others}
-    assert rows == set(found)
-    for row, entry in found.items():
+    assert rows == set(result)
+    for row, entry in result.items():
         inside = [c["ratio"] for c in entry["cases"] if c["inside"]]
         assert entry["kept"], row
         assert np.median(inside) >= 1.2, row

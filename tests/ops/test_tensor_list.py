@@ -45,43 +45,43 @@ def test_every_version_stays(program: Any, length: int, recent: bool) -> None:
     versions = [(TensorList(length, dtypes.float64, SCALAR), [None] * length)]
     for n, (step, which, place) in enumerate(program):
         back = which % min(len(versions), 3 if recent else len(versions))
-        found, model = versions[-1 - back]
+        result, model = versions[-1 - back]
         i = place % len(model) if model else 0
         if step in ("set", "unset", "read") and not model:
             continue
         if step == "set":
-            versions.append((found.set(i, of(n)), [*model[:i], float(n), *model[i + 1 :]]))
+            versions.append((result.set(i, of(n)), [*model[:i], float(n), *model[i + 1 :]]))
         elif step == "unset":
-            versions.append((found.unset_at([i]), [*model[:i], None, *model[i + 1 :]]))
+            versions.append((result.unset_at([i]), [*model[:i], None, *model[i + 1 :]]))
         elif step == "push":
-            versions.append((found.push(of(n)), [*model, float(n)]))
+            versions.append((result.push(of(n)), [*model, float(n)]))
         elif step == "pop" and model:
-            rest, item = found.pop()
+            rest, item = result.pop()
             assert item == (model[-1] or 0.0)
             versions.append((rest, model[:-1]))
         elif step == "grow":
-            versions.append((found.resize(len(model) + place % 4), model + [None] * (place % 4)))
+            versions.append((result.resize(len(model) + place % 4), model + [None] * (place % 4)))
         elif step == "shrink":
-            versions.append((found.resize(i), model[:i]))
+            versions.append((result.resize(i), model[:i]))
         elif step == "read":
-            assert found.get(i) == (model[i] or 0.0)
+            assert result.get(i) == (model[i] or 0.0)
         elif step == "read all":
-            assert list(found.stack()) == [x or 0.0 for x in model]
+            assert list(result.stack()) == [x or 0.0 for x in model]
         elif step == "add":
             other, others = next(v for v in reversed(versions) if len(v[1]) == len(model))
             sums = [None if a is None and b is None else (a or 0.0) + (b or 0.0) for a, b in zip(model, others)]
-            versions.append((found.add(other), sums))
-    for found, model in versions:
-        assert found.length == len(model)
-        assert found.elements() == model
-        assert dict(found.items()) == {i: x for i, x in enumerate(model) if x is not None}
+            versions.append((result.add(other), sums))
+    for result, model in versions:
+        assert result.length == len(model)
+        assert result.elements() == model
+        assert dict(result.items()) == {i: x for i, x in enumerate(model) if x is not None}
 
 
 def written(n: int) -> tuple[TensorList, TensorList]:
-    first = found = TensorList(n, dtypes.float64, SCALAR)
+    first = result = TensorList(n, dtypes.float64, SCALAR)
     for i in range(n):
-        found = found.set(i, of(i))
-    return first, found
+        result = result.set(i, of(i))
+    return first, result
 
 
 def test_a_long_history_goes_without_recursion() -> None:
@@ -100,16 +100,16 @@ def test_what_nobody_holds_is_let_go() -> None:
     class Watched(np.ndarray):
         pass
 
-    found = TensorList(1, dtypes.float64)
+    result = TensorList(1, dtypes.float64)
     kept = []
     for i in range(50):
         value = np.full([1000], float(i)).view(Watched)
         kept.append(weakref.ref(value))
-        found = found.set(0, value)
+        result = result.set(0, value)
         del value
     gc.collect()
     assert sum(r() is not None for r in kept) <= 1
-    assert found.get(0)[0] == 49.0
+    assert result.get(0)[0] == 49.0
 
 
 def seconds(function: Any) -> float:
@@ -123,9 +123,9 @@ def seconds(function: Any) -> float:
 
 def alternating(n: int) -> None:
     """The first version is read, and written to, between the writes to the newest."""
-    first, found = written(n)
+    first, result = written(n)
     for i in range(n):
-        found = found.set(i, of(1))
+        result = result.set(i, of(1))
         assert first.get(i) == 0.0
         first.set(0, of(2))
 
@@ -180,8 +180,8 @@ def test_threads_may_share_a_list() -> None:
 
 
 def test_pickles_and_copies() -> None:
-    _, found = written(3)
-    for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+    _, result = written(3)
+    for other in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
         assert other.elements() == [0.0, 1.0, 2.0]
         assert other.length == 3
         assert other.element_shape == SCALAR

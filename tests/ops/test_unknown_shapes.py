@@ -180,26 +180,26 @@ def _runs_on_other_values(op: Any, bound: Any, inputs: Any) -> bool:
 
 def _with_offsets(op: Any, inputs: list[Any]) -> list[Any]:
     """The inputs with offsets that are right for as many sequences: all rows in the last one."""
-    given = dict(zip(op.input_names, inputs))
+    operands = dict(zip(op.input_names, inputs))
 
     def level(tensor: Any, rows: int) -> Any:
         return make(np.array([0] * (tensor.shape[0] - 1) + [rows]), tensor.dtype, None) if tensor.shape[0] else tensor
 
     for declared in op.inputs:
-        found, leader = given[declared.name], given.get(declared.lod_of or "")
-        if found is None or leader is None:
+        result, leader = operands[declared.name], operands.get(declared.lod_of or "")
+        if result is None or leader is None:
             continue
         if isinstance(leader, tuple):
-            given[declared.name] = tuple(level(t, x.shape[0]) for t, x in zip(found, leader))
-        elif isinstance(found, tuple):
+            operands[declared.name] = tuple(level(t, x.shape[0]) for t, x in zip(result, leader))
+        elif isinstance(result, tuple):
             rows, levels = leader.shape[0], []
-            for tensor in reversed(found):
+            for tensor in reversed(result):
                 levels.insert(0, level(tensor, rows))
                 rows = tensor.shape[0] - 1
-            given[declared.name] = tuple(levels)
+            operands[declared.name] = tuple(levels)
         else:
-            given[declared.name] = level(found, leader.shape[0])
-    return list(given.values())
+            operands[declared.name] = level(result, leader.shape[0])
+    return list(operands.values())
 
 
 @each_row("row", [p for p in ROWS if not works(p.values[0])], by=lambda row: row.key.rpartition(".")[2][:1].lower())

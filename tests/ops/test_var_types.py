@@ -167,11 +167,11 @@ def test_pass_through_keeps_the_kind_and_the_dtype(name: str) -> None:
     attrs = {"dtype": ow.float32} if name == "Cast" else {}
     for kind in ("dense", "lod", "rows"):
         assert op.infer_kinds([kind], attrs) == [kind]
-    given = rows_of([[1.5], [2.5]], [2, 0], 3)
-    result = var_types.call_on_rows(op, attrs, [given])
+    inputs = rows_of([[1.5], [2.5]], [2, 0], 3)
+    result = var_types.call_on_rows(op, attrs, [inputs])
     sign = -1 if name == "Neg" else 1
-    assert result.dtype is given.dtype
-    np.testing.assert_array_equal(result.to_dense(), sign * given.to_dense().numpy())
+    assert result.dtype is inputs.dtype
+    np.testing.assert_array_equal(result.to_dense(), sign * inputs.to_dense().numpy())
 
 
 def test_lists_and_handles_pass_through_identity() -> None:
@@ -198,8 +198,8 @@ def test_an_optimizers_output_is_of_its_parameters_kind() -> None:
     for param in ("dense", "lod", "rows"):
         for grad in ("dense", "rows"):
             assert step.infer_kinds([param, grad]) == [param]
-    found = var_types.call_on_rows(step, {}, [ow.ones([3, 1]), rows_of([[0.5]], [1], 3)])
-    np.testing.assert_array_equal(found, [[1.0], [0.5], [1.0]])
+    result = var_types.call_on_rows(step, {}, [ow.ones([3, 1]), rows_of([[0.5]], [1], 3)])
+    np.testing.assert_array_equal(result, [[1.0], [0.5], [1.0]])
 
 
 # ---- reading what is not taken --------------------------------------------------------------------------------------
@@ -218,8 +218,8 @@ def test_rows_are_not_read_as_dense() -> None:
 
 
 def test_eager_calls_make_rows_dense_as_before() -> None:
-    given = rows_of([[1.0]], [1], 3)
-    np.testing.assert_array_equal(ow.add(given, 1.0), [[1.0], [2.0], [1.0]])
+    inputs = rows_of([[1.0]], [1], 3)
+    np.testing.assert_array_equal(ow.add(inputs, 1.0), [[1.0], [2.0], [1.0]])
 
 
 # ---- LoDs, attributes, graphs ---------------------------------------------------------------------------------------
@@ -262,11 +262,11 @@ def test_kinds_go_through_branches_and_loops() -> None:
         return y, ta.stack()
 
     graph = ow.function(f, input_signature=[ow.TensorSpec([2], name="x")]).get_concrete_function().graph
-    found = var_types.of_graph(graph)
-    assert set(found) == {v.name for v in graph.values()}
+    result = var_types.of_graph(graph)
+    assert set(result) == {v.name for v in graph.values()}
     for value in graph.values():
-        assert found[value.name] == ("list" if value.dtype.name == "variant" else "dense")
-    assert "list" in found.values()
+        assert result[value.name] == ("list" if value.dtype.name == "variant" else "dense")
+    assert "list" in result.values()
     marked = var_types.of_graph(graph, {"x": "lod"})
     (branch,) = [n for n in graph.nodes if n.op.name == "If"]
     assert marked[branch.outputs[0].name] == "lod"

@@ -120,9 +120,9 @@ def _pool_windows(shape: Any, attrs: dict[str, Any]) -> Any:
 
 
 def _pooled(x: Any, attrs: dict[str, Any], of: Any) -> Any:
-    found = {p: of([x[at] for at in held]) for p, held in _pool_windows(x.shape, attrs)}
-    y = np.zeros([1 + max(p[i] for p in found) for i in range(x.ndim)], x.dtype)
-    for p, value in found.items():
+    result = {p: of([x[at] for at in held]) for p, held in _pool_windows(x.shape, attrs)}
+    y = np.zeros([1 + max(p[i] for p in result) for i in range(x.ndim)], x.dtype)
+    for p, value in result.items():
         y[p] = value
     return y
 

@@ -60,37 +60,37 @@ def keras_numbers() -> dict[str, list[list[list[float]]]]:
     import keras
     import tensorflow as tf
 
-    found: dict[str, list[list[list[float]]]] = {}
+    result: dict[str, list[list[list[float]]]] = {}
     for name, (kind, settings) in KERAS.items():
         optimizer = getattr(keras.optimizers, kind)(0.25, **settings)
         variable = keras.Variable(START, dtype="float64")
         optimizer.build([variable])
-        found[name] = []
+        result[name] = []
         for step, (indices, values) in enumerate(STEPS, 1):
             rows, where = np.unique(np.asarray(indices, "int64"), return_inverse=True)
             merged = np.zeros((len(rows), 2))
             np.add.at(merged, where, np.asarray(values))
             optimizer.apply([tf.IndexedSlices(merged[::-1], rows[::-1], tf.constant([5, 2]))], [variable])
             if step in KEPT:
-                found[name].append(variable.numpy().tolist())
-    return found
+                result[name].append(variable.numpy().tolist())
+    return result
 
 
 def torch_numbers() -> dict[str, list[list[list[float]]]]:
     import torch
 
-    found: dict[str, list[list[list[float]]]] = {}
+    result: dict[str, list[list[list[float]]]] = {}
     for name, (kind, settings, _, _) in TORCH.items():
         parameter = torch.nn.Parameter(torch.tensor(START))
         optimizer = getattr(torch.optim, kind)([parameter], 0.25, **settings)
-        found[name] = []
+        result[name] = []
         for step, (indices, values) in enumerate(STEPS, 1):
             at, by = torch.tensor([indices], dtype=torch.int64).reshape(1, -1), torch.tensor(np.asarray(values))
             parameter.grad = torch.sparse_coo_tensor(at, by, (5, 2), check_invariants=True)
             optimizer.step()
             if step in KEPT:
-                found[name].append(parameter.detach().numpy().tolist())
-    return found
+                result[name].append(parameter.detach().numpy().tolist())
+    return result
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def adam(s, w, g, t, lr, beta_1=0.9, beta_2=0.999, epsilon=1e-7, amsgrad=False):
 
 
 def adamax(s, w, g, t, lr, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
-    """Kingma and Ba, 2014, algorithm 2, with epsilon beside u."""
+    """Kingma and Ba, 2014, algorithm 2, with epsilon added to u."""
     m = s["m"] = beta_1 * s.get("m", 0.0) + (1 - beta_1) * g
     u = s["u"] = np.maximum(beta_2 * s.get("u", 0.0), np.abs(g))
     return w - lr / (1 - beta_1**t) * m / (u + epsilon)
@@ -149,12 +149,12 @@ def descend(
     if name == "AdamW" and weight_decay is None:
         weight_decay = 0.004
     ws, averages, held, course = list(start), [np.zeros_like(w) for w in start], [], []
-    for made, grads in enumerate(steps):
+    for result, grads in enumerate(steps):
         held.append([g / (loss_scale_factor or 1.0) for g in grads])
-        updates = made // gradient_accumulation_steps
+        updates = result // gradient_accumulation_steps
         if len(held) == gradient_accumulation_steps:
             grads = clipped([sum(gs) / len(held) for gs in zip(*held)], clipnorm, clipvalue, global_clipnorm)
-            rate = lr(made) if callable(lr) else lr
+            rate = lr(result) if callable(lr) else lr
             ws = [w - w * weight_decay * rate for w in ws] if weight_decay else ws
             ws = [rule(s, w, g, updates + 1, rate, **hyper) for s, w, g in zip(states, ws, grads)]
             held = []

@@ -88,11 +88,11 @@ def test_values_follow_the_formula(row):
     for t in TIMES:
         if not away_from_restarts(row, t):
             continue
-        wanted = formula(t, **arguments)
+        expected = formula(t, **arguments)
         for got in (schedule(t), schedule(ow.Variable(t, dtype="int64")), traced(ow.constant(t, dtype="int64"))):
             assert got.dtype.name == "float32"
             assert got.shape.rank == 0
-            np.testing.assert_allclose(got.numpy(), wanted, rtol=2e-5, atol=1e-6, err_msg=f"at step {t}")
+            np.testing.assert_allclose(got.numpy(), expected, rtol=2e-5, atol=1e-6, err_msg=f"at step {t}")
 
 
 def test_a_float64_rate_gives_float64():
@@ -144,7 +144,7 @@ def test_a_schedule_of_ones_own():
     assert schedules.deserialize(config, {"Halving": Halving})(2) == 0.125
 
 
-def test_a_schedule_that_lacks_its_parts_says_so():
+def test_a_schedule_that_lacks_its_parts_reports_it():
     with pytest.raises(NotImplementedError, match="must override `__call__"):
         schedules.LearningRateSchedule()(0)
     with pytest.raises(NotImplementedError, match="get_config"):

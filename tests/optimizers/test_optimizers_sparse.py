@@ -187,9 +187,9 @@ WORKED = {
 
 @pytest.mark.parametrize(("maker", "state", "expected"), WORKED.values(), ids=WORKED)
 def test_worked_example(maker, state, expected):
-    for found, wanted in zip(worked(maker(), state), expected, strict=True):
+    for actual, reference in zip(worked(maker(), state), expected, strict=True):
         # Adagrad's epsilon stands under the root here, beside it in the specification: 1e-7 apart
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-7 if maker is WORKED["adagrad"][0] else 6e-9)
+        np.testing.assert_allclose(actual, reference, rtol=0, atol=1e-7 if maker is WORKED["adagrad"][0] else 6e-9)
 
 
 # ---- numbers of peers ------------------------------------------------------------------------------------------------

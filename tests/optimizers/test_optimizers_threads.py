@@ -1,4 +1,4 @@
-"""Steps in place while other threads read: nobody ever sees half a step, and what was read never changes.
+"""Test in-place steps while other threads read: no thread sees half a step, and a value once read never changes.
 
 Lives here: writers and readers of every kind.  Not here: what a step computes (test_optimizers_updates.py).
 """
@@ -18,7 +18,7 @@ SECONDS = 1.0
 
 
 def test_readers_see_whole_steps_and_keep_what_they_read():
-    """Every writer leaves all elements equal, so whoever finds two different ones has seen half a step."""
+    """Every writer leaves all elements equal, so a reader of two different ones has seen half a step."""
     v, optimizer, ones = ow.Variable(np.zeros(SHAPE, "f4")), optimizers.SGD(1.0), ow.ones(SHAPE)
     optimizer.build([v])
     rows = ow.IndexedSlices(ones, ow.constant(np.arange(SHAPE[0])), ow.constant(SHAPE))

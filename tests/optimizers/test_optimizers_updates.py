@@ -94,8 +94,8 @@ def run(optimizer, start, steps, dtype, traced=False):
 
 
 def check(course, expected, rtol):
-    for step, (got, wanted) in enumerate(zip(course, expected, strict=True)):
-        for g, w in zip(got, wanted, strict=True):
+    for step, (got, reference) in enumerate(zip(course, expected, strict=True)):
+        for g, w in zip(got, reference, strict=True):
             np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol, err_msg=f"after step {step + 1}")
 
 
@@ -116,7 +116,7 @@ def test_steps_follow_the_formula_in_float64(row, traced):
 
 
 LARGE = ((150, 250), (40000,), (1, 3, 3001), (2,))
-"""Variables of which steps are made in place, in blocks of which the last is smaller, and a small one beside them."""
+"""Shapes of variables that steps update in place, in blocks with a smaller last one, and of a small variable."""
 
 
 @pytest.mark.parametrize("row", ROWS, ids=label)

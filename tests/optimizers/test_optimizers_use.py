@@ -118,7 +118,7 @@ def test_an_optimizer_of_ones_own():
         optimizers.Optimizer(0.1).apply([ow.constant(1.0)], [ow.Variable(1.0)])
 
 
-def test_weight_decay_leaves_out_what_it_is_told():
+def test_weight_decay_excludes_listed_variables():
     w, b, c = (ow.Variable(np.float32(1.0), name=n) for n in ("kernel", "bias", "scale"))
     optimizer = optimizers.SGD(0.5, weight_decay=0.5)
     optimizer.exclude_from_weight_decay(var_list=[c], var_names=["bias"])

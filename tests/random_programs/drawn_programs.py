@@ -335,14 +335,14 @@ def from_file(program: Callable[..., Any], arrays: list[np.ndarray]) -> dict[str
     converter = lite.TFLiteConverter.from_concrete_functions([concrete])
     converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS]
     content = converter.convert()
-    found = {}
+    actual = {}
     for name, compiled in (("lite", False), ("lite_compiled", True)):
         with ow.flags(compiled=compiled, background=False):
             runner = lite.Interpreter(model_content=content).get_signature_runner()
             taken = runner.get_input_details()
             result = runner(**{f"x{i}": x for i, x in enumerate(arrays) if f"x{i}" in taken})
-        found[name] = [np.array(result[k]) for k in sorted(result)]
-    return found
+        actual[name] = [np.array(result[k]) for k in sorted(result)]
+    return actual
 
 
 def enumerate_names(values: list[Value]) -> list[tuple[str, Value]]:
@@ -351,38 +351,38 @@ def enumerate_names(values: list[Value]) -> list[tuple[str, Value]]:
 
 def ways(program: Callable[..., Any], arrays: list[np.ndarray]) -> dict[str, list[np.ndarray]]:
     tensors = list(map(ow.constant, arrays))
-    found = {"eager": [v.numpy() for v in program(*tensors)]}
-    found["traced"] = [v.numpy() for v in ow.function(program, autograph=False)(*tensors)]
-    found["jit"] = [v.numpy() for v in ow.function(program, autograph=False, jit_compile=True)(*tensors)]
-    return {**found, **from_file(program, arrays)}
+    result = {"eager": [v.numpy() for v in program(*tensors)]}
+    result["traced"] = [v.numpy() for v in ow.function(program, autograph=False)(*tensors)]
+    result["jit"] = [v.numpy() for v in ow.function(program, autograph=False, jit_compile=True)(*tensors)]
+    return {**result, **from_file(program, arrays)}
 
 
-def unlike(found: np.ndarray, wanted: np.ndarray) -> str:
+def unlike(actual: np.ndarray, expected: np.ndarray) -> str:
     """In what two results differ, or nothing. Floats may be off by the roundings of a dozen operators."""
-    if found.shape != wanted.shape or found.dtype != wanted.dtype:
-        return f"{found.dtype}{list(found.shape)}, wanted {wanted.dtype}{list(wanted.shape)}"
-    if wanted.dtype.kind != "f":
-        return "" if np.array_equal(found, wanted) else f"{np.sum(found != wanted)} of {wanted.size} integers"
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return f"{actual.dtype}{list(actual.shape)}, wanted {expected.dtype}{list(expected.shape)}"
+    if expected.dtype.kind != "f":
+        return "" if np.array_equal(actual, expected) else f"{np.sum(actual != expected)} of {expected.size} integers"
     with np.errstate(all="ignore"):
-        finite = np.isfinite(wanted)
-        scale = float(np.abs(wanted[finite]).max(initial=1e-3))
-        close = np.abs(found - wanted) <= 5e-5 * scale + 2e-4 * np.abs(wanted)
-        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted)) | (finite & np.isfinite(found) & close)
+        finite = np.isfinite(expected)
+        scale = float(np.abs(expected[finite]).max(initial=1e-3))
+        close = np.abs(actual - expected) <= 5e-5 * scale + 2e-4 * np.abs(expected)
+        same = (actual == expected) | (np.isnan(actual) & np.isnan(expected)) | (finite & np.isfinite(actual) & close)
     if same.all():
         return ""
     i = int(np.flatnonzero(~same.reshape(-1))[0])
-    return f"{np.sum(~same)} of {wanted.size}, first {found.reshape(-1)[i]!r}, wanted {wanted.reshape(-1)[i]!r}"
+    return f"{np.sum(~same)} of {expected.size}, first {actual.reshape(-1)[i]!r}, wanted {expected.reshape(-1)[i]!r}"
 
 
 def differences(seed: int) -> list[str]:
-    """What the ways of running a program disagree on; an error that is no OpError counts."""
+    """Return the disagreements between the ways of running a program; an error that is no OpError counts."""
     program, arrays = draw(seed)
     with np.errstate(all="ignore"):
-        found = ways(program, arrays)
+        result = ways(program, arrays)
     return [
         f"{way}, result {i}: {text}"
-        for way, results in found.items()
-        for i, (y, z) in enumerate(zip(results, found["eager"], strict=True))
+        for way, results in result.items()
+        for i, (y, z) in enumerate(zip(results, result["eager"], strict=True))
         if (text := unlike(y, z))
     ]
 

@@ -51,9 +51,9 @@ def test_names_are_paths_of_attributes(tf, tmp_path):
     module = tf.Module()
     module.layers = [tf.Variable([1.0]), {"a.b/c": tf.Variable([[2.0]])}]
     path = tf.train.Checkpoint(model=module, step=tf.Variable(1)).write(str(tmp_path / "x"))
-    found = dict(tf.train.list_variables(path))
-    found.pop("_CHECKPOINTABLE_OBJECT_GRAPH", None)
-    assert found == {
+    result = dict(tf.train.list_variables(path))
+    result.pop("_CHECKPOINTABLE_OBJECT_GRAPH", None)
+    assert result == {
         "model/layers/0/.ATTRIBUTES/VARIABLE_VALUE": [1],
         "model/layers/1/a..b.Sc/.ATTRIBUTES/VARIABLE_VALUE": [1, 1],
         "step/.ATTRIBUTES/VARIABLE_VALUE": [],
@@ -81,7 +81,7 @@ def test_shared_objects_are_saved_once(tf, tmp_path):
     assert one.numpy() == 1.0
 
 
-def test_root_gives_its_attributes(tf, tmp_path):
+def test_root_returns_its_attributes(tf, tmp_path):
     module = tf.Module()
     module.v = tf.Variable(4.0)
     path = tf.train.Checkpoint(module).save(str(tmp_path / "r"))
@@ -390,26 +390,26 @@ def test_damaged_files(tf, tmp_path, how):
     index = tmp_path / "c.index"
     (data,) = tmp_path.glob("c.data-*")
     content = json.loads(index.read_text())
-    wanted = tf.errors.DataLossError
+    expected = tf.errors.DataLossError
     if how == "index cut":
         index.write_bytes(index.read_bytes()[:-20])
     elif how == "data cut":
         data.write_bytes(data.read_bytes()[:-1])
     elif how == "data flipped":
-        found = bytearray(data.read_bytes())
-        found[-1] ^= 1
-        data.write_bytes(found)
+        actual = bytearray(data.read_bytes())
+        actual[-1] ^= 1
+        data.write_bytes(actual)
     elif how == "data gone":
         data.unlink()
-        wanted = tf.errors.NotFoundError
+        expected = tf.errors.NotFoundError
     elif how == "version":
         index.write_text(json.dumps({**content, "version": 99}))
-        wanted = tf.errors.UnimplementedError
+        expected = tf.errors.UnimplementedError
     elif how == "format":
         index.write_text(json.dumps({**content, "format": "other"}))
     else:
         index.write_text(json.dumps({**content, "data": "../c.data"}))
-    with pytest.raises(wanted):
+    with pytest.raises(expected):
         checkpoint.read(tmp_path / "c")
 
 
@@ -436,10 +436,10 @@ def test_an_iterator_in_a_function_is_restored_too(tf, tmp_path):
 
     @tf.function
     def total(n):
-        found = tf.constant(0, tf.int64)
+        result = tf.constant(0, tf.int64)
         for _ in tf.range(n):
-            found += next(iterator)
-        return found
+            result += next(iterator)
+        return result
 
     checkpoint = tf.train.Checkpoint(iterator=iterator)
     total(tf.constant(3))

@@ -202,10 +202,10 @@ def fuzz_model(tmp_path, seed, count):
 
 def fuzz_checkpoint(tmp_path, seed, count):
     rng = random.Random(seed)
-    made = model()
-    made.optimizer = ow.optimizers.Adam(0.1)
-    made.optimizer.build([made.w])
-    ow.train.Checkpoint(m=made).write(tmp_path / "c")
+    result = model()
+    result.optimizer = ow.optimizers.Adam(0.1)
+    result.optimizer.build([result.w])
+    ow.train.Checkpoint(m=result).write(tmp_path / "c")
     (data,) = tmp_path.glob("c.data-*")
     index = tmp_path / "c.index"
     first, second = index.read_bytes(), data.read_bytes()

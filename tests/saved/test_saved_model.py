@@ -104,8 +104,10 @@ def test_the_default_signature(tf, tmp_path):
     three.g = three.f.get_concrete_function()
     four.f = tf.function(lambda x: (x, [x]), input_signature=specs)
     none.v = tf.Variable(1.0)
-    found = [list(round_trip(tf, m, tmp_path / str(i)).signatures) for i, m in enumerate((one, two, three, four, none))]
-    assert found == [["serving_default"], [], [], [], []]
+    result = [
+        list(round_trip(tf, m, tmp_path / str(i)).signatures) for i, m in enumerate((one, two, three, four, none))
+    ]
+    assert result == [["serving_default"], [], [], [], []]
 
 
 def test_traces_are_chosen_by_arguments(tf, tmp_path):
@@ -170,8 +172,8 @@ def test_gradients_of_both_orders(tf, tmp_path):
     # d/dx sum_ij 3 x_i (x w + b)_j^2 = sum_j 3 (x w + b)_j^2 + sum_i 6 x_i (x w + b)_j w_kj
     w, b, v = loaded.w.numpy(), 2.0, x.numpy()
     z = v @ w + b
-    wanted = 3 * (z**2).sum() + 6 * v.sum() * (z @ w.T)
-    np.testing.assert_allclose(outer.gradient(first, x).numpy(), wanted, rtol=1e-5)
+    expected = 3 * (z**2).sum() + 6 * v.sum() * (z @ w.T)
+    np.testing.assert_allclose(outer.gradient(first, x).numpy(), expected, rtol=1e-5)
 
 
 def test_training_goes_on(tf, tmp_path):
@@ -347,7 +349,7 @@ def test_strings_and_empty_tensors(tf, tmp_path):
     assert loaded.f(tf.zeros([0], tf.string)).numpy().tolist() == []
 
 
-def test_random_numbers_are_drawn_anew(tf, tmp_path):
+def test_random_numbers_are_drawn_again(tf, tmp_path):
     module = tf.Module()
     module.f = tf.function(lambda: tf.random.uniform([4], seed=3), input_signature=[])
     loaded = round_trip(tf, module, tmp_path / "m")

@@ -24,7 +24,7 @@ def round_trip(obj, folder, **kwargs):
 
 
 def elsewhere(source, *args):
-    """What a fresh interpreter prints."""
+    """Return the output of a new Python process."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     command = [sys.executable, "-c", source, *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -78,8 +78,8 @@ def test_another_process_without_the_program(tmp_path):
     )
     y, g, custom, steps, note, sizes = json.loads(printed)
     with ow.GradientTape() as tape:
-        wanted = model.run(ow.constant(x), ow.constant(n))
-    np.testing.assert_allclose(y, wanted.numpy(), rtol=1e-6)
+        expected = model.run(ow.constant(x), ow.constant(n))
+    np.testing.assert_allclose(y, expected.numpy(), rtol=1e-6)
     with ow.GradientTape() as tape:
         tape.watch(model.w)
         v = ow.constant(x)
@@ -139,11 +139,11 @@ plain = st.recursive(
 @settings(max_examples=60)
 @given(plain)
 def test_structures_have_forms(value):
-    from opwright.saved import json_values
-    from opwright.saved.files import JsonReader
+    from opwright.saved import json_files
+    from opwright.saved.json_files import JsonReader
 
-    form = json.loads(json.dumps(json_values.encode(value)))
-    assert repr(json_values.Decoder(JsonReader("x")).decode(form)) == repr(value)
+    form = json.loads(json.dumps(json_files.encode(value)))
+    assert repr(json_files.Decoder(JsonReader("x")).decode(form)) == repr(value)
 
 
 @settings(max_examples=25)
@@ -242,9 +242,9 @@ def test_weights_are_read_by_the_official_library(tmp_path):
     module = ow.Module()
     module.a, module.b = ow.Variable([[1.0, 2.0]]), ow.Variable([True, False])
     ow.saved_model.save(module, tmp_path / "m")
-    found = load_file(tmp_path / "m" / "variables.safetensors")
-    assert found["a/.ATTRIBUTES/VARIABLE_VALUE"].tolist() == [[1.0, 2.0]]
-    assert found["b/.ATTRIBUTES/VARIABLE_VALUE"].tolist() == [True, False]
+    result = load_file(tmp_path / "m" / "variables.safetensors")
+    assert result["a/.ATTRIBUTES/VARIABLE_VALUE"].tolist() == [[1.0, 2.0]]
+    assert result["b/.ATTRIBUTES/VARIABLE_VALUE"].tolist() == [True, False]
     save_file({"x": np.arange(6, dtype=np.int16).reshape(2, 3), "e": np.zeros((0, 2))}, tmp_path / "o.safetensors")
     file = TensorFile(str(tmp_path / "o.safetensors"))
     assert file.read("x").tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -256,12 +256,12 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path, monkeypatch):
     module.v = ow.Variable(1.0)
     ow.saved_model.save(module, tmp_path / "m")
     before = {n: (tmp_path / "m" / n).read_bytes() for n in os.listdir(tmp_path / "m")}
-    from opwright.saved import files
+    from opwright.saved import json_files
 
     def broken(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr(files.os, "fsync", broken)
+    monkeypatch.setattr(json_files.os, "fsync", broken)
     module.v.assign(2.0)
     for target in ("m", "new"):
         with pytest.raises(OSError, match="disk full"):
@@ -293,9 +293,9 @@ def test_conversion_of_signatures(tmp_path):
 
 
 def test_models(tmp_path):
-    from opwright.nn.input_layer import Input
     from opwright.nn.layers import Dense
     from opwright.nn.models import Sequential
+    from opwright.nn.network import Input
 
     model = Sequential([Input((3,)), Dense(4, activation="relu"), Dense(2)])
     loaded = round_trip(model, tmp_path / "m")

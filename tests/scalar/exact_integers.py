@@ -35,7 +35,7 @@ def rescaled(x: int, m: int, e: int) -> int:
 
 
 def spread(seed: int, low: int, high: int, count: int) -> np.ndarray:
-    """Integers of all sizes, with the limits and what lies beside them."""
+    """Return integers of all sizes, with the limits and their neighbours."""
     rng = np.random.default_rng(seed)
     some = rng.integers(low, high, count - 6, np.int64, endpoint=True) >> rng.integers(0, 31, count - 6)
     middle = max(low, 0)

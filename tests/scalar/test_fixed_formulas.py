@@ -12,11 +12,10 @@ from exact_integers import clamped, nearest, nearest_away, rescaled, spread, wra
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import i64, ptr
-from opwright.compiler.language.families import call
+from opwright.compiler.language.compilation import call
 from opwright.compiler.target import host
 from opwright.scalar import numpy_namespace
-from opwright.scalar.integer_layers import GateNormalization, IntegerCells, SoftmaxOfInt16
-from opwright.scalar.resampling import ONE, FixedMean, Sampling
+from opwright.scalar.fixed_point_layers import ONE, FixedMean, GateNormalization, IntegerCells, Sampling, SoftmaxOfInt16
 
 NUMBERS = 256
 BY = 1518500250, -4
@@ -84,20 +83,20 @@ def computed(work, a: ptr[i64], b: ptr[i64], c: ptr[i64], d: ptr[i64], y: ptr[i6
     """An item is a vector; y: a row of n for each formula."""
     lanes = work.target.vector_bytes // 8
     for item in work.items():
-        given = [p.load(item * lanes, lanes) for p in (a, b, c, d)]
+        inputs = [p.load(item * lanes, lanes) for p in (a, b, c, d)]
         for row, (formula, _) in enumerate(FORMULAS.values()):
-            (y + row * n).store(formula(kl, *given), item * lanes)
+            (y + row * n).store(formula(kl, *inputs), item * lanes)
 
 
 def test_formulas_are_exact_in_both() -> None:
-    given = [spread(seed, -(1 << 15), (1 << 15) - 1, NUMBERS) for seed in range(4)]
-    given = [np.random.default_rng(seed).permutation(x) for seed, x in enumerate(given)]
+    inputs = [spread(seed, -(1 << 15), (1 << 15) - 1, NUMBERS) for seed in range(4)]
+    inputs = [np.random.default_rng(seed).permutation(x) for seed, x in enumerate(inputs)]
     compiled = np.zeros((len(FORMULAS), NUMBERS), np.int64)
-    call(computed.code(), [*given, compiled, NUMBERS], NUMBERS // (host().vector_bytes // 8))
+    call(computed.code(), [*inputs, compiled, NUMBERS], NUMBERS // (host().vector_bytes // 8))
     for (name, (formula, exact)), in_kernels in zip(FORMULAS.items(), compiled):
-        wanted = [exact(*map(int, four)) for four in zip(*given)]
-        np.testing.assert_array_equal(formula(numpy_namespace, *given), wanted, f"{name} on arrays")
-        np.testing.assert_array_equal(in_kernels, wanted, f"{name} in kernels")
+        expected = [exact(*map(int, four)) for four in zip(*inputs)]
+        np.testing.assert_array_equal(formula(numpy_namespace, *inputs), expected, f"{name} on arrays")
+        np.testing.assert_array_equal(in_kernels, expected, f"{name} in kernels")
 
 
 def test_positions_lie_where_rationals_say() -> None:
@@ -117,5 +116,5 @@ def test_positions_lie_where_rationals_say() -> None:
                 assert (later - before <= 1).all()
             jumps = [p + half + (Fraction(1, 2) if corners else 0) for p in exact]  # a pixel ends at a whole number
             clear = [i for i, p in enumerate(jumps) if abs(p - round(p)) > Fraction(1, 1000)]
-            wanted = [min(max(math.floor(jumps[i]), 0), size - 1) for i in clear]
-            assert positions.nearest()[clear].tolist() == wanted
+            expected = [min(max(math.floor(jumps[i]), 0), size - 1) for i in clear]
+            assert positions.nearest()[clear].tolist() == expected

@@ -16,17 +16,16 @@ from hypothesis import strategies as st
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import i32, i64, ptr
-from opwright.compiler.language.families import call
+from opwright.compiler.language.compilation import call
 from opwright.compiler.target import host
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.ops.quantized.fixed_point import finishing, finishing_wide
 from opwright.scalar import numpy_namespace
-from opwright.scalar.fixed_point import ENTRIES, FixedPoint, FixedPointInt32
-from opwright.scalar.quantization import multiplier, multipliers, short_multiplier
+from opwright.scalar.fixed_point import ENTRIES, FixedPoint, FixedPointInt32, multiplier, multipliers, short_multiplier
 
 EVERY_INT16 = np.arange(-(1 << 15), 1 << 15)
 NUMBERS = 64
-"""Of a drawn array."""
+"""Elements of a random array."""
 
 
 def rescaled_halves_up(x: int, m: int, e: int) -> int:
@@ -113,8 +112,8 @@ def nearly(work, b: ptr[i64], y: ptr[i64], n: i64, *, lanes: int):
     for item in work.items():
         at = item * max(lanes, 1)
         for row, (formula, _, _) in enumerate(NEAR.values()):
-            found, power = formula(FixedPointInt32(kl), b.load(at, lanes))
-            (y + 2 * row * n).store(found, at)
+            result, power = formula(FixedPointInt32(kl), b.load(at, lanes))
+            (y + 2 * row * n).store(result, at)
             (y + (2 * row + 1) * n).store(kl.value(power).splat(lanes) if lanes else power, at)
 
 
@@ -137,9 +136,9 @@ def test_roundings_are_exact(seed: int, e: np.ndarray) -> None:
         compiled = np.zeros((len(of_width), NUMBERS), np.int64)
         call(exactly.code(width=width), [a, b, e, compiled, NUMBERS], NUMBERS // (host().vector_bytes // 8))
         for (name, (_, formula, exact)), in_kernels in zip(of_width.items(), compiled):
-            wanted = [exact(int(x), int(y), int(z)) for x, y, z in zip(a, b, e)]
-            np.testing.assert_array_equal(formula(numbers, a, b, e), wanted, f"{name} on arrays")
-            np.testing.assert_array_equal(in_kernels, wanted, f"{name} in kernels")
+            expected = [exact(int(x), int(y), int(z)) for x, y, z in zip(a, b, e)]
+            np.testing.assert_array_equal(formula(numbers, a, b, e), expected, f"{name} on arrays")
+            np.testing.assert_array_equal(in_kernels, expected, f"{name} in kernels")
 
 
 @settings(max_examples=10, deadline=None)
@@ -149,13 +148,13 @@ def test_functions_of_int32_are_near_the_real_ones(b: np.ndarray) -> None:
     for lanes, y in zip((0, host().vector_bytes // 8), compiled):
         call(nearly.code(lanes=lanes), [b, y, NUMBERS], NUMBERS // max(lanes, 1))
     for row, (name, (formula, real, share)) in enumerate(NEAR.items()):
-        found, power = formula(FixedPointInt32(numpy_namespace), b)
+        actual, power = formula(FixedPointInt32(numpy_namespace), b)
         for in_kernels in compiled:
-            np.testing.assert_array_equal(in_kernels[row], [found, power], f"{name} in kernels")
+            np.testing.assert_array_equal(in_kernels[row], [actual, power], f"{name} in kernels")
         power = -power if name.startswith("reciprocal") else power
-        wanted = np.array([real(int(x)) for x in b])
-        scale = 1.0 if name.startswith("exp") else wanted
-        assert np.max(np.abs(np.ldexp(found.astype(float), power - 31) - wanted) / scale) < share, name
+        expected = np.array([real(int(x)) for x in b])
+        scale = 1.0 if name.startswith("exp") else expected
+        assert np.max(np.abs(np.ldexp(actual.astype(float), power - 31) - expected) / scale) < share, name
 
 
 OF_INT16: dict[str, tuple[Function, tuple[int, ...], float]] = {
@@ -187,22 +186,22 @@ def test_functions_of_every_int16() -> None:
     )
     for (name, bits), in_kernels in zip(ROWS, compiled):
         given = np.minimum(EVERY_INT16, 0) if name.startswith("exp") else EVERY_INT16
-        found = getattr(FixedPoint(numpy_namespace, 16), name)(given, bits)
-        np.testing.assert_array_equal(in_kernels, found, f"{name} with {bits} integer bits in kernels")
+        result = getattr(FixedPoint(numpy_namespace, 16), name)(given, bits)
+        np.testing.assert_array_equal(in_kernels, result, f"{name} with {bits} integer bits in kernels")
         real, _, most = OF_INT16[name]
-        assert np.max(np.abs(found / 2.0**15 - real(given / 2.0 ** (15 - bits)))) < most, (name, bits)
+        assert np.max(np.abs(result / 2.0**15 - real(given / 2.0 ** (15 - bits)))) < most, (name, bits)
 
 
 def test_tables_are_interpolated() -> None:
     """A straight line has its own values between the entries; a leap beyond the width wraps."""
     line = (np.arange(ENTRIES) - ENTRIES // 2) * 64
-    found = FixedPoint(numpy_namespace, 16).interpolated(line, EVERY_INT16)
-    np.testing.assert_array_equal(found, [nearest(Fraction(int(v), 2)) for v in EVERY_INT16])
+    result = FixedPoint(numpy_namespace, 16).interpolated(line, EVERY_INT16)
+    np.testing.assert_array_equal(result, [nearest(Fraction(int(v), 2)) for v in EVERY_INT16])
     leap = np.where(np.arange(ENTRIES) < ENTRIES // 2, -100, 100)
-    found = FixedPoint(numpy_namespace, 8).interpolated(leap, np.array([-128, -64, -1, 0]))
+    result = FixedPoint(numpy_namespace, 8).interpolated(leap, np.array([-128, -64, -1, 0]))
     step = wrapped(200, 8)
     np.testing.assert_array_equal(
-        found, [-100, -100 + nearest(Fraction(step * 64, 128)), -100 + nearest(Fraction(step * 127, 128)), 100]
+        result, [-100, -100 + nearest(Fraction(step * 64, 128)), -100 + nearest(Fraction(step * 127, 128)), 100]
     )
 
 
@@ -221,8 +220,8 @@ def test_multipliers_are_the_nearest() -> None:
             1, 1 << (16 if short < (1 << 15) - 1 else 15)
         )
     assert multiplier(2.0**-33) == multiplier(0.0) == (0, 0)
-    found = multipliers(reals)
-    np.testing.assert_array_equal(found, np.transpose([multiplier(float(r)) for r in reals]))
+    result = multipliers(reals)
+    np.testing.assert_array_equal(result, np.transpose([multiplier(float(r)) for r in reals]))
     assert [n.shape for n in multipliers([0.5])] == [(), ()]
     for wrong in (-1.0, math.inf, math.nan):
         with pytest.raises(InvalidArgumentError, match="scales that make no multiplier"):
@@ -238,7 +237,7 @@ def test_what_is_done_in_place_is_the_formula() -> None:
         bias = rng.integers(-1000, 1000, 4)
         x = rng.integers(-(1 << 20), 1 << 20, (50, 4))
         held = x + bias
-        wanted = np.clip(one.rescale(held, m, e) + 3, -900, 1000)
-        np.testing.assert_array_equal(finishing(m, e, bias, 3, -900, 1000)(x.copy()), wanted)
+        expected = np.clip(one.rescale(held, m, e) + 3, -900, 1000)
+        np.testing.assert_array_equal(finishing(m, e, bias, 3, -900, 1000)(x.copy()), expected)
         wide = np.clip(one.rescale_wide(held, short_multiplier(m), e) + 3, -900, 1000)
         np.testing.assert_array_equal(finishing_wide(m, e, bias, 3, -900, 1000)(x.copy()), wide)

@@ -12,7 +12,7 @@ import numpy as np
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import f64, i64, ptr
-from opwright.compiler.language.families import call
+from opwright.compiler.language.compilation import call
 from opwright.compiler.target import host
 from opwright.core.dtypes import DType, float32, float64, int16, int32, int64
 from opwright.scalar import numpy_namespace as on_arrays
@@ -24,13 +24,13 @@ def test_the_kernel_language_has_every_name_with_the_same_parameters() -> None:
         if isinstance(here, DType):
             assert here is there, name
         else:
-            wanted, found = (list(inspect.signature(f).parameters.values()) for f in (here, there))
-            assert [p.default for p in wanted] == [p.default for p in found[: len(wanted)]], name
-            assert all(p.default is not p.empty for p in found[len(wanted) :]), name
+            expected, actual = (list(inspect.signature(f).parameters.values()) for f in (here, there))
+            assert [p.default for p in expected] == [p.default for p in actual[: len(expected)]], name
+            assert all(p.default is not p.empty for p in actual[len(expected) :]), name
 
 
 def wrapped(x: int, bits: int) -> int:
-    """x as a signed integer of so many bits."""
+    """Return x as a signed integer of that width."""
     return (x + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
@@ -40,7 +40,7 @@ def truncated(a: int, c: int) -> int:
 
 
 def whole(function: Callable[[float], int], a: float) -> float:
-    """What a rounding makes of a float, which keeps its sign where it is 0."""
+    """Round a float by a function to integers; keep the sign of a zero."""
     return math.copysign(function(a), a) if math.isfinite(a) else a
 
 
@@ -131,10 +131,10 @@ def test_integers_are_exact_in_both() -> None:
             call(integers.code(dtype=dtype, lanes=lanes), [a, c, y, a.size], a.size // max(lanes, 1))
         for row, (name, (formula, exact)) in enumerate(OF_INTEGERS.items()):
             bits = 64 if name in OWN_WIDTH else 8 * dtype.size
-            wanted = [wrapped(exact(int(p), int(q)), bits) for p, q in zip(a, c)]
-            found = formula(on_arrays, a.astype(dtype.np), c.astype(dtype.np))
-            for way, result in (("arrays", found), ("numbers", compiled[0][row]), ("vectors", compiled[1][row])):
-                np.testing.assert_array_equal(result, wanted, f"{name} of {dtype.name}, {way}")
+            expected = [wrapped(exact(int(p), int(q)), bits) for p, q in zip(a, c)]
+            actual = formula(on_arrays, a.astype(dtype.np), c.astype(dtype.np))
+            for way, result in (("arrays", actual), ("numbers", compiled[0][row]), ("vectors", compiled[1][row])):
+                np.testing.assert_array_equal(result, expected, f"{name} of {dtype.name}, {way}")
 
 
 def test_floats_round_right_in_both() -> None:
@@ -147,22 +147,22 @@ def test_floats_round_right_in_both() -> None:
         for lanes, y in zip((0, host().vector_bytes // 8), compiled):
             call(floats.code(dtype=dtype, lanes=lanes), [a, c, y, a.size], a.size // max(lanes, 1))
         for row, (name, (formula, exact)) in enumerate(OF_FLOATS.items()):
-            wanted = np.array([exact(float(p), float(q)) for p, q in zip(a, c)]).astype(dtype.np).astype(np.float64)
-            found = formula(on_arrays, a.astype(dtype.np), c.astype(dtype.np))
-            for way, result in (("arrays", found), ("numbers", compiled[0][row]), ("vectors", compiled[1][row])):
-                np.testing.assert_array_equal(result, wanted, f"{name} of {dtype.name}, {way}")
-                assert (np.signbit(result) == np.signbit(wanted))[~np.isnan(wanted)].all(), (name, dtype.name, way)
+            expected = np.array([exact(float(p), float(q)) for p, q in zip(a, c)]).astype(dtype.np).astype(np.float64)
+            actual = formula(on_arrays, a.astype(dtype.np), c.astype(dtype.np))
+            for way, result in (("arrays", actual), ("numbers", compiled[0][row]), ("vectors", compiled[1][row])):
+                np.testing.assert_array_equal(result, expected, f"{name} of {dtype.name}, {way}")
+                assert (np.signbit(result) == np.signbit(expected))[~np.isnan(expected)].all(), (name, dtype.name, way)
 
 
 def test_gather_takes_vectors_and_numbers() -> None:
     table = np.array([5, -7, 1 << 40, 0, 9, 2, 3, 4], np.int64)
     indices = np.array([3, 2, 2, 7, 0, 1, 6, 5], np.int64)
-    wanted = [int(table[i]) for i in indices]
-    np.testing.assert_array_equal(on_arrays.gather(table, indices), wanted)
+    expected = [int(table[i]) for i in indices]
+    np.testing.assert_array_equal(on_arrays.gather(table, indices), expected)
     for lanes in (0, host().vector_bytes // 8):
-        found = np.zeros_like(indices)
-        call(gathered.code(lanes=lanes), [table, indices, found], indices.size // max(lanes, 1))
-        np.testing.assert_array_equal(found, wanted)
+        actual = np.zeros_like(indices)
+        call(gathered.code(lanes=lanes), [table, indices, actual], indices.size // max(lanes, 1))
+        np.testing.assert_array_equal(actual, expected)
 
 
 @kl.family

@@ -10,10 +10,10 @@ from exact_integers import nearest_away
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import f32, ptr
-from opwright.compiler.language.families import call
+from opwright.compiler.language.compilation import call
 from opwright.scalar import numpy_namespace
+from opwright.scalar.fixed_point import array_round_away, asymmetric_steps, finite_round_away, nudged, symmetric_steps
 from opwright.scalar.formulas import round_away
-from opwright.scalar.quantization import array_round_away, asymmetric_steps, finite_round_away, nudged, symmetric_steps
 
 _f = np.float32
 
@@ -22,8 +22,8 @@ _f = np.float32
 def computed(work, low: ptr[f32], high: ptr[f32], y: ptr[f32]):
     """An item is a range; y: scale and inverse of symmetric steps, then scale, inverse and zero point."""
     for i in work.items():
-        found = (*symmetric_steps(kl, low[i], high[i]), *asymmetric_steps(kl, low[i], high[i]))
-        for place, number in enumerate(found):
+        result = (*symmetric_steps(kl, low[i], high[i]), *asymmetric_steps(kl, low[i], high[i]))
+        for place, number in enumerate(result):
             y[i * 5 + place] = number
 
 
@@ -32,7 +32,7 @@ def wanted_of(low: Any, high: Any) -> list[Any]:
     if low == high:
         return [_f(1), _f(0), _f(1), _f(1), _f(0)]
     reach = max(high, -low)
-    step = (np.float64(high) - np.float64(low)) / 255
+    step = np.float64(_f(high) - _f(low)) / 255
     below, above = (Fraction(float(end / step)) for end in (np.float64(low), np.float64(high)))
     # Of numbers of float64 the sums are rounded once; halves are not met but by whole numbers of steps.
     zero = float(-128 - below) if 128 - below < 127 + above else float(127 - above)
@@ -45,22 +45,22 @@ def test_steps_of_rows() -> None:
     low = -np.abs(rng.normal(0, 2, 200)).astype(_f) * (rng.random(200) < 0.8)
     high = np.abs(rng.normal(0, 2, 200)).astype(_f) * (rng.random(200) < 0.8)
     low[:3], high[:3] = (0.0, -255.0, -1.0), (0.0, 0.0, 1.0)
-    wanted = np.array([wanted_of(*ends) for ends in zip(low, high)], _f)
+    expected = np.array([wanted_of(*ends) for ends in zip(low, high)], _f)
     arrays = np.stack([*symmetric_steps(numpy_namespace, low, high), *asymmetric_steps(numpy_namespace, low, high)], 1)
     assert arrays.dtype == _f
-    np.testing.assert_array_equal(arrays, wanted)
-    kernels = np.zeros_like(wanted)
+    np.testing.assert_array_equal(arrays, expected)
+    kernels = np.zeros_like(expected)
     call(computed.code(), [low, high, kernels], low.size)
-    np.testing.assert_array_equal(kernels, wanted)
+    np.testing.assert_array_equal(kernels, expected)
 
 
 def test_halves_go_away_from_zero() -> None:
     below_half = np.nextafter(0.5, 0.0)
     x = np.array([0.5, -0.5, 1.5, -2.5, below_half, -below_half, 2.0**52 + 1, 2.0**51 + 0.5, -3.49, 7.0])
-    wanted = [float(nearest_away(Fraction(v))) for v in x]
-    np.testing.assert_array_equal(finite_round_away(numpy_namespace, x), wanted)
-    np.testing.assert_array_equal(round_away(numpy_namespace, x), wanted)
-    np.testing.assert_array_equal(array_round_away(x), wanted)
+    expected = [float(nearest_away(Fraction(v))) for v in x]
+    np.testing.assert_array_equal(finite_round_away(numpy_namespace, x), expected)
+    np.testing.assert_array_equal(round_away(numpy_namespace, x), expected)
+    np.testing.assert_array_equal(array_round_away(x), expected)
     narrow = np.array([0.5, -1.5, np.nextafter(_f(0.5), _f(0)), 2.0**23 + 1, 2.0**22 + 0.5], _f)
     np.testing.assert_array_equal(array_round_away(narrow), [float(nearest_away(Fraction(float(v)))) for v in narrow])
 

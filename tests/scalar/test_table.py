@@ -47,7 +47,7 @@ def test_the_catalogue_computes_by_its_rows() -> None:
 
 
 def enclosed(function: Any) -> list[Any]:
-    """A function and those that it holds in its closure or as arguments, at any depth."""
+    """Return a function and the functions in its closure or arguments, at any depth."""
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     cells += getattr(function, "args", ())
     return [function, *(inner for held in cells if callable(held) for inner in enclosed(held))]
@@ -148,7 +148,7 @@ def _points(arity: int) -> np.ndarray:
 
 
 def _wanted(row: ScalarFunction, operands: list[np.ndarray]) -> np.ndarray:
-    """What its row says of NaN among the operands."""
+    """Return the NaN policy of the row."""
     count = operands[0].size
     if row.nan == table.PROPAGATES:
         return np.full(count, NAN)

@@ -60,10 +60,10 @@ def test_the_sum_stands_just_before_its_first_reader() -> None:
 
 def test_the_forward_nodes_stay_as_they_were() -> None:
     graph = graph_of(four_uses, spec("x", 2, 3), spec("w", 3, 2))
-    found = append_backward(graph, graph.outputs[0]).graph
+    result = append_backward(graph, graph.outputs[0]).graph
     n = len(graph.nodes)
-    assert same(Graph(graph.name, found.inputs, found.nodes[:n], found.outputs[:1]), graph)
-    assert [v.name for v in found.outputs] == [graph.outputs[0].name, "x@GRAD", "w@GRAD"]
+    assert same(Graph(graph.name, result.inputs, result.nodes[:n], result.outputs[:1]), graph)
+    assert [v.name for v in result.outputs] == [graph.outputs[0].name, "x@GRAD", "w@GRAD"]
 
 
 def test_two_builds_give_the_same_text_and_it_reads_back() -> None:
@@ -157,7 +157,7 @@ def test_unread_outputs_are_in_the_no_grad_set() -> None:
 
 
 def test_chosen_parameters_alone() -> None:
-    """What leads to no wanted gradient is left out."""
+    """Nodes that contribute to no requested gradient are omitted."""
     graph = graph_of(four_uses, spec("x", 2, 3), spec("w", 3, 2))
     result = append_backward(graph, graph.outputs[0], parameters=["w"])
     assert [v.name for v in result.graph.outputs[1:]] == ["w@GRAD"]

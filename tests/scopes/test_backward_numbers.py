@@ -116,8 +116,8 @@ def test_second_order(f: Any) -> None:
     out = list(first.graph.outputs).index(target)
     values = dict(zip((v.name for v in second.graph.outputs), run(second.graph, *arrays)))
     for k, grad in enumerate(second.gradients):
-        found = np.zeros(3) if grad is None else values[grad.name]
-        np.testing.assert_allclose(found, differences(first.graph, arrays, k, out), rtol=1e-5, atol=1e-7)
+        result = np.zeros(3) if grad is None else values[grad.name]
+        np.testing.assert_allclose(result, differences(first.graph, arrays, k, out), rtol=1e-5, atol=1e-7)
 
 
 def test_second_order_names() -> None:
@@ -184,8 +184,10 @@ def test_random_graphs_have_the_gradients_of_tapes(program: list[tuple[int, int,
         pool = [x, w]
         for op, i, j in program:
             a, b = pool[i % len(pool)], pool[j % len(pool)]
-            made = UNARY[op](a) if op < len(UNARY) else BINARY[op - len(UNARY)](a[:1], b)
-            pool.append(ow.clip_by_value(made, -3.0, 3.0) if made.shape[0] == 2 else ow.concat([made, made], 0))
+            created = UNARY[op](a) if op < len(UNARY) else BINARY[op - len(UNARY)](a[:1], b)
+            pool.append(
+                ow.clip_by_value(created, -3.0, 3.0) if created.shape[0] == 2 else ow.concat([created, created], 0)
+            )
         return ow.reduce_sum(pool[-1] * pool[-2])
 
     graph = graph_of(f, spec("x", 2), spec("w", 2))

@@ -42,14 +42,14 @@ def test_the_same_instance_on_two_scopes_two_dtypes_and_after_a_deep_copy() -> N
     one, instance = filled(a=np.float32([1, 2]), b=np.float32([3, 4])), add()
     two = filled(a=np.float64([5, 6]), b=np.float64([7, 8]))
     for run in (instance, instance, copy.deepcopy(instance)):
-        for scope, dtype, wanted in [(one, ow.float32, [4.0, 6.0]), (two, ow.float64, [12.0, 14.0])]:
+        for scope, dtype, expected in [(one, ow.float32, [4.0, 6.0]), (two, ow.float64, [12.0, 14.0])]:
             run.run(scope, CPU)
             assert scope.var("c").value.dtype is dtype
-            assert scope.var("c").value.numpy().tolist() == wanted
+            assert scope.var("c").value.numpy().tolist() == expected
             scope.erase("c")
 
 
-def test_the_kernel_is_chosen_anew_for_another_dtype() -> None:
+def test_the_kernel_is_chosen_again_for_another_dtype() -> None:
     twice, seen = fresh(), []
     ow.ops.register_kernel(twice, dtype=ow.float32)(lambda op, x: seen.append(x.dtype) or x + x)
     instance = twice.on({"x": "a"}, {"y": "b"})
@@ -98,9 +98,9 @@ def test_without_a_scope_or_place_the_global_scope_and_the_cpu() -> None:
 def test_an_output_may_have_an_inputs_name() -> None:
     scope = filled(a=[1.0], b=[2.0])
     instance = op("Add").on({"x": "a", "y": "b"}, {"z": "a"})
-    for place, wanted in ((CPU, [3.0]), (SIM, [5.0])):
+    for place, expected in ((CPU, [3.0]), (SIM, [5.0])):
         instance.run(scope, place)
-        assert scope.var("a").value.numpy().tolist() == wanted
+        assert scope.var("a").value.numpy().tolist() == expected
 
 
 def test_inputs_are_never_written_and_outputs_have_memory_of_their_own() -> None:
@@ -150,8 +150,8 @@ def test_rows_go_where_the_operator_takes_them() -> None:
         return ow.IndexedSlices(ow.ones([len(indices), 2]), ow.constant(indices), ow.constant([3, 2]))
 
     scope = filled(a=rows(2, 0), b=rows(2), d=np.full((3, 2), 10.0, np.float32))
-    found = op("AddN").on({"inputs": ["a", "b"]}, {"sum": "c"}).run(scope, CPU)
-    assert (found.branch, scope.var("c").kind) == ("host", "rows")
+    result = op("AddN").on({"inputs": ["a", "b"]}, {"sum": "c"}).run(scope, CPU)
+    assert (result.branch, scope.var("c").kind) == ("host", "rows")
     assert scope.var("c").value.to_dense().numpy().tolist() == [[1.0, 1.0], [0.0, 0.0], [2.0, 2.0]]
     scope.var("d").get_tensor().set(scope.var("d").value, SIM)
     op("AddN").on({"inputs": ["a", "d"]}, {"sum": "e"}).run(scope, SIM)
@@ -177,9 +177,9 @@ def test_state_and_random_numbers_are_the_hosts_wherever_they_run() -> None:
     scope = filled(v=v, one=np.float32([1, 1]))
     for place in (CPU, SIM):
         op("AssignAddVariable").on({"handle": "v", "value": "one"}, {}).run(scope, place)
-        found = op("ReadVariable").on({"handle": "v"}, {"value": "r"}, dtype=v.dtype, shape=v.shape).run(scope, place)
+        result = op("ReadVariable").on({"handle": "v"}, {"value": "r"}, dtype=v.dtype, shape=v.shape).run(scope, place)
     assert scope.var("r").value.numpy().tolist() == v.numpy().tolist() == [3.0, 4.0]
-    assert (found.branch, found.place) == ("host", CPU)
+    assert (result.branch, result.place) == ("host", CPU)
 
 
 def test_errors_have_the_operator_and_the_line_where_the_instance_was_made() -> None:
@@ -232,7 +232,7 @@ def test_a_list_of_outputs_has_as_many_names() -> None:
 # ---- switches -------------------------------------------------------------------------------------------------------
 
 
-def test_an_input_that_nobody_reads_is_reported() -> None:
+def test_an_input_without_readers_is_reported() -> None:
     @ow.operator
     class First:
         """.. math:: z = x"""
@@ -309,14 +309,14 @@ def test_what_compute_may_give_is_the_same_eagerly_and_on_scopes(given: Any, wan
 
 
 @pytest.mark.parametrize("given", [None, "text", object()], ids=["None", "text", "object"])
-def test_what_is_no_array_is_an_error_that_says_so(given: Any) -> None:
+def test_what_is_no_array_is_an_error_that_reports_it(given: Any) -> None:
     give = fresh(compute=lambda op, x: given)
     with pytest.raises(ow.errors.DefinitionError, match=r"Twice .*compute gave no (?s:.)*wanted +f32.2."):
         give.on({"x": "a"}, {"y": "b"}).run(filled(a=np.float32([5, 6])))
 
 
 @pytest.mark.parametrize("given", [None, 3, "text", [3]])
-def test_an_infer_rule_that_gives_no_spec(given: Any) -> None:
+def test_an_infer_rule_that_returns_no_spec(given: Any) -> None:
     wrong = fresh(infer=lambda op: given)
     with pytest.raises(ow.errors.DefinitionError, match=r"Twice.*infer gave something that is no spec"):
         wrong.on({"x": "a"}, {"y": "b"}).run(filled(a=np.float32([5, 6])))

@@ -1,4 +1,4 @@
-"""The second run of an operator on such inputs: what is remembered, what is not, and that nobody sees a difference."""
+"""Test the second run of an operator on equal inputs: cached state, uncached state, and equal results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def doubler(name: str, **rules: Any) -> Any:
     return ow.operator(type(name, (), rules))
 
 
-def test_the_second_run_on_such_inputs_goes_the_short_way_and_says_the_same(long_ways: list[str]) -> None:
+def test_the_second_run_on_such_inputs_goes_the_short_way_and_reports_the_same(long_ways: list[str]) -> None:
     scope = scope_of(a=np.float32([1, 2]), b=np.float32([3, 4]))
     other = scope_of(a=np.float32([5, 6]), b=np.float32([7, 8]))
     first = ADD.run(scope)

@@ -36,8 +36,8 @@ def on_a_graph(op: Any) -> Any:
     graph = ow.function(lambda x: ow.reduce_sum(op(x))).get_concrete_function(ow.TensorSpec([3], ow.float64, "x")).graph
     scope = ow.Scope()
     scope.var("x").set(X)
-    (found,) = ow.append_backward(graph, graph.outputs[0]).run(scope)
-    return found.value.numpy().tolist()
+    (result,) = ow.append_backward(graph, graph.outputs[0]).run(scope)
+    return result.value.numpy().tolist()
 
 
 WRONG = {

@@ -1,4 +1,4 @@
-"""What people get wrong with scopes, instances and graphs: each is an error in our words, and never a silent result."""
+"""Test common mistakes with scopes, instances and graphs: each raises an error of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever runs an operator, the same kernel computes it; rules of keys hold on scopes, eagerly and in functions."""
+"""Test that scopes, eager calls and functions select the same kernel by the same key rules."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def answers(op: Any, inputs: dict[str, Any], **attrs: Any) -> list[float]:
     for name, value in inputs.items():
         scope.var(name).set(value)
     instance = op.on({n: n for n in inputs}, {"y": "y"}, **attrs)
-    found = []
+    result = []
     for _ in range(2):
         instance.run(scope)
-        found.append(scope.find_var("y").value.numpy())
+        result.append(scope.find_var("y").value.numpy())
     tensors = [ow.constant(v) for v in inputs.values()]
-    found.append(op(*tensors, **attrs).numpy())
-    found.append(ow.function(lambda *given: op(*given, **attrs))(*tensors).numpy())
-    return [float(f.ravel()[0]) for f in found]
+    result.append(op(*tensors, **attrs).numpy())
+    result.append(ow.function(lambda *given: op(*given, **attrs))(*tensors).numpy())
+    return [float(f.ravel()[0]) for f in result]
 
 
 ONE = np.ones((1, 2, 3, 4), np.float32)

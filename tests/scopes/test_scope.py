@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opwright as ow
-from opwright.scopes.scope_tensor import ScopeTensor
-from opwright.scopes.variable import EMPTY, GRAD, TEMP, ZERO
+from opwright.scopes.variable import EMPTY, GRAD, TEMP, ZERO, ScopeTensor
 
 
 def test_var_creates_in_this_scope_only() -> None:
@@ -25,7 +24,7 @@ def test_var_creates_in_this_scope_only() -> None:
     assert inner.var("x") is made
 
 
-def test_find_var_walks_to_the_ancestors_and_gives_none_when_absent() -> None:
+def test_find_var_walks_to_the_ancestors_and_returns_none_when_absent() -> None:
     outer = ow.Scope()
     deep = outer.new_scope().new_scope()
     assert deep.find_var("x") is None
@@ -69,7 +68,7 @@ def test_dropping_a_parent_drops_its_children() -> None:
         lambda s: s.kids,
     ],
 )
-def test_using_a_dropped_scope_says_so(use: Any) -> None:
+def test_using_a_dropped_scope_reports_it(use: Any) -> None:
     scope = ow.Scope()
     scope.var("x")
     scope.drop()

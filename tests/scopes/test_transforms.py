@@ -31,7 +31,7 @@ def with_layout(scope: ow.Scope, name: str, array: np.ndarray, layout: str, plac
     tensor.layout = layout
 
 
-def test_float32_beside_float64_is_an_error_not_a_cast() -> None:
+def test_float32_next_to_float64_is_an_error_not_a_cast() -> None:
     scope = scope_of(a=np.float32([1]), b=np.float64([1]))
     with pytest.raises(ow.errors.InvalidArgumentError, match=r"Add(.|\n)*'a' float32(.|\n)*'b' float64"):
         op("Add").on({"x": "a", "y": "b"}, {"z": "c"}).run(scope, CPU)
@@ -57,8 +57,8 @@ def test_a_dtype_is_cast_only_where_the_definition_asks_for_it() -> None:
         )
     )
     scope = scope_of(a=np.float32([1.5]), b=np.int64([2]))
-    found = mixed.on({"x": "a", "y": "b"}, {"z": "c"}).run(scope, CPU)
-    assert [str(t) for t in found.transforms] == ["y 'b': dtype int64 -> float32"]
+    actual = mixed.on({"x": "a", "y": "b"}, {"z": "c"}).run(scope, CPU)
+    assert [str(t) for t in actual.transforms] == ["y 'b': dtype int64 -> float32"]
     assert scope.var("c").value.numpy().tolist() == [3.5]
     assert scope.var("b").value.dtype is ow.int64
 
@@ -69,8 +69,8 @@ def test_places_differ_by_kind_and_by_number() -> None:
     add = op("Add").on({"x": "a", "y": "b"}, {"z": "c"})
     assert [str(t) for t in add.run(scope, SIM).transforms] == ["y 'b': place cpu:0 -> sim:0"]
     assert [str(t) for t in add.run(scope, CPU).transforms] == ["x 'a': place sim:0 -> cpu:0"]
-    found = add.run(scope, other)
-    assert [str(t) for t in found.transforms] == ["x 'a': place sim:0 -> sim:1", "y 'b': place cpu:0 -> sim:1"]
+    result = add.run(scope, other)
+    assert [str(t) for t in result.transforms] == ["x 'a': place sim:0 -> sim:1", "y 'b': place cpu:0 -> sim:1"]
     assert (scope.var("a").place, scope.var("b").place, scope.var("c").place) == (SIM, CPU, other)
     assert scope.var("c").value.numpy().tolist() == [3.0]
     assert scope.kids == ()
@@ -94,8 +94,8 @@ def test_layout_then_dtype_then_place() -> None:
     )
     scope = ow.Scope()
     with_layout(scope, "a", IMAGE, "NHWC")
-    found = both.on({"x": "a"}, {"y": "b"}).run(scope, SIM)
-    assert [t.what for t in found.transforms] == ["layout", "dtype", "place"]
+    actual = both.on({"x": "a"}, {"y": "b"}).run(scope, SIM)
+    assert [t.what for t in actual.transforms] == ["layout", "dtype", "place"]
     b = scope.var("b")
     assert (b.place, b.layout, b.dtype) == (SIM, "NCHW", ow.float64)
     np.testing.assert_array_equal(b.value.numpy(), 2.0 * IMAGE.transpose(0, 3, 1, 2))
@@ -116,10 +116,10 @@ def test_a_layout_that_is_not_the_operators_is_turned(place: Any) -> None:
     attrs = {"strides": [1, 1, 1, 1], "padding": "VALID"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on the simulated device the CPU does it, and says so once
-        found = conv.on({x: "nchw", f: "f"}, {y: "y"}, **attrs).run(scope, place)
-    assert found.requested.layout == "NHWC"
-    assert "layout" in [t.what for t in found.transforms]
-    assert [t.slot for t in found.transforms if t.what == "layout"] == [x]  # filters have no layout
+        result = conv.on({x: "nchw", f: "f"}, {y: "y"}, **attrs).run(scope, place)
+    assert result.requested.layout == "NHWC"
+    assert "layout" in [t.what for t in result.transforms]
+    assert [t.slot for t in result.transforms if t.what == "layout"] == [x]  # filters have no layout
     conv.on({x: "nhwc", f: "f"}, {y: "z"}, **attrs).run(scope, CPU)
     np.testing.assert_array_equal(scope.var("y").value.numpy(), scope.var("z").value.numpy())
     assert (scope.var("y").layout, scope.var("z").layout) == ("NHWC", "NHWC")
@@ -129,8 +129,8 @@ def test_element_wise_operators_go_by_the_first_layout_and_pass_it_on() -> None:
     scope = scope_of(plain=np.ones((1,), np.float32))
     with_layout(scope, "a", IMAGE, "NHWC")
     with_layout(scope, "b", np.ascontiguousarray(IMAGE.transpose(0, 3, 1, 2)), "NCHW")
-    found = op("Add").on({"x": "a", "y": "b"}, {"z": "c"}).run(scope, CPU)
-    assert [str(t) for t in found.transforms] == ["y 'b': layout NCHW -> NHWC"]
+    result = op("Add").on({"x": "a", "y": "b"}, {"z": "c"}).run(scope, CPU)
+    assert [str(t) for t in result.transforms] == ["y 'b': layout NCHW -> NHWC"]
     np.testing.assert_array_equal(scope.var("c").value.numpy(), IMAGE + IMAGE)
     assert scope.var("c").layout == "NHWC"
     op("Add").on({"x": "plain", "y": "b"}, {"z": "d"}).run(scope, CPU)
@@ -159,8 +159,8 @@ def test_inputs_of_which_the_shape_alone_is_read_are_not_touched() -> None:
     scope = ow.Scope()
     scope.var("a").get_tensor().set(IMAGE, SIM)
     shape = op("Shape")
-    found = shape.on({shape.input_names[0]: "a"}, {shape.output_names[0]: "s"}).run(scope, CPU)
-    assert found.transforms == ()
+    result = shape.on({shape.input_names[0]: "a"}, {shape.output_names[0]: "s"}).run(scope, CPU)
+    assert result.transforms == ()
     assert scope.var("s").value.numpy().tolist() == [2, 3, 4, 5]
 
 

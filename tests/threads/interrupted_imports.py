@@ -87,8 +87,8 @@ def whole_scenario() -> None:
         interpreter.allocate_tensors()
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
         interpreter.invoke()
-        found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-        np.testing.assert_allclose(found, Y, atol=1e-4)
+        actual = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_allclose(actual, Y, atol=1e-4)
 
     softmax = ow.function(lambda a: ow.nn.softmax(ow.sin(a) * 2.0), jit_compile=True)
     e = np.exp(2 * np.sin(X))

@@ -93,7 +93,7 @@ MODELS: list[tuple[str, bytes, tuple[int, ...], Any]] = []
 
 
 def model(rng: random.Random) -> tuple[str, bytes, tuple[int, ...], Any]:
-    """One of a few models, now and then a new one, whose kernels nobody has."""
+    """Return one of a few models, sometimes a new one without cached kernels."""
     if len(MODELS) < 3 or rng.random() < 0.03:
         content, shape, expected = converted(rng)
         path = os.path.join(FOLDER, f"{rng.randrange(10**12)}.tflite")

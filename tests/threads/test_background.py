@@ -187,12 +187,12 @@ def test_plans_are_kept_before_the_process_ends(tmp_path: Path) -> None:
     """
     )
     script = script.replace('open(path, "wb")', 'import os; os.path.exists(path) or open(path, "wb")')
-    found = []
+    result = []
     for _ in range(2):
         done = run(script, tmp_path / "cache")
         assert done.returncode == 0, done.stderr
-        found.append(done.stdout.strip())
-    assert found == ["False", "True"]
+        result.append(done.stdout.strip())
+    assert result == ["False", "True"]
 
 
 def test_this_process_leaves_nothing_behind(before: set[Any]) -> None:

@@ -188,6 +188,6 @@ assert lock.acquire(timeout=20) and not _imp.lock_held()
 
 
 def test_several_threads_fork_at_once() -> None:
-    """What one thread's fork acquired, another's does not release."""
+    """Locks acquired by the fork of one thread are not released by that of another."""
     done = subprocess.run([sys.executable, "-c", FORKS_AT_ONCE], capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, f"{done.returncode}\n{done.stderr[-3000:]}"

@@ -47,8 +47,8 @@ def differentiate(n: int) -> None:
 
 
 def iterate(n: int) -> None:
-    found = [int(x) for x in ow.data.Dataset.range(30).map(lambda i: i * 2, num_parallel_calls=2).prefetch(2)]
-    assert found == [2 * i for i in range(30)]
+    result = [int(x) for x in ow.data.Dataset.range(30).map(lambda i: i * 2, num_parallel_calls=2).prefetch(2)]
+    assert result == [2 * i for i in range(30)]
 
 
 def write(n: int) -> None:
@@ -56,9 +56,9 @@ def write(n: int) -> None:
     for _ in range(20):
         variable.assign_add(X)
         variable.scatter_nd_add([[1, 2]], [1.0])
-    wanted = 21 * X.astype(np.float64)
-    wanted[1, 2] += 20
-    np.testing.assert_allclose(variable.numpy(), wanted, rtol=1e-5)
+    expected = 21 * X.astype(np.float64)
+    expected[1, 2] += 20
+    np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -138,7 +138,7 @@ def test_a_call_while_another_thread_runs_the_model(call: str, make: Any, model:
 
 @pytest.mark.parametrize("make", [short, long])
 def test_details_while_another_thread_opens_the_file(make: Any, model: str) -> None:
-    """What a shortcut does not know makes it open the file; meanwhile others are answered, or refused."""
+    """A fast path opens the file if it lacks an answer; meanwhile calls of other threads are answered or rejected."""
     errors: list[Exception] = []
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -1,4 +1,4 @@
-"""What threads share: values computed once, locks that forks free, and no others anywhere in the package."""
+"""Test state that threads share: values computed once, locks that forks free; the package has no others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no 
 
 
 def from_threads(call: Any, count: int = 8) -> list[Any]:
-    """What a call gives in threads that make it at once."""
+    """Return the results of a call made by several threads at once."""
     barrier, results = threading.Barrier(count), []
 
     def work() -> None:
@@ -37,7 +37,7 @@ def from_threads(call: Any, count: int = 8) -> list[Any]:
     return results
 
 
-def test_once_gives_one_object_to_all_threads() -> None:
+def test_once_returns_one_object_to_all_threads() -> None:
     @once
     def thing(name: str) -> object:
         time.sleep(0.2)  # all threads are here at once
@@ -150,7 +150,6 @@ OTHER_LOCKS = {
     "core/forks.py",
     "devices/cpu.py",
     "devices/memory.py",
-    "devices/pinned.py",
     "devices/pool.py",
     "devices/streams.py",
     "lite/litert/invocation.py",
@@ -167,21 +166,21 @@ def modules() -> list[tuple[str, str]]:
 
 
 def test_every_lock_is_one_that_a_fork_frees() -> None:
-    found = {name for name, text in modules() if re.search(r"\b(Lock|RLock|Condition|Semaphore)\(", text)}
-    assert found - {"core/forks.py"} <= OTHER_LOCKS, "take core.forks.lock()"
+    result = {name for name, text in modules() if re.search(r"\b(Lock|RLock|Condition|Semaphore)\(", text)}
+    assert result - {"core/forks.py"} <= OTHER_LOCKS, "take core.forks.lock()"
 
 
 def test_no_cache_without_a_lock_holds_foreign_memory() -> None:
     """`functools.cache` gives threads that come at once an object each, and frees all but one."""
     cached = re.compile(r"@functools\.(?:cache|lru_cache\(.*\))[^\n]*\ndef (\w+)")
-    found = {
+    result = {
         f"{name} {function}"
         for name, text in modules()
         if re.search("^import ctypes", text, re.MULTILINE)
         for function in cached.findall(text)
         if function not in VALUES
     }
-    assert not found, "take core.once.once"
+    assert not result, "take core.once.once"
 
 
 def test_every_class_and_table_that_is_made_late_is_made_once() -> None:

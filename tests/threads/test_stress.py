@@ -13,7 +13,7 @@ MINUTES = float(os.environ.get("OPWRIGHT_STRESS_MINUTES", "10"))
 
 
 def told(stderr: str) -> str:
-    """What a process that failed said, the most telling part: of a crash the thread that crashed."""
+    """Return the relevant part of a failed process's output: of a crash, the thread that crashed."""
     head, crashed, rest = stderr.partition("Current thread")
     return f"{head[-1500:]}{crashed}{rest[:4000]}" if crashed else stderr[-6000:]
 

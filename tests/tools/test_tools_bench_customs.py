@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from lite_kit import Build
-from tools_running import opwright, result_of
+from tools_harness import opwright, result_of
 
 import opwright as ow
 
@@ -64,8 +64,8 @@ def folder(tmp_path_factory):
 
 
 def test_custom_operators_stand_among_the_others_by_name_and_version(folder):
-    found = result_of("bench", folder / "mixed.tflite", "--custom", folder / "mine.py", "--runs", 3, "--ops", "--json")
-    nodes = [(r["operator"], r["custom"], r["version"]) for r in found["nodes"]]
+    result = result_of("bench", folder / "mixed.tflite", "--custom", folder / "mine.py", "--runs", 3, "--ops", "--json")
+    nodes = [(r["operator"], r["custom"], r["version"]) for r in result["nodes"]]
     assert sorted(nodes) == sorted(
         [
             ("MUL", False, 1),
@@ -76,7 +76,7 @@ def test_custom_operators_stand_among_the_others_by_name_and_version(folder):
             ("SUB", False, 1),
         ]
     )
-    kinds = {(r["operator"], r["version"]): r["count"] for r in found["operators"]}
+    kinds = {(r["operator"], r["version"]): r["count"] for r in result["operators"]}
     assert kinds == {
         ("MUL", None): 1,
         ("BenchLeaky", 1): 1,
@@ -112,12 +112,12 @@ def test_a_custom_operator_of_a_builtin_name_is_apart(tmp_path):
         "    def compute(op, x):\n        return x + 1\n"
     )
     (tmp_path / "m.tflite").write_bytes(Build().custom("ADD", "x", "a").op("ADD", "a x", "y").done())
-    found = result_of("bench", tmp_path / "m.tflite", "--custom", tmp_path / "add.py", "--runs", 2, "--ops", "--json")
-    kinds = sorted((r["operator"], r["custom"], r["count"]) for r in found["operators"])
+    result = result_of("bench", tmp_path / "m.tflite", "--custom", tmp_path / "add.py", "--runs", 2, "--ops", "--json")
+    kinds = sorted((r["operator"], r["custom"], r["count"]) for r in result["operators"])
     assert kinds == [("ADD", False, 1), ("ADD", True, 1)]
 
 
-def test_with_the_compiled_engine_who_runs_what_is_told(folder):
+def test_with_the_compiled_engine_who_runs_what_is_reported(folder):
     with ow.flags(compiled=True, background=False):
         custom = ("--custom", folder / "mine.py", "--runs", 3, "--ops")
         fused = result_of("bench", folder / "native.tflite", *custom, "--json")["nodes"]
@@ -133,12 +133,12 @@ def test_with_the_compiled_engine_who_runs_what_is_told(folder):
     assert {r["operator"]: r.get("delegate") for r in apart}["BenchSorted"] is None
 
 
-def test_without_the_operators_it_says_which(folder):
+def test_without_the_operators_it_reports_which(folder):
     result = opwright("bench", folder / "native.tflite", exit_code=1)
     assert "BenchLeaky" in result.stderr
 
 
-def test_beside_the_official_run_time(folder, monkeypatch):
+def test_next_to_the_official_run_time(folder, monkeypatch):
     pytest.importorskip("ai_edge_litert")
     from opwright.lite.litert.library import library
 
@@ -148,9 +148,9 @@ def test_beside_the_official_run_time(folder, monkeypatch):
         pytest.skip(f"no official run time that takes operators: {error}")
     monkeypatch.setenv("OPWRIGHT_COMPILED", "1")  # for the process that has the official run time
     native = ("bench", folder / "native.tflite", "--custom", folder / "mine.py", "--runs", 2, "--vs", "litert")
-    found = result_of(*native, "--json")
-    assert found["vs"] == {"name": "litert", "by": "CompiledModel, given BenchLeaky: 1 of 1 nodes as native code"}
-    assert set(found["litert"]) == set(found["seconds"])
+    result = result_of(*native, "--json")
+    assert result["vs"] == {"name": "litert", "by": "CompiledModel, given BenchLeaky: 1 of 1 nodes as native code"}
+    assert set(result["litert"]) == set(result["seconds"])
     assert "litert / ours" in opwright(*native).stdout
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tools_running import opwright, result_of
+from tools_harness import opwright, result_of
 
 import opwright as ow
 from each_row import each_row

@@ -10,7 +10,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from tools_running import opwright, result_of
+from tools_harness import opwright, result_of
 
 import opwright as ow
 from opwright.lite.format import flexbuffers, objects, schema, versions
@@ -66,8 +66,8 @@ def model(*rows, metadata=None):
 
 @pytest.fixture
 def saved(tmp_path):
-    def write(made, name="m.tflite"):
-        made.write(tmp_path / name)
+    def write(result, name="m.tflite"):
+        result.write(tmp_path / name)
         return tmp_path / name
 
     return write
@@ -93,13 +93,13 @@ def test_every_failing_node_is_named_the_first_first(saved):
     assert lines[1] == "needs 2.11; 2.8 stops at CONV_2D version 7, node 1"
     assert "- 2.8 also stops at GELU version 1, node 2, which needs 2.9" in lines
     assert "- 2.8 also stops at CONV_2D version 7, node 3, which needs 2.11" in lines
-    found = result_of("check", path, "--runtime", "2.8", "--json", exit_code=1)
-    assert [(s["operator"], s["version"], s["node"], s["needs"]) for s in found["stops"]] == [
+    actual = result_of("check", path, "--runtime", "2.8", "--json", exit_code=1)
+    assert [(s["operator"], s["version"], s["node"], s["needs"]) for s in actual["stops"]] == [
         ("CONV_2D", 7, 1, "2.11.0"),
         ("GELU", 1, 2, "2.9.0"),
         ("CONV_2D", 7, 3, "2.11.0"),
     ]
-    assert (found["min_runtime"], found["ok"], found["runtime"]) == ("2.11.0", False, "2.8")
+    assert (actual["min_runtime"], actual["ok"], actual["runtime"]) == ("2.11.0", False, "2.8")
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_every_failing_node_is_named_the_first_first(saved):
     ],
 )
 def test_run_times_as_people_write_them(saved, runtime, stops):
-    found = result_of("check", saved(late_model()), "--runtime", runtime, "--json", exit_code=1 if stops else 0)
-    assert len(found["stops"]) == stops
+    result = result_of("check", saved(late_model()), "--runtime", runtime, "--json", exit_code=1 if stops else 0)
+    assert len(result["stops"]) == stops
 
 
 @pytest.mark.parametrize("runtime", ["2.x", "", "v2.8", "2.8-rc0", "-2.8", "2..8", "1.2.3.4.5", "9" * 5000, "２.8"])
@@ -132,11 +132,11 @@ def test_what_is_no_run_time_is_wrong_usage(saved, runtime):
 
 
 def test_nodes_of_other_subgraphs(saved):
-    made = late_model()
-    again = ow.lite.Model.read(made.to_bytes()).subgraphs[0]
+    result = late_model()
+    again = ow.lite.Model.read(result.to_bytes()).subgraphs[0]
     again.name = "second"
-    made.subgraphs.append(again)
-    stdout = opwright("check", saved(made), "--runtime", "2.10", exit_code=1).stdout
+    result.subgraphs.append(again)
+    stdout = opwright("check", saved(result), "--runtime", "2.10", exit_code=1).stdout
     assert "needs 2.11; 2.10 stops at CONV_2D version 7, node 1\n" in stdout
     assert "2.10 also stops at CONV_2D version 7, 3 nodes: 3; 1, 3 of subgraph 1, which needs 2.11" in stdout
 
@@ -171,9 +171,9 @@ def test_what_a_node_needs_counts_and_not_its_stamp(saved, case):
     )
     assert f"{without} stops at {row[0]} version {needed} (stamped 1), node 0" in stdout
     assert "metadata" not in stdout  # it is right
-    found = result_of("check", path, "--runtime", without, "--json", exit_code=1)
-    assert [(s["version"], s["needed"], s["needs"]) for s in found["stops"]] == [(1, needed, least)]
-    assert found["operators"][0]["min_runtime"] == found["min_runtime"] == least
+    result = result_of("check", path, "--runtime", without, "--json", exit_code=1)
+    assert [(s["version"], s["needed"], s["needs"]) for s in result["stops"]] == [(1, needed, least)]
+    assert result["operators"][0]["min_runtime"] == result["min_runtime"] == least
     opwright("check", path, "--runtime", having)
     wrong = saved(model(row, metadata=versions.metadata_of("1.5.0")), "wrong.tflite")
     assert f"says 1.5.0, the operators need {least}" in opwright("check", wrong).stdout
@@ -193,9 +193,9 @@ def test_custom_operators_that_a_run_time_lacks(saved, tmp_path):
     assert lines[0].endswith(", and custom operators")
     assert lines[1] == "2.17 has no custom operator CheckTestMine, 2 nodes: 0, 1: it has to be registered there"
     assert not any("Detection" in line and "has no" in line for line in lines)  # officially registered
-    found = result_of("check", path, "--runtime", "2.17", "--json", exit_code=1)
-    assert [(s["operator"], s["node"]) for s in found["absent"]] == [("CheckTestMine", 0), ("CheckTestMine", 1)]
-    assert found["stops"] == []
+    result = result_of("check", path, "--runtime", "2.17", "--json", exit_code=1)
+    assert [(s["operator"], s["node"]) for s in result["absent"]] == [("CheckTestMine", 0), ("CheckTestMine", 1)]
+    assert result["stops"] == []
     opwright("check", path, "--runtime", "2.17", "--custom", tmp_path / "mine.py")  # the user brings it
     flexbuffers = saved(customs(("FlexErf", 1)), "flex.tflite")
     assert (
@@ -242,9 +242,9 @@ def test_stamps_that_are_not_those_needed(saved):
     ],
 )
 def test_the_metadata_is_compared(saved, metadata, says):
-    found = result_of("check", saved(model(("ADD", 1, None, "FLOAT32", 2), metadata=metadata)), "--json")
-    assert len(found["warnings"]) == (1 if says else 0)
-    assert says in "".join(found["warnings"])
+    result = result_of("check", saved(model(("ADD", 1, None, "FLOAT32", 2), metadata=metadata)), "--json")
+    assert len(result["warnings"]) == (1 if says else 0)
+    assert says in "".join(result["warnings"])
 
 
 def customs(*rows):
@@ -255,8 +255,8 @@ def test_custom_operators_that_are_brought(saved, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     path = saved(customs(("CheckTestMine", 2)))
     assert "custom operator CheckTestMine: pass it as custom_ops=[CheckTestMine]" in opwright("check", path).stdout
-    found = result_of("check", path, "--custom", tmp_path / "mine.py", "--json")
-    assert (found["operators"][0]["here"], found["problems"], found["ok"]) == ("yes", [], True)
+    actual = result_of("check", path, "--custom", tmp_path / "mine.py", "--json")
+    assert (actual["operators"][0]["here"], actual["problems"], actual["ok"]) == ("yes", [], True)
     newer = saved(customs(("CheckTestMine", 3), ("CheckTestOther", 1)), "newer.tflite")
     result = opwright("check", newer, "--custom", tmp_path / "mine.py", exit_code=1)
     assert "CheckTestMine version 3: the definition given has version 1..2; get a newer one" in result.stdout
@@ -269,10 +269,10 @@ def test_versions_in_the_options_of_custom_operators_count(saved, tmp_path):
     for node, version in zip(changed.subgraphs[0].operators, (None, 2, 3)):
         node.custom_options = flexbuffers.encode_options({} if version is None else {"_version": version})
     path = saved(changed)
-    found = json.loads(opwright("check", path, "--custom", tmp_path / "mine.py", "--json", exit_code=1).stdout)
-    rows = [(row["version"], row["nodes"], row["here"]) for row in found["operators"] if row["nodes"]]
+    result = json.loads(opwright("check", path, "--custom", tmp_path / "mine.py", "--json", exit_code=1).stdout)
+    rows = [(row["version"], row["nodes"], row["here"]) for row in result["operators"] if row["nodes"]]
     assert rows == [(1, 1, "yes"), (2, 1, "yes"), (3, 1, "no")]
-    assert found["problems"] == [
+    assert result["problems"] == [
         "custom operator CheckTestMine version 3: the definition given has version 1..2; get a newer one"
     ]
 
@@ -281,16 +281,16 @@ def test_custom_operators_of_a_module(saved, tmp_path, monkeypatch):
     (tmp_path / "check_test_module.py").write_text(MINE + "\nother = 3\n")
     monkeypatch.syspath_prepend(tmp_path)
     path = saved(customs(("CheckTestMine", 1)))
-    for given in ("check_test_module:Mine", "check_test_module"):
-        assert result_of("check", path, "--custom", given, "--json")["ok"] is True
-    for given, says in (
+    for inputs in ("check_test_module:Mine", "check_test_module"):
+        assert result_of("check", path, "--custom", inputs, "--json")["ok"] is True
+    for inputs, says in (
         ("check_test_module:other", "has no operator other"),
         ("no_such_module:X", "No module"),
         ("check_test_module:X", "has no operator X"),
         (tmp_path / "none.py", "no such file"),
         (":", "--custom :"),
     ):
-        assert says in opwright("check", path, "--custom", given, exit_code=3).stderr
+        assert says in opwright("check", path, "--custom", inputs, exit_code=3).stderr
 
 
 def test_custom_operators_that_are_known(saved):
@@ -312,26 +312,26 @@ def test_a_damaged_file_is_exit_code_3(tmp_path, saved):
 @pytest.mark.parametrize("path", CORPUS, ids=[p.stem for p in CORPUS])
 def test_official_files_run_where_they_say(path):
     """By the run time in the metadata they run there, and on none before it."""
-    found = result_of("check", path, "--runtime", "2.23", "--json", exit_code=None)
-    assert found["verified"] is True
-    assert found["stops"] == []
-    assert found["warnings"] == [] or "int16" in path.stem
-    if not found["min_runtime"]:
+    result = result_of("check", path, "--runtime", "2.23", "--json", exit_code=None)
+    assert result["verified"] is True
+    assert result["stops"] == []
+    assert result["warnings"] == [] or "int16" in path.stem
+    if not result["min_runtime"]:
         return
-    assert result_of("check", path, "--runtime", found["min_runtime"], "--json", exit_code=None)["stops"] == []
-    major, minor, *_ = map(int, found["min_runtime"].split("."))
+    assert result_of("check", path, "--runtime", result["min_runtime"], "--json", exit_code=None)["stops"] == []
+    major, minor, *_ = map(int, result["min_runtime"].split("."))
     before = f"{major}.{minor - 1}" if minor else "1.15"
     stops = result_of("check", path, "--runtime", before, "--json", exit_code=1)["stops"]
     assert stops
-    assert max(versions.runtime_key(s["needs"]) for s in stops) == versions.runtime_key(found["min_runtime"])
+    assert max(versions.runtime_key(s["needs"]) for s in stops) == versions.runtime_key(result["min_runtime"])
 
 
 def test_op_show_of_a_builtin(saved):
     stdout = opwright("op", "show", "DEPTHWISE_CONV_2D").stdout
     assert "dilation_w_factor is not 1 or dilation_h_factor is not 1" in stdout
     assert "int32; default 1; since version 2" in stdout
-    found = result_of("op", "show", "CONV_2D", "--json")["CONV_2D"]
-    assert found["official"] == [1, 8]
-    assert [v["min_runtime"] for v in found["versions"]][6] == "2.11.0"
+    result = result_of("op", "show", "CONV_2D", "--json")["CONV_2D"]
+    assert result["official"] == [1, 8]
+    assert [v["min_runtime"] for v in result["versions"]][6] == "2.11.0"
     for name in ("LSTM", "STABLEHLO_CBRT", "CALL_ONCE"):
         assert name in opwright("op", "show", name).stdout

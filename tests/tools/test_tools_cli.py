@@ -1,4 +1,4 @@
-"""The command line as a whole: help, entry points, colours; demo, doctor, explain."""
+"""The command line as a whole: help, entry points, colours; demo, diagnostics, explain."""
 
 import os
 import re
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 import pytest
-from tools_running import opwright, result_of
+from tools_harness import opwright, result_of
 
 import opwright as ow
-from opwright.tools import doctor
+from opwright.tools import diagnostics
 from opwright.tools.cli import cli
-from opwright.tools.explain import CODES
+from opwright.tools.diagnostics import CODES
 
 SOURCES = Path(ow.__file__).parent
 
@@ -80,17 +80,17 @@ def test_version_and_unknown_commands():
 
 
 def test_python_m_opwright():
-    found = command_line("explain", "OW101")
-    assert found.returncode == 0
-    assert found.stdout.startswith("OW101")
-    assert found.stderr == ""
+    result = command_line("explain", "OW101")
+    assert result.returncode == 0
+    assert result.stdout.startswith("OW101")
+    assert result.stderr == ""
     assert command_line("inspect", "no such file").returncode == 3
 
 
 def test_the_command_line_starts_without_what_a_command_may_not_need():
     loads = "import opwright.tools.cli, sys; print([m for m in ('llvmlite', 'rich.table') if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 ESCAPE = "\x1b["
@@ -118,16 +118,16 @@ def test_the_exit_code_is_that_of_the_command_when_nobody_reads(name, exit_code,
     os.close(ours)
     try:
         call = [sys.executable, "-m", "opwright", "check", str(model), "--runtime", "2.8", *options]
-        found = subprocess.run(call, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        process = subprocess.run(call, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     finally:
         os.close(theirs)
-    assert (found.returncode, found.stderr) == (exit_code, "")
+    assert (process.returncode, process.stderr) == (exit_code, "")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 def test_a_full_disk_is_said_in_a_line():
     with open("/dev/full", "w") as full:
-        found = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "opwright", "op", "list"],
             stdout=full,
             stderr=subprocess.PIPE,
@@ -135,14 +135,14 @@ def test_a_full_disk_is_said_in_a_line():
             timeout=120,
             check=False,
         )
-    assert (found.returncode, len(found.stderr.splitlines())) == (3, 1)
+    assert (process.returncode, len(process.stderr.splitlines())) == (3, 1)
 
 
 def test_a_reader_that_stops_early_is_no_error():
     shell = f"{sys.executable} -m opwright op spec | head -n 1"
-    found = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=120, check=True)
-    assert found.stdout.strip() == "{"
-    assert "Traceback" not in found.stderr
+    process = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=120, check=True)
+    assert process.stdout.strip() == "{"
+    assert "Traceback" not in process.stderr
 
 
 # ---- demo ------------------------------------------------------------------------------------------------------------
@@ -183,22 +183,22 @@ def test_doctor_finds_what_is_needed():
     result = opwright("doctor")
     for text in ("Python", "numpy", "llvmlite", "compiling a kernel", "cache folder", "OPWRIGHT_SHOW"):
         assert text in result.stdout
-    found = {row["what"]: row for row in result_of("doctor", "--json")}
-    assert all(row["ok"] for row in found.values())
-    assert found["compiling a kernel"]["found"] == "works"
+    actual = {row["what"]: row for row in result_of("doctor", "--json")}
+    assert all(row["ok"] for row in actual.values())
+    assert actual["compiling a kernel"]["found"] == "works"
 
 
 def test_doctor_tells_of_what_is_missing_or_misspelt(monkeypatch):
-    monkeypatch.setattr(doctor, "RUN_TIME", ("numpy", "no-such-package"))
+    monkeypatch.setattr(diagnostics, "RUN_TIME", ("numpy", "no-such-package"))
     monkeypatch.setenv("OPWRIGHT_SPEED", "high")
-    found = {row["what"]: row for row in result_of("doctor", "--json", exit_code=1)}
-    assert found["no-such-package"] == {"what": "no-such-package", "found": "missing", "ok": False}
-    assert found["OPWRIGHT_SPEED"]["ok"] is False
+    result = {row["what"]: row for row in result_of("doctor", "--json", exit_code=1)}
+    assert result["no-such-package"] == {"what": "no-such-package", "found": "missing", "ok": False}
+    assert result["OPWRIGHT_SPEED"]["ok"] is False
 
 
 def test_doctor_shows_switches_with_their_source():
-    found = command_line("doctor", "--json", OPWRIGHT_SHOW="time")
-    assert '"time (environment)"' in found.stdout
+    result = command_line("doctor", "--json", OPWRIGHT_SHOW="time")
+    assert '"time (environment)"' in result.stdout
     wrong = command_line("doctor", OPWRIGHT_VERIFY="maybe")
     assert wrong.returncode == 1
     assert "environment variable OPWRIGHT_VERIFY" in wrong.stderr
@@ -289,11 +289,11 @@ def leaking():
 
 
 def remaking():
-    made = []
+    created = []
 
     @ow.function
     def f(x):
-        made.append(ow.Variable(x.shape.rank))
+        created.append(ow.Variable(x.shape.rank))
         return x
 
     f(ow.constant(1.0))

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from tools_running import opwright
+from tools_harness import opwright
 
 import opwright as ow
 from opwright.lite import Interpreter, Model
@@ -89,8 +89,8 @@ def test_quantised(saved, words, types):
     words = [str(saved / w) if w.endswith(".npz") else w for w in words]
     done = convert(saved, "--signature", "infer", *words)
     assert done.exit_code == 0, done.stderr
-    found = {t.type.name for t in Model.read(saved / "m.tflite").subgraphs[0].tensors}
-    assert types <= found | {"INT32"}
+    result = {t.type.name for t in Model.read(saved / "m.tflite").subgraphs[0].tensors}
+    assert types <= result | {"INT32"}
     Interpreter(str(saved / "m.tflite")).allocate_tensors()
 
 
@@ -171,8 +171,8 @@ def test_patterns_of_a_file_and_of_a_module(saved, tmp_path, monkeypatch):
     assert done.exit_code == 0, done.stderr
     loaded = ow.saved_model.load(str(saved / "model")).signatures["infer"](x=ow.constant(x))["y"]
     operator = sys.modules["tools_convert_patterns"].ToolsDense
-    found = Interpreter(saved / "m.tflite", custom_ops=[operator]).get_signature_runner("infer")(x=x)["y"]
-    np.testing.assert_allclose(found, loaded.numpy(), rtol=1e-5, atol=1e-5)
+    result = Interpreter(saved / "m.tflite", custom_ops=[operator]).get_signature_runner("infer")(x=x)["y"]
+    np.testing.assert_allclose(result, loaded.numpy(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

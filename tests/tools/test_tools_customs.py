@@ -4,8 +4,8 @@ import pytest
 
 import opwright as ow
 from opwright import lite
-from opwright.tools import custom_arguments
-from opwright.tools.custom_arguments import custom_operators, operators_for
+from opwright.tools import model_runner
+from opwright.tools.model_runner import custom_operators, operators_for
 from opwright.tools.report import BadFile
 
 MODULE = '''
@@ -30,7 +30,7 @@ NUMBER = 3
 
 @pytest.fixture
 def loaded(monkeypatch):
-    """What `lite.load_custom_ops` was called with; it gives a table."""
+    """Record the arguments of `lite.load_custom_ops`, which returns a table."""
     calls = []
 
     def load(path, ops=None):
@@ -115,7 +115,7 @@ def test_what_a_model_needs_of_the_catalogue():
 
     assert names("Atan", None, "BesselI0") == ["Atan", "BesselI0"]
     assert names("Roll", "NobodyHasIt", "FlexAtan", "While") == []  # shipped; nowhere; by the framework; no kernel
-    assert custom_arguments.in_catalogue("Atan") is ow.ops.get("Atan")
+    assert model_runner.in_catalogue("Atan") is ow.ops.get("Atan")
 
 
 def test_what_is_named_goes_before_the_catalogue(tmp_path):
@@ -124,6 +124,6 @@ def test_what_is_named_goes_before_the_catalogue(tmp_path):
     class Made:
         operator_codes = [_code("Atan")]
 
-    found = operators_for(Made, [str(tmp_path / "mine.py")])
-    assert sorted(op.name for op in found) == ["Atan", "CustomsTwo"]
-    assert ow.ops.get("Atan") not in found
+    result = operators_for(Made, [str(tmp_path / "mine.py")])
+    assert sorted(op.name for op in result) == ["Atan", "CustomsTwo"]
+    assert ow.ops.get("Atan") not in result

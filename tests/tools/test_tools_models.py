@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lite_kit import Build
-from tools_running import opwright, result_of
+from tools_harness import opwright, result_of
 
 import opwright as ow
 from opwright.lite.format import objects, schema
@@ -105,13 +105,13 @@ def test_inspect_has_whole_names_where_they_are_asked_for(chain):
 
 
 def test_inspect_as_json(models):
-    found = result_of("inspect", models / "sin.tflite", "--json")
-    assert found["version"] == 3
-    assert found["bytes"] == (models / "sin.tflite").stat().st_size
-    assert [(o["operator"], o["version"], o["nodes"]) for o in found["operators"]] == [("ADD", 1, 1), ("SIN", 1, 1)]
-    (graph,) = found["subgraphs"]
+    result = result_of("inspect", models / "sin.tflite", "--json")
+    assert result["version"] == 3
+    assert result["bytes"] == (models / "sin.tflite").stat().st_size
+    assert [(o["operator"], o["version"], o["nodes"]) for o in result["operators"]] == [("ADD", 1, 1), ("SIN", 1, 1)]
+    (graph,) = result["subgraphs"]
     assert [graph["tensors"][i]["shape"] for i in graph["inputs"]] == [[5]]
-    assert found["signatures"][0]["inputs"] == ["x"]
+    assert result["signatures"][0]["inputs"] == ["x"]
 
 
 # ---- check -----------------------------------------------------------------------------------------------------------
@@ -123,12 +123,12 @@ def test_check_of_a_model_that_runs(models):
     assert result_of("check", models / "sin.tflite", "--json")["ok"] is True
 
 
-def test_check_says_which_custom_operators_to_bring(models):
+def test_check_reports_which_custom_operators_to_bring(models):
     result = opwright("check", models / "atan.tflite")
     assert "custom operator Atan: pass it as custom_ops=[Atan]" in result.stdout
-    found = result_of("check", models / "atan.tflite", "--json")
-    assert found["ok"] is True
-    assert [o["here"] for o in found["operators"]] == ["yes", "needs your definition"]
+    actual = result_of("check", models / "atan.tflite", "--json")
+    assert actual["ok"] is True
+    assert [o["here"] for o in actual["operators"]] == ["yes", "needs your definition"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_check_of_a_version_nobody_has(models, tmp_path):
     assert "opwright explain OW102" in result.stderr
 
 
-def test_run_of_a_quantised_model_says_why_not(models, tmp_path):
+def test_run_of_a_quantised_model_reports_why_not(models, tmp_path):
     model = ow.lite.Model.read(models / "sin.tflite")
     scale = objects.QuantizationParameters(scale=np.float32([0.5]), zero_point=np.int64([0]))
     model.subgraphs[0].tensors[0].type, model.subgraphs[0].tensors[0].quantization = schema.TensorType.INT8, scale
@@ -191,8 +191,8 @@ X = np.float32([-8, 0.5, 2, 2.2, 201])
 
 
 def test_run_in_order_and_by_name(models, npy):
-    for given in (npy(X), f"x={npy(X)}"):
-        (output,) = result_of("run", models / "sin.tflite", "--input", given, "--json")
+    for inputs in (npy(X), f"x={npy(X)}"):
+        (output,) = result_of("run", models / "sin.tflite", "--input", inputs, "--json")
         assert output["shape"] == [5]
         assert output["dtype"] == "float32"
         np.testing.assert_allclose(output["values"], np.sin(X + 1), atol=1e-6)
@@ -216,7 +216,7 @@ def test_run_saves_outputs(models, npy, tmp_path):
     assert [p.name for p in (tmp_path / "new" / "folder").iterdir()] == ["0.npy"]
 
 
-def test_run_with_random_inputs_says_so_and_repeats(models):
+def test_run_with_random_inputs_reports_it_and_repeats(models):
     first, again, other = (opwright("run", models / "sin.tflite", "--seed", seed) for seed in (3, 3, 4))
     assert first.stdout == again.stdout != other.stdout
     assert "input x: random, seed 3" in first.stderr
@@ -228,7 +228,7 @@ def test_run_resizes_an_input_to_another_shape(models, npy):
     assert "float32[2]" in result.stdout
 
 
-def test_run_gives_nan_and_infinity_as_text(models, npy):
+def test_run_returns_nan_and_infinity_as_text(models, npy):
     (output,) = result_of("run", models / "two.tflite", "--input", npy(np.float32([np.nan, -np.inf])), "--json")
     assert output["values"] == ["nan", "-inf"]
 
@@ -272,8 +272,8 @@ def test_run_of_a_custom_operator_that_is_not_here_names_it(models, tmp_path):
 
 def test_run_finds_custom_operators_in_the_catalogue(models, tmp_path):
     np.save(tmp_path / "x.npy", X)
-    (found,) = result_of("run", models / "atan.tflite", "--input", tmp_path / "x.npy", "--json")
-    np.testing.assert_allclose(found["values"], np.arctan(X + 1.0), rtol=1e-6)
+    (result,) = result_of("run", models / "atan.tflite", "--input", tmp_path / "x.npy", "--json")
+    np.testing.assert_allclose(result["values"], np.arctan(X + 1.0), rtol=1e-6)
 
 
 def bad_arrays(folder):
@@ -320,17 +320,17 @@ def test_bench_prints_times(models):
 
 def test_bench_as_json(models):
     with ow.flags(compiled=False):  # compiled, both nodes are one kernel and the first has all the time
-        found = result_of("bench", models / "sin.tflite", "--runs", 5, "--ops", "--json")
-    seconds = found["seconds"]
-    assert found["runs"] == 5
+        result = result_of("bench", models / "sin.tflite", "--runs", 5, "--ops", "--json")
+    seconds = result["seconds"]
+    assert result["runs"] == 5
     assert 0 < seconds["invoke_fastest"] <= seconds["invoke_median"] <= seconds["invoke_slowest"]
-    assert [(o["node"], o["operator"], o["calls"]) for o in found["nodes"]] == [(0, "ADD", 10), (1, "SIN", 10)]
-    for rows in (found["nodes"], found["operators"]):
+    assert [(o["node"], o["operator"], o["calls"]) for o in result["nodes"]] == [(0, "ADD", 10), (1, "SIN", 10)]
+    for rows in (result["nodes"], result["operators"]):
         assert all(o["average"] > 0 and o["memory"] >= 0 for o in rows)
         assert all(0 < o["fastest"] <= min(o["average"], o["seconds"]) for o in rows)
         assert sum(o["share"] for o in rows) == pytest.approx(1)
         assert rows[-1]["cumulative"] == pytest.approx(1)
-    assert {o["operator"]: o["count"] for o in found["operators"]} == {"ADD": 1, "SIN": 1}
+    assert {o["operator"]: o["count"] for o in result["operators"]} == {"ADD": 1, "SIN": 1}
     assert result_of("bench", models / "sin.tflite", "--runs", 5, "--json")["nodes"] == []
 
 
@@ -353,9 +353,9 @@ def test_bench_writes_a_page(models, tmp_path):
 
 def test_bench_against_the_official_interpreter(models):
     pytest.importorskip("ai_edge_litert.interpreter")
-    found = result_of("bench", models / "sin.tflite", "--runs", 3, "--vs", "litert", "--json")
-    assert set(found["litert"]) == set(found["seconds"])
-    assert all(seconds > 0 for label, seconds in found["litert"].items() if label != "invoke_deviation")
+    result = result_of("bench", models / "sin.tflite", "--runs", 3, "--vs", "litert", "--json")
+    assert set(result["litert"]) == set(result["seconds"])
+    assert all(seconds > 0 for label, seconds in result["litert"].items() if label != "invoke_deviation")
     assert "litert / ours" in opwright("bench", models / "sin.tflite", "--runs", 3, "--vs", "litert").stdout
     opwright("bench", models / "sin.tflite", "--vs", "nobody", exit_code=2)
     assert "litert / ours" in opwright("bench", models / "atan.tflite", "--runs", 3, "--vs", "litert").stdout
@@ -375,8 +375,8 @@ def test_profile_counts_what_invoke_does(models):
     with pytest.raises(ValueError, match="no runs"):
         interpreter.profile(runs=0)
     assert [row["operator"] for row in interpreter.profile(runs=3)] == ["ADD", "SIN"]
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(found, np.sin(X + 1), atol=1e-6)
+    result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(result, np.sin(X + 1), atol=1e-6)
 
 
 def test_profile_of_a_failing_model_names_the_node_and_can_be_repeated(models):
@@ -434,9 +434,9 @@ def test_files_that_are_not_there_or_are_folders(tmp_path, command):
 
 def test_check_of_a_damaged_file_as_json(tmp_path):
     Path(tmp_path / "bad.tflite").write_bytes(b"")
-    found = json.loads(opwright("check", tmp_path / "bad.tflite", "--json", exit_code=3).stdout)
-    assert found["verified"] is False
-    assert found["ok"] is False
+    result = json.loads(opwright("check", tmp_path / "bad.tflite", "--json", exit_code=3).stdout)
+    assert result["verified"] is False
+    assert result["ok"] is False
 
 
 def test_names_with_brackets_are_printed_as_they_are(models, tmp_path):

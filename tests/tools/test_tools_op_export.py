@@ -43,17 +43,17 @@ def file(tmp_path):
 
 
 def test_the_files_are_named_and_written(file, tmp_path):
-    found = run("ExportedByHand", "--custom", file, "-o", tmp_path / "c", "--attr", "of=4.0", "--attr", "of=9")
-    assert found.exit_code == 0, found.output
+    result = run("ExportedByHand", "--custom", file, "-o", tmp_path / "c", "--attr", "of=4.0", "--attr", "of=9")
+    assert result.exit_code == 0, result.output
     names = ["ExportedByHand.h", "ExportedByHand.c", "README.md"]
-    assert found.stdout.split() == [str(tmp_path / "c" / n) for n in names]
+    assert result.stdout.split() == [str(tmp_path / "c" / n) for n in names]
     assert "x * 3.0f + (float)more" in (tmp_path / "c" / names[1]).read_text()
 
 
 def test_json_and_an_operator_of_the_catalogue(tmp_path):
-    found = run("Atan", "-o", tmp_path, "--api", "struct", "--json")
-    assert found.exit_code == 0
-    said = json.loads(found.stdout)
+    result = run("Atan", "-o", tmp_path, "--api", "struct", "--json")
+    assert result.exit_code == 0
+    said = json.loads(result.stdout)
     assert (said["operator"], said["api"], len(said["files"])) == ("Atan", "struct", 3)
     assert "TfLiteOperatorCreate" not in (tmp_path / "Atan.c").read_text()
 
@@ -71,20 +71,20 @@ def test_json_and_an_operator_of_the_catalogue(tmp_path):
     ],
 )
 def test_exit_codes(arguments, code, words, file, tmp_path):
-    found = run(*arguments, "--custom", file, "-o", tmp_path / "c")
-    assert found.exit_code == code, found.output
-    assert words in found.output
+    result = run(*arguments, "--custom", file, "-o", tmp_path / "c")
+    assert result.exit_code == code, result.output
+    assert words in result.output
     assert not (tmp_path / "c").exists()
 
 
 def test_a_folder_that_cannot_be_written(file, tmp_path):
     (tmp_path / "c").write_text("a file")
-    found = run("Atan", "-o", tmp_path / "c")
-    assert found.exit_code == 3
-    assert "cannot be written" in found.output
+    result = run("Atan", "-o", tmp_path / "c")
+    assert result.exit_code == 3
+    assert "cannot be written" in result.output
 
 
 def test_no_such_operator():
-    found = run("Atn")
-    assert found.exit_code == 3
-    assert "did you mean Atan" in found.output
+    result = run("Atn")
+    assert result.exit_code == 3
+    assert "did you mean Atan" in result.output

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tools_running import opwright, result_of
+from tools_harness import opwright, result_of
 
 from opwright import lite
 
@@ -47,9 +47,9 @@ def operators(model):
 
 def signature(path):
     interpreter = lite.Interpreter(model_path=str(path))
-    (found,) = interpreter.get_signature_list().values()
+    (result,) = interpreter.get_signature_list().values()
     shapes = [tuple(map(int, d["shape"])) for d in interpreter.get_input_details()]
-    return found["inputs"], shapes, found["outputs"]
+    return result["inputs"], shapes, result["outputs"]
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def signature(path):
     ],
 )
 def test_names_of_every_kind(model, arguments, name, inputs, shapes, outputs):
-    made, path = model(*arguments)
-    assert name in operators(made)
-    found = signature(path)
-    assert found[1] == shapes
-    assert (found[0], found[2]) == (inputs, outputs)
+    created, path = model(*arguments)
+    assert name in operators(created)
+    result = signature(path)
+    assert result[1] == shapes
+    assert (result[0], result[2]) == (inputs, outputs)
 
 
 def test_weights_are_constants_of_the_file(model):
-    made, path = model(
+    result, path = model(
         "CONV_2D",
         "--shape",
         "1,8,8,3",
@@ -94,7 +94,7 @@ def test_weights_are_constants_of_the_file(model):
         "--attr",
         "padding=VALID",
     )
-    assert operators(made) == ["CONV_2D"]
+    assert operators(result) == ["CONV_2D"]
     assert signature(path)[1] == [(1, 8, 8, 3)]
     (details,) = lite.Interpreter(model_path=str(path)).get_output_details()
     assert details["shape"].tolist() == [1, 6, 3, 4]
@@ -110,7 +110,7 @@ def test_types(model, dtype):
 
 def test_operators_of_a_file(model, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
-    made, path = model(
+    created, path = model(
         "ModelMine",
         "--custom",
         tmp_path / "mine.py",
@@ -125,11 +125,11 @@ def test_operators_of_a_file(model, tmp_path):
         "--attr",
         "word=SAME",
     )
-    assert operators(made) == ["ModelMine"]
-    options = lite.format.flexbuffers.decode_options(made.subgraphs[0].operators[0].custom_options)
+    assert operators(created) == ["ModelMine"]
+    options = lite.format.flexbuffers.decode_options(created.subgraphs[0].operators[0].custom_options)
     assert options == {"a": 0.5, "flag": True, "sizes": [1, 2, 3], "word": "SAME"}
-    found = result_of("bench", path, "--custom", tmp_path / "mine.py", "--runs", 3, "--ops", "--json")
-    assert [row["operator"] for row in found["operators"]] == ["ModelMine"]
+    result = result_of("bench", path, "--custom", tmp_path / "mine.py", "--runs", 3, "--ops", "--json")
+    assert [row["operator"] for row in result["operators"]] == ["ModelMine"]
     ran = result_of("run", path, "--custom", tmp_path / "mine.py", "--json")
     assert np.allclose(np.multiply(ran[1]["values"], 0.5), ran[0]["values"])
     assert "unresolved custom op: ModelMine" in opwright("run", path, exit_code=1).stderr
@@ -137,7 +137,7 @@ def test_operators_of_a_file(model, tmp_path):
 
 @pytest.mark.parametrize("arguments", [["Atan"], ["BesselI0"], ["TANH"], ["ModelMine", "--custom"]], ids=str)
 def test_the_command_that_it_prints_works(model, tmp_path, arguments):
-    """Of the catalogue (as custom operators), of the format, of a file."""
+    """Operators of the catalogue (as custom operators), of the format, of a file."""
     if "--custom" in arguments:
         (tmp_path / "mine.py").write_text(MINE)
         arguments = [*arguments, tmp_path / "mine.py"]
@@ -147,7 +147,7 @@ def test_the_command_that_it_prints_works(model, tmp_path, arguments):
     opwright("run", *line.replace("--ops", "").split()[2:])
 
 
-def test_check_says_that_the_catalogue_has_it(model):
+def test_check_reports_that_the_catalogue_has_it(model):
     _, path = model("Atan", "--shape", "3")
     assert "in the catalogue: ow.ops.get('Atan')" in opwright("check", path).stdout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools_running import opwright, result_of
+from tools_harness import opwright, result_of
 
 import opwright as ow
 
@@ -30,17 +30,17 @@ def run(*command, cwd=None, **environment):
 
 
 def test_its_tests_pass_in_place(tmp_path):
-    made = result_of("op", "new", "BentLine", "-o", tmp_path / "bent", "--json")
-    assert (made["package"], made["module"], made["operator"]) == ("bent-line", "bent_line", "BentLine")
-    assert sorted(made["files"]) == [
+    created = result_of("op", "new", "BentLine", "-o", tmp_path / "bent", "--json")
+    assert (created["package"], created["module"], created["operator"]) == ("bent-line", "bent_line", "BentLine")
+    assert sorted(created["files"]) == [
         "README.md",
         "pyproject.toml",
         "src/bent_line/__init__.py",
         "src/bent_line/operator.py",
         "tests/test_bent_line.py",
     ]
-    found = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
-    assert found == sorted(f"bent/{name}" for name in made["files"])
+    result = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
+    assert result == sorted(f"bent/{name}" for name in created["files"])
     said = run(sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", cwd=tmp_path / "bent")
     assert "2 passed, 1 skipped" in said
     assert "not installed" in said
@@ -48,9 +48,9 @@ def test_its_tests_pass_in_place(tmp_path):
 
 def test_what_it_writes_is_as_an_operator_should_be(tmp_path):
     opwright("op", "new", "BentRule", "-o", tmp_path / "bent")
-    found = result_of("op", "test", tmp_path / "bent/src/bent_rule/operator.py", "--json")
-    assert {o["operator"] for o in found} == {"BentRule"}
-    states = {o["check"]: o["state"] for o in found}
+    result = result_of("op", "test", tmp_path / "bent/src/bent_rule/operator.py", "--json")
+    assert {o["operator"] for o in result} == {"BentRule"}
+    states = {o["check"]: o["state"] for o in result}
     assert set(states.values()) == {"ok", "not tried"}
     not_tried = {name for name, state in states.items() if state == "not tried"}
     assert not_tried - {"exported", "official run time"} == {"empty sequences"}  # these two as far as there is what for

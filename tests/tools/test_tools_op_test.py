@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tools_running import opwright, result_of
+from tools_harness import opwright, result_of
 
 from opwright.testing import CHECKS
 
@@ -50,16 +50,16 @@ def file_of(tmp_path):
     return write
 
 
-def states(found):
-    return {(o["check"], o["state"]) for o in found}
+def states(result):
+    return {(o["check"], o["state"]) for o in result}
 
 
 def test_a_good_operator(file_of):
-    found = result_of("op", "test", file_of(GOOD), "--json")
-    assert {o["operator"] for o in found} == {"TrialGood"}
+    result = result_of("op", "test", file_of(GOOD), "--json")
+    assert {o["operator"] for o in result} == {"TrialGood"}
     not_tried = {"kernel is compute", "empty sequences", "compiled", "exported"}
-    not_tried |= {o["check"] for o in found if "ai-edge-litert" in o["detail"]}  # where it is not installed
-    assert states(found) == {("calls", "ok"), *((n, "not tried" if n in not_tried else "ok") for n in CHECKS)}
+    not_tried |= {o["check"] for o in result if "ai-edge-litert" in o["detail"]}  # where it is not installed
+    assert states(result) == {("calls", "ok"), *((n, "not tried" if n in not_tried else "ok") for n in CHECKS)}
     text = opwright("op", "test", file_of(GOOD))
     assert "TrialGood" in text.stdout
     assert f"1 operators, {len(CHECKS) + 1} checks, 0 failed" in text.stderr
@@ -73,12 +73,12 @@ def test_a_bad_operator(file_of, rule):
     if check == "calls":  # refused at the first call already: no inputs are found with which it works
         assert ("calls", "not tried") in states(result_of("op", "test", source, "--json"))
         return
-    found = result_of("op", "test", source, "--json", exit_code=1)
-    assert check in {o["check"] for o in found if o["state"] == "failed"}
+    result = result_of("op", "test", source, "--json", exit_code=1)
+    assert check in {o["check"] for o in result if o["state"] == "failed"}
 
 
 def test_an_example_of_its_own(file_of):
-    """Inputs that nobody could guess come from the definition."""
+    """Inputs with constraints come from the `example` of the definition."""
     need = "        if x.shape != (5, 7): raise ValueError('five by seven')\n"
     source = GOOD.replace("        return np.minimum", need + "        return np.minimum")
     result = result_of("op", "test", file_of(source), "--json")
@@ -92,9 +92,9 @@ def test_an_example_of_its_own(file_of):
 
 
 def test_the_catalogues():
-    found = result_of("op", "test", "Tanh", "MatMul", "Sum", "--json")
-    assert {o["operator"] for o in found} == {"Tanh", "MatMul", "Sum"}
-    assert not [o for o in found if o["state"] == "failed"]
+    result = result_of("op", "test", "Tanh", "MatMul", "Sum", "--json")
+    assert {o["operator"] for o in result} == {"Tanh", "MatMul", "Sum"}
+    assert not [o for o in result if o["state"] == "failed"]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_what_is_not_there(tmp_path):
 
 
 def test_the_specification_of_a_file(file_of, tmp_path):
-    made = json.loads(opwright("op", "spec", "--file", file_of(GOOD)).stdout)
-    assert list(made["operators"]) == ["TrialGood"]
+    result = json.loads(opwright("op", "spec", "--file", file_of(GOOD)).stdout)
+    assert list(result["operators"]) == ["TrialGood"]
     old = tmp_path / "old.json"
-    old.write_text(json.dumps(made))
+    old.write_text(json.dumps(result))
     assert opwright("op", "compat", old, old)
     grown = GOOD.replace("@ow.operator\n", "@ow.operator(version=2)\n").replace(
         "    limit =", "    floor = ow.Attr(float, default=0.0, since=2)\n    limit ="

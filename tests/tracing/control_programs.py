@@ -1,4 +1,4 @@
-"""What the tests of control flow share: a function run in both ways, its derivatives, a loop to differentiate."""
+"""Helpers of the tests of control flow: a function run in both ways, its derivatives, a loop to differentiate."""
 
 import numpy as np
 

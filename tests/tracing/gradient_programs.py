@@ -136,13 +136,13 @@ def called(draw, depth):
         return [f"b = tf.scan(lambda s, e: tf.tanh(s * e + {draw(SCALARS)}), {draw(VECTORS)}, initializer=s)"]
     if kind == 4:
         order = draw(st.sampled_from(["stack()", "gather([0])", "concat()"]))
-        made = f"t{k}.write(i{k}, {draw(VECTORS)})"
+        result = f"t{k}.write(i{k}, {draw(VECTORS)})"
         return [
             f"t{k} = tf.TensorArray(tf.float64, size=0, dynamic_size=True, element_shape=[2], clear_after_read=False)",
             f"t{k} = t{k}.write(0, {draw(VECTORS)})",
             f"for i{k} in tf.range(1, n + 1):",
             *indented(draw(blocks(depth, False, False))),
-            f"    t{k} = {made}",
+            f"    t{k} = {result}",
             *([f"    a = t{k}.read(i{k} - 1) * 0.5 + b"] if draw(st.booleans()) else []),
             f"b = tf.reduce_sum(tf.reshape(t{k}.{order}, [-1, 2]), 0) * 0.4",
         ]

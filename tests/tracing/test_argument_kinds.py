@@ -151,7 +151,7 @@ def test_a_function_takes_values_of_every_kind(tf, kind, way):
     assert shown(seen[0]) == shown(value)
 
 
-def test_ranges_are_told_apart_by_what_they_hold(tf):
+def test_ranges_are_distinguished_by_what_they_hold(tf):
     f = tf.function(lambda x: tf.constant(list(x), tf.int32))
     for r in (range(3), range(4), range(3), range(3, 0, -1), range(3)):
         assert f(r).numpy().tolist() == list(r)

@@ -90,10 +90,10 @@ def test_gradients_of_cond(tf, value, order):
     f = tf.function(lambda x: tf.cond(x > 0, lambda: x**4, lambda: tf.exp(x) * x))
     got = derivatives(tf, f, tf.constant(value, tf.float64), order)[-1].numpy()
     if value > 0:
-        wanted = [4 * value**3, 12 * value**2, 24 * value][order - 1]
+        expected = [4 * value**3, 12 * value**2, 24 * value][order - 1]
     else:
-        wanted = np.exp(value) * (value + order)  # the n-th derivative of x exp(x)
-    np.testing.assert_allclose(got, wanted, rtol=1e-12)
+        expected = np.exp(value) * (value + order)  # the n-th derivative of x exp(x)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
 def test_gradient_of_cond_inside_the_function(tf):
@@ -159,9 +159,9 @@ def test_nested_cond(tf):
     def f(x):
         return tf.cond(x > 0.0, lambda: tf.cond(x > 10.0, lambda: x * x, lambda: x * 2.0), lambda: -x)
 
-    for value, wanted, slope in ((20.0, 400.0, 40.0), (3.0, 6.0, 2.0), (-1.0, 1.0, -1.0)):
+    for value, expected, slope in ((20.0, 400.0, 40.0), (3.0, 6.0, 2.0), (-1.0, 1.0, -1.0)):
         x = tf.constant(value)
-        assert both_ways(tf, f, x) == [wanted]
+        assert both_ways(tf, f, x) == [expected]
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = tf.function(f)(x)

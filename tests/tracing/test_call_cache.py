@@ -30,18 +30,18 @@ def test_dictionaries_in_any_order(tf):
 
     a, b = tf.constant(5.0), tf.constant(2.0)
     for _ in range(3):
-        for given in ({"a": a, "b": b}, {"b": b, "a": a}):
-            found = f(given)
-            assert list(found) == ["difference", "all"]
-            assert float(found["difference"]) == 3.0
-            assert float(found["all"][0]) == 5.0
-            assert float(found["all"][1][0]) == 2.0
-            assert found["all"][1][1] is None
+        for inputs in ({"a": a, "b": b}, {"b": b, "a": a}):
+            result = f(inputs)
+            assert list(result) == ["difference", "all"]
+            assert float(result["difference"]) == 3.0
+            assert float(result["all"][0]) == 5.0
+            assert float(result["all"][1][0]) == 2.0
+            assert result["all"][1][1] is None
     assert f.experimental_get_tracing_count() == 1
 
 
 @pytest.mark.ours  # to TensorFlow 1 and True are one literal
-def test_python_values_are_told_apart_by_type_and_value(tf):
+def test_python_values_are_distinguished_by_type_and_value(tf):
     @tf.function
     def f(x, n):
         return tf.strings.join([tf.strings.as_string(x), str(n)])
@@ -62,9 +62,9 @@ def test_numpy_and_tensors_between_each_other(tf):
     for _ in range(3):
         for x, y in ((a, b), (b, a), (a, a), (b, b)):
             assert f(x, y).numpy().tolist() == (np.asarray(x) + np.asarray(y)).tolist()
-    found = f(a, a)
+    result = f(a, a)
     a[0] = 7.0
-    assert found.numpy().tolist() == [2.0, 4.0]
+    assert result.numpy().tolist() == [2.0, 4.0]
 
 
 def test_an_array_given_back_is_not_the_callers(tf):
@@ -74,9 +74,9 @@ def test_an_array_given_back_is_not_the_callers(tf):
 
     a = np.array([1.0, 2.0], np.float32)
     for _ in range(3):
-        found = same(a)
+        result = same(a)
         a[0] += 1.0
-        assert found.numpy()[0] == a[0] - 1.0
+        assert result.numpy()[0] == a[0] - 1.0
 
 
 def test_under_tapes_and_in_other_functions(tf):

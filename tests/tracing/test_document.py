@@ -18,12 +18,12 @@ GUIDE = Path(__file__).parents[1] / "data" / "function_guide.py"
 
 
 def blocks():
-    found = []
+    result = []
     for part in re.split(r"^# %%\n", GUIDE.read_text("utf-8"), flags=re.M)[1:]:
         code = "\n".join(line for line in part.splitlines() if not re.match(r"# [=~?]", line))
         shown = re.search(r"^# ([=~?]) ?(.*)", part, flags=re.M)
-        found.append((code, *(shown.groups() if shown else ("=", ""))))
-    return found
+        result.append((code, *(shown.groups() if shown else ("=", ""))))
+    return result
 
 
 BLOCKS = blocks()

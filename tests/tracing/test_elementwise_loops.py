@@ -54,11 +54,11 @@ def test_scan(tf, reverse, initial):
     start = None if initial is None else tf.constant(initial)
     (got,) = both_ways(tf, lambda x: tf.scan(lambda a, v: a * 2 + v, x, initializer=start, reverse=reverse), x)
     values = [4, 3, 2, 1] if reverse else [1, 2, 3, 4]
-    wanted, a = [], initial
+    expected, a = [], initial
     for v in values:
         a = v if a is None else a * 2 + v
-        wanted.append(a)
-    np.testing.assert_array_equal(got, wanted[::-1] if reverse else wanted)
+        expected.append(a)
+    np.testing.assert_array_equal(got, expected[::-1] if reverse else expected)
 
 
 def test_scan_of_structures(tf):

@@ -478,7 +478,7 @@ def test_gradients_of_every_order_agree_with_eager() -> None:
     x, y = ow.constant([0.3, -0.7, 1.1], ow.float64), ow.constant([0.5, 1.5, -0.2], ow.float64)
 
     def third(f: Any) -> list[Any]:
-        found = []
+        result = []
         with ow.GradientTape() as t3:
             t3.watch([x, y])
             with ow.GradientTape() as t2:
@@ -492,8 +492,8 @@ def test_gradients_of_every_order_agree_with_eager() -> None:
             s = ow.reduce_sum(second[0] * second[1])
         third = t3.gradient(s, [x, y])
         for group in (first, second, third):
-            found += [g.numpy() for g in group]
-        return found
+            result += [g.numpy() for g in group]
+        return result
 
     for eager, traced in zip(third(f), third(ow.function(f))):
         np.testing.assert_allclose(traced, eager, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""What programs in TensorFlow's own tests rely on: forms of arguments, names, containers, static shapes, errors."""
+"""Test behaviour that TensorFlow's own tests rely on: arguments, names, containers, static shapes, errors."""
 
 import collections
 import dataclasses
@@ -70,7 +70,7 @@ def test_namedtuple_classes_of_one_name_and_fields_are_one_type(tf):
 
 
 def spec(tf, name=None):
-    """Of one float tensor."""
+    """Return the spec of one float tensor of unknown shape."""
     return tf.TensorSpec(None, tf.float32, name)
 
 
@@ -109,8 +109,8 @@ KEYWORDS = {
 
 @pytest.mark.parametrize("case", KEYWORDS)
 def test_concrete_functions_take_the_names_of_their_tensors(tf, case):
-    make, keywords, wanted = KEYWORDS[case]
-    assert float(make(tf)(**{k: tf.constant(v) for k, v in keywords.items()})) == wanted
+    make, keywords, expected = KEYWORDS[case]
+    assert float(make(tf)(**{k: tf.constant(v) for k, v in keywords.items()})) == expected
 
 
 def test_not_of_a_vector_is_element_by_element(tf):
@@ -147,11 +147,11 @@ def test_text_that_changes_in_a_loop_is_a_string_tensor(tf):
 
 
 @pytest.mark.parametrize("kind", [list, tuple])
-def test_an_eager_loop_gives_the_container_of_its_body(tf, kind):
+def test_an_eager_loop_returns_the_container_of_its_body(tf, kind):
     first = (tuple if kind is list else list)([tf.constant(0), tf.constant(0)])
-    found = tf.while_loop(lambda i, j: i < 3, lambda i, j: kind([i + 1, j + i]), first)
-    assert type(found) is kind
-    assert [int(x) for x in found] == [3, 3]
+    result = tf.while_loop(lambda i, j: i < 3, lambda i, j: kind([i + 1, j + i]), first)
+    assert type(result) is kind
+    assert [int(x) for x in result] == [3, 3]
     assert type(tf.while_loop(lambda i, j: i < 0, lambda i, j: kind([i, j]), first)) is type(first)
 
 

@@ -51,8 +51,8 @@ def differences(program, point, n, step):
     return grads
 
 
-def close(found, wanted, what):
-    for i, (x, y) in enumerate(zip(found, wanted, strict=True)):
+def close(actual, expected, what):
+    for i, (x, y) in enumerate(zip(actual, expected, strict=True)):
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-8, atol=1e-10, err_msg=f"{what}, {i}")
 
 
@@ -76,9 +76,9 @@ def check_by_differences(source, point, n):
     if "stop_gradient" in source or "assign" in source:
         return  # not what differences see
     with Made(source) as program:
-        found = first_order(program, tensors(point, n))[2:]
+        result = first_order(program, tensors(point, n))[2:]
         coarse, fine = differences(program, point, n, 1e-5), differences(program, point, n, 3e-6)
-    for one, other, grad in zip(coarse, fine, found):
+    for one, other, grad in zip(coarse, fine, result):
         if np.allclose(one, other, rtol=1e-5, atol=1e-7):  # else a branch or a maximum changes here
             np.testing.assert_allclose(np.asarray(grad), other, rtol=1e-5, atol=1e-6)
 

@@ -11,7 +11,7 @@ from test_generated_gradients import SETTINGS, close, first_order, second_order
 import opwright as ow
 from opwright.compiler.plan import Plan
 from opwright.graph import Graph, parse, same, text
-from opwright.graph.verify import verify
+from opwright.graph.builder import verify
 from opwright.ops import dispatch, registry
 from opwright.ops.tensor_list import TensorList
 
@@ -38,12 +38,12 @@ def flat(results):
             yield np.int8(0) if x is None else x
 
 
-def same_bits(found, wanted):
-    for x, y in zip(found[0], wanted[0], strict=True):
+def same_bits(actual, expected):
+    for x, y in zip(actual[0], expected[0], strict=True):
         assert x.dtype == y.dtype
         assert x.shape == y.shape
         assert x.tobytes() == y.tobytes(), (x, y)
-    assert found[1].tobytes() == wanted[1].tobytes()
+    assert actual[1].tobytes() == expected[1].tobytes()
 
 
 def check_graph(program, arrays):
@@ -111,8 +111,8 @@ def check_saved(source, point, n, folder):
             if order == 1:
                 return [*outputs, *grads]
             mixed = ow.add_n([ow.reduce_sum(ow.sin(g + k)) for k, g in enumerate(grads)])
-        found = outer.gradient(mixed, [*arguments[:3], loaded.v], unconnected_gradients="zero")
-        return [ow.convert_to_tensor(g) for g in found]
+        actual = outer.gradient(mixed, [*arguments[:3], loaded.v], unconnected_gradients="zero")
+        return [ow.convert_to_tensor(g) for g in actual]
 
     close(like(1, loaded.f), expected, "loaded")
     close(like(2, loaded.f), twice, "loaded, second order")

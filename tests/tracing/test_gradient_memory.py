@@ -1,4 +1,4 @@
-"""What a traced function keeps from forward to backward: what the backward program reads, and of the rest the shape."""
+"""Test that a traced function keeps only the values that its backward program reads, and the shapes of others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUFFER = ROWS * COLUMNS * 8
 
 
 def held_by(function: Callable[..., Any], *arguments: Any) -> float:
-    """What a tape holds between forward and backward, in buffers of the argument's size."""
+    """Return the memory of a tape between forward and backward pass, in buffers of the argument's size."""
 
     def forward() -> Any:
         tape = ow.GradientTape()
@@ -33,9 +33,9 @@ def held_by(function: Callable[..., Any], *arguments: Any) -> float:
         before = tracemalloc.get_traced_memory()[0]
         kept = forward()
         gc.collect()
-        found = (tracemalloc.get_traced_memory()[0] - before) / BUFFER
+        result = (tracemalloc.get_traced_memory()[0] - before) / BUFFER
         kept[0].gradient(kept[1], arguments)
-        return found
+        return result
     finally:
         tracemalloc.stop()
 
@@ -91,8 +91,8 @@ def test_the_gradient_is_the_eager_one(function: Callable[..., Any], known: bool
             along = ow.reduce_sum(first * a)
         return first.numpy(), outer.gradient(along, a, unconnected_gradients="zero").numpy()
 
-    for found, wanted in zip(both(traced), both(function)):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    for actual, expected in zip(both(traced), both(function)):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_a_shape_is_computed_once_and_taken_across() -> None:
@@ -155,7 +155,7 @@ def test_a_later_tape_over_the_gradient_of_a_function() -> None:
         second.watch(v)
         pulled = first.gradient(y, a, output_gradients=v)
         total = ow.reduce_sum(pulled * ow.constant(np.arange(1.0, 5.0)))
-    found = second.gradient(total, v).numpy()
+    result = second.gradient(total, v).numpy()
     t, m = np.tanh(a.numpy()), a.numpy().mean()
     jacobian = np.diag((1 - t * t) * m) + np.outer(t, np.full(4, 0.25))
-    np.testing.assert_allclose(found, jacobian @ np.arange(1.0, 5.0), rtol=1e-12)
+    np.testing.assert_allclose(result, jacobian @ np.arange(1.0, 5.0), rtol=1e-12)

@@ -32,7 +32,7 @@ class Refusing:
 
 
 def jitted(function, *args):
-    """What a function that is traced now gives, once all is kept."""
+    """Return the results of a newly traced function, after its plans are cached."""
     result = ow.function(function, jit_compile=True, autograph=False)(*map(ow.constant, args))
     wait()
     return result
@@ -90,10 +90,10 @@ def test_state_loops_and_nodes_between_regions(folder, monkeypatch):
         x = ow.reshape(x, [7, 24])
         return ow.gather(ow.constant(table), ow.constant([3, 39])) + ow.reduce_sum(x * 0.5 - 1.0) * count
 
-    wanted = X.astype(np.float64)
+    expected = X.astype(np.float64)
     for _ in range(3):
-        wanted = np.tanh(wanted * 1.5) + 0.25
-    total = np.sum(np.exp(wanted) * 2 * 0.5 - 1)
+        expected = np.tanh(expected * 1.5) + 0.25
+    total = np.sum(np.exp(expected) * 2 * 0.5 - 1)
     np.testing.assert_allclose(jitted(body, X), table[[3, 39]] + total, 1e-4)
     for calls in (2, 3):
         result = (jitted if calls == 2 else lambda *a: kept(monkeypatch, *a))(body, X)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opwright as ow
-from opwright.compiler import results
+from opwright.compiler import memory
 
 RNG = np.random.default_rng(3)
 
@@ -26,7 +26,7 @@ def native(function):
 
 
 def compiled(function, *args):
-    """What the function's graph is for these arguments, once it has run."""
+    """Return the graph of a function for these arguments, after a run."""
     plan = function.get_concrete_function(*args).program.plan
     return next(reversed(plan._made.values()))[1]
 
@@ -178,7 +178,7 @@ def test_memory_of_large_results_is_used_again_and_never_while_it_is_held():
     np.testing.assert_array_equal(kept, np.float32(2.0))
     del second, third, kept
     gc.collect()
-    assert results._kept_bytes == sum(b.nbytes for blocks in results._kept.values() for b in blocks) <= results.KEPT
+    assert memory._kept_bytes == sum(b.nbytes for blocks in memory._kept.values() for b in blocks) <= memory.KEPT
 
 
 def test_many_threads_call_one_function():

@@ -1,4 +1,4 @@
-"""What must not outlive a call: tensors of a trace, traces of dead objects, instances; recursion; variables."""
+"""Test the lifetimes of objects after a call: tensors of a trace, traces of deleted objects, instances, variables."""
 
 import gc
 import weakref
@@ -34,7 +34,7 @@ def test_a_leaked_tensor_in_another_function(tf):
 
 
 @pytest.mark.ours
-def test_the_error_says_where_it_was_made(tf):
+def test_the_error_reports_where_it_was_made(tf):
     x = leaked(tf)
     for use in (lambda: x + 1.0, lambda: bool(x), lambda: tf.function(lambda b: b + x)(tf.constant(2.0))):
         with pytest.raises(TypeError, match=r"(?s)out of scope.*'leaky'.*test_leaks\.py:\d+"):
@@ -221,12 +221,12 @@ def test_none_then_create(tf):
 
 
 def test_a_later_trace_may_not_create(tf):
-    made = []
+    created = []
 
     @tf.function
     def f(x, create):
-        if create and not made:
-            made.append(tf.Variable(1.0))
+        if create and not created:
+            created.append(tf.Variable(1.0))
         return x
 
     f(tf.constant(1.0), False)

@@ -19,8 +19,8 @@ def test_derivatives_through_an_unknown_number_of_turns(tf, n, order):
     f = tf.function(lambda x, n: power(tf, x, n))
     x = tf.constant(1.5, tf.float64)
     got = derivatives(tf, lambda x: f(x, tf.constant(n)), x, order)[-1]
-    wanted = np.prod(np.arange(n, n - order, -1.0)) * 1.5 ** (n - order) if n >= order else 0.0
-    np.testing.assert_allclose(0.0 if got is None else got.numpy(), wanted, rtol=1e-12)
+    expected = np.prod(np.arange(n, n - order, -1.0)) * 1.5 ** (n - order) if n >= order else 0.0
+    np.testing.assert_allclose(0.0 if got is None else got.numpy(), expected, rtol=1e-12)
 
 
 def test_gradient_of_a_loop_inside_the_function(tf):

@@ -27,7 +27,7 @@ PROGRAM = textwrap.dedent("""
 def test_pdb_in_a_staged_loop(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM, "utf-8")
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, file],
         input="p total\np x.dtype\nw\nc\n",
         text=True,
@@ -35,8 +35,8 @@ def test_pdb_in_a_staged_loop(tmp_path):
         timeout=120,
         check=False,
     )
-    assert found.returncode == 0, found.stderr
-    shown = found.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    shown = process.stdout.splitlines()
     here = sys.version_info >= (3, 13)  # from there on breakpoint() stops at itself, not at what follows
     assert shown[0] == f"> {file}({9 if here else 10})f()"
     assert shown[1] == ("-> breakpoint()" if here else "-> if total > 10.0:")

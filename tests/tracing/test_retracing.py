@@ -66,11 +66,11 @@ def test_five_traces_in_a_row_are_worth_a_warning(tf, warned):
 
     for k in range(8):
         often(tf.constant(1.0), k)
-    found = [t for t in warned if "triggered tf.function retracing" in t]
-    assert found
-    assert "5 out of the last 5 calls to" in found[0]
-    assert "often" in found[0]
-    assert len(found) <= 2
+    result = [t for t in warned if "triggered tf.function retracing" in t]
+    assert result
+    assert "5 out of the last 5 calls to" in result[0]
+    assert "often" in result[0]
+    assert len(result) <= 2
 
 
 @pytest.mark.ours

@@ -154,8 +154,8 @@ def test_several_sources_and_those_not_reached(tf):
             result = x * y * u
         return tape.gradient(result, {"x": x, "y": y, "z": z, "u": u}, unconnected_gradients="zero")
 
-    found = f(tf.constant(2.0))
-    assert {k: v.numpy() for k, v in found.items()} == {"x": 10.0, "y": 6.0, "z": 0.0, "u": 15.0}
+    actual = f(tf.constant(2.0))
+    assert {k: v.numpy() for k, v in actual.items()} == {"x": 10.0, "y": 6.0, "z": 0.0, "u": 15.0}
 
 
 def test_jacobian_of_a_tensor_captured(tf):

@@ -20,8 +20,8 @@ def run(tf, mode, program):
         parts = result if isinstance(result, tuple) else (result,)
         return [p.stack() if isinstance(p, tf.TensorArray) else p for p in parts]
 
-    found = flat() if mode == "eager" else tf.function(flat)()
-    return [f.numpy() for f in found]
+    actual = flat() if mode == "eager" else tf.function(flat)()
+    return [f.numpy() for f in actual]
 
 
 def of(tf, size=3, **more):
@@ -85,9 +85,9 @@ GIVES = {
 @pytest.mark.parametrize("name", GIVES)
 def test_gives(tf, mode, name):
     program, expected = GIVES[name]
-    found = run(tf, mode, program)
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected):
+    actual = run(tf, mode, program)
+    assert len(actual) == len(expected)
+    for a, b in zip(actual, expected):
         np.testing.assert_array_equal(a, b)
 
 
@@ -142,13 +142,13 @@ RAISES = {
 @pytest.mark.parametrize("name", RAISES)
 def test_raises(tf, mode, name):
     program, eager, graph = RAISES[name]
-    wanted = eager if mode == "eager" else graph
-    if wanted is None:
+    expected = eager if mode == "eager" else graph
+    if expected is None:
         run(tf, mode, program)
         return
     classes = tuple(
         getattr(tf.errors, w, None) or getattr(__import__("builtins"), w)
-        for w in ((wanted,) if isinstance(wanted, str) else wanted)
+        for w in ((expected,) if isinstance(expected, str) else expected)
     )
     with pytest.raises(classes):
         run(tf, mode, program)
@@ -221,8 +221,8 @@ def test_shapes_are_learnt_while_tracing(tf):
         "unstack": [2, 1],
     }
     for key, shape in expected.items():
-        found = shapes[key]
-        assert (found.as_list() if found.rank is not None else None) == shape, key
+        actual = shapes[key]
+        assert (actual.as_list() if actual.rank is not None else None) == shape, key
 
 
 def test_properties(tf):
@@ -370,8 +370,8 @@ def test_composite(tf):
     again = tf.nest.pack_sequence_as(ta, [flow], expand_composites=True)
     assert again.element_shape == [2]
     assert again.stack().numpy().tolist() == [[1, 2], [0, 0]]
-    made = tf.TensorArray(tf.float32, flow=flow)
-    assert made.stack().numpy().tolist() == [[1, 2], [0, 0]]
+    result = tf.TensorArray(tf.float32, flow=flow)
+    assert result.stack().numpy().tolist() == [[1, 2], [0, 0]]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -389,7 +389,7 @@ def test_branches(tf, mode):
 @pytest.mark.ours
 def test_graphs_with_lists_print_and_parse(tf):
     from opwright.graph import parse, same, text
-    from opwright.graph.verify import verify
+    from opwright.graph.builder import verify
 
     @tf.function
     def f(x, i):
@@ -429,14 +429,14 @@ def test_threads_may_run_one_function(tf):
         return ta.stack()
 
     f(tf.constant(0.0))
-    found = {}
+    result = {}
 
     def work(k):
-        found[k] = {tuple(f(tf.constant(float(k))).numpy()) for _ in range(100)}
+        result[k] = {tuple(f(tf.constant(float(k))).numpy()) for _ in range(100)}
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {k: {(float(k),) * 8} for k in range(4)}
+    assert result == {k: {(float(k),) * 8} for k in range(4)}

@@ -179,8 +179,8 @@ def test_the_shape_written_in_a_loop_is_known_behind_it(tf):
         shapes.append(ta.element_shape.as_list())
         return ta.stack()
 
-    found = f(tf.constant(2), tf.constant(X))
-    np.testing.assert_allclose(found.numpy(), [X, X * X])
+    result = f(tf.constant(2), tf.constant(X))
+    np.testing.assert_allclose(result.numpy(), [X, X * X])
     assert shapes == [[3, 2]]
 
 
@@ -216,10 +216,10 @@ def test_read_and_written_in_one_loop(tf):
         return tf.reduce_sum(ta.stack() ** 2)
 
     def formula(x):
-        made = [x[0], x[1]]
+        created = [x[0], x[1]]
         for _ in range(4):
-            made.append(made[-1] * x[2] + made[-2])
-        return sum((m**2).sum() for m in made)
+            created.append(created[-1] * x[2] + created[-2])
+        return sum((m**2).sum() for m in created)
 
     compare(tf, lambda x: f(tf.constant(6), x), formula, X)
 
@@ -373,7 +373,7 @@ def test_arrays_come_in_and_go_out_with_gradients(tf):
 
 @pytest.mark.ours
 def test_branches_that_make_arrays_of_other_shapes(tf):
-    """What is known of the result is what both branches agree on."""
+    """The static shape of the result is the common part of both branches."""
     shapes = []
 
     @tf.function
@@ -541,9 +541,9 @@ def test_memory_of_a_loop_that_overwrites_is_flat(tf):
     def peak(n):
         tracemalloc.start()
         f(tf.constant(n))
-        found = tracemalloc.get_traced_memory()[1]
+        result = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return found
+        return result
 
     peak(10)
     assert peak(2000) < peak(20) + 20 * 8000

@@ -114,8 +114,8 @@ def test_functions_that_call_each_other(tf):
 
     def run(k):
         for depth in range(5):
-            found = (plus if k % 2 else times)(tf.constant(1.0), depth)
-            assert found.numpy() == reached(bool(k % 2), depth)
+            result = (plus if k % 2 else times)(tf.constant(1.0), depth)
+            assert result.numpy() == reached(bool(k % 2), depth)
 
     def reached(adds, depth):
         if depth == 0:
@@ -165,10 +165,10 @@ def test_datasets(tf):
 
         @tf.function
         def total(elements):
-            found = tf.constant(0, tf.int64)
+            result = tf.constant(0, tf.int64)
             for batch in elements:
-                found += tf.reduce_sum(batch)
-            return found
+                result += tf.reduce_sum(batch)
+            return result
 
         for dataset in (own, shared):
             assert sum(int(tf.reduce_sum(batch)) for batch in dataset) == 1560

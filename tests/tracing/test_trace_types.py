@@ -153,7 +153,7 @@ def test_objects_match_by_equality_while_they_live(tf):
     assert len(traced) == 3
 
 
-def test_what_cannot_be_told_apart_is_refused(tf):
+def test_what_cannot_be_distinguished_is_refused(tf):
     for value in ({1}, bytearray(b"1"), weakref.ref(Colour)):
         with pytest.raises(TypeError):
             tf.function(lambda x: None)(value)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 
-def same(found, wanted):
-    assert (found is None) == (wanted is None)
-    assert wanted is None or (found.shape == np.shape(wanted) and np.array_equal(found.numpy(), wanted))
+def same(actual, expected):
+    assert (actual is None) == (expected is None)
+    assert expected is None or (actual.shape == np.shape(expected) and np.array_equal(actual.numpy(), expected))
 
 
 @pytest.mark.parametrize("traced", [False, True])
@@ -43,9 +43,9 @@ def test_a_function_none_of_whose_outputs_depends_on_the_source(tf):
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([x, w])
         y = f(x, w)
-    for found in (tape.gradient(y, [x, w]), tape.jacobian(y, [x, w])):
-        assert found[0] is not None
-        assert found[1] is None
+    for result in (tape.gradient(y, [x, w]), tape.jacobian(y, [x, w])):
+        assert result[0] is not None
+        assert result[1] is None
 
 
 @pytest.mark.parametrize("persistent", [False, True])
@@ -53,15 +53,15 @@ def test_another_output_of_the_function_makes_it_zeros(tf, persistent):
     """What a function computes for one output, it has a gradient for by all of them."""
     x, v = tf.constant([[2.0]]), tf.Variable([[3.0]])
     f = tf.function(lambda x: (x * 2.0, tf.constant([[1.0]]), v * 2.0, tf.cast(tf.cast(x, tf.int32), tf.float32)))
-    for k, wanted in enumerate([(2.0, 0.0), (0.0, 0.0), (0.0, 2.0), (0.0, 0.0)]):
+    for k, expected in enumerate([(2.0, 0.0), (0.0, 0.0), (0.0, 2.0), (0.0, 0.0)]):
         with tf.GradientTape(persistent=persistent) as tape:
             tape.watch(x)
             y = f(x)[k]
-        for found, number in zip(tape.gradient(y, [x, v]), wanted):
-            same(found, [[number]])
+        for actual, number in zip(tape.gradient(y, [x, v]), expected):
+            same(actual, [[number]])
         if persistent:
-            for found, number in zip(tape.jacobian(y, [x, v]), wanted):
-                same(found, [[[[number]]]])
+            for actual, number in zip(tape.jacobian(y, [x, v]), expected):
+                same(actual, [[[[number]]]])
 
 
 def orders(tf, f, x, n):
@@ -87,8 +87,8 @@ WRAPPED = {
 def test_recompute_grad_has_derivatives_of_every_order(tf, wrapped, kind):
     f = WRAPPED[wrapped](tf, lambda x: tf.sin(x) * x)
     s, c = math.sin(0.5), math.cos(0.5)
-    for n, wanted in enumerate([0.5 * s, s + 0.5 * c, 2 * c - 0.5 * s, -3 * s - 0.5 * c]):
-        assert float(orders(tf, f, getattr(tf, kind)(0.5), n)) == pytest.approx(wanted, rel=1e-5)
+    for n, expected in enumerate([0.5 * s, s + 0.5 * c, 2 * c - 0.5 * s, -3 * s - 0.5 * c]):
+        assert float(orders(tf, f, getattr(tf, kind)(0.5), n)) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.ours
@@ -102,9 +102,9 @@ def test_recompute_grad_has_mixed_derivatives_by_variables(tf):
             y = f(x)
         by_x, by_v = inner.gradient(y, [x, v])
     s, c = math.sin(1.5), math.cos(1.5)
-    wanted = [[6 * c - 4.5 * s, 2 * 0.5 * c - 0.5**2 * 3 * s], [2 * 0.5 * c - 0.5**2 * 3 * s, -(0.5**3) * s]]
-    found = [[float(outer.gradient(g, source)) for source in (x, v)] for g in (by_x, by_v)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    expected = [[6 * c - 4.5 * s, 2 * 0.5 * c - 0.5**2 * 3 * s], [2 * 0.5 * c - 0.5**2 * 3 * s, -(0.5**3) * s]]
+    actual = [[float(outer.gradient(g, source)) for source in (x, v)] for g in (by_x, by_v)]
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 def test_recompute_grad_of_a_dict_by_references(tf):

@@ -79,8 +79,8 @@ def test_a_variable_that_is_also_captured(tf):
         return first * 10.0 + (v + 2.0 if same else v)
 
     for x in (w, v, w, v, v):
-        wanted = plain(x, v)
-        assert float(f(x)) == wanted
+        expected = plain(x, v)
+        assert float(f(x)) == expected
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -98,8 +98,8 @@ def test_gradients_go_to_the_variable_of_the_call(tf, nested, persistent):
     for x in variables:
         for y in variables:
             a, b = float(x), float(y)
-            found = [float(g) for g in f(x, y)]
-            assert found == ([3.0 * a * a] * 2 if x is y else [2.0 * a * b, a * a])
+            result = [float(g) for g in f(x, y)]
+            assert result == ([3.0 * a * a] * 2 if x is y else [2.0 * a * b, a * a])
     assert count(inner) == 2
 
 
@@ -136,8 +136,8 @@ def test_functions_in_functions_and_custom_gradients(tf):
         return tape.gradient(y, [x, v])
 
     for k in (2.0, 3.0):
-        found = outer(tf.Variable(k), tf.constant(0.5))
-        np.testing.assert_allclose([float(g) for g in found], [k * np.cos(0.5 * k), 0.5 * np.cos(0.5 * k)], rtol=1e-5)
+        result = outer(tf.Variable(k), tf.constant(0.5))
+        np.testing.assert_allclose([float(g) for g in result], [k * np.cos(0.5 * k), 0.5 * np.cos(0.5 * k)], rtol=1e-5)
     assert count(outer) == 1
 
 
@@ -155,8 +155,8 @@ def test_second_derivatives_through_recomputation_in_functions(tf):
         return second.gradient(gradient, v)
 
     for k in (2.0, 3.0):  # d/dv of v cos(v x)
-        wanted = np.cos(0.5 * k) - k * 0.5 * np.sin(0.5 * k)
-        assert float(outer(tf.Variable(k), tf.constant(0.5))) == pytest.approx(wanted, rel=1e-5)
+        expected = np.cos(0.5 * k) - k * 0.5 * np.sin(0.5 * k)
+        assert float(outer(tf.Variable(k), tf.constant(0.5))) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.ours
@@ -196,7 +196,7 @@ def test_arguments_are_not_kept_alive(tf):
 
 
 @pytest.mark.ours
-def test_a_stand_in_that_leaves_its_function_says_so(tf):
+def test_a_stand_in_that_leaves_its_function_reports_it(tf):
     kept = []
     f = tf.function(lambda v: kept.append(v) or v * 2.0)
     f(tf.Variable(1.0))

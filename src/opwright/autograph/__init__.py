@@ -3,11 +3,10 @@
 Lives here: the front end that `function`, datasets and the kernel language share, and TensorFlow's public names for it.
 It knows neither graphs nor kernels: they register a `ControlFlowHandler` for the types of their values.
 
-    source.py      a function's syntax tree          activity.py, liveness.py   what statements read, write, need later
-    jumps.py       break, continue, return           statements.py, expressions.py   the rewriting
-    operators.py, builtins.py   the calls in rewritten code     handlers.py   who handles a type's control flow
-    conversion.py, module_rules.py   which functions are converted      api.py      conversion by hand and by traces
-    tracebacks.py  errors shown at the user's lines
+    source.py           a function's syntax tree            static_analysis.py  variables read, written, live
+    jumps.py            break, continue, return             statements.py, expressions.py   the rewriting
+    operators.py        the calls in rewritten code         handlers.py         who handles a type's control flow
+    conversion.py       which functions are converted       api.py              conversion by hand and by traces
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 from . import conversion as _conversion
 from .api import Feature, do_not_convert, set_loop_options, to_code, to_graph
-from .module_rules import convert_module, skip_module
+from .conversion import convert_module, skip_module
 
 __all__ = ["convert_module", "experimental", "set_verbosity", "skip_module", "to_code", "to_graph", "trace"]
 

@@ -1,7 +1,9 @@
-"""Convert functions by hand, print their converted code, exclude functions from conversion.
+"""Convert functions by hand, print their converted code, exclude functions from conversion; filter tracebacks.
 
 Lives here: `to_code`, `to_graph`, `do_not_convert`, `set_loop_options`; `conversion_enabled` and `convert_if_enabled`,
-by which a trace has the user functions that this package calls converted.  Not here: the conversion (conversion.py).
+by which a trace has the user functions that this package calls converted; `user_frames`, a traceback without
+AutoGraph's own frames.
+Not here: the conversion (conversion.py), the user's line in an error message (core/introspection.py).
 """
 
 from __future__ import annotations
@@ -10,13 +12,44 @@ import ast
 import contextlib
 import enum
 import functools
+import os
 import threading
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from . import conversion
 from .source import Unsupported
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_AUTOGRAPH = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INTERNAL = (
+    _AUTOGRAPH,
+    os.path.join(_PACKAGE, "tracing", "statements") + os.sep,
+    os.path.join(_PACKAGE, "tracing", "control") + os.sep,
+)
+_CONTEXTS = (os.path.join(_PACKAGE, "tracing", "trace.py"), os.path.join(_PACKAGE, "tracing", "tracer.py"))
+
+
+def user_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Return the traceback without AutoGraph's frames that have frames of the user's program below them."""
+    frames = []
+    while traceback is not None:
+        frames.append(traceback)
+        traceback = traceback.tb_next
+    last = max((i for i, t in enumerate(frames) if not t.tb_frame.f_code.co_filename.startswith(_PACKAGE)), default=-1)
+    if last >= 0 and _is_internal(frames[-1]):  # raised by AutoGraph itself: end at the user's line
+        del frames[last + 1 :]
+    remaining = [t for i, t in enumerate(frames) if i > last or not _is_internal(t)]
+    for frame, following in zip(remaining, [*remaining[1:], None]):
+        frame.tb_next = following
+    return remaining[0] if remaining else None
+
+
+def _is_internal(traceback: types.TracebackType) -> bool:
+    return traceback.tb_frame.f_code.co_filename.startswith((*_INTERNAL, *_CONTEXTS))
 
 
 class _ConversionState(threading.local):
@@ -36,7 +69,7 @@ def conversion_enabled(enabled: bool | None) -> Iterator[None]:
         thread_state.enabled = saved
 
 
-def convert_if_enabled(function: Any, by_default: bool = False) -> Any:
+def convert_if_enabled(function: Callable[..., Any], by_default: bool = False) -> Callable[..., Any]:
     """Return `function` converted if the enclosing trace has autograph=True, else `function` itself.
 
     For a user's function that this package calls while tracing. by_default: convert it outside of any trace too, as
@@ -46,7 +79,7 @@ def convert_if_enabled(function: Any, by_default: bool = False) -> Any:
     return conversion.call(function) if enabled or (by_default and enabled is None) else function
 
 
-def convert_requested(function: Any) -> Any:
+def convert_requested(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` converted at the user's request, regardless of its module."""
     if isinstance(function, types.MethodType):
         new = convert_requested(function.__func__)
@@ -93,7 +126,7 @@ def to_code(entity: Any, recursive: bool = True, experimental_optional_features:
     return ast.unparse(ast.fix_missing_locations(node))
 
 
-def to_graph(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> Any:
+def to_graph(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> Callable[..., Any]:
     """Return the converted function: in a trace its control flow becomes part of the graph; elsewhere it is Python's.
 
     raises ValueError with the reason if the function cannot be converted
@@ -109,7 +142,11 @@ def to_graph(entity: Any, recursive: bool = True, experimental_optional_features
     return function if converted is function else conversion.copy_metadata(function, converted)
 
 
-def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
+@overload
+def do_not_convert(func: F) -> F: ...
+@overload
+def do_not_convert(func: None = None) -> Callable[[F], F]: ...
+def do_not_convert(func: Callable[..., Any] | None = None) -> object:
     """Exclude a function, and the functions that it calls, from conversion; a decorator."""
     if func is None:
         return do_not_convert

@@ -1,11 +1,15 @@
 """Convert functions and select the callee of each call in converted code.
 
-Lives here: `convert` (source to code, cached by code object), `call` (the callee for any callable). Not here: the
-rewriting (statements.py), which modules are excluded (module_rules.py).
+Lives here: `convert` (source to code, cached by code object), `call` (the callee for any callable); the table of
+modules whose functions are converted, and `convert_module`, `skip_module`, which change it.
+Not here: the rewriting (statements.py).
 
 A converted function is a new function object over the user's globals and closure cells, so later changes to them are
 visible. Its code is compiled from the tree under the user's file name and lines, so there is no generated file, and
 tracebacks and debuggers show the user's text. The operators are bound to one more cell, `ag__`.
+
+All modules are converted except the following, which the table skips: Python's standard library, this package,
+and libraries with much code and no control flow on tensors. The first match wins.
 """
 
 from __future__ import annotations
@@ -23,10 +27,98 @@ from typing import Any, NamedTuple, Protocol
 from ..core import introspection
 from ..core.forks import once
 from ..core.introspection import OURS, copy_annotations
-from . import jumps, module_rules, operators, source, statements
-from .builtins import OVERRIDES, install_call
+from . import jumps, operators, source, statements
 from .handlers import NOT_RETURNED
+from .operators import OVERRIDES, install_call
 from .source import Unsupported
+
+SKIPPED = (
+    "opwright",
+    "numpy",
+    "scipy",
+    "ml_dtypes",
+    "llvmlite",
+    "flatbuffers",
+    "safetensors",
+    "click",
+    "rich",
+    "pandas",
+    "matplotlib",
+    "PIL",
+    "sklearn",
+    "pytest",
+    "_pytest",
+    "pluggy",
+    "hypothesis",
+    "IPython",
+    "ipykernel",
+    "ipdb",
+    "attr",
+    "attrs",
+    "absl",
+    "six",
+    "wrapt",
+    "requests",
+    "urllib3",
+    "tqdm",
+    "psutil",
+    "yaml",
+    "google",
+    "tensorflow",
+    "keras",
+    "torch",
+    "jax",
+    "importlib_metadata",
+    "typing_extensions",
+    "setuptools",
+    "pkg_resources",
+    "cloudpickle",
+    "dill",
+    "mock",
+    "pybind11_abseil",
+)
+
+KERNEL_PACKAGES = ("opwright.compiler.kernels",)  # kernels in Python are converted, although ours
+
+_rules: list[tuple[str, bool]] = []
+version = 0  # incremented by each change, which invalidates earlier decisions
+
+
+def convert_module(name: str) -> None:
+    """Convert the functions of a module and its submodules, regardless of the table."""
+    _set_rule(name, True)
+
+
+def skip_module(name: str) -> None:
+    """Run the functions of a module and its submodules unconverted."""
+    _set_rule(name, False)
+
+
+def _set_rule(name: str, convert: bool) -> None:
+    global version
+    _rules[:] = [(name, convert), *(r for r in _rules if r[0] != name)]
+    version += 1
+
+
+def reset_modules() -> None:
+    """Restore the table's initial state."""
+    global version
+    _rules.clear()
+    version += 1
+
+
+def converts(module: str | None) -> bool:
+    """Return whether functions of the named module are converted."""
+    if not module:
+        return True
+    for name, convert in _rules:
+        if module == name or module.startswith(f"{name}."):
+            return convert
+    if module.startswith(KERNEL_PACKAGES):
+        return True
+    top = module.partition(".")[0]
+    return (top not in SKIPPED and top not in sys.stdlib_module_names) or module == "__main__"
+
 
 MARK = "__opwright_do_not_convert__"
 verbosity: list[int] = [0, 0]  # the level, and 1 to print to stdout
@@ -94,7 +186,7 @@ def _operators_cell() -> object:
 # ---- one function ---------------------------------------------------------------------------------------------------
 
 
-def rewritten(function: types.FunctionType) -> Any:
+def rewritten(function: types.FunctionType) -> source.FunctionNode:
     """Return the rewritten tree of a function: a FunctionDef or Lambda. Raises Unsupported."""
     code = function.__code__
     definition = source.find_source(code, function.__globals__)
@@ -111,7 +203,7 @@ def rewritten(function: types.FunctionType) -> Any:
 
 def _compile(function: types.FunctionType) -> Converted:
     code = function.__code__
-    node = rewritten(function)
+    node: Any = rewritten(function)
     inner: Any = ast.Return(node) if isinstance(node, ast.Lambda) else node
     if inner is node:  # the user's function object has the defaults, annotations, decorators
         inner.decorator_list, inner.returns, inner.type_params = [], None, []
@@ -135,7 +227,7 @@ def _compile(function: types.FunctionType) -> Converted:
     (outer,) = (c for c in compiled.co_consts if isinstance(c, types.CodeType))
     (new,) = (c for c in outer.co_consts if isinstance(c, types.CodeType))
     return Converted(
-        _mark_converted(restore_names(new, code.co_name, code.co_qualname, new.co_qualname)), None, module_rules.version
+        _mark_converted(restore_names(new, code.co_name, code.co_qualname, new.co_qualname)), None, version
     )
 
 
@@ -173,9 +265,7 @@ def _entry(function: types.FunctionType, forced: bool = False) -> Converted:
     cached = _conversions.get(id(code))
     if cached is not None:
         entry = cached[1]
-        if entry is AS_IS or (
-            entry.version == module_rules.version and not (forced and not entry.reason and entry.code is None)
-        ):
+        if entry is AS_IS or (entry.version == version and not (forced and not entry.reason and entry.code is None)):
             return entry
     entry = _decide(function, forced)
     _record_conversion(code, entry)
@@ -186,19 +276,17 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
     if function.__dict__.get(MARK):
         return AS_IS
     module = function.__globals__.get("__name__")
-    is_kernel = module is not None and module.startswith(module_rules.KERNEL_PACKAGES)
+    is_kernel = module is not None and module.startswith(KERNEL_PACKAGES)
     if function.__code__.co_filename.startswith(OURS) and not is_kernel:
         return AS_IS
-    if not module_rules.converts(module) and not (
-        forced and module is not None and module.partition(".")[0] != "opwright"
-    ):
-        return Converted(None, "", module_rules.version)  # excluded by the table
+    if not converts(module) and not (forced and module is not None and module.partition(".")[0] != "opwright"):
+        return Converted(None, "", version)  # excluded by the table
     if function.__code__.co_flags & 0x2A0:  # generators and coroutines
-        return Converted(None, "it is a generator or a coroutine" if forced else "", module_rules.version)
+        return Converted(None, "it is a generator or a coroutine" if forced else "", version)
     store = _store[0] if is_kernel and _store and verbosity[0] < 3 else None
     stored = None if store is None else store.find(function.__code__)
     if stored is not None:
-        return Converted(_mark_converted(stored), None, module_rules.version)
+        return Converted(_mark_converted(stored), None, version)
     try:
         converted = _compile(function)
         if store is not None and converted.code is not None:
@@ -215,7 +303,7 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
             UserWarning,
             stacklevel=3,
         )
-        return Converted(None, str(error), module_rules.version)
+        return Converted(None, str(error), version)
 
 
 def _with_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
@@ -234,7 +322,7 @@ def _with_code(function: types.FunctionType, code: types.CodeType) -> types.Func
     return new
 
 
-def convert(function: Any, forced: bool = False) -> Any:
+def convert(function: types.FunctionType, forced: bool = False) -> types.FunctionType:
     """Return the converted function, or the function itself if it is not to be converted.
 
     forced: the user requested this very function, so the table of modules does not apply.
@@ -257,20 +345,20 @@ def copy_metadata(function: types.FunctionType, new: types.FunctionType) -> type
 # ---- anything callable ----------------------------------------------------------------------------------------------
 
 
-def _function(f: Any) -> Any:
+def _function(f: types.FunctionType) -> Callable[..., Any]:
     cached = _conversions.get(id(f.__code__))
     if cached is not None:
         entry = cached[1]
         if entry is AS_IS:
             return f
-        if entry.version == module_rules.version:
+        if entry.version == version:
             if entry.code is None or (f.__dict__ and MARK in f.__dict__):
                 return f
             return _with_code(f, entry.code)
     return convert(f)
 
 
-def _method(f: Any) -> Any:
+def _method(f: types.MethodType) -> Callable[..., Any]:
     inner = f.__func__
     if type(inner) is not types.FunctionType:
         return f
@@ -278,38 +366,38 @@ def _method(f: Any) -> Any:
     return f if new is inner else types.MethodType(new, f.__self__)
 
 
-def _builtin(f: Any) -> object:
+def _builtin(f: Callable[..., Any]) -> Callable[..., Any]:
     try:
         return OVERRIDES.get(f, f)
     except TypeError:  # a method of an unhashable object
         return f
 
 
-def _partial(f: Any) -> object:
+def _partial(f: functools.partial[Any]) -> Callable[..., Any]:
     inner = call(f.func)
     return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
 
 
-def _identity(f: Any) -> object:
+def _identity(f: Callable[..., Any]) -> Callable[..., Any]:
     return f
 
 
-def _object(f: Any) -> object:
+def _object(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return the converted `__call__`, bound, of an object whose `__call__` is written in Python."""
-    method = type(f).__call__
+    method: Any = type(f).__call__
     if method.__code__ is None or getattr(f, MARK, False):
         return f
     new = _function(method)
     return f if new is method else types.MethodType(new, f)
 
 
-class _RouteTable(dict[type, Callable[[Any], Any]]):
+class _RouteTable(dict[type, Callable[[Any], Callable[..., Any]]]):
     """Map the type of a callable to the function that selects its callee."""
 
-    def __missing__(self, kind: type) -> Callable[[Any], Any]:
-        route: Callable[[Any], Any] = _identity
+    def __missing__(self, kind: type) -> Callable[[Any], Callable[..., Any]]:
+        route: Callable[[Any], Callable[..., Any]] = _identity
         method = getattr(kind, "__call__", None)  # noqa: B004  the function itself is wanted
-        if not issubclass(kind, type) and module_rules.converts(kind.__module__) and type(method) is types.FunctionType:
+        if not issubclass(kind, type) and converts(kind.__module__) and type(method) is types.FunctionType:
             route = _object
         if len(self) > 4096:
             self.clear()
@@ -318,7 +406,7 @@ class _RouteTable(dict[type, Callable[[Any], Any]]):
         return route
 
 
-_BASIC: dict[type, Callable[[Any], Any]] = {
+_BASIC: dict[type, Callable[[Any], Callable[..., Any]]] = {
     types.FunctionType: _function,
     types.MethodType: _method,
     types.BuiltinFunctionType: _builtin,
@@ -328,7 +416,7 @@ _BASIC: dict[type, Callable[[Any], Any]] = {
 _ROUTE_TABLE = _RouteTable(_BASIC)
 
 
-def call(f: Any) -> Any:
+def call(f: Any) -> Callable[..., Any]:
     """Return the callee to use for `f`: converted user code, this package's version of a builtin, or f itself."""
     return _ROUTE_TABLE[type(f)](f)
 

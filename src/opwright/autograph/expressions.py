@@ -13,9 +13,9 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from .activity import FUNCTIONS
 from .jumps import ag, ag_call, load
-from .source import children, nodes
+from .source import Node, children, nodes
+from .static_analysis import FUNCTIONS
 
 _MEMBERSHIP = (ast.In, ast.NotIn)
 SIGNS: dict[type, str] = {
@@ -61,7 +61,7 @@ class Expressions(ast.NodeTransformer):
     def __init__(self, first: str | None) -> None:
         self._first = first
 
-    def statement(self, node: Any, block: Callable[[list[Any]], list[Any]]) -> Any:
+    def statement(self, node: Node, block: Callable[[list[Any]], list[Any]]) -> Node:
         """Rewrite the expressions of a statement that has no operator; `block` rewrites the blocks in it."""
         for field, value in ast.iter_fields(node):
             if isinstance(value, list):
@@ -83,13 +83,13 @@ class Expressions(ast.NodeTransformer):
             fill_locations(new, node)
         return new
 
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         self.generic_visit(node)
         if not (_is_deferrable(node.body) and _is_deferrable(node.orelse)):
             return node
         return ag_call("if_exp", node.test, lazy(node.body), lazy(node.orelse))
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         simple = all(isinstance(n, _SIMPLE) for v in node.values[1:] for n in nodes(v))
         self.generic_visit(node)
         if not all(map(_is_deferrable, node.values[1:])):
@@ -100,11 +100,11 @@ class Expressions(ast.NodeTransformer):
             call.keywords.append(ast.keyword("simple", ast.Constant(True)))
         return call
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
         return ag_call("not_", node.operand) if isinstance(node.op, ast.Not) else node
 
-    def visit_Compare(self, node: ast.Compare) -> Any:
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
         if len(node.ops) == 1:
             if not isinstance(node.ops[0], _MEMBERSHIP):
@@ -117,7 +117,7 @@ class Expressions(ast.NodeTransformer):
             parts += [ast.Constant(SIGNS[type(op)]), lazy(right)]
         return ag_call("chain", node.left, *parts)
 
-    def visit_Call(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         function = node.func
         if isinstance(function, ast.Name):
             if function.id == "super" and not node.args and not node.keywords and self._first is not None:
@@ -140,7 +140,7 @@ class Expressions(ast.NodeTransformer):
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
 
-    def visit_Lambda(self, node: ast.Lambda) -> Any:
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         first = node.args.posonlyargs + node.args.args
         inner = Expressions(first[0].arg if first and self._first is not None else None)
         if _is_deferrable(node.body, allow_assignments=True):
@@ -149,7 +149,7 @@ class Expressions(ast.NodeTransformer):
         node.args.kw_defaults = [d if d is None else self.visit(d) for d in node.args.kw_defaults]
         return node
 
-    def visit_ListComp(self, node: ast.ListComp) -> Any:
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         self.generic_visit(node)
         (generator, *others) = node.generators
         parts = [node.elt, *generator.ifs]
@@ -174,7 +174,7 @@ class Expressions(ast.NodeTransformer):
             condition = of_item(ifs[0] if len(ifs) == 1 else ag_call("and_", ifs[0], *map(lazy, ifs[1:])))
         return ag_call("list_comp", generator.iter, of_item(node.elt), condition, ast.Constant(unpacked))
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
         for value in node.values:
             if isinstance(value, ast.FormattedValue):
                 value.value = self.visit(value.value)

@@ -172,25 +172,25 @@ class ControlFlowHandler:
         """`for item in items: body(item)`, while go_on(), evaluated before each item, is true."""
         raise TypeError(f"a for statement cannot run over a {type(items).__name__}")
 
-    def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> Any:
+    def if_exp(self, test: Any, body: Thunk, orelse: Thunk) -> object:
         """`body() if test else orelse()`."""
         raise TypeError(f"a conditional expression cannot depend on a {type(test).__name__}")
 
-    def logical_and(self, left: Any, right: Thunk, simple: bool) -> Any:
+    def logical_and(self, left: Any, right: Thunk, simple: bool) -> object:
         """`left and right()`. simple: right() is cheap and has no effects, so it may be evaluated even if left is
         false.
         """
         raise TypeError(f"`and` is not defined for a {type(left).__name__}")
 
-    def logical_or(self, left: Any, right: Thunk, simple: bool) -> Any:
+    def logical_or(self, left: Any, right: Thunk, simple: bool) -> object:
         """`left or right()`."""
         raise TypeError(f"`or` is not defined for a {type(left).__name__}")
 
-    def logical_not(self, value: Any) -> Any:
+    def logical_not(self, value: Any) -> object:
         """`not value`."""
         raise TypeError(f"`not` is not defined for a {type(value).__name__}")
 
-    def contains(self, container: Any, item: Any) -> bool:
+    def contains(self, container: Any, item: Any) -> object:
         """`item in container`; at least one of them has this handler."""
         return item in container
 
@@ -198,11 +198,11 @@ class ControlFlowHandler:
         """`assert test, message()`."""
         raise TypeError(f"an assertion cannot depend on a {type(test).__name__}")
 
-    def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         """Call Python's builtin `name`; return NotImplemented to fall back to Python's own."""
         return NotImplemented
 
-    def list_comp(self, items: Any, element: Callable[[Any], Any], condition: Callable[[Any], Any] | None) -> list[Any]:
+    def list_comp(self, items: Any, element: Callable[[Any], Any], condition: Callable[[Any], Any] | None) -> object:
         """`[element(x) for x in items if condition(x)]`."""
         return [element(x) for x in items if condition is None or condition(x)]
 

@@ -19,21 +19,21 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .activity import FUNCTIONS, own_nodes
 from .handlers import is_flag
-from .source import children, nodes
+from .source import Node, children, nodes
+from .static_analysis import FUNCTIONS, own_nodes
 
 LOOPS = (ast.For, ast.While)
 _TRY = (ast.Try, ast.TryStar)
 JUMPS = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}
 
 
-def with_location(new: Any, where: Any) -> Any:
+def with_location(new: Node, where: Any) -> Node:
     """Set the location of every new node to `where`'s: on one line, for a statement its head; return `new`."""
     head = getattr(where, "test", None) or getattr(where, "iter", None) or where
     same = where.lineno == head.end_lineno
     end = head.end_col_offset if same and head.end_col_offset > where.col_offset else where.col_offset + 1
-    pending = [new]
+    pending: list[Any] = [new]
     while pending:
         node = pending.pop()
         if "lineno" in node._attributes:
@@ -54,7 +54,7 @@ def load(name: str) -> ast.Name:
     return ast.Name(name, ast.Load())
 
 
-def assign(name: str, value: Any, where: Any) -> Any:
+def assign(name: str, value: Any, where: Any) -> ast.Assign:
     """Return the node of `name = value`."""
     return with_location(ast.Assign([ast.Name(name, ast.Store())], value, type_comment=None), where)
 
@@ -143,7 +143,7 @@ class JumpLowering:
     def _block_or_pass(self, statements: list[Any], where: Any) -> list[Any]:
         return self.block(statements) or [ast.copy_location(ast.Pass(), where)]
 
-    def _guard(self, flags: list[str], body: list[Any], where: Any) -> Any:
+    def _guard(self, flags: list[str], body: list[Any], where: Any) -> ast.If:
         test: Any = load(flags[0]) if len(flags) == 1 else ast.BoolOp(ast.Or(), [load(f) for f in flags])
         guard = ast.If(ast.UnaryOp(ast.Not(), test), body or [ast.Pass()], [])
         guard.guards = flags  # type: ignore[attr-defined]  # for statements.py
@@ -163,7 +163,7 @@ class JumpLowering:
         if isinstance(statement, ast.Return):
             if not self.returning:
                 return [statement]
-            new = [assign(self.flag, ast.Constant(True), statement)]
+            new: list[ast.stmt] = [assign(self.flag, ast.Constant(True), statement)]
             if self.valued:
                 value = statement.value or ast.copy_location(ast.Constant(None), statement)
                 new.insert(0, assign(self.value, value, statement))
@@ -216,7 +216,7 @@ class JumpLowering:
             body.insert(0, assign(loop.flags["continue"], ast.Constant(False), statement.body[0]))
         statement.body, statement.orelse = body, []
         statement.stops = stops
-        after = []
+        after: list[Any] = []
         if orelse:
             after = [self._guard(stops, orelse, orelse[0])] if stops else orelse
         return [*before, statement, *after]

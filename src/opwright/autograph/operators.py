@@ -1,14 +1,15 @@
-"""Run-time operators of rewritten code: Python's control flow as functions that dispatch on their operands' handlers.
+"""Run-time operators of rewritten code: control flow and builtins as functions that dispatch on their operands.
 
-Lives here: if, while, for, assert, conditional expressions, and/or/not, `in`, chained comparisons, list comprehensions,
-and the namespace `ag__` that rewritten functions see. Not here: the versions of builtins (builtins.py), the callee of
-each call (conversion.py).
+Lives here: if, while, for, assert, conditional expressions, and/or/not, `in`, chained comparisons, list comprehensions;
+OVERRIDES, the builtins that dispatch to the handler of an argument.
+Not here: the handlers (`ControlFlowHandler`), the callee of each call and the namespace `ag__` (conversion.py).
 
 Values without a handler take Python's own path, which stands first and costs one call.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
 import operator
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from .handlers import (
     StatementOptions,
     StatementState,
     Thunk,
+    first_handler,
     handler_of,
     probe,
 )
@@ -128,7 +130,7 @@ def for_stmt(
             return
 
 
-def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
+def if_exp(test: Any, body: Thunk, orelse: Thunk) -> object:
     """`body() if test else orelse()`."""
     handler: ControlFlowHandler | None = HANDLERS[type(test)]
     if handler is not None and handler.claims(test):
@@ -136,7 +138,7 @@ def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
     return body() if test else orelse()
 
 
-def and_(value: Any, *others: Thunk, simple: bool = False) -> Any:
+def and_(value: Any, *others: Thunk, simple: bool = False) -> object:
     """`value and ...`."""
     for i, right in enumerate(others):
         handler: ControlFlowHandler | None = HANDLERS[type(value)]
@@ -151,7 +153,7 @@ def and_(value: Any, *others: Thunk, simple: bool = False) -> Any:
     return value
 
 
-def or_(value: Any, *others: Thunk, simple: bool = False) -> Any:
+def or_(value: Any, *others: Thunk, simple: bool = False) -> object:
     """`value or ...`."""
     for i, right in enumerate(others):
         handler: ControlFlowHandler | None = HANDLERS[type(value)]
@@ -171,7 +173,7 @@ def _fold(operation: Callable[..., Any], operands: tuple[Thunk, ...], simple: bo
     return operation(operands[0](), *operands[1:], simple=simple)
 
 
-def not_(value: Any) -> Any:
+def not_(value: Any) -> object:
     """`not value`."""
     handler: ControlFlowHandler | None = HANDLERS[type(value)]
     if handler is not None and handler.claims(value):
@@ -179,13 +181,13 @@ def not_(value: Any) -> Any:
     return not value
 
 
-def in_(item: Any, container: Any) -> bool:
+def in_(item: Any, container: Any) -> object:
     """`item in container`."""
     handler = handler_of(container) or handler_of(item)
     return item in container if handler is None else handler.contains(container, item)
 
 
-def not_in(item: Any, container: Any) -> Any:
+def not_in(item: Any, container: Any) -> object:
     """`item not in container`."""
     return not_(in_(item, container))
 
@@ -204,7 +206,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def chain(left: Any, sign: str, middle: Thunk, *remaining: Any) -> Any:
+def chain(left: Any, sign: str, middle: Thunk, *remaining: Any) -> object:
     """`left sign middle ...`: evaluate each operand once, and none after the first comparison that fails."""
     right = middle()
     first = COMPARISONS[sign](left, right)
@@ -224,7 +226,7 @@ def assert_stmt(test: Any, message: Thunk | None) -> None:
         raise AssertionError(*(() if message is None else (message(),)))
 
 
-def list_comp(items: Any, element: Any, condition: Any, unpacked: bool) -> Any:
+def list_comp(items: Any, element: Any, condition: Any, unpacked: bool) -> object:
     """Evaluate a list comprehension with one `for`. unpacked: its target is a tuple of names."""
     handler = handler_of(items)
     if handler is None:
@@ -251,7 +253,7 @@ def _plain_bool(value: Any) -> bool:
     return bool(value)
 
 
-def returned(value: Any, flag: Any) -> Any:
+def returned(value: Any, flag: Any) -> object:
     """Return the value of a function that may end without `return`."""
     if handler_of(flag) is not None:
         raise ControlFlowError(
@@ -264,3 +266,148 @@ def returned(value: Any, flag: Any) -> Any:
             )
         )
     return None if value is NOT_RETURNED else value
+
+
+_MISSING = object()
+
+
+def _dispatching(name: str) -> Callable[..., Any]:
+    """Return a version of a builtin that calls the handler of its first argument that has one."""
+    plain = getattr(builtins, name)
+
+    @functools.wraps(plain)
+    def dispatch(*args: Any, **kwargs: Any) -> object:
+        for value in args:
+            handler = HANDLERS[type(value)]
+            if handler is not None and handler.claims(value):
+                result = handler.builtin(name, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+        return plain(*args, **kwargs)
+
+    return dispatch
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    """Return a version of min or max that dispatches on its arguments, or on the items of its only argument."""
+    plain = getattr(builtins, name)
+
+    @functools.wraps(plain)
+    def extreme(*args: Any, key: Any = None, default: Any = _MISSING) -> object:
+        options: dict[str, Any] = {} if default is _MISSING else {"default": default}
+        if key is not None:
+            options["key"] = key
+        values: Any = args
+        if len(args) == 1:
+            handler = handler_of(args[0])
+            if handler is not None:
+                result = handler.builtin(name, args, options)
+                return plain(*args, **options) if result is NotImplemented else result
+            values = args[0] if isinstance(args[0], (list, tuple)) else list(args[0])
+        handler = first_handler(values)
+        if handler is None or key is not None:
+            return plain(values, **options) if len(args) == 1 else plain(*args, **options)
+        result = handler.builtin(name, tuple(values), options)
+        return plain(*args, **options) if result is NotImplemented else result
+
+    return extreme
+
+
+def _any(values: Any) -> object:
+    """Return any(values): stop at the first true plain value; join handled values by `or`."""
+    handler = handler_of(values)
+    if handler is not None:
+        result = handler.builtin("any", (values,), {})
+        return builtins.any(values) if result is NotImplemented else result
+    joined: Any = False
+    for value in values:
+        if handler_of(value) is not None:
+            joined = value if joined is False else or_(joined, lambda value=value: value, simple=True)  # type: ignore[misc]
+        elif value:
+            return True
+    return joined
+
+
+def _all(values: Any) -> object:
+    """Return all(values): stop at the first false plain value; join handled values by `and`."""
+    handler = handler_of(values)
+    if handler is not None:
+        result = handler.builtin("all", (values,), {})
+        return builtins.all(values) if result is NotImplemented else result
+    joined: Any = True
+    for value in values:
+        if handler_of(value) is not None:
+            joined = value if joined is True else and_(joined, lambda value=value: value, simple=True)  # type: ignore[misc]
+        elif not value:
+            return False
+    return joined
+
+
+def _filter(function: Any, values: Any) -> object:
+    handler = handler_of(values)
+    if handler is not None:
+        result = handler.builtin("filter", (_converted_callee(function), values), {})
+        if result is not NotImplemented:
+            return result
+    return builtins.filter(_converted_callee(function), values)
+
+
+def _map(function: Any, *values: Any) -> object:
+    for value in values:
+        handler = handler_of(value)
+        if handler is not None:
+            result = handler.builtin("map", (_converted_callee(function), *values), {})
+            if result is not NotImplemented:
+                return result
+    return builtins.map(_converted_callee(function), *values)
+
+
+def _sorted(values: Any, /, *, key: Any = None, reverse: bool = False) -> object:
+    handler = handler_of(values)
+    if handler is not None:
+        result = handler.builtin("sorted", (values,), {"key": key, "reverse": reverse})
+        if result is not NotImplemented:
+            return result
+    return builtins.sorted(values, key=_converted_callee(key), reverse=reverse)
+
+
+_call_converted: Callable[[Any], Any]
+
+
+def install_call(call: Callable[[Any], Any]) -> None:
+    """Install the function that selects a callee (conversion.py, above this module); called once."""
+    global _call_converted
+    _call_converted = call
+
+
+def _converted_callee(function: Any) -> Any:
+    """Return the converted form of a function passed to a builtin, as if converted code called it."""
+    if function is None:
+        return None
+    return _call_converted(function)
+
+
+OVERRIDES: dict[Any, Callable[..., Any]] = {
+    getattr(builtins, name): _dispatching(name)
+    for name in (
+        "len",
+        "range",
+        "int",
+        "float",
+        "bool",
+        "abs",
+        "sum",
+        "enumerate",
+        "zip",
+        "next",
+        "iter",
+        "reversed",
+        "round",
+        "pow",
+        "list",
+        "tuple",
+    )
+}
+OVERRIDES.update(
+    {min: _extreme("min"), max: _extreme("max"), any: _any, all: _all, filter: _filter, map: _map, sorted: _sorted}
+)

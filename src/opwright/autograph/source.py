@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import linecache
 import types
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..core import introspection
 
 FunctionNode = ast.FunctionDef | ast.Lambda
+Node = TypeVar("Node", bound=ast.AST)
 _MARKS = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # leaves that only qualify their parent
 _NODES = frozenset(
     c for c in vars(ast).values() if isinstance(c, type) and issubclass(c, ast.AST) and not issubclass(c, _MARKS)
@@ -179,23 +180,22 @@ def nodes(*trees: Any) -> list[Any]:
     return result
 
 
-def copy(node: Any) -> Any:
+def copy(node: Node) -> Node:
     """Return a deep copy of a tree, several times faster than copy.deepcopy."""
-    kind = node.__class__
-    if kind is list:
-        return [copy(item) for item in node]
-    if kind not in _NODES:
-        return node
+    kind = type(node)
     new = kind.__new__(kind)
     parts = new.__dict__
     for name, value in node.__dict__.items():
-        parts[name] = copy(value) if value.__class__ is list or value.__class__ in _NODES else value
+        if value.__class__ is list:
+            parts[name] = [copy(item) if item.__class__ in _NODES else item for item in value]
+        else:
+            parts[name] = copy(value) if value.__class__ in _NODES else value
     return new
 
 
-def mangle_private_names(node: Any, class_name: str) -> Any:
+def mangle_private_names(node: ast.AST, class_name: str) -> None:
     """Mangle __name to _Class__name in place, as the rewritten function is compiled outside its class."""
-    pending = [node]
+    pending: list[Any] = [node]
     while pending:
         item = pending.pop()
         if isinstance(item, ast.ClassDef):  # Python itself mangles the names inside a class
@@ -212,4 +212,3 @@ def mangle_private_names(node: Any, class_name: str) -> Any:
                 pending.extend(v for v in value if isinstance(v, ast.AST))
             elif isinstance(value, ast.AST):
                 pending.append(value)
-    return node

@@ -1,7 +1,8 @@
 """Rewrite statements: Python's control flow becomes calls of the run-time operators.
 
-Lives here: `if`, `while`, `for`, `assert`, and nested functions. Not here: jumps (jumps.py), which variables are state
-(liveness.py), expressions (expressions.py), what the operators do (operators.py).
+Lives here: `if`, `while`, `for`, `assert`, annotated assignments, and nested functions.
+Not here: jumps (jumps.py), which variables are state (static_analysis.py), expressions (expressions.py), what the
+operators do (operators.py).
 
     if x > 0:                         def if_body():
         y = x                             nonlocal y
@@ -19,19 +20,19 @@ from __future__ import annotations
 
 import ast
 import contextlib
+from collections.abc import Iterable
 from typing import Any
 
-from .activity import Effects, FunctionScope, local_functions, own_nodes
 from .expressions import Expressions, lazy
 from .jumps import JumpLowering, ag_call, load, with_location
-from .liveness import LivenessAnalysis, StatementLiveness
-from .source import Unsupported, copy, nodes
+from .source import FunctionNode, Unsupported, copy, nodes
+from .static_analysis import Effects, FunctionScope, LivenessAnalysis, StatementLiveness, local_functions, own_nodes
 
 SUFFIX = "_ag"  # of generated functions' names; see conversion.restore_names
 _EXCLUDING_DECORATORS = frozenset({"do_not_convert", "kernel"})  # decorators of functions that are not rewritten
 
 
-def rewrite(node: Any, has_class: bool) -> Any:
+def rewrite(node: FunctionNode, has_class: bool) -> FunctionNode:
     """Rewrite a FunctionDef or Lambda in place and return it; the caller handles decorators, defaults and annotations.
 
     has_class: `super()` is meaningful in it. raises Unsupported naming what cannot be rewritten
@@ -46,7 +47,7 @@ class _FunctionRewriter:
     def __init__(self, names: set[str], numbers: list[int]) -> None:
         self._names_in_use, self._numbers = names, numbers
 
-    def run(self, node: Any, has_class: bool) -> Any:
+    def run(self, node: FunctionNode, has_class: bool) -> FunctionNode:
         if isinstance(node, ast.AsyncFunctionDef):
             raise Unsupported("it is a coroutine")
         body = node.body if isinstance(node.body, list) else [node.body]
@@ -103,7 +104,7 @@ class _FunctionRewriter:
 
     def _define(
         self, stem: str, body: list[Any], liveness: StatementLiveness, where: Any, argument: str | None = None
-    ) -> Any:
+    ) -> ast.FunctionDef:
         """Return a function with this body, whose bound names are variables of the enclosing function."""
         if liveness.bound:
             shared = sorted(liveness.bound & self._scope.declared_global)
@@ -227,6 +228,18 @@ class _FunctionRewriter:
             message = ast.Lambda(ast.arguments([], [], None, [], [], None, []), self._expressions.visit(node.msg))
         return [with_location(ast.Expr(ag_call("assert_stmt", self._expressions.visit(node.test), message)), node)]
 
+    def _annotated(self, node: ast.AnnAssign) -> list[Any]:
+        """Rewrite `name: annotation = value` to an assignment: a function never evaluates the annotations of its
+        variables, and Python rejects them for variables of an enclosing function."""
+        if node.value is not None:
+            value = self._expressions.visit(node.value)
+            return [with_location(ast.Assign([self._expressions.visit(node.target)], value, type_comment=None), node)]
+        if isinstance(node.target, ast.Name):
+            if node.simple:
+                self._bound.add(node.target.id)
+            return [with_location(ast.Pass(), node)]
+        return [self._expressions.statement(node, self._block)]
+
     def _function(self, node: Any) -> list[Any]:
         """Rewrite a nested function in place, so that it is staged regardless of its caller."""
         if isinstance(node, ast.FunctionDef) and not any(map(_excludes, node.decorator_list)):
@@ -235,9 +248,9 @@ class _FunctionRewriter:
         return [node]
 
 
-def _with_context(target: Any, context: Any) -> Any:
+def _with_context(target: Any, context: ast.expr_context) -> ast.expr:
     """Return a copy of an attribute or item with another context: load, store or delete."""
-    new = copy(target)
+    new: ast.Attribute | ast.Subscript = copy(target)
     new.ctx = context
     return new
 
@@ -246,7 +259,7 @@ def _padded(state: list[Any]) -> list[Any]:
     return state if len(state) == 2 else [*state, ast.Tuple([], ast.Load())]
 
 
-def _text_tuple(names: Any) -> Any:
+def _text_tuple(names: Iterable[str]) -> ast.Tuple:
     return ast.Tuple([ast.Constant(n) for n in sorted(names)], ast.Load())
 
 
@@ -275,7 +288,7 @@ def _last_name(node: Any) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
-def _keyed_by_text(pairs: Any) -> Any:
+def _keyed_by_text(pairs: Any) -> ast.List:
     """Rewrite [(x, shape)] to [("x", shape)]: the variable is meant, not its current value."""
     rows: list[Any] = []
     for pair in pairs.elts:
@@ -300,6 +313,7 @@ _STATEMENTS: dict[type, Any] = {
     ast.While: _FunctionRewriter._while,
     ast.For: _FunctionRewriter._for,
     ast.Assert: _FunctionRewriter._assert,
+    ast.AnnAssign: _FunctionRewriter._annotated,
     ast.FunctionDef: _FunctionRewriter._function,
     ast.AsyncFunctionDef: lambda self, node: [node],
     ast.ClassDef: lambda self, node: [node],

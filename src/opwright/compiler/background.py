@@ -1,11 +1,11 @@
-"""Work in the background: compiling, and keeping what was compiled. A bounded number of threads, whatever the demand.
+"""Background work: compilation, and writing compiled code to the cache, on a bounded number of threads.
 
 Lives here: `Job`, `Worker`, the process's two workers.  Not here: what jobs do.
 
 A worker is at most one daemon thread, which ends when its queue is empty. Jobs run in the order they were submitted;
 urgent ones go first. In a fork's child queues are empty, and jobs of the parent are `lost`. When the process ends,
-urgent jobs are done and all others dropped; a thread that compiles then waits before the next call into LLVM, whose
-memory the system is about to take apart.
+urgent jobs are done and all others dropped; a compiling thread then waits before its next call into LLVM, whose memory
+the system is about to release.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Job:
 
     @property
     def lost(self) -> bool:
-        """Whether its thread belongs to the parent process of a fork."""
+        """Return whether its thread belongs to the parent process of a fork."""
         return self._generation != forks.generation and not self._event.is_set()
 
     @property
     def done(self) -> bool:
-        """Whether it has ended: run, dropped or lost."""
+        """Return whether it has ended: run, dropped or lost."""
         return self._event.is_set() or self.lost
 
     def cancel(self) -> None:
@@ -69,9 +69,8 @@ class Job:
                 self._event.set()
 
     def _take(self) -> Callable[[], Any] | None:
-        work: Callable[[], Any] | None = self.__dict__.pop(
-            "_work", None
-        )  # one call, which gives the work to one thread only
+        # One call, which hands the work to one thread only.
+        work: Callable[[], Any] | None = self.__dict__.pop("_work", None)
         return work
 
 

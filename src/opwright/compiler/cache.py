@@ -1,16 +1,16 @@
 """The object cache: machine code of kernels, kept between processes.
 
-Lives here: `Objects`: finding, keeping, the limit on its size.
-Not here: what is kept (native/), which folders and files are trusted (../core/private_files.py).
+Lives here: `Objects`: lookup, storage, the limit on its size.
+Not here: the contents of objects (native/), which folders and files are trusted (../core/private_files.py).
 
 Each file is named by a digest of everything that its contents depend on, and is authenticated by a keyed digest of that
-name and the contents, so that a damaged or foreign file counts as missing and is made again. Files are replaced whole:
-processes may share the folder. Large objects have two parts, a head and a body that is mapped. The body is verified
-once for each state of the file: an authenticated note next to it holds the state in which it was verified.
+name and the contents, so that a damaged or foreign file counts as missing and is written again. Files are replaced
+whole: processes may share the folder. Large objects have two parts, a head and a body that is mapped. The body is
+verified once for each state of the file: an authenticated note next to it holds the state in which it was verified.
 
-The folder is swept after each sixteenth of its limit that was written, by whatever processes: each write appends to
-a file as many bytes as it wrote units. A sweep removes what killed writers left and, above the limit, what was not
-used for longest, down to three quarters.
+The folder is swept each time that its processes have together written a sixteenth of its limit: each write appends one
+byte per written unit to a file. A sweep removes the temporary files of killed writers and, above the limit, the least
+recently used objects, down to three quarters.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class Mapped(NamedTuple):
     mac: memoryview
 
 
-def _state(stat: os.stat_result) -> bytes:
-    return f"{stat.st_dev} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}".encode()
+def file_state(stat: os.stat_result) -> str:
+    """Return a text that changes whenever the file is written or replaced."""
+    return f"{stat.st_dev} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
 class Objects:
@@ -77,7 +78,7 @@ class Objects:
         if handle is None:
             return None
         try:
-            state = _state(os.fstat(handle))
+            state = file_state(os.fstat(handle)).encode()
             mapped = memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError):  # ValueError: it is empty
             return None
@@ -94,7 +95,7 @@ class Objects:
         return Mapped(head, body, checked, state, mapped[MAC_BYTES : 2 * MAC_BYTES])
 
     def verify(self, digest: str, mapped: Mapped) -> bool:
-        """Whether an object's body is authentic; the result is stored until its file changes."""
+        """Return whether an object's body is authentic; the result is stored until its file changes."""
         if not mapped.checked:
             if not self.files.is_authentic(f"{digest}{SUFFIX} body", mapped.mac, [mapped.body]):
                 return False

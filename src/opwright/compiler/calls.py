@@ -1,40 +1,145 @@
-"""Native calls from Python: a compiled region as a function of NumPy arrays.
+"""Native calls from Python: a compiled region as a function of NumPy arrays, kept in the plan cache.
 
-Lives here: `function_of`.
-Not here: regions (regions.py), memory for large results (results.py), the machine code that connects arrays
-(kernels/array_addresses.py), plans bound to memory (bound_plan.py), the native call itself (native/executor.py).
+Lives here: `function_of`; `key_of`, `find_regions`, `save_regions`: later processes need not partition and plan.
+Not here: regions (regions.py), memory for large results (memory.py), the machine code that connects arrays
+(kernels/array_addresses.py), plans bound to memory and the native call itself (native/executor.py), the cache
+(plan_cache.py, plan_serialization.py).
 
 A call is one native call: its first step, `connected`, reads the arrays from the tuple of arguments, checks that each
 has the plan's layout, and writes its address to the words of the steps. NumPy takes 0.8 us for an address, `connected`
 5 ns. If an argument does not fit, it is converted and the call repeated.
+
+The key of a graph in the cache is its text with sizes, digests of constants and users' kernels, and the switches that
+affect results. A note lists the nodes of each region; a process that finds it loads neither rules nor kernels.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import flags
 from ..core.errors import InternalError
+from ..core.files import digest
 from ..core.lazy_imports import later
-from ..graph import Value
-from .bound_plan import BoundPlan
+from ..graph import Graph, Node, Value
+from . import plan_cache
+from .memory import LARGE, large
 from .native import executor as native
-from .native.objects import items_offset
+from .native.builtins import items_offset
+from .native.executor import BoundPlan, PlanImage
 from .plan import Plan
-from .regions import CompiledRegion
-from .results import LARGE, large
+from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, replace_regions
 
 if TYPE_CHECKING:
+    from . import partitioner, plan_serialization
     from .kernels import array_addresses
+    from .loops.buffers import Buffer
+    from .loops.plans import LoopPlan
 else:
     array_addresses = later(".kernels.array_addresses", __package__)
+    partitioner = later(".partitioner", __package__)
+    plan_serialization = later(".plan_serialization", __package__)
 
-SHARED = 1 << 17  # elements; what computes fewer runs on the calling thread
+Call = Callable[..., Callable[..., Any]]
+"""Builds the function of a region; the address of the code that connects arrays is optional."""
+
+_MOST_CONSTANTS = 64 << 20  # bytes of a graph whose regions are kept: digests take 1 ms a MiB
+_CONNECTED = "connected"
+SHARED = 1 << 17  # elements; smaller regions run on the calling thread
+
+
+def key_of(graph: Graph) -> str | None:
+    """Return the key of a graph with all its sizes; None if its regions are not cached."""
+    if not plan_cache.may_find():
+        return None
+    nodes = list(_nodes(graph))
+    if sum(n.attrs["value"].nbytes for n in nodes if n.op.name == "Const") > _MOST_CONSTANTS:
+        return None
+    try:
+        text = graph.to_text("", _stored)
+    except TypeError:  # an attribute is a Python object
+        return None
+    codes = [partitioner.code_of(n) for n in nodes if not n.op.catalogue or getattr(n.op, "cpu_kernels", False)]
+    return f"function {flags.fast_math} {flags.target} {items_offset()} {codes} {text}"
+
+
+def _nodes(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        for inner in node.subgraphs:
+            yield from _nodes(inner)
+
+
+def _stored(array: np.ndarray) -> str | None:
+    return None if array.dtype.hasobject else digest(np.ascontiguousarray(array).tobytes())
+
+
+def find_regions(key: str, graph: Graph, call_of: Call) -> CompiledGraph | None:
+    """Return a graph with its cached regions; None if there are none."""
+    cached = next(filter(None, map(plan_cache.find, plan_cache.keys_of(key))), None)
+    if cached is None:
+        return None
+    connector = cached.helpers.get(_CONNECTED)
+    return _restored(graph, cached.note, iter(cached.plans), _Constants(), lambda region: call_of(region, connector))
+
+
+class _Constants:
+    """The constants that regions read in place, by number: -1, -2, ... in the order of the regions."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, np.ndarray] = {}
+
+    def add(self, region: CompiledRegion) -> None:
+        """Append the constants of a region under the next numbers."""
+        for node in region.constants:
+            self.arrays[-1 - len(self.arrays)] = np.ascontiguousarray(node.attrs["value"])
+
+
+def _restored(
+    graph: Graph, note: Any, plans: Iterator[PlanImage], constants: _Constants, call_of: Callable[[CompiledRegion], Any]
+) -> CompiledGraph:
+    operands = Operands(graph)
+    nodes = [node for node in operands.nodes if node.op.name != "Const"]
+    schedule: list[CompiledRegion | Node] = []
+    for entry in note["schedule"]:
+        if isinstance(entry, int):
+            schedule.append(nodes[entry])
+            continue
+        work, *indices = entry
+        region = operands.region(graph.name, [nodes[index] for index in indices], None, work)
+        constants.add(region)
+        schedule.append(region._replace(plan=next(plans).located(constants.arrays)))
+    regions = [entry for entry in schedule if isinstance(entry, CompiledRegion)]
+    uncompiled = [UncompiledNode(*row) for row in note["uncompiled"]]
+    notes = iter(note["inner"])
+
+    def within(inner: Graph) -> Graph:
+        restored = _restored(inner, next(notes), plans, constants, call_of)
+        regions.extend(restored.regions)
+        uncompiled.extend(restored.uncompiled)
+        return restored.graph
+
+    return CompiledGraph(replace_regions(graph, operands, schedule, call_of, within), regions, uncompiled, note)
+
+
+def save_regions(key: str, compiled: CompiledGraph) -> None:
+    """Cache the regions of a graph, whose plans are packed."""
+    constants = _Constants()
+    for region in compiled.regions:
+        constants.add(region)
+    helpers = {} if items_offset() is None else {_CONNECTED: array_addresses.connected.code().address}
+    plans = [region.plan for region in compiled.regions]
+    name = plan_cache.key_with_modes(key, measured=False)
+    plan_serialization.save(name, plans, compiled.note, constants.arrays, _positions, helpers)
+
+
+def _positions(plan: LoopPlan) -> dict[Buffer, int]:
+    return {b: index for index, b in enumerate(plan.outside)}
 
 
 class _Callee:
@@ -46,7 +151,7 @@ class _Callee:
         self.shapes = [shape_of(v) for v in self.values]
         self.dtypes = [v.dtype.np for v in self.values]
         self.native = items_offset() is not None
-        self.threads = max(1, flags.num_threads or _cores()) if region.work >= SHARED else 1
+        self.threads = max(1, flags.num_threads or os.cpu_count() or 1) if region.work >= SHARED else 1
         self.free: list[tuple[Any, Any, Any]] = []
         self.plain: Plan | None = None
 
@@ -73,12 +178,9 @@ class _Callee:
     def otherwise(self, acquired: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> None:
         """Run the region if `connected` did not: convert each input to the plan's layout. Raises errors of guards."""
         inputs = len(self.region.inputs)
-        fitting = [
-            np.ascontiguousarray(np.asarray(a), d).reshape(shape) if np.shape(a) == shape else None
-            for a, shape, d in zip(arrays[:inputs], self.shapes, self.dtypes)
-        ]
-        for a, v, operand in zip(arrays, self.values, fitting):
-            if operand is None:
+        fitting: list[np.ndarray] = []
+        for a, v, shape, d in zip(arrays[:inputs], self.values, self.shapes, self.dtypes):
+            if np.shape(a) != shape:
                 raise InternalError(
                     op=self.region.nodes[0].op.name,
                     node=self.region.nodes[0].name,
@@ -86,6 +188,7 @@ class _Callee:
                     found=list(np.shape(a)),
                     wanted=repr(v),
                 )
+            fitting.append(np.ascontiguousarray(np.asarray(a), d).reshape(shape))
         arguments = (*fitting, *arrays[inputs:])
         running = acquired[2].running if isinstance(acquired[2], _Holding) else acquired[2]
         if self.native:
@@ -111,10 +214,6 @@ class _Holding:
 
     def __init__(self, running: BoundPlan, table: np.ndarray) -> None:
         self.running, self.table = running, table
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
 
 
 def shape_of(value: Value) -> tuple[int, ...]:
@@ -148,7 +247,7 @@ def function_of(region: CompiledRegion, connector: int | None = None) -> Callabl
         scope |= {f"{y}_shape": shape, f"{y}_dtype": dtype, f"{y}_empty": large if big else np.empty}
         lines.append(f"    {y} = {y}_empty({y}_shape, {y}_dtype)")
     for x, v in zip(xs, region.inputs):
-        if not v.shape.rank:  # between loops' turns numbers are NumPy's scalars
+        if not v.shape.rank:  # between iterations of loops numbers are NumPy's scalars
             lines.append(f"    {x} = {x} if type({x}) is ndarray else asarray({x})")
     lines += [
         f"    arrays = ({''.join(f'{n}, ' for n in (*xs, *ys))})",

@@ -1,14 +1,14 @@
 """Kernels on elements as machine code over whole arrays, and the entry by which Python calls one.
 
 Lives here: `compile_elementwise`, `CompiledKernel`; the entry's instructions, and its function object.
-Not here: staging the kernel (language/elements.py), compiling, keeping and loading code (native/), where Python's
-objects have what (native/objects.py), choosing kernels (ops/kernels.py).
+Not here: staging the kernel (language/elements.py), compiling, caching and loading code (native/), the layout of
+Python's objects (native/builtins.py), the selection of kernels (ops/kernels.py).
 
     PyObject *NAME.call(PyObject *self, PyObject *const *arguments, Py_ssize_t n)      out, then the inputs: arrays
 
-The entry looks whether the arrays are what the loop takes: dense, of its dtypes, all of the first one's shape; else it
-does nothing and gives 0, else 1. `self` is the address of the dtype objects. Long loops run without the GIL. From
-Python a call takes 0.1 us; by ctypes and `array.ctypes.data` it took 4.
+The entry returns 1 if the arrays are dense, have the loop's dtypes and one shape; otherwise it does nothing and returns
+0. `self` is the address of the dtype objects. Long loops run without the GIL. A call from Python takes 0.1 us; through
+ctypes and `array.ctypes.data` it would take 4.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ from .language.compilation import compile_kernel
 from .language.elements import emit_elements
 from .language.llvm_types import I32, I64, POINTER
 from .language.trace import define
-from .native.builtins import SEVERAL, Method, bound
+from .memory import LARGE, large
+from .native.builtins import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SEVERAL, SIZES, Method, bound, items_offset
 from .native.image import POLL, runs_images
-from .native.interrupts import raise_pending
-from .native.objects import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES, items_offset
-from .results import LARGE, large
+from .native.workers import raise_pending
 from .target import Target
 
-LONG = 1 << 15  # elements from which other threads of Python may run meanwhile
+LONG = 1 << 15  # elements from which the GIL is released
 
 
 class CompiledKernel:
     """Machine code of one kernel for one choice of dtypes and attributes.
 
-    dtype: NumPy's, of the result. run(out, *inputs): over `np.ndarray`s of one shape; whether they were what it takes:
-    dense, aligned and of its dtypes, in NumPy's own objects for them.
+    dtype: NumPy's, of the result. run(out, *inputs): compute over `np.ndarray`s of one shape; return whether they are
+    dense, aligned and of its dtypes, in NumPy's own dtype objects.
     """
 
     __slots__ = ("dtype", "dtypes", "run")
@@ -57,7 +56,7 @@ class CompiledKernel:
                 copy[...] = a
             if not self.run(out, *fitting):
                 raise InternalError(
-                    what="a kernel refuses arrays that were made for it",
+                    what="a kernel refuses arrays that were allocated for it",
                     found=", ".join(f"{a.dtype}{list(a.shape)}" for a in fitting),
                 )
         return out
@@ -186,7 +185,7 @@ def _elements(
     return n
 
 
-_kept: list[Any] = []  # definitions and dtypes: a builtin function has no other place for what it points to
+_kept: list[Any] = []  # definitions and dtypes that builtin functions point to
 
 
 def _bound_entry(address: int, dtypes: Sequence[np.dtype[Any]]) -> Callable[..., int]:

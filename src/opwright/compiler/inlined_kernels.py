@@ -100,7 +100,7 @@ def user_code(op: Any) -> str:
 
 
 def is_endless(expr: Expr) -> bool:
-    """Whether an expression must be evaluated on elements alone; see InlinedKernel."""
+    """Return whether an expression must be evaluated on elements alone; see InlinedKernel."""
     return any(function.endless for function in functions_of(expr))
 
 

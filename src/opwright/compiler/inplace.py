@@ -1,22 +1,23 @@
-"""Writing a node's result into the memory of an input that dies: whether it may be, and whether it is.
+"""In-place results, and the line order of plans in which values die early.
 
-Lives here: `reuse`, the rule at planning time; `own` and `own_large`, what is still to be asked when the graph runs.
-Not here: which names die at a node (writer.py), who declares `inplace` (the operators).
+Lives here: `reuse`, the rule at planning time; `own` and `own_large`, the checks that remain at run time; `early`.
+Not here: the names that die at a node (writer.py), declarations of `inplace` (the operators).
 
-A definition's `inplace` is permission. A plan takes it where all of this holds, first by what the graph says:
+A definition's `inplace` is permission to write a result into the memory of an input that dies. A plan takes it if all
+of this holds, first by the graph:
 
     the operator computes by a ufunc, or by a `compute` that takes `out=`, and no other kernel is registered for it
     input and output are there, are different values, and dense: arrays of numbers, not of objects or handles
     this node is the last reader of the input, and reads it once, under no other name
-    a node made the input: it is no argument, captured tensor or constant; and that node has nothing to do with state
-    each buffer is given once and taken once
-    dtypes are equal, shapes are equal for sure or compared at run time, and there are enough bytes for it to pay
+    a node computed the input: it is no argument, captured tensor or constant; and that node does not access state
+    each buffer is reused at most once, by one result
+    dtypes are equal, shapes are equal or compared at run time, and the buffer is large enough to be worth it
 
 and then by the array when the line is reached: no other reference to it, or to the array that it is a view of, exists;
 it is C-contiguous, aligned and writable. Python counts the references: variables, lists, tensors of the caller, other
 views, the first iteration of a loop whose variable has another owner. So a kernel that returns a view, a broadcast or
-an array that it keeps cannot mislead a plan: the memory is left alone, and the result gets an array of its own.
-C-contiguous, because a fresh result would be so too: what reads it next sees the same strides and adds in one order.
+an array that it keeps cannot mislead a plan: the memory is not reused, and the result is a new array.
+C-contiguous, because a new result would be so too: later readers see the same strides and add in one order.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ from ..core.dtypes import DType
 from ..graph import Node, Value
 
 LEAST_BYTES = 32768
-"""Below, asking (0.15 us) costs more than a fresh array. float32 a + b in us, fresh and into a: 16 KiB 0.9 and 0.9,
-64 KiB 2.3 and 1.9, 256 KiB 54 and 6.4, 4 MiB 630 and 113: from where the system gives fresh pages, 5 to 8 times."""
+"""Minimum bytes of a reused result: below, the check (0.15 us) costs more than a new array. float32 a + b in us, new
+and into a: 16 KiB 0.9 and 0.9, 64 KiB 2.3 and 1.9, 256 KiB 54 and 6.4, 4 MiB 630 and 113."""
 
 
 @contextlib.contextmanager
@@ -154,5 +155,41 @@ def _is_number(dtype: DType) -> bool:
 
 
 def makes_own(node: Node) -> bool:
-    """Whether a node's results may be its own memory: those from state are not."""
+    """Return whether a node's results may be in memory of their own: results read from state are not."""
     return all(_is_number(v.dtype) for v in (*node.operands, *node.outputs))
+
+
+def early(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Return the nodes in an order in which each reader of nothing but the shape of one value follows the value's
+    producer, or is first.
+
+    Gradients read shapes of forward values at the end of a recording, which would keep the tensors alive until then.
+    Such nodes are pure and return few numbers.
+    """
+    movable = {node for node in nodes if _reads_a_shape(node)}
+    if not movable:
+        return nodes
+    maker: dict[Value, Node] = {v: node for node in nodes for v in node.outputs}
+    behind: dict[Node | None, list[Node]] = {}
+    for node in nodes:
+        if node in movable:
+            (value,) = node.operands
+            behind.setdefault(maker.get(value), []).append(node)
+    order: list[Node] = []
+    waiting = [n for n in reversed(nodes) if n not in movable] + behind.get(None, [])[::-1]
+    while waiting:
+        node = waiting.pop()
+        order.append(node)
+        waiting += reversed(behind.get(node, []))
+    return order
+
+
+def _reads_a_shape(node: Node) -> bool:
+    op = node.op
+    if not getattr(op, "shape_only", ()) or node.effect is not None or len(list(node.operands)) != 1:
+        return False
+    return (
+        set(op.shape_only) == set(op.input_names)
+        and all(v.shape.rank in (0, 1) for v in node.outputs)
+        and not any(v.shape.rank is None for v in node.outputs)
+    )

@@ -1,7 +1,7 @@
 """`@ow.kernel`: a Python function on scalars that becomes machine code over whole arrays.
 
-Lives here: the decorator, and running a kernel on arrays (checks, kept by dtype and attributes).
-Not here: staging to LLVM (language/elements.py, imported at the first compile), keeping and loading code (native/).
+Lives here: the decorator, and calls of a kernel on arrays (checks; machine code by dtypes and attributes).
+Not here: staging to LLVM (language/elements.py, imported at the first compile), caching and loading code (native/).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Kernel:
         return compiled.over(first.shape, arrays)
 
     def _may_lack(self, names: Sequence[str]) -> bool:
-        """Whether these inputs may be omitted, and one remains: those whose parameter has the default None."""
+        """Return whether these inputs may be omitted: their parameters default to None, and one input remains."""
         return self.optional.issuperset(names) and len(names) < len(self.inputs)
 
     def _compile(self, key: Any, op: Any, dtypes: Sequence[Any], left_out: Sequence[str]) -> CompiledKernel:

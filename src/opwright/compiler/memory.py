@@ -1,19 +1,26 @@
-"""Offline memory planning: lifetimes of buffers, results in the place of operands, offsets in one arena.
+"""Memory of plans: lifetimes of buffers, in-place results, offsets in one arena; reuse of large results.
 
-Lives here: `Lifetimes`, `plan_arena`.
-Not here: which buffers there are, and which results may overwrite operands (a plan's or an interpreter's business).
+Lives here: `Lifetimes`, `plan_arena`; `large`, the memory of results of native calls.
+Not here: which buffers there are, and which results may overwrite operands (the planners).
 """
 
 from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import numpy as np
+
+from ..core import forks
 from ..core.named_tuples import NamedTuple
 
 Key = TypeVar("Key", bound=Hashable)
+
+ALIASES = ("Identity", "StopGradient")
+"""Operators of the catalogue whose result is their operand: without a tape, they only rename."""
 
 
 class Allocation(NamedTuple):
@@ -55,12 +62,12 @@ class Lifetimes(Generic[Key]):
         return self._spans[self.root(key)]
 
     def is_dead_after(self, key: Key, step: int) -> bool:
-        """Whether no later step accesses a buffer."""
+        """Return whether no later step accesses a buffer."""
         span = self._spans.get(self.root(key))
         return span is None or span[1] <= step
 
     def may_share(self, operand: Key, result: Key, step: int) -> bool:
-        """Whether the step is the last to access the operand and the first to access the result."""
+        """Return whether the step is the last to access the operand and the first to access the result."""
         return self.root(operand) != self.root(result) and self.span(operand)[1] == step == self.span(result)[0]
 
     def share(self, operand: Key, result: Key) -> None:
@@ -99,7 +106,7 @@ ORDERS: tuple[Callable[[Allocation], tuple[int, int]], ...] = (
     lambda b: (b.first - b.last, -b.size),
     lambda b: (b.first, -b.size),
 )
-"""Orders of placement, tried in turn while memory is wasted: by size, by lifetime, by first access."""
+"""Orders of placement, tried one after the other while memory is wasted: by size, by lifetime, by first access."""
 
 
 def _alive(buffers: Sequence[Allocation], sizes: Sequence[int]) -> int:
@@ -131,3 +138,43 @@ def _packed(buffers: Sequence[Allocation], sizes: Sequence[int], order: Sequence
         bisect.insort(placed, (position, position + size, b), key=lambda p: p[0])
         total = max(total, position + size)
     return offsets, total
+
+
+LARGE, KEPT = 1 << 20, 1 << 27
+"""Minimum bytes of a result whose memory is reused, and maximum bytes kept for reuse: the system zeroes new memory page
+by page, which takes longer than most kernels."""
+
+_kept: dict[int, list[_OwnedBytes]] = {}
+_kept_bytes = 0
+_lock = forks.lock()  # reentrant: the collector may run `__del__` anywhere
+
+
+class _OwnedBytes(np.ndarray):
+    """Bytes that own themselves. A class, as views of plain arrays drop intermediate bases."""
+
+
+class _Block(np.ndarray):
+    """A view of such bytes that every array over them references: when it dies, they may be reused."""
+
+    def __del__(self) -> None:
+        global _kept_bytes
+        memory = self.base
+        if type(memory) is _OwnedBytes:
+            with _lock:
+                if _kept_bytes + memory.nbytes <= KEPT:
+                    _kept_bytes += memory.nbytes
+                    _kept.setdefault(memory.nbytes, []).append(memory)
+
+
+def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Return np.empty for sizes of at least LARGE, in memory that an earlier array of the same size released."""
+    global _kept_bytes
+    nbytes = math.prod(shape) * dtype.itemsize
+    memory = None
+    with _lock:
+        if blocks := _kept.get(nbytes):
+            memory = blocks.pop()
+            _kept_bytes -= nbytes
+    if memory is None:
+        memory = _OwnedBytes(nbytes, np.uint8)
+    return np.ndarray(shape, dtype, memory.view(_Block))

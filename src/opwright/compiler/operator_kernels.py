@@ -1,15 +1,16 @@
 """Kernels on arrays as operators' kernels: `@ow.kernel` with annotated parameters in an `@ow.operator` class.
 
-Lives here: `OperatorKernel`: whose parameter is what, running it on arrays.
-Not here: such kernels by themselves (language/array_kernels.py), their steps in plans (kernels/user_kernels.py).
+Lives here: `OperatorKernel`: the roles of its parameters, calls on arrays.
+Not here: kernels on arrays without an operator (language/array_kernels.py), their steps in plans
+(kernels/user_kernels.py).
 
     @ow.kernel
     def kernel(x: kl.Array(kl.f32, "n", "m"), y: kl.Array(kl.f32, "n"), epsilon: kl.f32, *, axis, lanes=16): ...
 
 Positional parameters are inputs, outputs and numbers among the attributes, by their names, in any order. Keyword-only
-ones are constants: attributes of that name, or what their default says. Every output is a parameter: its shape is
-`infer`'s, and its elements are not set before the kernel sets them. Inputs whose dtype, rank or sizes the annotations
-do not have are computed by `compute`.
+ones are constants: attributes of that name, or their defaults. Every output is a parameter: `infer` defines its shape,
+and its elements are uninitialized. Inputs whose dtype, rank or sizes do not match the annotations are computed by
+`compute`.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ INPUT, OUTPUT, ATTR = "input", "output", "attr"
 
 class OperatorKernel:
     """An ArrayKernel that computes an operator: kernel(op, *arrays) -> array, or a tuple of several; NotImplemented for
-    arrays that it is not for.
+    unsupported arrays.
 
-    arrays: by parameter, the annotations; roles: by parameter what it is, and which input or output by place, or which
-    attribute by name.
+    arrays: annotations by parameter; roles: the role of each parameter, with the index of the input or output, or the
+    name of the attribute.
 
-    raises TypeError where a parameter is none of the operator's parts, an output is no parameter, or an annotation does
-    not go with what it annotates
+    raises TypeError if a parameter is no part of the operator, an output is no parameter, or an annotation does not
+    match its role
     """
 
     def __init__(self, kernel: ArrayKernel, operator: Any) -> None:

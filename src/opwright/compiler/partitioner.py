@@ -2,7 +2,7 @@
 
 Lives here: `compile_regions`, `Partitioner`: loop operations of nodes, regions and their plans, reasons of uncompiled
 nodes.
-Not here: the partitions themselves (partitions.py), rules (lowering/), fusion and plans (loops/), the graph with its
+Not here: the partitions themselves (regions.py), rules (lowering/), fusion and plans (loops/), the graph with its
 regions replaced (regions.py).
 
 A node is compiled if a rule lowers it and a kernel computes each operation. The state of a variable is a value that
@@ -29,8 +29,19 @@ from .loops.planner import plan_of
 from .lowering.context import Buffers, LoweringContext, NoLowering
 from .lowering.nodes import GraphNode, catalogue_operand
 from .lowering.registry import lower
-from .partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
-from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, note_of, replace_regions
+from .regions import (
+    CompiledGraph,
+    CompiledRegion,
+    Dependencies,
+    NodeAccess,
+    Operands,
+    UncompiledNode,
+    dependencies_of,
+    note_of,
+    partition,
+    replace_regions,
+    schedule,
+)
 
 MIN_NODES, MIN_ELEMENTS = 2, 4096
 """Minimum nodes of a region, or else elements: a native call costs as much as one of NumPy's."""

@@ -1,7 +1,7 @@
-"""Plan: a graph made ready to run, every lookup done once.
+"""Plan: an executable graph, with every lookup done once.
 
-Lives here: the compiled function, and which node an error in it belongs to.
-Not here: its text (writer.py), operators' kernels (ops/), arenas for files' models (lite/).
+Lives here: the compiled function, and the node of an error in it.
+Not here: its text (writer.py), operators' kernels (ops/), arenas of models in files (lite/).
 
 The function is written out and compiled: for small graphs the interpreter's loop would cost as much as the kernels
 (measured on 3 operators of 4x4: 1.9 us written out, 3.3 us as a loop over a list of steps).
@@ -13,17 +13,19 @@ import functools
 import itertools
 import linecache
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core import flags
 from ..core.errors import OpError
 from ..graph import Graph, Node
+from ..ops.call import failure_cause, rule_failure
 from ..ops.kernels import computed_by
-from ..ops.rule_errors import failure_cause, rule_failure
 from .writer import Writer
 
-# Python keeps the file name of all that was ever compiled: plans that are gone leave theirs to others.
+# Python interns the file name of all compiled code forever: deleted plans leave theirs to others.
 _names_left: list[str] = []
+Result = TypeVar("Result")
+
 _numbers = itertools.count()
 
 
@@ -115,10 +117,12 @@ class Plan:
         _names_left.append(self.filename)
 
 
-def _checked(graph: str, numerics: bool, inputs: bool, kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
+def _checked(
+    graph: str, numerics: bool, inputs: bool, kernel: Callable[..., Result], node: Node
+) -> Callable[..., Result]:
     """Return a kernel that raises if a result contains NaN or infinity, or it violates a rule of memory."""
     from ..ops.compute_wrappers import watched
-    from ..ops.debugging.finiteness import MOVERS, wrong_number
+    from ..ops.debugging.assertions import MOVERS, wrong_number
 
     if inputs:
         kernel = watched(node.op, kernel, node.name, node.at)
@@ -126,7 +130,7 @@ def _checked(graph: str, numerics: bool, inputs: bool, kernel: Callable[..., Any
         return kernel
     dtypes = [v.dtype for v in node.outputs]
 
-    def run(*arrays: Any) -> Any:
+    def run(*arrays: Any) -> Result:
         result = kernel(*arrays)
         flat = node.op.flat_outputs(result)
         for i in range(len(flat)):

@@ -1,8 +1,8 @@
-"""The plan cache: plans of earlier processes, of files and of functions, which later processes need not plan and pack.
+"""The plan cache: plans of files and of functions, which later processes load instead of planning and packing.
 
 Lives here: `find`, `CachedPlans`, keys of files and of modes.
-Not here: writing plans (plan_serialization.py), their users (files: lite/compiled/, functions: cached_regions.py),
-binding to memory (bound_plan.py), the cache's files (cache.py).
+Not here: writing plans (plan_serialization.py), their users (files: lite/compiled/, functions: calls.py),
+binding to memory (native/executor.py), the cache's files (cache.py).
 
 A file has a head and a body. The head contains the image of each plan, the machine code of its kernels, and a note of
 its owner; the body the packed constants, which are mapped and read in place.
@@ -27,13 +27,12 @@ from ..core.errors import DataLossError
 from ..core.files import digest
 from ..core.lazy_imports import later
 from . import tuning
-from .bound_plan import Origin, PlanImage, StepOrigin
-from .cache import Mapped, objects
+from .cache import Mapped, file_state, objects
 from .native import executor as native
+from .native.executor import Origin, PlanImage, StepOrigin
 from .native.host import is_described
 from .native.image import runs_images
-from .native.source_digest import list_sources
-from .native.store import load_packed, program_digest
+from .native.store import list_sources, load_packed, program_digest
 
 if TYPE_CHECKING:
     import hashlib
@@ -48,10 +47,9 @@ HEAD = struct.Struct("<QQQ")  # bytes of text, of code; number of integers; thes
 def key_of_file(path: str | os.PathLike[str]) -> str | None:
     """Return a key of a file's current state; None if the file does not exist."""
     try:
-        stat = os.stat(path)
+        return f"file {file_state(os.stat(path))}"
     except OSError:
         return None
-    return f"file {stat.st_dev} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
 def key_of_bytes(content: Any) -> str | None:
@@ -85,7 +83,7 @@ def key_with_modes(key: str, measured: bool) -> str:
 
 
 def serves(key: str) -> bool:
-    """Whether this process can use the plan of a key."""
+    """Return whether this process can use the plan of a key."""
     if flags.deterministic or tuning.is_on():
         return key.endswith(_DETERMINISTIC if flags.deterministic else _MEASURED)
     return not key.endswith(_DETERMINISTIC)
@@ -124,7 +122,7 @@ def find(key: str) -> CachedPlans | None:
 
 
 def may_find() -> bool:
-    """Whether plans are cached and found: not if a stage of planning is to be printed."""
+    """Return whether plans are cached and found: not if `show` prints a stage of planning."""
     return runs_images() and flags.cache_dir is not None and not flags.show & _SHOWN_WHEN_PLANNED
 
 
@@ -176,17 +174,14 @@ def source_digest(root: str) -> str:
     sources: list[str] = []
     packages = ["lite/compiled", "lite/ops", "lite/customs"]
     if not _is_installed(root):
-        packages += ["ops", "graph", "lite/runtime"]
+        packages += ["ops", "graph", "lite/runtime", "lite/format"]
     for package in packages:
         list_sources(os.path.join(root, package), sources)
-    with contextlib.suppress(OSError):  # the package is in an archive
-        for module in ("importer.py", "quantized_registration.py", "shape_inference.py"):
-            stat = os.stat(os.path.join(root, "lite", module))
-            sources.append(f"{module} {stat.st_size} {stat.st_mtime_ns}")
+    list_sources(os.path.join(root, "lite"), sources, recursive=False)
     list_sources(os.path.join(root, "compiler", "tuning", "tables"), sources, (".json",))
     return digest("\0".join(sources).encode())
 
 
 def _is_installed(root: str) -> bool:
-    """Whether an installer has written the package, as opposed to a checkout whose files are edited."""
+    """Return whether an installer wrote the package; the files of a checkout are edited."""
     return os.path.basename(os.path.dirname(root)) in ("site-packages", "dist-packages")

@@ -1,7 +1,7 @@
 """Write plans to the plan cache, for later processes.
 
-Lives here: `save`: images of plans whose words are relative to what a later process has, the constants they need.
-Not here: the form of the file, reading it (plan_cache.py), making plans (loops/planner.py).
+Lives here: `save`: relocatable images of plans, and their constants.
+Not here: the format of the file, reading it (plan_cache.py), planning (loops/planner.py).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _PlanWriter:
         self._tensors = [(a.__array_interface__["data"][0], a.nbytes, i) for i, a in tensors.items() if a.nbytes]
         self._tensors.sort()
         self._starts = [start for start, _, _ in self._tensors]
-        self._blocks: dict[tuple[int, int], tuple[int, np.ndarray]] = {}  # by place and bytes: where in the body, what
+        self._blocks: dict[tuple[int, int], tuple[int, np.ndarray]] = {}  # offset, array; by address, bytes
         self._size = 0
         self._digests = digests_by_address()
         self.kernels: list[str] = []

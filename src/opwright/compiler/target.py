@@ -1,9 +1,9 @@
-"""Targets: which processor code is made for.
+"""Targets: the processors for which code is generated.
 
-Lives here: `Target`, the table NAMED, the one that this process compiles for, LLVM's description of each, object code.
-Not here: finding out what the host is (native/host.py), loading code into this process and keeping it (native/).
+Lives here: `Target`, the table NAMED, the target of this process, LLVM's machine of each, object code.
+Not here: the description of the host (native/host.py), loading and caching code (native/).
 
-LLVM is imported when it has something to do: a target can be named and described without.
+LLVM is imported when code is generated: naming and describing a target does not need it.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class Target(NamedTuple):
 
     @property
     def is_x86(self) -> bool:
-        """Whether it executes x86 instructions."""
+        """Return whether it executes x86 instructions."""
         return self.triple.startswith(("x86_64", "i686", "i386"))
 
     @property
     def is_aarch64(self) -> bool:
-        """Whether it executes 64-bit ARM instructions."""
+        """Return whether it executes 64-bit ARM instructions."""
         return self.triple.startswith(("aarch64", "arm64"))
 
     @property
@@ -87,7 +87,7 @@ class Target(NamedTuple):
         return (4, 8, 16) if self.has("avx512vnni") else (4, 8) if self.has("avxvnni") else ()
 
     def has(self, feature: str) -> bool:
-        """Whether it has a feature, in LLVM's terms, or the cpu's name implies it (IMPLIED)."""
+        """Return whether it has a feature, in LLVM's terms, or the cpu's name implies it (IMPLIED)."""
         listed = f",{self.features},"
         return f",+{feature}," in listed or (feature in IMPLIED.get(self.cpu, ()) and f",-{feature}," not in listed)
 
@@ -127,8 +127,8 @@ def optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     parsed.triple = machine.triple
     parsed.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=1)  # 3 takes twice as long for the same code of kernels
-    options.loop_vectorization = False  # kernels say themselves what is a vector
-    options.loop_unrolling = False  # and what is unrolled: more of it spills tiles of registers
+    options.loop_vectorization = False  # kernels are vectorized by hand
+    options.loop_unrolling = False  # and unrolled by hand: more would spill tiles of registers
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     if not parsed.triple.startswith("x86_64"):  # kernels of AArch64 need its VectorCombine

@@ -1,7 +1,7 @@
 """Source code of plans: a graph as one Python function over its kernels.
 
 Lives here: `Writer`.
-Not here: plans (plan.py), reuse of memory (inplace.py), the order of lines (early_shapes.py).
+Not here: plans (plan.py), reuse of memory (inplace.py), the order of lines (inplace.py).
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ import numpy as np
 
 from ..core import dtypes
 from ..graph import Graph, Node, Value
-from .early_shapes import early
-from .inplace import makes_own, own, own_like, reuse
-from .memory import Lifetimes
+from .inplace import early, makes_own, own, own_like, reuse
+from .memory import ALIASES, Lifetimes
 
 T = TypeVar("T")
 
-ALIASES = ("Identity", "StopGradient")  # a plan has no tape: these only rename
 _NUMBERS = frozenset({dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64})
 _FLOATS = frozenset({dtypes.float32, dtypes.float64})
 _BOOLS = frozenset({dtypes.bool})
-INFIX: dict[Any, tuple[str, frozenset[Any]]] = {  # what a ufunc is on scalars of some dtypes
+INFIX: dict[Any, tuple[str, frozenset[Any]]] = {  # Python's expression for a ufunc on scalars of these dtypes
     np.add: ("{} + {}", _NUMBERS),
     np.subtract: ("{} - {}", _NUMBERS),
     np.multiply: ("{} * {}", _NUMBERS),
@@ -39,13 +37,13 @@ INFIX: dict[Any, tuple[str, frozenset[Any]]] = {  # what a ufunc is on scalars o
     np.logical_or: ("{} | {}", _BOOLS),
     np.logical_not: ("{} != true", _BOOLS),  # ~ of a NumPy scalar makes an array first
 }
-_EXACT = {  # casts of scalars that NumPy's types make themselves, with one rounding at most
+_EXACT = {  # casts by NumPy's scalar types, with one rounding at most
     (dtypes.int32, dtypes.int64),
     (dtypes.int32, dtypes.float32),
     (dtypes.int32, dtypes.float64),
     (dtypes.float32, dtypes.float64),
 }
-DEEPEST = 12  # CPython takes 20 loops inside each other, and 100 levels of indentation
+DEEPEST = 12  # CPython permits 20 nested loops and 100 levels of indentation
 
 
 class Writer:
@@ -66,8 +64,8 @@ class Writer:
     ) -> None:
         self.scope: dict[str, Any] = {"true": np.True_, "own": own, "own_like": own_like}
         self._inplace = inplace and wrap is None
-        self._made: set[str] = set()  # names of what nodes made: whose memory may be reused
-        self.reused = 0  # in how many lines
+        self._made: set[str] = set()  # names of results of nodes, whose memory may be reused
+        self.reused = 0  # number of lines
         self.node_of_line: dict[int, Node] = {}
         self._separate, self._wrap = separate, wrap
         self._lines: list[str] = []

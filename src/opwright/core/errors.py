@@ -93,7 +93,7 @@ class OpError(Exception):
 
     message: the complete text; alternatively its parts by keyword: op, node, at: operator, node name, "file:line" of
     the user's code; what: the sentence; found, wanted: values or types (a mapping is printed as "name value" pairs);
-    do: the next step for the reader; explain: a stable code that `opwright explain` expands (tools/explain.py lists
+    do: the next step for the reader; explain: a stable code that `opwright explain` expands (tools/diagnostics.py lists
     them). TensorFlow's three positional arguments, (node_def, op, message), are accepted; the first two are discarded.
     """
 

@@ -49,7 +49,7 @@ def mac(key: bytes, parts: Iterable[bytes | memoryview]) -> bytes:
 
 def is_mac(actual: bytes | memoryview, expected: bytes) -> bool:
     """Return whether two keyed digests are equal, in constant time."""
-    return bool(_compare_digest(expected, actual))
+    return bool(_compare_digest(expected, bytes(actual)))
 
 
 if sys.platform != "win32":

@@ -39,7 +39,7 @@ FLAG_EFFECTS = (
         "choice among compiled kernels",
         "by what this machine has measured, else by tables",
         "by tables alone",
-        "compiler/tuning/measurements.py",
+        "compiler/tuning/choices.py",
     ),
     FlagEffect(
         "deterministic",
@@ -67,7 +67,7 @@ FLAG_EFFECTS = (
         "sums by index, scattered or by segment",
         "in the order of the rows",
         "in the order of the rows",
-        "ops/array/scatter_arrays.py",
+        "ops/array_functions.py",
     ),
     FlagEffect(
         "deterministic",

@@ -62,7 +62,10 @@ class FlagType(NamedTuple):
     read: Callable[[Any], Any]
 
 
-_SWITCH_WORDS = dict.fromkeys(("1", "true", "on", "yes"), True) | dict.fromkeys(("0", "false", "off", "no"), False)
+_SWITCH_WORDS: dict[str, bool] = {
+    **dict.fromkeys(("1", "true", "on", "yes"), True),
+    **dict.fromkeys(("0", "false", "off", "no"), False),
+}
 
 
 def _read_switch(value: Any) -> bool | None:
@@ -281,7 +284,7 @@ def _ensure_loaded() -> None:
         load()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load the flags when one is first read."""
     if name not in FLAGS and name != "checked":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import _imp
 import functools
-import importlib
 import os
 import sys
 import threading
@@ -83,7 +82,7 @@ def in_child(hook: Callable[[], None]) -> None:
 
 def _is_importing(me: int) -> bool:
     """Return whether another thread imports a module of this package, or any module on its behalf."""
-    locks = getattr(importlib._bootstrap, "_module_locks", {})
+    locks = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
     frames: dict[int, Any] = {}
     for name, reference in list(locks.items()):
         owner = getattr(reference(), "owner", None)

@@ -25,7 +25,7 @@ import importlib
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from . import forks
@@ -170,10 +170,12 @@ def load(name: str) -> None:
 
 def note_origin(entry: Any) -> None:
     """Record the module whose import registers a function, class or operator."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "<module>":
-        frame = frame.f_back  # type: ignore[assignment]
-    module = None if frame is None else sys.modules.get(frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
+    if frame is None:
+        return
+    module = sys.modules.get(frame.f_globals.get("__name__", ""))
     if module is not None and vars(module) is frame.f_globals:  # else the code is not run by an import
         with contextlib.suppress(TypeError):  # not weakly referenceable: NumPy's functions
             _origins[entry] = weakref.ref(module)

@@ -262,7 +262,7 @@ def _read_all(handle: int) -> bytes:
 
 
 def _make(folder: str) -> None:
-    """Create a folder and its missing parents, for this user alone."""
+    """Create a folder and its missing parents, accessible to this user only."""
     if not os.path.isdir(folder):
         parent = os.path.dirname(folder)
         if parent not in ("", folder):

@@ -7,7 +7,7 @@ Not here: shape rules of operators (ops/).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 from .errors import InvalidArgumentError
 
@@ -152,11 +152,14 @@ class TensorShape:
             raise ValueError("Cannot iterate over a shape with unknown rank.")
         return iter(self.dims)
 
-    def __getitem__(self, key: Any) -> Any:
-        if self.dims is None:
-            return UNKNOWN if isinstance(key, slice) else None
-        part = self.dims[key]
-        return TensorShape(part) if isinstance(key, slice) else part
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Any: ...
+    @overload
+    def __getitem__(self, key: slice) -> TensorShape: ...
+    def __getitem__(self, key: SupportsIndex | slice) -> object:
+        if isinstance(key, slice):
+            return UNKNOWN if self.dims is None else TensorShape(self.dims[key])
+        return None if self.dims is None else self.dims[key]
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)

@@ -77,10 +77,8 @@ class TensorSpec(TypeSpec):
         """None: a type has no value."""
         return None
 
-    @property
-    def quantization(self) -> Any:
-        """The mapping from elements to real numbers; None if they are equal."""
-        return None
+    quantization: Any = None
+    """The mapping from elements to real numbers; None if they are equal."""
 
     @property
     def details(self) -> dict[str, Any]:
@@ -95,7 +93,7 @@ class TensorSpec(TypeSpec):
         """Return this shape with another dtype."""
         return TensorSpec(self.shape, dtype)
 
-    def is_compatible_with(self, value: Any) -> bool:
+    def is_compatible_with(self, value: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  # name of API
         """Return whether `value`, a spec or any object with dtype and shape, could be of this type."""
         try:
             return as_dtype(value.dtype) is self.dtype and self.shape.is_compatible_with(value.shape)

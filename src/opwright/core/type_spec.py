@@ -152,7 +152,7 @@ class TypeSpec(TraceType):
             raise ValueError(f"No TypeSpec is compatible with both {self!r} and {other!r}")
         return supertype
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and comparable(self._serialize()) == comparable(other._serialize())
 
     def __ne__(self, other: object) -> bool:
@@ -332,7 +332,7 @@ def _common_supertype(first: Any, others: Sequence[Any]) -> Any:
     return first
 
 
-def comparable(value: Any) -> Any:
+def comparable(value: Any) -> object:
     """Return a key that is equal for equal nestings of Python values and arrays, and hashable where all of these are.
 
     1, 1.0 and True differ. Arrays compare by dtype, shape and elements.

@@ -24,16 +24,16 @@ from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from ..eager.tensor import EagerTensor, convert_to_tensor
 from ..ops import dispatch
-from ..ops.iteration import BuildDataset
+from ..ops.control import BuildDataset
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
-from .context import IteratorContext
-from .functions import ElementFunction
+from .functions import ElementFunction, IteratorContext
 from .iterator import IteratorState
 from .optional import Recipe
 from .structure import ElementStructure, common_spec, operand
 
 if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
     from .dataset import Dataset as PublicDataset
 
 state = dispatch.state
@@ -129,7 +129,7 @@ class DatasetBase(CompositeTensor):
     def _type_spec(self) -> DatasetSpec:
         return DatasetSpec(self._form.spec)
 
-    def handle(self) -> Any:
+    def handle(self) -> Tensor:
         """Return the tensor of this dataset: eager, or of the active trace."""
         trace = state.trace
         if self._in_trace:
@@ -138,7 +138,8 @@ class DatasetBase(CompositeTensor):
                     name = type(self).__name__.strip("_")
                     leaves = [trace.to_tensor(leaf) for leaf in self._leaves()]
                     self._node = BuildDataset(leaves, recipe=Recipe(name, self._build), name=name)
-                return self._node
+                node: Tensor = self._node
+                return node
             for leaf in self._leaves():
                 leaf._as_tensor()  # raises: it has no value outside of its trace
         handle = None if self._eager_handle is None else self._eager_handle()
@@ -220,7 +221,7 @@ class DatasetSpec(TypeSpec):
     def _component_specs(self) -> TensorSpec:
         return TensorSpec(self._dataset_shape, dtypes.resource)
 
-    def _to_components(self, value: Any) -> Any:
+    def _to_components(self, value: DatasetBase | NestedDatasets) -> Tensor:
         return value.handle()
 
     def _from_components(self, components: Any) -> Any:
@@ -248,7 +249,7 @@ class NestedDatasets(CompositeTensor):
     shape: their number along each axis.
     """
 
-    def __init__(self, handles: Any, spec: DatasetSpec) -> None:
+    def __init__(self, handles: Tensor, spec: DatasetSpec) -> None:
         self._handles, self._spec = handles, spec
 
     @property
@@ -258,10 +259,9 @@ class NestedDatasets(CompositeTensor):
     @property
     def shape(self) -> TensorShape:
         """Number of datasets along each axis."""
-        result: TensorShape = self._handles.shape
-        return result
+        return self._handles.shape
 
-    def handle(self) -> Any:
+    def handle(self) -> Tensor:
         """Return the tensor of the datasets."""
         return self._handles
 

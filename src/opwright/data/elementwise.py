@@ -1,6 +1,6 @@
 """Transformations that apply a function to each element: map, filter, scan, take_while; errors, duplicates, counts.
 
-Lives here: the classes.  Not here: functions as programs (functions.py), parallel calls (parallel.py), functions that
+Lives here: the classes.  Not here: functions as programs (functions.py), parallel calls (buffers.py), functions that
 return datasets (combination.py).
 """
 
@@ -13,10 +13,16 @@ from typing import Any
 from ..core import flags
 from ..core.errors import FailedPreconditionError
 from .base import UNKNOWN
-from .context import IteratorContext
+from .buffers import num_threads, parallel_map
 from .dataset import Dataset
-from .functions import ElementFunction, Failure, check_predicate, initial_state_operands, trace_state_function
-from .parallel import num_threads, parallel_map
+from .functions import (
+    ElementFunction,
+    Failure,
+    IteratorContext,
+    check_predicate,
+    initial_state_operands,
+    trace_state_function,
+)
 from .structure import ElementStructure
 
 

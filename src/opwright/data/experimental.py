@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 from ..core import dtypes
 from ..core.errors import OutOfRangeError
 from . import elementwise, files
-from .base import INFINITE, UNKNOWN
-from .context import IteratorContext
-from .dataset import Dataset
-from .dataset_options import (
+from .base import INFINITE, UNKNOWN, DatasetSpec
+from .buffers import AUTOTUNE
+from .dataset import (
     AutoShardPolicy,
     AutotuneOptions,
+    Dataset,
     DistributeOptions,
     ExternalStatePolicy,
     OptimizationOptions,
     ThreadingOptions,
 )
-from .functions import Failure
+from .functions import Failure, IteratorContext
 from .optional import Optional
-from .parallel import AUTOTUNE
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -38,7 +37,7 @@ class TFRecordWriter(files.TFRecordWriter):
     def __init__(self, filename: Any, compression_type: Any = None) -> None:
         super().__init__(filename, compression_type)
 
-    def write(self, dataset: Any) -> None:
+    def write(self, dataset: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  TensorFlow's name
         """Append every record of a dataset of scalar strings, and close the file; or append one record of bytes.
 
         raises TypeError for a dataset of other elements
@@ -234,15 +233,13 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
     return dataset
 
 
-def to_variant(dataset: Dataset) -> Any:
+def to_variant(dataset: Dataset) -> Tensor:
     """Return the tensor of a dataset."""
     return dataset.handle()
 
 
 def from_variant(variant: Any, structure: Any) -> Dataset:
     """Return the dataset of a tensor. structure: its element_spec."""
-    from .base import DatasetSpec
-
     dataset: Dataset = DatasetSpec(structure)._from_components(variant)
     return dataset
 

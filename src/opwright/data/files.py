@@ -28,9 +28,8 @@ from ..core.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ..core.specs import TensorSpec
 from ..eager.tensor import convert_to_tensor
 from .base import int_operand
-from .context import IteratorContext
 from .dataset import Dataset
-from .functions import Failure
+from .functions import Failure, IteratorContext
 from .structure import operand
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli, reflected: RFC 3720, appendix B.4

@@ -1,7 +1,7 @@
 """Iterators over datasets, eager and in graphs.
 
 Lives here: `IteratorState` (the value of an iterator's handle), `OwnedIterator`, `IteratorSpec`, `NumpyIterator`.
-Not here: optionals (optional.py), datasets (base.py), loops over iterators in graphs (graph_loops.py).
+Not here: optionals (optional.py), datasets (base.py), loops over iterators in graphs (dataset.py).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterator as PythonIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,16 +20,20 @@ from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
-from ..ops import dispatch, iteration
+from ..ops import control, dispatch
 from ..tracing.trace import init_scope
-from .context import IteratorContext
-from .functions import Failure
+from .functions import Failure, IteratorContext
 from .optional import HandleSpec, Optional, OptionalValue, in_trace
 from .structure import ElementStructure, Flat, map_leaves
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 state = dispatch.state
 _UNSET: Any = object()
 _MAX_UNROLLED_CALLS = 32  # more next() calls in one trace without AutoGraph indicate an endless Python loop
+
+T = TypeVar("T")
 
 
 class IteratorState:
@@ -150,7 +154,7 @@ class OwnedIterator(IteratorBase, CompositeTensor):
                 dataset.handle() if dataset._in_trace else None
                 self._handle: Any = EagerTensor(dataset._make_state(), dtypes.resource)
             else:
-                self._handle = iteration.MakeIterator(dataset.handle())
+                self._handle = control.MakeIterator(dataset.handle())
         else:
             self._form = ElementStructure(element_spec)
             self._handle = components
@@ -190,26 +194,26 @@ class OwnedIterator(IteratorBase, CompositeTensor):
         raises OutOfRangeError at the end
         """
         if state.trace is None:
-            if self._take is None:
+            if type(self._handle) is not EagerTensor:
                 self._handle._as_tensor()  # raises: it belongs to a trace
             try:
                 return self._pack(self._take())
             except StopIteration:
                 raise OutOfRangeError(op="IteratorNext", what="End of sequence") from None
-        tensors: Any = iteration.IteratorNext(in_trace(self._handle), **self._form.attrs)
+        tensors: Any = control.IteratorNext(in_trace(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)
 
     def get_next_as_optional(self) -> Optional:
         """Return the next element as an Optional, which is empty at the end."""
         if state.trace is None:
             return Optional(EagerTensor(self._handle._array.take_optional(), dtypes.resource), self._form)
-        return Optional(iteration.IteratorNextAsOptional(in_trace(self._handle)), self._form)
+        return Optional(control.IteratorNextAsOptional(in_trace(self._handle)), self._form)
 
-    def has_next(self) -> Any:
+    def has_next(self) -> bool | Tensor:
         """Return whether there is another element: a bool or, in a function, a tensor. It may be fetched."""
         if state.trace is None:
-            return self._handle._array.peek()
-        return iteration.IteratorHasNext(in_trace(self._handle))
+            return bool(self._handle._array.peek())
+        return control.IteratorHasNext(in_trace(self._handle))
 
     @property
     def element_spec(self) -> Any:
@@ -283,7 +287,5 @@ def _numpy(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _numpy_of(value: Any) -> Any:
-    if type(value) is EagerTensor:
-        return _numpy(value._array)
-    return value
+def _numpy_of(value: T) -> T | np.ndarray:
+    return _numpy(value._array) if isinstance(value, EagerTensor) else value

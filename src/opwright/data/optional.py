@@ -2,7 +2,7 @@
 
 Lives here: `Optional` and its type; `HandleSpec`, the base of types of handles; `Recipe` and `in_trace`, by which
 handles become values of a graph.
-Not here: iterators (iterator.py), the operators (ops/iteration.py).
+Not here: iterators (iterator.py), the operators (ops/control.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from ..eager.tensor import EagerTensor
-from ..ops import dispatch, iteration
+from ..ops import control, dispatch
 from ..tracing.trace import FuncTrace
 from .structure import ElementStructure, structure_of_value
 
@@ -76,7 +76,7 @@ class Optional(CompositeTensor):
         form = ElementStructure(spec)
         if state.trace is None:
             return Optional(EagerTensor(OptionalValue(tuple(t._array for t in tensors)), dtypes.resource), form)
-        return Optional(iteration.MakeOptional(tensors, recipe=Recipe("from_value", OptionalValue)), form)
+        return Optional(control.MakeOptional(tensors, recipe=Recipe("from_value", OptionalValue)), form)
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
@@ -84,13 +84,13 @@ class Optional(CompositeTensor):
         form = ElementStructure(element_spec)
         if state.trace is None:
             return Optional(EagerTensor(OptionalValue(None), dtypes.resource), form)
-        return Optional(iteration.MakeOptional([], recipe=Recipe("empty", lambda _: OptionalValue(None))), form)
+        return Optional(control.MakeOptional([], recipe=Recipe("empty", lambda _: OptionalValue(None))), form)
 
     def has_value(self, name: str | None = None) -> EagerTensor | Tensor:
         """Return whether it has a value: a scalar bool."""
         if state.trace is None:
             return EagerTensor(np.array(self._handle._array.components is not None), dtypes.bool)
-        return iteration.OptionalHasValue(in_trace(self._handle))
+        return control.OptionalHasValue(in_trace(self._handle))
 
     def get_value(self, name: str | None = None) -> Any:
         """Return the value. Raises InvalidArgumentError if it is empty."""
@@ -103,7 +103,7 @@ class Optional(CompositeTensor):
                     wanted="one for which has_value() is true",
                 )
             return self._form.arrays_to_tensors(flat)
-        tensors: Any = iteration.OptionalGetValue(in_trace(self._handle), **self._form.attrs)
+        tensors: Any = control.OptionalGetValue(in_trace(self._handle), **self._form.attrs)
         return self._form.tensors_to_value(tensors)
 
     @property
@@ -136,8 +136,9 @@ class HandleSpec(TypeSpec):
     def _component_specs(self) -> TensorSpec:
         return TensorSpec((), dtypes.resource)
 
-    def _to_components(self, value: Any) -> Any:
-        return value._handle
+    def _to_components(self, value: Any) -> Tensor:
+        handle: Tensor = value._handle
+        return handle
 
 
 class OptionalSpec(HandleSpec):

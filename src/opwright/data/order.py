@@ -19,9 +19,8 @@ from ..core.errors import InvalidArgumentError
 from ..ops.random.state import seeds_for
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows, int_operand, static_int
-from .context import IteratorContext
 from .dataset import Dataset
-from .functions import Failure
+from .functions import Failure, IteratorContext
 from .sources import iterate_rows
 from .structure import common_spec
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from ..ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ..ops.random.state import seeds_for
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows
-from .context import IteratorContext
 from .dataset import Dataset
-from .functions import Failure, function_name
-from .structure import ElementStructure, map_leaves, operand, row, structure_of_value
+from .functions import Failure, IteratorContext, function_name
+from .structure import ElementStructure, Flat, map_leaves, operand, row, structure_of_value
+
+if TYPE_CHECKING:
+    from ..core.type_spec import TypeSpec
 
 _BLOCK = 4096  # numbers of a range computed at once
 
@@ -108,14 +110,14 @@ def iterate_rows(arrays: tuple[Any, ...], order: Callable[[], Iterator[int]]) ->
             yield tuple([array[i, ...] for array in arrays])
 
 
-def row_spec(spec: Any) -> Any:
+def row_spec(spec: Any) -> TypeSpec:
     """Return the type of a row. Raises ValueError for scalars and types without rows."""
     if isinstance(spec, TensorSpec):
         dims = spec.shape.dims
         if dims == ():
             raise ValueError("Unbatching a tensor is only supported for rank >= 1")
         return TensorSpec(None if dims is None else dims[1:], spec.dtype)
-    unbatch = getattr(spec, "_unbatch", None)
+    unbatch: Callable[[], TypeSpec] | None = getattr(spec, "_unbatch", None)
     if unbatch is None:
         raise ValueError(f"values of type {spec!r} have no rows")
     return unbatch()
@@ -284,7 +286,7 @@ def element_converter(form: ElementStructure, who: str) -> Callable[[Any], Any]:
             )
         return value
 
-    def convert(value: Any) -> Any:
+    def convert(value: Any) -> Flat:
         if single is not None:
             return (component(value, single),)
         parts: list[Any] = []

@@ -11,7 +11,7 @@ each component.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from ..ops import dispatch
 from ..tracing.symbolic import SymbolicTensor
 
 if TYPE_CHECKING:
+    from ..core.dtypes import DType
     from ..core.structures import Structure
+
+T = TypeVar("T")
 
 Flat = tuple[Any, ...]
 _LEAVES = ("list", "sequence", "view")  # structures elsewhere; a tuple is one here too
@@ -157,15 +160,15 @@ def structure_of_value(value: Any) -> tuple[Any, list[Any]]:
     """Return the element_spec and the flat tensors of a nested value. Raises TypeError or ValueError."""
     tensors: list[Any] = []
 
-    def leaf(part: Any) -> Any:
+    def leaf(part: Any) -> TypeSpec:
         if part is None:
             return NoneTensorSpec()
         if isinstance(part, CompositeTensor):
-            spec = part._type_spec
-            tensors.extend(spec.to_tensors(part))
-            return spec
+            tensors.extend(part._type_spec.to_tensors(part))
+            return part._type_spec
         stack = getattr(type(part[0]), "_stack_datasets", None) if isinstance(part, list) and part else None
         if stack is not None:  # a list of datasets
+            spec: TypeSpec
             spec, tensor = stack(part)
             tensors.append(tensor)
             return spec
@@ -182,21 +185,20 @@ def row(array: Any, i: int) -> Any:
     return view[()] if view.ndim == 0 and view.dtype == object and hasattr(view[()], "dataset") else view
 
 
-def operand(tensor: Any) -> Any:
+def operand(tensor: Any) -> np.ndarray | SymbolicTensor:
     """Return a tensor's array if it has one, else the symbolic tensor."""
     if type(tensor) is SymbolicTensor:
         return tensor if tensor.constant is None else tensor.constant
-    return tensor._array
+    array: np.ndarray = tensor._array
+    return array
 
 
-def as_array(value: Any, spec: Any) -> Any:
+def as_array(value: Any, dtype: DType) -> Any:
     """Convert a kernel's result to an array; handles are unchanged."""
-    if type(value) is np.ndarray or spec.is_handle:
-        return value
-    return EagerTensor(value, spec)._array
+    return value if type(value) is np.ndarray or dtype.is_handle else EagerTensor(value, dtype)._array
 
 
-def check_spec_structure(spec: Any, what: str) -> Any:
+def check_spec_structure(spec: T, what: str) -> T:
     """Check a user's structure of TypeSpecs. Raises TypeError for other leaves."""
     for leaf in flatten(spec):
         if not isinstance(leaf, TypeSpec):

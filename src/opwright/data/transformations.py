@@ -1,7 +1,7 @@
 """Dataset's transformations: map, filter, shuffle, repeat, prefetch, batch, window, group_by_window ...
 
 Lives here: the public signatures, and bucket_by_sequence_length, which is a group_by_window.
-Not here: the classes (elementwise.py, order.py, batch.py, windows.py).
+Not here: the classes (elementwise.py, order.py, batch.py, combination.py).
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class GroupTransformations(DatasetBase):
         no_padding: bool = False,
         drop_remainder: bool = False,
         name: str | None = None,
-    ) -> Any:
+    ) -> Dataset:
         """Return batches of elements of similar length: bucket i has lengths below bucket_boundaries[i].
 
         element_length_func: an element's length, int32. The last bucket has all other lengths. bucket_batch_sizes: one
@@ -290,7 +290,7 @@ class GroupTransformations(DatasetBase):
             shapes = map_leaves(lambda s: s.shape, spec) if padded_shapes is None else padded_shapes
             return map_leaves(padded_shape, spec, shapes) if is_structure(spec) else padded_shape(spec, shapes)
 
-        def batches(number: Any, dataset: Any) -> Any:
+        def batches(number: Any, dataset: Dataset) -> Dataset:
             size = size_of(number)
             if no_padding:
                 return dataset.batch(size, drop_remainder=drop_remainder)

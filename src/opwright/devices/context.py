@@ -57,7 +57,7 @@ class DeviceContext(ABC):
     def to_device(self, array: Any) -> Any:
         """Return a copy of a host array on this device; an array of this device is returned unchanged.
 
-        The host array may be overwritten after the call, unless it is page-locked (see copies.py).
+        The host array may be overwritten after the call, unless it is page-locked (see memory.py).
         """
 
     @abstractmethod

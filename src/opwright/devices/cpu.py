@@ -1,7 +1,7 @@
 """The processor: a pool of threads, aligned memory, synchronous work; the threads of NumPy's BLAS.
 
 Lives here: `CPUDeviceContext`, `ThreadPool`; the thread count of the BLAS library, which is pinned to 1 while the flag
-`deterministic` is on. Not here: kernels, products (ops/linalg), page-locked memory (pinned.py).
+`deterministic` is on. Not here: kernels, products (ops/linalg), page-locked memory (memory.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`DeviceContextPool`: exactly one context for each place.
+"""`DeviceContextPool`: exactly one context for each place; copies of arrays between places.
 
-Lives here: the pool and the registry of kinds of places.  Not here: the contexts.
+Lives here: the pool and the registry of kinds of places; `transfer`.
+Not here: the contexts; which copies wait, the place of an array (memory.py).
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..core.errors import AlreadyExistsError, NotFoundError
 from ..core.lazy_imports import is_abandoned, note_origin
-from ..core.places import Place, place_of
+from ..core.places import CPUPlace, CUDAPinnedPlace, Place, place_of
 from .context import DeviceContext
+from .memory import place_of_array
 
 Factory = Callable[[Place], DeviceContext]
 
@@ -32,7 +36,7 @@ def _cuda(place: Place) -> DeviceContext:
 
 
 def _pinned(place: Place) -> DeviceContext:
-    from .cuda_host import CUDAPinnedDeviceContext
+    from .cuda import CUDAPinnedDeviceContext
 
     return CUDAPinnedDeviceContext(place)
 
@@ -184,3 +188,26 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def transfer(array: Any, place: Place | str) -> Any:
+    """Return the array on another place, a copy unless it is there already.
+
+    Waits for both devices; the copy is complete on return. Copies between two devices go through the host. raises as
+    `DeviceContextPool.get` if a device is missing
+    """
+    target = place_of(place)
+    source = place_of_array(array)
+    if source == target or ({source, target} == {CPUPlace(), CUDAPinnedPlace()} and target == CPUPlace()):
+        return array  # page-locked memory is host memory
+    pool = DeviceContextPool.instance()
+    to = pool.get(target)
+    if isinstance(array, np.ndarray | np.generic):
+        result = to.to_device(np.asarray(array))
+    else:
+        of = pool.get(source)
+        of.wait()
+        host = of.to_host(array)
+        result = host if target == CPUPlace() else to.to_device(host)
+    to.wait()
+    return result

@@ -1,6 +1,6 @@
 """The simulated asynchronous device: a GPU's rules of lifetime and order, without a GPU.
 
-Lives here: `SimulatedDeviceContext`.  Not here: its parts streams.py, memory.py, pinned.py, copies.py; its arrays
+Lives here: `SimulatedDeviceContext`.  Not here: its parts streams.py, memory.py; its arrays
 (simulated_array.py).
 
 For authors of device kernels: work runs later, on a thread; memory is reused at once and poisoned; only the operations
@@ -26,9 +26,7 @@ import numpy as np
 from ..core.errors import InvalidArgumentError
 from ..core.places import Place, SimulatedPlace
 from .context import DeviceContext, as_tuple, checked, name_of, numpy_dtype, sizes
-from .copies import check_same, is_staged, memory_kind, waits
-from .memory import Allocator
-from .pinned import Lease, PinnedPool, lease_of
+from .memory import Allocator, Lease, PinnedPool, check_same, is_staged, lease_of, memory_kind, waits
 from .simulated_array import SimulatedArray
 from .streams import Event, Stream
 
@@ -140,7 +138,7 @@ class SimulatedDeviceContext(DeviceContext):
     def copy(self, target: Any, source: Any, asynchronous: bool = False, stream: Stream | None = None) -> None:
         """Copy between two arrays of one shape, on the host or on this device, in stream order.
 
-        asynchronous: as cudaMemcpyAsync instead of cudaMemcpy. See copies.py for the calls that wait. As in CUDA, an
+        asynchronous: as cudaMemcpyAsync instead of cudaMemcpy. See memory.py for the calls that wait. As in CUDA, an
         asynchronous copy does not keep page-locked memory in use: call `record_use`.
         """
         self.check_open()
@@ -183,7 +181,7 @@ class SimulatedDeviceContext(DeviceContext):
                     op=str(self.place),
                     what="this array is on another device",
                     found=str(value.place),
-                    do="devices.transfer.transfer(array, place)",
+                    do="devices.transfer(array, place)",
                 )
             return value.raw
         if isinstance(value, np.ndarray):
@@ -199,8 +197,9 @@ class SimulatedDeviceContext(DeviceContext):
         """Return `raw`, with pageable host arrays copied."""
         if isinstance(value, np.ndarray) and lease_of(value) is None:
             return value.copy()
-        if type(value) in (list, tuple):
-            return type(value)(self.constants(v) for v in value)
+        kind: Any = type(value)
+        if kind in (list, tuple):
+            return kind(self.constants(v) for v in value)
         if type(value) is dict:
             return {k: self.constants(v) for k, v in value.items()}
         return self.raw(value)

@@ -99,7 +99,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
         """Return one element as a Python number; waits."""
         return self.get().item(*index)
 
-    def tolist(self) -> Any:
+    def tolist(self) -> object:
         """Return the values as nested lists; waits."""
         return self.get().tolist()
 

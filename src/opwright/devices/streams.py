@@ -1,6 +1,6 @@
 """Streams: queues of work that runs later, in order, and events that mark points in them.
 
-Lives here: `Stream`, `Event` of the simulated device.  Not here: memory and copies (memory.py, copies.py).
+Lives here: `Stream`, `Event` of the simulated device.  Not here: memory and copies (memory.py).
 
 A stream is a thread that runs one piece of work after the other. `hold` pauses it, so that a test decides which work
 has run; hazards are then the same in every run.

@@ -23,13 +23,11 @@ from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord, flattened
-from ..ops.call import Call
+from ..ops.call import Call, contract_violation, failure_cause, mismatch, rule_failure
 from ..ops.compute_wrappers import compare, fingerprint
 from ..ops.definition import Operator
 from ..ops.kernels import computed_by
-from ..ops.rule_errors import contract_violation, failure_cause, mismatch, rule_failure
-from ..ops.shape_only_tensor import WithheldError, withheld_error
-from ..ops.tensor import Tensor, overriding
+from ..ops.tensor import Tensor, WithheldError, overriding, withheld_error
 from .tensor import EagerTensor, make, number
 
 state = dispatch.state
@@ -72,6 +70,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
                 _check_numerics(op, inputs, (out,), name)
             return out
         specs: list[Any] = list(out_dtypes)
+        promised: Sequence[Any] = specs
     else:
         if profile.simple:
             key = tuple([(x._dtype, x._array.shape) for x in inputs])
@@ -87,7 +86,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
     flat = op.flat_outputs(result)
     if not op.catalogue and not (profile.single and not profile.quick and _matches_spec(result, promised[0])):
-        _check_results(op, flat, specs if profile.quick else promised, bound, inputs, name)
+        _check_results(op, flat, promised, bound, inputs, name)
     outs = tuple([EagerTensor(a, d) for a, d in zip(flat, specs, strict=True)])
     if state.tapes:
         _record(op, bound, inputs, outs)
@@ -165,8 +164,9 @@ def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str
 
 def _first_dtype(inputs: Sequence[Any]) -> DType | None:
     for x in inputs:
-        if x is not None and (type(x) is not tuple or x):
-            dtype: DType = x[0]._dtype if type(x) is tuple else x._dtype
+        first = (x[0] if x else None) if type(x) is tuple else x
+        if first is not None:
+            dtype: DType = first._dtype
             return dtype
     return None
 
@@ -243,7 +243,7 @@ def _name_of(identity: Any, op: Operator, inputs: Sequence[Any]) -> str | None:
 
 def _check_numerics(op: Operator, inputs: Sequence[Any], outputs: Sequence[EagerTensor], name: str | None) -> None:
     """Implement the flag `check_numerics`. Raises InvalidArgumentError for a NaN or infinity."""
-    from ..ops.debugging.finiteness import MOVERS, wrong_number
+    from ..ops.debugging.assertions import MOVERS, wrong_number
 
     if op.name in MOVERS:
         return

@@ -23,7 +23,7 @@ from ..core.specs import TensorSpec
 from ..ops import array, dispatch, host
 from ..ops.autodiff import backpropagate
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.shape_only_tensor import tensor_identity
+from ..ops.tensor import tensor_identity
 from .tape import GradientTape
 from .tensor import EagerTensor, convert_to_tensor
 
@@ -163,9 +163,8 @@ def _results(function: Callable[..., Any], result: Any, out_dtypes: Sequence[DTy
     for value, dtype in zip(_listed(function, result, out_dtypes), out_dtypes):
         if value is None:
             value = np.zeros((), dtype.np)
-        if isinstance(value, IndexedSlices):
-            value = value.to_dense()
-        tensor = convert_to_tensor(value.astype(dtype.np) if _is_number_array(value) else value, dtype)
+        dense: Any = value.to_dense() if isinstance(value, IndexedSlices) else value
+        tensor = convert_to_tensor(dense.astype(dtype.np) if _is_number_array(dense) else dense, dtype)
         results.append(array.identity_without_record(tensor) if any(tensor is r for r in results) else tensor)
     return results
 

@@ -21,8 +21,7 @@ from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, OpRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor, rows_of
-from ..ops.shape_only_tensor import identity_key, tensor_identity
-from ..ops.tensor import TensorLike
+from ..ops.tensor import TensorLike, identity_key, tensor_identity
 from .variable import Variable
 
 if TYPE_CHECKING:
@@ -380,7 +379,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: Any) -> object:
         tensors = nest.map_structure(lambda a: dispatch.to_tensor(a, None, None), list(args))
         outer = dispatch.state.tapes
         with GradientTape() as watcher:  # f itself is recorded, too: gradients of grad_fn may flow into it

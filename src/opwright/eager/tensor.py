@@ -354,8 +354,6 @@ def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Ten
     if dispatch.state.tapes and isinstance(value, (list, tuple)):  # gradients flow into the tensors of a nesting
         inner = _dtype_inside(value)
         if inner is not None:
-            from ..ops import array
-
             return array.stack([make(v, dtype or inner) for v in value])
     return EagerTensor(*to_array(value, dtype))
 

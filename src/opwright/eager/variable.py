@@ -92,14 +92,16 @@ class Variable(TensorLike):
             array = array.astype(value_dtype.np, copy=False)  # numpy() returns a copy
         else:
             array, value_dtype = to_array(initial_value, requested)
-        self.dtype: DType = value_dtype
-        self.shape: TensorShape = TensorShape(array.shape if shape is None else shape)
+        self.dtype: DType = value_dtype  # pyright: ignore[reportIncompatibleMethodOverride]  # attributes, for speed
+        given = array.shape if shape is None else shape
+        self.shape: TensorShape = TensorShape(given)  # pyright: ignore[reportIncompatibleMethodOverride]
         if not self.shape.is_compatible_with(array.shape):
             raise ValueError(
                 f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` "
                 f"argument ({self.shape})."
             )
-        self.name: str = f"{'/'.join((*dispatch.state.names, name or 'Variable'))}:0"
+        path = "/".join((*dispatch.state.names, name or "Variable"))
+        self.name: str = f"{path}:0"  # pyright: ignore[reportIncompatibleMethodOverride]
         self.trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
         self._lock = forks.lock()
@@ -220,7 +222,7 @@ class Variable(TensorLike):
 
     def _update(self, op: Any, value: Any, use: str) -> Variable:
         dtype = self.dtype
-        tensor = rows_of(dispatch.to_tensor(value, dtype, None))
+        tensor: Any = rows_of(dispatch.to_tensor(value, dtype, None))
         if tensor.dtype is not dtype:
             raise ValueError(
                 f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype {tensor.dtype.name} "

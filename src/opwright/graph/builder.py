@@ -1,8 +1,9 @@
-"""Builders of graphs, the only way to create, name and edit the parts of one.
+"""Builders of graphs, the only way to create, name and edit the parts of one; verification of graphs.
 
 Lives here: `GraphBuilder`, which appends nodes under unique names; `GraphRewriter`, which builds a graph from another;
-`GraphTransform` and `map_subgraphs`, which apply to subgraphs of nodes.
-Not here: the IR itself (ir.py), tables of rewrite rules and the pass that applies them (passes/rewrite_rules.py).
+`GraphTransform` and `map_subgraphs`, which apply to subgraphs of nodes; `verify`, the invariants of all graphs.
+Not here: the IR itself (ir.py), tables of rewrite rules and the pass that applies them (passes/rewrite_rules.py), rules
+of single operators (their `infer`).
 
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
@@ -19,12 +20,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ..core.errors import InternalError
 from ..core.specs import TensorSpec
 from .ir import Graph, Node, Operand, OperatorLike, Value, flat, output_names
 
@@ -339,3 +341,54 @@ class GraphTransform:
             result = self._transform(graph, self)
             self._results[graph] = self._results[result] = result
         return self._results[graph]
+
+
+def _names(graph: Graph) -> Iterator[str]:
+    seen: set[str] = set()
+    for name in (*(v.name for v in graph.values()), *(n.name for n in graph.nodes if not n.outputs)):
+        if name in seen:
+            yield f"two values or nodes are named {name!r}"
+        seen.add(name)
+    for node in graph.nodes:
+        if node.outputs and node.outputs[0].name != node.name:  # in text a node has no other name
+            yield f"node {node.name!r} has the first output {node.outputs[0].name!r}"
+
+
+def _order(graph: Graph) -> Iterator[str]:
+    available = set(graph.inputs)
+    for node in graph.nodes:
+        for value in node.operands:
+            if value not in available:
+                yield f"node {node.name!r} ({node.op.name}) reads {value.name!r} before it is computed"
+        available.update(node.outputs)
+    for value in graph.outputs:
+        if value not in available:
+            yield f"output {value.name!r} is not computed in the graph"
+
+
+def _arity(graph: Graph) -> Iterator[str]:
+    for node in graph.nodes:
+        expected = len(getattr(node.op, "inputs", node.inputs))
+        if len(node.inputs) != expected:
+            yield f"node {node.name!r} ({node.op.name}) has {len(node.inputs)} inputs, wanted {expected}"
+
+
+VALID: tuple[tuple[str, Callable[[Graph], Iterator[str]]], ...] = (
+    # name               rule: yields a sentence for each violation
+    ("unique names", _names),
+    ("defined before use", _order),
+    ("one operand per input", _arity),
+)
+
+
+def verify(graph: Graph, after: str = "") -> None:
+    """Raise InternalError with the rule, the violation and the preceding pass; subgraphs are checked too."""
+    for name, rule in VALID:
+        for violation in rule(graph):
+            raise InternalError(
+                what=f"graph {graph.name!r} is not valid{f' after {after}' if after else ''}: {name}: {violation}",
+                found=str(graph)[:2000],
+            )
+    for node in graph.nodes:
+        for inner in node.subgraphs:
+            verify(inner, after)

@@ -1,7 +1,7 @@
 """Graph, Node and Value: a program in SSA form, immutable once built.
 
 Lives here: the three types, `flat` operands, structural equality (`same`).
-Not here: builders and rewriters (builder.py), text (printer.py, parser.py), validity (verify.py), passes (passes/).
+Not here: builders, rewriters and verification (builder.py), text (printer.py, parser.py), passes (passes/).
 
 Nodes are in program order, which is also the order of their effects: executing them in this order is always correct.
 """

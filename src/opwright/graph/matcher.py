@@ -1,7 +1,7 @@
 """Subgraph matching: occurrences of a template graph in a larger graph.
 
 Lives here: `Template`, `Finder`, `Match`.
-Not here: the definition of templates (lite/convert/patterns/), the replacement of matches (node_replacement.py).
+Not here: the definition of templates (lite/convert/patterns/), the replacement of matches (passes/rewrite_rules.py).
 
 A template is a graph without effects: its inputs match any value, its constants and attributes match equal ones, or any
 if they are captured. Two nodes of the template may match one node of the graph, provided that all conditions on both

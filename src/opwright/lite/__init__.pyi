@@ -6,7 +6,7 @@ from .convert.options import Optimize as Optimize
 from .convert.options import TargetSpec as TargetSpec
 from .convert.patterns.pattern import Pattern as Pattern
 from .convert.patterns.pattern import pattern as pattern
-from .convert.quantize.dataset import RepresentativeDataset as RepresentativeDataset
+from .convert.quantize.calibration import RepresentativeDataset as RepresentativeDataset
 from .delegate import Delegate as Delegate
 from .delegate import DelegateFlags as DelegateFlags
 from .delegate import DelegateKernel as DelegateKernel

@@ -2,7 +2,7 @@
 
 Lives here: `Delegate`, `DelegateKernel`, `SimpleDelegate`, `DelegateParams`, `DelegateFlags`, `DelegateWarning`.
 Not here: the view of a subgraph for delegates (runtime/delegate_context.py), replacement of nodes
-(runtime/delegation.py), the partitioner (compiler/partitions.py).
+(runtime/delegation.py), the partitioner (compiler/regions.py).
 
     class Mine(lite.SimpleDelegate):
         def is_node_supported(self, registration, node, context):

@@ -6,7 +6,7 @@ Not here: reading and checking bytes (format/), tables of tensors (ops/specs.py)
 
 A tensor becomes a Value: an input of its graph, the output of the operator that writes it, of a Const node (a view of
 the file's buffer), or of a VARIABLE. Its type carries the rest of its table: scales, sparsity, the name in the file.
-Every node says in `at` which operator of the file it is. A subgraph that nodes run is imported once and is an
+`at` of every node states its operator in the file. A subgraph that nodes run is imported once and is an
 attribute of each of them. Not kept, as nothing depends on it: tensors that no operator reads or writes, whether an
 operator's options are left out or zeros, absent operands at the end, versions above those needed.
 """
@@ -35,8 +35,7 @@ from .format.model import refuse_external
 from .ops import get
 from .ops.definition import LiteOperator
 from .ops.module import VARIABLE, ExternalOp, GraphSignature, LiteModule, external_attrs
-from .ops.spec_serialization import spec_of, tensors_of_scales
-from .ops.specs import LiteTensorSpec
+from .ops.specs import LiteTensorSpec, spec_of, tensors_of_scales
 from .runtime.constants import tensor_from_file
 from .runtime.tensor import CONSTANT, Tensor
 
@@ -53,7 +52,10 @@ def import_model(model: Model, definitions: Definitions | None = None) -> LiteMo
     """
     importer = Importer(_verified(model), definitions)
     graphs = [importer.graph(i) for i in range(len(model.subgraphs))]
-    metadata = [(entry.name or "", _contents(model.buffers[entry.buffer])) for entry in model.metadata]
+    metadata = [
+        (entry.name or "", b"" if (data := model.buffers[entry.buffer].data) is None else bytes(data))
+        for entry in model.metadata
+    ]
     signatures = [_signature(model, definition) for definition in model.signature_defs]
     return LiteModule(graphs, signatures, model.description, metadata, model.attachment)
 
@@ -75,10 +77,6 @@ def place_of(subgraph: int, number: int) -> str:
 
 
 _PLACE = re.compile(r"node (?P<number>\d+)(?: of subgraph (?P<subgraph>\d+))?")
-
-
-def _contents(buffer: Any) -> bytes:
-    return b"" if buffer.data is None else bytes(buffer.data)
 
 
 def _ints(vector: Any) -> list[int]:
@@ -141,7 +139,7 @@ class Importer:
         return self._subgraphs[index]
 
     def graph(self, index: int) -> Graph:
-        """As `subgraph`, the graph alone."""
+        """Return the graph of `subgraph` alone."""
         return self.subgraph(index).graph
 
     @functools.cached_property
@@ -171,7 +169,7 @@ class _Subgraph:
         self.source = importer.model.subgraphs[index]
         self.tensors = importer.tensors(index)
         self.builder = GraphBuilder(self.source.name or "")
-        self.builder.name = self.source.name or ""  # as it is: text has it as a string if need be
+        self.builder.name = self.source.name or ""  # unchanged: text quotes it if necessary
         self.values: dict[int, Value] = {}
         self.numbers: dict[Value, int] = {}
         written = {int(t) for op in self.source.operators for t in _ints(op.outputs)}

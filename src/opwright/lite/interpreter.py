@@ -23,12 +23,18 @@ from ..core.lazy_imports import later
 from ..core.named_tuples import NamedTuple
 from .compiled.fast_path import FastPath
 from .compiled.fast_path import find as find_fast_path
-from .runtime.direct_invocation import NO_TENSORS
 from .runtime.errors import as_base
-from .runtime.ownership import UNKNOWN_THREAD, Ownership, brief, exclusive
+from .runtime.ownership import NO_TENSORS, UNKNOWN_THREAD, Ownership, brief, exclusive
 from .runtime.tensor import ARENA, OWN, Tensor
-from .runtime.tensor_io import elements, read_tensor, resized_shape, write_tensor
-from .runtime.tensor_views import ExportedViews, check_exported_views, export_view
+from .runtime.tensor_access import (
+    ExportedViews,
+    check_exported_views,
+    elements,
+    export_view,
+    read_tensor,
+    resized_shape,
+    write_tensor,
+)
 
 if TYPE_CHECKING:
     from ..core import children
@@ -528,7 +534,9 @@ class Interpreter:
     def _delegate(self, delegate: Any, strict: bool) -> None:
         self._ownership.check_idle("changed")
         if self._delegate_services is None:
-            me = weakref.ref(self)  # avoids a reference cycle, to free it without the collector
+            me: weakref.ref[Interpreter] = weakref.ref(
+                self
+            )  # avoids a reference cycle, to free it without the collector
             self._delegate_services = delegation.DelegateServices(
                 lambda name: _alive(me)._metadata(name), lambda subgraph: _alive(me)._check_resolved(subgraph), {}
             )
@@ -650,7 +658,9 @@ class Interpreter:
 class _Planner(Interpreter):
     """An interpreter for planning a model on a background thread; it compiles synchronously."""
 
-    _background = False
+    @property
+    def _background(self) -> bool:
+        return False
 
     def _find_fast_path(self) -> None:
         return None

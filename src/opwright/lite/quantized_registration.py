@@ -1,4 +1,4 @@
-"""Quantized nodes: how a node with integer tensors that stand for real numbers gets its kernel.
+"""Quantized nodes: selection of the kernel of a node with integer tensors that represent real numbers.
 
 Lives here: which nodes these are, finding the operator's rule, what shape rules see of such tensors.
 Not here: the rules (ops/quantized/), the four methods (registration.py).
@@ -21,9 +21,9 @@ from ..core.dtypes import DType, float32
 from ..core.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
-from .ops.parts import BLOCK, elements, rows, store_parts
 from .ops.quantized.operand import LIMITS, Operand, check_same
 from .ops.quantized.quantization import rule_for
+from .ops.tiling import BLOCK, elements, rows, store_parts
 from .runtime.node import Node
 from .runtime.tensor import Tensor
 
@@ -122,7 +122,7 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
             )
         path = BLOCKWISE[path]
     try:
-        with np.errstate(all="ignore"):  # of scales as they come; what they make is checked
+        with np.errstate(all="ignore"):  # for any scales; the result is checked
             result: Callable[..., Any] = (rule_named(path) if isinstance(path, str) else path)(call, *inputs, *outputs)
             return result
     except OpError as error:
@@ -145,7 +145,7 @@ def as_real(operator: Any, node: Node, operand_of: Callable[[Tensor], Any]) -> l
     """Return the inputs for shape rules: reals for quantized inputs and for integers where only floats are declared.
 
     (Files may leave a bias of integer operands without scales.) The reals are of the type of the node's first float,
-    float32 where it has none. known: what stands for other inputs.
+    float32 where it has none. known: the operand for another input.
     """
     tensors = node.tensors_in
     declared = operator.inputs if not any(i.repeated for i in operator.inputs) else ()
@@ -168,7 +168,7 @@ def as_real(operator: Any, node: Node, operand_of: Callable[[Tensor], Any]) -> l
     return seen
 
 
-def real_dtype(t: Tensor) -> Any:
+def real_dtype(t: Tensor) -> DType:
     """Return the dtype of an output for shape rules. (An integer without scale counts as scaled; rules check types.)"""
     return float32 if t.is_quantized or t.type.name in NARROW else t.dtype
 

@@ -18,19 +18,17 @@ from ..core.errors import InvalidArgumentError, UnimplementedError
 from ..core.forks import once
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
-from ..ops.call import Call
+from ..ops.call import Call, contract_violation
 from ..ops.definition import Operator
 from ..ops.dispatch import quietly
-from ..ops.rule_errors import contract_violation
 from .custom_options import bind_options, group_inputs
 from .ops.definition import LiteOperator
-from .ops.parts import BLOCK, store_parts
+from .ops.tiling import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
-from .runtime.dynamic_shapes import RecordedOperand, ReusableStep
+from .runtime.dynamic_shapes import RecordedOperand, ReusableStep, fold, is_folded, nothing
 from .runtime.node import Context, Node, check_dynamic_outputs, check_return_value, check_status
-from .runtime.shape_constant_folding import fold, is_folded, nothing
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
-from .runtime.tensor_views import track_call, track_methods
+from .runtime.tensor_access import track_call, track_methods
 
 
 class Registration:
@@ -125,7 +123,6 @@ class OperatorRegistration(Registration):
         """Return the spec of each output tensor, after checking their number and dtypes."""
         specs: list[TensorSpec] = []
         outputs = self.operator.outputs
-        dtype_of = real_dtype if node.kernel is not None else _raw_dtype
         for i, spec in enumerate(self.operator.infer(call, self.group(node, operands))):
             if len(specs) == len(node.tensors_out) and all(o.since > 1 for o in outputs[i:]):
                 break  # an older file lacks outputs that later versions added for the gradient
@@ -138,7 +135,7 @@ class OperatorRegistration(Registration):
                 wanted=len(specs),
             )
         for spec, t in zip(specs, node.tensors_out):
-            if spec.dtype is not dtype_of(t):
+            if spec.dtype is not (t.dtype if node.kernel is None else real_dtype(t)):
                 if isinstance(self.operator, LiteOperator) and self.operator.retypes:
                     t.set_dtype(spec.dtype)
                     continue
@@ -160,7 +157,7 @@ class OperatorRegistration(Registration):
             resume(node)
         node.kernel = self.quantized_rule(node) if is_quantized(self.operator, node) else None
 
-        def operand_of(t: Tensor) -> Any:
+        def operand_of(t: Tensor) -> Tensor | ValueUseTracker:
             return t if t.constant is not None else ValueUseTracker(t, was_read)
 
         if node.kernel is not None:
@@ -299,10 +296,6 @@ def is_computed_once(operator: Operator, node: Node) -> bool:
 
 
 _NONE = np.zeros((), np.int8)
-
-
-def _raw_dtype(t: Tensor) -> DType:
-    return t.dtype
 
 
 class ValueOperand:

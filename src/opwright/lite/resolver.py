@@ -139,7 +139,7 @@ class MutableOpResolver(OpResolver):
 
 class BuiltinOpResolver(MutableOpResolver):
     """A resolver with all of Opwright's builtin operators, the shipped custom ones (lite/customs), and those of
-    installed packages (ops/plugins.py), each imported when a model uses it."""
+    installed packages (ops/registry.py), each imported when a model uses it."""
 
     def __init__(self) -> None:
         super().__init__()

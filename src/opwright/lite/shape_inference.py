@@ -4,7 +4,7 @@ Lives here: `with_shapes`; `ValueTensor` and `RuleNode`, values and nodes as rul
 Not here: reading files (importer.py), the rules (ops/), shapes while a model runs (runtime/).
 
 Values that follow from shapes alone, SHAPE of a known shape and small arithmetic on it, become constants, as when the
-interpreter allocates tensors (runtime/shape_constant_folding.py); so a graph for inputs of any size has no open
+interpreter allocates tensors (runtime/dynamic_shapes.py); so a graph for inputs of any size has no open
 shape once they have one. Nodes keep their names and the operators they came from; types keep all that is no shape.
 """
 
@@ -28,7 +28,7 @@ from .ops.definition import LiteOperator
 from .ops.module import VARIABLE, ExternalOp
 from .ops.specs import with_changes
 from .quantized_registration import as_real, is_quantized
-from .runtime.shape_constant_folding import MOST
+from .runtime.dynamic_shapes import MOST
 
 STATED = ("READ_VARIABLE",)  # the official kernel gives another shape than the file's only where the file has none
 NO_ELEMENTS = np.zeros((), np.int8)
@@ -84,7 +84,7 @@ class ValueTensor:
         return None if self.quantization is None else self.quantization.blocks
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> TensorShape | tuple[int | None, ...]:
         dims = self.spec.shape.dims
         return self.spec.shape if dims is None or None in dims else tuple(dims)
 
@@ -103,7 +103,7 @@ class RuleNode:
         self.tensors_out: Any = [ValueTensor(v) for v in node.outputs]
 
     def grouped(self, items: Sequence[Any]) -> list[Any]:
-        """Return what stands for each input by the operator's declared inputs: a tuple for a repeated one."""
+        """Return the operand of each declared input: a tuple for a repeated one."""
         left = iter(items)
         return [next(left) if n is None else tuple(itertools.islice(left, n)) for n in self.grouping]
 
@@ -113,7 +113,7 @@ def _has_scales(spec: TensorSpec) -> bool:
 
 
 class _Shaper:
-    """Graphs so far, by what they were and the shapes of their inputs: each is made once."""
+    """Graphs with shapes, by the original graph and the shapes of its inputs."""
 
     def __init__(self) -> None:
         self._graphs: dict[tuple[Graph, tuple[Any, ...]], Graph] = {}
@@ -150,7 +150,7 @@ class _Shaper:
         operands = [v.shape for v in flat(inputs)][len(flat(inputs)) - len(held.inputs) :]
         if node.op.name != "WHILE":
             return self.graph(held, operands)
-        while True:  # each turn opens a dimension or ends
+        while True:  # each iteration opens a dimension or ends
             body = self.graph(node.attrs["body"], operands)
             turned = [a.most_specific_common_supertype([v.shape]) for a, v in zip(operands, body.outputs)]
             if [s.dims for s in turned] == [s.dims for s in operands]:
@@ -163,7 +163,7 @@ def _with_shape(spec: TensorSpec, shape: TensorShape) -> TensorSpec:
 
 
 def _inferred(node: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any]) -> list[TensorSpec]:
-    """Return the types of a node's outputs: their shapes, and the dtype where it is the operator that says it."""
+    """Return the types of a node's outputs: their shapes, and the dtype if the operator determines it."""
     if node.op.name in STATED:
         return [v.spec for v in node.outputs]
     if isinstance(node.op, ExternalOp):
@@ -187,7 +187,7 @@ def _inferred(node: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any]) -
 
 
 def _settled(node: Node) -> list[Node]:
-    """Return constants that stand for a node whose small results follow from what is known; none for other nodes."""
+    """Return constants for a node whose small results follow from known values; none for other nodes."""
     op = node.op
     if not isinstance(op, LiteOperator) or node.effect is not None or not node.inputs:
         return []
@@ -211,7 +211,7 @@ def _settled(node: Node) -> list[Node]:
     try:
         results = op.compute(call, arrays)
     except (OpError, ArithmeticError, IndexError, TypeError, ValueError):
-        return []  # a run says what is wrong
+        return []  # a run reports the error
     constants = []
     for value, result in zip(node.outputs, results):
         array = np.array(result)

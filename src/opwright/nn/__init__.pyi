@@ -9,8 +9,8 @@ from . import metrics as metrics
 from . import models as models
 from . import regularizers as regularizers
 from . import utils as utils
-from .input_layer import Input as Input
 from .layer import Layer as Layer
 from .model import Model as Model
 from .models import Sequential as Sequential
 from .module import Module as Module
+from .network import Input as Input

@@ -6,7 +6,7 @@ Not here: the operators (ops/nn/activation.py, softmax.py), the layers (layers/a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.dtypes import float16, float32
@@ -99,9 +99,10 @@ def tanh(x: Any) -> Tensor:
     return math.tanh(x)
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: Any) -> Tensor:
     """Return x clipped to [-1, 1]."""
-    return math.clip_by_value(dispatch.to_tensor(x), -1.0, 1.0)
+    y: Tensor = math.clip_by_value(dispatch.to_tensor(x), -1.0, 1.0)
+    return y
 
 
 def tanh_shrink(x: object) -> Tensor:
@@ -128,8 +129,11 @@ def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
     return array.where(x > threshold, x, array.cast(default_value, x.dtype))
 
 
-def _axes_last(x: Any, axes: Sequence[int], function: Any) -> Tensor:
-    """Apply `function` along the last axis of x after folding `axes` into it."""
+def _over_axes(x: Any, axis: int | Sequence[int], function: Callable[..., Tensor]) -> Tensor:
+    """Apply `function` along one axis of x, or along several, folded into the last one."""
+    axes = list(axis) if isinstance(axis, (list, tuple)) else [axis]
+    if len(axes) <= 1:
+        return function(x, axes[0])
     axes = [a % x.shape.rank for a in axes]
     outer_axes = [i for i in range(x.shape.rank) if i not in axes]
     order = [*outer_axes, *axes]
@@ -143,22 +147,12 @@ def _axes_last(x: Any, axes: Sequence[int], function: Any) -> Tensor:
 
 def softmax(x: Any, axis: Any = -1) -> Tensor:
     """Return exp(x) divided by its sum along one axis or several."""
-    x = dispatch.to_tensor(x)
-    if isinstance(axis, (list, tuple)):
-        if len(axis) > 1:
-            return _axes_last(x, axis, ops_nn.softmax)
-        axis = axis[0]
-    return ops_nn.softmax(x, axis)
+    return _over_axes(dispatch.to_tensor(x), axis, ops_nn.softmax)
 
 
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     """Return log(softmax(x)), computed without overflow."""
-    x = dispatch.to_tensor(x)
-    if isinstance(axis, (list, tuple)):
-        if len(axis) > 1:
-            return _axes_last(x, axis, ops_nn.log_softmax)
-        axis = axis[0]
-    return ops_nn.log_softmax(x, axis)
+    return _over_axes(dispatch.to_tensor(x), axis, ops_nn.log_softmax)
 
 
 def sparsemax(x: Any, axis: int = -1) -> Tensor:
@@ -185,7 +179,7 @@ def softsign(x: Any) -> Tensor:
     return math.softsign(x)
 
 
-def silu(x: Any) -> Any:
+def silu(x: Any) -> Tensor:
     """Return x sigmoid(x)."""
     return ops_nn.silu(x)
 
@@ -283,7 +277,7 @@ REGISTRY.add(
 serialize, deserialize = REGISTRY.serialize, REGISTRY.deserialize
 
 
-def get(identifier: Any) -> Any:
+def get(identifier: Any) -> Callable[..., Any]:
     """Return the activation for a name, a dictionary, a function or layer (unchanged), or None (linear)."""
     return linear if identifier is None else REGISTRY.get(identifier)
 

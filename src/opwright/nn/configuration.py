@@ -11,7 +11,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -122,6 +122,8 @@ def reset() -> None:
     _USED.clear()
 
 
+JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
+
 CUSTOM: dict[str, Any] = {}  # user classes and functions, for every registry; see CustomObjectScope
 
 
@@ -166,8 +168,9 @@ class ObjectRegistry:
                 self.members.setdefault(registry_name(member.__name__), member)
         self.members.update(aliases)
 
-    def find(self, name: str, custom_objects: dict[str, Any] | None = None) -> Any:
+    def find(self, name: str, custom_objects: dict[str, Any] | None = None) -> Callable[..., Any]:
         """Return the class or function of a name. Raises ValueError that lists the known names."""
+        names: dict[str, Callable[..., Any]]
         for names in (custom_objects or {}, CUSTOM, self.members):
             if name in names:
                 return names[name]
@@ -176,9 +179,9 @@ class ObjectRegistry:
             f"{', '.join(sorted(self.members))}; pass others in `custom_objects`"
         )
 
-    def serialize(self, value: Any) -> Any:
+    def serialize(self, value: Any) -> str | dict[str, Any] | None:
         """Return a member as plain values: a dictionary of class and configuration, or a function's name."""
-        if value is None or isinstance(value, (str, dict)):
+        if isinstance(value, (str, dict, type(None))):
             return value
         if hasattr(value, "get_config"):
             module = self.module if self.members.get(type(value).__name__) is type(value) else type(value).__module__
@@ -188,12 +191,12 @@ class ObjectRegistry:
                 "config": value.get_config(),
                 "registered_name": None,
             }
-        name = getattr(value, "__name__", None)
+        name: str | None = getattr(value, "__name__", None)
         if name is None or name == "<lambda>":
             raise ValueError(f"Cannot serialize the {self.kind} {value!r}: it has neither a name nor get_config()")
         return name
 
-    def deserialize(self, config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+    def deserialize(self, config: Any, custom_objects: dict[str, Any] | None = None) -> Callable[..., Any]:
         """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
         if isinstance(config, str):
             return self.find(config, custom_objects)
@@ -204,7 +207,8 @@ class ObjectRegistry:
             return self.find(inner, custom_objects)
         member = self.find(config["class_name"], custom_objects)
         make: Callable[..., Any] | None = getattr(member, "from_config", None)
-        return make(inner) if make is not None else member(**inner)
+        instance: Callable[..., Any] = make(inner) if make is not None else member(**inner)
+        return instance
 
     def get(self, identifier: Any) -> Any:
         """Return the member for a name, a dictionary, a class, an instance (unchanged) or None (None)."""

@@ -14,7 +14,7 @@ from ..ops import array, dispatch, math
 from .configuration import AttributeConfig, ObjectRegistry
 
 if TYPE_CHECKING:
-    from ..ops.tensor import Tensor
+    from ..ops.tensor import Tensor, TensorValue
 
 _EPSILON = 1e-7
 
@@ -22,7 +22,7 @@ _EPSILON = 1e-7
 class Constraint(AttributeConfig):
     """Base class of constraints: override `__call__(w)` and list the constructor's arguments."""
 
-    def __call__(self, w: Any) -> Any:
+    def __call__(self, w: Tensor) -> Tensor:
         """Return the constrained value; by default the weight itself."""
         return w
 
@@ -39,11 +39,12 @@ class MaxNorm(Constraint):
     def __init__(self, max_value: float = 2, axis: Any = 0) -> None:
         self.max_value, self.axis = max_value, axis
 
-    def __call__(self, w: Any) -> Any:
+    def __call__(self, w: TensorValue) -> Tensor:
         """Return the constrained value."""
         w = dispatch.to_tensor(w)
         norms = _norms(w, self.axis)
-        return w * (math.clip_by_value(norms, 0.0, float(self.max_value)) / (norms + _EPSILON))
+        limited: Tensor = math.clip_by_value(norms, 0.0, float(self.max_value))
+        return w * (limited / (norms + _EPSILON))
 
 
 class NonNeg(Constraint):
@@ -77,11 +78,11 @@ class MinMaxNorm(Constraint):
     def __init__(self, min_value: float = 0.0, max_value: float = 1.0, rate: float = 1.0, axis: Any = 0) -> None:
         self.min_value, self.max_value, self.rate, self.axis = min_value, max_value, rate, axis
 
-    def __call__(self, w: Any) -> Any:
+    def __call__(self, w: TensorValue) -> Tensor:
         """Return the constrained value."""
         w = dispatch.to_tensor(w)
         norms = _norms(w, self.axis)
-        limited = math.clip_by_value(norms, float(self.min_value), float(self.max_value))
+        limited: Tensor = math.clip_by_value(norms, float(self.min_value), float(self.max_value))
         target = self.rate * limited + (1.0 - self.rate) * norms
         return w * (target / (norms + _EPSILON))
 

@@ -6,8 +6,8 @@ Not here: graphs of nodes (network.py), calls of layers (layer.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ..core import nest
 from ..core.dtypes import DType, as_dtype
@@ -18,6 +18,9 @@ from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.tensor import Overriding
 from . import configuration
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 class KerasTensor(Overriding):
@@ -70,7 +73,7 @@ class KerasTensor(Overriding):
         result: OperationNode = self.history[0].nodes[self.history[1]]
         return result
 
-    def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> Any:
+    def record(self, op: Any, inputs: Any, bound: Any, name: str | None) -> KerasTensors:
         """Record an operator call on KerasTensors as an operation of the model."""
         return record(op, inputs, bound, name)
 
@@ -86,7 +89,7 @@ class KerasTensor(Overriding):
     def __len__(self) -> int:
         raise self._refuse("The length")
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         first = self._shape[0] if self._shape.rank else None
         if first is None:
             raise self._refuse("Iteration over the first dimension")
@@ -156,13 +159,16 @@ class OperatorCall:
         return f"<OperatorCall {self.op.name} name={self.name}>"
 
 
-def record(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
+KerasTensors: TypeAlias = "KerasTensor | Sequence[KerasTensors] | Mapping[str, KerasTensors] | None"
+
+
+def record(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> KerasTensors:
     """Record an operator call as a node, and return its KerasTensors."""
     specs = op.infer(bound, inputs, name)
     flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
     operation = OperatorCall(op, bound, name)
     outputs = [KerasTensor(TensorShape(s.shape), s.dtype, operation.name) for s in flat]
-    packed = op.pack_outputs(outputs)
+    packed: KerasTensors = op.pack_outputs(outputs)
     OperationNode(operation, tuple(inputs), {}, packed)
     return packed
 

@@ -2,7 +2,7 @@
 
 Lives here: the constructor, building, calling.
 Not here: weights and their order (weights.py), configuration (configuration.py), the layers (layers/), masks and the
-call's context (call_context.py), models (model.py).
+call's context (layer_calls.py), models (model.py).
 
 A call converts arrays to tensors and floating-point tensors to the compute dtype, checks the inputs, creates the
 weights by `build` if it is the first, passes training mode and masks to `call` where it has such parameters, runs
@@ -13,7 +13,8 @@ node.
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -26,12 +27,20 @@ from ..ops.tensor import Tensor, TensorLike
 from ..tracing.name_scopes import name_scope
 from ..tracing.trace import TRACING, FuncTrace
 from ..tracing.tracer import autograph_enabled
-from . import configuration
-from .call_context import CallContext, current, mask_of, set_mask
+from . import configuration, regularizers
+from .backend import floatx
 from .configuration import ConstructorConfig
-from .input_spec import assert_input_compatibility
 from .keras_tensor import KerasTensor, OperationNode, find
+from .layer_calls import CallContext, assert_input_compatibility, current, mask_of, set_mask
 from .weights import Weighted
+
+if TYPE_CHECKING:
+    from .keras_tensor import KerasTensors
+    from .layer_calls import Masks
+
+L = TypeVar("L", bound="Layer")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _ARGUMENTS = (
     "input_shape",
@@ -109,7 +118,7 @@ class Layer(Weighted, ConstructorConfig):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "build" in cls.__dict__:
-            cls.build = _marks_built(cls.__dict__["build"])  # type: ignore[method-assign]
+            setattr(cls, "build", _marks_built(cls.__dict__["build"]))  # noqa: B010  a method is not assignable
 
     def __init__(
         self,
@@ -145,8 +154,6 @@ class Layer(Weighted, ConstructorConfig):
         self._set_dtype(dtype)
         self._init_weights(bool(trainable))
         if activity_regularizer is not None:
-            from . import regularizers
-
             self.activity_regularizer = regularizers.get(activity_regularizer)
         shape = kwargs.get("input_shape")
         if shape is None and kwargs.get("input_dim") is not None:
@@ -169,8 +176,6 @@ class Layer(Weighted, ConstructorConfig):
         if isinstance(dtype, str) and dtype.startswith("mixed_"):
             self._variable_dtype, self._compute_dtype = dtypes.float32, as_dtype(dtype.removeprefix("mixed_"))
         else:
-            from .backend import floatx
-
             self._variable_dtype = self._compute_dtype = as_dtype(floatx() if dtype is None else dtype)
         self._dtype_name = dtype if isinstance(dtype, str) else self._variable_dtype.name
 
@@ -198,18 +203,14 @@ class Layer(Weighted, ConstructorConfig):
         """Compute the outputs. Every layer overrides it."""
         raise NotImplementedError(f"Layer {type(self).__name__} does not have a `call()` method implemented.")
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Masks:
         """Return the mask of the outputs for the masks of the inputs; by default the same."""
-        return previous_mask
+        mask: Masks = previous_mask
+        return mask
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the output shape for inputs of this shape, inferred by tracing `call` on symbolic tensors."""
-        leaf = _is_shape(input_shape)
-        inputs = (
-            KerasTensor(input_shape, self.compute_dtype)
-            if leaf
-            else _map_shapes(lambda s: KerasTensor(s, self.compute_dtype), input_shape)
-        )
+        inputs = keras_tensors(input_shape, self.compute_dtype)
         self._build_for((inputs,), {})
         return nest.map_structure(lambda t: tuple(t.shape), self.compute_output_spec(inputs))
 
@@ -353,7 +354,7 @@ class Layer(Weighted, ConstructorConfig):
             self.set_weights(self._initial_weights)
             self._initial_weights = None
 
-    def _fill_masks(self, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _fill_masks(self, spec: CallSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Masks:
         """Pass the masks of the inputs to `call` where it has parameters for them; return the first argument's mask."""
         positional = dict(zip(spec.names, args))
         first = args[0] if args else kwargs.get(spec.first or "")
@@ -431,13 +432,13 @@ class Layer(Weighted, ConstructorConfig):
         return f"<{type(self).__name__} name={self.name}, built={self.built}>"
 
 
-def _marks_built(build: Any) -> Any:
+def _marks_built(build: Callable[Concatenate[L, P], R]) -> Callable[Concatenate[L, P], R]:
     """Wrap a class's `build` so that it sets `built`."""
     if getattr(build, "notes_built", False):
         return build
 
     @functools.wraps(build)
-    def noting(self: Layer, *args: Any, **kwargs: Any) -> Any:
+    def noting(self: L, /, *args: P.args, **kwargs: P.kwargs) -> R:
         result = build(self, *args, **kwargs)
         self.built = True
         self._build_shapes = args[0] if args else kwargs
@@ -447,21 +448,24 @@ def _marks_built(build: Any) -> Any:
     return noting
 
 
-def _with_unknown_batch(dims: Any) -> Any:
+def _with_unknown_batch(dims: Sequence[int | None] | None) -> Sequence[int | None] | None:
     """Return a shape with an unknown batch size; for `summary`."""
     return (None, *dims[1:]) if dims else dims
 
 
-def _is_shape(value: Any) -> bool:
+def is_shape(value: Any) -> bool:
+    """Return whether a value is one shape, and not a structure of shapes."""
     return not isinstance(value, dict) and all(v is None or isinstance(v, (int, np.integer)) for v in value)
 
 
-def _map_shapes(make: Any, value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _map_shapes(make, v) for k, v in value.items()}
-    if _is_shape(value):
-        return make(tuple(value))
-    return type(value)([_map_shapes(make, v) for v in value])
+def keras_tensors(shapes: Any, dtype: str) -> KerasTensors:
+    """Return KerasTensors of these shapes, in their structure."""
+    if isinstance(shapes, dict):
+        return {k: keras_tensors(v, dtype) for k, v in shapes.items()}
+    if is_shape(shapes):
+        return KerasTensor(tuple(shapes), dtype)
+    tensors: Sequence[KerasTensors] = type(shapes)([keras_tensors(v, dtype) for v in shapes])
+    return tensors
 
 
 def _shapes(value: Any) -> Any:
@@ -479,11 +483,11 @@ def _shapes(value: Any) -> Any:
     return nest.map_structure(leaf, value)
 
 
-def _masks(value: Any) -> Any:
+def _masks(value: Any) -> Masks:
     """Return the masks of tensors, in their structure; None if no tensor has one."""
     if isinstance(value, TensorLike):
         return mask_of(value)
     if not isinstance(value, (list, tuple, dict)):
         return None
-    masks = nest.map_structure(mask_of, value)
+    masks: Masks = nest.map_structure(mask_of, value)
     return masks if any(m is not None for m in nest.flatten(masks)) else None

@@ -12,10 +12,15 @@ from typing import Any, Self
 
 from ..core import nest
 from ..core.specs import TensorSpec
+from ..ops.tensor import Tensor
+from . import configuration
 from .keras_tensor import KerasTensor
-from .layer import Layer, _is_shape, _map_shapes
+from .layer import Layer, keras_tensors
+from .model_config import network_config, network_from_config, serialize
 from .network import Network
+from .summary import text_of
 from .training.trainer import Trainer
+from .weights_io import export, load_weights, save_model, save_weights
 
 
 class Model(Trainer, Layer):
@@ -47,8 +52,6 @@ class Model(Trainer, Layer):
             outputs = args[1] if len(args) > 1 else outputs
             name = args[2] if len(args) > 2 else name
         if name is None and inputs is not None and type(self) is Model:
-            from . import configuration
-
             name = configuration.fresh("Functional")
         super().__init__(name=name, trainable=trainable, dtype=dtype, **kwargs)
         self._network: Network | None = None
@@ -72,11 +75,8 @@ class Model(Trainer, Layer):
         return self._network.run(inputs)
 
     def _convert_argument(self, value: Any) -> Any:
-        if self._network is not None and not isinstance(value, KerasTensor):
-            from ..ops.tensor import Tensor
-
-            if isinstance(value, Tensor):
-                return value  # the network converts to the inputs' dtypes
+        if self._network is not None and isinstance(value, Tensor) and not isinstance(value, KerasTensor):
+            return value  # the network converts to the inputs' dtypes
         return super()._convert_argument(value)
 
     def _build_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -92,10 +92,7 @@ class Model(Trainer, Layer):
         if self._network is not None or input_shape is None:
             self.built = True
             return
-        if _is_shape(input_shape):
-            inputs = KerasTensor(input_shape, self.input_dtype)
-        else:
-            inputs = _map_shapes(lambda s: KerasTensor(s, self.input_dtype), input_shape)
+        inputs = keras_tensors(input_shape, self.input_dtype)
         self.built, self._symbolic_inputs = True, inputs
         with_training = {"training": False} if self._call_spec().training else {}
         self.compute_output_spec(inputs, **with_training)
@@ -201,8 +198,6 @@ class Model(Trainer, Layer):
         line_length: width of the table. print_fn: receives the text instead of stdout. expand_nested: rows for layers
         of nested models. show_trainable: a column of trainability. layer_range: names of the first and last layer.
         """
-        from .summary import text_of
-
         text = text_of(self, line_length, expand_nested, show_trainable, layer_range)
         (print_fn or print)(text)
 
@@ -213,30 +208,21 @@ class Model(Trainer, Layer):
         """
         if self._network is None or type(self).__init__ is not Model.__init__:
             return super().get_config()
-        from .model_config import network_config
-
         return network_config(self)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Self:
         """Return a new model with new weights."""
         if "layers" in config and "input_layers" in config:
-            from .model_config import network_from_config
-
-            result: Self = network_from_config(cls, config, custom_objects)
-            return result
+            return network_from_config(cls, config, custom_objects)
         return cls(**config)
 
     def to_json(self, **kwargs: Any) -> str:
         """Return the configuration as JSON; `models.model_from_json` reads it."""
-        from .model_config import serialize
-
         return json.dumps(serialize(self), **kwargs)
 
     def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
         """Write the weights to a .safetensors file. Raises ValueError for other extensions."""
-        from .weights_io import save_weights
-
         save_weights(self, filepath, overwrite)
 
     def load_weights(self, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
@@ -244,8 +230,6 @@ class Model(Trainer, Layer):
 
         skip_mismatch: skip missing weights and those of another shape; otherwise they raise ValueError
         """
-        from .weights_io import load_weights
-
         load_weights(self, filepath, skip_mismatch)
 
     def save(self, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
@@ -254,8 +238,6 @@ class Model(Trainer, Layer):
         A path that ends in .keras: one file with configuration, weights and the arguments of `compile`. Any other path:
         a SavedModel folder; see `ow.saved_model.save`.
         """
-        from .weights_io import save_model
-
         save_model(self, filepath, overwrite, **kwargs)
 
     def export(
@@ -271,8 +253,6 @@ class Model(Trainer, Layer):
         format: only "tf_saved_model". verbose: whether to print the path (the default).
         input_signature: TensorSpecs of the inputs, by default the model's `input_specs()`.
         """
-        from .weights_io import export
-
         if format != "tf_saved_model":
             raise ValueError(
                 f"Unrecognized format={format!r}. Models are exported as 'tf_saved_model'; for .tflite "

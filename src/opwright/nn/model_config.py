@@ -11,19 +11,28 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .. import optimizers
 from ..core import nest
 from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape
 from ..ops import dispatch, registry
 from ..ops.tensor import TensorLike
 from .configuration import CUSTOM, CustomObjectScope
-from .input_layer import InputLayer
 from .keras_tensor import KerasTensor, OperationNode, OperatorCall
 from .layer import Layer
+from .network import InputLayer
+
+if TYPE_CHECKING:
+    from .configuration import JsonValue
+    from .keras_tensor import KerasTensors
+    from .model import Model
+
+M = TypeVar("M", bound="Model")
 
 REGISTRY_MODULES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
 
@@ -49,7 +58,7 @@ def _module_of(cls: type) -> str:
     return "keras.layers" if cls is InputLayer else cls.__module__
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> JsonValue:
     """Convert nested configurations, tensors and dtypes to plain values. Raises TypeError for other objects."""
     if isinstance(value, dict):
         return {k: plain_value(v) for k, v in value.items()}
@@ -60,7 +69,8 @@ def plain_value(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     if isinstance(value, np.generic):
-        return value.item()
+        number: JsonValue = value.item()
+        return number
     if isinstance(value, DType):
         return value.name
     if isinstance(value, TensorShape):
@@ -72,8 +82,9 @@ def plain_value(value: Any) -> Any:
         return {"class_name": "__tensor__", "config": {"value": array.tolist(), "dtype": as_dtype(array.dtype).name}}
     if hasattr(value, "get_config"):
         return serialize(value)
-    if callable(value) and getattr(value, "__name__", "<lambda>") != "<lambda>":
-        return {"class_name": "function", "config": value.__name__, "module": getattr(value, "__module__", None)}
+    name: str = getattr(value, "__name__", "<lambda>")
+    if callable(value) and name != "<lambda>":
+        return {"class_name": "function", "config": name, "module": getattr(value, "__module__", None)}
     raise TypeError(f"{value!r} cannot be serialized: it has neither get_config() nor a name")
 
 
@@ -101,9 +112,10 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
             return model.from_config(inner, custom_objects)
         with CustomObjectScope(custom_objects or {}):  # a user's class method without custom_objects
             return cls.from_config(inner)
-    if not hasattr(cls, "from_config"):
+    from_config = getattr(cls, "from_config", None)
+    if from_config is None:
         return cls(**inner)
-    return cls.from_config({k: _deserialize_nested(v, custom_objects) for k, v in inner.items()})
+    return from_config({k: _deserialize_nested(v, custom_objects) for k, v in inner.items()})
 
 
 def _deserialize_nested(value: object, custom_objects: dict[str, Any] | None) -> object:
@@ -115,8 +127,9 @@ def _deserialize_nested(value: object, custom_objects: dict[str, Any] | None) ->
 
 def find(
     name: str, module: str | None, custom_objects: dict[str, Any] | None = None, registered: str | None = None
-) -> Any:
+) -> Callable[..., Any]:
     """Return a class or function by name. Raises TypeError that tells how to register one."""
+    objects: dict[str, Callable[..., Any]]
     for objects in (custom_objects or {}, CUSTOM):
         for key in (name, registered):
             if key in objects:
@@ -125,11 +138,9 @@ def find(
         return InputLayer
     name = "Model" if name == "Functional" else name
     for family in (*REGISTRY_MODULES, "models"):
-        member = getattr(importlib.import_module(f".{family}", __package__), name, None)
+        member: Callable[..., Any] | None = getattr(importlib.import_module(f".{family}", __package__), name, None)
         if member is not None:
             return member
-    from .. import optimizers
-
     for known_module in (optimizers, optimizers.schedules):
         member = getattr(known_module, name, None)
         if isinstance(member, type) and hasattr(member, "from_config"):
@@ -157,7 +168,7 @@ def network_config(model: Any) -> dict[str, Any]:
         for i, node in enumerate(nodes):
             index[id(node)] = operation.name, i
 
-    def leaf(x: Any) -> Any:
+    def leaf(x: Any) -> JsonValue:
         if not isinstance(x, KerasTensor):
             return plain_value(x)
         name, i = index[id(x.node)]
@@ -170,7 +181,7 @@ def network_config(model: Any) -> dict[str, Any]:
             },
         }
 
-    def tree(x: Any) -> Any:
+    def tree(x: Any) -> JsonValue:
         if isinstance(x, dict):
             return {k: tree(v) for k, v in x.items()}
         return [tree(v) for v in x] if isinstance(x, (list, tuple)) else leaf(x)
@@ -209,7 +220,7 @@ def _operator(operation: OperatorCall) -> dict[str, Any]:
     }
 
 
-def network_from_config(cls: Any, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+def network_from_config(cls: type[M], config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> M:
     """Return the functional model of a configuration."""
     operations: dict[str, Any] = {}
     tensors: dict[tuple[str, int], list[KerasTensor]] = {}
@@ -277,12 +288,12 @@ def network_from_config(cls: Any, config: dict[str, Any], custom_objects: dict[s
     return model
 
 
-def _record_call(operation: OperatorCall, inputs: list[Any]) -> Any:
+def _record_call(operation: OperatorCall, inputs: list[Any]) -> KerasTensors:
     """Record a call of an operation that keeps its name."""
     fresh = operation.op.infer(operation.bound, inputs, operation.name)
     flat = [s for spec in fresh for s in (spec if isinstance(spec, list) else (spec,))]
     outputs = [KerasTensor(s.shape, s.dtype, operation.name) for s in flat]
-    packed = operation.op.pack_outputs(outputs)
+    packed: KerasTensors = operation.op.pack_outputs(outputs)
     OperationNode(operation, tuple(inputs), {}, packed)
     return packed
 
@@ -301,8 +312,6 @@ def _attribute_from_json(declared: Any, value: Any) -> Any:
 
 def compile_config(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `compile` as plain values."""
-    from .. import optimizers
-
     config = {k: plain_value(v) for k, v in arguments.items() if k not in ("optimizer",)}
     if arguments.get("optimizer") is not None:
         config["optimizer"] = plain_value(optimizers.serialize(arguments["optimizer"]))
@@ -311,7 +320,6 @@ def compile_config(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def compile_arguments(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the arguments of `compile` from plain values."""
-    from .. import optimizers
 
     def revive(x: object) -> object:
         if isinstance(x, dict):

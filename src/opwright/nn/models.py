@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from .call_context import set_mask
-from .input_layer import Input, InputLayer
 from .keras_tensor import KerasTensor
-from .layer import Layer, _is_shape
+from .layer import Layer, is_shape
+from .layer_calls import set_mask
+from .layers import Lambda
 from .model import Model
-from .model_config import deserialize
-from .network import Network
+from .model_config import compile_arguments, compile_config, deserialize, serialize
+from .network import Input, InputLayer, Network
 from .weights_io import load_model, save_model
 
 
@@ -49,8 +49,6 @@ class Sequential(Model):
                     f"{layer} "
                     f"(of type {type(layer)})"
                 )
-            from .layers import Lambda
-
             layer = Lambda(layer)
         if any(x.name == layer.name for x in self._stack):
             raise ValueError(
@@ -108,7 +106,7 @@ class Sequential(Model):
     def build(self, input_shape: Any = None) -> None:
         """Create the weights for inputs of this shape, batch first."""
         if self._network is None and input_shape is not None and self.layers:
-            if not _is_shape(input_shape):
+            if not is_shape(input_shape):
                 raise ValueError(f"A Sequential model has one input. Received: input_shape={input_shape}")
             self._build_network(Input(batch_shape=tuple(input_shape), dtype=self.layers[0].input_dtype))
         self.built = bool(self.layers)
@@ -139,8 +137,6 @@ class Sequential(Model):
 
     def get_config(self) -> dict[str, Any]:
         """Return the layers' configurations."""
-        from .model_config import serialize
-
         config: dict[str, Any] = {
             "name": self.name,
             "trainable": self._trainable,
@@ -154,8 +150,6 @@ class Sequential(Model):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Self:
         """Return a new model with new weights."""
-        from .model_config import deserialize
-
         layers: Sequence[Any] = [deserialize(c, custom_objects) for c in config["layers"]]
         model = cls(list(layers), name=config.get("name"), trainable=config.get("trainable", True))
         shape = config.get("build_input_shape")
@@ -164,21 +158,22 @@ class Sequential(Model):
         return model
 
 
+M = TypeVar("M", bound=Model)
+
 __all__ = ["Model", "Sequential", "clone_model", "load_model", "model_from_json", "save_model"]
 
 
-def model_from_json(json_string: str, custom_objects: dict[str, Any] | None = None) -> Any:
+def model_from_json(json_string: str, custom_objects: dict[str, Any] | None = None) -> Model:
     """Return the model of a configuration written by `to_json`, with new weights."""
-    return deserialize(json.loads(json_string), custom_objects)
+    model: Model = deserialize(json.loads(json_string), custom_objects)
+    return model
 
 
-def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None, **kwargs: Any) -> Any:
+def clone_model(model: M, input_tensors: Any = None, clone_function: Any = None, **kwargs: Any) -> M:
     """Return a model of the same configuration with new weights, compiled in the same way."""
     if input_tensors is not None or clone_function is not None or kwargs:
         raise ValueError("clone_model supports only the argument `model`")
     clone = type(model).from_config(model.get_config())
     if model.compiled:
-        from .model_config import compile_arguments, compile_config
-
         clone.compile(**compile_arguments(compile_config(model._trainer.arguments)))
     return clone

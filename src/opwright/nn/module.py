@@ -9,13 +9,17 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..core import nest
 from ..eager import variable_state
 from ..eager.variable import Variable
 from ..ops import dispatch
 from ..tracing.name_scopes import name_scope
+
+M = TypeVar("M", bound="Module")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z])")
 
@@ -67,11 +71,11 @@ class Module:
         return name_scope(f"{getattr(self, '_scope', '')}{self.name}/")
 
     @classmethod
-    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+    def with_name_scope(cls, method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
         """Decorate a method to run inside the module's name scope."""
 
         @functools.wraps(method)
-        def scoped(self: Module, *args: Any, **kwargs: Any) -> Any:
+        def scoped(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:
             with self.name_scope:
                 return method(self, *args, **kwargs)
 

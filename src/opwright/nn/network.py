@@ -1,6 +1,6 @@
-"""Network: the graph of operations between input and output KerasTensors, and its execution.
+"""Functional models: their inputs, the graph of operations between KerasTensors, and its execution.
 
-Lives here: the traversal of nodes, their order, execution on tensors, conversion of inputs.
+Lives here: `Input` and its layer; the traversal of nodes, their order, execution on tensors, conversion of inputs.
 Not here: the model (model.py), its configuration (model_config.py).
 
 A node's depth is the length of the longest path to an output; nodes run deepest first. Operations are listed by depth
@@ -14,14 +14,94 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import nest
-from ..core.dtypes import string
+from ..core.dtypes import as_dtype, string
 from ..ops import array, dispatch
-from .input_layer import InputLayer
-from .input_spec import InputSpec
+from . import backend
 from .keras_tensor import KerasTensor, OperationNode, find
+from .layer import Layer
+from .layer_calls import InputSpec
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
+
+
+class InputLayer(Layer):
+    """Layer of an input; `output` is its KerasTensor. Arguments: see `Input`."""
+
+    def __init__(
+        self,
+        shape: Any = None,
+        batch_size: int | None = None,
+        dtype: Any = None,
+        sparse: Any = None,
+        ragged: Any = None,
+        batch_shape: Any = None,
+        input_tensor: Any = None,
+        optional: bool = False,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if "input_shape" in kwargs:
+            shape = kwargs.pop("input_shape")
+        if "batch_input_shape" in kwargs:
+            batch_shape = kwargs.pop("batch_input_shape")
+        if shape is not None and batch_shape is not None:
+            raise ValueError("You cannot pass both `shape` and `batch_shape` at the same time.")
+        if shape is not None:
+            batch_shape = (batch_size, *((shape,) if isinstance(shape, int) else tuple(shape)))
+        if batch_shape is None:
+            raise ValueError("You must pass a `shape` argument.")
+        if sparse or ragged:
+            raise ValueError("Inputs are dense: `sparse` and `ragged` cannot be True. Pass dense tensors and masks")
+        super().__init__(name=name, **kwargs)
+        self.batch_shape = tuple(batch_shape)
+        self._input_dtype = as_dtype(backend.floatx() if dtype is None else dtype)
+        self.optional = optional
+        self.built = True
+        tensor = KerasTensor(self.batch_shape, self._input_dtype, self.name)
+        OperationNode(self, (), {}, tensor)
+
+    @property
+    def dtype(self) -> str:
+        """Name of the input's dtype."""
+        return self._input_dtype.name
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the input itself."""
+        return inputs
+
+    @property
+    def output(self) -> KerasTensor:
+        """The KerasTensor of the input."""
+        tensor: KerasTensor = self.nodes[0].outputs
+        return tensor
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"batch_shape": self.batch_shape, "dtype": self.dtype, "sparse": False, "name": self.name}
+
+
+def Input(
+    shape: Any = None,
+    batch_size: int | None = None,
+    dtype: Any = None,
+    sparse: Any = None,
+    ragged: Any = None,
+    batch_shape: Any = None,
+    name: str | None = None,
+    tensor: Any = None,
+    optional: bool = False,
+) -> KerasTensor:
+    """Return a KerasTensor, an input of a functional model.
+
+    shape: without the batch, None for unknown sizes; batch_size: the batch size, if it is fixed; or batch_shape: both.
+    dtype: by default "float32". name: the key of its data in dicts.
+    raises ValueError unless exactly one of `shape` and `batch_shape` is passed
+
+    >>> x = ow.keras.Input((3,)); x.shape
+    TensorShape([None, 3])
+    """
+    return InputLayer(shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name=name).output
 
 
 class Network:

@@ -19,6 +19,7 @@ import numpy as np
 from ..core.dtypes import as_dtype
 from ..eager.variable import Variable
 from ..ops import array, dispatch, random
+from ..ops import nn as ops_nn
 from ..ops.random import state as random_state
 from ..tracing.trace import init_scope
 from . import backend
@@ -121,8 +122,6 @@ def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
 
 def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Tensor:
     """Set elements to 0 with probability `rate` and scale the others by 1 / (1 - rate)."""
-    from ..ops import nn as ops_nn
-
     return _draw(
         seed,
         lambda: ops_nn.dropout(inputs, rate, noise_shape),

@@ -15,7 +15,7 @@ from ..ops.tensor import TensorLike
 from . import backend
 
 if TYPE_CHECKING:
-    from ..ops.tensor import Tensor
+    from ..ops.tensor import Tensor, TensorValue
 
 REDUCTIONS = ("sum", "sum_over_batch_size", "mean", "mean_with_sample_weight", "none")
 
@@ -42,7 +42,7 @@ def same_rank(x: Any, y: Any, expand_rank_1: bool = True) -> tuple[Any, Any]:
     return x, y
 
 
-def apply_weights(values: Any, sample_weight: Any) -> Any:
+def apply_weights(values: Tensor, sample_weight: Any) -> Tensor:
     """Multiply values by weights, which may have fewer axes and then broadcast over the trailing ones."""
     if sample_weight is None:
         return values
@@ -51,33 +51,36 @@ def apply_weights(values: Any, sample_weight: Any) -> Any:
     return values * expand_weights(weight, values)
 
 
-def expand_weights(weight: Any, values: Any) -> Any:
+def expand_weights(weight: TensorLike, values: Tensor) -> TensorLike:
     """Expand weights with trailing axes to the rank of the values."""
-    if weight.shape.rank not in (None, 0) and values.shape.rank is not None:
+    if weight.shape.rank and values.shape.rank is not None:
         for _ in range(values.shape.rank - weight.shape.rank):
             weight = array.expand_dims(weight, -1)
     return weight
 
 
-def mask_weights(sample_weight: Any, mask: Any, dtype: DType, reduction: str) -> Any:
+def mask_weights(
+    sample_weight: TensorValue | None, mask: Tensor | None, dtype: DType, reduction: str
+) -> TensorValue | None:
     """Return sample weights that are 0 where the mask is False.
 
     Means are over unmasked positions: weights are scaled so that division by the total count divides by theirs.
     """
     if mask is None:
         return sample_weight
-    mask = array.cast(mask, dtype)
+    weights = array.cast(mask, dtype)
     if reduction in ("mean", "sum_over_batch_size"):
-        every = array.cast(array.size(mask), dtype)
-        mask = mask * (every / (math.reduce_sum(mask) + backend.epsilon()))
+        every = array.cast(array.size(weights), dtype)
+        weights = weights * (every / (math.reduce_sum(weights) + backend.epsilon()))
     if sample_weight is None:
-        return mask
-    weight = array.cast(dispatch.to_tensor(sample_weight), dtype)
-    mask, weight = same_rank(mask, weight)
-    return expand_weights(weight, mask) * mask
+        return weights
+    factors: Tensor
+    weights, factors = same_rank(weights, array.cast(dispatch.to_tensor(sample_weight), dtype))
+    product: Tensor = expand_weights(factors, weights) * weights
+    return product
 
 
-def reduce_losses(values: Any, reduction: str, sample_weight: Any = None) -> Any:
+def reduce_losses(values: Tensor, reduction: str, sample_weight: Any = None) -> Tensor:
     """Reduce values to a scalar: sum, mean, or mean by the sum of weights; or return them unreduced."""
     if reduction == "none":
         return values

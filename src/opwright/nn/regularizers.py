@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Regularizer(AttributeConfig):
     """Base class of regularizers: override `__call__(x)` and list the constructor's arguments."""
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any) -> Tensor | float:
         """Return the penalty, a scalar; 0 by default."""
         return 0.0
 
@@ -97,20 +97,21 @@ class OrthogonalRegularizer(Regularizer):
             )
         self.mode = mode
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any) -> Tensor:
         """Return the penalty."""
-        x = dispatch.to_tensor(x)
-        if x.shape.rank != 2:
-            raise ValueError(f"Inputs to OrthogonalRegularizer must have rank 2. Received: inputs.shape={x.shape}")
+        matrix = dispatch.to_tensor(x)
+        if matrix.shape.rank != 2:
+            raise ValueError(f"Inputs to OrthogonalRegularizer must have rank 2. Received: inputs.shape={matrix.shape}")
         rows = self.mode == "rows"
         axis = 1 if rows else 0
-        normal = x * math.rsqrt(math.maximum(math.reduce_sum(math.square(x), axis=axis, keepdims=True), 1e-12))
+        squares = math.reduce_sum(math.square(matrix), axis=axis, keepdims=True)
+        normal = matrix * math.rsqrt(math.maximum(squares, 1e-12))
         product = linalg.matmul(normal, normal, transpose_a=not rows, transpose_b=rows)
-        count = x.shape[0 if rows else 1]
+        count = matrix.shape[0 if rows else 1]
         if count is None:
-            raise ValueError(f"Inputs to OrthogonalRegularizer must have a known shape. Received: {x.shape}")
-        others = product * (1.0 - array.eye(count, dtype=x.dtype))
-        pairs = count * (count - 1.0) / 2.0
+            raise ValueError(f"Inputs to OrthogonalRegularizer must have a known shape. Received: {matrix.shape}")
+        others = product * (1.0 - array.eye(count, dtype=matrix.dtype))
+        pairs: float = count * (count - 1.0) / 2.0
         return self.factor * 0.5 * math.reduce_sum(math.abs(others)) / pairs
 
 

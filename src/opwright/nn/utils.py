@@ -2,14 +2,14 @@
 
 Lives here: `to_categorical`, `normalize`, `set_random_seed`, `PyDataset`, `timeseries_dataset_from_array`, registration
 of user classes.
-Not here: the progress bar (training/progress.py).
+Not here: the progress bar (callbacks/base.py).
 """
 
 from __future__ import annotations
 
 import random as python_random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,16 +18,18 @@ from ..ops import array, dispatch
 from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
 from .backend import clear_session
+from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope
 from .keras_tensor import KerasTensor
 from .model_config import deserialize as deserialize_keras_object
 from .model_config import serialize as serialize_keras_object
 from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
-from .training.progress import Progbar
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "CustomObjectScope",
@@ -124,10 +126,10 @@ def is_keras_tensor(x: Any) -> bool:
     return isinstance(x, KerasTensor)
 
 
-def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Callable[[Any], Any]:
+def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Callable[[F], F]:
     """Decorate a class or function to be found by configurations as `package>name`."""
 
-    def register(thing: Any) -> Any:
+    def register(thing: F) -> F:
         CUSTOM[f"{package}>{name or thing.__name__}"] = thing
         CUSTOM.setdefault(name or thing.__name__, thing)
         return thing

@@ -10,7 +10,7 @@ in the order of the attributes (including lists, tuples and dicts).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from ..core import nest
 from ..core.dtypes import DType, as_dtype
 from ..eager.variable import Variable
 from ..ops import math
+from . import constraints, initializers, regularizers
 from .module import Module, root_scope
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 class Weighted(Module):
@@ -72,8 +76,6 @@ class Weighted(Module):
         optimizers after updates. Inside `function` the value is computed once, outside the graph.
         raises ValueError for an unknown size
         """
-        from . import constraints, initializers, regularizers
-
         if not isinstance(name, (str, type(None))):  # add_weight(shape, initializer): Keras 3's order
             name, shape = None, name
         dims = tuple(() if shape is None else (shape,) if isinstance(shape, int) else shape)
@@ -83,9 +85,9 @@ class Weighted(Module):
         weight_dtype = self._variable_dtype if dtype is None else as_dtype(dtype)
         if initializer is None:
             initializer = "glorot_uniform" if weight_dtype.is_floating else "zeros"
-        make = initializers.get(initializer)
+        make: Callable[..., Tensor] = initializers.get(initializer)
 
-        def value() -> Any:
+        def value() -> Tensor:
             try:
                 return make(dims, dtype=weight_dtype)
             except TypeError as error:
@@ -281,6 +283,6 @@ def is_metric(value: Any) -> bool:
     return bool(getattr(value, "is_metric", False))
 
 
-def total(losses: Sequence[Any]) -> Any:
+def total(losses: Sequence[Tensor]) -> Tensor:
     """Return the sum of scalars."""
     return losses[0] if len(losses) == 1 else math.add_n(list(losses))

@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import zipfile
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ from ..core import nest
 from ..core.errors import DataLossError
 from ..core.files import replacing
 from ..eager.variable import Variable
+from ..tracing.function import Function
 from .keras_tensor import KerasTensor
+from .layer import Layer
+from .model_config import compile_arguments, compile_config, deserialize, plain_value, serialize
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
 _OWN = "own:"  # between a layer's path and the keys it stores
@@ -65,8 +69,6 @@ def _weights_and_owners(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]
 
 
 def _overrides_saving(module: Any) -> bool:
-    from .layer import Layer
-
     return isinstance(module, Layer) and type(module).save_own_variables is not Layer.save_own_variables
 
 
@@ -200,8 +202,6 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
     if not path.endswith(".keras"):
         export(model, path, **kwargs)
         return
-    from .model_config import compile_config, plain_value, serialize
-
     config = serialize(model)
     shapes = getattr(model, "_build_shapes", None)
     config["build_config"] = None if shapes is None else plain_value(shapes)
@@ -234,8 +234,6 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
     path = os.fspath(filepath)
     if os.path.isdir(path):
         return _package().saved_model.load(path)
-    from .model_config import compile_arguments, deserialize
-
     try:
         with zipfile.ZipFile(path) as archive:
             files = {name: archive.read(name) for name in archive.namelist()}
@@ -273,15 +271,13 @@ def _symbolic_inputs(recorded: Any) -> list[Any] | KerasTensor | dict[Any, Any]:
 def export(model: Any, filepath: Any, input_signature: Any = None, **kwargs: Any) -> None:
     """Export a model; see `Model.export`."""
     if input_signature is not None:
-        from ..tracing.function import Function
-
         training = {"training": False} if model._call_spec().training else {}
         specs = list(input_signature) if isinstance(input_signature, (list, tuple)) else [input_signature]
         kwargs["signatures"] = Function(lambda *inputs: model(*inputs, **training), specs, name="serve")
     _package().saved_model.save(model, os.fspath(filepath), **kwargs)
 
 
-def _package() -> Any:
+def _package() -> ModuleType:
     return sys.modules[__name__.partition(".")[0]]  # its saved_model is in a higher layer
 
 

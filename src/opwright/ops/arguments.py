@@ -20,8 +20,7 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError
 from ..core.shapes import TensorShape
 from .indexed_slices import IndexedSlices
-from .shape_only_tensor import ShapeOnlyTensor, withheld_error
-from .tensor import Overriding, Tensor, TensorLike
+from .tensor import Overriding, ShapeOnlyTensor, Tensor, TensorLike, withheld_error
 
 if TYPE_CHECKING:
     from .definition import Operator

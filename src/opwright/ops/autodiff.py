@@ -6,7 +6,7 @@ Not here: the decision to record (eager/tape.py), the gradient rules (each opera
 
 Backpropagation consists of operator calls, so outer tapes and traces record it: higher orders need nothing more.
 
-A record refers to tensors by identity (shape_only_tensor.py) and keeps alive only the tensors that the gradient reads
+A record refers to tensors by identity (tensor.py) and keeps alive only the tensors that the gradient reads
 by value. The rule receives the others as shape-only tensors.
 """
 
@@ -17,10 +17,9 @@ from typing import Any
 
 from ..core.dtypes import DType
 from . import array, dispatch, registry
-from .call import Call
+from .call import Call, contract_violation, failure_cause, rule_failure
 from .indexed_slices import IndexedSlices
-from .rule_errors import contract_violation, failure_cause, rule_failure
-from .shape_only_tensor import ShapeOnlyTensor, WithheldError, shape_only_in_trace, tensor_identity
+from .tensor import ShapeOnlyTensor, WithheldError, shape_only_in_trace, tensor_identity
 
 # Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
 SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})

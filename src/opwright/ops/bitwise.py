@@ -1,7 +1,7 @@
 """Bitwise operators on integers, element-wise with broadcasting.
 
 Lives here: the table of their operators.
-Not here: logic of bools (math/comparison.py).
+Not here: logic of bools (math/ufunc.py).
 """
 
 from __future__ import annotations

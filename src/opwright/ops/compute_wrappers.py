@@ -23,7 +23,7 @@ import numpy as np
 
 from ..core import dtypes, flags, lod
 from ..core.errors import OpError, PermissionDeniedError
-from .rule_errors import contract_violation
+from .call import contract_violation
 
 if TYPE_CHECKING:
     from .definition import Operator

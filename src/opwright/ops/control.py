@@ -1,10 +1,11 @@
-"""Control flow in graphs, and the boundaries of fused operators.
+"""Control flow in graphs: branches, loops, iteration over datasets; the boundaries of fused operators.
 
 Lives here: `If`, `Case` and `While`, whose attributes hold the graphs that they execute; `Undefined`; `FusionInputs`
-and `FusionResults`, which mark a function that is converted as one fused operator (`experimental_implements`).
+and `FusionResults`, which mark a function that is converted as one fused operator (`experimental_implements`);
+operators that build a dataset, make an iterator of it, and take elements from it.
 Not here: execution (compiler/plan.py inlines the graphs: these operators have no kernels), recording and
 differentiation (tracing/control/), marking a call (tracing/inlining.py) and converting it
-(lite/convert/custom_operators.py).
+(lite/convert/custom_operators.py); datasets and iterators themselves (data/).
 
 The graphs are closed: values that a branch or body uses from outside are inputs. All graphs of one node have the same
 inputs in the same order, used or not.
@@ -12,6 +13,11 @@ inputs in the same order, used or not.
 A fused function is FusionInputs -> its own operators -> FusionResults. Both return their inputs, so the program
 computes the same with and without them. FusionResults also reads the inputs: one node refers to both boundaries,
 whatever passes do to the nodes between.
+
+The handle of a dataset or iterator is a scalar of dtype resource. When a graph runs, its value is the Python object,
+which has these methods: a dataset `make_state()` (a new iterator) and `count_elements()`; an iterator's state `take()`
+(the arrays of one element, or StopIteration) and `peek()` (whether there is another element); a recipe is called with
+arrays and returns a dataset, or the arrays of a result.
 """
 
 from __future__ import annotations
@@ -20,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.dtypes import DType, anything, variant
-from ..core.errors import InvalidArgumentError
+from ..core.dtypes import DType, anything, resource, variant
+from ..core.errors import InvalidArgumentError, OutOfRangeError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..graph import Graph
@@ -211,3 +217,226 @@ class FusionResults(OperatorDefinition[list[Tensor]]):
 
     def gradient(op, doutputs: list[Tensor]) -> tuple[list[Tensor], list[None]]:
         return doutputs, [None] * len(op.inputs)
+
+
+_HANDLE = TensorSpec((), resource)
+
+
+def _specs(op: Any) -> list[TensorSpec]:
+    return [TensorSpec(s, d) for s, d in zip(op.shapes, op.dtypes)]
+
+
+@operator
+class BuildDataset(OperatorDefinition):
+    """A dataset whose parts were computed in this graph.
+
+    .. math:: dataset = recipe(operands)
+    """
+
+    operands = Input(anything, repeated=True, mixed=True)
+    dataset = Output(dtype=resource)
+    recipe: Attr[Any] = Attr(object)
+    effect = "random"  # each run gives a dataset of its own, with its own cache and order
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        return _HANDLE
+
+    def compute(op, operands: Any) -> object:
+        return op.recipe(operands)
+
+
+@operator
+class MakeIterator(OperatorDefinition):
+    """A new iterator of a dataset, at its first element.
+
+    .. math:: iterator = iter(dataset)
+    """
+
+    dataset = Input(resource)
+    iterator = Output(dtype=resource)
+    effect = "random"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        return _HANDLE
+
+    def compute(op, dataset: Any) -> object:
+        return dataset.make_state()
+
+
+@operator
+class IteratorHasNext(OperatorDefinition):
+    """Whether an iterator has one more element. It may fetch it; the next `IteratorNext` gives it.
+
+    .. math:: y = iterator \\neq \\emptyset
+    """
+
+    iterator = Input(resource)
+    y = Output(dtype="bool")
+    effect = "write"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        return TensorSpec((), "bool")
+
+    def compute(op, iterator: Any) -> np.ndarray:
+        return np.array(iterator.peek())
+
+
+@operator
+class IteratorNext(OperatorDefinition[list[Tensor]]):
+    """The next element of an iterator, flat. Raises OutOfRangeError at the end.
+
+    .. math:: components = next(iterator)
+    """
+
+    iterator = Input(resource)
+    components = Output(repeated=True, kind="of dtypes")
+    dtypes = Attr([DType])
+    shapes = Attr([TensorShape])
+    effect = "write"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> list[TensorSpec]:
+        return _specs(op)
+
+    def compute(op, iterator: Any) -> list[Any]:
+        try:
+            return list(iterator.take())
+        except StopIteration:
+            raise OutOfRangeError(what="End of sequence") from None
+
+
+@operator
+class IteratorNextAsOptional(OperatorDefinition):
+    """The next element of an iterator as an optional, which is empty at the end.
+
+    .. math:: optional = next(iterator) \\text{ or } \\emptyset
+    """
+
+    iterator = Input(resource)
+    optional = Output(dtype=resource)
+    effect = "write"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        return _HANDLE
+
+    def compute(op, iterator: Any) -> object:
+        return iterator.take_optional()
+
+
+@operator
+class MakeOptional(OperatorDefinition):
+    """An optional that holds a value, or none where there are no components.
+
+    .. math:: optional = components
+    """
+
+    components = Input(anything, repeated=True, mixed=True)
+    optional = Output(dtype=resource)
+    recipe: Attr[Any] = Attr(object)
+    effect = "random"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        return _HANDLE
+
+    def compute(op, components: Any) -> object:
+        return op.recipe(components)
+
+
+@operator
+class OptionalHasValue(OperatorDefinition):
+    """Whether an optional holds a value.
+
+    .. math:: y = optional \\neq \\emptyset
+    """
+
+    optional = Input(resource)
+    y = Output(dtype="bool")
+    effect = "read"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        return TensorSpec((), "bool")
+
+    def compute(op, optional: Any) -> np.ndarray:
+        return np.array(optional.components is not None)
+
+
+@operator
+class OptionalGetValue(OperatorDefinition[list[Tensor]]):
+    """Return the flat elements of an optional. Raises InvalidArgumentError where it is empty.
+
+    .. math:: components = optional
+    """
+
+    optional = Input(resource)
+    components = Output(repeated=True, kind="of dtypes")
+    dtypes = Attr([DType])
+    shapes = Attr([TensorShape])
+    effect = "read"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> list[TensorSpec]:
+        return _specs(op)
+
+    def compute(op, optional: Any) -> list[Any]:
+        if optional.components is None:
+            raise InvalidArgumentError(
+                what="The given optional does not have a value.", wanted="one for which has_value() is true"
+            )
+        return list(optional.components)
+
+
+@operator
+class DatasetCardinality(OperatorDefinition):
+    """How many elements a dataset has: -1 infinitely many, -2 unknown.
+
+    .. math:: y = |dataset|
+    """
+
+    dataset = Input(resource)
+    y = Output(dtype="int64")
+    effect = "read"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        return TensorSpec((), "int64")
+
+    def compute(op, dataset: Any) -> np.ndarray:
+        return np.array(dataset.count_elements(), np.int64)
+
+
+@operator
+class DatasetReduce(OperatorDefinition[list[Tensor]]):
+    """A whole dataset folded by a traced function.
+
+    .. math:: state = f(... f(f(state_0, x_1), x_2) ..., x_n)
+    """
+
+    operands = Input(anything, repeated=True, mixed=True, doc="the state at first")
+    state = Output(repeated=True, kind="of dtypes")
+    recipe: Attr[Any] = Attr(object)
+    dtypes = Attr([DType])
+    shapes = Attr([TensorShape])
+    effect = "write"
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> list[TensorSpec]:
+        return _specs(op)
+
+    def compute(op, operands: Any) -> list[Any]:
+        return list(op.recipe(operands))

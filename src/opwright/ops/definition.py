@@ -23,11 +23,10 @@ from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
 from . import definition_checks, dispatch, kernels, registry
 from .attributes import Attr
-from .call import Call, CallProfile, call_class
+from .call import Call, CallProfile, call_class, contract_violation, failure_cause, rule_failure
 from .compute_wrappers import guarded, narrowed
 from .gradient_makers import GradientMaker, GradientNeeds, maker_of, needs_of
-from .public_functions import public_function
-from .rule_errors import contract_violation, failure_cause, rule_failure
+from .registry import public_function
 from .slots import Input, OperatorDefinition, Output
 
 PACKAGE = f"{__name__.partition('.')[0]}."
@@ -51,7 +50,7 @@ class Operator:
     effect_rule, lod_rule: functions of the call, if its effect or the LoD of its results depends on it.
     kinds_rule, rows_rule: the definition's own `infer_kinds`, and `on_rows`, its computation on sparse rows
     (var_types.py).
-    version_rule: the definition's own `version_needed` (versions.py).
+    version_rule: the definition's own `version_needed` (call.py).
     quantized_rule: the definition's `quantized`: its treatment of quantized tensors
     (lite/ops/quantized/quantization.py); says_quantized: whether the definition has it.
     key_rule, input_key_rule: the definition's own `expected_kernel_key` and `input_kernel_key` (kernel_selection.py).
@@ -464,7 +463,7 @@ class Operator:
 
     # ---- showing -------------------------------------------------------------------------------------------------
 
-    def as_function(self, name: str) -> Any:
+    def as_function(self, name: str) -> Callable[..., Any]:
         """Return the public function of this operator: inputs, attributes with their defaults, and `name=None`."""
         return public_function(self, name)
 
@@ -539,16 +538,16 @@ class _OperatorDecorator(Protocol):
     @overload
     def __call__(self, cls: C, /) -> C: ...
     @overload
-    def __call__(self, cls: type, /) -> Operator: ...
+    def __call__(self, cls: type[object], /) -> Operator: ...
 
 
 @overload
 def operator(cls: C, /) -> C: ...
 @overload
-def operator(cls: type, /) -> Operator: ...
+def operator(cls: type[object], /) -> Operator: ...
 @overload
 def operator(*, name: str | None = None, version: int = 1) -> _OperatorDecorator: ...
-def operator(cls: type | None = None, /, *, name: str | None = None, version: int = 1) -> Any:
+def operator(cls: type | None = None, /, *, name: str | None = None, version: int = 1) -> object:
     """Create an operator from the class that declares it. Usable bare or with arguments.
 
     name: by default the class's; files and graphs refer to the operator by it. version: of the definition; it

@@ -16,6 +16,8 @@ import numpy as np
 from ..core.lazy_imports import load
 
 if TYPE_CHECKING:
+    from weakref import WeakSet
+
     from .call import Call
     from .definition import Operator
     from .tensor import Tensor
@@ -29,13 +31,15 @@ class Trace(Protocol):
 
     def to_tensor(self, value: Any, dtype: Any, name: str | None) -> Tensor:
         """Return a tensor of this trace that holds `value`."""
+        ...
 
-    def lift_initial_value(self, variable: Any, value: Any) -> Any:
+    def lift_initial_value(self, variable: Any, value: Any) -> object:
         """Return the first value of a variable that is created while the trace records."""
 
     @property
-    def opened(self) -> Any:
+    def opened(self) -> WeakSet[Any]:
         """The tapes opened while the trace records."""
+        ...
 
 
 class Tape(Protocol):
@@ -51,6 +55,7 @@ class Tape(Protocol):
 
     def follows(self, keys: Sequence[int]) -> bool:
         """Return whether to record a call whose inputs have these identities."""
+        ...
 
     def keep(self, record: Any) -> None:
         """Record one call that `follows` accepted."""
@@ -75,6 +80,7 @@ state = _State()
 
 R = TypeVar("R")
 Eager = Callable[["Operator", Sequence[Any], "Call", "str | None"], Any]
+ToTensor = Callable[[Any, Any, "str | None"], "Tensor"]
 
 
 def _first_eager(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> object:
@@ -83,16 +89,16 @@ def _first_eager(op: Operator, inputs: Sequence[Any], bound: Call, name: str | N
     return _eager(op, inputs, bound, name)
 
 
-def _first_eager_tensor(value: Any, dtype: Any, name: str | None) -> Any:
+def _first_eager_tensor(value: Any, dtype: Any, name: str | None) -> Tensor:
     load("opwright.eager.execute")
     return _eager_tensor(value, dtype, name)
 
 
 _eager: Eager = _first_eager
-_eager_tensor: Callable[[Any, Any, str | None], Any] = _first_eager_tensor
+_eager_tensor: ToTensor = _first_eager_tensor
 
 
-def install_eager(execute: Eager, to_tensor: Callable[[Any, Any, str | None], Any]) -> None:
+def install_eager(execute: Eager, to_tensor: ToTensor) -> None:
     """Install the eager interpreter: the execution of a call, and the conversion of values to tensors. eager/ calls it
     once.
     """
@@ -112,8 +118,7 @@ def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Return `value` as a tensor of the active interpreter. dtype: a DType, or None to determine it from the value."""
     trace = state.trace
     if trace is None:
-        result: Tensor = _eager_tensor(value, dtype, name)
-        return result
+        return _eager_tensor(value, dtype, name)
     return trace.to_tensor(value, dtype, name)
 
 
@@ -131,7 +136,7 @@ def quietly(function: Callable[..., R], *args: Any) -> R:
 
 
 def _first_call_with_lods(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> object:
-    load("opwright.ops.lod_calls")
+    load("opwright.ops.lod_propagation")
     return _call_with_lods(op, inputs, bound, name)
 
 
@@ -139,7 +144,7 @@ _call_with_lods: Eager = _first_call_with_lods
 
 
 def install_lod_calls(call: Eager) -> None:
-    """Install the execution of calls with LoDTensors; lod_calls.py calls it once."""
+    """Install the execution of calls with LoDTensors; lod_propagation.py calls it once."""
     global _call_with_lods
     _call_with_lods = call
 

@@ -2,7 +2,7 @@
 
 Lives here: Print and the function that builds its template; Timestamp; EagerPyFunc with its gradient EagerPyFuncGrad,
 PyFunc, PyFuncStateless, whose first input is a handle of the function, and the errors of what they call.
-Not here: how a tensor is written (strings/tensor_text.py), Python's `print` inside `function` (autograph/), the objects
+Not here: how a tensor is written (strings/conversion.py), Python's `print` inside `function` (autograph/), the objects
 behind the handles and the public functions over them (eager/python_functions.py).
 
 A handle of a function answers `call(arrays, dtypes)`; that of one run of it, from which gradients come, answers

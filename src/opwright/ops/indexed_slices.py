@@ -1,7 +1,7 @@
 """IndexedSlices: rows of a larger tensor, by index, such as the gradient of `gather`.
 
 Lives here: the type, its spec, its sums and conversions.
-Not here: `gather`, merging (ops/array/sparse_rows.py), updates by sparse rows (ops/optimizer_steps.py, optimizers/).
+Not here: `gather`, merging (ops/array/scatter.py), updates by sparse rows (ops/optimizer_steps.py, optimizers/).
 """
 
 from __future__ import annotations
@@ -124,9 +124,10 @@ class IndexedSlices(CompositeTensor):
         return TensorShape([rows]).concatenate(tail)
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> Tensor:
         """The same as `indices`."""
-        return self.indices
+        rows: Tensor = self.indices
+        return rows
 
     @property
     def height(self) -> int | None:
@@ -198,11 +199,13 @@ class IndexedSlices(CompositeTensor):
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
-        return self + -other
+    def __sub__(self, other: Any) -> IndexedSlices | Tensor:
+        difference: IndexedSlices | Tensor = self + -other
+        return difference
 
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other
+    def __rsub__(self, other: Any) -> IndexedSlices | Tensor:
+        difference: IndexedSlices | Tensor = -self + other
+        return difference
 
     def added_to(self, dense: Any) -> Tensor:
         """Return a tensor with these rows added, without creating a dense tensor of them.

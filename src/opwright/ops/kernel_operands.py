@@ -12,12 +12,13 @@ from typing import Any, NoReturn
 
 from ..core import dtypes
 from ..core.dtypes import DType
-from ..core.errors import DefinitionError, InvalidArgumentError, NotFoundError, SignatureError
+from ..core.errors import DefinitionError, InvalidArgumentError, SignatureError
 from ..core.places import CPUPlace, Place
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
+from . import dispatch
+from .call import call_rule, contract_violation
 from .kernels import KernelKey
-from .rule_errors import call_rule, contract_violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +86,6 @@ class KernelOperand:
         return f"{self.name!r} {spec}" if self.name != self.slot else spec
 
 
-def members(value: Any) -> tuple[KernelOperand, ...]:
-    return () if value is None else value if isinstance(value, tuple) else (value,)
-
-
 def on_devices(dtype: DType) -> bool:
     """Return whether device arrays support this dtype: all but text and handles."""
     return not dtype.is_handle and dtype is not dtypes.string
@@ -120,8 +117,6 @@ def operand_of(op: Any, declared: Any, value: Any) -> KernelOperand:
     elif hasattr(value, "shape") and hasattr(value, "dtype"):
         spec = TensorSpec(value.shape, value.dtype if isinstance(value.dtype, DType) else dtypes.of_numpy(value.dtype))
     else:
-        from . import dispatch
-
         try:
             spec = dispatch.to_tensor(value).spec
         except (TypeError, ValueError) as error:
@@ -195,64 +190,3 @@ def transforms_of(
     if operand.place != target and not operand.dtype.is_handle:
         transforms.append(InputTransform(operand.slot, operand.name, "place", operand.place, target))
     return transforms
-
-
-# ---- dtypes of operands ---------------------------------------------------------------------------------------------
-
-
-def missing(op: Any, declared: Any) -> SignatureError:
-    """Return the error for a required input without a tensor."""
-    return SignatureError(
-        op=op.name,
-        what=f"input {declared.name!r} is missing",
-        found="no variable",
-        wanted=f"a tensor; the call is {op.signature()}",
-    )
-
-
-def check_dtypes_agree(op: Any, leader: KernelOperand, one: KernelOperand) -> None:
-    """Raise InvalidArgumentError for operands of two dtypes that must agree."""
-    if leader.dtype is one.dtype:
-        return
-    slots = leader.slot if leader.slot == one.slot else f"{leader.slot}, {one.slot}"
-    shown = [f"{o.slot}{f' {o.name!r}' if o.name != o.slot else ''} {o.dtype.name}" for o in (leader, one)]
-    raise InvalidArgumentError(
-        op=op.name,
-        what=f"tensors of different dtypes in {slots}, which must have one",
-        found=", ".join(shown),
-        wanted="one dtype",
-        do="ow.cast one of them",
-    )
-
-
-def dtype_of(call: Any, *slots: str, skip_empty: bool = False) -> DType:
-    """Return the dtype of the tensors in the first of these inputs that has any; `op.dtype_of("x")` in a key rule.
-
-    skip_empty: skip uninitialized members of a list; the kernel then receives the list without them.
-    raises as `expected_kernel_key` does
-    """
-    op = call.operator
-    for slot in slots:
-        if slot not in op.input_names:
-            raise contract_violation(
-                op,
-                "expected_kernel_key",
-                f"asks for the dtype of {slot!r}, which is no input",
-                wanted=f"one of {', '.join(op.input_names)}",
-            )
-        declared = op.inputs[op.input_names.index(slot)]
-        value = getattr(call, slot)
-        operands = [one for one in members(value) if one.is_initialized or one.absent or not skip_empty]
-        if value is None and not declared.optional:
-            raise missing(op, declared)
-        for one in operands:
-            if not declared.mixed:
-                check_dtypes_agree(op, operands[0], one)
-        if operands:
-            return operands[0].dtype
-    raise NotFoundError(
-        op=op.name,
-        what=f"no tensor in {', '.join(slots)}",
-        found="nothing that is initialized",
-        wanted="at least one, for its dtype",
-    )

@@ -42,24 +42,15 @@ from ..core import dtypes, flags
 from ..core.dtypes import DType
 from ..core.errors import NotFoundError, SignatureError
 from ..core.lazy_imports import later
-from ..core.places import CPUPlace, Place
-from . import autotuner, strategies
-from .kernel_operands import (
-    InputTransform,
-    KernelOperand,
-    check_dtypes_agree,
-    members,
-    missing,
-    on_devices,
-    operands_of,
-    transforms_of,
-)
+from ..core.places import CPUPlace, Place, place_of
+from . import autotuner, registry, strategies
+from .call import call_rule, check_dtypes_agree, contract_violation, members, missing_input
+from .kernel_operands import InputTransform, KernelOperand, on_devices, operands_of, transforms_of
 from .kernels import LAYOUTS, KernelKey, install_key_rules, must_reproduce, serving
-from .rule_errors import call_rule, contract_violation
 
 if TYPE_CHECKING:
     from . import cuda_kernels
-    from .tuning_cache import Measured
+    from .autotuner import Measured
 else:
     cuda_kernels = later(".cuda_kernels", __package__)
 
@@ -88,7 +79,7 @@ def default_key(op: Any, call: Any, operands: Sequence[Any], place: Place) -> Ke
     first: DType | None = None
     for declared, value in zip(op.inputs, operands):
         if value is None and not declared.optional and declared.lod_of is None:
-            raise missing(op, declared)
+            raise missing_input(op, declared)
         if declared.name in op.shape_only:
             continue
         for one in members(value):
@@ -262,7 +253,7 @@ class Explanation:
 
     branch: "kernel", "reference", "host", "fallback", "control" or "none". reason: as text. place: where it runs.
     transforms: of inputs, applied before. otherwise: candidates tried next if the kernel declines. algorithm: the
-    reference's choice among several, and why (strategies.py). measured: a tuning_cache.Measured, the autotuner's times
+    reference's choice among several, and why (strategies.py). measured: an autotuner.Measured, the autotuner's times
     for such shapes.
     """
 
@@ -298,9 +289,6 @@ def explain(op: Any, inputs: Any = (), place: Any = None, **attrs: Any) -> Expla
     raises as the selection itself: InvalidArgumentError for inputs without a value or of dtypes that do not agree,
     NotFoundError if nothing has a dtype. A missing kernel is part of the explanation.
     """
-    from ..core.places import place_of
-    from . import registry
-
     op = registry.operator_of(op)
     target = CPUPlace() if place is None else place_of(place)
     call = op.bind(attrs)

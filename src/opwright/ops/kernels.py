@@ -19,8 +19,8 @@ from ..core.errors import AlreadyExistsError, InvalidArgumentError, SignatureErr
 from ..core.lazy_imports import is_abandoned, load, note_origin
 from ..core.places import CPUPlace, Place, place_of
 from . import registry
+from .call import kernel_name
 from .compute_wrappers import guarded
-from .rule_errors import kernel_name
 
 if TYPE_CHECKING:
     from .definition import Operator
@@ -170,8 +170,8 @@ def register_kernel(
                 f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one"
             )
 
-    def enter(kernel: Kernel) -> Kernel:
-        registered = kernel
+    def enter(kernel: Any) -> Kernel:
+        registered: Kernel = kernel
         if hasattr(kernel, "of_operator"):  # on arrays, in the kernel language
             kernel = kernel.of_operator(op)
         if not callable(kernel):

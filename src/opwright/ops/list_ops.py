@@ -22,7 +22,7 @@ from . import array
 from .attributes import Attr
 from .autodiff import is_trainable
 from .definition import operator
-from .inference import shape_from
+from .shape_inference import shape_from
 from .slots import Input, OperatorDefinition, Output
 from .tensor import Tensor
 from .tensor_list import TensorList, fail, merged
@@ -203,7 +203,7 @@ class ListPush(OperatorDefinition):
         return dlist, of_item(ditem, item)
 
 
-def of_item(ditem: Any, item: Any) -> Any:
+def of_item(ditem: Tensor, item: Any) -> Tensor | None:
     """Return the gradient of an item in the form that its rule returns: None if not differentiable, full length for a
     list.
     """

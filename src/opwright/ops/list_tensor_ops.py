@@ -18,7 +18,6 @@ from . import array
 from .attributes import Attr, at_least
 from .autodiff import is_trainable
 from .definition import operator
-from .inference import shape_from
 from .list_ops import (
     LIST,
     SIZE,
@@ -32,6 +31,7 @@ from .list_ops import (
     sizes,
     sizes_of,
 )
+from .shape_inference import shape_from
 from .slots import Input, OperatorDefinition, Output
 from .tensor import Tensor
 from .tensor_list import TensorList, added, fail, merged, shape_text
@@ -314,7 +314,8 @@ class ListConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
             if x is None:
                 length = first if leading is None else int(leading[i])
                 elements[i] = list.unset(TensorShape([length, *row_shape]), "concat")
-        start: Any = np.empty((0, *row_shape.as_list()), list.dtype.np)
+        row_sizes: Any = row_shape.as_list()
+        start: Any = np.empty((0, *row_sizes), list.dtype.np)
         return np.concatenate([start, *elements]), np.array([len(x) for x in elements], np.int64)
 
     def gradient(op, dtensor: Any, dlengths: Any) -> tuple[Tensor, None, None]:

@@ -1,14 +1,14 @@
 """LoDTensor: packed rows of sequences, with the offsets that separate them.
 
 Lives here: the type, its spec, `create_lod_tensor`.
-Not here: arithmetic on offsets (core/lod.py), calls of operators with one (lod_calls.py), operators on sequences
+Not here: arithmetic on offsets (core/lod.py), calls of operators with one (lod_propagation.py), operators on sequences
 (sequence/).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from . import dispatch
-from .tensor import Overriding, TensorLike
+from .tensor import Overriding, Tensor, TensorLike
+
+T = TypeVar("T")
 
 _OFFSETS = TensorSpec([None], dtypes.int64)
 
@@ -103,11 +105,12 @@ class LoDTensor(Overriding, CompositeTensor):
         return self._values is not None
 
     @property
-    def values(self) -> Any:
+    def values(self) -> Tensor:
         """The packed rows. Raises FailedPreconditionError where none were set."""
         if self._values is None:
             raise FailedPreconditionError(op="LoDTensor", what="the tensor is not initialized", do="set(values)")
-        return self._values
+        values: Tensor = self._values
+        return values
 
     @property
     def lod_level(self) -> int:
@@ -204,13 +207,13 @@ class LoDTensor(Overriding, CompositeTensor):
         levels, first, last = lod.sliced(self._offsets(), begin, begin + 1 if end is None else end, level)
         return LoDTensor(self.values[first:last], levels)
 
-    def to_nested(self) -> Any:
+    def to_nested(self) -> list[Any]:
         """Return nested Python lists, one nesting per level; the innermost lists contain rows.
 
         >>> ow.LoDTensor([1, 2, 3], [[0, 2, 3]]).to_nested()
         [[1, 2], [3]]
         """
-        parts: Any = self.values.numpy().tolist()
+        parts = self.tolist()
         for level in reversed(self._offsets()):
             parts = [parts[a:b] for a, b in zip(level[:-1].tolist(), level[1:].tolist())]
         return parts
@@ -264,9 +267,10 @@ class LoDTensor(Overriding, CompositeTensor):
         return result
 
     @property
-    def constant(self) -> Any:
+    def constant(self) -> np.ndarray | None:
         """The packed rows where they are known, else None."""
-        return self.values.constant
+        constant: np.ndarray | None = self.values.constant
+        return constant
 
     @property
     def _type_spec(self) -> LoDTensorSpec:
@@ -284,13 +288,16 @@ class LoDTensor(Overriding, CompositeTensor):
             return None
         return LoDTensor.of(values, [own if new is None else new for own, new in zip(self.levels, levels)])
 
-    def numpy(self) -> Any:
+    def numpy(self) -> np.ndarray:
         """Return the packed rows as a NumPy array."""
-        return self.values.numpy()
+        array: np.ndarray = self.values.numpy()
+        return array
 
-    def tolist(self) -> Any:
+    def tolist(self) -> list[Any]:
         """Return the packed rows as lists; see `to_nested` for lists by sequence."""
-        return self.values.tolist()
+        values: Any = self.values  # an eager tensor
+        rows: list[Any] = values.tolist()
+        return rows
 
     def set_shape(self, shape: Any) -> None:
         """Set the static shape of the packed rows."""
@@ -329,7 +336,11 @@ class LoDTensor(Overriding, CompositeTensor):
     __str__ = __repr__
 
 
-def rows_of(x: Any) -> Any:
+@overload
+def rows_of(x: LoDTensor) -> Tensor: ...
+@overload
+def rows_of(x: T) -> T: ...
+def rows_of(x: Any) -> object:
     """Return the packed rows of a LoDTensor; anything else as it is."""
     return x.values if isinstance(x, LoDTensor) else x
 

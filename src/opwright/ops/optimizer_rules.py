@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 
+# of a variable: w, the gradient, its state, the scalars
+Update = Callable[[Any, Any, Sequence[Any], Sequence[Any]], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -27,7 +30,7 @@ class Rule:
     idle: `idle(w, state, c)` changes w and state as `update` does for g = 0.
     """
 
-    update: Callable[[Any, Any, Sequence[Any], Sequence[Any]], None]
+    update: Update
     state: tuple[str, ...]
     scalars: tuple[str, ...]
     still: bool = False
@@ -37,10 +40,10 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
-def _rule(state: str, scalars: str, still: bool = False, idle: Any = None) -> Callable[[Any], Any]:
+def _rule(state: str, scalars: str, still: bool = False, idle: Any = None) -> Callable[[Update], Update]:
     """Register a function in the table under its name."""
 
-    def enter(update: Any) -> Any:
+    def enter(update: Update) -> Update:
         RULES[update.__name__] = Rule(update, tuple(state.split()), tuple(scalars.split()), still, idle)
         return update
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core.dtypes import index, numeric, resource
 from ..core.errors import InvalidArgumentError
-from .array.scatter_arrays import merge, rows_in_block
-from .array.sparse_rows import check_pair
+from .array.scatter import check_pair
+from .array_functions import merge, rows_in_block
 from .attributes import Attr, one_of
 from .definition import operator
 from .optimizer_rules import RULES

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..core.dtypes import float32, float64
 from ..core.errors import InvalidArgumentError
-from ..scalar.quantization import nudged
+from ..scalar.fixed_point import nudged
 from . import array, math
 from .attributes import Attr
 from .attributes import between as bounded

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import numpy as np
 
-from ..core import dtypes
-from ..core.dtypes import DType, as_dtype
+from ..core.dtypes import DType, any_dtype, as_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
     class _OperatorType(type, Operator):  # type: ignore[misc]  # both define __call__; calls follow __new__
         """The type of a decorated class to a checker: an `Operator`."""
+
+        inputs: Any  # pyright applies these types to the attributes of the class, too: an input named `inputs`,
+        lod: Any  # the rule of LoDs
 
 
 T = TypeVar("T")
@@ -92,7 +94,7 @@ class Input(Generic[T]):
     ) -> None: ...
     def __init__(
         self,
-        dtypes: Any = dtypes.any_dtype,
+        dtypes: Any = any_dtype,
         *,
         like: str | None = None,
         optional: bool = False,
@@ -120,7 +122,7 @@ class Input(Generic[T]):
         def __get__(self, instance: None, owner: type) -> Self: ...
         @overload
         def __get__(self, instance: object, owner: type) -> T: ...
-        def __get__(self, instance: object, owner: type) -> Any: ...
+        def __get__(self, instance: object, owner: type) -> object: ...
 
 
 class Output(Generic[T]):
@@ -189,7 +191,7 @@ class Output(Generic[T]):
         def __get__(self, instance: None, owner: type) -> Self: ...
         @overload
         def __get__(self, instance: object, owner: type) -> T: ...
-        def __get__(self, instance: object, owner: type) -> Any: ...
+        def __get__(self, instance: object, owner: type) -> object: ...
 
 
 if TYPE_CHECKING:

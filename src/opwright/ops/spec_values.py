@@ -29,8 +29,10 @@ from ..graph.parser import parse
 from ..graph.printer import text
 from . import registry
 
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
-def plain(value: Any) -> Any:
+
+def plain(value: Any) -> Plain:
     """Return an attribute's value as plain data."""
     if value is None or isinstance(value, (bool, str)):
         return value

@@ -17,13 +17,14 @@ from ..core.dtypes import DType, any_dtype, numeric, resource
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
-from .array.scatter_arrays import combine
+from .array_functions import combine
 from .attributes import Attr
 from .definition import operator
 from .slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
     from .definition import Operator
+    from .tensor import Tensor
 
 
 @operator
@@ -46,7 +47,7 @@ class ReadVariable(OperatorDefinition):
     def compute(op, handle: Any) -> object:
         return handle.read_array()
 
-    def gradient(op, dvalue: Any) -> Any:
+    def gradient(op, dvalue: Tensor) -> Tensor:
         return dvalue
 
 

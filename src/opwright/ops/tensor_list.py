@@ -135,7 +135,7 @@ class TensorList:
             _put(store, index, value)
         return new
 
-    def _get(self, index: int) -> Any:
+    def _get(self, index: int) -> TensorList | np.ndarray | None:
         """Return the element, None if unset."""
         with self._lock:
             store = self._store
@@ -148,7 +148,7 @@ class TensorList:
                     break
                 node = node._newer
                 steps += 1
-            value = node._old if node._store is None else node._store.get(index)
+            value: TensorList | np.ndarray | None = node._old if node._store is None else node._store.get(index)
             self._effort += steps
             if steps <= NEAR or self._effort > self.length:
                 self._own()
@@ -176,7 +176,7 @@ class TensorList:
         if dtype is not self.dtype:
             raise fail(f"Invalid data types; op elements {dtype.name} but list elements {self.dtype.name}")
 
-    def get(self, index: int, shape: TensorShape = UNKNOWN) -> Any:
+    def get(self, index: int, shape: TensorShape = UNKNOWN) -> TensorList | np.ndarray:
         """Return the element at `index`; zeros if it is unset and its shape is known, from `shape` or the others."""
         if not 0 <= index < self.length:
             raise fail(f"Trying to access element {index} in a list with {self.length} elements.")

@@ -7,7 +7,8 @@
     object   the object of a handle: state, an iterator, a function; dtype resource
 
 Lives here: the words, their derivation from a definition, `infer`, `check`, types of a whole graph.
-Not here: the declarations (slots.py), dtypes and shapes (each operator's `infer`), propagation of LoDs (lod_calls.py).
+Not here: the declarations (slots.py), dtypes and shapes (each operator's `infer`), propagation of LoDs
+(lod_propagation.py).
 
 An Input takes dense and lod, lists only if its dtypes include variant, objects if they include resource, rows only if
 declared: Input(kinds=...), which requires a rule `on_rows`. An Output is a list or an object by its dtype, or by that
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
-from .rule_errors import call_rule, contract_violation
+from .call import call_rule, contract_violation
 
 if TYPE_CHECKING:
     from ..graph import Graph

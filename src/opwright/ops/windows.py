@@ -1,25 +1,33 @@
-"""Sliding windows: positions of a kernel on an image, and output sizes; shared by convolutions and pools.
+"""Sliding windows: positions of a kernel on an image, output sizes, and convolutions over them on NumPy arrays.
 
-Lives here: data formats, strides, dilations and paddings as arguments, output sizes, `Window`.
-Not here: computations inside of a window (conv_arrays.py, pooling.py).
+Lives here: data formats, strides, dilations and paddings as arguments, output sizes, `AxisWindow`, shared by
+convolutions and pools; convolutions by im2col and matrix products: forward, by input and by filter, dense (with
+groups) and depthwise, for any number of spatial dimensions.
+Not here: operators, checks of shapes (nn/convolution.py, nn/depthwise.py), reductions of windows (nn/pooling.py).
+
+Arrays are [n, *spatial, channels], filters [*kernel, channels / groups, out]; `windows` has one AxisWindow a spatial
+dimension. 16-bit floats are added up in float32. Loops go over kernel elements and batches, never over pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from ..core.dtypes import DType, bfloat16, float16
+from ..core.dtypes import DType, bfloat16, float16, float32
 from ..core.errors import InvalidArgumentError
 from . import like_device
+from .strategies import Strategies, Strategy
 
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 PADDINGS = ("SAME", "VALID", "EXPLICIT")
 
 
-class Window(NamedTuple):
+class AxisWindow(NamedTuple):
     """A sliding window along one dimension. size: of the image; before, after: padding; out: number of positions."""
 
     size: int
@@ -97,14 +105,14 @@ def window(
     padding: str,
     pads: Sequence[int] = (0, 0),
     truncates: bool = False,
-) -> Window:
-    """Return the Window of one dimension. SAME splits its padding evenly, an odd one goes after. Raises as out_size."""
+) -> AxisWindow:
+    """Return the window of one dimension. SAME splits its padding evenly, an odd one goes after. Raises as out_size."""
     out = out_size(size, kernel, stride, dilation, padding, pads, truncates) or 0
     before, after = pads
     if padding == "SAME":
         total = max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0) if out else 0
         before, after = total // 2, total - total // 2
-    return Window(size, kernel, stride, dilation, before, after, out)
+    return AxisWindow(size, kernel, stride, dilation, before, after, out)
 
 
 def pairs(explicit: Sequence[int], rank: int) -> list[tuple[int, int]]:
@@ -112,7 +120,7 @@ def pairs(explicit: Sequence[int], rank: int) -> list[tuple[int, int]]:
     return list(zip(explicit[::2], explicit[1::2])) if explicit else [(0, 0)] * rank
 
 
-def spatial_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
+def spatial_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> list[AxisWindow]:
     """Return the windows over the spatial dimensions. sizes: of the image, in the order of op.data_format's spatial
     letters.
     """
@@ -123,7 +131,7 @@ def spatial_windows(op: Any, sizes: Sequence[int], kernel: Sequence[int]) -> lis
     ]
 
 
-def pad(x: np.ndarray, windows: Sequence[Window], value: Any = 0, first: int = 1) -> np.ndarray:
+def pad(x: np.ndarray, windows: Sequence[AxisWindow], value: Any = 0, first: int = 1) -> np.ndarray:
     """Return `x` with the padding of each window around dimensions `first`, `first` + 1, ... (np.pad costs 30 us, this
     3).
     """
@@ -138,12 +146,12 @@ def pad(x: np.ndarray, windows: Sequence[Window], value: Any = 0, first: int = 1
     return padded
 
 
-def unpadded(windows: Sequence[Window]) -> tuple[slice, ...]:
+def unpadded(windows: Sequence[AxisWindow]) -> tuple[slice, ...]:
     """Return the slices that extract the image from the padded image."""
     return tuple(slice(w.before, w.before + w.size) for w in windows)
 
 
-def taps(windows: Sequence[Window]) -> Iterable[tuple[tuple[int, ...], tuple[slice, ...]]]:
+def taps(windows: Sequence[AxisWindow]) -> Iterable[tuple[tuple[int, ...], tuple[slice, ...]]]:
     """Yield each element of the kernel in row-major order, with the slices that it reads of the padded image."""
     for index in np.ndindex(*(w.kernel for w in windows)):
         yield index, tuple(w.tap(i) for w, i in zip(windows, index))
@@ -160,12 +168,10 @@ def wide(dtype: Any) -> np.dtype[Any]:
 
 def wide_dtype(dtype: DType) -> DType:
     """Return the DType to accumulate in; see `wide`."""
-    from ..core.dtypes import float32
-
     return float32 if dtype in (float16, bfloat16) else dtype
 
 
-# ---- what callers write -----------------------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------------------------------
 
 
 def sequence(value: Any, n: int, data_format: str, what: str) -> tuple[int, ...]:
@@ -250,3 +256,222 @@ def check_sliding(op: Any, n: int) -> None:
             found=list(explicit),
             wanted=f"0 at N and C of {op.data_format}",
         )
+
+
+Windows = Sequence[AxisWindow]
+COLUMN_BYTES = (
+    1 << 26
+)  # im2col copies every pixel once per kernel element; the bytes copied at a time, at least one image
+
+
+def im2col(x: np.ndarray, windows: Windows, groups: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield im2col matrices of parts of the batch: [groups, positions, kernel elements * channels / groups]."""
+    n, channels = x.shape[0], x.shape[-1]
+    kernel = math.prod(w.kernel for w in windows)
+    out = [w.out for w in windows]
+    image_bytes = math.prod(out) * kernel * channels * x.itemsize
+    step = max(1, COLUMN_BYTES // max(image_bytes, 1))
+    axes = tuple(range(1, 1 + len(windows)))
+    starts = tuple(slice(0, (w.out - 1) * w.stride + 1, w.stride) for w in windows)
+    holes = tuple(slice(None, None, w.dilation) for w in windows)
+    padded = pad(x, windows)
+    for first in range(0, n, step):
+        part = slice(first, first + step)
+        if kernel == 1:  # every pixel is a column: sliding_window_view costs 30 us
+            pixels = padded[(part, *starts)].reshape(-1, groups, channels // groups)
+            yield part, pixels.transpose(1, 0, 2)
+            continue
+        view = sliding_window_view(padded[part], tuple(w.extent for w in windows), axis=axes)
+        view = view[(slice(None), *starts, slice(None), *holes)]  # [n, *out, channels, *kernel]
+        view = np.moveaxis(view, 1 + len(windows), -1)
+        rows = math.prod(view.shape[: 1 + len(windows)])
+        seen = view.reshape(rows, kernel, groups, channels // groups).transpose(2, 0, 1, 3)
+        yield part, seen.reshape(groups, rows, kernel * (channels // groups))
+
+
+def _by_group(y: np.ndarray, groups: int) -> np.ndarray:
+    """[n, *out, channels] as [groups, positions, channels / groups]."""
+    return y.reshape(-1, groups, y.shape[-1] // groups).transpose(1, 0, 2)
+
+
+def convolve(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+    """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c."""
+    if not like_device.on_host(x):
+        return _in_place(x, w, windows)
+    y: np.ndarray = CONVOLUTIONS[len(windows)](op, x, w, windows)
+    return y
+
+
+def _by_columns(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+    """im2col, and one product of matrices."""
+    dtype, out = x.dtype, [v.out for v in windows]
+    y = np.zeros((x.shape[0], *out, w.shape[-1]), wide(dtype))
+    groups = _groups(x.shape[-1], w)
+    if not y.size or not w.size:
+        return y.astype(dtype)
+    x, w = x.astype(wide(dtype), copy=False), w.astype(wide(dtype), copy=False)
+    kernel, depth, filters = math.prod(w.shape[:-2]), w.shape[-2], w.shape[-1]
+    matrix = (
+        w.reshape(kernel, depth, groups, filters // groups).transpose(2, 0, 1, 3).reshape(groups, kernel * depth, -1)
+    )
+    for part, seen in im2col(x, windows, groups):
+        product = np.matmul(seen, matrix)
+        y[part] = product.transpose(1, 0, 2).reshape(-1, *out, filters)
+    return y.astype(dtype, copy=False)
+
+
+def _in_place(x: Any, w: Any, windows: Windows) -> np.ndarray:
+    """On devices: a product for each element of the kernel and group, so that no pixel is copied."""
+    dtype, filters, groups = x.dtype, w.shape[-1], _groups(x.shape[-1], w)
+    y = like_device.zeros(x, (x.shape[0], *(v.out for v in windows), filters), wide(dtype))
+    if y.size and w.size:
+        padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
+        for index, seen in taps(windows):
+            tap = w[index].reshape(w.shape[-2], groups, filters // groups).transpose(1, 0, 2)
+            product = np.matmul(_by_group(padded[(slice(None), *seen)], groups), tap)
+            y += product.transpose(1, 0, 2).reshape(y.shape)
+    result: np.ndarray = y.astype(dtype, copy=False)
+    return result
+
+
+def _filter_in_place(x: Any, dy: Any, kernel: Sequence[int], depth: int, windows: Windows) -> np.ndarray:
+    """`convolve_by_filter` on devices, as `_in_place`."""
+    dtype, filters = x.dtype, dy.shape[-1]
+    dw = like_device.zeros(x, (*kernel, depth, filters), wide(dtype))
+    if dw.size and dy.size:
+        padded, groups = pad(x.astype(wide(dtype), copy=False), windows), x.shape[-1] // depth
+        rows = _by_group(dy.astype(wide(dtype), copy=False), groups)
+        for index, seen in taps(windows):
+            product = np.matmul(_by_group(padded[(slice(None), *seen)], groups).transpose(0, 2, 1), rows)
+            dw[index] = product.transpose(1, 0, 2).reshape(depth, filters)
+    return dw.astype(dtype, copy=False)
+
+
+def _by_taps(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+    """Convolve by one matrix product per kernel element, which reads the image in place."""
+    dtype, y = x.dtype, None
+    padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
+    for index, seen in taps(windows):
+        image = padded[(slice(None), *seen)]
+        flat = image.reshape(-1, image.shape[-1]) if image.flags.c_contiguous else image  # one product instead of many
+        part = np.matmul(flat, w[index]).reshape(*image.shape[:-1], -1)
+        y = part if y is None else np.add(y, part, out=y)
+    assert y is not None
+    array: np.ndarray = y.astype(dtype, copy=False)
+    return array
+
+
+def _one_group(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
+    return x.size > 0 and w.size > 0 and x.shape[-1] == w.shape[-2] and all(v.out for v in windows)
+
+
+def _is_point(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
+    return all(v.kernel == 1 and not v.before and not v.after for v in windows) and _one_group(op, x, w, windows)
+
+
+def _is_deep(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> bool:
+    return (
+        32 <= x.shape[-1] <= 128
+        and w.shape[-1] <= 128
+        and all(v.stride == 1 and v.kernel <= 3 for v in windows)
+        and x.shape[0] * math.prod(v.out for v in windows) >= 2048
+    )
+
+
+def _prepared(op: Any, image: np.ndarray, filters: np.ndarray) -> tuple[Any, ...]:
+    x = np.moveaxis(image, channel_axis(op.data_format), -1)
+    return x, filters, spatial_windows(op, x.shape[1:-1], filters.shape)
+
+
+def _strategies(n: int) -> Strategies:
+    return Strategies(
+        f"Conv{n}D",
+        _by_columns,
+        Strategy("point", _by_taps, _is_point, "a kernel of size 1 without padding", "conv_point", fits=_is_point),
+        Strategy(
+            "taps",
+            _by_taps,
+            _is_deep,
+            "kernels up to 3 with stride 1, 32 to 128 channels, at least 2048 positions",
+            "conv_taps",
+            fits=_one_group,
+            tolerance=4096,
+        ),
+        prepare=_prepared,
+    )
+
+
+CONVOLUTIONS = {n: _strategies(n) for n in (2, 3)}
+
+
+def convolve_by_filter(
+    x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], depth: int, windows: Windows
+) -> np.ndarray:
+    """Return the adjoint of `convolve` with respect to its filter, [*kernel, depth, filters]."""
+    if not like_device.on_host(x):
+        array: np.ndarray = _filter_in_place(x, dy, kernel, depth, windows)
+        return array
+    dtype, filters = x.dtype, dy.shape[-1]
+    groups = x.shape[-1] // depth if depth else 1
+    total = np.zeros((groups, math.prod(kernel) * depth, filters // groups), wide(dtype))
+    if total.size and dy.size:
+        x, dy = x.astype(wide(dtype), copy=False), dy.astype(wide(dtype), copy=False)
+        for part, seen in im2col(x, windows, groups):
+            total += np.matmul(seen.transpose(0, 2, 1), _by_group(dy[part], groups))
+    dw = total.reshape(groups, -1, depth, filters // groups).transpose(1, 2, 0, 3) if total.size else total
+    return dw.reshape(*kernel, depth, filters).astype(dtype, copy=False)
+
+
+def convolve_by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
+    """Return the adjoint of `convolve` with respect to its input: each kernel element adds to its pixels."""
+    dtype, channels = dy.dtype, shape[-1]
+    groups = _groups(channels, w)
+    padded = like_device.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), channels), wide(dtype))
+    if dy.size and w.size:
+        dy, w = dy.astype(wide(dtype), copy=False), w.astype(wide(dtype), copy=False)
+        rows = _by_group(dy, groups)
+        for index, seen in taps(windows):
+            tap = w[index].reshape(w.shape[-2], groups, -1).transpose(1, 2, 0)
+            product = np.matmul(rows, tap).transpose(1, 0, 2)
+            padded[(slice(None), *seen)] += product.reshape(*dy.shape[:-1], channels)
+    return padded[(slice(None), *unpadded(windows))].astype(dtype, copy=False)
+
+
+def _groups(channels: int, w: np.ndarray) -> int:
+    return channels // w.shape[-2] if w.shape[-2] else 1
+
+
+def convolve_depthwise(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
+    """y[n, p, c * m + j] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, j] over q."""
+    dtype, (channels, multiplier) = x.dtype, w.shape[-2:]
+    padded = pad(x.astype(wide(dtype), copy=False), windows)[..., None]
+    w = w.astype(wide(dtype), copy=False)
+    y = like_device.zeros(x, (x.shape[0], *(v.out for v in windows), channels, multiplier), wide(dtype))
+    product = None  # made once, as every element of the kernel sees as many pixels
+    for index, seen in taps(windows):
+        product = np.multiply(padded[(slice(None), *seen)], w[index], out=product)
+        y += product
+    return y.reshape(*y.shape[:-2], channels * multiplier).astype(dtype, copy=False)
+
+
+def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
+    """Return the adjoint of `convolve_depthwise` with respect to its filter."""
+    dtype = x.dtype
+    padded = pad(x.astype(wide(dtype), copy=False), windows)
+    dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *shape[-2:])
+    dw: Any = like_device.zeros(x, tuple(shape), wide(dtype))
+    for index, seen in taps(windows):
+        dw[index] = np.einsum("nhwc,nhwcm->cm", padded[(slice(None), *seen)], dy)
+    array: np.ndarray = dw.astype(dtype, copy=False)
+    return array
+
+
+def depthwise_by_input(dy: np.ndarray, w: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:
+    """Return the adjoint of `convolve_depthwise` with respect to its input."""
+    dtype = dy.dtype
+    dy = dy.astype(wide(dtype), copy=False).reshape(*dy.shape[:-1], *w.shape[-2:])
+    w = w.astype(wide(dtype), copy=False)
+    padded = like_device.zeros(dy, (shape[0], *(v.before + v.size + v.after for v in windows), shape[-1]), wide(dtype))
+    for index, seen in taps(windows):
+        padded[(slice(None), *seen)] += np.einsum("nhwcm,cm->nhwc", dy, w[index])
+    return padded[(slice(None), *unpadded(windows))].astype(dtype, copy=False)

@@ -1,13 +1,17 @@
 """Optimizers and learning rate schedules: rules that update variables by gradients.
 
-Lives here: the public names.  Not here: gradients (eager/tape.py), models that train (nn/).
+Lives here: the public names, `get`, `serialize`, `deserialize`.
+Not here: gradients (eager/tape.py), models that train (nn/), the contents of a configuration (base.py).
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 from . import schedules
 from .adam import Adam, Adamax, AdamW, Nadam
 from .base import Optimizer
 from .rules import SGD, Adadelta, Adagrad, Ftrl, Lion, RMSprop
-from .serialization import deserialize, get, serialize
 
 __all__ = [
     "SGD",
@@ -26,3 +30,40 @@ __all__ = [
     "schedules",
     "serialize",
 ]
+
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    c.__name__.lower(): c for c in (SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl, Lion)
+}
+
+
+def serialize(optimizer: Optimizer) -> dict[str, Any]:
+    """Return an optimizer as a dictionary of its class name and its configuration."""
+    return {"class_name": type(optimizer).__name__, "config": optimizer.get_config()}
+
+
+def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Optimizer:
+    """Return the optimizer described by `serialize`'s result; names in any case. custom_objects: user-defined classes
+    by name.
+
+    raises ValueError for an unknown class
+    """
+    classes = {**OPTIMIZERS, **{name.lower(): c for name, c in (custom_objects or {}).items()}}
+    name = config["class_name"]
+    if name.lower() not in classes:
+        raise ValueError(
+            f"Unknown optimizer {name!r}; known are {', '.join(c.__name__ for c in classes.values())}. "
+            "Pass others in `custom_objects`"
+        )
+    result: Optimizer = classes[name.lower()].from_config(config.get("config", {}), custom_objects)
+    return result
+
+
+def get(identifier: Any) -> Optimizer | None:
+    """Return an optimizer for a name, a dictionary, an optimizer (itself) or None (None)."""
+    if identifier is None or isinstance(identifier, Optimizer):
+        return identifier
+    if isinstance(identifier, dict):
+        return deserialize(identifier)
+    if isinstance(identifier, str):
+        return deserialize({"class_name": identifier, "config": {}})
+    raise ValueError(f"Could not interpret optimizer identifier: {identifier!r}")

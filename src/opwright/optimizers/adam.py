@@ -13,13 +13,16 @@ with or without rows. Dense gradients are unaffected.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.dtypes import DType
 from ..eager.variable import Variable
 from ..ops import array, math
 from .base import CommonArguments, Optimizer
 from .gradients import scalar, working_dtype
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 
 class _Moments(Optimizer):
@@ -201,7 +204,7 @@ class Nadam(_Moments):
         dtype = working_dtype(variables[0].dtype if variables else "float32")
         self._product = self.add_variable((), "ones", dtype, name="u_product")
 
-    def _momentum(self, t: Any, dtype: DType) -> Any:
+    def _momentum(self, t: Any, dtype: DType) -> Tensor:
         return scalar(self.beta_1, dtype) * (1.0 - 0.5 * math.pow(scalar(0.96, dtype), scalar(t, dtype)))
 
     def begin_update(self) -> None:

@@ -122,7 +122,7 @@ class Optimizer:
         self._undecayed: set[int] = set()
         self._undecayed_names: re.Pattern[str] | None = None
         self._scalars: dict[DType, Any] | None = None
-        self._iterations: Any = self.add_variable((), dtype="int64", name="iteration")
+        self._iterations = self.add_variable((), dtype="int64", name="iteration")
         self._learning_rate: Any = self._rate_variable(learning_rate)
 
     # ---- learning rate and step count -------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Optimizer:
             )
 
     @property
-    def iterations(self) -> Any:
+    def iterations(self) -> Variable | Tensor:
         """The number of updates: an int64 variable, or a tensor if gradients accumulate over several steps."""
         if self.gradient_accumulation_steps:
             return self._iterations // self.gradient_accumulation_steps
@@ -232,7 +232,7 @@ class Optimizer:
     ) -> tuple[list[Variable], ...]: ...
     def add_optimizer_variables(
         self, trainable_variables: Iterable[Variable], name: Any, initializer: Any = "zeros"
-    ) -> Any:
+    ) -> list[Variable] | tuple[list[Variable], ...]:
         """Return a slot for each variable: a list; or a list per name, with one initializer or one each."""
         names = [name] if isinstance(name, str) else list(name)
         fills = list(initializer) if isinstance(initializer, (list, tuple)) else [initializer] * len(names)
@@ -252,7 +252,12 @@ class Optimizer:
 
     # ---- a step -----------------------------------------------------------------------------------------------------
 
-    def minimize(self, loss: Any, var_list: Any, tape: GradientTape | None = None) -> Any:
+    def minimize(
+        self,
+        loss: Tensor | Callable[[], Tensor],
+        var_list: Iterable[Variable] | Callable[[], Iterable[Variable]],
+        tape: GradientTape | None = None,
+    ) -> Variable:
         """Compute the gradients of `loss` and apply them. Returns `iterations`.
 
         loss: a function of no arguments, or a tensor with the tape it was computed under. var_list: variables, or a
@@ -260,7 +265,12 @@ class Optimizer:
         """
         return self.apply_gradients(self.compute_gradients(loss, var_list, tape))
 
-    def compute_gradients(self, loss: Any, var_list: Any, tape: GradientTape | None = None) -> list[tuple[Any, Any]]:
+    def compute_gradients(
+        self,
+        loss: Tensor | Callable[[], Tensor],
+        var_list: Iterable[Variable] | Callable[[], Iterable[Variable]],
+        tape: GradientTape | None = None,
+    ) -> list[tuple[Any, Variable]]:
         """Return pairs (gradient, variable). See `minimize`."""
         if not callable(loss) and tape is None:
             raise ValueError(f"`tape` is required when a `Tensor` loss is passed. Received: loss={loss!r}, tape=None.")
@@ -273,7 +283,7 @@ class Optimizer:
         variables = list(var_list() if callable(var_list) else var_list)
         return list(zip(tape.gradient(loss, variables), variables))
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Any:
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
         """Apply pairs (gradient, variable). Returns the step count."""
         pairs = list(grads_and_vars)
         self.apply([g for g, _ in pairs], [v for _, v in pairs])
@@ -303,7 +313,8 @@ class Optimizer:
                     )
         grads, variables = self._with_gradients(grads, variables)
         if self.loss_scale_factor is not None:
-            grads = [gradients.on_values(lambda x: x / self.loss_scale_factor, g) for g in grads]
+            factor = self.loss_scale_factor
+            grads = [gradients.on_values(lambda x: x / factor, g) for g in grads]
         if self.gradient_accumulation_steps:
             self._accumulate(grads, variables)
         else:
@@ -504,7 +515,7 @@ class Optimizer:
         for v, average in zip(var_list, self._averages):
             v.assign(average)
 
-    def scale_loss(self, loss: Any) -> Any:
+    def scale_loss(self, loss: Tensor) -> Tensor:
         """Return the loss times loss_scale_factor, to differentiate without underflow of small gradients."""
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 

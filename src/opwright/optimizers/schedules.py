@@ -16,7 +16,7 @@ from ..ops import array, dispatch, math
 from .gradients import scalar
 
 if TYPE_CHECKING:
-    from ..ops.tensor import Tensor
+    from ..ops.tensor import Tensor, TensorValue
 
 
 class LearningRateSchedule:
@@ -24,7 +24,7 @@ class LearningRateSchedule:
 
     arguments: ClassVar[tuple[str, ...]] = ()
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Any) -> Tensor:
         """Return the learning rate at a step."""
         raise NotImplementedError(
             f"Learning rate schedule '{type(self).__name__}' must override `__call__(self, step)`."
@@ -44,7 +44,7 @@ class LearningRateSchedule:
         """Return the schedule described by `get_config`."""
         return cls(**config)
 
-    def _start(self, step: Any) -> tuple[Any, Any]:
+    def _start(self, step: TensorValue) -> tuple[Tensor, Tensor]:
         """Return the initial learning rate, and the step in its dtype."""
         first = dispatch.to_tensor(self.initial_learning_rate)  # type: ignore[attr-defined]
         return first, scalar(step, first.dtype)
@@ -78,7 +78,7 @@ class ExponentialDecay(LearningRateSchedule):
         self.decay_steps = _positive("decay_steps", decay_steps)
         self.staircase, self.name = staircase, name
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Any) -> Tensor:
         first, t = self._start(step)
         p = t / scalar(self.decay_steps, first.dtype)
         if self.staircase:
@@ -108,7 +108,7 @@ class InverseTimeDecay(LearningRateSchedule):
         self.decay_steps = _positive("decay_steps", decay_steps)
         self.staircase, self.name = staircase, name
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Any) -> Tensor:
         first, t = self._start(step)
         p = t / scalar(self.decay_steps, first.dtype)
         if self.staircase:
@@ -167,7 +167,7 @@ class PolynomialDecay(LearningRateSchedule):
         self.decay_steps = _positive("decay_steps", decay_steps)
         self.power, self.cycle, self.name = power, cycle, name
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Any) -> Tensor:
         first, t = self._start(step)
         last, power = scalar(self.end_learning_rate, first.dtype), scalar(self.power, first.dtype)
         steps = scalar(self.decay_steps, first.dtype)
@@ -201,7 +201,7 @@ class CosineDecay(LearningRateSchedule):
         self.decay_steps = _positive("decay_steps", decay_steps)
         self.warmup_target, self.warmup_steps = warmup_target, warmup_steps
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Any) -> Tensor:
         first, t = self._start(step)
         steps = scalar(self.decay_steps, first.dtype)
         if self.warmup_target is None:
@@ -212,7 +212,7 @@ class CosineDecay(LearningRateSchedule):
             t < warmup, (target - first) * (t / warmup) + first, self._decayed(t - warmup, steps, target)
         )
 
-    def _decayed(self, t: Any, steps: Any, first: Any) -> object:
+    def _decayed(self, t: Tensor, steps: Tensor, first: Tensor) -> Tensor:
         cosine = 0.5 * (1.0 + math.cos(python_math.pi * (t / steps)))
         return first * ((1 - self.alpha) * cosine + self.alpha)
 
@@ -241,7 +241,7 @@ class CosineDecayRestarts(LearningRateSchedule):
         self.first_decay_steps = _positive("first_decay_steps", first_decay_steps)
         self.t_mul, self.m_mul = t_mul, m_mul
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Any) -> Tensor:
         first, t = self._start(step)
         steps, alpha, growth, m = (
             scalar(x, first.dtype) for x in (self.first_decay_steps, self.alpha, self.t_mul, self.m_mul)
@@ -276,7 +276,7 @@ def serialize(learning_rate_schedule: LearningRateSchedule) -> dict[str, Any]:
     return {"class_name": type(learning_rate_schedule).__name__, "config": learning_rate_schedule.get_config()}
 
 
-def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Any:
+def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> LearningRateSchedule:
     """Return the schedule described by `serialize`. custom_objects: user-defined classes by name.
 
     raises ValueError for an unknown class
@@ -285,4 +285,5 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
     name = config.get("class_name")
     if name not in classes:
         raise ValueError(f"Unknown schedule {name!r}; known are {', '.join(classes)}. Pass others in `custom_objects`")
-    return classes[name].from_config(config.get("config", {}))
+    schedule: LearningRateSchedule = classes[name].from_config(config.get("config", {}))
+    return schedule

@@ -1,6 +1,8 @@
-"""The files of a checkpoint: the object graph, and the values of its variables.
+"""The files of a checkpoint, and the assignment of their values to objects.
 
-Lives here: writing them, and `CheckpointReader`.  Not here: assigning the values to objects (restoration.py).
+Lives here: writing the object graph and the values of its variables, `CheckpointReader`; `Restoration`, which assigns
+values to existing objects, and to later ones when they are created; the status objects of `Checkpoint.restore`.
+Not here: `Checkpoint` itself (checkpoint.py).
 
     PREFIX.index                        JSON: format, version, object graph, type and checksum of each value
     PREFIX.data-XXXXXXXX.safetensors    the values, by the names in the index
@@ -8,25 +10,35 @@ Lives here: writing them, and `CheckpointReader`.  Not here: assigning the value
 The data file's name contains a checksum of its content and is recorded in the index, which is written last and replaces
 an older one atomically. So a checkpoint is complete or absent, and an older one of the same name stays readable until
 then.
+
+Objects are matched from the root down: a child of a matched object matches the checkpoint's child of the same name. A
+value is assigned to the first variable that matches it, once. Remaining values are deferred (eager/variable_state.py)
+while any of the objects is alive.
 """
 
 from __future__ import annotations
 
 import contextlib
 import glob
+import logging
 import os
+import weakref
 import zlib
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..core.dtypes import DType
-from ..core.errors import DataLossError, NotFoundError, UnimplementedError
+from ..core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from ..core.files import replacing
 from ..core.specs import TensorSpec
+from ..eager import variable_state
 from ..eager.variable import Variable
 from ..ops import dispatch
-from . import encoding, files, safetensors
+from ..tracing.trace import init_scope
+from . import json_files, safetensors
 from .object_graph import VALUE, children, walk
 
 FORMAT, VERSION = "opwright.checkpoint", 1
@@ -49,8 +61,8 @@ def write(prefix: str, root: Any) -> None:
         if isinstance(value, Variable):
             node["value"] = key = name + VALUE
             array = value.read_array()
-            stored[key] = encoding.encode(array, value.dtype)
-            tensors[key] = encoding.describe(array, value.dtype, stored[key])
+            stored[key] = safetensors.encode(array, value.dtype)
+            tensors[key] = safetensors.describe(array, value.dtype, stored[key])
             crc = zlib.crc32(f"{key}{tensors[key]}".encode(), crc)
         nodes.append(node)
     folder, base = os.path.split(prefix)
@@ -62,13 +74,13 @@ def write(prefix: str, root: Any) -> None:
     index = {
         "format": FORMAT,
         "version": VERSION,
-        "producer": files.producer(),
+        "producer": json_files.producer(),
         "data": data,
         "objects": nodes,
         "tensors": tensors,
     }
-    files.write_json(prefix + SUFFIX, index)
-    files.sync_folder(folder)
+    json_files.write_json(prefix + SUFFIX, index)
+    json_files.sync_folder(folder)
     for old in data_files(prefix):
         if os.path.basename(old) != data:
             with contextlib.suppress(OSError):
@@ -121,15 +133,15 @@ class CheckpointReader:
                 what=f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}",
                 do="train.latest_checkpoint(folder) returns the name of the newest one",
             )
-        index = files.read_json(path, "a checkpoint's index")
+        index = json_files.read_json(path, "a checkpoint's index")
         check_format(index, path, FORMAT, VERSION)
         self._start(index, path, "data")
 
     def _start(self, index: dict[str, Any], path: str, key: str) -> None:
-        read = files.JsonReader(path)
+        read = json_files.JsonReader(path)
         self.nodes = read_nodes(read, read.get(index, "objects", list))
         self._entries: dict[str, Any] = read.get(index, "tensors", dict)
-        name = files.plain_name(read.get(index, key, str), path)
+        name = json_files.plain_name(read.get(index, key, str), path)
         self._file = safetensors.TensorFile(os.path.join(os.path.dirname(path), name))
         self._where = path
         for node in self.nodes:
@@ -140,7 +152,7 @@ class CheckpointReader:
         """Return the type of a value. Raises NotFoundError if there is none of that name."""
         if name not in self._entries:
             raise NotFoundError(what=f"Key {name} not found in checkpoint {self.prefix}")
-        return encoding.spec_of(self._entries[name], name, self._where)
+        return safetensors.spec_of(self._entries[name], name, self._where)
 
     def has_tensor(self, tensor_str: str) -> bool:
         """Return whether there is a value of that name."""
@@ -153,7 +165,7 @@ class CheckpointReader:
     def read(self, name: str) -> tuple[np.ndarray, DType]:
         """Return a value and its dtype."""
         self.spec(name)
-        return encoding.read(self._file, name, self._entries[name], self._where)
+        return safetensors.read(self._file, name, self._entries[name], self._where)
 
     def get_variable_to_shape_map(self) -> dict[str, Any]:
         """Return the shape of every value by name."""
@@ -168,7 +180,7 @@ class CheckpointReader:
         return "\n".join(f"{name} {self.spec(name).short()}" for name in sorted(self._entries))
 
 
-def read_nodes(read: files.JsonReader, nodes: list[Any]) -> list[dict[str, Any]]:
+def read_nodes(read: json_files.JsonReader, nodes: list[Any]) -> list[dict[str, Any]]:
     """Return the object graph of an index: each node's children by name, and the name of its value or None."""
     result = []
     for node in nodes:
@@ -184,8 +196,211 @@ def read_nodes(read: files.JsonReader, nodes: list[Any]) -> list[dict[str, Any]]
     return result
 
 
-def outside_traces() -> Any:
+def outside_traces() -> AbstractContextManager[None]:
     """Return a context outside of any trace: checkpoints are written and read eagerly."""
-    from ..tracing.trace import init_scope
-
     return init_scope() if dispatch.state.trace is not None else contextlib.nullcontext()
+
+
+_log = logging.getLogger("opwright")
+
+
+class Restoration:
+    """One call of `restore`, until all values are assigned."""
+
+    def __init__(self, reader: CheckpointReader, root: Any) -> None:
+        self.expect_partial = False
+        self.reader = reader
+        self.values = {i for i, node in enumerate(reader.nodes) if node["value"] is not None}
+        self.bound: dict[int, Any] = {}  # node number -> the object it is bound to, weakly if possible
+        self._root = _reference(root)
+        self._tops = {key: _reference(child) for key, child in children(root).items()}
+
+    def _top_objects(self) -> dict[str, Any]:
+        root = self._root()
+        if root is not None:
+            return children(root)
+        return {key: child for key, ref in self._tops.items() if (child := ref()) is not None}
+
+    def assign(self) -> bool:
+        """Match existing objects and assign values. False if no values remain, or all objects are dead."""
+        tops = self._top_objects()
+        root = self._root()
+        if root is None and not tops:
+            return False
+        if root is not None:
+            self._match(0, root)
+        todo: list[tuple[int, Any]] = []
+        self._descend(0, tops, todo)
+        seen = {0}
+        for number, value in todo:
+            if number in seen:
+                continue
+            seen.add(number)
+            if self._match(number, value):
+                self._descend(number, children(value), todo)
+        return bool(self.values - self.bound.keys())
+
+    def _descend(self, number: int, objects: dict[str, Any], todo: list[tuple[int, Any]]) -> None:
+        names = self.reader.nodes[number]["children"]
+        todo.extend((names[key], child) for key, child in objects.items() if key in names)
+
+    def _match(self, number: int, value: Any) -> bool:
+        """Bind a node to an object and assign a variable's value. False if it is bound to another object."""
+        if number in self.bound:
+            existing = self.bound[number]()
+            if existing is not None:
+                return existing is value or not isinstance(value, Variable)
+        key = self.reader.nodes[number]["value"]
+        if key is not None and isinstance(value, Variable):
+            self._assign_value(key, value)
+        self.bound[number] = _reference(value)
+        return True
+
+    def _assign_value(self, key: str, variable: Variable) -> None:
+        spec = self.reader.spec(key)
+        if not variable.shape.is_compatible_with(spec.shape):
+            raise ValueError(
+                f"Received incompatible tensor with shape {spec.shape} when attempting to restore variable with shape "
+                f"{variable.shape} and name {variable.name}."
+            )
+        if spec.dtype is not variable.dtype:
+            raise InvalidArgumentError(
+                what=f"the checkpoint's value for variable {variable.name!r} ({key}) has another dtype",
+                found=spec.dtype.name,
+                wanted=variable.dtype.name,
+            )
+        variable.write_array(self.reader.read(key)[0])
+
+    def python_objects(self) -> Iterator[tuple[str, Any]]:
+        """Yield every existing object below the root, with its name."""
+        seen: set[int] = set()
+        todo = list(self._top_objects().items())
+        for name, value in todo:
+            if id(value) not in seen:
+                seen.add(id(value))
+                yield name, value
+                todo.extend((f"{name}.{key}", child) for key, child in children(value).items())
+
+    def unmatched(self) -> list[tuple[str, Any]]:
+        """Return the variables of the program without a value in the checkpoint."""
+        bound = {id(value) for ref in self.bound.values() if (value := ref()) is not None}
+        return [(n, v) for n, v in self.python_objects() if isinstance(v, Variable) and id(v) not in bound]
+
+    def unassigned(self) -> list[str]:
+        """Return the names of values that were assigned to no variable."""
+        return [self.reader.nodes[i]["value"] for i in sorted(self.values - self.bound.keys())]
+
+    def __del__(self) -> None:
+        try:
+            unassigned = [] if self.expect_partial else self.unassigned()
+        except (AttributeError, TypeError):  # partly constructed, or at interpreter shutdown
+            return
+        if unassigned and _log is not None:
+            _log.warning(
+                "A checkpoint was restored (e.g. tf.train.Checkpoint.restore or tf.keras.Model.load_weights) but not "
+                "all checkpointed values were used. Use expect_partial() on the load status object to silence this. "
+                "Not used: %s",
+                _abbreviated(unassigned),
+            )
+
+
+def _reference(value: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(value)
+    except TypeError:  # lists and dicts take no weak references
+        return lambda: value
+
+
+def restore(reader: CheckpointReader, root: Any) -> CheckpointLoadStatus:
+    """Assign all values that can be assigned now; defer the others.
+
+    raises ValueError if a shape differs, InvalidArgumentError if a dtype differs
+    """
+    restoration = Restoration(reader, root)
+    if restoration.assign():
+        variable_state.deferred_restores.append(restoration.assign)
+    return CheckpointLoadStatus(restoration, root)
+
+
+class CheckpointLoadStatus:
+    """The status of a restore, with checks that raise AssertionError and return the status itself.
+
+    A final warning names values that were never used, unless `expect_partial()` was called.
+    """
+
+    def __init__(self, restoration: Restoration, root: Any) -> None:
+        self._restoration, self._root = restoration, root  # keeps the root alive for the checks
+
+    def assert_consumed(self) -> CheckpointLoadStatus:
+        """Check that every value of the checkpoint has a variable, and every variable of the program a value."""
+        self.assert_existing_objects_matched()
+        unassigned = self._restoration.unassigned()
+        if unassigned:
+            raise AssertionError(
+                f"Unresolved object in checkpoint {self._restoration.reader.prefix}: {_abbreviated(unassigned)}"
+            )
+        return self
+
+    def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
+        """Check that every variable of the program has a value; the checkpoint may have more."""
+        variable_state.run_deferred_restores()
+        unmatched = self._restoration.unmatched()
+        if unmatched:
+            names = _abbreviated([f"{name} {value.name!r}" for name, value in unmatched])
+            raise AssertionError(
+                f"Found {len(unmatched)} Python objects that were not bound to checkpointed values, likely due to "
+                f"changes in the Python program: {names}"
+            )
+        return self
+
+    def assert_nontrivial_match(self) -> CheckpointLoadStatus:
+        """Check that an object other than the root matched."""
+        variable_state.run_deferred_restores()
+        if len(self._restoration.bound) <= 1:
+            unmatched = self._restoration.unmatched()
+            if unmatched:
+                raise AssertionError(
+                    "Nothing except the root object matched a checkpointed value. Typically this means that the "
+                    "checkpoint does not match the Python program. The following objects have no matching "
+                    f"checkpointed value: {_abbreviated([f'{name} {value.name!r}' for name, value in unmatched])}"
+                )
+            raise AssertionError("Nothing to load. No dependencies have been added to the Checkpoint yet.")
+        return self
+
+    def expect_partial(self) -> CheckpointLoadStatus:
+        """Declare that values may stay unused: disables the warning."""
+        self._restoration.expect_partial = True
+        return self
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Do nothing: values are assigned by `restore`."""
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        """Do nothing: values are assigned by `restore`."""
+
+
+class InitializationOnlyStatus(CheckpointLoadStatus):
+    """The status of `restore(None)`: nothing was restored."""
+
+    def __init__(self) -> None:
+        pass
+
+    def assert_consumed(self) -> NoReturn:
+        """Raise AssertionError."""
+        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+
+    assert_existing_objects_matched = assert_nontrivial_match = assert_consumed
+
+    def expect_partial(self) -> InitializationOnlyStatus:
+        """Return the status itself."""
+        return self
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        """Raise AssertionError."""
+        raise AssertionError(
+            "No checkpoint specified, so no restore ops are available (save_path=None to Saver.restore)."
+        )
+
+
+def _abbreviated(items: list[str]) -> str:
+    return ", ".join(items[:10]) + (f" and {len(items) - 10} more" if len(items) > 10 else "")

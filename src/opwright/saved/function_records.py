@@ -1,6 +1,6 @@
 """Records of traced functions: a trace as a record in a manifest plus graphs in text, and back.
 
-Lives here: `describe` and `rebuild`.  Not here: which traces are saved (saver.py), encoded arguments (json_values.py),
+Lives here: `describe` and `rebuild`.  Not here: which traces are saved (saver.py), encoded arguments (json_files.py),
 the text (graph/parser.py).
 
 A record has
@@ -39,8 +39,8 @@ from ..tracing.signature import SignatureContext, kind_of
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
 from ..tracing.trace_type import TracingContext
-from . import json_values
-from .files import JsonReader
+from . import json_files
+from .json_files import JsonReader
 
 state = dispatch.state
 _log = logging.getLogger("opwright")
@@ -82,7 +82,7 @@ class RecordWriter:
 def describe(concrete: ConcreteFunction, writer: RecordWriter) -> dict[str, Any]:
     """Return the record of a trace; add its graphs to the writer.
 
-    raises json_values.NotEncodable for arguments that cannot be encoded, InvalidArgumentError for captures that cannot
+    raises json_files.NotEncodable for arguments that cannot be encoded, InvalidArgumentError for captures that cannot
     be saved
     """
     trace = concrete.program.trace
@@ -93,10 +93,10 @@ def describe(concrete: ConcreteFunction, writer: RecordWriter) -> dict[str, Any]
 
     record: dict[str, Any] = {
         "name": concrete.name,
-        "arguments": [json_values.encode(a, variable) for a in args],
-        "keywords": {k: json_values.encode(v, variable) for k, v in kwargs.items()},
+        "arguments": [json_files.encode(a, variable) for a in args],
+        "keywords": {k: json_files.encode(v, variable) for k, v in kwargs.items()},
         "names": list(concrete._names),
-        "outputs": json_values.encode(nest.map_structure(_type_of_result, concrete.structured_outputs)),
+        "outputs": json_files.encode(nest.map_structure(_type_of_result, concrete.structured_outputs)),
         "captures": [writer.capture(outer, concrete.name) for outer in concrete.captured_inputs],
     }
     gradients, needed = _describe_gradients(trace, writer)
@@ -185,7 +185,7 @@ class RecordReader:
         graphs: Sequence[Graph],
     ) -> None:
         self.reader, self.variable, self.tensor, self.graphs = reader, variable, tensor, graphs
-        self.decoder = json_values.Decoder(reader, variable)
+        self.decoder = json_files.Decoder(reader, variable)
 
     def capture(self, entry: Any) -> Variable | EagerTensor:
         """Return the captured value of a record's entry."""
@@ -263,8 +263,9 @@ def _replay_nodes(trace: FuncTrace, graph: Graph, record: Any, tensors: dict[Val
     named = {v.name: v for v in graph.values()}
     waiting: dict[Value, list[tuple[Any, list[Value]]]] = {}
     for entry in entries:
-        outputs = read.each(entry, "outputs", lambda n: named.get(n) if type(n) is str else None)
-        if not outputs or None in outputs:
+        names = read.get(entry, "outputs", list)
+        outputs = [named[n] for n in names if type(n) is str and n in named]
+        if not outputs or len(outputs) < len(names):
             raise read.fail("a custom gradient names outputs that are not in its graph", entry.get("outputs"))
         last = max((i for i, n in enumerate(graph.nodes) for v in outputs if v in n.outputs), default=None)
         if last is None:

@@ -1,7 +1,7 @@
 """`saved_model.load`: restore objects, variables and functions from a folder.
 
 Lives here: `load`, `LoadOptions`; `with_fresh_streams`, which renumbers the random number streams of loaded graphs. Not
-here: the files (manifest.py), loaded objects (loaded_objects.py), functions (function_records.py), streams of random
+here: the files (manifest.py), loaded objects (object_graph.py), functions (function_records.py), streams of random
 numbers (ops/random/state.py).
 """
 
@@ -23,11 +23,11 @@ from ..graph.builder import map_subgraphs
 from ..ops.random.state import new_stream
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.trace import init_scope
-from . import json_values
-from .files import JsonReader
+from . import json_files
 from .function_records import RecordReader, rebuild
-from .loaded_objects import LoadedCallable, LoadedFunction, LoadedObject, LoadedSignature, SignatureMap
+from .json_files import JsonReader
 from .manifest import SavedTensors, read_graphs, read_manifest
+from .object_graph import LoadedCallable, LoadedFunction, LoadedObject, LoadedSignature, SignatureMap
 
 MAX_DEPTH = 100  # of nested containers
 
@@ -72,7 +72,7 @@ class _Loader:
         self.objects: list[Any] = [None] * len(self.nodes)
         self._depths: dict[int, int] = {}
 
-    def load(self) -> Any:
+    def load(self) -> LoadedObject:
         """Restore all objects, each after those it depends on."""
         read = self.read
         kinds = [read.get(node, "kind", str) for node in self.nodes]
@@ -103,7 +103,7 @@ class _Loader:
                 self.objects[i] = _CONSTRUCTORS[kind](self, self.nodes[i])
         for i in range(len(kinds)):
             self._fill(i)
-        root = self.objects[0]
+        root: LoadedObject = self.objects[0]
         vars(root)["signatures"] = SignatureMap({k: self.traces[n] for k, n in signatures.items()})
         return root
 
@@ -155,7 +155,7 @@ class _Loader:
 
     def _function(self, node: Any, records: Any) -> LoadedFunction:
         read = self.read
-        decoder = json_values.Decoder(read)
+        decoder = json_files.Decoder(read)
         parameters = []
         try:
             for p in read.get(node, "parameters", list):
@@ -227,7 +227,7 @@ class _Loader:
         if "namedtuple" in node:
             fields = read.each(node, "fields", lambda f: read.of(f, str, "a field"))
             try:
-                result: Any = json_values.namedtuple_of(read.get(node, "namedtuple", str), tuple(fields))(*items)
+                result: Any = json_files.namedtuple_of(read.get(node, "namedtuple", str), tuple(fields))(*items)
             except (TypeError, ValueError) as error:
                 raise read.fail(f"a namedtuple cannot be: {str(error)[:200]}") from None
         else:

@@ -19,14 +19,13 @@ from ..core import dtypes
 from ..core.errors import AlreadyExistsError, DataLossError, NotFoundError, OpError, UnimplementedError
 from ..core.files import replacing, replacing_folder
 from ..graph import Graph, GraphRewriter, Node
-from ..graph.builder import map_subgraphs
+from ..graph.builder import map_subgraphs, verify
 from ..graph.parser import parse_all
-from ..graph.verify import verify
 from ..ops import registry
-from ..ops.versions import node_error, with_outputs
-from . import encoding, files, safetensors
+from ..ops.call import node_error, with_outputs
+from . import json_files, safetensors
 from .checkpoint_files import CheckpointReader, check_format
-from .files import JsonReader
+from .json_files import JsonReader
 from .safetensors import TensorFile
 
 FORMAT, VERSION = "opwright.saved_model", 1
@@ -49,7 +48,7 @@ def read_manifest(folder: str) -> tuple[dict[str, Any], str]:
             found="a folder without it" if os.path.isdir(folder) else "no such folder",
             do="pass the folder that saved_model.save wrote",
         )
-    content = files.read_json(path, "a saved model's manifest")
+    content = json_files.read_json(path, "a saved model's manifest")
     check_format(content, path, FORMAT, VERSION)
     return content, path
 
@@ -69,7 +68,7 @@ class SavedTensors:
     def __init__(self, content: dict[str, Any], path: str) -> None:
         read = JsonReader(path)
         self._entries: dict[str, Any] = read.get(content, "tensors", dict)
-        name = files.plain_name(read.get(content, "variables", str), path)
+        name = json_files.plain_name(read.get(content, "variables", str), path)
         self._file = TensorFile(os.path.join(os.path.dirname(path), name))
         self._path, self._loaded = path, {}  # type: ignore[var-annotated]
 
@@ -78,7 +77,7 @@ class SavedTensors:
         if name not in self._loaded:
             if name not in self._entries:
                 raise DataLossError(what=f"{self._path} is damaged: it has no tensor {name[:200]!r}")
-            array, dtype = encoding.read(self._file, name, self._entries[name], self._path)
+            array, dtype = safetensors.read(self._file, name, self._entries[name], self._path)
             array.setflags(write=False)
             self._loaded[name] = array, dtype
         result: tuple[np.ndarray, dtypes.DType] = self._loaded[name]
@@ -130,7 +129,7 @@ def operators_of(content: dict[str, Any], path: str) -> tuple[dict[str, Any], di
     if removed:
         raise NotFoundError(
             what=f"{path} uses operators that the catalogue does not have: {', '.join(removed[:50])}",
-            found=f"opwright {files.producer()}",
+            found=f"opwright {json_files.producer()}",
             wanted=f"opwright {str(content.get('producer'))[:40]}, which wrote it",
             do="load it with that version, or a newer one",
         )
@@ -149,9 +148,9 @@ def read_graphs(content: dict[str, Any], path: str, tensors: SavedTensors) -> li
     """
     read = JsonReader(path)
     operators, versions = operators_of(content, path)
-    name = files.plain_name(read.get(content, "graphs", str), path)
+    name = json_files.plain_name(read.get(content, "graphs", str), path)
     where = os.path.join(os.path.dirname(path), name)
-    source = files.read_bytes(where, MAX_GRAPHS, "the graphs of a saved model")
+    source = json_files.read_bytes(where, MAX_GRAPHS, "the graphs of a saved model")
     crc = content.get("graphs_crc32")
     if crc is not None and crc != zlib.crc32(source):
         raise DataLossError(what=f"{where} is damaged: its checksum differs", do="copy the files again, or save again")
@@ -217,9 +216,9 @@ def write_folder(folder: str, content: dict[str, Any], graphs: bytes, stored: Ma
         try:
             with replacing_folder(folder) as inside:
                 _write_files(inside, content, graphs, stored)
-                files.sync_folder(inside)
+                json_files.sync_folder(inside)
                 complete = True
-            files.sync_folder(parent)
+            json_files.sync_folder(parent)
             return
         except OSError:
             if not (complete and os.path.isdir(folder)):  # else another process created it meanwhile
@@ -228,7 +227,7 @@ def write_folder(folder: str, content: dict[str, Any], graphs: bytes, stored: Ma
     mark = f"{zlib.crc32(graphs, zlib.crc32(repr(content['tensors']).encode())):08x}"
     content = {**content, "graphs": f"graphs-{mark}.txt", "variables": f"variables-{mark}.safetensors"}
     _write_files(folder, content, graphs, stored)
-    files.sync_folder(folder)
+    json_files.sync_folder(folder)
     for name in old - {content["graphs"], content["variables"]}:
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(folder, name))
@@ -238,8 +237,8 @@ def _referenced_files(folder: str) -> set[str]:
     """Return the files that the existing manifest of a saved model refers to."""
     path = os.path.join(folder, MANIFEST)
     try:
-        content = files.read_json(path, "a saved model's manifest")
-        return {files.plain_name(content.get(key), path) for key in ("graphs", "variables")} - {MANIFEST}
+        content = json_files.read_json(path, "a saved model's manifest")
+        return {json_files.plain_name(content.get(key), path) for key in ("graphs", "variables")} - {MANIFEST}
     except OpError:
         return set()
 
@@ -249,4 +248,4 @@ def _write_files(folder: str, content: dict[str, Any], graphs: bytes, stored: Ma
         safetensors.write(file, stored, {"format": FORMAT})
     with replacing(os.path.join(folder, content["graphs"]), sync=True) as file:
         file.write(graphs)
-    files.write_json(os.path.join(folder, MANIFEST), content)
+    json_files.write_json(os.path.join(folder, MANIFEST), content)

@@ -26,11 +26,10 @@ from ..ops import dispatch, registry
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
 from ..tracing.trace import init_scope
-from . import encoding, files, json_values, signatures
+from . import json_files, safetensors, signatures
 from .function_records import RecordWriter, describe
-from .loaded_objects import LoadedObject
 from .manifest import FORMAT, GRAPHS, INLINE_BYTES, VARIABLES, VERSION, every_node, write_folder
-from .object_graph import FUNCTIONS, VALUE, children, escaped, is_tracked
+from .object_graph import FUNCTIONS, VALUE, LoadedObject, children, escaped, is_tracked
 
 _log = logging.getLogger("opwright")
 _VALUE_TYPES = (EagerTensor, np.ndarray)  # attributes of these types are saved too
@@ -174,8 +173,8 @@ class _Saver:
         return entry[1]
 
     def _store(self, name: str, array: np.ndarray, dtype: DType) -> None:
-        self.stored[name] = encoding.encode(array, dtype)
-        self.tensors[name] = encoding.describe(array, dtype, self.stored[name])
+        self.stored[name] = safetensors.encode(array, dtype)
+        self.tensors[name] = safetensors.describe(array, dtype, self.stored[name])
 
     def _large(self, array: np.ndarray) -> str | None:
         size = sum(map(len, array.reshape(-1))) if array.dtype == object else array.nbytes
@@ -188,7 +187,7 @@ class _Saver:
         if id(trace) not in self._record_of:
             try:
                 record = describe(trace, self.writer)
-            except json_values.NotEncodable as error:
+            except json_files.NotEncodable as error:
                 if required:
                     raise InvalidArgumentError(what=f"signature {trace.name!r} cannot be saved: {error}") from None
                 _log.warning("a trace of function %s is not saved: an argument or result is %s", trace.name, error)
@@ -243,8 +242,8 @@ class _Saver:
             entry: dict[str, Any] = {"name": p.name, "kind": p.kind.name.lower()}
             if p.default is not p.empty:
                 try:
-                    entry["default"] = json_values.encode(p.default, None)
-                except json_values.NotEncodable:
+                    entry["default"] = json_files.encode(p.default, None)
+                except json_files.NotEncodable:
                     entry["opaque"] = True
             parameters.append(entry)
         return {
@@ -253,7 +252,7 @@ class _Saver:
             "name": function.name,
             "parameters": parameters,
             "traces": numbers,
-            "input_signature": json_values.encode(function.input_signature),
+            "input_signature": json_files.encode(function.input_signature),
         }
 
     # ---- files ------------------------------------------------------------------------------------------------------
@@ -273,7 +272,7 @@ class _Saver:
         content = {
             "format": FORMAT,
             "version": VERSION,
-            "producer": files.producer(),
+            "producer": json_files.producer(),
             "graphs": GRAPHS,
             "graphs_crc32": zlib.crc32(graphs),
             "variables": VARIABLES,
@@ -330,11 +329,11 @@ def _plain(value: Any, links: Mapping[str, int]) -> dict[str, Any]:
         if key not in links:
             in_list = isinstance(value, (list, tuple))
             try:
-                if json_values.is_plain(item):
-                    encoded[key] = json_values.encode(item)
+                if json_files.is_plain(item):
+                    encoded[key] = json_files.encode(item)
                 elif in_list:
                     encoded[key] = None  # placeholder, so that other items keep their index
-            except json_values.NotEncodable:
+            except json_files.NotEncodable:
                 if in_list:
                     encoded[key] = None
     return encoded

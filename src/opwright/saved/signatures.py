@@ -2,7 +2,7 @@
 
 Lives here: building them from the functions passed to `save`, the default signature; layers and models as functions
 (`functions_of`), for inputs of the shapes they were built for. Not here: saving them (saver.py), calling loaded ones
-(loaded_objects.py), their conversion (lite/).
+(object_graph.py), their conversion (lite/).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..nn.model import Model
 from ..ops.tensor import Tensor
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.function import Function
-from .loaded_objects import LoadedFunction
+from .object_graph import LoadedFunction
 
 CALL = "__call__"
 SERVE = "serve"  # the name in models exported by Keras

@@ -1,22 +1,26 @@
 """`ow.train`: checkpoints.
 
-Lives here: the public names.  Not here: what they do (checkpoint.py, checkpoint_manager.py, checkpoint_files.py).
+Lives here: the public names.  Not here: what they do (checkpoint.py, checkpoint_files.py).
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .checkpoint import Checkpoint, open_reader
-from .checkpoint_files import CheckpointReader
-from .checkpoint_manager import (
+from .checkpoint import (
+    Checkpoint,
     CheckpointManager,
     CheckpointState,
     checkpoints_iterator,
     get_checkpoint_state,
     latest_checkpoint,
+    open_reader,
 )
+from .checkpoint_files import CheckpointReader
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = [
     "Checkpoint",
@@ -51,6 +55,6 @@ def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
-def load_variable(ckpt_dir_or_file: Any, name: str) -> Any:
+def load_variable(ckpt_dir_or_file: Any, name: str) -> np.ndarray:
     """Return one value of a checkpoint as an array. Raises NotFoundError if there is none of that name."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))

@@ -1,6 +1,12 @@
 """Functions of one element, each defined once for all back ends.
 
-Lives here: nothing but modules: numpy_namespace.py (what formulas are written over, on NumPy arrays), table.py (rows of
-functions and what is known of them), fixed_point.py and those named after what is computed in fixed point.
+    table.py               the table of functions: formula, vector code, NumPy and C implementations, error bounds
+    formulas.py            formulas over an array namespace; constants of activations
+    namespace.py           types of array namespaces; numpy_namespace.py, the one of NumPy arrays
+    numerics/              vector code of float32 functions
+    arrays.py              NumPy implementations of functions that have no ufunc
+    fixed_point.py         fixed-point arithmetic, quantization of real numbers; fixed_point_layers.py, of whole layers
+    counter_generators.py  counter-based random number generators
+
 Not here: operators (ops/, lite/ops/), machine code (compiler/).
 """

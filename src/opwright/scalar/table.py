@@ -12,12 +12,15 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.dtypes import DType
 from . import arrays, formulas, numpy_namespace
+
+if TYPE_CHECKING:
+    from .namespace import Namespace, Values
 
 FORMULA = "formula"
 
@@ -32,19 +35,19 @@ CHOSEN = "NaN where what is chosen is NaN"
 class ScalarFunction(NamedTuple):
     """One function of elements.
 
-    dtypes: kinds of its operands: f floats, i integers, b bools. is_test: whether a bool results.
-    formula: `(m, *operands)` over an array namespace; None where `exact` is all there is.
-    numpy: on arrays of any dtype that it takes; by default the formula. ufunc: NumPy's, which is it on floats, where
-    `numpy` is more.
-    exact: "module.function" of numerics/, on float32, within `exact_ulps` units in the last place over all its range.
-    fast: the same, within `fast_error[0]` of the exact value in relative terms where |x| <= 6 and `fast_error[1]`
-    elsewhere; FORMULA for the formula; by default `exact`.
+    dtypes: kinds of operands: f floats, i integers, b bools. is_test: whether the result is a bool.
+    formula: `(m, *operands)` over an array namespace; None if there is only `exact` code.
+    numpy: the implementation on arrays of all of these dtypes; by default the formula. ufunc: the ufunc that computes
+    the function of floats, if `numpy` is another function.
+    exact: "module.function" of numerics/, of float32, within `exact_ulps` units in the last place over the whole range.
+    fast: the same, with a relative error of at most `fast_error[0]` for |x| <= 6 and `fast_error[1]` elsewhere;
+    FORMULA for the formula; by default `exact`.
     relaxed: the same for kernels under `fast_math`, within `relaxed_ulps`; by default `exact`.
-    libm: what the C library calls it, for float64.
-    cost: instructions of the fast code for a vector, about.
-    nan: what becomes of NaN. calls: the rows that its formula asks the namespace for.
-    operators: of the catalogue, that are this function of their inputs and then of the attributes in `attributes`.
-    builtin: of `.tflite` files. variant: an attribute and the row that it chooses where it is true.
+    libm: the name in the C library, for float64.
+    cost: the approximate number of instructions of the fast code for one vector.
+    nan: the NaN policy. calls: the rows that the formula calls by name on the namespace.
+    operators: operators of the catalogue that apply this function to their inputs, followed by `attributes`.
+    builtin: the builtin of `.tflite` files. variant: an attribute, and the row to use if it is true.
     """
 
     name: str
@@ -76,38 +79,39 @@ class ScalarFunction(NamedTuple):
 
     @property
     def takes_float64(self) -> bool:
-        """Whether its exact code is of float64, too."""
+        """Whether the exact code also supports float64."""
         return self.exact.startswith("division.")
 
     @property
     def only_float32(self) -> bool:
-        """Whether its fast code, of floats, is of float32 alone."""
+        """Whether the fast code of floats supports float32 only."""
         if self.fast == FORMULA or self.takes_float64:
             return False
         return bool(self.fast or self.exact) or any(FUNCTIONS[name].only_float32 for name in self.calls)
 
     def takes(self, dtype: DType) -> bool:
-        """Return whether operands may have this dtype; which floats its vector code has is another question."""
+        """Return whether operands may have this dtype; vector code may support fewer."""
         return ("f" if dtype.is_floating else "b" if dtype.is_bool else "i" if dtype.is_integer else "?") in self.dtypes
 
     def numerics(self, accuracy: str) -> Callable[..., Any] | None:
-        """Return its code of floats in numerics/, `(m, *operands)`; None if that is the formula.
+        """Return the code of floats in numerics/, `(m, *operands)`; None if it is the formula.
 
         accuracy: "exact", "fast" or "relaxed"
         """
         path = {"exact": "", "fast": self.fast, "relaxed": self.relaxed}[accuracy] or self.exact
         return _numerics(path) if path and path != FORMULA else None
 
-    def code(self, m: Any, *operands: Any) -> Any:
+    def code(self, m: Namespace[Values], *operands: Any) -> Values:
         """Evaluate the formula over a namespace."""
-        return _needed(self)(m, *operands)
+        result: Values = _needed(self)(m, *operands)
+        return result
 
     def __repr__(self) -> str:
         return f"<scalar function {self.name}>"
 
 
 class ArrayNamespace:
-    """The array namespace on NumPy arrays, and functions of the table by their names."""
+    """The array namespace of NumPy arrays, extended by the functions of the table."""
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(numpy_namespace, name, None)
@@ -126,7 +130,7 @@ def _numerics(path: str) -> Callable[..., Any]:
 
 def _needed(row: ScalarFunction) -> Callable[..., Any]:
     if row.formula is None:
-        raise TypeError(f"{row.name} is code of floats, and no formula")
+        raise TypeError(f"{row.name} has code of floats only, and no formula")
     return row.formula
 
 
@@ -452,14 +456,14 @@ ANALYSIS = (
         "f",
         None,
         arrays.erf,
-        exact="error_functions.erf",
+        exact="exponential.erf",
         fast="single.erf",
         fast_error=(3e-7, 3e-7),
         libm="erf",
         cost=20,
         operators=("Erf",),
     ),
-    Row("erfc", 1, "f", None, arrays.erfc, exact="error_functions.erfc", libm="erfc", cost=40, operators=("Erfc",)),
+    Row("erfc", 1, "f", None, arrays.erfc, exact="exponential.erfc", libm="erfc", cost=40, operators=("Erfc",)),
 )
 
 ACTIVATIONS = (
@@ -526,7 +530,7 @@ ACTIVATIONS = (
         "f",
         formulas.gelu,
         arrays.gelu,
-        exact="error_functions.gelu",
+        exact="exponential.gelu",
         fast="single.gelu",
         fast_error=(1e-6, 2e-6),
         calls=("erfc",),

@@ -3,12 +3,11 @@
 Lives here: data by name (`Scope`), an operator with its names (`OpInstance`), one run of it, graphs on scopes. Not
 here: operators (ops/), resources of devices (devices/), eager tensors and traces, which need no names.
 
-    scope.py           names -> variables           instance.py          an operator and its variables' names
-    variable.py        contents, reserved names     execution.py         one run of an operator
-    scope_tensor.py    tensors on any place         bindings.py          inputs and outputs bound to a scope
-    graphs.py          graphs, control flow         input_transforms.py  copies in another layout, dtype or place
-    fast_path.py       repeated runs                read_checks.py       which inputs are read
-    backward.py        gradients of graphs          backward_pass.py, graph_replay.py, gradient_map.py   its parts
+    scope.py      names -> variables                      variable.py       contents and their tensors, reserved names
+    instance.py   an operator and its variables' names    execution.py      one run of an operator
+    bindings.py   inputs and outputs bound to a scope     fast_path.py      repeated runs
+    graphs.py     graphs, control flow                    read_checks.py    which inputs are read
+    backward.py   gradients of graphs                     graph_replay.py, gradient_map.py   its parts
 """
 
 from . import graphs as graphs  # installs control flow in execution.py

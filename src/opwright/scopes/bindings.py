@@ -1,36 +1,96 @@
 """Bind an operator instance's inputs and outputs to the variables of a scope.
 
-Lives here: inputs as tensors and as kernel selection sees them; results as tensors that own their memory, with LoDs and
-layouts, stored in variables. Not here: computing them (execution.py, fast_path.py).
+Lives here: inputs as tensors and as kernel selection sees them; their transforms, which copy an input to the layout,
+dtype and place that its kernel requires; results as tensors that own their memory, with LoDs and layouts, stored in
+variables.
+Not here: computing them (execution.py, fast_path.py), which transforms a call needs (ops/kernel_selection.py), copies
+between devices (devices/).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, flags
 from ..core.errors import InvalidArgumentError
 from ..core.places import CPUPlace, Place
 from ..core.shapes import UNKNOWN
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
-from ..ops import lod_calls, var_types
+from ..ops import lod_propagation, var_types
+from ..ops.call import contract_violation, mismatch
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.kernel_operands import KernelOperand, on_devices
+from ..ops.kernel_operands import InputTransform, KernelOperand, on_devices
 from ..ops.lod_tensor import LoDTensor
-from ..ops.rule_errors import contract_violation, mismatch
 from ..ops.tensor import Tensor
 from ..ops.tensor_list import TensorList
 from .scope import Scope
-from .scope_tensor import moved, place_of_tensor, tensor_of
-from .variable import EMPTY, ScopeVariable
+from .variable import EMPTY, DeviceTensor, ScopeVariable, moved, place_of_tensor, tensor_of, unique
 
 if TYPE_CHECKING:
     from .instance import OpInstance
+
+T = TypeVar("T")
+
+_PERMUTE = {("NHWC", "NCHW"): (0, 3, 1, 2), ("NCHW", "NHWC"): (0, 2, 3, 1)}
+
+
+class TemporaryScope:
+    """The scope of a run's temporaries, created for the first one and dropped at the end of the `with`."""
+
+    __slots__ = ("_outer", "scope")
+
+    def __init__(self, outer: Scope) -> None:
+        self._outer = outer
+        self.scope: Scope | None = None
+
+    def put(self, name: str, tensor: T, layout: str) -> T:
+        """Store a tensor under a unique name until the end of the run; return it."""
+        if self.scope is None:
+            self.scope = self._outer.new_scope()
+        self.scope.var(unique(name)).take(tensor, layout=layout)
+        return tensor
+
+    def __enter__(self) -> TemporaryScope:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.scope is not None:
+            self.scope.drop()
+
+
+def transformed(
+    tensor: EagerTensor | DeviceTensor,
+    operand: KernelOperand,
+    steps: Sequence[InputTransform],
+    temporaries: TemporaryScope,
+) -> EagerTensor | DeviceTensor:
+    """Return the tensor after these transforms; the original and its variable are unchanged."""
+    if not steps:
+        return tensor
+    array, dtype, place, layout = tensor._array, tensor.dtype, place_of_tensor(tensor), operand.layout
+    for step in steps:
+        if step.what == "layout":
+            array = np.transpose(array, _PERMUTE[step.found, step.wanted])
+            array = np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+            layout = step.wanted
+        elif step.what == "dtype":
+            array, dtype = array.astype(step.wanted.np), step.wanted
+        else:
+            array, place = moved(array, place, step.wanted), step.wanted
+    return temporaries.put(operand.name, tensor_of(array, dtype, place), layout)
+
+
+def report(op: str, line: str | None, place: Place, steps: Sequence[InputTransform]) -> None:
+    """Print a line to stderr for each transform, if the switch `log_transforms` is on."""
+    if flags.log_transforms:
+        for step in steps:
+            print(f"{op}{f' ({line})' if line else ''} at {place}: {step}", file=sys.stderr)
 
 
 class BoundInputs(NamedTuple):
@@ -140,10 +200,10 @@ def _without_lods(op: Any, stored: list[Any], operands: list[Any]) -> BoundInput
     present = [tuple(t for t in x if t is not None) if isinstance(x, tuple) else x for x in stored]
     if any(isinstance(t, IndexedSlices) for x in present for t in (x if isinstance(x, tuple) else (x,))):
         return BoundInputs(present, present, operands, {}, True)
-    carriers = lod_calls.carriers_of(op, present)
+    carriers = lod_propagation.carriers_of(op, present)
     if not carriers and not any(d.lod_of for d in op.inputs):
         return BoundInputs(present, present, operands, carriers)
-    tensors = lod_calls.take_apart(op, present, carriers)
+    tensors = lod_propagation.take_apart(op, present, carriers)
     for i, (declared, tensor) in enumerate(zip(op.inputs, tensors)):
         if operands[i] is None and tensor is not None:  # offsets, from the LoD of another input
             name = f"the LoD of {declared.lod_of}"
@@ -178,7 +238,9 @@ def ran_on_host(flat: Sequence[Any], arrays: Sequence[Any]) -> bool:
     return bool(inputs) and any(isinstance(r, (np.ndarray, np.generic)) for r in flat)
 
 
-def as_tensor(op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[Any], rule: str = "compute") -> Any:
+def as_tensor(
+    op: Any, result: Any, spec: Any, place: Place, arrays: Sequence[Any], rule: str = "compute"
+) -> EagerTensor | DeviceTensor:
     """Return a result as a tensor at `place` that owns its memory. rule: the rule that computed it, for errors.
 
     raises DefinitionError if the result is not as inferred (InternalError for an operator of this package)
@@ -231,19 +293,19 @@ def pack_results(op: Any, call: Any, feed: BoundInputs, flat: Sequence[Any]) -> 
     packed = list(op.pack_all(flat))
     if not feed.carriers and not any(o.lod_of for o in op.outputs):
         return packed
-    lod_rule = lod_calls.lod_word(op, call, feed.tensors)
+    lod_rule = lod_propagation.lod_word(op, call, feed.tensors)
     carriers = feed.carriers
     if lod_rule == "joined" and carriers:
-        carriers = {"": lod_calls.joined(op, feed.stored)}
+        carriers = {"": lod_propagation.joined(op, feed.stored)}
     shown = [o for o in op.outputs if not o.intermediate]
     results = [p for p, o in zip(packed, op.outputs) if not o.intermediate]
     offsets = {id(o) for o in shown if o.lod_of is not None} if lod_rule == "changed" else set()
     host = [on_host(r) if id(o) in offsets else r for r, o in zip(results, shown)]
-    assembled = iter(lod_calls.put_together(op, lod_rule, carriers, host, shown))
+    assembled = iter(lod_propagation.put_together(op, lod_rule, carriers, host, shown))
     return [p if o.intermediate or id(o) in offsets else next(assembled) for p, o in zip(packed, op.outputs)]
 
 
-def on_host(tensor: Any) -> Any:
+def on_host(tensor: Any) -> object:
     """Return tensors on the CPU, copied if they are elsewhere; other contents are returned unchanged."""
     if isinstance(tensor, (list, tuple)):
         return [on_host(t) for t in tensor]

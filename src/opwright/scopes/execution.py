@@ -1,7 +1,7 @@
 """Run one operator on the variables of a scope, at a place.
 
 Lives here: `run` and the order of its steps; errors that name the failed instance. Not here: kernel selection
-(ops/kernel_selection.py), transforms (input_transforms.py), graphs and control flow (graphs.py), inputs as tensors
+(ops/kernel_selection.py), transforms (bindings.py), graphs and control flow (graphs.py), inputs as tensors
 (bindings.py).
 
 On the CPU an operator that has run on such inputs before takes the fast path (fast_path.py). All others take the
@@ -9,7 +9,7 @@ general path:
 
     1. look up the variables, split LoDs                                bindings.py
     2. select a kernel by the key that the inputs ask for               ops/kernel_selection.py
-    3. transform inputs: layout, dtype, place; in an inner scope        input_transforms.py
+    3. transform inputs: layout, dtype, place; in an inner scope        bindings.py
     4. infer the outputs from the actual shapes                         Operator.infer
     5. compute; the next candidate replaces a kernel that declines
     6. store the outputs in the variable of that name, in this scope or outward; created here if there is none
@@ -30,12 +30,13 @@ from ..core import flags
 from ..core.errors import NotFoundError, OpError, ResourceExhaustedError
 from ..core.places import CPUPlace, Place, place_of
 from ..ops import autotuner, compute_wrappers, dispatch, kernel_selection, var_types
+from ..ops.call import contract_violation, failure_cause, kernel_name, mismatch, rule_failure
 from ..ops.kernel_operands import KernelOperand, transforms_of
 from ..ops.kernel_selection import Candidate, Explanation
 from ..ops.kernels import KernelKey, of_call
-from ..ops.rule_errors import contract_violation, failure_cause, kernel_name, mismatch, rule_failure
 from .bindings import (
     BoundInputs,
+    TemporaryScope,
     as_tensor,
     bind_inputs,
     check_initialized,
@@ -43,15 +44,18 @@ from .bindings import (
     on_host,
     pack_results,
     ran_on_host,
+    report,
     store_results,
+    transformed,
 )
 from .fast_path import cache_run, plain_inputs, run_cached
-from .input_transforms import TemporaryScope, report, transformed
 from .scope import Scope, scope_or_global
-from .scope_tensor import context_of
+from .variable import context_of
 
 if TYPE_CHECKING:
+    from ..eager.tensor import EagerTensor
     from .instance import OpInstance
+    from .variable import DeviceTensor
 
 _NOT_REFUSALS = (MemoryError, ResourceExhaustedError, RecursionError)  # falling back to the CPU would not help
 _warned: set[tuple[str, str]] = set()
@@ -191,8 +195,8 @@ def _fastest_first(
 
 def _measurable(
     instance: OpInstance, call: Any, feed: BoundInputs, key: Any, candidate: Candidate, temporaries: TemporaryScope
-) -> Any:
-    def attempt() -> Any:
+) -> Callable[[], object]:
+    def attempt() -> object:
         computed = _attempt(instance, call, feed, key, candidate, temporaries)
         return NotImplemented if computed is None else computed[0]
 
@@ -238,7 +242,7 @@ def _attempt(
     op, place = instance.type, candidate.place
     steps: list[Any] = []
 
-    def transform_input(tensor: Any, operand: KernelOperand) -> Any:
+    def transform_input(tensor: Any, operand: KernelOperand) -> EagerTensor | DeviceTensor:
         transforms = transforms_of(op, call, operand, key, place)
         steps.extend(transforms)
         return transformed(tensor, operand, transforms, temporaries)
@@ -294,7 +298,7 @@ def _warn_fallback(op: Any, place: Place, candidate: Candidate, refusal: Excepti
 
 
 def _check_numerics(op: Any, feed: BoundInputs, flat: Sequence[Any]) -> None:
-    from ..ops.debugging.finiteness import MOVERS, wrong_number
+    from ..ops.debugging.assertions import MOVERS, wrong_number
 
     if op.name in MOVERS:
         return

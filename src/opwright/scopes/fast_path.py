@@ -25,8 +25,7 @@ from ..ops.kernel_operands import on_devices
 from ..ops.kernel_selection import Explanation
 from .bindings import as_tensor, store_results
 from .scope import Scope
-from .scope_tensor import context_of
-from .variable import EMPTY
+from .variable import EMPTY, context_of
 
 if TYPE_CHECKING:
     from .instance import OpInstance

@@ -1,7 +1,7 @@
 """Replay a graph into a trace, so that it can be differentiated.
 
 Lives here: `GraphReplay`: the nodes of a graph, under their own names, in a trace that accepts more nodes. Not here:
-adding gradients (backward_pass.py), recording calls of Python functions (tracing/).
+adding gradients (backward.py), recording calls of Python functions (tracing/).
 """
 
 from __future__ import annotations

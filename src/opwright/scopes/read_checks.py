@@ -31,7 +31,7 @@ class ReadProxy(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return len(self._array)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         self._read()
         return getattr(self._array, name)
 

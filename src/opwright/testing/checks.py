@@ -1,7 +1,7 @@
 """All checks on one call of an operator: `check` for tests, `outcomes` for the command line.
 
-Lives here: the table of checks, their execution, the report.  Not here: the checks (value_checks.py, place_checks.py,
-gradient_check.py, lod_checks.py, model_files.py, external_runtimes.py), several calls (cases.py).
+Lives here: the table of checks, their execution, the report.
+Not here: the checks (value_checks.py, scope_checks.py, gradient_check.py, model_files.py), several calls (cases.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..ops import registry
 from ..ops.definition_lint import lint
 from ..ops.spec_changes import compatibility
 from ..ops.specification import spec as specification
-from . import external_runtimes, gradient_check, lod_checks, model_files, place_checks, value_checks
+from . import gradient_check, model_files, scope_checks, value_checks
 from .operator_call import CheckedCall, NotApplicable, generate_call
 
 
@@ -60,8 +60,8 @@ def _line(operator: str, o: Outcome) -> str:
 
 def _on_each_place(call: CheckedCall) -> str:
     """Check that it runs on scopes on each place like the eager call, reads each input, and writes to none."""
-    on_cpu = place_checks.on_scopes(call, "cpu", unused=True)
-    on_simulated = place_checks.on_scopes(call, "sim:0")
+    on_cpu = scope_checks.on_scopes(call, "cpu", unused=True)
+    on_simulated = scope_checks.on_scopes(call, "sim:0")
     return f"cpu: {on_cpu.branch}, sim: {on_simulated.branch}"
 
 
@@ -76,7 +76,7 @@ def _in_place(call: CheckedCall) -> str:
     with contextlib.suppress(NotApplicable):
         call = gradient_check.widened(call)
     return (
-        f"{place_checks.reuse_changes_no_bits(lambda values: call.flat(values), call.tensors())} results in used memory"
+        f"{scope_checks.reuse_changes_no_bits(lambda values: call.flat(values), call.tensors())} results in used memory"
     )
 
 
@@ -87,12 +87,12 @@ def _gradient_reads(call: CheckedCall) -> str:
 
 def _lods(call: CheckedCall) -> str:
     """LoD levels are as declared, traced and run, forward and backward."""
-    return f"{lod_checks.lod_as_declared(call)} calls"
+    return f"{scope_checks.lod_as_declared(call)} calls"
 
 
 def _empty_sequences(call: CheckedCall) -> str:
     """Sequences without rows work in any position, and so does a batch of one."""
-    count = lod_checks.edge_cases(call)
+    count = scope_checks.edge_cases(call)
     if not count:
         raise NotApplicable("other inputs have a row for each sequence")
     return f"{count} layouts"
@@ -117,8 +117,8 @@ CHECKS: dict[str, Callable[[CheckedCall], Any]] = {
     "interpreted": model_files.interpreted,
     "compiled": model_files.compiled,
     "versions": model_files.versions,
-    "exported": external_runtimes.exported,
-    "official run time": external_runtimes.official,
+    "exported": model_files.exported,
+    "official run time": model_files.official,
 }
 """The checks of every call, by name."""
 

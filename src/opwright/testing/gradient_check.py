@@ -1,13 +1,13 @@
 """Check gradients: against central differences, on graphs against tapes, and with unneeded tensors overwritten.
 
 Lives here: `gradient_is_slope`, `second_gradient_is_slope`, `backward_is_tape`, `gradient_reads_no_more`, `objective`.
-Not here: gradients in reused memory (place_checks.py).
+Not here: gradients in reused memory (scope_checks.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ..ops.indexed_slices import IndexedSlices
 from ..scopes.backward import append_backward
 from ..tracing.function import function
 from .operator_call import CheckedCall, NotApplicable, array, assert_same, flows, lod_of, refs, replaced
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 DELTA, LIMIT = 1e-5, 1e-5  # of central differences in float64
 COARSE_DELTA, COARSE_LIMIT = (4e-3, 4e-3)  # in float32: its rounding error's cube root; ten times the remaining error
@@ -80,15 +83,15 @@ def weight(shape: Sequence[int]) -> np.ndarray:
     return np.asarray(np.cos(np.arange(size) + 0.5)).reshape(tuple(shape))
 
 
-def objective(outputs: Sequence[Any], weights: Sequence[np.ndarray]) -> Any:
+def objective(outputs: Sequence[Any], weights: Sequence[np.ndarray]) -> Tensor | None:
     """Return the weighted sum of the floating outputs, both parts of complex ones, as operators: a float64 scalar."""
-    total: Any = None
+    total: Tensor | None = None
     for y, w in zip(_floating(outputs), weights):
         y = getattr(y, "values", y) if not isinstance(y, IndexedSlices) else y.to_dense()
         parts = [math_ops.real(y), math_ops.imag(y)] if y.dtype.is_complex else [y]
         for part in parts:
             part = part if part.dtype.name == "float64" else array_ops.cast(part, "float64")
-            term = math_ops.reduce_sum(part * w)  # a constant in a trace
+            term: Tensor = math_ops.reduce_sum(part * w)  # a constant in a trace
             total = term if total is None else total + term
     return total
 

@@ -1,8 +1,8 @@
 """A call as a model of one operator: the contents of the file, and every way to run it.
 
-Lives here: the file (`ModelFile`), interpreted, compiled; options and versions of a custom operator's node.
-Not here: writing the file (lite/convert/single_operator.py), operators in C and the official run time
-(external_runtimes.py), calls without a file (value_checks.py).
+Lives here: the file (`ModelFile`), interpreted, compiled, exported as C source, in the official run time; options and
+versions of a custom operator's node.
+Not here: writing the file (lite/convert/converter.py), calls without a file (value_checks.py).
 
 Numbers are compared with the eager call's, in float32 if the operator takes it, as models do.
 """
@@ -10,22 +10,26 @@ Numbers are compared with the eager call's, in float32 if the operator takes it,
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import flags
-from ..core.errors import OpError
+from ..core.errors import OpError, UnavailableError, UnimplementedError
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor, make
 from ..graph.ir import same_attr
+from ..lite.convert.converter import single_operator
 from ..lite.convert.errors import ConverterError
-from ..lite.convert.single_operator import single_operator
 from ..lite.custom_options import bind_options
+from ..lite.export.c_export import export_c
 from ..lite.format import Model
 from ..lite.format.flexbuffers import VERSION_KEY, decode_options, encode_options
 from ..lite.interpreter import Interpreter, OpResolverType
+from ..lite.native.custom_ops import build_custom_ops
 from ..lite.resolver import default_resolver
 from . import value_checks
 from .operator_call import CheckedCall, NotApplicable, array, assert_same
@@ -217,3 +221,42 @@ def _check_refused(file: ModelFile, what: str, word: str, **changes: Any) -> Non
     assert message is not None, f"a file with {what}, which the definition does not know, was run"
     for part in (file.call.op.name, word):
         assert part in message, f"a file with {what} is refused without naming {part}: {message}"
+
+
+def _with_custom(call: CheckedCall) -> ModelFile:
+    file = file_of(call)
+    if file.custom is None:
+        raise NotApplicable("it is builtin operators in a file")
+    return file
+
+
+def exported(call: CheckedCall) -> str:
+    """Check that it computes the same when exported as C source, compiled and loaded."""
+    file = _with_custom(call)
+    with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
+        try:
+            paths = export_c(call.op, folder)
+        except UnimplementedError as error:
+            raise NotApplicable(f"it has no form in C: {str(error).splitlines()[0]}") from None
+        try:
+            library = build_custom_ops([p for p in paths if Path(p).suffix == ".c"])
+        except UnavailableError as error:
+            raise NotApplicable(str(error).splitlines()[0]) from None
+        assert call.op.name in library, f"the library has {', '.join(library) or 'nothing'}, and no {call.op.name}"
+        assert_same(run(file, library)[0], file.expected, "exported to C", bits=False)
+    return "as C"
+
+
+def official(call: CheckedCall) -> str:
+    """Check that the official run time, with the operator registered, computes the same."""
+    file = _with_custom(call)
+    from ..lite.litert import CompiledModel  # needs the official wheel
+
+    try:
+        with CompiledModel(file.content, custom_ops=[call.op], num_threads=1) as model:
+            results = model.run([array(t) for t in file.call.tensors()])
+            native = all(model.native_nodes.values())
+    except (ImportError, UnimplementedError) as error:  # no wheel, or tensors that it passes to no operator
+        raise NotApplicable(str(error).splitlines()[0]) from None
+    assert_same([make(y) for y in results], file.expected, "in the official run time", bits=False)
+    return "as machine code" if native else "by calls into Python"

@@ -9,15 +9,18 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import dtypes
 from ..eager.tensor import EagerTensor, make
-from ..ops import dispatch, lod_calls
+from ..ops import dispatch, lod_propagation
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
 
 SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (3, 3), (4,), (), (2, 3, 4), (1, 4, 4, 2), (1, 4, 4, 4, 2))
 MAX_ATTEMPTS = 400  # combinations of shapes and dtypes tried until a call works
@@ -176,8 +179,8 @@ class CheckedCall:
     def plain(self) -> CheckedCall:
         """Return the same call on ordinary tensors: LoDs split, offsets in the inputs that ask for them."""
         inputs = list(self.inputs)
-        carriers = lod_calls.carriers_of(self.op, inputs)
-        return dataclasses.replace(self, inputs=tuple(lod_calls.take_apart(self.op, inputs, carriers)))
+        carriers = lod_propagation.carriers_of(self.op, inputs)
+        return dataclasses.replace(self, inputs=tuple(lod_propagation.take_apart(self.op, inputs, carriers)))
 
     def flat(self, tensors: Sequence[Any] | None = None) -> list[Any]:
         """Return the result tensors in a flat list."""
@@ -188,7 +191,7 @@ class CheckedCall:
         return [i for i, t in enumerate(self.tensors()) if flows(t)]
 
 
-def tensor(value: Any) -> Any:
+def tensor(value: Any) -> Tensor | LoDTensor | IndexedSlices:
     """Return an eager tensor of a value; LoDTensors, rows and tensors unchanged."""
     if isinstance(value, (EagerTensor, LoDTensor, IndexedSlices)):
         return value
@@ -214,13 +217,13 @@ def array(t: Any) -> np.ndarray:
     return np.asarray(t.numpy() if hasattr(t, "numpy") else t)
 
 
-def replaced(t: Any, numbers: Any) -> Any:
+def replaced(t: Any, numbers: Any) -> Tensor | LoDTensor:
     """Return other numbers as a tensor with the LoD of `t`."""
     result = make(numbers) if isinstance(numbers, np.ndarray) else numbers
     return LoDTensor.of(result, t.levels) if isinstance(t, LoDTensor) else result
 
 
-def lod_of(t: Any) -> Any:
+def lod_of(t: Any) -> list[list[int]]:
     """Return the offsets of a LoDTensor; [] for any other tensor."""
     return t.lod() if isinstance(t, LoDTensor) else []
 

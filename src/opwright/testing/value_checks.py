@@ -1,6 +1,6 @@
 """The values of a call: against an oracle, inference, its reference, in each dtype, traced; unchanged inputs.
 
-Lives here: these checks.  Not here: places (place_checks.py), gradients (gradient_check.py).
+Lives here: these checks.  Not here: places (scope_checks.py), gradients (gradient_check.py).
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from rich.text import Text
 from .. import ops
 from ..core.errors import OpError
 from ..lite import ops as lite_ops
-from ..lite.format import conditions, schema, versions
-from ..ops import plugins, registry, specification
+from ..lite.format import schema, versions
+from ..ops import registry, specification
 from .report import BadFile, notes, out, print_json
 
 
@@ -69,7 +69,7 @@ def _builtin_facts(name: str) -> dict[str, Any]:
     fields = schema.table(row["options"]).fields if row.get("options") else ()
     when: dict[int, list[str]] = {row.get("default", 1): ["otherwise"]}
     for version, condition in reversed(row.get("rules", ())):
-        when.setdefault(version, []).insert(0, conditions.describe(condition))
+        when.setdefault(version, []).insert(0, versions.describe(condition))
     known_versions = sorted({*map(int, row.get("min_runtime", {})), *when})
     return {
         "code": row["code"],
@@ -121,14 +121,14 @@ def list_operators(pattern: str, as_json: bool) -> None:
 def _from_packages(pattern: str, catalogue: Any) -> dict[str, Any]:
     """Return the specifications of operators that installed packages add; report entries that are not operators."""
     specs: dict[str, Any] = {}
-    for name in plugins.entries():
+    for name in registry.package_entries():
         if pattern.lower() not in name.lower() or name in catalogue:
             continue
         op = registry.from_package(name)
         if hasattr(op, "attr_defs"):
             (specs[name],) = ops.spec([op]).values()
         elif op is not None:
-            package = plugins.load(name)[0].entry.package
+            package = registry.load_entries(name)[0].entry.package
             notes().print(f"{name} of {package} is a registration, which runs in lite.Interpreter alone")
     return specs
 
@@ -212,7 +212,7 @@ def _reject_constant(word: str) -> object:
     raise ValueError(f"{word} is no JSON")
 
 
-def _read_specification(path: str) -> Any:
+def _read_specification(path: str) -> dict[str, Any]:
     """Return the operators of a specification file. Raises BadFile for an invalid file."""
     try:
         document = json.loads(Path(path).read_text("utf-8"), parse_constant=_reject_constant)
@@ -250,7 +250,7 @@ def print_compatibility(old: str, new: str | None, strict: bool, as_json: bool) 
     return not (changes if strict else broken)
 
 
-def _installed(before: Any) -> Any:
+def _installed(before: Any) -> dict[str, Any]:
     """Return the installed catalogue; or users' operators, if the old file has none of the catalogue's."""
     catalogue = ops.spec()
     return catalogue if not before or before.keys() & catalogue.keys() else ops.spec(users=True)

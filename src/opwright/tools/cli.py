@@ -387,7 +387,7 @@ def op_model(name: str, output: str, as_json: bool, **settings: Any) -> None:
     Exit codes: 0 written; 1 the operator refuses these inputs or attributes; 2 wrong usage; 3 there is no such
     operator, or a file cannot be read or written.
     """
-    from .operator_model import write_model
+    from .conversion import write_model
 
     write_model(name, output, as_json=as_json, **settings)
 
@@ -452,7 +452,7 @@ def doctor(as_json: bool) -> None:
 
     Exit code 1 if a requirement is missing.
     """
-    from .doctor import run_doctor
+    from .diagnostics import run_doctor
 
     sys.exit(0 if run_doctor(as_json) else EXIT_FAILED)
 
@@ -463,7 +463,7 @@ def doctor(as_json: bool) -> None:
 @_examples("opwright explain OW101", "opwright explain")
 def explain(code: str | None, as_json: bool) -> None:
     """Explain an error's code: its meaning, causes and remedies. Without CODE: list all codes."""
-    from .explain import print_explanation
+    from .diagnostics import print_explanation
 
     sys.exit(0 if print_explanation(code, as_json) else EXIT_FAILED)
 

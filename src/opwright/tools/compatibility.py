@@ -1,7 +1,7 @@
 """`opwright check`: the operators and versions that a model needs, where they are available, and where it fails.
 
 Lives here: the report. Not here: requirements of nodes (lite/format/runtime_requirements.py), a file's contents
-(inspection.py), custom operators named on the command line (custom_arguments.py).
+(inspection.py), custom operators named on the command line (model_runner.py).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ..lite.format.runtime_requirements import (
 )
 from ..lite.resolver import with_customs
 from ..lite.runtime.resolution import format_ranges
-from ..ops import plugins
-from .custom_arguments import custom_operators, in_catalogue
+from ..ops import registry
 from .inspection import read_model
+from .model_runner import custom_operators, in_catalogue
 from .report import BadFile, out, print_json
 
 YES, NO, BRING = "yes", "no", "needs your definition"
@@ -128,8 +128,8 @@ def _known(name: str) -> str:
         return "shipped"
     if in_catalogue(name) is not None:
         return f"in the catalogue: ow.ops.get({name!r})"
-    added = [f.entry.package for f in plugins.load(name) if not f.trouble]
-    return f"added by {added[0]}" if len(added) == 1 else plugins.troubles(name)
+    added = [f.entry.package for f in registry.load_entries(name) if not f.trouble]
+    return f"added by {added[0]}" if len(added) == 1 else registry.package_problems(name)
 
 
 def _missing(row: dict[str, Any], resolver: Any) -> list[str]:

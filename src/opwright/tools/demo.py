@@ -95,8 +95,9 @@ class Atan(ow.OperatorDefinition):
     x = ow.Input(dtypes=ow.floating)
     y = ow.Output(like="x")
 
-    def compute(op, x: np.ndarray) -> Any:
-        return np.arctan(x)
+    def compute(op, x: np.ndarray) -> np.ndarray:
+        y: np.ndarray = np.arctan(x)
+        return y
 
     def gradient(op, dy: ow.Tensor) -> ow.Tensor:
         return dy / (1.0 + op.x * op.x)

@@ -19,14 +19,13 @@ from ..core.specs import TensorSpec
 from ..lite.format import schema, versions
 from ..saved import manifest
 from ..saved.checkpoint_files import SUFFIX, CheckpointReader
-from ..saved.files import read_json
-from ..saved.loaded_objects import LoadedFunction
+from ..saved.json_files import read_json
 from ..saved.loader import load
-from ..saved.object_graph import FUNCTIONS, children
+from ..saved.object_graph import FUNCTIONS, LoadedFunction, children
 from .report import BadFile, out, print_json
 
 if TYPE_CHECKING:
-    pass
+    from ..lite.format.model import Model
 
 
 def is_saved(path: str) -> bool:
@@ -180,7 +179,7 @@ def shorten(name: str, room: int) -> str:
     return f"{name[: room - 3 - tail]}...{name[len(name) - tail :]}"
 
 
-def read_model(path: str) -> Any:
+def read_model(path: str) -> Model:
     """Return the verified model of a file. Raises BadFile."""
     try:
         model = lite.Model.read(path)

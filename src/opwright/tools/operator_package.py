@@ -1,7 +1,7 @@
 """`opwright op new` and `op test`: a package with a user's operator, and its checks.
 
 Lives here: valid names, filling in the template (package_template/), writing it atomically; the report of
-`opwright.testing` on operators by name or by file. Not here: discovery of installed packages (ops/plugins.py),
+`opwright.testing` on operators by name or by file. Not here: discovery of installed packages (ops/registry.py),
 the checks and their generated inputs (testing/), the rules of names and docstrings (ops/definition_lint.py), operators
 in a file (catalogue.py).
 """
@@ -20,10 +20,10 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from ..core import __version__
 from ..core.files import replacing_folder
-from ..core.version import __version__
 from ..lite.customs import list_names as shipped
-from ..ops import plugins, registry
+from ..ops import registry
 from ..testing import outcomes
 from .catalogue import is_builtin, operators_in
 from .report import BadFile, notes, out, print_json
@@ -45,7 +45,7 @@ RULES: tuple[tuple[Callable[[str], object], str], ...] = (  # what refuses a nam
     (lambda name: name in registry.catalogue(), "is in the catalogue (`opwright op show {name}`); try My{name}"),
     (lambda name: name in shipped(), "is a custom operator that is shipped with Opwright; try My{name}"),
     (is_builtin, "is a builtin operator of .tflite files; try My{name}"),
-    (lambda name: name in plugins.entries(), "is an operator of a package that is installed: {package}"),
+    (lambda name: name in registry.package_entries(), "is an operator of a package that is installed: {package}"),
     (lambda name: _is_module(module_of(name)), "would be the module {module}, and there is one; try My{name}"),
 )
 
@@ -68,7 +68,7 @@ def _check_name(name: str) -> str:
         if refuses(name):
             parts = re.findall(r"[A-Za-z][A-Za-z0-9]*", name)
             camel = "".join(part[0].upper() + part[1:] for part in parts) or "LeakyClip"
-            package = ", ".join(e.package for e in plugins.entries().get(name, ()))
+            package = ", ".join(e.package for e in registry.package_entries().get(name, ()))
             words = why.format(name=name, camel=camel, module=module_of(name), package=package)
             raise click.UsageError(f"{name[:80]!r} {words}")
     return name

@@ -12,13 +12,16 @@ import math
 import os
 import sys
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from rich.console import Console
 
 from ..core.files import replacing
+
+if TYPE_CHECKING:
+    from ..nn.configuration import JsonValue
 
 PROSE_COLUMNS = 100
 PLAIN = {"markup": False, "highlight": False, "emoji": False}  # output may contain [brackets] and :colons:
@@ -90,7 +93,7 @@ def print_json(value: Any) -> None:
         _discard_stdout()
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> JsonValue:
     """Return `value` in JSON's types."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.calls import function_of
-from ..compiler.native_plan import NativePlan, report
+from ..compiler.native_plan import NativePlan, report, specialize
 from ..compiler.partitioner import compile_regions
-from ..compiler.shape_specialization import specialize
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction

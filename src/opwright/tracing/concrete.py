@@ -1,6 +1,6 @@
 """ConcreteFunction: one trace with the structure of its arguments and results.
 
-Lives here: the properties of a trace; packing of results. Not here: binding of arguments (flat_arguments.py), the
+Lives here: the properties of a trace; packing of results. Not here: binding of arguments (signature.py), the
 selection of a trace (function.py), execution and differentiation (program.py).
 """
 
@@ -25,9 +25,8 @@ from .fast_path import (
     tensor_positions,
     with_unique_tensors,
 )
-from .flat_arguments import flat_arguments
 from .program import Program
-from .signature import FunctionType, signature_text, summary
+from .signature import FunctionType, flat_arguments, signature_text, summary
 from .symbolic import SymbolicTensor
 from .trace_type import SpecContext, type_of
 
@@ -177,7 +176,7 @@ class ConcreteFunction:
             key, tensors = call_key(args, kwargs)
             entry = self._call_cache.get(key)
         except (Uncacheable, AttributeError, TypeError):
-            key = entry = None
+            key, tensors, entry = None, [], None
         if entry is not None:
             return entry.call(tensors)
         result = self.call_flat(flat_arguments(self, args, kwargs))

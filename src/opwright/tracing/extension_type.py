@@ -14,12 +14,11 @@ import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..core import nest
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
+from ..ops import math
 from .extension_fields import check_annotation, convert, filled, parts_in, specs_in, to_spec
-
-if TYPE_CHECKING:
-    pass
 
 _RESERVED = ("self", "_type_spec", "Spec")
 _IN_CONSTRUCTOR = "_tf_extension_type_in_constructor"
@@ -186,15 +185,12 @@ class ExtensionType(CompositeTensor):
             raise AttributeError(f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType.")
         object.__delattr__(self, name)
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: Any) -> Any:
         if type(self) is not type(other):
             return False
         spec = self._type_spec
         if spec != other._type_spec:
             return False
-        from ..core import nest
-        from ..ops import math
-
         pairs = zip(nest.flatten(self, expand_composites=True), nest.flatten(other, expand_composites=True))
         same = [math.reduce_all(math.equal(a, b)) for a, b in pairs]
         return functools.reduce(math.logical_and, same) if same else True
@@ -203,8 +199,6 @@ class ExtensionType(CompositeTensor):
         same = self == other
         if isinstance(same, bool):
             return not same
-        from ..ops import math
-
         return math.logical_not(same)
 
     __hash__ = None  # type: ignore[assignment]

@@ -19,6 +19,8 @@ import numpy as np
 
 from ..core import flags
 from ..core.dtypes import int64
+from ..core.structures import PLAIN
+from ..core.type_spec import TraceType
 from ..eager.tensor import EagerTensor
 from ..eager.variable import Variable
 from ..ops import dispatch
@@ -261,9 +263,6 @@ _EQ: Any = object.__eq__
 def _by_identity(kind: type) -> bool:
     result = _identity.get(kind)
     if result is None:
-        from ..core.structures import PLAIN
-        from ..core.type_spec import TraceType
-
         result = not (
             hasattr(kind, "__tf_tracing_type__")
             or issubclass(kind, (TraceType, type))

@@ -138,7 +138,7 @@ class Function(Generic[P, R]):
             key, tensors_of_key = call_key(args, kwargs)
             entry = self._call_cache.get(key)
         except (Uncacheable, AttributeError, TypeError):  # errors are reported by the types of the arguments
-            key = entry = None
+            key, tensors_of_key, entry = None, [], None
         if entry is not None and (not self._own or self._own.isdisjoint(map(id, tensors_of_key))):
             self._detector.calls += 1
             value: R = entry.call(tensors_of_key)
@@ -332,7 +332,7 @@ class Function(Generic[P, R]):
     def __get__(
         self: Function[Concatenate[Any, Q], S], instance: object, owner: type | None = None
     ) -> Function[Q, S]: ...
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: Any, owner: type | None = None) -> Function[..., Any]:
         """Bind as a method: each instance has its own Function, which does not keep the instance alive."""
         if instance is None:
             return self
@@ -351,8 +351,10 @@ class Function(Generic[P, R]):
             instance_ref: Any = weakref.ref(instance, discard)
         except TypeError:  # a class with __slots__ and no __weakref__
 
-            def instance_ref() -> object:
+            def strong_ref() -> object:
                 return instance
+
+            instance_ref = strong_ref
 
         def method(*args: Any, **kwargs: Any) -> object:
             return convert_if_enabled(plain)(instance_ref(), *args, **kwargs)
@@ -376,10 +378,10 @@ class Function(Generic[P, R]):
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Pickle by name if it is a module attribute, otherwise by its Python function; traces are not pickled."""
         attribute: Any = sys.modules.get(self.__module__)
-        for part in getattr(self, "__qualname__", "").split("."):
+        name: str = getattr(self, "__qualname__", "")
+        for part in name.split("."):
             attribute = getattr(attribute, part, None)
         if attribute is self:
-            name: str = self.__qualname__
             return name
         return _restored, (
             self.python_function,
@@ -449,7 +451,7 @@ def function(
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
     name: str | None = None,
-) -> Any:
+) -> object:
     """Compile a Python function into a graph at its first call with arguments of each type. Usable with or without
     options.
 

@@ -84,7 +84,7 @@ def _narrowed(node: Node, specs: list[TensorSpec], tensors: dict[Any, Any]) -> l
 
 
 def _replay(inner: FuncTrace, tensors: dict[Value, Any], variables: Mapping[int, Any]) -> None:
-    def translate(x: Any) -> Any:
+    def translate(x: Any) -> object:
         if type(x) is tuple:
             return tuple(map(translate, x))
         return tensors.get(x.value_in_graph, x) if type(x) is SymbolicTensor else variables.get(id(x), x)

@@ -30,8 +30,7 @@ from ..ops import array, dispatch
 from ..ops.array.shape_operators import BroadcastTo, Shape
 from ..ops.autodiff import CustomRecord
 from ..ops.definition import Operator
-from ..ops.shape_only_tensor import ShapeOnlyTensor
-from ..ops.tensor import TensorReference
+from ..ops.tensor import ShapeOnlyTensor, TensorReference
 from .symbolic import SymbolicTensor
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from ..graph.passes import UNUSED, run_passes
 from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.shape_only_tensor import ShapeOnlyTensor, identity_key, tensor_identity
-from ..ops.tensor import Tensor
+from ..ops.tensor import ShapeOnlyTensor, Tensor, identity_key, tensor_identity
 from .inlining import fused_call, inline
 from .placeholders import VariableArgument, shape_placeholder
 from .symbolic import SymbolicTensor

@@ -156,7 +156,7 @@ class SymbolicTensor(Tensor):
         )
 
     @property
-    def numpy(self) -> NoReturn:
+    def numpy(self) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]  # absent to hasattr
         """Raises AttributeError, as in TensorFlow, so that `hasattr(x, "numpy")` is False."""
         error = AttributeError("'Tensor' object has no attribute 'numpy'")
         if self.trace.finished:

@@ -1,7 +1,7 @@
-"""TensorArray: elements of one dtype, written and read one by one, eagerly and in graphs.
+"""TensorArray: elements of one dtype, written and read one by one, eagerly and in graphs; its type, TensorArraySpec.
 
-Lives here: the class. Not here: its type (tensor_array_spec.py), the list that stores the elements and the operators on
-it (ops/list_ops.py, ops/list_tensor_ops.py).
+Lives here: the two classes. Not here: the list that stores the elements and the operators on it (ops/list_ops.py,
+ops/list_tensor_ops.py).
 
 In a graph a TensorArray never changes: `write` returns a new one, and a loop carries it as a variable. Eagerly `write`
 modifies the array and returns it, as in TensorFlow; both are implemented by one persistent list.
@@ -10,6 +10,7 @@ modifies the array and returns it, as in TensorFlow; both are implemented by one
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -18,16 +19,80 @@ from ..core import dtypes
 from ..core.dtypes import as_dtype
 from ..core.errors import InvalidArgumentError, OutOfRangeError
 from ..core.shapes import UNKNOWN, TensorShape, as_shape
-from ..core.type_spec import CompositeTensor
+from ..core.specs import TensorSpec
+from ..core.type_spec import CompositeTensor, TypeSpec
 from ..eager.tensor import EagerTensor, convert_to_tensor
 from ..ops import array, dispatch, list_ops, list_tensor_ops
 from ..ops.tensor import TensorLike
-from .tensor_array_spec import TensorArraySpec
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
 state = dispatch.state
+
+
+class TensorArraySpec(TypeSpec):
+    """The type of a TensorArray.
+
+    element_shape: of each element, None if unknown. dtype: of the elements. dynamic_size, infer_shape: as for
+    TensorArray.
+    """
+
+    __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
+
+    def __init__(
+        self,
+        element_shape: Any = None,
+        dtype: Any = dtypes.float32,
+        dynamic_size: bool = False,
+        infer_shape: bool = True,
+    ) -> None:
+        self._element_shape = as_shape(element_shape)
+        self._dtype = as_dtype(dtype)
+        self._dynamic_size, self._infer_shape = bool(dynamic_size), bool(infer_shape)
+
+    @classmethod
+    def from_value(cls, value: Any) -> TensorArraySpec:
+        """Return the type of a TensorArray. Raises TypeError for anything else."""
+        if not isinstance(value, TensorArray):
+            raise TypeError(f"Expected value to be a TensorArray, but got: {type(value)}")
+        return cls(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
+
+    @property
+    def value_type(self) -> type[TensorArray]:
+        """TensorArray."""
+        return TensorArray
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """The shape of each element, as far as it is known."""
+        return self._element_shape
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The elements' dtype."""
+        return self._dtype
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
+
+    @property
+    def _component_specs(self) -> list[Any]:
+        return [TensorSpec((), dtypes.variant)]
+
+    def _to_components(self, value: Any) -> list[Any]:
+        return [value.flow]
+
+    def _from_components(self, components: Sequence[Any]) -> TensorArray:
+        array = TensorArray(
+            self._dtype,
+            flow=components[0],
+            dynamic_size=self._dynamic_size,
+            infer_shape=self._infer_shape,
+            clear_after_read=False,
+        )
+        array._inferred[0] = self._element_shape
+        return array
 
 
 class TensorArray(CompositeTensor):
@@ -95,7 +160,7 @@ class TensorArray(CompositeTensor):
         self._read: set[int] = set()
         self._size: int | None = None  # the number of elements, if it is known and fixed
         if flow is not None:
-            self._flow = flow
+            self._flow: Any = flow
             return
         if not isinstance(size, TensorLike):
             size = operator.index(size)
@@ -122,9 +187,10 @@ class TensorArray(CompositeTensor):
         return self._inferred[0]
 
     @property
-    def flow(self) -> Any:
+    def flow(self) -> Tensor:
         """The list that holds the elements: a scalar tensor of dtype variant."""
-        return self._flow
+        flow: Tensor = self._flow
+        return flow
 
     @property
     def handle(self) -> None:
@@ -372,6 +438,3 @@ class TensorArray(CompositeTensor):
 
     def __repr__(self) -> str:
         return f"<tf.TensorArray dtype={self._dtype.name} element_shape={self.element_shape}>"
-
-
-TensorArraySpec.array_type = TensorArray

@@ -22,14 +22,13 @@ from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor, to_array
 from ..eager.variable import Variable
 from ..graph import Graph, GraphBuilder, Value
-from ..ops import dispatch
+from ..ops import array, dispatch
 from ..ops.arguments import tensors
 from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.shape_only_tensor import ShapeOnlyTensor
-from ..ops.tensor import Overriding, TensorLike, overriding
+from ..ops.tensor import Overriding, ShapeOnlyTensor, TensorLike, overriding
 from .placeholders import VariableArgument, with_shape_placeholders
 from .symbolic import OutOfScopeError, SymbolicTensor
 
@@ -258,8 +257,6 @@ class FuncTrace:
         if convert is not None:
             return self.to_tensor(convert(dtype, name))
         if isinstance(value, (list, tuple)) and _has_tensors(value):
-            from ..ops import array
-
             inferred = next(v.dtype for v in _leaves(value) if isinstance(v, TensorLike))
             tensors = [self.to_tensor(v, dtype or inferred) for v in value]
             if dtype is not None:  # the dtype of the other operands
@@ -332,7 +329,7 @@ class FuncTrace:
                 return outer
         return None
 
-    def local_tensor(self, tensor: Any, capture: bool = False) -> Any:
+    def local_tensor(self, tensor: Any, capture: bool = False) -> object:
         """Return the tensor of this graph that represents an outer tensor; the tensor itself if it is not captured.
 
         capture: capture it, once for all of its uses. Tapes follow tensors by identity: those opened in this trace

@@ -394,8 +394,9 @@ def from_value(value: Any, context: TracingContext) -> TraceType:
         return TensorSpec(value.shape, value._dtype)
     if kind in _LITERALS or isinstance(value, np.str_):
         return Literal(value)
-    if isinstance(value, Tensor) and not isinstance(value, CompositeTensor):
-        return TensorSpec(value.shape, value.dtype)
+    leaf: object = value
+    if isinstance(leaf, Tensor) and not isinstance(leaf, CompositeTensor):
+        return TensorSpec(leaf.shape, leaf.dtype)
     if kind is TensorSpec:
         return TensorSpec(value.shape, value.dtype) if value.name and not context.is_legacy_signature else value
     if isinstance(value, Variable):

@@ -11,8 +11,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..autograph.api import conversion_enabled, convert_requested
-from ..autograph.tracebacks import user_frames
+from ..autograph.api import conversion_enabled, convert_requested, user_frames
 from ..core import nest
 from ..core.type_spec import CompositeTensor
 from ..ops import array, dispatch

@@ -246,3 +246,42 @@ def none_checks_are_python(x):
     if y is None:
         y = x
     return y
+
+
+class Annotated:
+    value = 0
+
+
+@case(4, -4, ours=True)
+def annotated_assignments(x):
+    box, items = Annotated(), [0]
+    if x > 0:
+        y: int = x * 2
+        box.value: int = x
+        items[0]: int = 5
+    else:
+        y: int
+        box.value: int
+        y = x * 3
+        items[0]: "Missing" = 7
+    return y, box.value, items[0]
+
+
+@case(4, -4)
+def annotation_before_an_assignment(x):
+    if x > 0:
+        z: int
+        x = x + 1
+    z = x
+    return z
+
+
+limit = 3
+
+
+@case(4, -4, ours=True)
+def annotation_in_parentheses_declares_nothing(x):
+    if x > 0:
+        (limit): int
+        x = x + limit
+    return x

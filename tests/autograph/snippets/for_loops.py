@@ -74,14 +74,14 @@ def for_return_index(xs, t):
 
 @case(([4, 5, 6], 5), ([4, 5, 6], 7), ours=True)
 def for_else(xs, t):
-    found = 0
+    result = 0
     for x in xs:
         if x == t:
-            found = 1
+            result = 1
             break
     else:
-        found = 2
-    return found
+        result = 2
+    return result
 
 
 @case(([1, 2, 3], [10, 20]), ([3], [1]))
@@ -311,3 +311,13 @@ def dict_item_state(n):
     for i in range(n):
         d["a"] += i
     return d["a"]
+
+
+@case([1, 2, 3], [5])
+def for_annotated(xs):
+    x: int
+    s: int = 0
+    for x in xs:
+        y: int = x * x
+        s = s + y
+    return s

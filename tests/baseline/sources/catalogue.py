@@ -14,15 +14,15 @@ import checks
 import numpy as np
 import test_operators
 import test_rules_on_rows
-from comparing import HALVES, flat_arrays, is_floating
+from assertions import HALVES, flat_arrays, is_floating
 from harness import Case
 
 from opwright.compiler import partitioner
 from opwright.compiler.plan import Plan
 from opwright.ops import dispatch
 
+from ..execution import outcome
 from ..outcomes import Entry, failed, inputs_digest
-from ..running import outcome
 from . import files
 
 FLOATS = {"float32": np.dtype(np.float32), **HALVES}
@@ -66,9 +66,9 @@ def _variants(row: Case) -> Iterator[tuple[str, Case]]:
 
 def _with(row: Case, inputs: Sequence[Any], named: Case | None = None) -> Case:
     """The row's call on other inputs. named: whose key and number it has."""
-    made = dataclasses.replace(row, inputs=tuple(inputs), call=row.function())
-    made.key, made.number = (named or row).key, (named or row).number
-    return made
+    result = dataclasses.replace(row, inputs=tuple(inputs), call=row.function())
+    result.key, result.number = (named or row).key, (named or row).number
+    return result
 
 
 def _ways(row: Case, label: str) -> Iterator[tuple[str, Run]]:
@@ -96,10 +96,10 @@ def _traced(row: Case) -> list[np.ndarray]:
 
 def _native(row: Case) -> list[np.ndarray]:
     """By native calls wherever a node has a rule, however small it is."""
-    found = test_rules_on_rows.recorded(row, False)
-    if found is None:
+    result = test_rules_on_rows.recorded(row, False)
+    if result is None:
         raise LookupError("the row is not recorded for its shapes")
-    graph, arrays = found
+    graph, arrays = result
     plan: Plan = test_rules_on_rows.native(graph)[1]
     return [np.asarray(y) for y in dispatch.quietly(plan.run, *arrays)]
 

@@ -7,21 +7,21 @@ from collections.abc import Iterator
 import numpy as np
 from control_cases import CONTROL
 from convert_cases import CASES
-from convert_running import eager
+from convert_harness import eager
 
 import opwright as ow
 
+from ..execution import outcome
 from ..outcomes import Entry, inputs_digest
-from ..running import outcome
 from . import files
 
 
 def _rows() -> dict[str, object]:
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for row in (*CASES, *CONTROL):
         name = f"{row.name}-{row.inputs[0].dtype}" if row.inputs else row.name
-        found[name.replace(" ", "_").replace("/", "|")] = row
-    return found
+        result[name.replace(" ", "_").replace("/", "|")] = row
+    return result
 
 
 def keys() -> list[str]:

@@ -30,5 +30,5 @@ def models(key: str) -> Iterator[files.Model]:
 
 
 def _model(row: Any, kind: str, seed: int) -> files.Made:
-    made = row.draw(drawing.Draw(seed, kind))
-    return files.Made(drawing.model_of(row.name, made).to_bytes(), drawing.feeds(made), made.runs)
+    result = row.draw(drawing.Draw(seed, kind))
+    return files.Made(drawing.model_of(row.name, result).to_bytes(), drawing.feeds(result), result.runs)

@@ -15,8 +15,8 @@ import opwright as ow
 from opwright.compiler.target import NAMED, processor
 from opwright.lite import Interpreter, TFLiteConverter
 
+from ..execution import outcome
 from ..outcomes import Entry, digest, failed, inputs_digest
-from ..running import outcome
 
 Arrays = Sequence[np.ndarray]
 
@@ -33,7 +33,7 @@ Model = Callable[[], Made]
 
 
 def _reference(content: bytes, inputs: Arrays, runs: int = 1) -> list[np.ndarray]:
-    """What the interpreter's own kernels make of the inputs, at each of so many runs."""
+    """Return the results of the reference kernels for the inputs, in each run."""
     with ow.flags(compiled=False):
         return list(answers(Interpreter(model_content=content), inputs, runs))
 
@@ -68,10 +68,10 @@ def converted(*concrete: Any) -> bytes:
 def entries(name: str, model: Model, of: str = "") -> Iterator[Entry]:
     """The entries of a file in each engine. of: a digest of the row it is from, by default of the file."""
     try:
-        made = model()
+        result = model()
     except Exception as error:
         yield failed(f"{name}/file", error, of)
         return
-    of = of or digest(made.content + inputs_digest(made.inputs).encode())
+    of = of or digest(result.content + inputs_digest(result.inputs).encode())
     for engine, run in ENGINES.items():
-        yield outcome(f"{name}/{engine}", lambda run=run: run(*made), of)
+        yield outcome(f"{name}/{engine}", lambda run=run: run(*result), of)

@@ -15,12 +15,12 @@ from function_ways import WAYS
 
 import opwright as ow
 
+from ..execution import outcome
 from ..outcomes import Entry, inputs_digest
-from ..running import outcome
 from .files import TARGETS
 
 COUNT = 60
-"""About a quarter as many magnitudes of each kind; the ends and all points beside."""
+"""Magnitudes of each kind, about a quarter as many as in the tests; limits and special points are complete."""
 INTERPRETED = ("eager", "traced", "lite")
 
 

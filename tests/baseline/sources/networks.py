@@ -29,13 +29,13 @@ def _model(key: str) -> files.Made:
 
 def inputs_of(content: bytes) -> list[np.ndarray]:
     """Numbers for a network's inputs, the same every time: images of -1 to 1, or any bytes."""
-    rng, found = np.random.default_rng(1), []
+    rng, result = np.random.default_rng(1), []
     for detail in Interpreter(model_content=content).get_input_details():
         dtype = np.dtype(detail["dtype"])
-        made = (
+        created = (
             rng.uniform(-1, 1, detail["shape"])
             if dtype.kind == "f"
             else rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, detail["shape"], endpoint=True)
         )
-        found.append(made.astype(dtype))
-    return found
+        result.append(created.astype(dtype))
+    return result

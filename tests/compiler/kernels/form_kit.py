@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opwright.compiler.bound_plan import BoundPlan
-from opwright.compiler.language.families import KernelFamily
+from opwright.compiler.language.compilation import KernelFamily
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.graph import LoopGraph, parents
 from opwright.compiler.loops.ops import LoopOp
 from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.loops.plans import LoopPlan
-from opwright.compiler.native.executor import ROW
+from opwright.compiler.native.executor import ROW, BoundPlan
 from opwright.compiler.target import NAMED, host
 from opwright.core import dtypes
 
@@ -33,28 +32,28 @@ def buffer(x: np.ndarray, name: str = "x") -> Buffer:
     return Buffer(name, dtypes.as_dtype(x.dtype), x.shape)
 
 
-def _bound(forms: Sequence[LoopOp], given: Mapping[Buffer, np.ndarray]) -> tuple[LoopPlan, BoundPlan, np.ndarray]:
+def _bound(forms: Sequence[LoopOp], inputs: Mapping[Buffer, np.ndarray]) -> tuple[LoopPlan, BoundPlan, np.ndarray]:
     last = forms[-1].output
     whole = ([last, *parents(last)])[-1]
-    plan = plan_of(LoopGraph("test", tuple(given), (whole,), tuple(forms)))
+    plan = plan_of(LoopGraph("test", tuple(inputs), (whole,), tuple(forms)))
     plan.pack()
     out = np.empty(whole.shape, whole.dtype.np)
     out.view(np.uint8).fill(0x5A) if out.size and out.ndim else None
     running = plan.bind()
-    running.connect({whole: out.ctypes.data, **{b: x.ctypes.data for b, x in given.items()}})
+    running.connect({whole: out.ctypes.data, **{b: x.ctypes.data for b, x in inputs.items()}})
     return plan, running, out
 
 
-def run(forms: LoopOp | Sequence[LoopOp], given: Mapping[Buffer, np.ndarray]) -> np.ndarray:
-    """What the last form writes (the whole of what it is a slice of), its memory marked before."""
-    _, running, out = _bound([forms] if isinstance(forms, LoopOp) else forms, given)
+def run(forms: LoopOp | Sequence[LoopOp], inputs: Mapping[Buffer, np.ndarray]) -> np.ndarray:
+    """Return the output of the last operation (with the array that it is a slice of), in marked memory."""
+    _, running, out = _bound([forms] if isinstance(forms, LoopOp) else forms, inputs)
     running.run()
     return out
 
 
-def split(form: LoopOp, given: Mapping[Buffer, np.ndarray], parts: int) -> np.ndarray:
-    """As run, each step's items in so many calls, the last first."""
-    plan, running, out = _bound([form], given)
+def split(form: LoopOp, inputs: Mapping[Buffer, np.ndarray], parts: int) -> np.ndarray:
+    """Run with the work items of each step split into several calls, in reverse order."""
+    plan, running, out = _bound([form], inputs)
     scratch = np.zeros(max((s.scratch for s in plan.steps), default=0) + 64, np.uint8)
     room = -(-scratch.ctypes.data // 64) * 64
     for number, s in enumerate(plan.steps):
@@ -66,9 +65,9 @@ def split(form: LoopOp, given: Mapping[Buffer, np.ndarray], parts: int) -> np.nd
     return out
 
 
-def fastest(form: LoopOp, given: Mapping[Buffer, np.ndarray], turns: int = 100) -> float:
-    """The least seconds of so many runs."""
-    _, running, out = _bound([form], given)
+def fastest(form: LoopOp, inputs: Mapping[Buffer, np.ndarray], turns: int = 100) -> float:
+    """Return the minimum time of several runs, in seconds."""
+    _, running, out = _bound([form], inputs)
     times = []
     for _ in range(turns):
         start = time.perf_counter()

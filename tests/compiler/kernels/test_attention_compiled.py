@@ -36,19 +36,19 @@ def test_attention(case):
     q, k, v = drawn(*lead, m, d), drawn(*keys, n, d), drawn(*keys, n, e)
     stored = np.ascontiguousarray(k.swapaxes(-1, -2)) if turned else k
     score = apply("mul", arg(0, float32), scalar(d**-0.5, float32))
-    wanted = q.astype(np.float64) @ k.swapaxes(-1, -2) * d**-0.5
-    given = {buffer(x, name): x for x, name in ((q, "q"), (stored, "k"), (v, "v"))}
-    q_, k_, v_ = given
+    expected = q.astype(np.float64) @ k.swapaxes(-1, -2) * d**-0.5
+    inputs = {buffer(x, name): x for x, name in ((q, "q"), (stored, "k"), (v, "v"))}
+    q_, k_, v_ = inputs
     operands = ()
     if mask is not None:
         extra = drawn(*mask) * 3
         operands = (buffer(extra, "mask"),)
-        given[operands[0]] = extra
-        score, wanted = apply("add", score, arg(1, float32)), wanted + extra
+        inputs[operands[0]] = extra
+        score, expected = apply("add", score, arg(1, float32)), expected + extra
     form = Attention(Buffer("y", float32, (*lead, m, e)), q_, k_, v_, operands, score, turned)
-    found = run(form, given)
-    np.testing.assert_allclose(found, softmax(wanted) @ v, rtol=1e-5, atol=2e-6)
-    np.testing.assert_array_equal(split(form, given, 3), found)
+    actual = run(form, inputs)
+    np.testing.assert_allclose(actual, softmax(expected) @ v, rtol=1e-5, atol=2e-6)
+    np.testing.assert_array_equal(split(form, inputs, 3), actual)
 
 
 def test_few_rows_are_left_to_products():

@@ -5,11 +5,11 @@ import pytest
 from form_kit import buffer, compiles_for, targets
 from test_guard_pages import check
 
-from opwright.compiler.kernels.copies import copy_checked
+from opwright.compiler.kernels.moves import copy_checked
 from opwright.compiler.kernels.nms import suppress_boxes
 from opwright.compiler.kernels.ssd_postprocess import detect
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.image_ops import Detection, Suppression
+from opwright.compiler.loops.domain_ops import Detection, Suppression
 from opwright.core.dtypes import float32, int8, int32, uint8
 
 LINE = 64
@@ -34,18 +34,18 @@ def test_suppression_touches_nothing_outside(n, at_end):
     left = np.arange(n, dtype=np.float32)
     boxes = np.stack([left * 0, left, left * 0 + 1, left + 1], 1).astype(np.float32)
     scores = rng.random(n).astype(np.float32)
-    given = {buffer(boxes, "boxes"): boxes, buffer(scores, "scores"): scores}
+    inputs = {buffer(boxes, "boxes"): boxes, buffer(scores, "scores"): scores}
     for name, value in (("limit", 0.5), ("least", -1.0)):
-        given[buffer(np.float32([value]), name)] = np.float32([value])
+        inputs[buffer(np.float32([value]), name)] = np.float32([value])
     start = -(-4 * most // LINE) * LINE
     whole = Buffer("whole", uint8, (start + 4,))
     results = ((Buffer("places", int32, (most,)), 0), (Buffer("number", int32, ()), start))
     chosen = np.argsort(-scores, kind="stable")[:most]
-    wanted = np.zeros(most, np.int32)
-    wanted[: len(chosen)] = chosen
+    expected = np.zeros(most, np.int32)
+    expected[: len(chosen)] = chosen
     packed = np.zeros(start + 4, np.uint8)
-    packed[: 4 * most], packed[start:] = wanted.view(np.uint8), np.int32([len(chosen)]).view(np.uint8)
-    check(Suppression(whole, *given, (), results), given, packed, at_end, gaps=slice(4 * most, start))
+    packed[: 4 * most], packed[start:] = expected.view(np.uint8), np.int32([len(chosen)]).view(np.uint8)
+    check(Suppression(whole, *inputs, (), results), inputs, packed, at_end, gaps=slice(4 * most, start))
 
 
 @pytest.mark.parametrize("by_class", [False, True])
@@ -59,7 +59,7 @@ def test_detection_touches_nothing_outside(by_class, at_end):
     kinds = rng.integers(0, classes, n)
     scores[np.arange(n), kinds] = 0.5 + 0.5 * rng.random(n)
     seen = np.ascontiguousarray(scores.T) if by_class else scores
-    given = {buffer(codes, "codes"): codes, buffer(seen, "scores"): seen, buffer(anchors, "anchors"): anchors}
+    inputs = {buffer(codes, "codes"): codes, buffer(seen, "scores"): seen, buffer(anchors, "anchors"): anchors}
     sizes, starts, size = (4 * most, most, most, 1), [], 0
     for count in sizes:
         starts.append(size)
@@ -67,7 +67,7 @@ def test_detection_touches_nothing_outside(by_class, at_end):
     results = tuple((Buffer(f"y{i}", float32, (count,)), s) for i, (count, s) in enumerate(zip(sizes, starts)))
     form = Detection(
         Buffer("whole", uint8, (size,)),
-        *given,
+        *inputs,
         results,
         classes,
         most,
@@ -83,5 +83,5 @@ def test_detection_touches_nothing_outside(by_class, at_end):
     where, kind, value = np.zeros((most, 4), np.float32), np.zeros(most, np.float32), np.zeros(most, np.float32)
     where[:n] = np.stack([anchors[:, 0] - 0.5, anchors[:, 1] - 0.5, anchors[:, 0] + 0.5, anchors[:, 1] + 0.5], 1)[order]
     kind[:n], value[:n] = kinds[order], best[order]
-    wanted = np.concatenate([where.reshape(-1), kind, value, [n]]).astype(np.float32)
-    check(form, given, wanted.view(np.uint8), at_end)
+    expected = np.concatenate([where.reshape(-1), kind, value, [n]]).astype(np.float32)
+    check(form, inputs, expected.view(np.uint8), at_end)

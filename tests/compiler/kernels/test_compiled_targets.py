@@ -7,11 +7,11 @@ from form_kit import compiles_for, targets
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.image_warp import affine_image, affine_points, crop_matrix, pixels_at
 from opwright.compiler.kernels.lsh_projection import project
-from opwright.compiler.kernels.matmul_integer import matmul_int16
+from opwright.compiler.kernels.matmul import matmul_int16
 from opwright.compiler.kernels.pooling import max_places, put_in_windows, reduce_windows
+from opwright.compiler.kernels.recurrent_cells import filters_over_time
 from opwright.compiler.kernels.rnn import basic_cells, basic_cells_int, simple_recurrence
 from opwright.compiler.kernels.scatter import put_entries
-from opwright.compiler.kernels.svdf import filters_over_time
 from opwright.compiler.loops.expressions import arg, convert
 from opwright.core.dtypes import float32, int8, int16, int64
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows import correlated, output_size
 
-from opwright.compiler.kernels.depthwise_f32 import depthwise_any_f32, depthwise_f32
+from opwright.compiler.kernels.depthwise import depthwise_any_f32, depthwise_f32
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, parametrised, scalar
@@ -81,7 +81,7 @@ def test_any_window(data):
 
 
 def test_images_of_one_column():
-    """What becomes a row: windows of any height, steps, gaps and borders; high ones stay as they are."""
+    """Test the windows that become rows: any stride, dilation and padding; tall windows are unchanged."""
     for high, stride, gap, (top, bottom) in (
         (9, 2, 1, (3, 4)),
         (3, 1, 4, (4, 4)),

@@ -16,7 +16,7 @@ from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwi
 from opwright.compiler.kernels.depthwise_tiles import Tile
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.buffers import Buffer, Window
-from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize
+from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, row_scale
 from opwright.compiler.loops.ops import Depthwise
 from opwright.core.dtypes import as_dtype, float32, int8, int32, int64, uint8
 
@@ -64,7 +64,7 @@ def test_channels(size, stride, channels):
 
 
 def test_images_of_one_column():
-    """What becomes a row: windows of any height, steps, gaps and borders; high ones stay as they are."""
+    """Test the windows that become rows: any stride, dilation and padding; tall windows are unchanged."""
     for high, stride, gap, (top, bottom) in ((9, 2, 1, (3, 4)), (3, 1, 4, (4, 4)), (25, 1, 1, (12, 12))):
         window = Window((high, 1), (stride, 2), (gap, 1), (top, bottom, 0, 0))
         for channels in (1, 67):
@@ -178,7 +178,8 @@ def test_floats_that_are_rounded(rounding, multiplier):
     x = x.clip(-127) if rounding == "symmetric" else x
     x *= np.float32([1, 0.5, 4])[:, None, None, None]
     scale, bias = RNG.random(20 * multiplier).astype(np.float32), drawn(np.int8, 20 * multiplier).astype(np.float32)
-    value = apply("add", apply("mul", arg(0, float32), arg(1, float32)), arg(2, float32))
+    scaled = apply("mul", apply("mul", convert(SUM, float32), row_scale()), arg(1, float32))
+    value = apply("add", scaled, arg(2, float32))
     form, given = made(x, filter, SAME3, multiplier, expr=value, operands=(scale, bias))
     form = dataclasses.replace(form, rounding=rounding)
     want = expected(x.astype(np.float64), filter, SAME3, multiplier, 0, 0) * scale + bias

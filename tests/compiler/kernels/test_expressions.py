@@ -12,7 +12,7 @@ from form_kit import buffer, run
 
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.expression import STRUCTURAL, check, tables
-from opwright.compiler.loops import expression_evaluation
+from opwright.compiler.loops import expressions
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
 from opwright.compiler.loops.ops import Map
@@ -38,18 +38,18 @@ def _round_away(x: Any) -> Any:
 def _any(count: int, kind: Any) -> list[np.ndarray]:
     """Operands of a dtype, its ends among them."""
     if np.dtype(kind).kind == "f":
-        found = [(RNG.standard_normal(N) * 3).astype(kind) for _ in range(count)]
-        for x in found:
+        result = [(RNG.standard_normal(N) * 3).astype(kind) for _ in range(count)]
+        for x in result:
             x[RNG.integers(0, N, 6)] = RNG.permutation(np.array([0.0, -0.0, 2.5, -3.5, 1.0, 100.0], kind))
-        return found
+        return result
     if np.dtype(kind).kind == "b":
         return [RNG.integers(0, 2, N).astype(bool) for _ in range(count)]
     ends = np.iinfo(kind)
-    found = [RNG.integers(ends.min, ends.max, N, dtype=kind, endpoint=True) for _ in range(count)]
-    found += [RNG.integers(max(ends.min, -9), 9, N).astype(kind) for _ in range(count)]
-    for x in found:
+    result = [RNG.integers(ends.min, ends.max, N, dtype=kind, endpoint=True) for _ in range(count)]
+    result += [RNG.integers(max(ends.min, -9), 9, N).astype(kind) for _ in range(count)]
+    for x in result:
         x[RNG.integers(0, N, 4)] = np.array([ends.min, ends.max, 0, 1], kind)
-    return found[:count] if RNG.integers(2) else found[count:]
+    return result[:count] if RNG.integers(2) else result[count:]
 
 
 # name: (in float64, operands' range where it is not all numbers)
@@ -133,31 +133,31 @@ def given(name: str, kind: Any) -> list[np.ndarray]:
 
 
 def both(expr: Expr, operands: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """What a kernel gives, and what NumPy gives."""
+    """Return the results of a kernel and of NumPy."""
     buffers = [buffer(x, f"x{i}") for i, x in enumerate(operands)]
     shape = np.broadcast_shapes(*(x.shape for x in operands if x.shape != (256,))) or (1,)
-    found = run(Map(Buffer("y", expr.dtype, shape), tuple(buffers), expr), dict(zip(buffers, operands)))
+    result = run(Map(Buffer("y", expr.dtype, shape), tuple(buffers), expr), dict(zip(buffers, operands)))
     with np.errstate(all="ignore"):
-        return found, np.broadcast_to(expression_evaluation.evaluate_arrays(expr, operands), shape)
+        return result, np.broadcast_to(expressions.evaluate_arrays(expr, operands), shape)
 
 
 @pytest.mark.parametrize("name", sorted(FLOATS))
 def test_of_float32(name: str) -> None:
     operands = given(name, np.float32)
-    found, numpy = both(apply(name, *(arg(i, d.float32) for i in range(len(operands)))), operands)
-    wanted = FLOATS[name][0](*(x.astype(np.float64) for x in operands))
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 if name == "tan" else 1e-30)
-    np.testing.assert_allclose(numpy, wanted, rtol=1e-6, atol=1e-6 if name == "tan" else 1e-30)
+    actual, numpy = both(apply(name, *(arg(i, d.float32) for i in range(len(operands)))), operands)
+    expected = FLOATS[name][0](*(x.astype(np.float64) for x in operands))
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 if name == "tan" else 1e-30)
+    np.testing.assert_allclose(numpy, expected, rtol=1e-6, atol=1e-6 if name == "tan" else 1e-30)
 
 
 @pytest.mark.parametrize("name", ["add", "mul", "div", "exp", "sigmoid", "hard_swish", "maximum", "sqrt", "gelu"])
 @pytest.mark.parametrize("dtype", [d.float16, d.bfloat16], ids=str)
 def test_of_short_floats_rounds_once(name: str, dtype: d.DType) -> None:
     operands = [np.abs(x.astype(dtype.np)) + np.array(0.5, dtype.np) for x in given(name, np.float32)]
-    found, _ = both(apply(name, *(arg(i, dtype) for i in range(len(operands)))), operands)
+    actual, _ = both(apply(name, *(arg(i, dtype) for i in range(len(operands)))), operands)
     with np.errstate(over="ignore"):
-        wanted = FLOATS[name][0](*(x.astype(np.float64) for x in operands)).astype(np.float32).astype(dtype.np)
-    gap = np.abs(found.view(np.int16).astype(int) - wanted.view(np.int16).astype(int))
+        expected = FLOATS[name][0](*(x.astype(np.float64) for x in operands)).astype(np.float32).astype(dtype.np)
+    gap = np.abs(actual.view(np.int16).astype(int) - expected.view(np.int16).astype(int))
     assert gap.max() <= 1
     assert (gap == 0).mean() > 0.9
 
@@ -165,9 +165,9 @@ def test_of_short_floats_rounds_once(name: str, dtype: d.DType) -> None:
 @pytest.mark.parametrize("name", sorted(name for name in FLOATS if not ROWS[name].only_float32))
 def test_of_float64(name: str) -> None:
     operands = given(name, np.float64)
-    found, _ = both(apply(name, *(arg(i, d.float64) for i in range(len(operands)))), operands)
-    wanted = FLOATS[name][0](*operands)
-    np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=1e-13)
+    actual, _ = both(apply(name, *(arg(i, d.float64) for i in range(len(operands)))), operands)
+    expected = FLOATS[name][0](*operands)
+    np.testing.assert_allclose(actual, expected, rtol=1e-14, atol=1e-13)
 
 
 # ---- integers ----------------------------------------------------------------------------------------------------
@@ -230,30 +230,30 @@ def test_of_integers(name: str, dtype: d.DType) -> None:
     if name.startswith("shift"):
         beyond = 9 if name.endswith("_or_zero") else 0
         operands[1] = RNG.integers(-beyond, bits + beyond, N).astype(dtype.np)
-    found, numpy = both(apply(name, *(arg(i, dtype) for i in range(len(operands)))), operands)
+    actual, numpy = both(apply(name, *(arg(i, dtype) for i in range(len(operands)))), operands)
     exact = [INTEGERS[name](*map(int, xs)) for xs in zip(*operands)]
-    wanted = np.array([v % 2**bits for v in exact], np.uint64).astype(f"u{dtype.size}").view(dtype.np)
-    np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_array_equal(numpy, wanted)
+    expected = np.array([v % 2**bits for v in exact], np.uint64).astype(f"u{dtype.size}").view(dtype.np)
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(numpy, expected)
 
 
 def test_integer_powers_beyond_the_type_are_the_least() -> None:
     x, y = RNG.integers(-9, 9, N).astype(np.int32), RNG.integers(0, 40, N).astype(np.int32)
     x[:6], y[:6] = (2, 2, -2, -2, 46340, -1), (30, 31, 31, 33, 2, 2**31 - 1)
-    found, numpy = both(apply("pow_or_least", arg(0, d.int32), arg(1, d.int32)), [x, y])
+    actual, numpy = both(apply("pow_or_least", arg(0, d.int32), arg(1, d.int32)), [x, y])
     exact = [(int(a) ** int(b % 2 if abs(a) == 1 else b)) for a, b in zip(x, y)]
-    wanted = np.array([v if abs(v) < 2**31 else -(2**31) for v in exact], np.int32)
-    np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_array_equal(numpy, wanted)
+    expected = np.array([v if abs(v) < 2**31 else -(2**31) for v in exact], np.int32)
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(numpy, expected)
 
 
 @pytest.mark.parametrize("dtype", [d.int32, d.int64], ids=str)
 def test_integer_powers_wrap(dtype: d.DType) -> None:
     x, y = RNG.integers(-9, 9, N).astype(dtype.np), RNG.integers(-3, 40, N).astype(dtype.np)
-    found, _ = both(apply("pow", arg(0, dtype), arg(1, dtype)), [x, y])
+    actual, _ = both(apply("pow", arg(0, dtype), arg(1, dtype)), [x, y])
     bits = dtype.size * 8
-    wanted = [_power(int(a), int(b)) % 2**bits for a, b in zip(x, y)]
-    np.testing.assert_array_equal(found, np.array(wanted, np.uint64).astype(f"u{dtype.size}").view(dtype.np))
+    expected = [_power(int(a), int(b)) % 2**bits for a, b in zip(x, y)]
+    np.testing.assert_array_equal(actual, np.array(expected, np.uint64).astype(f"u{dtype.size}").view(dtype.np))
 
 
 @pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
@@ -264,8 +264,8 @@ def test_comparisons(name: str, dtype: d.DType) -> None:
     if dtype.is_floating:
         x[5] = y[7] = np.nan
     expr = apply(name, arg(0, dtype), arg(1, dtype), dtype=d.bool)
-    found, numpy = both(expr, [x, y])
-    np.testing.assert_array_equal(found, getattr(np, name)(x, y))
+    result, numpy = both(expr, [x, y])
+    np.testing.assert_array_equal(result, getattr(np, name)(x, y))
     np.testing.assert_array_equal(numpy, getattr(np, name)(x, y))
 
 
@@ -273,26 +273,26 @@ def test_comparisons(name: str, dtype: d.DType) -> None:
 def test_what_is_no_number(dtype: d.DType) -> None:
     x = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, *[-2.0] * 30]).astype(dtype.np)
     for name, test in (("is_nan", np.isnan), ("is_inf", np.isinf), ("is_finite", np.isfinite)):
-        found, numpy = both(apply(name, arg(0, dtype), dtype=d.bool), [x])
-        np.testing.assert_array_equal(found, test(x.astype(np.float64)))
-        np.testing.assert_array_equal(numpy, found)
+        result, numpy = both(apply(name, arg(0, dtype), dtype=d.bool), [x])
+        np.testing.assert_array_equal(result, test(x.astype(np.float64)))
+        np.testing.assert_array_equal(numpy, result)
 
 
 def test_masks_and_selection() -> None:
     x, y, m = *_any(2, np.bool_), _any(1, np.float32)[0]
     for name in ("logical_and", "logical_or"):
-        found, numpy = both(apply(name, arg(0, d.bool), arg(1, d.bool)), [x, y])
-        np.testing.assert_array_equal(found, getattr(np, name)(x, y))
-        np.testing.assert_array_equal(numpy, found)
-    found, _ = both(apply("logical_not", arg(0, d.bool)), [x])
-    np.testing.assert_array_equal(found, ~x)
+        result, numpy = both(apply(name, arg(0, d.bool), arg(1, d.bool)), [x, y])
+        np.testing.assert_array_equal(result, getattr(np, name)(x, y))
+        np.testing.assert_array_equal(numpy, result)
+    result, _ = both(apply("logical_not", arg(0, d.bool)), [x])
+    np.testing.assert_array_equal(result, ~x)
     (whole,) = _any(1, np.int32)
-    found, numpy = both(apply("bitwise_not", arg(0, d.int32)), [whole])
-    np.testing.assert_array_equal(found, [~int(v) for v in whole])
-    np.testing.assert_array_equal(numpy, found)
+    result, numpy = both(apply("bitwise_not", arg(0, d.int32)), [whole])
+    np.testing.assert_array_equal(result, [~int(v) for v in whole])
+    np.testing.assert_array_equal(numpy, result)
     chosen = apply("select", arg(0, d.bool), arg(1, d.float32), const(-2.0, d.float32), dtype=d.float32)
-    found, _ = both(chosen, [x, m])
-    np.testing.assert_array_equal(found, np.where(x, m, np.float32(-2)))
+    result, _ = both(chosen, [x, m])
+    np.testing.assert_array_equal(result, np.where(x, m, np.float32(-2)))
 
 
 # ---- other dtypes ------------------------------------------------------------------------------------------------
@@ -319,16 +319,18 @@ def test_conversions(source: d.DType, into: d.DType) -> None:
             max(into.limits[0], -1000) if not into.is_bool else -9,
             min(into.limits[1], 1000) if not into.is_bool else 9,
         ).astype(source.np)
-    found, _ = both(convert(arg(0, source), into), [x])
+    result, _ = both(convert(arg(0, source), into), [x])
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(found, x.astype(into.np))
+        np.testing.assert_array_equal(result, x.astype(into.np))
 
 
 @pytest.mark.parametrize("into", [d.int8, d.uint8, d.int16, d.int32, d.int64], ids=str)
 def test_floats_outside_of_integers_become_the_nearest_end(into: d.DType) -> None:
     low, high = (int(v) for v in into.limits)
-    found, _ = both(convert(arg(0, d.float32), into), [np.array([1e30, -1e30, np.inf, -np.inf, 3.7, -3.7], np.float32)])
-    np.testing.assert_array_equal(found, [high, low, high, low, 3, max(low, -3)])
+    result, _ = both(
+        convert(arg(0, d.float32), into), [np.array([1e30, -1e30, np.inf, -np.inf, 3.7, -3.7], np.float32)]
+    )
+    np.testing.assert_array_equal(result, [high, low, high, low, 3, max(low, -3)])
 
 
 @pytest.mark.parametrize(
@@ -340,9 +342,9 @@ def test_quantize_rounds_to_even_and_saturates(dtype: d.DType, zero: int, within
     x = np.concatenate([RNG.uniform(-400, 400, N), [0.5, 1.5, 2.5, -0.5, -1.5, 1e30, -1e30, np.inf, -np.inf, np.nan]])
     x = x.astype(np.float32)
     low, high = within or (int(v) for v in dtype.limits)
-    found, _ = both(quantize(arg(0, d.float32), zero, dtype, *within), [x])
+    result, _ = both(quantize(arg(0, d.float32), zero, dtype, *within), [x])
     held = np.clip(np.nan_to_num(x.astype(np.float64), nan=-1e9, posinf=1e9, neginf=-1e9), -1e9, 1e9)
-    np.testing.assert_array_equal(found, np.clip(np.rint(held) + zero, low, high))
+    np.testing.assert_array_equal(result, np.clip(np.rint(held) + zero, low, high))
 
 
 @pytest.mark.parametrize("dtype", [d.int8, d.uint8], ids=str)
@@ -366,26 +368,26 @@ def test_wide_tables(source: d.DType, into: d.DType) -> None:
     x = RNG.integers(*source.limits, 201, endpoint=True).astype(source.np)
     t, b = Buffer("t", into, (size,), table), buffer(x)
     expr = lookup(arg(0, source), arg(1, into))
-    wanted = table[x.view(f"u{source.size}")]
-    np.testing.assert_array_equal(run(Map(Buffer("y", into, (201,)), (b, t), expr), {b: x}), wanted)
-    np.testing.assert_array_equal(expression_evaluation.evaluate_arrays(expr, [x, table]), wanted)
+    expected = table[x.view(f"u{source.size}")]
+    np.testing.assert_array_equal(run(Map(Buffer("y", into, (201,)), (b, t), expr), {b: x}), expected)
+    np.testing.assert_array_equal(expressions.evaluate_arrays(expr, [x, table]), expected)
 
 
 def test_numbers_are_code_or_words() -> None:
     x = _any(1, np.float32)[0]
     value = apply("fma", arg(0, d.float32), scalar(1.25, d.float32), const(-0.75, d.float32))
-    found, numpy = both(value, [x])
-    np.testing.assert_allclose(found, x.astype(np.float64) * 1.25 - 0.75, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(numpy, found, rtol=1e-6, atol=1e-7)
+    result, numpy = both(value, [x])
+    np.testing.assert_allclose(result, x.astype(np.float64) * 1.25 - 0.75, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(numpy, result, rtol=1e-6, atol=1e-7)
 
 
 def test_nan_stays_in_activations_and_gives_way_as_the_second_operand() -> None:
     x = np.array([np.nan, 1, -1], np.float32)
     for name in ("relu", "relu6", "hard_swish", "sigmoid", "tanh", "gelu", "elu"):
-        found, _ = both(apply(name, arg(0, d.float32)), [x])
-        np.testing.assert_array_equal(np.isnan(found), [True, False, False], name)
-    found, _ = both(apply("maximum", arg(0, d.float32), const(0.5, d.float32)), [x])
-    np.testing.assert_array_equal(found, np.array([0.5, 1, 0.5], np.float32))
+        result, _ = both(apply(name, arg(0, d.float32)), [x])
+        np.testing.assert_array_equal(np.isnan(result), [True, False, False], name)
+    result, _ = both(apply("maximum", arg(0, d.float32), const(0.5, d.float32)), [x])
+    np.testing.assert_array_equal(result, np.array([0.5, 1, 0.5], np.float32))
 
 
 @pytest.mark.parametrize(
@@ -424,4 +426,4 @@ def test_every_operation_is_tested_and_stands_in_numpy() -> None:
         "bitwise_not",
     }
     assert set(ROWS) == tested
-    assert set(STRUCTURAL) - set(expression_evaluation.STRUCTURAL) == {"lookup"}
+    assert set(STRUCTURAL) - set(expressions.STRUCTURAL) == {"lookup"}

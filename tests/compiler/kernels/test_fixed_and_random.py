@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, targets
 
-from opwright.compiler.kernels.copies import copy_checked
-from opwright.compiler.kernels.fixed_point import fixed_product
+from opwright.compiler.kernels.moves import copy_checked
+from opwright.compiler.kernels.quantization import fixed_product
 from opwright.compiler.kernels.random_numbers import advance, classes, normal_pairs, random_words
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.numeric_ops import Advanced, Classes, RandomWords
+from opwright.compiler.loops.domain_ops import Advanced, Classes, RandomWords
 from opwright.compiler.loops.ops import Checked
 from opwright.compiler.native.executor import StepFailed
 from opwright.core import dtypes
@@ -29,19 +29,19 @@ def test_philox_of_salmon_et_al() -> None:
         "ones": (ones, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
         "pi": (pi, [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
     }
-    for name, (state, wanted) in answers.items():
-        given = buffer(state, "state")
-        form = RandomWords(Buffer("y", dtypes.uint32, (4,)), given, "philox", True)
-        np.testing.assert_array_equal(run(form, {given: state}), np.array(wanted, np.uint32), name)
+    for name, (state, expected) in answers.items():
+        inputs = buffer(state, "state")
+        form = RandomWords(Buffer("y", dtypes.uint32, (4,)), inputs, "philox", True)
+        np.testing.assert_array_equal(run(form, {inputs: state}), np.array(expected, np.uint32), name)
 
 
 def test_a_counter_carries_or_wraps() -> None:
     state = np.array([3, WIDE - 1, 8], np.uint64)
     for carries, upper in ((True, 9), (False, 8)):
-        given = buffer(state, "state")
-        after = run(Advanced(Buffer("y", dtypes.uint64, (3,)), given, 5, carries), {given: state})
+        inputs = buffer(state, "state")
+        after = run(Advanced(Buffer("y", dtypes.uint64, (3,)), inputs, 5, carries), {inputs: state})
         assert after.tolist() == [3, 3, upper]
-        words = run(RandomWords(Buffer("y", dtypes.uint32, (40,)), given, "philox", carries), {given: state})
+        words = run(RandomWords(Buffer("y", dtypes.uint32, (40,)), inputs, "philox", carries), {inputs: state})
         again = buffer(after, "state")
         rest = run(RandomWords(Buffer("y", dtypes.uint32, (20,)), again, "philox", carries), {again: after})
         np.testing.assert_array_equal(words[20:], rest)
@@ -53,25 +53,25 @@ def test_classes_by_weights_of_float64() -> None:
     logits = rng.normal(0, 30, (4, 50)).astype(np.float32)
     sums = np.cumsum(np.exp(logits.astype(np.float64) - logits.max(1, keepdims=True)), 1)
     numbers = np.ascontiguousarray((sums / sums[:, -1:] * (1 - 4e-15))[:, ::7])
-    wanted = np.stack([np.searchsorted(s, v * s[-1], "right") for s, v in zip(sums, numbers)])
+    expected = np.stack([np.searchsorted(s, v * s[-1], "right") for s, v in zip(sums, numbers)])
     a, b = buffer(logits, "logits"), buffer(numbers, "numbers")
     for kind in (dtypes.int32, dtypes.int64):
-        found = run(Classes(Buffer("y", kind, numbers.shape), a, b, False), {a: logits, b: numbers})
-        np.testing.assert_array_equal(found, wanted)
+        actual = run(Classes(Buffer("y", kind, numbers.shape), a, b, False), {a: logits, b: numbers})
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize(("refused", "limit", "bad"), [("equal", 0, 0), ("below", -2, -3), ("beyond", 9, -10)])
 @pytest.mark.parametrize("dtype", [np.int8, np.float32, np.int64])
 def test_elements_that_are_refused(refused: str, limit: int, bad: int, dtype: Any) -> None:
     x = np.array([1, 5, -1, 9, -2] * 30, dtype)
-    given = buffer(x, "x")
-    form = Checked(Buffer("y", given.dtype, x.shape), given, refused, limit)
-    np.testing.assert_array_equal(run(form, {given: x}), x)
+    inputs = buffer(x, "x")
+    form = Checked(Buffer("y", inputs.dtype, x.shape), inputs, refused, limit)
+    np.testing.assert_array_equal(run(form, {inputs: x}), x)
     for place in (0, 77, len(x) - 1):
         wrong = x.copy()
         wrong[place] = bad
         with pytest.raises(StepFailed):
-            run(form, {given: wrong})
+            run(form, {inputs: wrong})
 
 
 @targets(

@@ -82,8 +82,8 @@ def sums(axis: int) -> Case:
     x = floats(9, 43)
     a = buffer("x", x)
     expr = apply("mul", X, const(0.5, float32))
-    wanted = x.astype(np.float64).sum(axis) * 0.5
-    return Case([Reduce(out(float32, *wanted.shape), a, (axis,), "sum", X, expr)], {a: x}, wanted)
+    expected = x.astype(np.float64).sum(axis) * 0.5
+    return Case([Reduce(out(float32, *expected.shape), a, (axis,), "sum", X, expr)], {a: x}, expected)
 
 
 def softmax() -> Case:
@@ -132,10 +132,10 @@ def product() -> Case:
 
 def attention() -> Case:
     q, k, v = floats(2, 5, 8), floats(2, 9, 8), floats(2, 9, 6)
-    given = {buffer(n, x): x for n, x in (("q", q), ("k", k), ("v", v))}
+    inputs = {buffer(n, x): x for n, x in (("q", q), ("k", k), ("v", v))}
     scores = np.exp(q.astype(np.float64) @ k.transpose(0, 2, 1) * 0.5)
-    form = Attention(out(float32, 2, 5, 6), *given, (), apply("mul", X, scalar(0.5, float32)))
-    return Case([form], given, scores / scores.sum(2, keepdims=True) @ v)
+    form = Attention(out(float32, 2, 5, 6), *inputs, (), apply("mul", X, scalar(0.5, float32)))
+    return Case([form], inputs, scores / scores.sum(2, keepdims=True) @ v)
 
 
 WINDOWS = [Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1)), Window((3, 2), (2, 2), (1, 1), (0, 1, 1, 0))]
@@ -147,8 +147,8 @@ def pool(kind: Any, window: Window) -> Case:
     size = output_size(x.shape, window)
     expr = X if kind == "max" else apply("div", X, arg(1, float32))
     seen = np.stack([p for *_, p in patches(x.astype(np.float64), window, np.nan)])
-    wanted = np.nanmax(seen, 0) if kind == "max" else np.nanmean(seen, 0)
-    return Case([Pool(out(float32, 1, *size, 13), a, kind, expr, window)], {a: x}, wanted)
+    expected = np.nanmax(seen, 0) if kind == "max" else np.nanmean(seen, 0)
+    return Case([Pool(out(float32, 1, *size, 13), a, kind, expr, window)], {a: x}, expected)
 
 
 def depthwise(window: Window) -> Case:
@@ -252,8 +252,8 @@ QUICK = {"int8 convolution 0", "depthwise 0"}
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in sorted(CASES)])
 def test_runs_on(name: str, target: str, tmp_path: Path) -> None:
     case = CASES[name]()
-    found = run_forms_on(target, tmp_path, case.forms, case.given).astype(np.float64)
+    result = run_forms_on(target, tmp_path, case.forms, case.given).astype(np.float64)
     if case.wanted.dtype.kind in "iu" or case.forms[-1].output.dtype.is_integer:
-        assert np.abs(found - case.wanted).max() <= case.steps
+        assert np.abs(result - case.wanted).max() <= case.steps
     else:
-        np.testing.assert_allclose(found, case.wanted, rtol=2e-5, atol=1e-5)
+        np.testing.assert_allclose(result, case.wanted, rtol=2e-5, atol=1e-5)

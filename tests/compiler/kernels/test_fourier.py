@@ -8,13 +8,13 @@ from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.fourier import fourier
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.numeric_ops import Fourier
+from opwright.compiler.loops.domain_ops import Fourier
 from opwright.core import flags
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(2)
 NEAR = 1e-6
-"""Of the largest number of a spectrum."""
+"""The tolerance relative to the largest element of a spectrum."""
 REAL = [(1, 1), (2, 2), (3, 4), (64, 64), (128, 128), (97, 128), (200, 512), (1024, 1024), (60, 60), (250, 300)]
 COMPLEX = [(1, 1), (3, 3), (32, 32), (60, 64), (128, 128)]
 """Numbers in a row, and in a spectrum."""
@@ -26,9 +26,9 @@ def form_of(x, size, is_complex):
     return Fourier(Buffer("y", float32, shape), b, size, is_complex), b
 
 
-def near(found, wanted):
-    gap = np.abs(found[..., 0] + 1j * found[..., 1] - wanted).max()
-    assert gap <= NEAR * np.abs(wanted).max(), gap
+def near(actual, expected):
+    gap = np.abs(actual[..., 0] + 1j * actual[..., 1] - expected).max()
+    assert gap <= NEAR * np.abs(expected).max(), gap
 
 
 @pytest.mark.parametrize("target", ["host", "x86-64-v3"])

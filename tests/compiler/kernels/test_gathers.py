@@ -44,9 +44,9 @@ def taken(x, indices, axis, batch):
 def test_gathers(shape, of, axis, batch, places, dtype):
     x = RNG.integers(-100, 100, shape).astype(dtype)
     indices = np.asarray(RNG.integers(0, shape[axis], of), places)
-    form, given = gathered(x, indices, axis, batch)
-    np.testing.assert_array_equal(run(form, given), taken(x, indices, axis, batch))
-    np.testing.assert_array_equal(split(form, given, 3), taken(x, indices, axis, batch))
+    form, inputs = gathered(x, indices, axis, batch)
+    np.testing.assert_array_equal(run(form, inputs), taken(x, indices, axis, batch))
+    np.testing.assert_array_equal(split(form, inputs, 3), taken(x, indices, axis, batch))
 
 
 @pytest.mark.parametrize("wrong", [-1, 10, 2**31 - 1, -(2**31)])
@@ -65,10 +65,10 @@ def test_gathers_at_coordinates(shape, of, dtype):
     depth = of[-1]
     indices = np.stack([RNG.integers(0, n, of[:-1]) for n in shape[:depth]], -1).astype(np.int32).reshape(of)
     a, b = buffer(x), buffer(indices, "indices")
-    wanted = np.asarray(x[tuple(indices[..., k] for k in range(depth))])
-    form = GatherNd(Buffer("y", a.dtype, wanted.shape), a, b)
-    np.testing.assert_array_equal(run(form, {a: x, b: indices}), wanted)
-    np.testing.assert_array_equal(split(form, {a: x, b: indices}, 2), wanted)
+    expected = np.asarray(x[tuple(indices[..., k] for k in range(depth))])
+    form = GatherNd(Buffer("y", a.dtype, expected.shape), a, b)
+    np.testing.assert_array_equal(run(form, {a: x, b: indices}), expected)
+    np.testing.assert_array_equal(split(form, {a: x, b: indices}, 2), expected)
     indices[..., -1].reshape(-1)[-1:] = shape[depth - 1]
     indices = np.where(np.arange(indices.size).reshape(of) == indices.size - 1, shape[depth - 1], indices).astype(
         np.int32
@@ -100,12 +100,12 @@ def test_updates(shape, part, starts, places):
         with pytest.raises(NoKernel):
             run(form, dict(zip(operands, (x, update, where))))
         return
-    wanted = x.copy()
+    expected = x.copy()
     corner = [min(max(s, 0), n - u) for s, n, u in zip(starts, shape, part)]
-    wanted[tuple(slice(c, c + u) for c, u in zip(corner, part))] = update
-    given = dict(zip(operands, (x, update, where)))
-    np.testing.assert_array_equal(run(form, given), wanted)
-    np.testing.assert_array_equal(split(form, given, 2), wanted)
+    expected[tuple(slice(c, c + u) for c, u in zip(corner, part))] = update
+    inputs = dict(zip(operands, (x, update, where)))
+    np.testing.assert_array_equal(run(form, inputs), expected)
+    np.testing.assert_array_equal(split(form, inputs, 2), expected)
 
 
 @pytest.mark.parametrize("places", [np.int32, np.int64])
@@ -124,9 +124,9 @@ def test_slices_at_computed_places(shape, part, starts, places):
     x, where = RNG.normal(size=shape).astype(np.float32), np.array(starts, places)
     operands = buffer(x), buffer(where, "starts")
     form = SliceAt(Buffer("y", operands[0].dtype, part), *operands)
-    wanted = x[tuple(slice(s, s + n) for s, n in zip(starts, part))]
-    np.testing.assert_array_equal(run(form, dict(zip(operands, (x, where)))), wanted)
-    np.testing.assert_array_equal(split(form, dict(zip(operands, (x, where))), 2), wanted)
+    expected = x[tuple(slice(s, s + n) for s, n in zip(starts, part))]
+    np.testing.assert_array_equal(run(form, dict(zip(operands, (x, where)))), expected)
+    np.testing.assert_array_equal(split(form, dict(zip(operands, (x, where))), 2), expected)
     for wrong in (-1, shape[-1] - part[-1] + 1):
         outside = where.copy()
         outside[-1] = wrong

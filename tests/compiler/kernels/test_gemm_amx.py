@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from test_gemm_hybrid import EXPR
 from test_gemm_int8 import CASES, EPILOGUES, PLAIN, SAME, SHAPE, SUM, integers, made, requantised
 
-from opwright.compiler.kernels import gemm_amx, register_tiles
+from opwright.compiler.kernels import gemm_int8 as gemm_int8_module
+from opwright.compiler.kernels import register_tiles
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.loops.buffers import Buffer, Window
@@ -39,22 +40,22 @@ def tiles(use):
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "FEW_PRODUCTS"):
-            patch.setattr(gemm_amx, name, 1 if use else 1 << 60)
+            patch.setattr(gemm_int8_module, name, 1 if use else 1 << 60)
         patch.setattr(register_tiles, "amx_tile", recorded)
         yield chosen
 
 
 def both(form, arrays):
-    """What a form gives with tiles: the same bits with vectors, and with its items in any parts."""
+    """Return the result of an operation with tiles; check that vectors and any split of the work give the same bits."""
     with tiles(True) as chosen:
-        found = run(form, arrays)
-        np.testing.assert_array_equal(split(form, arrays, 3), found)
+        result = run(form, arrays)
+        np.testing.assert_array_equal(split(form, arrays, 3), result)
     assert all(chosen)
     assert chosen
     with tiles(False) as chosen:
-        np.testing.assert_array_equal(run(form, arrays), found)
+        np.testing.assert_array_equal(run(form, arrays), result)
     assert not any(chosen)
-    return found
+    return result
 
 
 ROWS = [
@@ -65,8 +66,8 @@ ROWS = [
 @tiled
 @pytest.mark.parametrize(("x", "features", "window", "groups", "kinds", "zeros", "constant"), ROWS)
 def test_the_cases_of_vectors(x, features, window, groups, kinds, zeros, constant):
-    form, arrays, wanted = made(x, features, window, groups, kinds, zeros, constant)
-    np.testing.assert_array_equal(both(form, arrays), wanted)
+    form, arrays, expected = made(x, features, window, groups, kinds, zeros, constant)
+    np.testing.assert_array_equal(both(form, arrays), expected)
 
 
 @tiled
@@ -110,12 +111,12 @@ def contractions(draw):
 @settings(max_examples=12, deadline=None)
 def test_drawn_contractions(drawn):
     shape, features, window, kind, zero = drawn
-    form, arrays, wanted = made(shape, features, window, 1, (kind, int8), (zero, 0), True)
-    np.testing.assert_array_equal(both(form, arrays), wanted)
+    form, arrays, expected = made(shape, features, window, 1, (kind, int8), (zero, 0), True)
+    np.testing.assert_array_equal(both(form, arrays), expected)
     factors = np.random.default_rng(2).uniform(0.0005, 0.005, features).astype(np.float32)
     more = (Buffer("factors", float32, factors.shape, factors),)
     form, arrays, _ = made(shape, features, window, 1, (kind, int8), (zero, 0), True, requantised(), more)
-    ideal = np.clip(np.rint(wanted * factors.astype(np.float64)) + 3, -128, 127)
+    ideal = np.clip(np.rint(expected * factors.astype(np.float64)) + 3, -128, 127)
     assert np.abs(both(form, arrays) - ideal).max() <= 1
 
 
@@ -127,12 +128,12 @@ def test_drawn_products(rows, depth, columns, turned, batches, data):
     zeros = tuple(data.draw(st.integers(int(k.min), int(k.max))) for k in kinds)
     rng = np.random.default_rng(rows)
     x, y = integers(rng, kinds[0], (batches, rows, depth)), integers(rng, kinds[1], (batches, depth, columns))
-    wanted = (x.astype(int) - zeros[0]) @ (y.astype(int) - zeros[1])
+    expected = (x.astype(int) - zeros[0]) @ (y.astype(int) - zeros[1])
     if turned:
         y = np.ascontiguousarray(y.swapaxes(-1, -2))
     left, right = buffer(x, "a"), buffer(y, "b")
-    form = MatMul(Buffer("y", int32, wanted.shape), left, right, (), SUM, False, turned, *zeros)
-    np.testing.assert_array_equal(both(form, {left: x, right: y}), wanted)
+    form = MatMul(Buffer("y", int32, expected.shape), left, right, (), SUM, False, turned, *zeros)
+    np.testing.assert_array_equal(both(form, {left: x, right: y}), expected)
 
 
 @tiled
@@ -152,7 +153,7 @@ def test_rounded_floats(shape, window, rounding):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads(threads):
     """Workers size tiles of their own; plans of which only some steps use tiles."""
-    form, arrays, wanted = made((1, 30, 30, 24), 70, Window((3, 3), padding=SAME), 1, (int8, int8), (9, 0), True)
+    form, arrays, expected = made((1, 30, 30, 24), 70, Window((3, 3), padding=SAME), 1, (int8, int8), (9, 0), True)
     with tiles(True):
         plan = plan_of(LoopGraph("test", tuple(arrays), (form.output,), (form,)))
         plan.pack()
@@ -161,7 +162,7 @@ def test_threads(threads):
         for _ in range(20):
             out[:] = -1
             running.run()
-            np.testing.assert_array_equal(out, wanted)
+            np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize(
@@ -178,8 +179,8 @@ def test_threads(threads):
     ],
 )
 def test_when(rows, features, quads, products, wanted):
-    found = register_tiles.amx_tile(AMX, rows, features, quads, products)
-    assert wanted == (found and (found.rows, found.vectors, found.lanes, found.depth))
+    actual = register_tiles.amx_tile(AMX, rows, features, quads, products)
+    assert wanted == (actual and (actual.rows, actual.vectors, actual.lanes, actual.depth))
     narrow = AMX._replace(vector_bytes=32)  # a processor that hides its wide vectors
     for target in (NAMED["x86-64-v4-vnni"], narrow):
         assert register_tiles.amx_tile(target, rows, features, quads, products) is None

@@ -40,7 +40,7 @@ def sums(x: np.ndarray, w: np.ndarray, window: Window, groups: int, shape: tuple
 
 
 def out_shape(x: tuple[int, ...], features: int, window: Window) -> tuple[int, int, int, int]:
-    """Of a contraction of an input of shape x."""
+    """Return the output shape of a contraction of an input of shape x."""
     size = [
         (x[1 + i] + sum(window.padding[2 * i : 2 * i + 2]) - (window.size[i] - 1) * window.dilations[i] - 1)
         // window.strides[i]
@@ -51,7 +51,7 @@ def out_shape(x: tuple[int, ...], features: int, window: Window) -> tuple[int, i
 
 
 def close(found: np.ndarray, wanted: np.ndarray, depth: int) -> None:
-    """Within 1e-5 of what sums of so many unit normal products are like."""
+    """Compare within 1e-5 of the standard deviation of sums of that many unit normal products."""
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * max(1.0, depth**0.5))
 
 

@@ -6,15 +6,16 @@ from form_kit import buffer, compiles_for, run, split, targets
 from test_gemm_int8 import PLAIN, SAME, integers, out_shape, sums
 
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
-from opwright.compiler.kernels.dynamic_quantization import round_rows
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
+from opwright.compiler.kernels.quantization import round_rows
 from opwright.compiler.loops.buffers import Buffer, Window
-from opwright.compiler.loops.expressions import apply, arg
+from opwright.compiler.loops.expressions import apply, arg, convert, row_scale
 from opwright.compiler.loops.ops import Contract
-from opwright.core.dtypes import float32, int4, int8
+from opwright.core.dtypes import float32, int4, int8, int32
 
-EXPR = apply("relu", apply("fma", arg(0, float32), arg(1, float32), arg(2, float32)))
+SUM = apply("mul", convert(arg(0, int32), float32), row_scale())
+EXPR = apply("relu", apply("fma", SUM, arg(1, float32), arg(2, float32)))
 
 
 def away(x: np.ndarray) -> np.ndarray:
@@ -35,11 +36,11 @@ def rounded(x: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
             values[i] = np.clip(away(row * (np.float32(127) / reach)), -127, 127)
             scales[i] = reach / np.float32(127)
         else:
-            step = (float(hi) - float(lo)) / 255
+            step = float(hi - lo) / 255
             ends = -128 - float(lo) / step, 127 - float(hi) / step
             zero = away(np.clip(ends[0] if 128 + abs(lo / step) < 127 + abs(hi / step) else ends[1], -128, 127))
             scales[i] = np.float32(step)
-            q = np.clip(away(row * (np.float32(1) / np.float32(step)) + np.float32(zero)), -128, 127)
+            q = np.clip(away(row * (np.float32(1) / np.float32(step))) + zero, -128, 127)
             values[i] = q - zero
     return values.reshape(x.shape), scales
 
@@ -78,15 +79,15 @@ def made(x, features, window, rounding, dtype=int8, groups=1):
 @pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
 @pytest.mark.parametrize(("x", "features", "window"), CASES, ids=[str(i) for i in range(len(CASES))])
 def test_rounded_rows(x, features, window, dtype, rounding):
-    form, given, wanted, reach = made(x, features, window, rounding, dtype)
-    found = run(form, given)
-    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=reach * 2e-6)
-    np.testing.assert_array_equal(split(form, given, 3), found)
+    form, inputs, expected, reach = made(x, features, window, rounding, dtype)
+    actual = run(form, inputs)
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=reach * 2e-6)
+    np.testing.assert_array_equal(split(form, inputs, 3), actual)
 
 
 def test_groups():
-    form, given, wanted, reach = made((1, 12, 28, 12), 24, Window((3, 3), padding=SAME), "asymmetric", groups=3)
-    np.testing.assert_allclose(run(form, given), wanted, rtol=2e-6, atol=reach * 2e-6)
+    form, inputs, expected, reach = made((1, 12, 28, 12), 24, Window((3, 3), padding=SAME), "asymmetric", groups=3)
+    np.testing.assert_allclose(run(form, inputs), expected, rtol=2e-6, atol=reach * 2e-6)
 
 
 def test_halves_are_rounded_away_from_zero():
@@ -98,14 +99,16 @@ def test_halves_are_rounded_away_from_zero():
         source,
         Buffer("w", int8, eye.shape, eye),
         (),
-        arg(0, float32),
+        SUM,
         PLAIN,
         rounding="symmetric",
     )
     assert run(form, {source: x}).ravel().tolist() == [127, 1, -1, 2, -3, 0, 0, 0]
 
 
-EPILOGUE = Epilogue(EXPR, (("channel", float32), ("channel", float32)), ())
+KINDS = (("channel", float32), ("channel", float32)), ()
+EPILOGUE = Epilogue(EXPR, *KINDS)
+BLOCKED = Epilogue(apply("fma", apply("mul", arg(0, float32), row_scale()), arg(1, float32), arg(2, float32)), *KINDS)
 SHAPE = {
     "rows": 4,
     "vectors": 2,
@@ -125,7 +128,7 @@ SHAPE = {
 
 @targets(
     (gemm_int8, {**SHAPE, "parts": 1, "blocked": False}),
-    (gemm_int8, {**SHAPE, "parts": 1, "blocked": True}),
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": True, "epilogue": BLOCKED}),
     (convolution_int8, {**SHAPE, "by_line": False}),
     (round_rows, {"symmetric": False}),
     (round_rows, {"symmetric": True}),
@@ -146,7 +149,7 @@ def by_blocks(rows, features, channels, blocks, dtype):
         source,
         Buffer("w", dtype, w.shape, w),
         (),
-        arg(0, float32),
+        apply("mul", arg(0, float32), row_scale()),
         PLAIN,
         rounding="asymmetric",
         scales=Buffer("scales", float32, scales.shape, scales),
@@ -161,6 +164,6 @@ def by_blocks(rows, features, channels, blocks, dtype):
     ("rows", "features", "channels", "blocks"), [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)]
 )
 def test_scales_by_block(rows, features, channels, blocks, dtype):
-    form, given, wanted = by_blocks(rows, features, channels, blocks, dtype)
-    found = run(form, given).reshape(rows, features)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())
+    form, inputs, expected = by_blocks(rows, features, channels, blocks, dtype)
+    actual = run(form, inputs).reshape(rows, features)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())

@@ -43,26 +43,26 @@ def made(x, features, window, groups, dtype, expr=BIASED, more=(), ends=False):
 @pytest.mark.parametrize(("x", "features", "window", "groups"), CASES, ids=range(len(CASES)))
 @pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
 def test_sums(x, features, window, groups, dtype):
-    form, given, wanted = made(x, features, window, groups, dtype)
-    found = run(form, given)
-    np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_array_equal(split(form, given, 3), found)
+    form, inputs, expected = made(x, features, window, groups, dtype)
+    actual = run(form, inputs)
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(split(form, inputs, 3), actual)
 
 
 @pytest.mark.parametrize("depth", [510, 512, 513, 4099])
 def test_sums_beyond_int32(depth):
-    form, given, wanted = made((3, 1, 1, depth), 17, PLAIN, 1, int8, ends=True)
-    np.testing.assert_array_equal(run(form, given), wanted)
+    form, inputs, expected = made((3, 1, 1, depth), 17, PLAIN, 1, int8, ends=True)
+    np.testing.assert_array_equal(run(form, inputs), expected)
 
 
 def test_epilogue():
     factors = np.random.default_rng(1).uniform(2e-6, 2e-5, 40).astype(np.float32)
     expr = quantize(apply("mul", convert(BIASED, float32), arg(2, float32)), 0, int16)
-    form, given, total = made(
+    form, inputs, total = made(
         (1, 14, 28, 12), 40, Window((3, 3), padding=SAME), 1, int8, expr, (Buffer("f", float32, (40,), factors),)
     )
-    wanted = np.clip(np.rint(total * factors.astype(float)), -32768, 32767)
-    off = np.abs(run(form, given) - wanted)
+    expected = np.clip(np.rint(total * factors.astype(float)), -32768, 32767)
+    off = np.abs(run(form, inputs) - expected)
     assert off.max() <= 1
     assert (off != 0).mean() < 0.01
 

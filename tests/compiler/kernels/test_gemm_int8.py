@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
+from opwright.compiler.kernels.contraction_steps_int8 import columns_as_channels
 from opwright.compiler.kernels.convolution_int8 import convolution_int8, patches
-from opwright.compiler.kernels.direct_convolution_int8 import columns_as_channels
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.kernels.tiling import WorkBlocks, evened
@@ -39,7 +39,7 @@ def sums(x: np.ndarray, w: np.ndarray, window: Window, groups: int, shape: tuple
 
 
 def out_shape(x: tuple[int, ...], features: int, window: Window) -> tuple[int, int, int, int]:
-    """Of a contraction of an input of shape x."""
+    """Return the output shape of a contraction of an input of shape x."""
     size = [
         (x[1 + i] + sum(window.padding[2 * i : 2 * i + 2]) - (window.size[i] - 1) * window.dilations[i] - 1)
         // window.strides[i]
@@ -139,17 +139,17 @@ def made(x, features, window, groups, kinds, zeros, constant, expr=BIASED, more=
     out = Buffer("y", expr.dtype, out_shape(x, features, window))
     biases = Buffer("bias", int32, bias.shape, bias)
     form = Contract(out, source, filters, (biases, *more), expr, window, groups, *zeros)
-    given = {source: xs} if constant else {source: xs, filters: ws}
-    return form, given, sums(xs.astype(int) - zeros[0], ws.astype(int) - zeros[1], window, groups, out.shape) + bias
+    inputs = {source: xs} if constant else {source: xs, filters: ws}
+    return form, inputs, sums(xs.astype(int) - zeros[0], ws.astype(int) - zeros[1], window, groups, out.shape) + bias
 
 
 @pytest.mark.parametrize(("x", "features", "window", "groups", "kinds", "zeros", "constant"), CASES)
 def test_sums(x, features, window, groups, kinds, zeros, constant):
-    form, given, wanted = made(x, features, window, groups, kinds, zeros, constant)
-    found = run(form, given)
-    np.testing.assert_array_equal(found, wanted)
+    form, inputs, expected = made(x, features, window, groups, kinds, zeros, constant)
+    actual = run(form, inputs)
+    np.testing.assert_array_equal(actual, expected)
     for parts in (2, 5):
-        np.testing.assert_array_equal(split(form, given, parts), found)
+        np.testing.assert_array_equal(split(form, inputs, parts), actual)
 
 
 def requantised(operands: int = 2, zero: int = 3, *within: int):
@@ -204,13 +204,13 @@ def check_epilogue(name, x, features, window=None):
     constants = [Buffer("factors", float32, factors.shape, factors)]
     constants += [Buffer("table", int8, (256,), TABLE)] if name == "table" else []
     kinds, zeros = (int8, int8), (-3, 0)
-    form, given, total = made(x, features, window, 1, kinds, zeros, True, expr, (*constants, *more))
-    given |= dict.fromkeys(more, rest)
-    found = run(form, given).astype(np.float64)
-    wanted = of(total * factors.astype(np.float64), rest.astype(np.float64))
-    off = np.abs(found - wanted)
+    form, inputs, total = made(x, features, window, 1, kinds, zeros, True, expr, (*constants, *more))
+    inputs |= dict.fromkeys(more, rest)
+    actual = run(form, inputs).astype(np.float64)
+    expected = of(total * factors.astype(np.float64), rest.astype(np.float64))
+    off = np.abs(actual - expected)
     if name == "float":
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
     elif name == "table":
         assert (off != 0).sum() <= 1 + off.size // 1000  # a number at the edge between two may be rounded otherwise
     else:
@@ -229,12 +229,12 @@ def test_slices_of_buffers():
         whole = Buffer("whole", int32, (*shape[:3], 50))
         y = Buffer("y", int32, shape, parent=whole, start=7)
         form = Contract(y, x, Buffer("w", int8, ws.shape, ws), (), SUM, window, 1, 11)
-        found = run(form, {wide: xs})
-        wanted = sums(xs[..., 5:25].astype(int) - 11, ws.astype(int), window, 1, shape)
-        np.testing.assert_array_equal(found[..., 7:31], wanted)
+        actual = run(form, {wide: xs})
+        expected = sums(xs[..., 5:25].astype(int) - 11, ws.astype(int), window, 1, shape)
+        np.testing.assert_array_equal(actual[..., 7:31], expected)
         marked = np.full(1, 0x5A5A5A5A, np.int32)[0]
-        assert (found[..., :7] == marked).all()
-        assert (found[..., 31:] == marked).all()
+        assert (actual[..., :7] == marked).all()
+        assert (actual[..., 31:] == marked).all()
 
 
 def test_reads_nothing_beyond_the_end():
@@ -316,9 +316,9 @@ def test_narrow_images():
         ((1, 23, 4, 3), 5, Window((3, 2), (2, 2), padding=(1, 1, 0, 0)), (uint8, uint8), (9, 131)),
         ((2, 21, 3, 2), 4, Window((3, 5), (1, 1), (2, 1), (2, 2, 2, 2)), (int8, int8), (0, 0)),
     ):
-        form, given, wanted = made(x, features, window, 1, kinds, zeros, True)
+        form, inputs, expected = made(x, features, window, 1, kinds, zeros, True)
         assert columns_as_channels(form) is not None
-        np.testing.assert_array_equal(run(form, given), wanted, err_msg=str((x, window)))
+        np.testing.assert_array_equal(run(form, inputs), expected, err_msg=str((x, window)))
 
 
 @pytest.mark.parametrize(
@@ -335,5 +335,5 @@ def test_narrow_images():
     ],
 )
 def test_items_for_two_threads(block, tiles, panels, items):
-    found = evened(block, tiles, panels)
-    assert found.items == items == -(-tiles // found.tiles) * -(-panels // found.panels)
+    result = evened(block, tiles, panels)
+    assert result.items == items == -(-tiles // result.tiles) * -(-panels // result.panels)

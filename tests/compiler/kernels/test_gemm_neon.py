@@ -41,8 +41,8 @@ ROWS = rows(  # steps of a line in fours, in twos and alone; panels of one to fo
 )
 @pytest.mark.parametrize("name", TARGETS)
 def test_sums(name, row, tmp_path):
-    form, given, wanted = made(*row.values)
-    np.testing.assert_array_equal(run_forms_on(name, tmp_path, [form], given), wanted)
+    form, inputs, expected = made(*row.values)
+    np.testing.assert_array_equal(run_forms_on(name, tmp_path, [form], inputs), expected)
 
 
 @pytest.mark.slow
@@ -62,9 +62,11 @@ def test_extremes_are_exact(name, x, w, tmp_path):
 def test_requantised(name, features, tmp_path):
     factors = np.random.default_rng(2).uniform(0.0005, 0.005, features).astype(np.float32)
     scales = Buffer("factors", float32, factors.shape, factors)
-    form, given, total = made((1, 29, 1, 20), features, PLAIN, 1, (int8, int8), (-3, 0), True, requantised(), (scales,))
-    wanted = rounded(total * factors.astype(np.float64), 3).astype(int)
-    off = np.abs(run_forms_on(name, tmp_path, [form], given) - wanted)
+    form, inputs, total = made(
+        (1, 29, 1, 20), features, PLAIN, 1, (int8, int8), (-3, 0), True, requantised(), (scales,)
+    )
+    expected = rounded(total * factors.astype(np.float64), 3).astype(int)
+    off = np.abs(run_forms_on(name, tmp_path, [form], inputs) - expected)
     assert off.max() <= 1
     assert (off != 0).sum() <= 1 + off.size // 1000  # a number at the edge between two may be rounded otherwise
 
@@ -73,31 +75,35 @@ def test_requantised(name, features, tmp_path):
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("shape", [(1, 33, 128, 4), (9, 21, 72, 3)], ids=str)
 def test_scales_by_block(name, shape, tmp_path):
-    form, given, wanted = by_blocks(*shape, int8)
-    found = run_forms_on(name, tmp_path, [form], given).reshape(wanted.shape)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())
+    form, inputs, expected = by_blocks(*shape, int8)
+    actual = run_forms_on(name, tmp_path, [form], inputs).reshape(expected.shape)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
 def test_whole_steps():
     """Padding steps included, smmla runs an even number of steps, smull four instead of three."""
-    for steps, wanted in ((1, [1, 2, 3, 4, 5, 6, 7, 8]), (2, [2, 2, 4, 4, 6, 6, 8, 8]), (4, [1, 2, 4, 4, 5, 6, 8, 8])):
-        assert [padded_quads(steps, quads) for quads in range(1, 9)] == wanted
+    for steps, expected in (
+        (1, [1, 2, 3, 4, 5, 6, 7, 8]),
+        (2, [2, 2, 4, 4, 6, 6, 8, 8]),
+        (4, [1, 2, 4, 4, 5, 6, 8, 8]),
+    ):
+        assert [padded_quads(steps, quads) for quads in range(1, 9)] == expected
 
 
 def test_whether_requantisation_meets_infinities():
     """Products of sums with other than finite numbers may be NaN, which becomes the least integer."""
     out, build = Buffer("y", int8, (2, 3)), SimpleNamespace(pointer=lambda *_: 0)
-    for factor, wanted in ((0.5, True), (np.inf, False), (np.nan, False)):
+    for factor, expected in ((0.5, True), (np.inf, False), (np.nan, False)):
         factors = np.array([1.0, factor, 2.0], np.float32)
         scales = Buffer("factors", float32, (3,), factors)
-        assert epilogue_of(requantised(1), (scales,), out, build)[0].finite is wanted
+        assert epilogue_of(requantised(1), (scales,), out, build)[0].finite is expected
     assert not epilogue_of(requantised(1), (Buffer("factors", float32, (3,)),), out, build)[0].finite
 
 
 def test_which_filters_are_paired():
-    for least, parts, wanted in ((-127, 1, True), (-128, 1, False), (-127, 2, False)):
+    for least, parts, expected in ((-127, 1, True), (-128, 1, False), (-127, 2, False)):
         ws = np.array([[least, 127]], np.int8)
-        assert is_paired(Buffer("w", int8, ws.shape, ws), parts) is wanted
+        assert is_paired(Buffer("w", int8, ws.shape, ws), parts) is expected
     assert not is_paired(Buffer("w", int8, (1, 2)), 1)
 
 

@@ -71,10 +71,10 @@ def test_gemm(name, features, epilogue, tmp_path):
         0,
         0,
     ]
-    found = run_on(name, tmp_path, gemm, constants, words, cut.tiles)[2]
+    actual = run_on(name, tmp_path, gemm, constants, words, cut.tiles)[2]
     sums = x.astype(np.float64) @ w.T.astype(np.float64) + bias
-    wanted = np.maximum(sums, 0) if epilogue is RELU else sums / (1 + np.exp(-sums))
-    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=2e-5, atol=2e-5)
+    expected = np.maximum(sums, 0) if epilogue is RELU else sums / (1 + np.exp(-sums))
+    np.testing.assert_allclose(actual.reshape(expected.shape), expected, rtol=2e-5, atol=2e-5)
 
 
 def windows(x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -133,9 +133,9 @@ def test_convolution(name, lined, tmp_path):
         1,
         panels.number,
     ]
-    found = run_on(name, tmp_path, convolution, constants, words, tiles, 4096 + 4 * 27 * cut.height)[2]
-    wanted = np.maximum(windows(x, w) + bias, 0)
-    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=2e-5)
+    actual = run_on(name, tmp_path, convolution, constants, words, tiles, 4096 + 4 * 27 * cut.height)[2]
+    expected = np.maximum(windows(x, w) + bias, 0)
+    np.testing.assert_allclose(actual.reshape(expected.shape), expected, rtol=1e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -145,8 +145,8 @@ def test_gemv(name, tmp_path):
     groups = -(-features // (targets.named(name).vector_bytes // 4))
     words = [x, w, np.zeros(features, np.float32), depth, features, depth, depth, features, 1, 0, 0]
     constants = {"more": 0, "dtype": float32, "epilogue": RELU}
-    found = run_on(name, tmp_path, gemv, constants, words, groups)[2]
-    np.testing.assert_allclose(found, np.maximum(w.astype(np.float64) @ x, 0), rtol=1e-5, atol=1e-5)
+    result = run_on(name, tmp_path, gemv, constants, words, groups)[2]
+    np.testing.assert_allclose(result, np.maximum(w.astype(np.float64) @ x, 0), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -156,9 +156,9 @@ def test_gevm(name, tmp_path):
     items = -(-columns // (ACROSS * targets.named(name).vector_bytes // 4))
     words = [a, b, np.zeros((rows, columns), np.float32), depth, columns, depth, columns, columns, 0, 0]
     constants = {"more": 0, "rows": rows, "dtype": float32, "epilogue": RELU}
-    found = run_on(name, tmp_path, gevm, constants, words, items)[2]
-    wanted = np.maximum(a.astype(np.float64) @ b, 0)
-    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-5)
+    actual = run_on(name, tmp_path, gevm, constants, words, items)[2]
+    expected = np.maximum(a.astype(np.float64) @ b, 0)
+    np.testing.assert_allclose(actual.reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -199,6 +199,6 @@ def test_winograd(name, m, tmp_path):
         "epilogue": RELU,
     }
     scratch = scratch_size(channels, panels.width, cut.height, m)
-    found = run_on(name, tmp_path, winograd, constants, words, cut.tiles, scratch)[3]
-    wanted = np.maximum(windows(x, w), 0)
-    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=1e-4 * wanted.std(), rtol=1e-5)
+    actual = run_on(name, tmp_path, winograd, constants, words, cut.tiles, scratch)[3]
+    expected = np.maximum(windows(x, w), 0)
+    np.testing.assert_allclose(actual.reshape(expected.shape), expected, atol=1e-4 * expected.std(), rtol=1e-5)

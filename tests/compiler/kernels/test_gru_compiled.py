@@ -6,7 +6,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.rnn import gru
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.recurrent_ops import Gru
+from opwright.compiler.loops.domain_ops import Gru
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(15)
@@ -43,20 +43,20 @@ def test_steps_of_gated_units(batch, steps, cells, start, activation, keeps, bac
     x = RNG.normal(0, 0.7, (batch, steps, 3 * cells)).astype(np.float32)
     weights = [RNG.normal(0, 0.5 * cells**-0.5, (cells, cells)).astype(np.float32) for _ in range(3)]
     h = RNG.normal(0, 0.5, (batch, cells)).astype(np.float32)
-    given = {buffer(x): x}
+    inputs = {buffer(x): x}
     states = ()
     if start:
         states = (buffer(h, "h"),)
-        given[states[0]] = h
+        inputs[states[0]] = h
     whole = np.concatenate([np.concatenate([weights[0].T, weights[1].T], 1).ravel(), weights[2].T.ravel()])
     weight = buffer(whole.reshape(cells, 3 * cells), "weight")
-    x_ = next(iter(given))
-    given[weight] = np.ascontiguousarray(whole)
+    x_ = next(iter(inputs))
+    inputs[weight] = np.ascontiguousarray(whole)
     form = Gru(Buffer("y", float32, (batch, steps, cells)), x_, weight, states, activation, keeps, backward)
-    wanted = expected(x.astype(np.float64), weights, h if start else np.zeros_like(h), activation, keeps, backward)
-    found = run(form, given)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(split(form, given, 2), found)
+    reference = expected(x.astype(np.float64), weights, h if start else np.zeros_like(h), activation, keeps, backward)
+    actual = run(form, inputs)
+    np.testing.assert_allclose(actual, reference, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(split(form, inputs, 2), actual)
 
 
 @targets((gru, {"rows": 2, "start": True, "activation": "TANH", "keeps": False}))

@@ -1,4 +1,4 @@
-"""Forms drawn at random over arrays that end, or begin, where nobody may read: the numbers, and not a byte outside."""
+"""Test random operations on arrays next to guard pages: correct results, and no access out of bounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DTYPES = (np.int8, np.int16, np.float32, np.float64, np.complex128)
 
 
 class Guarded:
-    """Arrays between two pages that nobody may touch: at the end of what lies between, or at its begin."""
+    """Arrays between two guard pages, aligned to the end or to the beginning."""
 
     def __init__(self, at_end):
         self.at_end, self._maps = at_end, []
@@ -44,21 +44,21 @@ class Guarded:
         return np.frombuffer((ctypes.c_uint8 * n).from_address(start), np.uint8).view(dtype).reshape(shape)
 
 
-def check(form, given, wanted, at_end, tolerance=0.0, gaps=None):
-    """gaps: elements that nobody writes."""
+def check(form, inputs, expected, at_end, tolerance=0.0, gaps=None):
+    """gaps: elements that are never written."""
     pages = Guarded(at_end)
     arrays = {form.output: pages.like(form.output.shape, form.output.dtype.np)}
-    for b, x in given.items():
+    for b, x in inputs.items():
         arrays[b] = pages.like(x.shape, x.dtype)
         arrays[b][...] = x
-    plan = plan_of(LoopGraph("test", tuple(given), (form.output,), (form,)))
+    plan = plan_of(LoopGraph("test", tuple(inputs), (form.output,), (form,)))
     plan.pack()
     running = plan.bind()
     running.connect({b: x.__array_interface__["data"][0] for b, x in arrays.items()})
     running.run()
     if gaps is not None:
-        arrays[form.output][gaps] = wanted[gaps]
-    np.testing.assert_allclose(arrays[form.output], wanted, rtol=tolerance, atol=tolerance)
+        arrays[form.output][gaps] = expected[gaps]
+    np.testing.assert_allclose(arrays[form.output], expected, rtol=tolerance, atol=tolerance)
 
 
 def sizes(rng, rank, most):
@@ -82,9 +82,9 @@ def view(rng):
 def padded(rng):
     x = numbers(rng, sizes(rng, 3, 20), rng.choice(DTYPES))
     around = [tuple(int(n) for n in rng.integers(0, 4, 2)) for _ in x.shape]
-    operand, wanted = buffer(x), np.pad(x, around, constant_values=1)
+    operand, expected = buffer(x), np.pad(x, around, constant_values=1)
     box = IndexMap(tuple(a for a, _ in around), x.shape, 0, (x.shape[1] * x.shape[2], x.shape[2], 1))
-    return Move(Buffer("y", operand.dtype, wanted.shape), (operand,), (box,), fill=1), {operand: x}, wanted
+    return Move(Buffer("y", operand.dtype, expected.shape), (operand,), (box,), fill=1), {operand: x}, expected
 
 
 def summed(rng):
@@ -109,8 +109,8 @@ def gathered(rng):
     x = numbers(rng, sizes(rng, rng.integers(1, 4), 50), rng.choice(DTYPES))
     axis = int(rng.integers(x.ndim))
     indices = np.asarray(rng.integers(0, x.shape[axis], sizes(rng, rng.integers(0, 3), 10)), np.int32)
-    a, b, wanted = buffer(x), buffer(indices, "indices"), x.take(indices, axis)
-    return Gather(Buffer("y", a.dtype, wanted.shape), a, b, axis), {a: x, b: indices}, wanted
+    a, b, expected = buffer(x), buffer(indices, "indices"), x.take(indices, axis)
+    return Gather(Buffer("y", a.dtype, expected.shape), a, b, axis), {a: x, b: indices}, expected
 
 
 def scanned(rng):
@@ -135,35 +135,35 @@ def attended(rng):
     heads, m, n, d, e = (int(rng.integers(*ends)) for ends in ((1, 4), (4, 40), (1, 90), (1, 40), (1, 40)))
     arrays = [rng.normal(size=(heads, *s)).astype(np.float32) for s in ((m, d), (n, d), (n, e))]
     q, k, v = map(buffer, arrays, "qkv")
-    wanted = softmax(arrays[0].astype(np.float64) @ arrays[1].swapaxes(1, 2)) @ arrays[2]
+    expected = softmax(arrays[0].astype(np.float64) @ arrays[1].swapaxes(1, 2)) @ arrays[2]
     form = Attention(Buffer("y", dtypes.float32, (heads, m, e)), q, k, v, (), arg(0, dtypes.float32))
-    return form, dict(zip((q, k, v), arrays)), wanted, 1e-4
+    return form, dict(zip((q, k, v), arrays)), expected, 1e-4
 
 
 def ordered(rng):
     x = numbers(rng, sizes(rng, rng.integers(1, 3), 90), rng.choice([np.int8, np.float32, np.int64]))
     k, operand = int(rng.integers(1, x.shape[-1] + 1)), buffer(x)
-    wanted = np.argsort(-x.astype(np.int64), -1, kind="stable")[..., :k]
-    return Ordered(Buffer("y", dtypes.int32, wanted.shape), operand), {operand: x}, wanted
+    expected = np.argsort(-x.astype(np.int64), -1, kind="stable")[..., :k]
+    return Ordered(Buffer("y", dtypes.int32, expected.shape), operand), {operand: x}, expected
 
 
 def segmented(rng):
     x = numbers(rng, sizes(rng, 2, 300), np.int32)
     ids, count = rng.integers(-1, 5, x.shape[0], np.int32), int(rng.integers(5, 9))
-    wanted = np.zeros((count, x.shape[1]), np.int32)
-    np.add.at(wanted, ids[ids >= 0], x[ids >= 0])
+    expected = np.zeros((count, x.shape[1]), np.int32)
+    np.add.at(expected, ids[ids >= 0], x[ids >= 0])
     a, b = buffer(x), buffer(ids, "ids")
-    return Segments(Buffer("y", dtypes.int32, wanted.shape), a, b, "sum"), {a: x, b: ids}, wanted
+    return Segments(Buffer("y", dtypes.int32, expected.shape), a, b, "sum"), {a: x, b: ids}, expected
 
 
 def reversed_starts(rng):
     x = numbers(rng, sizes(rng, 3, 30), rng.choice(DTYPES))
     lengths = rng.integers(0, x.shape[1], x.shape[0], np.int32, endpoint=True)
-    wanted = x.copy()
-    for row, n in zip(wanted, lengths):
+    expected = x.copy()
+    for row, n in zip(expected, lengths):
         row[:n] = row[:n][::-1].copy()
     a, b = buffer(x), buffer(lengths, "lengths")
-    return ReverseStart(Buffer("y", a.dtype, x.shape), a, b, 1, 0), {a: x, b: lengths}, wanted
+    return ReverseStart(Buffer("y", a.dtype, x.shape), a, b, 1, 0), {a: x, b: lengths}, expected
 
 
 def divisors(rng):
@@ -192,6 +192,6 @@ DRAWS = [
 def test_nothing_outside_is_touched(draw):
     exploring = os.environ.get("OPWRIGHT_EXPLORE") == "1"
     for seed in [random.SystemRandom().getrandbits(32) for _ in range(400)] if exploring else range(12):
-        form, given, wanted, *tolerance = draw(np.random.default_rng(seed))
+        form, inputs, expected, *tolerance = draw(np.random.default_rng(seed))
         for at_end in (True, False):
-            check(form, given, wanted, at_end, *tolerance)
+            check(form, inputs, expected, at_end, *tolerance)

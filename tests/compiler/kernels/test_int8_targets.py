@@ -14,7 +14,7 @@ from test_gemm_int8 import PLAIN, SAME, SUM, made, out_shape, requantised, round
 
 import opwright as ow
 from opwright.compiler import target as processors
-from opwright.compiler.kernels import depthwise_tiles, direct_convolution_int8
+from opwright.compiler.kernels import contraction_steps_int8, depthwise_tiles
 from opwright.compiler.kernels.gemm_int16 import bounded_steps, widens
 from opwright.compiler.kernels.register_tiles import PanelsInt8, vector_tile
 from opwright.compiler.loops.buffers import Buffer, Window
@@ -49,9 +49,9 @@ on_targets = pytest.mark.parametrize(
 
 def rows(*ids):
     """Cases of the vectors' table by their ids' beginnings; each has one."""
-    found = [next(c for c in vectors.CASES if c.id.startswith(i)) for i in ids]
-    assert len({c.id for c in found}) == len(ids)
-    return found
+    result = [next(c for c in vectors.CASES if c.id.startswith(i)) for i in ids]
+    assert len({c.id for c in result}) == len(ids)
+    return result
 
 
 ROWS = rows(
@@ -80,10 +80,10 @@ ROWS = rows(
 def test_sums(name, part):
     for row in ROWS[part::6]:
         with ow.flags(target=name):
-            form, given, wanted = made(*row.values)
-            found = run(form, given)
-            np.testing.assert_array_equal(found, wanted, err_msg=row.id)
-            np.testing.assert_array_equal(split(form, given, 3), found, err_msg=row.id)
+            form, inputs, expected = made(*row.values)
+            actual = run(form, inputs)
+            np.testing.assert_array_equal(actual, expected, err_msg=row.id)
+            np.testing.assert_array_equal(split(form, inputs, 3), actual, err_msg=row.id)
 
 
 @on_targets
@@ -99,8 +99,8 @@ def test_extremes_are_exact(name):
                     source, out = buffer(xs), out_shape(shape, 17, window)
                     filters = Buffer("w", int8, ws.shape, ws)
                     form = Contract(Buffer("y", int32, out), source, filters, (), SUM, window, 1, zero)
-                    wanted = sums(xs.astype(int) - zero, ws.astype(int), window, 1, out)
-                    np.testing.assert_array_equal(run(form, {source: xs}), wanted)
+                    expected = sums(xs.astype(int) - zero, ws.astype(int), window, 1, out)
+                    np.testing.assert_array_equal(run(form, {source: xs}), expected)
 
 
 LIMITS = [  # weights of a channel, steps of four bytes whose sums int16 holds: 255 (|w0| + |w1|) <= 32767 / steps
@@ -151,8 +151,8 @@ def test_floats_that_int32_does_not_hold_are_saturated(name):
                 0,
             )
             with np.errstate(over="ignore"):
-                wanted = np.broadcast_to(rounded(bias.astype(np.float32) * scales, 3), (1, 1, 7, 24))
-            np.testing.assert_array_equal(run(form, {source: x}), wanted, err_msg=str(scale))
+                expected = np.broadcast_to(rounded(bias.astype(np.float32) * scales, 3), (1, 1, 7, 24))
+            np.testing.assert_array_equal(run(form, {source: x}), expected, err_msg=str(scale))
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_sums_at_the_bounds(dtype, ends, bounded):
             for kind, x, zero in ((int8, 127, -128), (uint8, 255, 3), (int8, -128, 5)):
                 xs = np.full(shape, x, kind.np)
                 form = Contract(Buffer("y", int32, out), buffer(xs), filters, (), SUM, window, 1, zero)
-                wanted = sums(xs.astype(int) - zero, ws.astype(int), window, 1, out)
-                np.testing.assert_array_equal(run(form, {form.input: xs}), wanted)
+                expected = sums(xs.astype(int) - zero, ws.astype(int), window, 1, out)
+                np.testing.assert_array_equal(run(form, {form.input: xs}), expected)
         assert bounded_steps(processors.host(), filters, 7 * 3) == bounded
 
 
@@ -240,8 +240,8 @@ def test_results_that_are_looked_up(name):
 def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
     """Two rows of outputs see the same groups where the second needs no more; two teams where registers hold them."""
     tiles = depthwise_tiles.tiles_of(NAMED[target], Window(window), out_height, 1, 8)
-    found = depthwise_tiles.tile_of(tiles, out_height)
-    assert (found.rows, found.team, len(found.seen)) == (rows, team, seen)
+    result = depthwise_tiles.tile_of(tiles, out_height)
+    assert (result.rows, result.team, len(result.seen)) == (rows, team, seen)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
 def test_when_windows_of_3x3_are_copied(target, width, channels, features, copied):
     """Where lines are shorter than tiles, if the steps that are saved cost more than the copies."""
     panels = PanelsInt8(features, 3, 3 * channels, vector_tile(NAMED[target], features))
-    assert direct_convolution_int8._is_copying_faster(panels, width, 9 * channels) == copied
+    assert contraction_steps_int8._is_copying_faster(panels, width, 9 * channels) == copied
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_when_windows_of_3x3_are_copied(target, width, channels, features, copie
 )
 def test_which_targets_widen(name, widened, tile):
     """Sums, weights, a number of the row and a product before it is added fit in the registers."""
-    found = vector_tile(NAMED[name], 100)
-    assert widens(NAMED[name]) == found.widened == widened
-    assert (found.rows, found.vectors, found.lanes) == tile
-    assert found.rows * found.vectors + found.vectors + 1 + widened <= NAMED[name].registers
+    result = vector_tile(NAMED[name], 100)
+    assert widens(NAMED[name]) == result.widened == widened
+    assert (result.rows, result.vectors, result.lanes) == tile
+    assert result.rows * result.vectors + result.vectors + 1 + widened <= NAMED[name].registers

@@ -7,9 +7,9 @@ from form_kit import buffer, compiles_for, targets
 from opwright.compiler.kernels.lstm import lstm
 from opwright.compiler.kernels.lstm_int8 import lstm_int8
 from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.domain_ops import Lstm
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planner import plan_of
-from opwright.compiler.loops.recurrent_ops import Lstm
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(11)
@@ -62,12 +62,12 @@ def run(gates, recurrent, h, c, peepholes, projection, activation, time_major, c
     def known(arrays, name):
         return tuple(Buffer(f"{name}{i}", float32, a.shape, a) for i, a in enumerate(arrays))
 
-    given = [buffer(g, f"g{i}") for i, g in enumerate(gates)]
+    inputs = [buffer(g, f"g{i}") for i, g in enumerate(gates)]
     states = buffer(h, "h"), buffer(c, "c")
     y = Buffer("y", float32, (*gates[0].shape[:2], outputs))
     form = Lstm(
         y,
-        tuple(given),
+        tuple(inputs),
         known(recurrent, "r"),
         *states,
         known(peepholes, "p"),
@@ -77,12 +77,12 @@ def run(gates, recurrent, h, c, peepholes, projection, activation, time_major, c
         clips,
         backward,
     )
-    plan = plan_of(LoopGraph("test", (*given, *states), (y,), (form,)))
+    plan = plan_of(LoopGraph("test", (*inputs, *states), (y,), (form,)))
     plan.pack()
     out = np.empty(y.shape, np.float32)
     state = h.copy(), c.copy()
     running = plan.bind()
-    arrays = dict(zip((*given, *states, y), (*gates, *state, out)))
+    arrays = dict(zip((*inputs, *states, y), (*gates, *state, out)))
     running.connect({b: a.ctypes.data for b, a in arrays.items()})
     running.run()
     return out, *state
@@ -114,8 +114,8 @@ def test_steps_of_an_lstm(case, backward):
     rest = (peepholes, projection, activation, time_major, clips)
     turn = (lambda x: np.flip(x, 0 if time_major else 1)) if backward else (lambda x: x)
     y, *states = expected([turn(g.astype(np.float64)) for g in gates], recurrent, h, c, *rest)
-    for found, true in zip(run(gates, recurrent, h, c, *rest, backward), (turn(y), *states), strict=True):
-        np.testing.assert_allclose(found, true, rtol=1e-5, atol=1e-6)
+    for actual, true in zip(run(gates, recurrent, h, c, *rest, backward), (turn(y), *states), strict=True):
+        np.testing.assert_allclose(actual, true, rtol=1e-5, atol=1e-6)
 
 
 @targets(

@@ -11,7 +11,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler import language as kl
 from opwright.compiler.kernels.maps import COLUMN, EACH, ONE, TABLE, MapPattern, hoisted, join_axes, map_elements
 from opwright.compiler.language import i64, ptr, u8
-from opwright.compiler.language.families import FamilyCode, KernelFamily
+from opwright.compiler.language.compilation import FamilyCode, KernelFamily
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert, lookup, parametrised, quantize, scalar
 from opwright.compiler.loops.graph import LoopGraph
@@ -60,14 +60,14 @@ def form_of(expr: Expr, *operands: Buffer) -> Map:
 @pytest.mark.parametrize(("a", "b"), SHAPES, ids=str)
 def test_broadcasting(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     x, y = arrays_of(a, b)
-    wanted = x.astype(np.float64) * y + 0.5
+    expected = x.astype(np.float64) * y + 0.5
     for first, second in ((x, y), (y, x)):
         buffers = [buffer(first, "a"), buffer(second, "b")]
         form = form_of(LINEAR, *buffers)
-        given = dict(zip(buffers, (first, second)))
-        found = run(form, given)
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-        np.testing.assert_array_equal(split(form, given, 3), found)
+        inputs = dict(zip(buffers, (first, second)))
+        actual = run(form, inputs)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(split(form, inputs, 3), actual)
 
 
 @pytest.mark.parametrize("shape", [(2, 50, 3), (640, 3), (7, 11, 3), (4, 127, 1, 5)], ids=str)
@@ -77,8 +77,8 @@ def test_a_short_axis_of_constants_is_lengthened(shape: tuple[int, ...]) -> None
     row = Buffer("mean", F, mean.shape, mean)
     width = Buffer("deviation", F, (1, *deviation.shape), deviation[None])
     form = form_of(apply("mul", apply("sub", arg(0, F), arg(1, F)), arg(2, F)), b, row, width)
-    found = run(form, {b: x})
-    np.testing.assert_allclose(found, (x.astype(np.float64) - mean) * deviation, rtol=1e-5, atol=1e-6)
+    result = run(form, {b: x})
+    np.testing.assert_allclose(result, (x.astype(np.float64) - mean) * deviation, rtol=1e-5, atol=1e-6)
 
 
 def test_axes_are_joined_where_every_operand_allows_it() -> None:
@@ -95,10 +95,10 @@ def test_slices_of_a_larger_tensor() -> None:
     (x,) = arrays_of((4, 7))
     b = buffer(x)
     form = Map(part, (b,), apply("neg", arg(0, F)))
-    found = run(form, {b: x})
-    np.testing.assert_array_equal(found[:, 11:18], -x)
-    np.testing.assert_array_equal(found.view(np.uint8).reshape(4, -1)[:, : 11 * 4], 0x5A)
-    np.testing.assert_array_equal(found.view(np.uint8).reshape(4, -1)[:, 18 * 4 :], 0x5A)
+    result = run(form, {b: x})
+    np.testing.assert_array_equal(result[:, 11:18], -x)
+    np.testing.assert_array_equal(result.view(np.uint8).reshape(4, -1)[:, : 11 * 4], 0x5A)
+    np.testing.assert_array_equal(result.view(np.uint8).reshape(4, -1)[:, 18 * 4 :], 0x5A)
 
 
 def test_dtypes_mix() -> None:
@@ -111,9 +111,9 @@ def test_dtypes_mix() -> None:
         "add", apply("add", convert(arg(0, I8), F), convert(arg(1, d.float16), F)), convert(arg(2, d.int64), F)
     )
     expr = apply("select", arg(3, d.bool), total, const(0.0, F), dtype=F)
-    found = run(form_of(expr, *operands), dict(zip(operands, arrays)))
-    wanted = np.where(mask, i8.astype(np.float64) + f16.astype(np.float64) + i64, 0.0)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    actual = run(form_of(expr, *operands), dict(zip(operands, arrays)))
+    expected = np.where(mask, i8.astype(np.float64) + f16.astype(np.float64) + i64, 0.0)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
 ADD_INT8 = quantize(
@@ -132,11 +132,11 @@ ADD_INT8 = quantize(
 def test_sums_of_bytes(n: int) -> None:
     a, b = (RNG.integers(-128, 128, n).astype(np.int8) for _ in range(2))
     operands = [buffer(a, "a"), buffer(b, "b")]
-    found = run(form_of(ADD_INT8, *operands), dict(zip(operands, (a, b))))
+    actual = run(form_of(ADD_INT8, *operands), dict(zip(operands, (a, b))))
     exact = np.float32(0.3).astype(float) * a + np.float32(0.7).astype(float) * b - 2.25
-    wanted = np.clip(np.rint(exact) + 5, -128, 127)
-    assert np.abs(found - wanted).max() <= 1
-    assert (found == wanted).mean() > 0.99
+    expected = np.clip(np.rint(exact) + 5, -128, 127)
+    assert np.abs(actual - expected).max() <= 1
+    assert (actual == expected).mean() > 0.99
 
 
 MUL_INT8 = quantize(
@@ -155,13 +155,13 @@ def test_what_all_rows_share_is_computed_once(shape: tuple[int, int]) -> None:
     x, y, z = (RNG.integers(-128, 128, s).astype(np.int8) for s in (shape, shape[1:], (shape[0], 1)))
     a, b, c = (buffer(v, name) for v, name in ((x, "a"), (y, "b"), (z, "c")))
     expr = apply("maximum", MUL_INT8, arg(2, I8))
-    given = {a: x, b: y, c: z}
+    inputs = {a: x, b: y, c: z}
     form = form_of(expr, a, b, c)
-    found = run(form, given)
-    wanted = np.maximum(np.clip(np.rint((x.astype(float) - 3) * (y * 0.01)) - 5, -128, 127), z)
-    assert np.abs(found - wanted).max() <= 1
-    assert (found == wanted).mean() > 0.99
-    np.testing.assert_array_equal(split(form, given, 2), found)
+    actual = run(form, inputs)
+    expected = np.maximum(np.clip(np.rint((x.astype(float) - 3) * (y * 0.01)) - 5, -128, 127), z)
+    assert np.abs(actual - expected).max() <= 1
+    assert (actual == expected).mean() > 0.99
+    np.testing.assert_array_equal(split(form, inputs, 2), actual)
 
 
 def test_the_parts_that_all_rows_share() -> None:
@@ -182,11 +182,11 @@ def test_the_output_may_be_an_operand() -> None:
     plan = plan_of(LoopGraph("chain", (a, b), (out,), forms))
     plan.pack()
     assert plan.arena <= -(-n * 4 // 64) * 64, "u lies where t was"
-    found, running = np.empty(n, np.float32), plan.bind()
-    running.connect({a: x.ctypes.data, b: y.ctypes.data, out: found.ctypes.data})
+    actual, running = np.empty(n, np.float32), plan.bind()
+    running.connect({a: x.ctypes.data, b: y.ctypes.data, out: actual.ctypes.data})
     running.run()
-    wanted = -((x.astype(np.float64) * y + 0.5) * y + 0.5)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    expected = -((x.astype(np.float64) * y + 0.5) * y + 0.5)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 def pattern(expr: Expr, kinds: tuple[str, ...], dtypes: tuple[Any, ...], outer: int) -> dict[str, Any]:
@@ -256,20 +256,20 @@ def test_older_processors_of_the_family_give_the_same(name: str, monkeypatch: py
         ]
         buffers = [buffer(x, f"x{k}") for k, x in enumerate(arrays)]
         forms.append((form_of(expr, *buffers), dict(zip(buffers, arrays))))
-    wanted = [run(form, given) for form, given in forms]
+    expected = [run(form, inputs) for form, inputs in forms]
 
     def code(**constants: Any) -> FamilyCode:
-        made = find_or_make(
+        result = find_or_make(
             map_elements.name,
             f"{name} {sorted(constants.items())!r}",
             target,
             lambda: (str(map_elements.emit(target, **constants)), map_elements.entry(constants)),
         )
-        return FamilyCode(made.address, made.name, tuple(map_elements.kinds(constants).values()))
+        return FamilyCode(result.address, result.name, tuple(map_elements.kinds(constants).values()))
 
     monkeypatch.setattr(map_elements, "code", code)
-    for (form, given), exact in zip(forms, wanted):
+    for (form, inputs), exact in zip(forms, expected):
         tolerance = 1e-2 if form.output.dtype is d.bfloat16 else 3e-6
         np.testing.assert_allclose(
-            run(form, given).astype(np.float64), exact.astype(np.float64), rtol=tolerance, atol=1e-6
+            run(form, inputs).astype(np.float64), exact.astype(np.float64), rtol=tolerance, atol=1e-6
         )

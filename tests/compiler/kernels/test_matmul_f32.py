@@ -39,12 +39,12 @@ def of(a, b, *, transpose_a=False, transpose_b=False, constant=False, dtype=floa
     rng = np.random.default_rng(5)
     xs = rng.standard_normal(a).astype(np.float32)
     ys = rng.standard_normal(b).astype(dtype.np)
-    wanted = xs.astype(np.float64) @ ys.astype(np.float64)
+    expected = xs.astype(np.float64) @ ys.astype(np.float64)
     xs = np.ascontiguousarray(xs.swapaxes(-1, -2)) if transpose_a else xs
     ys = np.ascontiguousarray(ys.swapaxes(-1, -2)) if transpose_b else ys
     left, right = buffer(xs, "a"), Buffer("b", dtype, ys.shape, ys if constant else None)
-    form = MatMul(Buffer("y", float32, wanted.shape), left, right, operands, expr, transpose_a, transpose_b)
-    return form, {left: xs} | ({} if constant else {right: ys}), wanted
+    form = MatMul(Buffer("y", float32, expected.shape), left, right, operands, expr, transpose_a, transpose_b)
+    return form, {left: xs} | ({} if constant else {right: ys}), expected
 
 
 @pytest.mark.parametrize("constant", [False, True], ids=["dynamic", "constant"])
@@ -55,10 +55,10 @@ def of(a, b, *, transpose_a=False, transpose_b=False, constant=False, dtype=floa
 )
 @pytest.mark.parametrize(("a", "b"), CASES, ids=str)
 def test_products(a, b, transpose_a, transpose_b, constant):
-    form, given, wanted = of(a, b, transpose_a=transpose_a, transpose_b=transpose_b, constant=constant)
-    found = run(form, given)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * a[-1] ** 0.5)
-    assert np.array_equal(split(form, given, 3), found)
+    form, inputs, expected = of(a, b, transpose_a=transpose_a, transpose_b=transpose_b, constant=constant)
+    actual = run(form, inputs)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * a[-1] ** 0.5)
+    assert np.array_equal(split(form, inputs, 3), actual)
 
 
 def test_epilogues():
@@ -67,21 +67,21 @@ def test_epilogues():
     operands = Buffer("bias", float32, (20,), bias), buffer(rest, "rest")
     expr = apply("add", apply("mul", apply("add", SUM, arg(1, float32)), scalar(0.5, float32)), arg(2, float32))
     for b in [(2, 30, 20), (30, 20)]:
-        form, given, wanted = of((2, 9, 30), b, expr=expr, operands=operands)
+        form, inputs, expected = of((2, 9, 30), b, expr=expr, operands=operands)
         np.testing.assert_allclose(
-            run(form, given | {operands[1]: rest}), (wanted + bias) * 0.5 + rest, rtol=1e-5, atol=1e-4
+            run(form, inputs | {operands[1]: rest}), (expected + bias) * 0.5 + rest, rtol=1e-5, atol=1e-4
         )
 
 
 def test_narrow_constants():
-    form, given, wanted = of((9, 30), (30, 20), dtype=float16, constant=True)
-    np.testing.assert_allclose(run(form, given), wanted, rtol=1e-5, atol=1e-4)
+    form, inputs, expected = of((9, 30), (30, 20), dtype=float16, constant=True)
+    np.testing.assert_allclose(run(form, inputs), expected, rtol=1e-5, atol=1e-4)
 
 
 def test_batches_that_no_step_does():
-    form, given, _ = of((100, 1, 2, 2), (1, 3, 2, 2))
+    form, inputs, _ = of((100, 1, 2, 2), (1, 3, 2, 2))
     with pytest.raises(NoKernel, match="batches"):
-        run(form, given)
+        run(form, inputs)
 
 
 def test_batches():

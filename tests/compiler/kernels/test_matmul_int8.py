@@ -7,7 +7,7 @@ from test_gemm_hybrid import rounded
 from test_gemm_int8 import integers
 
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
+from opwright.compiler.loops.expressions import apply, arg, convert, quantize, row_scale, scalar
 from opwright.compiler.loops.ops import MatMul
 from opwright.core.dtypes import float32, int8, int32, uint8
 
@@ -30,14 +30,14 @@ CASES = [  # shapes of a and b as [..., m, k] and [..., k, n], turned, zero poin
 def test_products(a, b, turned, zeros, kinds, constant):
     rng = np.random.default_rng(3)
     x, y = integers(rng, kinds[0], a), integers(rng, kinds[1], b)
-    wanted = (x.astype(int) - zeros[0]) @ (y.astype(int) - zeros[1])
+    expected = (x.astype(int) - zeros[0]) @ (y.astype(int) - zeros[1])
     x, y = (np.ascontiguousarray(v.swapaxes(-1, -2)) if t else v for v, t in zip((x, y), turned))
     left, right = buffer(x, "a"), Buffer("b", kinds[1], y.shape, y if constant else None)
-    given = {left: x} if constant else {left: x, right: y}
-    form = MatMul(Buffer("y", int32, wanted.shape), left, right, (), SUM, *turned, *zeros)
-    found = run(form, given)
-    np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_array_equal(split(form, given, 3), found)
+    inputs = {left: x} if constant else {left: x, right: y}
+    form = MatMul(Buffer("y", int32, expected.shape), left, right, (), SUM, *turned, *zeros)
+    actual = run(form, inputs)
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(split(form, inputs, 3), actual)
 
 
 def test_epilogue():
@@ -47,8 +47,8 @@ def test_epilogue():
     expr = quantize(apply("mul", convert(SUM, float32), scalar(0.00173, float32)), 11, int8)
     form = MatMul(Buffer("y", int8, (3, 17, 33)), left, right, (), expr, a_zero=4, b_zero=-3)
     total = (x.astype(int) - 4) @ (y.astype(int) + 3)
-    wanted = np.clip(np.rint(total * np.float64(np.float32(0.00173))) + 11, -128, 127)
-    off = np.abs(run(form, {left: x, right: y}) - wanted)
+    expected = np.clip(np.rint(total * np.float64(np.float32(0.00173))) + 11, -128, 127)
+    off = np.abs(run(form, {left: x, right: y}) - expected)
     assert off.max() <= 1
     assert (off != 0).sum() <= 2
 
@@ -61,14 +61,14 @@ def test_rounded_floats(a, b, rounding):
     scales = rng.uniform(0.01, 0.1, b[-1]).astype(np.float32)
     left, right = buffer(x, "a"), buffer(y, "b")
     values, steps = rounded(x.reshape(-1, a[-1]), rounding == "symmetric")
-    wanted = (values * steps[:, None]).reshape(a) @ y.astype(float) * scales
+    expected = (values * steps[:, None]).reshape(a) @ y.astype(float) * scales
     form = MatMul(
-        Buffer("y", float32, wanted.shape),
+        Buffer("y", float32, expected.shape),
         left,
         right,
         (Buffer("s", float32, scales.shape, scales),),
-        apply("mul", arg(0, float32), arg(1, float32)),
+        apply("mul", apply("mul", convert(SUM, float32), row_scale()), arg(1, float32)),
         rounding=rounding,
     )
-    found = run(form, {left: x, right: y})
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+    actual = run(form, {left: x, right: y})
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())

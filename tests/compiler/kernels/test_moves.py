@@ -75,10 +75,10 @@ def test_views(name, dtype):
     shape, of = VIEWS[name]
     x = np.ascontiguousarray(drawn(shape, dtype)).reshape(shape)
     view = of(x)
-    form, given = boxed(x, view)
-    np.testing.assert_array_equal(run(form, given), view)
+    form, inputs = boxed(x, view)
+    np.testing.assert_array_equal(run(form, inputs), view)
     for parts in (2, 5):
-        np.testing.assert_array_equal(split(form, given, parts), view)
+        np.testing.assert_array_equal(split(form, inputs, parts), view)
 
 
 @pytest.mark.parametrize("widths", [(3, 5), (24, 40), (1, 1), (16, 7)])
@@ -98,19 +98,19 @@ def test_concatenation(widths, dtype):
 def test_fill_around_a_box(dtype):
     x = drawn((2, 5, 6, 3), dtype)
     around = ((0, 1), (2, 1), (1, 0), (0, 2))
-    operand, wanted = buffer(x), np.pad(x, around, constant_values=-3)
+    operand, expected = buffer(x), np.pad(x, around, constant_values=-3)
     box = IndexMap(tuple(a for a, _ in around), x.shape, 0, (90, 18, 3, 1))
-    form = Move(Buffer("y", operand.dtype, wanted.shape), (operand,), (box,), fill=-3.0)
-    np.testing.assert_array_equal(run(form, {operand: x}), wanted)
+    form = Move(Buffer("y", operand.dtype, expected.shape), (operand,), (box,), fill=-3.0)
+    np.testing.assert_array_equal(run(form, {operand: x}), expected)
 
 
 def test_fill_around_several_boxes():
     x = drawn((4, 4))
-    operand, wanted = buffer(x), np.full((8, 9), 2.5, np.float32)
-    wanted[:4, :4], wanted[4:, 5:] = x, x[::-1]
+    operand, expected = buffer(x), np.full((8, 9), 2.5, np.float32)
+    expected[:4, :4], expected[4:, 5:] = x, x[::-1]
     boxes = (IndexMap((0, 0), (4, 4), 0, (4, 1)), IndexMap((4, 5), (4, 4), 12, (-4, 1)))
     form = Move(Buffer("y", operand.dtype, (8, 9)), (operand, operand), boxes, fill=2.5)
-    np.testing.assert_array_equal(run(form, {operand: x}), wanted)
+    np.testing.assert_array_equal(run(form, {operand: x}), expected)
 
 
 def test_into_a_slice_and_out_of_one():
@@ -119,8 +119,8 @@ def test_into_a_slice_and_out_of_one():
     whole = Buffer("whole", dtypes.float32, (6, 32))
     part = Buffer("part", dtypes.float32, (6, 10), parent=whole, start=7)
     into = Move(part, (operand,), (IndexMap((0, 0), (6, 10), 0, (10, 1)),))
-    found = run(into, {operand: x})
-    np.testing.assert_array_equal(found[:, 7:17], x)
+    result = run(into, {operand: x})
+    np.testing.assert_array_equal(result[:, 7:17], x)
     y = drawn((6, 32))
     out = Move(Buffer("y", dtypes.float32, (10, 6)), (part,), (IndexMap((0, 0), (10, 6), 0, (1, 10)),))
     np.testing.assert_array_equal(run(out, {whole: y}), y[:, 7:17].T)

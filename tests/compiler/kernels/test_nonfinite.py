@@ -61,17 +61,17 @@ def spoilt(rng: np.random.Generator, shape: tuple[int, ...], values: list[float]
     return x
 
 
-def same(found: np.ndarray, wanted: np.ndarray, words: str = "") -> None:
+def same(actual: np.ndarray, expected: np.ndarray, words: str = "") -> None:
     """NaN and infinities where the formula has them, other numbers near."""
     with np.errstate(all="ignore"):
-        wanted = wanted.astype(F)
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted), words)
-    np.testing.assert_array_equal(np.isinf(found) * np.sign(found), np.isinf(wanted) * np.sign(wanted), words)
-    np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-4, err_msg=words)
+        expected = expected.astype(F)
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected), words)
+    np.testing.assert_array_equal(np.isinf(actual) * np.sign(actual), np.isinf(expected) * np.sign(expected), words)
+    np.testing.assert_allclose(actual, expected, rtol=2e-4, atol=2e-4, err_msg=words)
 
 
-def check(form: LoopOp, given: dict[Buffer, np.ndarray], wanted: np.ndarray, words: str = "") -> None:
-    same(run(form, given), wanted.reshape(form.output.shape), words)
+def check(form: LoopOp, inputs: dict[Buffer, np.ndarray], expected: np.ndarray, words: str = "") -> None:
+    same(run(form, inputs), expected.reshape(form.output.shape), words)
 
 
 def const(x: np.ndarray, name: str = "w") -> Buffer:
@@ -109,8 +109,8 @@ def test_fully_connected(values: str, known: bool, sizes: str) -> None:
                     image, filters = x.reshape(rows, 1, 1, depth), w.reshape(features, 1, 1, depth)
                     b, f = buffer(image), const(filters) if known else buffer(filters, "w")
                     form = Contract(Buffer("y", float32, (rows, 1, 1, features)), b, f, (), SUM, Window((1, 1)))
-                    given = {b: image} if known else {b: image, f: filters}
-                    check(form, given, product(x, w.T), f"{rows} x {depth} x {features}, {left}")
+                    inputs = {b: image} if known else {b: image, f: filters}
+                    check(form, inputs, product(x, w.T), f"{rows} x {depth} x {features}, {left}")
 
 
 @FEW_OR_ALL
@@ -140,14 +140,14 @@ def windowed(x: np.ndarray, w: np.ndarray, window: Window, size: tuple[int, int]
     """The sums of a convolution: w [F, KH, KW, C], or [KH, KW, C] of a depthwise one; only over taps in the image."""
     n, height, width, _ = x.shape
     (kh, kw), (sh, sw), (dh, dw), (top, _, left, _) = window.size, window.strides, window.dilations, window.padding
-    found = np.zeros((n, *size, w.shape[-1] if deep else w.shape[0]))
+    result = np.zeros((n, *size, w.shape[-1] if deep else w.shape[0]))
     with np.errstate(all="ignore"):
         for oy, ox, i, j in np.ndindex(*size, kh, kw):
             y, at = oy * sh + i * dh - top, ox * sw + j * dw - left
             if 0 <= y < height and 0 <= at < width:
                 seen, taps = x[:, y, at].astype(np.float64), w[..., i, j, :].astype(np.float64)
-                found[:, oy, ox] += seen * w[i, j] if deep else np.einsum("nc,fc->nf", seen, taps)
-    return found
+                result[:, oy, ox] += seen * w[i, j] if deep else np.einsum("nc,fc->nf", seen, taps)
+    return result
 
 
 WINDOWS = {
@@ -190,11 +190,11 @@ def test_convolutions_by_patches(values: str, channels: int, features: int) -> N
     x = rng.normal(size=(1, 9, 10, channels)).astype(F)
     x[0, 2, 3, : len(VALUES[values])] = VALUES[values]
     b, out = buffer(x), Buffer("y", float32, (1, 9, 10, features))
-    found = run(Contract(out, b, const(w), (), SUM, window), {b: x})
-    wanted = windowed(x, w, window, (9, 10))
-    assert np.isfinite(wanted).any()
-    assert not np.isfinite(wanted).all()
-    same(found, wanted)
+    actual = run(Contract(out, b, const(w), (), SUM, window), {b: x})
+    expected = windowed(x, w, window, (9, 10))
+    assert np.isfinite(expected).any()
+    assert not np.isfinite(expected).all()
+    same(actual, expected)
 
 
 def test_patches_whose_transform_is_beyond_float32() -> None:
@@ -203,9 +203,9 @@ def test_patches_whose_transform_is_beyond_float32() -> None:
     w = (rng.normal(size=(32, 3, 3, 32)) / 1000).astype(F)
     x = (rng.normal(size=(1, 9, 10, 32)) * 5e37).astype(F)
     b, out = buffer(x), Buffer("y", float32, (1, 9, 10, 32))
-    wanted = windowed(x, w, window, (9, 10))
-    found = run(Contract(out, b, const(w), (), SUM, window), {b: x})
-    np.testing.assert_allclose(found / 1e36, wanted / 1e36, atol=1e-4 * wanted.std() / 1e36)
+    expected = windowed(x, w, window, (9, 10))
+    actual = run(Contract(out, b, const(w), (), SUM, window), {b: x})
+    np.testing.assert_allclose(actual / 1e36, expected / 1e36, atol=1e-4 * expected.std() / 1e36)
 
 
 def refused(form: LoopOp) -> bool:
@@ -221,7 +221,7 @@ def refused(form: LoopOp) -> bool:
 
 
 @pytest.mark.parametrize("values", ["infinity", "NaN"])
-def test_weights_beside_padding(values: str) -> None:
+def test_weights_next_to_padding(values: str) -> None:
     """A constant filter with an infinity stays with the reference where taps may lie outside; depthwise ones do not
     multiply what is outside."""
     rng = np.random.default_rng(5)
@@ -259,8 +259,8 @@ def test_pads_are_the_windows_where_weights_are_finite(bad: bool) -> None:
     forms = (Move(padded, (b,), (box,), 0.0), Depthwise(y, padded, const(taps), (), SUM, Window((3, 3))))
     graph, _ = fused(LoopGraph("pad", (b,), (y,), forms))
     assert len(graph.ops) == 1 + bad
-    wanted = windowed(np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), taps, Window((3, 3)), (4, 5), True)
-    same(run(graph.ops, {b: x}), wanted)
+    expected = windowed(np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), taps, Window((3, 3)), (4, 5), True)
+    same(run(graph.ops, {b: x}), expected)
 
 
 @pytest.mark.parametrize("values", VALUES)
@@ -277,12 +277,14 @@ def test_depthwise_and_transposed_convolutions_and_pools(values: str) -> None:
                 ones = np.ones((*window.size, channels))
                 check(Pool(out, b, "sum", SUM, window), {b: x}, windowed(x, ones, window, size, True), name)
         w = rng.normal(size=(5, 2, 2, channels)).astype(F)
-        wanted = np.zeros((1, 14, 18, 5))
+        expected = np.zeros((1, 14, 18, 5))
         with np.errstate(all="ignore"):
             for i, j in np.ndindex(2, 2):
-                wanted[:, i::2, j::2] = np.einsum("nhwc,fc->nhwf", x.astype(np.float64), w[:, i, j].astype(np.float64))
+                expected[:, i::2, j::2] = np.einsum(
+                    "nhwc,fc->nhwf", x.astype(np.float64), w[:, i, j].astype(np.float64)
+                )
         form = TransposedContract(Buffer("y", float32, (1, 14, 18, 5)), b, const(w), (), SUM, Window((2, 2), (2, 2)))
-        check(form, {b: x}, wanted)
+        check(form, {b: x}, expected)
 
 
 # ---- rows and reductions -------------------------------------------------------------------------------------------
@@ -311,11 +313,11 @@ def test_other_rows_are_as_they_were(kind: str, values: str) -> None:
         x[1, n // 2 : n // 2 + len(VALUES[values])] = VALUES[values][: n - n // 2]
         b = buffer(x)
         with np.errstate(all="ignore"):
-            wanted = formula(x.astype(np.float64))
-        found = run(RowPass(Buffer("y", float32, x.shape), b, (), kind, SUM, SUM, numbers), {b: x})
-        same(found[[0, 2]], wanted[[0, 2]])
+            expected = formula(x.astype(np.float64))
+        actual = run(RowPass(Buffer("y", float32, x.shape), b, (), kind, SUM, SUM, numbers), {b: x})
+        same(actual[[0, 2]], expected[[0, 2]])
         if kind == "softmax":  # of a row with infinities: minus infinity counts as nothing, others make it NaN
-            same(found[1], wanted[1])
+            same(actual[1], expected[1])
 
 
 @pytest.mark.parametrize("values", ["infinity", "minus infinity", "NaN", "both"])
@@ -346,9 +348,9 @@ def test_attention(values: str) -> None:
             q, k, v = buffers = [buffer(a, name) for a, name in zip(arrays, "qkv")]
             with np.errstate(all="ignore"):
                 x, y, z = (a.astype(np.float64) for a in arrays)
-                wanted = np.einsum("bmn,bne->bme", _softmax(np.einsum("bmd,bnd->bmn", x, y)), z)
-            found = run(Attention(Buffer("y", float32, (2, m, e)), q, k, v, (), SUM), dict(zip(buffers, arrays)))
-            same(found, wanted, f"{m} {n} {d} {e} {place}")
+                expected = np.einsum("bmn,bne->bme", _softmax(np.einsum("bmd,bnd->bmn", x, y)), z)
+            actual = run(Attention(Buffer("y", float32, (2, m, e)), q, k, v, (), SUM), dict(zip(buffers, arrays)))
+            same(actual, expected, f"{m} {n} {d} {e} {place}")
 
 
 # ---- recurrence ----------------------------------------------------------------------------------------------------
@@ -362,7 +364,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_lstm_and_gru_with_an_infinity_in_the_state(cells: int, value: float) -> None:
     """Gates of infinities are 0 and 1: the cells that follow are finite, also behind vectors' ends."""
-    from opwright.compiler.loops.recurrent_ops import Gru, Lstm
+    from opwright.compiler.loops.domain_ops import Gru, Lstm
 
     rng = np.random.default_rng(11)
     gates = [rng.normal(size=(3, 2, cells)).astype(F) for _ in range(4)]
@@ -374,32 +376,32 @@ def test_lstm_and_gru_with_an_infinity_in_the_state(cells: int, value: float) ->
     form = Lstm(
         Buffer("y", float32, (3, 2, cells)), tuple(parts), tuple(const(w, f"w{i}") for i, w in enumerate(weights)), h, c
     )
-    found = run(form, {**dict(zip(parts, gates)), h: h0.copy(), c: c0.copy()})
+    actual = run(form, {**dict(zip(parts, gates)), h: h0.copy(), c: c0.copy()})
     state, cell = h0.astype(np.float64), c0.astype(np.float64)
     with np.errstate(all="ignore"):
         for t in range(3):
             i, f, g, o = (g[t] + state @ w.T.astype(np.float64) for g, w in zip(gates, weights))
             cell = _sigmoid(f) * cell + _sigmoid(i) * np.tanh(g)
             state = _sigmoid(o) * np.tanh(cell)
-            same(found[t], state, f"LSTM, step {t}")
-    assert math.isfinite(found.sum())
+            same(actual[t], state, f"LSTM, step {t}")
+    assert math.isfinite(actual.sum())
     # of gated units: the cell itself is NaN from there on, in the next step all are
     x, w = rng.normal(size=(2, 3, 3 * cells)).astype(F), rng.normal(size=3 * cells * cells).astype(F)
     w[3 * cells : 4 * cells] = np.copysign(w[3 * cells : 4 * cells], value)  # the infinity opens the reset gates
     b, q, h = buffer(x), buffer(w, "w"), buffer(h0, "h")
-    found = run(Gru(Buffer("y", float32, (2, 3, cells)), b, q, (h,)), {b: x, q: w, h: h0})[:, 0]
+    actual = run(Gru(Buffer("y", float32, (2, 3, cells)), b, q, (h,)), {b: x, q: w, h: h0})[:, 0]
     first, last = w[: 2 * cells * cells].reshape(cells, 2 * cells), w[2 * cells * cells :].reshape(cells, cells)
     state = h0.astype(np.float64)
     with np.errstate(all="ignore"):
         u, r = np.split(_sigmoid(x[:, 0, : 2 * cells] + state @ first.astype(np.float64)), 2, -1)
-        wanted = state + u * (np.tanh(x[:, 0, 2 * cells :] + (r * state) @ last.astype(np.float64)) - state)
-    same(np.delete(found, 1, 1), np.delete(wanted, 1, 1), "GRU")
+        expected = state + u * (np.tanh(x[:, 0, 2 * cells :] + (r * state) @ last.astype(np.float64)) - state)
+    same(np.delete(actual, 1, 1), np.delete(expected, 1, 1), "GRU")
 
 
 @pytest.mark.parametrize("cells", [3, 17])
 def test_nan_in_cells_that_are_clipped(cells: int) -> None:
     """A bound on cells and outputs holds infinities, and lets NaN through."""
-    from opwright.compiler.loops.recurrent_ops import Lstm
+    from opwright.compiler.loops.domain_ops import Lstm
 
     rng = np.random.default_rng(12)
     gates = [rng.normal(size=(1, 4, cells)).astype(F) for _ in range(4)]
@@ -409,8 +411,8 @@ def test_nan_in_cells_that_are_clipped(cells: int) -> None:
     h, c = buffer(np.zeros((4, cells), F), "h"), buffer(c0, "c")
     weights = tuple(const(np.zeros((cells, cells), F), f"w{i}") for i in range(4))
     form = Lstm(Buffer("y", float32, (1, 4, cells)), tuple(parts), weights, h, c, clips=(0.4, 0.0))
-    found = run(form, {**dict(zip(parts, gates)), h: np.zeros((4, cells), F), c: c0.copy()})[0]
+    result = run(form, {**dict(zip(parts, gates)), h: np.zeros((4, cells), F), c: c0.copy()})[0]
     i, f, g, o = (gate[0].astype(np.float64) for gate in gates)
     cell = np.clip(_sigmoid(f) * c0.astype(np.float64) + _sigmoid(i) * np.tanh(g), -0.4, 0.4)
-    same(found, _sigmoid(o) * np.tanh(cell), "clipped cells")
-    assert np.isnan(found).sum() == 1
+    same(result, _sigmoid(o) * np.tanh(cell), "clipped cells")
+    assert np.isnan(result).sum() == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opwright.compiler.kernels.convolution_int8 import patches
-from opwright.compiler.language.families import call
+from opwright.compiler.language.compilation import call
 from opwright.compiler.target import host
 from opwright.core import flags
 
@@ -75,6 +75,6 @@ def test_windows_as_rows(target: str) -> None:
             ]
             call(patches.code(rounded=bool(n > 1)), words, len(rows))
             for i, row in enumerate(rows):
-                found = out[i * row_pitch : i * row_pitch + len(row)]
+                actual = out[i * row_pitch : i * row_pitch + len(row)]
                 kept = [j for j, v in enumerate(row) if v is not None]
-                assert found[kept].tolist() == [row[j] for j in kept], (x.shape, pitch, window, size, i)
+                assert actual[kept].tolist() == [row[j] for j in kept], (x.shape, pitch, window, size, i)

@@ -5,9 +5,9 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.kernels.axis_scans import search_columns, search_rows
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.reductions import reduce_columns, reduce_rows
+from opwright.compiler.kernels.sorting import search_columns, search_rows
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
 from opwright.compiler.loops.ops import ArgReduce, Reduce
@@ -45,24 +45,24 @@ def reduction(x, axes, kind, before=None, expr=None):
     return Reduce(Buffer("y", expr.dtype, shape), operand, axes, kind, before, expr), {operand: x}
 
 
-def both(form, given):
-    """What it gives; the same bits in parts."""
-    found = run(form, given)
-    np.testing.assert_array_equal(split(form, given, 3), found)
-    return found
+def both(form, inputs):
+    """Return the result; check that any split of the work gives the same bits."""
+    result = run(form, inputs)
+    np.testing.assert_array_equal(split(form, inputs, 3), result)
+    return result
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES)
 class TestShapes:
     def test_sum_of_float32(self, shape, axes):
         x = np.asarray(RNG.uniform(0.1, 1, shape), np.float32)
-        found = both(*reduction(x, axes, "sum"))
-        np.testing.assert_allclose(found, x.astype(np.float64).sum(axes), rtol=3e-6)
+        result = both(*reduction(x, axes, "sum"))
+        np.testing.assert_allclose(result, x.astype(np.float64).sum(axes), rtol=3e-6)
 
     def test_product_of_float32(self, shape, axes):
         x = np.asarray(np.exp(RNG.normal(0, 0.01, shape)), np.float32)
-        found = both(*reduction(x, axes, "prod"))
-        np.testing.assert_allclose(found, x.astype(np.float64).prod(axes), rtol=1e-4)
+        result = both(*reduction(x, axes, "prod"))
+        np.testing.assert_allclose(result, x.astype(np.float64).prod(axes), rtol=1e-4)
 
     def test_extremes_of_float32(self, shape, axes):
         x = np.asarray(RNG.normal(size=shape), np.float32)
@@ -96,27 +96,27 @@ class TestShapes:
 @pytest.mark.parametrize("shape", [(1, 40, 50, 96), (1, 1000, 1, 31)])
 def test_sums_of_extreme_bytes(shape, value):
     x = np.full(shape, value, np.int8)
-    found = run(*reduction(x, (1, 2), "sum", convert(arg(0, int8), int32)))
-    np.testing.assert_array_equal(found, x.sum((1, 2), dtype=np.int64))
+    result = run(*reduction(x, (1, 2), "sum", convert(arg(0, int8), int32)))
+    np.testing.assert_array_equal(result, x.sum((1, 2), dtype=np.int64))
 
 
 def test_a_quantised_mean():
     x = RNG.integers(-128, 128, (2, 7, 7, 100)).astype(np.int8)
     scale, zero = 0.75 / 49, 3
     value = apply("mul", convert(arg(0, int32), float32), scalar(scale, float32))
-    form, given = reduction(x, (1, 2), "sum", convert(arg(0, int8), int32), quantize(value, zero, int8))
-    wanted = np.clip(np.rint(x.sum((1, 2), dtype=np.int64) * scale) + zero, -128, 127)
-    assert np.abs(both(form, given) - wanted).max() <= 1  # ties
+    form, inputs = reduction(x, (1, 2), "sum", convert(arg(0, int8), int32), quantize(value, zero, int8))
+    expected = np.clip(np.rint(x.sum((1, 2), dtype=np.int64) * scale) + zero, -128, 127)
+    assert np.abs(both(form, inputs) - expected).max() <= 1  # ties
 
 
 def test_an_expression_before_and_behind():
     x = RNG.normal(size=(9, 200)).astype(np.float32)
     square = apply("mul", arg(0, float32), arg(0, float32))
     root = apply("sqrt", apply("mul", arg(0, float32), scalar(1 / 200, float32)))
-    wanted = np.sqrt(np.square(x, dtype=np.float64).mean(1))
-    np.testing.assert_allclose(both(*reduction(x, (1,), "sum", square, root)), wanted, rtol=1e-6)
+    expected = np.sqrt(np.square(x, dtype=np.float64).mean(1))
+    np.testing.assert_allclose(both(*reduction(x, (1,), "sum", square, root)), expected, rtol=1e-6)
     np.testing.assert_allclose(
-        both(*reduction(np.ascontiguousarray(x.T), (0,), "sum", square, root)), wanted, rtol=1e-6
+        both(*reduction(np.ascontiguousarray(x.T), (0,), "sum", square, root)), expected, rtol=1e-6
     )
 
 

@@ -7,8 +7,8 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.resize import bilinear, nearest
 from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.domain_ops import Resize
 from opwright.compiler.loops.expressions import apply, arg, parametrised, quantize, scalar
-from opwright.compiler.loops.image_ops import Resize
 from opwright.core.dtypes import float32, int8
 
 RNG = np.random.default_rng(10)
@@ -36,10 +36,10 @@ def weights(mode, size, out):
     """The matrix [out, size] of a linear interpolation."""
     at = positions(mode, size, out).clip(0, size - 1)
     low = np.floor(at).astype(int)
-    found = np.zeros((out, size))
-    found[np.arange(out), low] = 1 - (at - low)
-    found[np.arange(out), np.minimum(low + 1, size - 1)] += at - low
-    return found
+    result = np.zeros((out, size))
+    result[np.arange(out), low] = 1 - (at - low)
+    result[np.arange(out), np.minimum(low + 1, size - 1)] += at - low
+    return result
 
 
 def mean_of_four(x, sizes, mode):

@@ -54,19 +54,19 @@ def passed(x, kind, numbers=(), operands=(), before=None, expr=None):
     return form, {operand: x, **more}
 
 
-def both(form, given):
-    found = run(form, given)
-    np.testing.assert_array_equal(split(form, given, 2), found)
-    return found
+def both(form, inputs):
+    result = run(form, inputs)
+    np.testing.assert_array_equal(split(form, inputs, 2), result)
+    return result
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_float32(kind, shape):
-    numbers, wanted = KINDS[kind]
+    numbers, expected = KINDS[kind]
     x = RNG.normal(0, 3, shape).astype(np.float32)
-    found = both(*passed(x, kind, numbers))
-    np.testing.assert_allclose(found, wanted(x.astype(np.float64), *numbers), rtol=1e-5, atol=2e-6)
+    actual = both(*passed(x, kind, numbers))
+    np.testing.assert_allclose(actual, expected(x.astype(np.float64), *numbers), rtol=1e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("n", [1, 5, 64, 131])
@@ -74,17 +74,17 @@ def test_a_radius_as_wide_as_the_row(n):
     x = RNG.normal(size=(3, n)).astype(np.float32)
     numbers = (200.0, 0.5, 2.0, 0.5)
     for kind in ("local_response", "response_of_positive"):
-        found = both(*passed(x, kind, numbers))
-        np.testing.assert_allclose(found, local_response(x.astype(np.float64), *numbers), rtol=1e-5)
+        result = both(*passed(x, kind, numbers))
+        np.testing.assert_allclose(result, local_response(x.astype(np.float64), *numbers), rtol=1e-5)
 
 
 def test_gamma_and_beta():
     x, gamma, beta = (RNG.normal(size=s).astype(np.float32) for s in ((6, 77), (77,), (77,)))
-    found = both(*passed(x, "layer_norm", (1e-5,), (gamma, beta)))
-    np.testing.assert_allclose(found, layer_norm(x.astype(np.float64), 1e-5) * gamma + beta, rtol=1e-5, atol=2e-6)
-    found = both(*passed(x, "rms_norm", (1e-5,), (gamma,)))
-    wanted = x.astype(np.float64) / np.sqrt(np.square(x, dtype=np.float64).mean(-1, keepdims=True) + 1e-5) * gamma
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    actual = both(*passed(x, "layer_norm", (1e-5,), (gamma, beta)))
+    np.testing.assert_allclose(actual, layer_norm(x.astype(np.float64), 1e-5) * gamma + beta, rtol=1e-5, atol=2e-6)
+    actual = both(*passed(x, "rms_norm", (1e-5,), (gamma,)))
+    expected = x.astype(np.float64) / np.sqrt(np.square(x, dtype=np.float64).mean(-1, keepdims=True) + 1e-5) * gamma
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("dtype", "zero", "inverse"), [(int8, -128, 256), (uint8, 0, 256), (int16, 0, 32768)])
@@ -93,17 +93,17 @@ def test_quantised_softmax(dtype, zero, inverse):
     scale = 12 / 2 ** (8 * dtype.size)
     before = apply("mul", convert(arg(0, dtype), float32), scalar(scale, float32))
     expr = quantize(apply("mul", arg(0, float32), scalar(inverse, float32)), zero, dtype)
-    found = both(*passed(x, "softmax", before=before, expr=expr))
-    wanted = np.clip(np.rint(softmax(x * scale) * inverse) + zero, dtype.min, dtype.max)
-    assert np.abs(found - wanted).max() <= 1
+    actual = both(*passed(x, "softmax", before=before, expr=expr))
+    expected = np.clip(np.rint(softmax(x * scale) * inverse) + zero, dtype.min, dtype.max)
+    assert np.abs(actual - expected).max() <= 1
 
 
 def test_large_and_infinite_numbers():
     x = np.float32([[1e30, 1e30, -1e30], [-np.inf, 0, 0], [88, 89, 1000], [-1e4, -1e4, -1e4]])
-    found = run(*passed(x, "softmax"))
-    np.testing.assert_allclose(found, [[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1], [1 / 3] * 3], rtol=1e-6)
-    found = run(*passed(np.full((2, 9), np.nan, np.float32), "softmax"))
-    assert np.isnan(found).all()
+    result = run(*passed(x, "softmax"))
+    np.testing.assert_allclose(result, [[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1], [1 / 3] * 3], rtol=1e-6)
+    result = run(*passed(np.full((2, 9), np.nan, np.float32), "softmax"))
+    assert np.isnan(result).all()
 
 
 def test_row_passes_that_are_refused():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels.axis_scans import running_sums
+from opwright.compiler.kernels.sorting import running_sums
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.ops import Scan
 from opwright.core.dtypes import float32, int64
@@ -30,9 +30,9 @@ def test_scans(shape, axis, dtype, reverse, exclusive):
     x = RNG.normal(0, 50, shape).astype(dtype)
     operand = buffer(x)
     form = Scan(Buffer("y", operand.dtype, shape), operand, axis, exclusive, reverse)
-    wanted = expected(x, axis, exclusive, reverse)
-    np.testing.assert_array_equal(run(form, {operand: x}), wanted)
-    np.testing.assert_array_equal(split(form, {operand: x}, 2), wanted)
+    reference = expected(x, axis, exclusive, reverse)
+    np.testing.assert_array_equal(run(form, {operand: x}), reference)
+    np.testing.assert_array_equal(split(form, {operand: x}, 2), reference)
 
 
 @targets(

@@ -23,10 +23,10 @@ def test_scatters(shape, count, depth, dtype):
     updates = np.asarray(RNG.integers(-5 if dtype is not np.uint8 else 0, 5, (*count, *shape[depth:]))).astype(dtype)
     a, b = buffer(updates, "updates"), buffer(indices, "indices")
     form = ScatterNd(Buffer("y", dtypes.as_dtype(updates.dtype), shape), a, b)
-    wanted = np.zeros(shape, dtype)
+    expected = np.zeros(shape, dtype)
     add = np.logical_or if dtype is np.bool_ else np.add
-    add.at(wanted, tuple(indices[..., k] for k in range(depth)), updates)
-    np.testing.assert_array_equal(run(form, {a: updates, b: indices}), wanted)
+    add.at(expected, tuple(indices[..., k] for k in range(depth)), updates)
+    np.testing.assert_array_equal(run(form, {a: updates, b: indices}), expected)
     for wrong in (-1, shape[depth - 1]):
         outside = indices.copy()
         outside[..., -1] = wrong

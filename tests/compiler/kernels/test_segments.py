@@ -28,13 +28,13 @@ def test_segments(ids, rest, dtype, kind):
     if dtype is np.float32:
         x[RNG.random(x.shape) < 0.1] = np.nan
     places = RNG.integers(-1, 6, ids, np.int32)
-    wanted = np.full((7, *rest), start_of(kind, dtype), dtype)  # the last has no elements
+    expected = np.full((7, *rest), start_of(kind, dtype), dtype)  # the last has no elements
     rows, flat = x.reshape(-1, *rest), places.reshape(-1)
-    JOINS[kind].at(wanted, flat[flat >= 0], rows[flat >= 0])
+    JOINS[kind].at(expected, flat[flat >= 0], rows[flat >= 0])
     a, b = buffer(x), buffer(places, "ids")
-    form = Segments(Buffer("y", a.dtype, wanted.shape), a, b, kind)
-    np.testing.assert_array_equal(run(form, {a: x, b: places}), wanted)
-    np.testing.assert_array_equal(split(form, {a: x, b: places}, 2), wanted)
+    form = Segments(Buffer("y", a.dtype, expected.shape), a, b, kind)
+    np.testing.assert_array_equal(run(form, {a: x, b: places}), expected)
+    np.testing.assert_array_equal(split(form, {a: x, b: places}, 2), expected)
 
 
 @pytest.mark.parametrize("outside", [3, 2**31 - 1])
@@ -52,14 +52,14 @@ def test_a_segment_behind_the_last_fails(outside):
 def test_sequences(shape, time, batch, dtype):
     x = RNG.integers(0, 200, shape).astype(dtype)
     lengths = RNG.integers(0, shape[time], shape[batch], endpoint=True).astype(np.int32)
-    wanted = np.moveaxis(x.copy(), (batch, time), (0, 1))
-    for row, n in zip(wanted, lengths):
+    expected = np.moveaxis(x.copy(), (batch, time), (0, 1))
+    for row, n in zip(expected, lengths):
         row[:n] = row[:n][::-1].copy()
     a, b = buffer(x), buffer(lengths, "lengths")
     form = ReverseStart(Buffer("y", a.dtype, shape), a, b, time, batch)
-    wanted = np.moveaxis(wanted, (0, 1), (batch, time))
-    np.testing.assert_array_equal(run(form, {a: x, b: lengths}), wanted)
-    np.testing.assert_array_equal(split(form, {a: x, b: lengths}, 3), wanted)
+    expected = np.moveaxis(expected, (0, 1), (batch, time))
+    np.testing.assert_array_equal(run(form, {a: x, b: lengths}), expected)
+    np.testing.assert_array_equal(split(form, {a: x, b: lengths}, 3), expected)
 
 
 @pytest.mark.parametrize("length", [-1, 4, 2**62])

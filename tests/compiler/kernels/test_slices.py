@@ -43,13 +43,13 @@ def _place(index: tuple[int, ...], starts: np.ndarray, layout: SliceLayout, rank
 def test_slices_are_moved_inside_and_gathered(case: Any, dtype: Any) -> None:
     shape, sizes, vectors, layout = case
     x, starts = RNG.integers(-99, 99, shape).astype(dtype), RNG.integers(-2, 9, vectors).astype(np.int64)
-    wanted = np.empty(_slices(vectors, sizes, layout), dtype)
-    for index in np.ndindex(wanted.shape):
+    expected = np.empty(_slices(vectors, sizes, layout), dtype)
+    for index in np.ndindex(expected.shape):
         start, inside = _place(index, starts, layout, len(shape))
-        wanted[index] = x[tuple(np.clip(start, 0, np.subtract(shape, sizes)) + inside)]
+        expected[index] = x[tuple(np.clip(start, 0, np.subtract(shape, sizes)) + inside)]
     a, b = buffer(x, "x"), buffer(starts, "starts")
-    form = GatherSlices(Buffer("y", a.dtype, wanted.shape), a, b, layout, sizes)
-    np.testing.assert_array_equal(run(form, {a: x, b: starts}), wanted)
+    form = GatherSlices(Buffer("y", a.dtype, expected.shape), a, b, layout, sizes)
+    np.testing.assert_array_equal(run(form, {a: x, b: starts}), expected)
 
 
 JOINED = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "set": lambda a, b: b}
@@ -69,15 +69,15 @@ JOINED = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minim
 @pytest.mark.parametrize("case", LAYOUTS, ids=str)
 def test_updates_outside_are_left_out_and_others_come_in_order(case: Any, kind: str, dtype: Any) -> None:
     shape, sizes, vectors, layout = case
-    wanted, starts = RNG.integers(0, 9, shape).astype(dtype), RNG.integers(-2, 9, vectors).astype(np.int32)
-    base, updates = wanted.copy(), RNG.integers(0, 5, _slices(vectors, sizes, layout)).astype(dtype)
+    expected, starts = RNG.integers(0, 9, shape).astype(dtype), RNG.integers(-2, 9, vectors).astype(np.int32)
+    base, updates = expected.copy(), RNG.integers(0, 5, _slices(vectors, sizes, layout)).astype(dtype)
     for index in np.ndindex(updates.shape):
         place = tuple(np.add(*_place(index, starts, layout, len(shape))))
         if all(0 <= p < n for p, n in zip(place, shape)):
-            wanted[place] = JOINED[kind](wanted[place], updates[index])
+            expected[place] = JOINED[kind](expected[place], updates[index])
     a, b, c = buffer(base, "base"), buffer(updates, "updates"), buffer(starts, "starts")
     form = ScatterSlices(Buffer("y", a.dtype, shape), a, b, c, layout, kind)
-    np.testing.assert_array_equal(run(form, {a: base, b: updates, c: starts}), wanted)
+    np.testing.assert_array_equal(run(form, {a: base, b: updates, c: starts}), expected)
 
 
 @targets(

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels.tabled_softmax import tabled_softmax
+from opwright.compiler.kernels.rows import tabled_softmax
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.numeric_ops import TabledSoftmax
+from opwright.compiler.loops.domain_ops import TabledSoftmax
 from opwright.core.dtypes import int16, int64
-from opwright.scalar.integer_layers import tables_of
+from opwright.scalar.fixed_point_layers import tables_of
 
 RNG = np.random.default_rng(8)
 SCALE = 3e-4
@@ -24,11 +24,11 @@ def test_rows_are_near_the_softmax_of_reals(shape):
     both = np.stack(tables)
     operand = buffer(x)
     form = TabledSoftmax(Buffer("y", int16, shape), operand, Buffer("t", int64, both.shape, both), factor)
-    found = run(form, {operand: x})
-    np.testing.assert_array_equal(split(form, {operand: x}, 2), found)
+    actual = run(form, {operand: x})
+    np.testing.assert_array_equal(split(form, {operand: x}, 2), actual)
     powers = np.exp(SCALE * (x - x.max(-1, keepdims=True).astype(np.float64)))
-    wanted = powers / powers.sum(-1, keepdims=True)
-    np.testing.assert_allclose(found / 2.0**15, wanted, 2e-3, 1e-4)
+    expected = powers / powers.sum(-1, keepdims=True)
+    np.testing.assert_allclose(actual / 2.0**15, expected, 2e-3, 1e-4)
 
 
 @targets((tabled_softmax, {}))

@@ -123,8 +123,8 @@ SUM = {"more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}
 
 
 @targets(
-    (add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, **SUM}),
-    (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, **SUM}),
+    (add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, "rounded": False, **SUM}),
+    (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, "rounded": True, **SUM}),
 )
 def test_every_target(family, constants, names):
     compiles_for(names, family, **constants)

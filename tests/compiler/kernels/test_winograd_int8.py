@@ -53,14 +53,14 @@ def form_of(shape, window, ws, zero):
 )
 def test_sums(name, x, features, padding):
     with ow.flags(target=name):
-        form, given, wanted = made(x, features, Window((3, 3), padding=padding), 1, (int8, int8), (-7, 0), True)
+        form, inputs, expected = made(x, features, Window((3, 3), padding=padding), 1, (int8, int8), (-7, 0), True)
         small = 0 if NAMED[name].vnni_lanes else 2
         assert default_patch(form, NAMED[name]) == (
             small if x[3] == 512 else 4
         )  # 4,608 weights may need more than 26 bits
-        found = run(form, given)
-        np.testing.assert_array_equal(found, wanted)
-        np.testing.assert_array_equal(split(form, given, 3), found)
+        actual = run(form, inputs)
+        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_array_equal(split(form, inputs, 3), actual)
 
 
 @on_targets
@@ -76,8 +76,8 @@ def test_the_largest_sums(name):
                 xs[:, ::2, 1::3] = -1 - x
                 form = form_of(xs.shape, THREE, ws, zero)
                 assert default_patch(form, NAMED[name]) == 4
-                wanted = sums(xs.astype(int) - zero, ws.astype(int), THREE, 1, form.output.shape)
-                np.testing.assert_array_equal(run(form, {form.input: xs}), wanted)
+                expected = sums(xs.astype(int) - zero, ws.astype(int), THREE, 1, form.output.shape)
+                np.testing.assert_array_equal(run(form, {form.input: xs}), expected)
 
 
 @on_targets
@@ -136,12 +136,12 @@ def test_slices_of_buffers(name):
         y = Buffer("y", int32, shape, parent=whole, start=7)
         form = Contract(y, x, Buffer("w", int8, ws.shape, ws), (), SUM, THREE, 1, 11)
         assert default_patch(form, NAMED[name]) == 4
-        found = run(form, {wide: xs})
-        wanted = sums(xs[..., 5:69].astype(int) - 11, ws.astype(int), THREE, 1, shape)
-        np.testing.assert_array_equal(found[..., 7:71], wanted)
+        actual = run(form, {wide: xs})
+        expected = sums(xs[..., 5:69].astype(int) - 11, ws.astype(int), THREE, 1, shape)
+        np.testing.assert_array_equal(actual[..., 7:71], expected)
         marked = np.full(1, 0x5A5A5A5A, np.int32)[0]
-        assert (found[..., :7] == marked).all()
-        assert (found[..., 71:] == marked).all()
+        assert (actual[..., :7] == marked).all()
+        assert (actual[..., 71:] == marked).all()
 
 
 @targets(

@@ -143,7 +143,7 @@ def functions(work, x: ptr[f32], y: ptr[f32], n: i64, *, count: int):
 def extremes(work, x: ptr[f32], y: ptr[f32], bound: f32, *, count: int):
     """A NaN stays where it stands second, and is passed over where a number does."""
     v, step = x.load(0, count), max(count, 1)
-    found = (
+    result = (
         kl.maximum(1.5, v),
         kl.maximum(v, 1.5),
         kl.minimum(-0.5, v),
@@ -153,8 +153,8 @@ def extremes(work, x: ptr[f32], y: ptr[f32], bound: f32, *, count: int):
         kl.minimum(v, bound, number=True),
         kl.clamp(v, -2.0, 2.0),
     )
-    for i in range(len(found)):
-        y.store(found[i], i * step)
+    for i in range(len(result)):
+        y.store(result[i], i * step)
 
 
 @kl.family
@@ -363,13 +363,13 @@ def _collatz(n: int) -> int:
     return steps
 
 
-def check(name: str, found: list[np.ndarray], case: Any) -> None:
+def check(name: str, actual: list[np.ndarray], case: Any) -> None:
     """The arrays of a case are what it says."""
-    _, _, arguments, _, wanted = case
+    _, _, arguments, _, expected = case
     at = [i for i, a in enumerate(arguments) if isinstance(a, np.ndarray)]
-    for i, array in zip(at, found):
-        if i in wanted:
-            exact = np.asarray(wanted[i])
+    for i, array in zip(at, actual):
+        if i in expected:
+            exact = np.asarray(expected[i])
             got = array.astype(np.float64) if array.dtype.kind not in "iu" else array
             np.testing.assert_allclose(
                 got, exact.astype(np.float64), rtol=3e-6, atol=1e-6, err_msg=f"{name}, array {i}"

@@ -16,7 +16,7 @@ import pytest
 from opwright.autograph import conversion
 from opwright.autograph.conversion import set_store
 from opwright.compiler.cache import objects
-from opwright.compiler.language import compilation
+from opwright.compiler.language import trace
 from opwright.core import flags
 
 BRANCHES = """
@@ -55,13 +55,13 @@ class Workplace:
 
     def process(self, source: str) -> Callable[..., Any]:
         """The converted kernel of a new process that imports this source."""
-        store = compilation.Conversions()
+        store = trace.Conversions()
         set_store(store)
         self.file.write_text(textwrap.dedent(source))
         linecache.checkcache(str(self.file))
         module: dict[str, Any] = {"__name__": "opwright.compiler.kernels.sample"}
         exec(compile(self.file.read_text(), str(self.file), "exec"), module)
-        self.digest = compilation._digest_of(module["kernel"].__code__)
+        self.digest = trace._digest_of(module["kernel"].__code__)
         converted: Callable[..., Any] = conversion.convert(module["kernel"])
         store.write()
         return converted
@@ -77,7 +77,7 @@ class Workplace:
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
     with flags.override(cache_dir=tmp_path / "cache"):
         yield Workplace(tmp_path, monkeypatch)
-    set_store(compilation.CONVERSIONS)
+    set_store(trace.CONVERSIONS)
 
 
 def codes(code: types.CodeType) -> list[types.CodeType]:
@@ -86,7 +86,7 @@ def codes(code: types.CodeType) -> list[types.CodeType]:
 
 
 def noted(function: Any) -> dict[str, bool]:
-    """Of each code, whether it is noted as one that is converted already."""
+    """Return for each code object whether it is marked as converted."""
     return {
         c.co_qualname: conversion._conversions.get(id(c), (None, None))[1] is conversion.AS_IS
         for c in codes(function.__code__)
@@ -117,14 +117,14 @@ def test_another_source_is_converted_again(workplace: Workplace) -> None:
 @pytest.mark.parametrize("what", ["sources", "_FORMAT"])
 def test_another_converter_converts_again(workplace: Workplace, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     workplace.process(BRANCHES)
-    monkeypatch.setattr(compilation, what, (lambda: "others") if what == "sources" else "others")
+    monkeypatch.setattr(trace, what, (lambda: "others") if what == "sources" else "others")
     workplace.process(BRANCHES)
     assert workplace.compiled == 2
 
 
 def test_another_python_converts_again(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     workplace.process(BRANCHES)
-    monkeypatch.setattr(compilation.importlib.util, "MAGIC_NUMBER", b"\0\0\r\n")
+    monkeypatch.setattr(trace.importlib.util, "MAGIC_NUMBER", b"\0\0\r\n")
     workplace.process(BRANCHES)
     assert workplace.compiled == 2
 
@@ -166,7 +166,7 @@ def test_users_functions_are_not_kept(workplace: Workplace) -> None:
     workplace.file.write_text(textwrap.dedent(BRANCHES))
     module: dict[str, Any] = {"__name__": "users"}
     exec(compile(workplace.file.read_text(), str(workplace.file), "exec"), module)
-    store = compilation.Conversions()
+    store = trace.Conversions()
     set_store(store)
     assert conversion.convert(module["kernel"])(6)[0] == 4
     store.write()

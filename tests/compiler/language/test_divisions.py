@@ -54,8 +54,8 @@ def test_every_divisor(name: str) -> None:
     for kernel in kernels(name):
         z, left = np.empty_like(x), np.empty_like(x)
         kernel(x, y, z, left)
-        for found, wanted in zip((z, left), exact(x, y)):
-            np.testing.assert_array_equal(found, wanted)
+        for actual, expected in zip((z, left), exact(x, y)):
+            np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("count", [0, 4])
@@ -90,7 +90,7 @@ class Mod:
             z[i] = x[i] % y[i]
 
 
-def test_an_operator_gives_the_same_everywhere() -> None:
+def test_an_operator_returns_the_same_everywhere() -> None:
     x, y = np.array([7, -7, -(2**31), 5], np.int32), np.array([0, 2, -1, 3], np.int32)
-    found = {o.check: o.state for o in ow.testing.check_operator(Mod, [{"x": x, "y": y}])}
-    assert found["compiled"] == found["kernel is compute"] == "ok"
+    result = {o.check: o.state for o in ow.testing.check_operator(Mod, [{"x": x, "y": y}])}
+    assert result["compiled"] == result["kernel is compute"] == "ok"

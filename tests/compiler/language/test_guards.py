@@ -65,7 +65,7 @@ CODES = ["host", "x86-64-v3"]
 
 
 def between_pages(at_end: bool, dtype=np.float32) -> np.ndarray:
-    """N numbers that end, or begin, where nobody may touch."""
+    """Return N numbers next to a guard page, at its begin or end."""
     memory = mmap.mmap(-1, 3 * PAGE)
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     protect = ctypes.CDLL(None, use_errno=True).mprotect
@@ -73,10 +73,10 @@ def between_pages(at_end: bool, dtype=np.float32) -> np.ndarray:
         assert protect(ctypes.c_void_p(place), ctypes.c_size_t(PAGE), 0) == 0
     n = N * np.dtype(dtype).itemsize
     whole = np.frombuffer(memory, np.uint8)
-    found = whole[PAGE : PAGE + n] if not at_end else whole[2 * PAGE - n : 2 * PAGE]
-    found = found.view(dtype)
-    found[:] = np.arange(N)
-    return found
+    result = whole[PAGE : PAGE + n] if not at_end else whole[2 * PAGE - n : 2 * PAGE]
+    result = result.view(dtype)
+    result[:] = np.arange(N)
+    return result
 
 
 def kernels(i: ow.DType) -> dict[str, tuple[ow.Kernel, int]]:
@@ -197,9 +197,9 @@ def test_each_access_with_each_index(index: str, code: str) -> None:
                 for at in edges(INDICES[index]):
                     y[0] = WIDTH
                     x[:] = np.arange(N)
-                    wanted = not 0 <= at <= N - width
-                    assert fails(kernel, x, y, at) == wanted, (name, at)
-                    if wanted:
+                    expected = not 0 <= at <= N - width
+                    assert fails(kernel, x, y, at) == expected, (name, at)
+                    if expected:
                         assert y[0] == WIDTH, (name, at)
                         np.testing.assert_array_equal(x, np.arange(N), err_msg=f"{name} {at}")
 
@@ -294,14 +294,14 @@ def test_ranges_count_as_pythons(index: str) -> None:
     least, most = int(dtype.min), int(dtype.max)
     late, early = counting(dtype)
     for start, stop, step in ranges(least, most):
-        wanted = range(start, stop, step)
+        expected = range(start, stop, step)
         for kernel, word, constant in ((late, (step,), {}), (early, (), {"step": step})):
             if word and not least <= step <= most:
                 continue  # a parameter of unsigned integers cannot be negative
             turns, last = np.zeros(1, np.int64), np.zeros(1, dtype.np)
             kernel(turns, last, start, stop, *word, **constant)
-            assert turns[0] == len(wanted), (start, stop, step)
-            assert not len(wanted) or last[0] == wanted[-1], (start, stop, step)
+            assert turns[0] == len(expected), (start, stop, step)
+            assert not len(expected) or last[0] == expected[-1], (start, stop, step)
 
 
 @pytest.mark.parametrize("checked", [True, False])

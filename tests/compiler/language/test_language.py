@@ -25,9 +25,9 @@ SCRATCH = 1024
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_on_this_processor(name: str) -> None:
     family, constants, arguments, items, _ = CASES[name]
-    given = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-    kl.call(family.code(**constants), given, items=items, scratch=SCRATCH)
-    check(name, [a for a in given if isinstance(a, np.ndarray)], CASES[name])
+    inputs = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    kl.call(family.code(**constants), inputs, items=items, scratch=SCRATCH)
+    check(name, [a for a in inputs if isinstance(a, np.ndarray)], CASES[name])
 
 
 @pytest.mark.parametrize("target", sorted(NAMED))
@@ -42,8 +42,8 @@ def test_compiles_for(target: str) -> None:
 def test_runs_on(target: str, tmp_path: Path) -> None:
     for name, case in cases(named(target).vector_bytes // 4).items():
         family, constants, arguments, items, _ = case
-        found = run_on(target, tmp_path, family, constants, arguments, items, SCRATCH)
-        check(f"{target}: {name}", found, case)
+        result = run_on(target, tmp_path, family, constants, arguments, items, SCRATCH)
+        check(f"{target}: {name}", result, case)
 
 
 def test_code_is_made_once() -> None:
@@ -122,8 +122,8 @@ def test_errors_at_the_line(function: Any, says: str, line: int) -> None:
         kl.family(function).emit(host())
     assert says in str(caught.value)
     places = [(e.path, e.lineno + 1) for e in caught.traceback]
-    wanted = function.__code__.co_firstlineno + line
-    assert any(Path(p).name == Path(__file__).name and n == wanted for p, n in places), (wanted, places)
+    expected = function.__code__.co_firstlineno + line
+    assert any(Path(p).name == Path(__file__).name and n == expected for p, n in places), (expected, places)
 
 
 class Line(NamedTuple):
@@ -175,5 +175,5 @@ def test_values_have_the_operators_of_the_catalogue_in_a_new_process() -> None:
     lines = "import language_cases", "from opwright.compiler.target import host", "language_cases.powers.emit(host())"
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     command = [sys.executable, "-c", "\n".join(lines)]
-    found = subprocess.run(command, env=paths, check=False, capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
+    process = subprocess.run(command, env=paths, check=False, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr

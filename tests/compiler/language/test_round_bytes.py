@@ -12,8 +12,8 @@ from opwright.compiler.target import NAMED
 def to_bytes(work, x: ptr[f32], y: ptr[i8], zero: i32, n: i64, *, count: int, unsigned: bool):
     for _ in work.items():
         for i in range(0, n, count):
-            found = kl.round_bytes(kl.opaque(x.load(i, count)), zero, u8 if unsigned else i8)
-            y.cast(u8 if unsigned else i8).store(found, i)
+            result = kl.round_bytes(kl.opaque(x.load(i, count)), zero, u8 if unsigned else i8)
+            y.cast(u8 if unsigned else i8).store(result, i)
 
 
 X = np.concatenate(
@@ -32,11 +32,11 @@ X = np.resize(X, -(-X.size // 64) * 64)
 def test_round_bytes(zero, unsigned, count):
     zero += 128 * unsigned
     low, high = (0, 255) if unsigned else (-128, 127)
-    wanted = np.clip(np.rint(X.astype(np.float64)) + zero, low, high)
-    wanted[np.isnan(X)] = low
+    expected = np.clip(np.rint(X.astype(np.float64)) + zero, low, high)
+    expected[np.isnan(X)] = low
     y = np.zeros(X.size, np.int8)
     kl.call(to_bytes.code(count=count, unsigned=unsigned), [X, y, zero, X.size], items=1)
-    np.testing.assert_array_equal(y.view(np.uint8 if unsigned else np.int8), wanted)
+    np.testing.assert_array_equal(y.view(np.uint8 if unsigned else np.int8), expected)
 
 
 @pytest.mark.parametrize("name", NAMED)

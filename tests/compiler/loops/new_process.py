@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 
 from opwright.compiler import kernels
-from opwright.compiler.language.families import KernelFamily
+from opwright.compiler.language.compilation import KernelFamily
 from opwright.compiler.native import store
 
 

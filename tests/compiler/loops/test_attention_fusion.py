@@ -61,8 +61,8 @@ def test_attention_is_found(mask, turned):
     g = graph(mask, turned=turned)
     (form,) = fused(g)[0].ops
     assert isinstance(form, Attention)
-    found, arrays = result(g)  # of the last mask no kernel makes it: the parts run
-    np.testing.assert_allclose(found, expected(arrays, turned), rtol=1e-5, atol=1e-6)
+    actual, arrays = result(g)  # of the last mask no kernel makes it: the parts run
+    np.testing.assert_allclose(actual, expected(arrays, turned), rtol=1e-5, atol=1e-6)
 
 
 def test_what_others_read_is_not_fused():
@@ -72,5 +72,5 @@ def test_what_others_read_is_not_fused():
 def test_few_rows_run_in_parts():
     g = graph(rows=2)
     assert isinstance(fused(g)[0].ops[0], Attention)
-    found, arrays = result(g)
-    np.testing.assert_allclose(found, expected(arrays), rtol=1e-5, atol=1e-6)
+    actual, arrays = result(g)
+    np.testing.assert_allclose(actual, expected(arrays), rtol=1e-5, atol=1e-6)

@@ -9,12 +9,12 @@ from foreign import RUNNERS
 from foreign_plans import run_forms_on
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from meaning import meaning
+from loop_semantics import meaning
 from new_process import forget_code
 
 from opwright.compiler import plan_cache, plan_serialization
-from opwright.compiler.kernels import NoKernel, gemm_amx
-from opwright.compiler.loops import block_fusion
+from opwright.compiler.kernels import NoKernel, gemm_int8
+from opwright.compiler.loops import fusion
 from opwright.compiler.loops.buffers import Buffer, RowBand, Window, ring_lines
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
 from opwright.compiler.loops.fusion import fused
@@ -117,8 +117,8 @@ def image(*shape, dtype=float32):
 
 
 def drawn(x):
-    made = RNG.normal(size=x.shape) if x.dtype is float32 else RNG.integers(-128, 128, x.shape)
-    return made.astype(x.dtype.np)
+    result = RNG.normal(size=x.shape) if x.dtype is float32 else RNG.integers(-128, 128, x.shape)
+    return result.astype(x.dtype.np)
 
 
 def run(plan, arrays, threads=1):
@@ -139,16 +139,16 @@ def check(forms, lines, exact=True):
     whole = LoopGraph("bands", (x,), (y,), (banded(forms, lines),))
     verify(whole)
     arrays = [drawn(x)]
-    wanted, plan = run(plan_of(apart), arrays), plan_of(whole)
+    expected, plan = run(plan_of(apart), arrays), plan_of(whole)
     assert plan.steps[0].covers == len(plan.steps) - 1 >= 2
     for threads in (1, 2, 3):
-        np.testing.assert_array_equal(run(plan, arrays, threads), wanted)
+        np.testing.assert_array_equal(run(plan, arrays, threads), expected)
     if exact:
         (right,) = meaning(apart, arrays)
         if y.dtype is float32:
-            np.testing.assert_allclose(wanted, right, rtol=1e-4, atol=1e-3)
+            np.testing.assert_allclose(expected, right, rtol=1e-4, atol=1e-3)
         else:
-            assert np.abs(wanted.astype(int) - right).max() <= 1
+            assert np.abs(expected.astype(int) - right).max() <= 1
     return plan
 
 
@@ -190,7 +190,7 @@ def test_any_block_of_bytes(window, height, batch, lines):
 def test_bands_on_tiles(monkeypatch):
     """Tiles of a band have other rows than those of the whole."""
     for name in ("FEW_ROWS", "FEW_STEPS", "SHALLOW", "FEW_PRODUCTS"):
-        monkeypatch.setattr(gemm_amx, name, 1)
+        monkeypatch.setattr(gemm_int8, name, 1)
     for window in (SAME[1], SAME[2]):
         check(block(image(2, 11, WIDTH, 24, dtype=int8), 32, 16, window), 3, exact=False)
 
@@ -239,7 +239,7 @@ def test_a_slice_of_a_concatenation_is_written_in_place():
 
 
 def test_ring_lines():
-    """What a band sees fits, and what is new for the next one lies in one piece."""
+    """The lines of a band fit, and the new lines of the next band are contiguous."""
     for size in range(1, 8):
         for stride in range(1, 5):
             for lines in range(1, 9):
@@ -255,7 +255,7 @@ def test_ring_lines():
 @pytest.fixture
 def small(monkeypatch):
     """A cache in which the blocks of these tests do not stay."""
-    monkeypatch.setattr(block_fusion, "cache_bytes", lambda: 1 << 14)
+    monkeypatch.setattr(fusion, "cache_bytes", lambda: 1 << 14)
 
 
 def found(forms, *outputs):
@@ -325,7 +325,7 @@ def test_windows_over_lines_of_any_length(small, width, height):
 
 def test_lines_are_few_where_they_are_long(small, monkeypatch):
     def lines(width, cache):
-        monkeypatch.setattr(block_fusion, "cache_bytes", lambda: cache)
+        monkeypatch.setattr(fusion, "cache_bytes", lambda: cache)
         forms = block(image(1, 40, width, 16), 64)
         (form,) = fused(LoopGraph("g", (forms[0].input,), (forms[-1].output,), tuple(forms)))[0].ops
         return form.lines
@@ -380,7 +380,7 @@ def test_cached_plans_keep_strands(tmp_path, monkeypatch):
     with flags.override(cache_dir=tmp_path):
         plan = plan_of(LoopGraph("g", (forms[0].input,), (out,), (banded(forms, 2),)))
         array = drawn(forms[0].input)
-        wanted = run(plan, [array])
+        expected = run(plan, [array])
         plan_serialization.save("bands", [plan], None, {})
         kept = plan_cache.find("bands")
         assert kept is not None
@@ -389,7 +389,7 @@ def test_cached_plans_keep_strands(tmp_path, monkeypatch):
             y = np.zeros(out.shape, np.float32)
             running.connect({0: array.ctypes.data, 9: y.ctypes.data})
             running.run()
-            np.testing.assert_array_equal(y, wanted)
+            np.testing.assert_array_equal(y, expected)
             names = [s.op.origin[0] for s, seconds in running.profile() if s.op and seconds > 0]
             assert set(names) == {f.origin[0] for f in forms}
 

@@ -8,11 +8,10 @@ import pytest
 from opwright.compiler import plan_serialization
 from opwright.compiler.kernels.expression import evaluate
 from opwright.compiler.loops.buffers import Buffer, Window
-from opwright.compiler.loops.expression_evaluation import evaluate_arrays
-from opwright.compiler.loops.expressions import Expr, apply, arg, convert, lookup, scalar
+from opwright.compiler.loops.domain_ops import Resize
+from opwright.compiler.loops.expressions import Expr, apply, arg, convert, evaluate_arrays, lookup, scalar
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph, Rewriting, verify
-from opwright.compiler.loops.image_ops import Resize
 from opwright.compiler.loops.map_fusion import into_chain, into_producer, into_table
 from opwright.compiler.loops.ops import (
     Attention,
@@ -101,7 +100,7 @@ def test_kernels_read_what_they_are_given() -> None:
     class Number:
         dtype = float64
 
-    with pytest.raises(InternalError, match="is read as float32"):
+    with pytest.raises(InternalError, match="is read as Value of float32"):
         evaluate(SUM, [Number()])
 
 
@@ -143,7 +142,7 @@ def test_unsigned_bytes_are_not_signed_ones() -> None:
 
 @pytest.mark.parametrize("rule", [into_chain, into_producer])
 def test_an_operand_that_stands_twice_is_not_fused(rule: Any) -> None:
-    """Its other place would read a buffer that nobody writes; `scalar_operands` makes it one operand before."""
+    """A second operand would read an unwritten buffer; `scalar_operands` merges the two before."""
     h, z = Buffer("h", F, IMAGE), Buffer("z", F, IMAGE)
     first = Map(h, (X,), apply("abs", SUM)) if rule is into_chain else Contract(h, X, FILTER, (), SUM, ONE)
     last = Map(z, (h, h), apply("mul", SUM, arg(1, F)))

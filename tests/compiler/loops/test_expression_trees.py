@@ -7,8 +7,17 @@ import pickle
 import numpy as np
 
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.expression_evaluation import evaluate_arrays
-from opwright.compiler.loops.expressions import Expr, apply, arg, const, parametrised, scalar, simplified, substitute
+from opwright.compiler.loops.expressions import (
+    Expr,
+    apply,
+    arg,
+    const,
+    evaluate_arrays,
+    parametrised,
+    scalar,
+    simplified,
+    substitute,
+)
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.map_fusion import MAX_SIZE
@@ -56,12 +65,12 @@ def test_chains_that_read_twice_are_cut() -> None:
     after, _ = fused(LoopGraph("logistic", (buffers[0],), (buffers[n],), forms))
     assert 1 < len(after.ops) < n
     held: dict[Buffer, np.ndarray] = {buffers[0]: np.linspace(0.1, 0.9, 8).astype(np.float32)}
-    wanted = held[buffers[0]].astype(np.float64)
+    expected = held[buffers[0]].astype(np.float64)
     for _ in range(n):
-        wanted = wanted * (1.9 - wanted)
+        expected = expected * (1.9 - expected)
     for form in after.ops:
         assert isinstance(form, Map)
         assert isinstance(form.expr, Expr)
         assert form.expr.size <= MAX_SIZE
         held[form.output] = evaluate_arrays(form.expr, [held[b] for b in form.operands])
-    np.testing.assert_allclose(held[buffers[n]], wanted, rtol=1e-4)
+    np.testing.assert_allclose(held[buffers[n]], expected, rtol=1e-4)

@@ -5,7 +5,7 @@ from contextlib import redirect_stderr
 
 import numpy as np
 import pytest
-from meaning import meaning
+from loop_semantics import meaning
 
 from opwright.compiler.loops.buffers import Buffer, IndexMap, Window
 from opwright.compiler.loops.expressions import apply, arg, const, convert, quantize, scalar
@@ -77,7 +77,7 @@ def graph_chain():
 
 
 def graph_shared():
-    """What two read, or who runs the graph, stays."""
+    """Buffers with two readers, and outputs, stay."""
     x, a, y, z = (buf(n, 4) for n in "xayz")
     forms = (Map(a, (x,), relu(arg(0, F))), Map(y, (a,), apply("neg", arg(0, F))), Map(z, (a, y), plus()))
     return LoopGraph("shared", (x,), (y, z), forms)
@@ -275,5 +275,5 @@ def test_graphs_and_passes_are_printed_on_demand():
     assert "y: f32[1, 4, 4, 5] = Contract(x, const wa: f32[5, 1, 1, 3], const b: f32[5], r, expr=maximum(" in text
 
 
-def test_every_pass_says_why():
+def test_every_pass_reports_why():
     assert all(p.why and p.name == p.rule.__name__ for p in PASSES)

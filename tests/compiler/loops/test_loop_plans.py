@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from meaning import meaning
+from loop_semantics import meaning
 
 from opwright.compiler import kernels
 from opwright.compiler.kernels import NoKernel
@@ -49,8 +49,8 @@ def run(graph, plan, inputs, threads=1):
 
 def check(graph, plan=None):
     inputs = [rng.normal(size=b.shape).astype(np.float32) for b in graph.inputs]
-    found = run(graph, plan_of(graph) if plan is None else plan, inputs)
-    for a, b in zip(meaning(graph, inputs), found, strict=True):
+    result = run(graph, plan_of(graph) if plan is None else plan, inputs)
+    for a, b in zip(meaning(graph, inputs), result, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-6)
 
 

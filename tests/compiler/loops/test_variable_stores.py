@@ -68,7 +68,7 @@ def test_a_shifted_value_is_no_element_by_element_one() -> None:
     assert plan.arena > 0
 
 
-def test_a_value_that_nobody_reads_any_more_gets_the_new_one_without_a_copy() -> None:
+def test_a_value_without_further_readers_gets_the_new_one_without_a_copy() -> None:
     x, v, w = values()
     s, t = made("s"), made("t")
     plan = kept(graph(added(s, V, X), added(t, s, s), Store(after(V), t)), {X: x, V: v, W: w})
@@ -79,10 +79,10 @@ def test_a_value_that_nobody_reads_any_more_gets_the_new_one_without_a_copy() ->
 def test_a_value_that_is_read_later_waits() -> None:
     x, v, w = values()
     s, y = made("s"), made("y")
-    found = np.zeros(4, np.float32)
-    kept(graph(added(s, V, X), added(y, s, V), Store(after(V), s), outputs=(y,)), {X: x, V: v, W: w, y: found})
+    result = np.zeros(4, np.float32)
+    kept(graph(added(s, V, X), added(y, s, V), Store(after(V), s), outputs=(y,)), {X: x, V: v, W: w, y: result})
     assert v.tolist() == [11, 22, 33, 44]
-    assert found.tolist() == [21, 42, 63, 84]
+    assert result.tolist() == [21, 42, 63, 84]
 
 
 def test_values_that_change_places() -> None:
@@ -107,10 +107,10 @@ def test_before_a_guard_nothing_is_kept() -> None:
     x, v, w = values()
     s, y, places = made("s"), made("y", (2,)), Buffer("i", int32, (2,))
     program = graph(added(s, V, X), Gather(y, W, places, 0), Store(after(V), s), inputs=(X, V, W, places), outputs=(y,))
-    found = np.zeros(2, np.float32)
-    for index, wanted in ((9, [10, 20, 30, 40]), (3, [11, 22, 33, 44])):
+    actual = np.zeros(2, np.float32)
+    for index, expected in ((9, [10, 20, 30, 40]), (3, [11, 22, 33, 44])):
         at = np.int32([0, index])
         with pytest.raises(StepFailed) if index == 9 else contextlib.nullcontext():
-            kept(program, {X: x, V: v, W: w, places: at, y: found})
-        assert v.tolist() == wanted
-    assert found.tolist() == [5, 8]
+            kept(program, {X: x, V: v, W: w, places: at, y: actual})
+        assert v.tolist() == expected
+    assert actual.tolist() == [5, 8]

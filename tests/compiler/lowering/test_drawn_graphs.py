@@ -124,13 +124,13 @@ def drawn(seed):
 def check(seed):
     function, a, b = drawn(seed)
     graph = ow.function(function, autograph=False).get_concrete_function(a, b).optimized_graph
-    made = partitioner.compile_regions(graph, function_of)
+    result = partitioner.compile_regions(graph, function_of)
     arrays = a.numpy(), b.numpy()
     captured = [c._array for c in graph.origin.captured] if graph.origin is not None else []
-    wanted = quietly(Plan(graph).run, *arrays, *captured)
-    plan = Plan(made.graph)
+    expected = quietly(Plan(graph).run, *arrays, *captured)
+    plan = Plan(result.graph)
     for _ in range(2):  # the second time in memory that the first has used
-        for i, (x, y) in enumerate(zip(quietly(plan.run, *arrays, *captured), wanted, strict=True)):
+        for i, (x, y) in enumerate(zip(quietly(plan.run, *arrays, *captured), expected, strict=True)):
             scale = float(np.abs(y).max(initial=1e-3))
             np.testing.assert_allclose(x, y, 0.0, 2e-5 * scale, err_msg=f"seed {seed}, result {i}")
 

@@ -18,12 +18,12 @@ def f32(*shape):
 def ran_natively(function, *args):
     """The operators of the native calls; the results are checked against the eager ones."""
     f = ow.function(function, jit_compile=True, autograph=False)
-    wanted = ow.nest.flatten(function(*args))
-    for found, y in zip(ow.nest.flatten(f(*args)), wanted, strict=True):
+    expected = ow.nest.flatten(function(*args))
+    for actual, y in zip(ow.nest.flatten(f(*args)), expected, strict=True):
         scale = np.abs(y.numpy()).max() if y.numpy().size else 0.0
-        np.testing.assert_allclose(found.numpy(), y.numpy(), 1e-5, 1e-5 * scale)
-    ((_, made),) = f.get_concrete_function(*args).program.plan._made.values()
-    return {n.op.name for s in made.regions for n in s.nodes}
+        np.testing.assert_allclose(actual.numpy(), y.numpy(), 1e-5, 1e-5 * scale)
+    ((_, result),) = f.get_concrete_function(*args).program.plan._made.values()
+    return {n.op.name for s in result.regions for n in s.nodes}
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_gradients_of_convolutions(size, stride, dilation, padding):
 @pytest.mark.parametrize("pool", [ow.nn.max_pool2d, ow.nn.avg_pool2d])
 @pytest.mark.parametrize("ksize", [(2, 2), (3, 2)])
 def test_gradients_of_pools(pool, ksize):
-    """Of windows side by side; with ties, where the first pixel gets it all."""
+    """Test non-overlapping windows; with ties, the first pixel receives the gradient."""
     x = ow.constant(RNG.integers(0, 3, (2, 6, 4, 3)).astype(np.float32))
     ran = ran_natively(lambda x: gradients(lambda x: pool(x, ksize, ksize, "VALID") ** 2, x), x)
     assert ran & {"MaxPoolGrad", "AvgPoolGrad"}
@@ -78,7 +78,7 @@ def test_cross_entropies(shape):
     ran_natively(lambda x: gradients(lambda x: sparse(labels=labels, logits=x), x), x)
 
 
-def test_a_label_outside_is_told_in_the_operators_words():
+def test_a_label_outside_is_reported_in_the_operators_words():
     f = ow.function(
         lambda i, x: ow.nn.sparse_softmax_cross_entropy_with_logits(labels=i, logits=x) * 2.0,
         jit_compile=True,

@@ -15,8 +15,8 @@ import pytest
 from opwright.compiler import partitioner
 from opwright.compiler.calls import function_of
 from opwright.compiler.lowering.registry import MODULES
+from opwright.compiler.native_plan import specialize
 from opwright.compiler.plan import Plan
-from opwright.compiler.shape_specialization import specialize
 from opwright.ops import registry
 from opwright.ops.dispatch import quietly
 
@@ -59,20 +59,20 @@ def recorded(row, single):
         concrete = traced.get_concrete_function()
     except Exception:
         return None
-    given = [*map(np.asarray, arrays), *(c._array for c in concrete.program.captured)]
+    operands = [*map(np.asarray, arrays), *(c._array for c in concrete.program.captured)]
     graph = concrete.optimized_graph
-    shapes = [None if v.dtype.is_handle else np.shape(a) for v, a in zip(graph.inputs, given)]
-    return specialize(graph, shapes), given
+    shapes = [None if v.dtype.is_handle else np.shape(a) for v, a in zip(graph.inputs, operands)]
+    return specialize(graph, shapes), operands
 
 
 def native(graph):
     """The names of the operators that ran natively, and the plan."""
-    made = partitioner.compile_regions(graph, function_of)
-    return {n.op.name for s in made.regions for n in s.nodes}, Plan(made.graph)
+    result = partitioner.compile_regions(graph, function_of)
+    return {n.op.name for s in result.regions for n in s.nodes}, Plan(result.graph)
 
 
-def same(found, wanted, what):
-    for i, (x, y) in enumerate(zip(found, wanted, strict=True)):
+def same(actual, expected, what):
+    for i, (x, y) in enumerate(zip(actual, expected, strict=True)):
         y = np.asarray(y)
         assert (x.shape, x.dtype) == (y.shape, y.dtype), f"{what}, result {i}"
         if y.dtype.kind in "biu":
@@ -84,18 +84,18 @@ def same(found, wanted, what):
 
 def tried(name, row, single):
     """Whether the operator ran natively in this row; checks that the results are those of NumPy."""
-    found = recorded(row, single)
-    if found is None or not any(n.op.name == name for n in found[0].nodes):
+    actual = recorded(row, single)
+    if actual is None or not any(n.op.name == name for n in actual[0].nodes):
         return False
-    graph, arrays = found
+    graph, arrays = actual
     names, plan = native(graph)
     if name not in names:
         return False
     try:
-        wanted = quietly(Plan(graph).run, *arrays)
+        expected = quietly(Plan(graph).run, *arrays)
     except Exception:
         return False
-    same(quietly(plan.run, *arrays), wanted, row.key)
+    same(quietly(plan.run, *arrays), expected, row.key)
     return True
 
 
@@ -137,14 +137,14 @@ def test_all_rows():
             if not checks._traces(row) or checks.is_random(row):
                 continue
             for single in (False, True):
-                found = recorded(row, single)
-                if found is None or not any(n.op.name in RULED for n in found[0].nodes):
+                actual = recorded(row, single)
+                if actual is None or not any(n.op.name in RULED for n in actual[0].nodes):
                     continue
-                names, plan = native(found[0])
+                names, plan = native(actual[0])
                 try:
-                    wanted = quietly(Plan(found[0]).run, *found[1])
+                    expected = quietly(Plan(actual[0]).run, *actual[1])
                 except Exception:
                     continue
-                same(quietly(plan.run, *found[1]), wanted, key)
+                same(quietly(plan.run, *actual[1]), expected, key)
                 count += bool(names)
     assert count > 1500

@@ -20,26 +20,26 @@ def native(function):
 
 
 def made_of(f, *args):
-    """What the function's graph is for these arguments."""
+    """Return the graph of a function for these arguments."""
     f(*args)
     return next(reversed(f.get_concrete_function(*args).program.plan._made.values()))[1]
 
 
-def why_left(made):
+def why_left(result):
     """By operator, why it runs as it is."""
-    return {left.op: left.why for left in made.uncompiled}
+    return {left.op: left.why for left in result.uncompiled}
 
 
 @pytest.mark.parametrize("shape", [(3, 37), (1,), (16,), (5, 1, 7), ()])
 def test_a_kernel_is_one_map_with_its_neighbours(shape):
     x = f32(*shape)
     f = native(lambda x: ow.tanh(LeakyLimit(ow.exp(x * 0.5), alpha=0.125) + 1.0))
-    wanted = np.tanh(meant(LeakyLimit, np.exp(x * np.float32(0.5)), alpha=0.125) + 1)
-    np.testing.assert_allclose(f(ow.constant(x)), wanted, 1e-5, 1e-6)
+    expected = np.tanh(meant(LeakyLimit, np.exp(x * np.float32(0.5)), alpha=0.125) + 1)
+    np.testing.assert_allclose(f(ow.constant(x)), expected, 1e-5, 1e-6)
     if shape:
-        made = made_of(f, ow.constant(x))
-        assert [len(s.plan.steps) for s in made.regions] == [1]
-        assert not made.uncompiled
+        result = made_of(f, ow.constant(x))
+        assert [len(s.plan.steps) for s in result.regions] == [1]
+        assert not result.uncompiled
 
 
 def test_operands_broadcast():
@@ -58,7 +58,7 @@ def test_it_follows_a_matrix_product():
 
 
 def test_a_loop_sees_elements_alone():
-    """Of the zeros that fill up a vector, or a tile of a product, it would never end."""
+    """The loop would never end on the zeros that pad a vector or a tile."""
     x, w = np.abs(f32(5, 13)) / 4 + np.float32(0.01), np.abs(f32(13, 3)) / 64
     f = native(lambda x: DoublingsToOne(x + 0.0) * 1.0)
     np.testing.assert_array_equal(f(ow.constant(x)), meant(DoublingsToOne, x))
@@ -79,8 +79,8 @@ def test_other_dtypes(op, dtype):
 def test_a_dtype_that_kernels_lack_is_computed(dtype):
     x = ow.cast(ow.constant(f32(7, 5)), dtype)
     f = native(lambda x: LeakyLimit(x * x) + x)
-    wanted = meant(LeakyLimit, (x * x).numpy()) + x.numpy()
-    np.testing.assert_allclose(f(x).numpy().astype(np.float32), wanted.astype(np.float32), 2e-2)
+    expected = meant(LeakyLimit, (x * x).numpy()) + x.numpy()
+    np.testing.assert_allclose(f(x).numpy().astype(np.float32), expected.astype(np.float32), 2e-2)
     assert why_left(made_of(f, x))["LeakyLimit"] == f"its kernel is not for {dtype}"
 
 
@@ -156,14 +156,14 @@ def test_a_kernel_on_arrays_is_a_step(threads):
     y, norms = meant(RowNorms, np.tanh(x), epsilon=0.5)
     with flags.override(num_threads=threads):
         f = native(both)
-        found = f(ow.constant(x))
+        actual = f(ow.constant(x))
         eager = both(ow.constant(x))
-    for a, b, wanted in zip(found, eager, (y * 2 + x, norms + 1), strict=True):
-        np.testing.assert_allclose(a, wanted, 1e-5, 1e-5)
-        np.testing.assert_allclose(b, wanted, 1e-5, 1e-5)
-    made = made_of(f, ow.constant(x))
-    assert not made.uncompiled
-    assert len(made.regions) == 1
+    for a, b, expected in zip(actual, eager, (y * 2 + x, norms + 1), strict=True):
+        np.testing.assert_allclose(a, expected, 1e-5, 1e-5)
+        np.testing.assert_allclose(b, expected, 1e-5, 1e-5)
+    result = made_of(f, ow.constant(x))
+    assert not result.uncompiled
+    assert len(result.regions) == 1
 
 
 def test_one_result_of_several_may_be_all_that_is_read():
@@ -193,10 +193,10 @@ def test_views_and_odd_strides():
 @pytest.mark.parametrize("shape", [(7,), (3, 9), (2, 3, 4, 5), (0, 4)])
 def test_arrays_of_any_leading_rank(shape):
     x, gain = f32(*shape), f32(shape[-1])
-    wanted = meant(CentredRows, x, gain) if x.size else x
-    np.testing.assert_allclose(CentredRows(ow.constant(x), ow.constant(gain)), wanted, 1e-5, 1e-5)
+    expected = meant(CentredRows, x, gain) if x.size else x
+    np.testing.assert_allclose(CentredRows(ow.constant(x), ow.constant(gain)), expected, 1e-5, 1e-5)
     f = native(lambda x, gain: CentredRows(x * 1.0, gain) + 0.0)
-    np.testing.assert_allclose(f(ow.constant(x), ow.constant(gain)), wanted, 1e-5, 1e-5)
+    np.testing.assert_allclose(f(ow.constant(x), ow.constant(gain)), expected, 1e-5, 1e-5)
     if x.size:
         assert "CentredRows" not in why_left(made_of(f, ow.constant(x), ow.constant(gain)))
 
@@ -209,9 +209,9 @@ def test_an_array_whose_first_axes_are_no_one_axis():
 
     kernel = ow.kernel(doubled)
     x = f32(4, 3, 5)
-    wanted = x * 2
+    expected = x * 2
     kernel(x)
-    np.testing.assert_array_equal(x, wanted)
+    np.testing.assert_array_equal(x, expected)
     with pytest.raises(ow.errors.InvalidArgumentError, match="its leading axes cannot be folded without a copy"):
         kernel(x[:, ::2])
 
@@ -219,12 +219,12 @@ def test_an_array_whose_first_axes_are_no_one_axis():
 def test_a_failed_guard_names_operator_and_line():
     x, good = ow.constant(f32(5)), ow.constant([4, 0], ow.int32)
     f = native(lambda x, places: TakenAt(ow.exp(x), places, scale=3) + 1.0)
-    wanted = np.exp(x.numpy())[[4, 0]] * 3 + 1
-    np.testing.assert_allclose(f(x, good), wanted, 1e-5)
+    expected = np.exp(x.numpy())[[4, 0]] * 3 + 1
+    np.testing.assert_allclose(f(x, good), expected, 1e-5)
     for call in (f, lambda x, p: TakenAt(x, p)):
         with pytest.raises(ow.errors.OutOfRangeError, match=r"(?s)TakenAt.*written_operators.py:\d+.*outside of x"):
             call(x, ow.constant([4, 5], ow.int32))
-    np.testing.assert_allclose(f(x, good), wanted, 1e-5)
+    np.testing.assert_allclose(f(x, good), expected, 1e-5)
 
 
 def _operator(kernel, **parts):
@@ -280,7 +280,7 @@ def test_a_kernel_may_not_write_its_input():
         f(x)
 
 
-def test_a_kernel_that_cannot_be_staged_says_so():
+def test_a_kernel_that_cannot_be_staged_reports_it():
     @ow.operator
     class Unstaged:
         r"""Nothing.   .. math:: y = x"""
@@ -360,12 +360,12 @@ def test_arrays_that_the_entry_does_not_take_are_copied():
     """Misaligned, turned, of a dtype object of its own: the same numbers."""
     x = f32(6, 5)
     kernel, call = LeakyLimit.kernel_rule, LeakyLimit.bind({})
-    wanted = kernel(call, x)
-    np.testing.assert_allclose(wanted, meant(LeakyLimit, x), 1e-6)
+    expected = kernel(call, x)
+    np.testing.assert_allclose(expected, meant(LeakyLimit, x), 1e-6)
     misaligned = np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)
     tagged = x.astype(np.dtype("float32", metadata={"of": "somebody"}))
     for other in (misaligned, tagged, np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2]):
-        np.testing.assert_array_equal(kernel(call, other), wanted)
+        np.testing.assert_array_equal(kernel(call, other), expected)
 
 
 def test_a_kernel_on_arrays_that_is_registered():

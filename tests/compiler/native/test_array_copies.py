@@ -21,9 +21,9 @@ SHAPES = ((), (1,), (5,), (2, 3), (2, 1, 4), (3, 0), (0,), (1, 1, 1, 2, 3))
 
 @pytest.fixture(scope="module")
 def functions() -> Builtins:
-    found = make_builtins()
-    assert found is not None
-    return found
+    result = make_builtins()
+    assert result is not None
+    return result
 
 
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:

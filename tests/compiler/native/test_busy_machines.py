@@ -1,4 +1,4 @@
-"""Two threads beside other processes: where sharing does not pay, the caller works alone, and tries again later."""
+"""Test two threads on a busy machine: the caller works alone where sharing does not pay, and tries again later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans run right alone, on threads, beside each other, after forks and until the process ends."""
+"""Test plans on one thread, on several, concurrently, after forks and until the process ends."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def add(array: np.ndarray, **more: int) -> Step:
 
 
 def meet(counter: np.ndarray, threads: int) -> Step:
-    """A step that ends once so many threads are in it."""
+    """A step that ends once a number of threads are in it."""
     return Step(kernel(MEET), [counter.ctypes.data, threads, TURNS], threads, chunk=1)
 
 
 def long() -> Step:
-    """A step that takes its time: for plans that are over in no time nobody is woken."""
+    """A long step: plans that end at once wake no worker."""
     return Step(kernel(SPIN), [1 << 18], 1)
 
 
@@ -78,7 +78,7 @@ def test_strands_run_whole_and_in_order(threads: int) -> None:
 
 
 @threaded
-def test_strands_run_beside_each_other() -> None:
+def test_strands_run_concurrently() -> None:
     counter = np.zeros(1, np.int64)
     met = Step(kernel(MEET), [counter.ctypes.data, 2, TURNS], 1)
     Executor([long(), Step(0, [], 2, chunk=1, covers=2), met, met._replace(strand=1)], 2).run()
@@ -144,10 +144,10 @@ def test_each_thread_has_scratch_memory(threads: int, size: int) -> None:
     executor = Executor([Step(kernel(SCRATCH), [places.ctypes.data], 4096, chunk=16, scratch=size)], threads)
     for _ in range(50):
         executor.run()
-        found = np.unique(places)
-        assert not (found % 64).any()
-        assert (np.diff(found) >= size).all()
-        assert found.size <= threads
+        result = np.unique(places)
+        assert not (result % 64).any()
+        assert (np.diff(result) >= size).all()
+        assert result.size <= threads
 
 
 @pytest.mark.parametrize("size", [1 << 50, 1 << 62])
@@ -161,12 +161,12 @@ def test_steps_are_timed(threads: int) -> None:
     array = np.zeros(4, np.int64)
     turns = 1 << 21
     executor = Executor([add(array), Step(kernel(SPIN), [turns], 1), add(array)], threads)
-    found = []
+    result = []
     for _ in range(20):
         start = time.perf_counter_ns()
-        found.append(executor.run_profiled())
-        assert 0 <= found[-1].sum() <= time.perf_counter_ns() - start
-    times = np.min(found, axis=0)
+        result.append(executor.run_profiled())
+        assert 0 <= result[-1].sum() <= time.perf_counter_ns() - start
+    times = np.min(result, axis=0)
     assert times[1] > 100_000
     assert 10 * max(times[0], times[2]) < times[1]
     assert array.tolist() == [40] * 4
@@ -222,7 +222,7 @@ def test_many_tiny_steps() -> None:
 
 
 @threaded
-def test_plans_run_beside_each_other() -> None:
+def test_plans_run_concurrently() -> None:
     """Eight Python threads, each with plans of its own, all of the same two pools."""
 
     def work(seed: int) -> int:

@@ -1,4 +1,4 @@
-"""What the system says of a processor and LLVM does not ask: features of 64-bit ARM in Linux's list."""
+"""Test processor features that LLVM does not detect: those of 64-bit ARM in Linux's list."""
 
 import pytest
 

@@ -187,7 +187,7 @@ int main(void) {
 
 
 def run_aarch64(image: Image, main: str, folder: Path, declared: str = "") -> str:
-    """What a C program prints that loads an image of AArch64 as `load_images` does."""
+    """Return the output of a C program that loads an image of AArch64 as `load_images` does."""
     if importlib.util.find_spec("ziglang") is None or shutil.which("qemu-aarch64") is None:
         pytest.skip("needs ziglang and qemu-aarch64")
     values = {

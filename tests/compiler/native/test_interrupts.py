@@ -210,11 +210,11 @@ class Halved:
 
 def test_ctrl_c_ends_a_loop_on_scalars(soon):
     x = np.array([5.0, 0.5, 1024.0] * 40, np.float32)
-    wanted = np.array([0.625, 0.5, 0.5] * 40)
+    expected = np.array([0.625, 0.5, 0.5] * 40)
     function = ow.function(lambda x: Halved(x) + 1.0, jit_compile=True)
     for call, more in ((Halved, 0.0), (function, 1.0)):
-        np.testing.assert_array_equal(np.asarray(call(x)), wanted + more)
+        np.testing.assert_array_equal(np.asarray(call(x)), expected + more)
         soon()
         with pytest.raises(KeyboardInterrupt):
             call(np.full(120, np.inf, np.float32))
-        np.testing.assert_array_equal(np.asarray(call(x)), wanted + more)
+        np.testing.assert_array_equal(np.asarray(call(x)), expected + more)

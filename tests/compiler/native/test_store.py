@@ -18,7 +18,7 @@ from images_kit import ANSWER, function
 
 from opwright.compiler import cache
 from opwright.compiler.native import host as hosts
-from opwright.compiler.native import source_digest, store
+from opwright.compiler.native import store
 from opwright.core import flags
 
 Make = Callable[[], tuple[str, str]]
@@ -41,7 +41,7 @@ def answer(number: int, made: list[int]) -> Make:
 
 
 def find(number: int, made: list[int]) -> int:
-    """What the kernel of that number gives."""
+    """Return the result of the kernel of that number."""
     code = store.find_or_make(f"answer {number}", "", None, answer(number, made))
     assert code.name == f"answer {number}"
     return function(code.address)(None, 0, 0, None)
@@ -72,10 +72,10 @@ def test_code_hangs_on_constants_and_on_our_own_sources(folder: Path, monkeypatc
 
 def test_sources_are_those_of_the_compiler() -> None:
     found: list[str] = []
-    source_digest.list_sources(str(Path(store.__file__).parents[1]), found)
+    store.list_sources(str(Path(store.__file__).parents[1]), found)
     names = {line.split()[0] for line in found}
-    assert {"store.py", "executor.ll", "families.py", "target.py"} <= names
-    assert len(source_digest.sources()) == 64
+    assert {"store.py", "executor.ll", "compilation.py", "target.py"} <= names
+    assert len(store.sources()) == 64
 
 
 WARM = """
@@ -148,7 +148,7 @@ def test_a_damaged_file_is_made_anew(folder: Path, which: int, place: int, how: 
     path.write_bytes(content)
 
 
-def test_a_file_that_is_whole_and_no_image_is_made_anew(folder: Path) -> None:
+def test_a_file_that_is_whole_and_no_image_is_made_again(folder: Path) -> None:
     made: list[int] = []
     find(1, made)
     for path in (folder / "kernels").iterdir():
@@ -257,7 +257,7 @@ def test_kernels_are_compiled_beside(folder: Path) -> None:
     assert len(made) == 3
 
 
-def test_what_is_compiled_beside_may_fail(folder: Path) -> None:
+def test_background_compilation_may_fail(folder: Path) -> None:
     with pytest.raises(RuntimeError), store.compiling_beside():
         store.find_or_make("broken", "", None, lambda: ("no text of LLVM's", "k"))
     with pytest.raises(ZeroDivisionError), store.compiling_beside():

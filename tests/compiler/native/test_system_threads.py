@@ -14,9 +14,8 @@ import pytest
 from images_kit import ADD_ONE, GUARD, MEET, SPIN
 
 import opwright as ow
-from opwright.compiler import engine
 from opwright.compiler.native import executor as native
-from opwright.compiler.native import store, threads, workers
+from opwright.compiler.native import linker, store, workers
 from opwright.compiler.native.executor import Executor, Step, StepError
 from opwright.compiler.native.store import find_module
 from opwright.compiler.target import Target
@@ -42,7 +41,7 @@ LINKED = {
 @pytest.fixture
 def by_llvm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Within: LLVM loads machine code, and there are new pools: as where Opwright has no loader of its own."""
-    for module in (store, engine, workers):
+    for module in (store, linker, workers):
         monkeypatch.setattr(module, "runs_images", lambda: False)
     monkeypatch.setattr(store, "_loaded", {})
     monkeypatch.setattr(workers, "_pools", {})
@@ -51,8 +50,8 @@ def by_llvm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
         loaded = workers.functions.__wrapped__()  # type: ignore[attr-defined]
         for module in (workers, native):
             monkeypatch.setattr(module, "functions", lambda: loaded)
-        made = method()
-        monkeypatch.setattr(native, "_method", lambda: made)
+        result = method()
+        monkeypatch.setattr(native, "_method", lambda: result)
         yield
 
 
@@ -86,7 +85,7 @@ def test_plans_run_on_threads_where_llvm_loads_code(by_llvm: None) -> None:
 @pytest.mark.parametrize("triple", TEXTS)
 def test_each_system_has_its_functions(triple: str) -> None:
     """Its text says what it takes, and LLVM compiles the whole for it."""
-    assert threads.text_for(triple) == TEXTS[triple]
+    assert workers.threads_text(triple) == TEXTS[triple]
     target = Target.of(triple)
     text = workers.executor_text(target)
     called = set(re.findall(r"call \S+ @([a-z_]+)\(", text))

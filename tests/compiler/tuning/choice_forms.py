@@ -19,8 +19,8 @@ SUM = arg(0, float32)
 
 def drawn(dtype: DType, *shape: int) -> np.ndarray:
     """Numbers as activations and weights have."""
-    made = RNG.normal(size=shape) if dtype is float32 else RNG.integers(-128, 128, shape)
-    return made.astype(dtype.np)
+    result = RNG.normal(size=shape) if dtype is float32 else RNG.integers(-128, 128, shape)
+    return result.astype(dtype.np)
 
 
 def _weights(dtype: DType, *shape: int) -> Buffer:

@@ -5,9 +5,18 @@ import json
 import pytest
 
 from opwright.compiler.target import NAMED, Target
-from opwright.compiler.tuning import tables
-from opwright.compiler.tuning.choices import CHOICES, COPIES, DEPTHWISE_ROWS, FEW_ROWS, WINOGRAD
-from opwright.compiler.tuning.measurements import MeasuredRow, decided, from_json, to_json
+from opwright.compiler.tuning import choices
+from opwright.compiler.tuning.choices import (
+    CHOICES,
+    COPIES,
+    DEPTHWISE_ROWS,
+    FEW_ROWS,
+    WINOGRAD,
+    MeasuredRow,
+    decided,
+    from_json,
+    to_json,
+)
 
 LINUX = "x86_64-unknown-linux-gnu"
 
@@ -54,10 +63,10 @@ def test_what_is_no_row_is_refused(content):
 
 def table(name, target, cache=1 << 20, **rows):
     """A table in which way 1 takes `name`'s number of characters."""
-    made = {
+    result = {
         c: {sizes: MeasuredRow({0: 1000.0, 1: float(len(name))}, 0.0) for sizes in places} for c, places in rows.items()
     }
-    return tables.TuningTable(target, target.cpu, cache, name, made)
+    return choices.TuningTable(target, target.cpu, cache, name, result)
 
 
 ZEN = Target("z", LINUX, "znver5", "", 64)
@@ -67,12 +76,12 @@ AVX2 = NAMED["x86-64-v3"]
 @pytest.fixture
 def some(monkeypatch):
     """Replace the shipped tables with those of three processors; return the lookup of the nearest one."""
-    made = (table("zen 5", ZEN), table("avx2", AVX2), table("avx2, small cache", AVX2, cache=1 << 18))
-    monkeypatch.setattr(tables, "tables", lambda: made)
-    monkeypatch.setattr(tables, "cache_bytes", lambda: 1 << 18)
-    tables.nearest.cache_clear()
-    yield lambda target, of_bytes=False: getattr(tables.nearest(target, of_bytes), "machine", None)
-    tables.nearest.cache_clear()
+    result = (table("zen 5", ZEN), table("avx2", AVX2), table("avx2, small cache", AVX2, cache=1 << 18))
+    monkeypatch.setattr(choices, "tables", lambda: result)
+    monkeypatch.setattr(choices, "cache_bytes", lambda: 1 << 18)
+    choices.nearest.cache_clear()
+    yield lambda target, of_bytes=False: getattr(choices.nearest(target, of_bytes), "machine", None)
+    choices.nearest.cache_clear()
 
 
 def test_the_nearest_table(some):
@@ -98,10 +107,10 @@ def test_near_sizes(monkeypatch):
     )
     near = MeasuredRow({0: 1000.0, 1: 920.0}, 0.0)
     here.rows["winograd"][1, 28, 28, 128, 128] = near
-    monkeypatch.setattr(tables, "nearest", lambda *_: here)
+    monkeypatch.setattr(choices, "nearest", lambda *_: here)
 
     def answer(choice, *sizes):
-        return tables.answer(choice, sizes, (0, 1), 0, ZEN)
+        return choices.table_answer(choice, sizes, (0, 1), 0, ZEN)
 
     assert answer(WINOGRAD, 1, 56, 56, 64, 64) == 1
     assert answer(WINOGRAD, 1, 48, 60, 64, 72) == 1
@@ -117,10 +126,10 @@ def test_near_sizes(monkeypatch):
 
 
 def test_tables_that_come_with_opwright():
-    for found in tables.tables():
-        assert found.machine
-        assert found.cache > 0
-        assert tables.nearest(found.target, True) is found
-        for name, rows in found.rows.items():
+    for result in choices.tables():
+        assert result.machine
+        assert result.cache > 0
+        assert choices.nearest(result.target, True) is result
+        for name, rows in result.rows.items():
             for sizes in rows:
-                assert len(sizes) == len(CHOICES[name].sizes), (found.target.name, name, sizes)
+                assert len(sizes) == len(CHOICES[name].sizes), (result.target.name, name, sizes)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from choice_forms import FORMS, drawn, graph_of
-from meaning import meaning
+from loop_semantics import meaning
 
 from opwright.compiler import target as processors
 from opwright.compiler.loops.fusion import fused
@@ -29,16 +29,16 @@ def planned(graph, question, way):
 
 
 def run(plan, x):
-    (given,), (out,) = plan.graph.inputs, plan.graph.outputs
+    (inputs,), (out,) = plan.graph.inputs, plan.graph.outputs
     y = np.full(out.shape, 77, out.dtype.np)
     running = plan.bind()
-    running.connect({given: x.ctypes.data, out: y.ctypes.data})
+    running.connect({inputs: x.ctypes.data, out: y.ctypes.data})
     running.run()
     return y
 
 
 def described(plan):
-    """What tells two plans apart: their kernels, how often they run, and their numbers."""
+    """Return the kernels of a plan, their work items and their arguments."""
     return [(s.code.address, s.items, [w for w in s.words if isinstance(w, int)]) for s in plan.steps]
 
 
@@ -54,14 +54,14 @@ def test_ways_agree(name, target):
         x = drawn(graph.inputs[0].dtype, *graph.inputs[0].shape)
         (right,) = meaning(graph, [x])
         plans = {way: planned(graph, question, way) for way in question.ways}
-        found = {way: run(plan, x) for way, plan in plans.items()}
+        result = {way: run(plan, x) for way, plan in plans.items()}
     distinct = {str(described(plan)) for plan in plans.values()}
     assert len(distinct) > 1, "ways that are the same"
-    for way, y in found.items():
+    for way, y in result.items():
         if y.dtype == np.float32:
             assert np.abs(y - right).max() <= 1e-4 * right.std(), way
         else:
-            np.testing.assert_array_equal(y, found[question.default])
+            np.testing.assert_array_equal(y, result[question.default])
             assert np.abs(y.astype(int) - right).max() <= 1, way
 
 

@@ -58,30 +58,30 @@ def answers(path, kernels):
 
 def lasting(path, name):
     """`answers` from a process of its own, which the kernels may crash; None where they do, or lack an operator."""
-    made = HERE / f"{path.stem}.npz"
+    created = HERE / f"{path.stem}.npz"
     child = os.fork()
     if child == 0:
         try:
-            np.savez(made, **answers(path, PATHS[name]))
+            np.savez(created, **answers(path, PATHS[name]))
         except Exception as error:
             print(f"{path.stem} {name}: {str(error)[:160]!r}", flush=True)
             os._exit(1)
         os._exit(0)
     status = os.waitpid(child, 0)[1]
-    found = dict(np.load(made)) if status == 0 else None
-    made.unlink(missing_ok=True)
-    return found
+    result = dict(np.load(created)) if status == 0 else None
+    created.unlink(missing_ok=True)
+    return result
 
 
 def main():
     """Ask about every file."""
     kept, optimised = {}, {}
     for path in sorted(HERE.glob("*.tflite")):
-        found = None if path.stem in WRONG else lasting(path, "reference")
-        if found is None:
+        result = None if path.stem in WRONG else lasting(path, "reference")
+        if result is None:
             optimised[path.stem] = WRONG.get(path.stem, "the reference kernels lack an operator, or crash")
-            found = lasting(path, "optimised")
-        kept |= found or {}
+            result = lasting(path, "optimised")
+        kept |= result or {}
     np.savez_compressed(HERE / "official.npz", **dict(sorted(kept.items())))
     (HERE / "paths.json").write_text(json.dumps(optimised, indent=1) + "\n", "utf-8")
     print(f"{len({key.split('|')[0] for key in kept})} files, {(HERE / 'official.npz').stat().st_size} bytes")

@@ -63,33 +63,33 @@ def enliven(model):
             weight.assign(rng.normal(0, 0.1, weight.shape).astype("float32"))
 
 
-def converter_of(made, folder):
+def converter_of(result, folder):
     """The converter of what a maker of the tables gave: a model of Keras 3 or 2, or functions by signature."""
-    if isinstance(made, tf.Module) and hasattr(made, "signatures_made"):
+    if isinstance(result, tf.Module) and hasattr(result, "signatures_made"):
         concrete = {}
-        for key, (function, specs) in made.signatures_made.items():
+        for key, (function, specs) in result.signatures_made.items():
             traced = tf.function(function)
-            setattr(made, f"f_{key}", traced)
+            setattr(result, f"f_{key}", traced)
             concrete[key] = traced.get_concrete_function(**specs)
-        tf.saved_model.save(made, folder, signatures=concrete)
+        tf.saved_model.save(result, folder, signatures=concrete)
         return tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(concrete))
-    enliven(made)
-    if isinstance(made, tf.keras.Model):
-        return tf.lite.TFLiteConverter.from_keras_model(made)
-    run = tf.function(lambda x: made(x))
-    spec = tf.TensorSpec([1, *made.inputs[0].shape[1:]], made.inputs[0].dtype)
-    return tf.lite.TFLiteConverter.from_concrete_functions([run.get_concrete_function(spec)], made)
+    enliven(result)
+    if isinstance(result, tf.keras.Model):
+        return tf.lite.TFLiteConverter.from_keras_model(result)
+    run = tf.function(lambda x: result(x))
+    spec = tf.TensorSpec([1, *result.inputs[0].shape[1:]], result.inputs[0].dtype)
+    return tf.lite.TFLiteConverter.from_concrete_functions([run.get_concrete_function(spec)], result)
 
 
 def make(name, kind):
     """Write one file."""
     tf.keras.utils.set_random_seed(3)
-    made = TABLE[name].build()
+    result = TABLE[name].build()
     with tempfile.TemporaryDirectory() as folder:
-        converter = converter_of(made, folder)
+        converter = converter_of(result, folder)
         settings = KINDS[kind] | TABLE[name].settings
         if KINDS[kind].get("supported_ops"):
-            settings["representative_dataset"] = lambda: samples(made)
+            settings["representative_dataset"] = lambda: samples(result)
         for key, value in settings.items():
             setattr(converter.target_spec if key.startswith("supported_") else converter, key, value)
         content = converter.convert()

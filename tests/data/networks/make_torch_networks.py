@@ -191,8 +191,8 @@ def quantized(path, recipe):
     half = config["weight_tensor_config"]["dtype"] == "FLOAT"
     if half:
         config["weight_tensor_config"] = {"num_bits": 16, "dtype": "FLOAT"}
-    made = quantizer.Quantizer(str(path))
-    made.load_quantization_recipe(
+    result = quantizer.Quantizer(str(path))
+    result.load_quantization_recipe(
         [
             {
                 "regex": ".*",
@@ -203,13 +203,13 @@ def quantized(path, recipe):
         ]
     )
     seen = None
-    if made.need_calibration:
+    if result.need_calibration:
         rng = np.random.default_rng(0)
         runner = Interpreter(str(path)).get_signature_runner()
         details = runner.get_input_details()
         draw = lambda: {k: rng.standard_normal(d["shape"]).astype(d["dtype"]) for k, d in details.items()}  # noqa: E731
-        seen = made.calibrate({"serving_default": [draw() for _ in range(3)]})
-    return made.quantize(seen).quantized_model
+        seen = result.calibrate({"serving_default": [draw() for _ in range(3)]})
+    return result.quantize(seen).quantized_model
 
 
 def main():

@@ -15,7 +15,7 @@ class Row(NamedTuple):
 
 
 def adder(table):
-    """What adds a maker to a table, under its name."""
+    """Return a decorator that adds a builder to a table under its name."""
 
     def network(*kinds, **settings):
         def add(build):

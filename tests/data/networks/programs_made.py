@@ -70,13 +70,13 @@ def trained():
         return {"p": tf.nn.softmax(tf.matmul(x, module.w) + module.b)}
 
     def train(x, y):
-        wanted, p = tf.nn.softmax(y), infer(x)["p"]
-        g = (p - wanted) / 4.0
+        expected, p = tf.nn.softmax(y), infer(x)["p"]
+        g = (p - expected) / 4.0
         gradients = tf.matmul(x, g, transpose_a=True), tf.reduce_sum(g, 0)
         for v, m, gradient in zip((module.w, module.b), module.momenta, gradients):
             m.assign(0.9 * m + gradient)
             v.assign_sub(0.1 * m)
-        return {"loss": -tf.reduce_mean(tf.reduce_sum(wanted * tf.math.log(p), -1))}
+        return {"loss": -tf.reduce_mean(tf.reduce_sum(expected * tf.math.log(p), -1))}
 
     return programs(module, train=(train, {"x": spec(4, 6), "y": spec(4, 3)}), infer=(infer, {"x": spec(4, 6)}))
 
@@ -97,7 +97,7 @@ def keywords():
 
 @network("float")
 def pictures():
-    """What tf.image does to images."""
+    """Operators of tf.image."""
 
     def run(x):
         return {

@@ -35,7 +35,7 @@ def mobile():
 
 @network("float", "int8", "int16x8")
 def atrous():
-    """Segmentation by dilated convolutions at several rates, with the image's mean beside them, and its classes."""
+    """Segmentation by dilated convolutions at several rates and the mean of the image, with its classes."""
     x = image(21, 21, 3)
     y = L.Conv2D(8, 3, 2, "same", activation="relu")(x)
     parts = [L.Conv2D(6, 3, dilation_rate=r, padding="same", activation="relu")(y) for r in (1, 2, 4)]

@@ -26,10 +26,10 @@ HERE = pathlib.Path(__file__).parent
 TABLE = {**official_float.MODELS, **official_layers.MODELS, **official_quantized.MODELS, **official_state.MODELS}
 
 
-def convert(made):
+def convert(result):
     """The bytes of a model: `made` says functions by signature, the object that owns them, and converter settings."""
     with tempfile.TemporaryDirectory() as folder:
-        options = dict(made)
+        options = dict(result)
         functions, module = options.pop("functions"), options.pop("module", None) or tf.Module()
         after = options.pop("after", None)
         keras = options.pop("keras", None)
@@ -53,12 +53,12 @@ def convert(made):
         return after(content) if after else content
 
 
-def values_for(runner, rng, given):
+def values_for(runner, rng, inputs):
     """Inputs of one call: those given, the rest drawn."""
     values = {}
     for name, detail in sorted(runner.get_input_details().items()):
-        if given and name in given:
-            values[name] = np.asarray(given[name], detail["dtype"] if detail["dtype"] is not np.bytes_ else None)
+        if inputs and name in inputs:
+            values[name] = np.asarray(inputs[name], detail["dtype"] if detail["dtype"] is not np.bytes_ else None)
             continue
         shape = [d if d > 0 else 2 for d in detail["shape_signature"]]
         values[name] = draw(rng, shape, detail["dtype"])
@@ -87,16 +87,16 @@ def official_runner(content):
     return interpreter.get_signature_runner
 
 
-def run(name, content, made):
-    """What the official interpreter answers. by_tensorflow: TensorFlow itself does, as for Flex operators."""
-    calls = made.get("calls", [(key, None) for key in made["functions"]])
+def run(name, content, result):
+    """Return the results of the official interpreter. by_tensorflow: those of TensorFlow, for Flex operators."""
+    calls = result.get("calls", [(key, None) for key in result["functions"]])
     runner_of = official_runner(content)
     rng, kept = np.random.default_rng(0), {}
-    for number, (signature, given) in enumerate(calls):
+    for number, (signature, operands) in enumerate(calls):
         runner = runner_of(signature)
-        inputs = values_for(runner, rng, given)
-        if made.get("by_tensorflow"):
-            function = made["functions"][signature][0]
+        inputs = values_for(runner, rng, operands)
+        if result.get("by_tensorflow"):
+            function = result["functions"][signature][0]
             outputs = {k: v.numpy() for k, v in function(**{k: tf.constant(v) for k, v in inputs.items()}).items()}
         else:
             outputs = runner(**inputs)
@@ -116,22 +116,22 @@ def main():
     for name in names:
         tf.random.set_seed(0)
         try:
-            made = TABLE[name](np.random.default_rng(1))
-            content = convert(made)
+            created = TABLE[name](np.random.default_rng(1))
+            content = convert(created)
         except Exception as error:
             failed.append(name)
             traceback.print_exc(limit=-2)
             print(f"{name}: CONVERT {type(error).__name__}: {str(error)[:600]}")
             continue
         try:
-            found = run(name, content, made)
+            result = run(name, content, created)
         except Exception as error:
             failed.append(name)
             print(f"{name}: RUN {type(error).__name__}: {str(error)[:600]}")
-            found = {}
+            result = {}
         (HERE / f"{name}.tflite").write_bytes(content)
-        kept |= found
-        print(f"{name}: {len(content)} bytes, {sum(v.nbytes for v in found.values())} bytes of values", flush=True)
+        kept |= result
+        print(f"{name}: {len(content)} bytes, {sum(v.nbytes for v in result.values())} bytes of values", flush=True)
     print(f"{len(names)} models, failed: {failed}")
     path = HERE / "official.npz"
     if sys.argv[1:] and path.exists():  # some only: replace theirs

@@ -45,13 +45,13 @@ class Case(NamedTuple):
 
 @functools.cache
 def _calls(folder: pathlib.Path) -> dict[str, dict[int, Call]]:
-    found: dict[str, dict[int, Call]] = {}
+    result: dict[str, dict[int, Call]] = {}
     with np.load(folder / "official.npz") as kept:
         for key in kept:
             name, number, signature, side, argument = key.split("|")
-            call = found.setdefault(name, {}).setdefault(int(number), Call(signature, {}, {}))
+            call = result.setdefault(name, {}).setdefault(int(number), Call(signature, {}, {}))
             (call.inputs if side == "in" else call.outputs)[argument] = kept[key]
-    return found
+    return result
 
 
 @functools.cache
@@ -66,4 +66,4 @@ def cases(folder: pathlib.Path = HERE) -> tuple[Case, ...]:
 
 def case(name: str) -> Case:
     """The case of that name. Raises KeyError."""
-    return {found.name: found for found in cases()}[name]
+    return {result.name: result for result in cases()}[name]

@@ -19,16 +19,16 @@ def keras(name, shape, *layers, **settings):
         y = x
         for layer in layers:
             y = layer()(y)
-        made = {"keras": tf.keras.Model(x, y), "functions": {"serving_default": None}, **settings}
-        kind = made.pop("quantized", None)
+        result = {"keras": tf.keras.Model(x, y), "functions": {"serving_default": None}, **settings}
+        kind = result.pop("quantized", None)
         if kind is not None:
             data = [[rng.standard_normal((1, *shape)).astype(np.float32)] for _ in range(8)]
-            made |= {
+            result |= {
                 "optimizations": [tf.lite.Optimize.DEFAULT],
                 "representative_dataset": lambda: iter(data),
                 "supported_ops": [kind, OPS.TFLITE_BUILTINS],
             }
-        return made
+        return result
 
     MODELS[name] = make
 

@@ -72,8 +72,8 @@ def cnn_int16_io(rng):
 
 @model
 def cnn_int8_unknown_batch(rng):
-    made = full(x=(1, 16, 16, 3))
-    return {"functions": {"serving_default": (small_cnn(rng), {"x": spec(None, 16, 16, 3)})}} | made
+    result = full(x=(1, 16, 16, 3))
+    return {"functions": {"serving_default": (small_cnn(rng), {"x": spec(None, 16, 16, 3)})}} | result
 
 
 def dense(rng, n=64, m=48):
@@ -101,7 +101,7 @@ def dense_int8(rng):
 
 @model
 def mixed_int8(rng):
-    """Integer kernels beside convolutions."""
+    """Integer kernels other than convolutions."""
 
     def run(x, y):
         a = tf.concat([x + y, x * y], 2)
@@ -186,8 +186,8 @@ def sparse_blocks(rng):
 @model
 def sparse_int8(rng):
     """Sparse and hybrid."""
-    made = pruned(rng, (1, 16))
-    return made | {"optimizations": [tf.lite.Optimize.EXPERIMENTAL_SPARSITY, tf.lite.Optimize.DEFAULT]}
+    result = pruned(rng, (1, 16))
+    return result | {"optimizations": [tf.lite.Optimize.EXPERIMENTAL_SPARSITY, tf.lite.Optimize.DEFAULT]}
 
 
 @model

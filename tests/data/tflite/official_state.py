@@ -154,14 +154,14 @@ def table_model(keys, values, default):
 
 @model
 def hashtable_ids(rng):
-    made = table_model(tf.constant(["a", "bc", "d"]), tf.constant([7, 8, 9], tf.int64), -1)
-    return made | {"calls": [("serving_default", {"keys": [b"bc", b"zz", b"a"]})]}
+    result = table_model(tf.constant(["a", "bc", "d"]), tf.constant([7, 8, 9], tf.int64), -1)
+    return result | {"calls": [("serving_default", {"keys": [b"bc", b"zz", b"a"]})]}
 
 
 @model
 def hashtable_words(rng):
-    made = table_model(tf.constant([5, 6], tf.int64), tf.constant(["five", "six"]), "?")
-    return made | {"calls": [("serving_default", {"keys": [6, 1, 5]})]}
+    result = table_model(tf.constant([5, 6], tf.int64), tf.constant(["five", "six"]), "?")
+    return result | {"calls": [("serving_default", {"keys": [6, 1, 5]})]}
 
 
 @model
@@ -186,7 +186,7 @@ def lstm_model(units, steps, features=3, layer=None):
 
 
 def fused_lstm(rng, units, steps, features):
-    """What Keras 2 wrote for an LSTM: a function that the converter knows by its attributes."""
+    """The LSTM of Keras 2: a function that the converter recognizes by its attributes."""
     kernel, recurrent = weights(rng, features, 4 * units), weights(rng, units, 4 * units)
     bias = weights(rng, 4 * units)
     known = {"api_implements": "lstm_0", "api_preferred_device": "CPU", "time_major": False, "go_backwards": False}
@@ -271,15 +271,15 @@ def metadata(rng):
     from tensorflow.lite.python import schema_py_generated as schema
 
     def add(content):
-        made = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(content, 0))
+        result = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(content, 0))
         entry, buffer = schema.MetadataT(), schema.BufferT()
         buffer.data = np.frombuffer(b"\x10\0\0\0M001" + bytes(range(40)), np.uint8)
-        entry.name, entry.buffer = b"TFLITE_METADATA", len(made.buffers)
-        made.buffers.append(buffer)
-        made.metadata.append(entry)
-        made.description = b"adds one"
+        entry.name, entry.buffer = b"TFLITE_METADATA", len(result.buffers)
+        result.buffers.append(buffer)
+        result.metadata.append(entry)
+        result.description = b"adds one"
         builder = flatbuffers.Builder(1024)
-        builder.Finish(made.Pack(builder), b"TFL3")
+        builder.Finish(result.Pack(builder), b"TFL3")
         packed = io.BytesIO(bytes(builder.Output()))
         packed.seek(0, 2)
         with zipfile.ZipFile(packed, "a") as archive:

@@ -1,4 +1,4 @@
-"""What tests of the compiled engine share: models whose kernels nobody has compiled yet, and looking into it."""
+"""Helpers of the tests of the compiled engine: models without cached kernels, and inspection of the engine."""
 
 from __future__ import annotations
 
@@ -44,9 +44,11 @@ def engine(background: bool = False, **more: Any) -> Iterator[None]:
 
 
 def plain(content: bytes, x: Any, **more: Any) -> np.ndarray:
-    """What the interpreter's own kernels give."""
-    made = lite.Interpreter(model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_REF, **more)
-    return answer(made, x)
+    """Return the results of the reference kernels."""
+    interpreter = lite.Interpreter(
+        model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_REF, **more
+    )
+    return answer(interpreter, x)
 
 
 def answer(interpreter: Any, x: Any) -> np.ndarray:
@@ -57,8 +59,8 @@ def answer(interpreter: Any, x: Any) -> np.ndarray:
     interpreter.allocate_tensors()
     interpreter.set_tensor(detail["index"], x)
     interpreter.invoke()
-    found: np.ndarray = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    return found
+    result: np.ndarray = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    return result
 
 
 def plan_of(interpreter: Any, subgraph: int = 0) -> list[str]:

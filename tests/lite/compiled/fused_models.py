@@ -185,7 +185,7 @@ OTHERS: dict[str, Callable[[Chains, T], str]] = {
     "input": lambda c, x: c.b.name if x.shape == c.shape else c.constant(*x.shape).name,
     "itself": lambda c, x: x.name,
 }
-"""What a binary operator has beside its operand."""
+"""Second operands of a binary operator, by kind."""
 
 
 def _unary(name: str) -> Stage:
@@ -324,9 +324,9 @@ def _reshaped(write: Callable[[Chains, T], T]) -> Callable[[Chains, T], T]:
     def reshaped(c: Chains, x: T) -> T:
         y = write(c, x)
         shape = (y.shape[0], int(np.prod(y.shape[1:-1])), y.shape[-1])
-        made = c._tensor(next(c._names), shape, y.scale, y.zero)
-        c.build.op("RESHAPE", f"{y.name} {c.integers(shape)}", made.name, new_shape=list(shape))
-        return made
+        result = c._tensor(next(c._names), shape, y.scale, y.zero)
+        c.build.op("RESHAPE", f"{y.name} {c.integers(shape)}", result.name, new_shape=list(shape))
+        return result
 
     return reshaped
 

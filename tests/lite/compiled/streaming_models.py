@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from state_running import Build
+from state_harness import Build
 
 from opwright.lite.format import objects
 from opwright.lite.ops import get
@@ -70,9 +70,9 @@ class Streaming(Build):
 
     def weights(self, name: str, shape: tuple[int, ...], outputs: int, axis: int) -> str:
         fan = int(np.prod(shape)) // outputs
-        found = self.rng.integers(-127, 128, shape).astype(np.int8)
+        result = self.rng.integers(-127, 128, shape).astype(np.int8)
         each = self.rng.uniform(0.5, 1, outputs) * 0.02 / np.sqrt(fan)
-        self.tensor(f"{name}.w", (), "INT8", found, **scales(each, 0, axis))
+        self.tensor(f"{name}.w", (), "INT8", result, **scales(each, 0, axis))
         bias = self.rng.integers(-500, 500, outputs).astype(np.int32)
         self.tensor(f"{name}.b", (), "INT32", bias, **scales(each * ACTIVATION["scale"]))
         return f"{name}.w {name}.b"
@@ -138,13 +138,13 @@ def wake_word(blocks: Sequence[Sequence[int]] = WHOLE, filters: int = 64) -> byt
             sizes = b.integers(f"sizes{block}", *[each] * len(kernels))
             b.options("SPLIT_V", f"{x} {sizes} {axis}", " ".join(parts), num_splits=len(kernels))
         width = channels // len(kernels)
-        made = [
+        result = [
             b.depthwise(b.ring(part, 1, k - 1, width), f"block{block}.{k}", k, width) for part, k in zip(parts, kernels)
         ]
-        x = made[0]
-        if len(made) > 1:
+        x = result[0]
+        if len(result) > 1:
             x = b.activation(f"mixed{block}", (1, 1, 1, channels))
-            b.options("CONCATENATION", " ".join(made), x, axis=3)
+            b.options("CONCATENATION", " ".join(result), x, axis=3)
         x = b.convolution(x, f"point{block}", 1, channels, filters)
         channels = filters
     last = b.ring(x, 1, 4, channels)

@@ -19,22 +19,22 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -3e38, 1e-40], np.
 
 
 def answers(content, feeds, **more):
-    made = lite.Interpreter(model_content=content, **more)
-    made.allocate_tensors()
-    for detail in made.get_input_details():
-        made.set_tensor(detail["index"], feeds[detail["name"]])
-    made.invoke()
-    return made, [made.get_tensor(d["index"]) for d in made.get_output_details()]
+    interpreter = lite.Interpreter(model_content=content, **more)
+    interpreter.allocate_tensors()
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], feeds[detail["name"]])
+    interpreter.invoke()
+    return interpreter, [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 
 
 def same(content, feeds, within=0.0):
-    _, wanted = answers(content, feeds, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    _, expected = answers(content, feeds, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
     with engine(verify=True):
-        made, found = answers(content, feeds)
-    assert made._engine.delegate.refused == {}
-    for a, b in zip(found, wanted, strict=True):
+        result, actual = answers(content, feeds)
+    assert result._engine.delegate.refused == {}
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, within, within)
-    return found
+    return actual
 
 
 def suppressing(name, n, most):
@@ -104,7 +104,7 @@ def test_soft_suppression_is_that_of_the_reference(seed, n, special, iou):
     same(suppressing("NON_MAX_SUPPRESSION_V5", n, 40), feeds, 1e-6)
 
 
-def test_a_negative_sigma_is_told_in_the_operators_words():
+def test_a_negative_sigma_is_reported_in_the_operators_words():
     rng = np.random.default_rng(0)
     feeds = {
         "boxes": boxes_of(rng, 9, False),
@@ -117,8 +117,8 @@ def test_a_negative_sigma_is_told_in_the_operators_words():
     with engine(verify=True):
         with pytest.raises(ow.errors.InvalidArgumentError, match="soft_nms_sigma is negative"):
             answers(content, feeds)
-        made, _ = answers(content, {**feeds, "sigma": np.float32(1)})
-    assert made._engine.delegate.refused == {}
+        result, _ = answers(content, {**feeds, "sigma": np.float32(1)})
+    assert result._engine.delegate.refused == {}
 
 
 def detecting(n, classes, background, **options):
@@ -172,7 +172,7 @@ def test_detections_are_those_of_the_reference(
     same(content, feeds)
 
 
-def test_an_anchor_without_size_is_told_in_the_operators_words():
+def test_an_anchor_without_size_is_reported_in_the_operators_words():
     content = detecting(
         2,
         1,

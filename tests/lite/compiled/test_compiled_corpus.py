@@ -33,14 +33,14 @@ def drawn(detail, rng):
 
 
 def two_runs(interpreter):
-    rng, found = np.random.default_rng(1), []
+    rng, result = np.random.default_rng(1), []
     interpreter.allocate_tensors()
     for _ in range(2):
         for detail in interpreter.get_input_details():
             interpreter.set_tensor(detail["index"], drawn(detail, rng))
         interpreter.invoke()
-        found += [(interpreter.get_tensor(d["index"]), d) for d in interpreter.get_output_details()]
-    return found
+        result += [(interpreter.get_tensor(d["index"]), d) for d in interpreter.get_output_details()]
+    return result
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def two_runs(interpreter):
     ],
 )
 def test_answers_are_near(path):
-    wanted = two_runs(lite.Interpreter(str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF))
+    expected = two_runs(lite.Interpreter(str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF))
     with engine(verify=True):
-        found = two_runs(lite.Interpreter(str(path), num_threads=2))
+        actual = two_runs(lite.Interpreter(str(path), num_threads=2))
     integers = "int" in path.stem or "uint8" in path.stem or "quant" in path.stem or "dynamic" in path.stem
-    for (a, _), (b, _) in zip(found, wanted, strict=True):
+    for (a, _), (b, _) in zip(actual, expected, strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         if a.dtype.kind in "iu":

@@ -48,16 +48,16 @@ def drawn(kind, shapes):
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_quotients_are_those_of_the_reference(name, kind, shapes):
     content, (x, z) = made(name, kind, shapes), drawn(kind, shapes)
-    _, wanted = answer(content, x, z, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    _, expected = answer(content, x, z, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
     with engine(verify=True):
-        interpreter, found = answer(content, x, z, num_threads=2)
+        interpreter, actual = answer(content, x, z, num_threads=2)
     assert interpreter._engine.delegate.refused == {}
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("place", [0, 39_999, 59_999])
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_divisor_of_0_is_told_in_the_operators_words(name, kind, place):
+def test_a_divisor_of_0_is_reported_in_the_operators_words(name, kind, place):
     shapes = ((200, 300), (200, 300))
     content, (x, z) = made(name, kind, shapes), drawn(kind, shapes)
     bad = z.copy()
@@ -92,11 +92,11 @@ def test_quantised_quotients_are_a_step_from_the_reference_and_the_zero_point_is
             )
         return b.op("DIV", "x z", "y", version=2).done("x" if constant else "x z")
 
-    _, wanted = answer(content(z), x, z, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    _, expected = answer(content(z), x, z, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
     with engine(verify=True):
-        interpreter, found = answer(content(z), x, z)
+        interpreter, actual = answer(content(z), x, z)
     assert interpreter._engine.delegate.refused == {}
-    assert np.abs(found.astype(np.int64) - wanted).max() <= 1
+    assert np.abs(actual.astype(np.int64) - expected).max() <= 1
     z[39, 69] = zeros[1]
     with engine(verify=True), pytest.raises(ow.errors.InvalidArgumentError, match=r"Division by 0"):
         answer(content(z), x, z)

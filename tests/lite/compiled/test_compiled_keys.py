@@ -21,19 +21,19 @@ def run(interpreter: Any, feeds: list[np.ndarray]) -> list[np.ndarray]:
     return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 
 
-def looked_up(keys: np.ndarray, table: np.ndarray, wanted: np.ndarray, known: bool) -> None:
+def looked_up(keys: np.ndarray, table: np.ndarray, expected: np.ndarray, known: bool) -> None:
     """As officially, by one plan; known: whether keys and table are the file's."""
     type = table.dtype.name.upper()
-    b = Build().tensor("wanted", wanted.shape, "INT32")
+    b = Build().tensor("wanted", expected.shape, "INT32")
     if known:
         b.tensor("keys", type="INT32", data=keys).tensor("table", type=type, data=table)
     else:
         b.tensor("keys", keys.shape, "INT32").tensor("table", table.shape, type)
-    b.tensor("y", (*wanted.shape, *table.shape[1:]), type).tensor("hits", wanted.shape, "UINT8")
+    b.tensor("y", (*expected.shape, *table.shape[1:]), type).tensor("hits", expected.shape, "UINT8")
     content = b.op("HASHTABLE_LOOKUP", "wanted keys table", "y hits").done(
         "wanted" if known else "wanted keys table", "y hits"
     )
-    feeds = [wanted] if known else [wanted, keys, table]
+    feeds = [expected] if known else [expected, keys, table]
     with engine():
         mine = lite.Interpreter(model_content=content)
         for a, b in zip(run(mine, feeds), run(peer.Interpreter(model_content=content), feeds), strict=True):
@@ -46,7 +46,7 @@ def looked_up(keys: np.ndarray, table: np.ndarray, wanted: np.ndarray, known: bo
 def test_keys_that_are_there_and_others(count: int, known: bool) -> None:
     rng = np.random.default_rng(count)
     keys = np.sort(rng.choice(np.arange(-1000, 1000, dtype=np.int32), count, replace=False))
-    wanted = np.concatenate([keys[:40], keys[-40:], keys[:9] + 1, np.int32([-(2**31), 2**31 - 1, 0])])
+    expected = np.concatenate([keys[:40], keys[-40:], keys[:9] + 1, np.int32([-(2**31), 2**31 - 1, 0])])
     for table in (
         rng.standard_normal((count, 3)).astype(np.float32),
         rng.integers(-9, 9, (count,)).astype(np.int8),
@@ -54,7 +54,7 @@ def test_keys_that_are_there_and_others(count: int, known: bool) -> None:
         rng.integers(-9, 9, (count, 17)).astype(np.int32),
         rng.integers(0, 2, (count, 5)).astype(bool),
     ):
-        looked_up(keys, table, wanted, known)
+        looked_up(keys, table, expected, known)
 
 
 def test_keys_that_fall_are_left_to_the_operator() -> None:

@@ -35,23 +35,23 @@ def filled(name: str, shape: tuple[int, ...] = (3, 7), chain: tuple[str, ...] = 
 
 
 def model(name: str, chain: tuple[str, ...] = ("RELU",), **options: Any) -> bytes:
-    found: bytes = filled(name, chain=chain, **options).done("x", f"y z{len(chain) - 1}")
-    return found
+    result: bytes = filled(name, chain=chain, **options).done("x", f"y z{len(chain) - 1}")
+    return result
 
 
 def sampled() -> bytes:
     b = Build().tensor("x", LOGITS.shape).tensor("n", type="INT32", data=np.int32(9)).tensor("y", (2, 9), "INT32")
-    found: bytes = b.op("MULTINOMIAL", "x n", "y", output_type="INT32", **SEEDS).done()
-    return found
+    result: bytes = b.op("MULTINOMIAL", "x n", "y", output_type="INT32", **SEEDS).done()
+    return result
 
 
 def run(interpreter: Any, x: np.ndarray, times: int = 1) -> list[np.ndarray]:
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
-    found = []
+    result = []
     for _ in range(times):
         interpreter.invoke()
-        found.append(np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])))
-    return found
+        result.append(np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])))
+    return result
 
 
 def started(interpreter: Any) -> Any:
@@ -79,51 +79,51 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_streams_are_the_official_ones_from_run_to_run(name: str, tmp_path: Path) -> None:
     content, x, within = MODELS[name]
-    wanted = run(official(content), x, 4)
-    assert not np.array_equal(wanted[0], wanted[1])
+    expected = run(official(content), x, 4)
+    assert not np.array_equal(expected[0], expected[1])
     path = tmp_path / "random.tflite"
     path.write_bytes(content)
     for target in ("host", "x86-64-v3"):
         with engine(target=target):
-            made = started(lite.Interpreter(model_content=content))
-            assert whole(made)
-            np.testing.assert_allclose(run(made, x, 4), wanted, atol=within)
+            result = started(lite.Interpreter(model_content=content))
+            assert whole(result)
+            np.testing.assert_allclose(run(result, x, 4), expected, atol=within)
     with engine():
         for _ in range(3):  # planned, then found in the cache, without the file
-            found = run(started(lite.Interpreter(str(path))), x, 4)
-            np.testing.assert_allclose(found, wanted, atol=within)
+            actual = run(started(lite.Interpreter(str(path))), x, 4)
+            np.testing.assert_allclose(actual, expected, atol=within)
         short = started(lite.Interpreter(str(path)))
         assert short._fast_path is not None
-        found = run(short, x, 2)
+        actual = run(short, x, 2)
         short.get_signature_list(), short._leave_fast_path()
-        np.testing.assert_allclose([*found, *run(short, x, 2)], wanted, atol=within)
+        np.testing.assert_allclose([*actual, *run(short, x, 2)], expected, atol=within)
 
 
 def test_a_sequence_goes_on_when_the_compiler_is_done() -> None:
     content = model("RANDOM_UNIFORM", chain=tuple(names()))  # whose kernels nobody has compiled
-    wanted = run(official(content), X, 5)
+    expected = run(official(content), X, 5)
     with engine(background=True):
         interpreter = started(lite.Interpreter(model_content=content))
-        found = run(interpreter, X, 2)
+        actual = run(interpreter, X, 2)
         interpreter._engine.wait()
-        found += run(interpreter, X, 3)
+        actual += run(interpreter, X, 3)
         assert whole(interpreter)
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_a_sequence_goes_on_where_a_guard_stops_the_plan() -> None:
     """The nodes run one by one then, and draw what the plan would have drawn."""
     b = filled("RANDOM_UNIFORM", (4,), ()).tensor("x", (2,), "INT32").tensor("z", (2,))
     content = b.op("GATHER", "y x", "z").done("x", "y z")
-    wanted = run(official(content), np.int32([0, 3]), 4)
+    expected = run(official(content), np.int32([0, 3]), 4)
     with engine():
         interpreter = started(lite.Interpreter(model_content=content))
-        found = run(interpreter, np.int32([0, 3]), 2)
+        actual = run(interpreter, np.int32([0, 3]), 2)
         assert whole(interpreter)
         with pytest.raises(Exception, match="GATHER"):
             run(interpreter, np.int32([0, 4]))  # which has drawn before it fails
-        found += run(interpreter, np.int32([0, 3]))
-    np.testing.assert_array_equal(found, [wanted[0], wanted[1], wanted[3]])
+        actual += run(interpreter, np.int32([0, 3]))
+    np.testing.assert_array_equal(actual, [expected[0], expected[1], expected[3]])
 
 
 def test_sequences_begin_again_with_new_tensors_and_differ_without_seeds() -> None:
@@ -142,29 +142,29 @@ def test_sequences_begin_again_with_new_tensors_and_differ_without_seeds() -> No
 def test_custom_operators_draw_the_same_in_both_engines() -> None:
     sizes = {"type": "INT32", "data": np.int32([4, 5])}
     limits = [("low", np.int32(-3)), ("high", np.int32(40))]
-    made = [
+    created = [
         ("RandomUniform", "FLOAT32", []),
         ("RandomStandardNormal", "FLOAT32", []),
         ("RandomUniformInt", "INT32", limits),
     ]
-    for name, kind, constants in made:
+    for name, kind, constants in created:
         b = Build().tensor("sizes", **sizes).tensor("x", (5,)).tensor("z", (5,)).tensor("y", (4, 5), kind)
         for word, value in constants:
             b.tensor(word, type="INT32", data=value)
         b.custom(name, " ".join(["sizes", *(word for word, _ in constants)]), "y", seed=3, seed2=4).op("RELU", "x", "z")
         content = b.done("x", "y z")
         with flags.override(compiled=False):
-            wanted = run(started(lite.Interpreter(model_content=content)), X, 3)
+            expected = run(started(lite.Interpreter(model_content=content)), X, 3)
         with engine():
             interpreter = started(lite.Interpreter(model_content=content))
-            found = run(interpreter, X, 3)
+            actual = run(interpreter, X, 3)
             assert whole(interpreter), interpreter._engine.delegate.refused
-        np.testing.assert_allclose(found, wanted, atol=2e-6 if kind == "FLOAT32" else 0)
+        np.testing.assert_allclose(actual, expected, atol=2e-6 if kind == "FLOAT32" else 0)
     b = Build().tensor("x", LOGITS.shape).tensor("n", type="INT32", data=np.int32(9)).tensor("y", (2, 9), "INT64")
     content = b.custom("Multinomial", "x n", "y", seed=3, seed2=4).done()
     with flags.override(compiled=False):
-        wanted = run(started(lite.Interpreter(model_content=content)), LOGITS, 3)
+        expected = run(started(lite.Interpreter(model_content=content)), LOGITS, 3)
     with engine():
         interpreter = started(lite.Interpreter(model_content=content))
-        np.testing.assert_array_equal(run(interpreter, LOGITS, 3), wanted)
+        np.testing.assert_array_equal(run(interpreter, LOGITS, 3), expected)
         assert whole(interpreter), interpreter._engine.delegate.refused

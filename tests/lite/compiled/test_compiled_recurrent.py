@@ -42,23 +42,23 @@ def state(b, name, *shape, kind="FLOAT32", **more):
 
 def layer(kind, steps, batch, n, cells, *, cifg=False, peepholes=False, projection=0, norm=False, asymmetric=False):
     """An LSTM."""
-    b, given, out = Build().tensor("x", (steps, batch, n)), ["_"] * 24, projection or cells
-    given[0] = "x"
+    b, inputs, out = Build().tensor("x", (steps, batch, n)), ["_"] * 24, projection or cells
+    inputs[0] = "x"
     for gate in range(cifg, 4):
-        given[WEIGHTS + gate] = weights(b, f"w{gate}", kind, cells, n)
-        given[RECURRENT + gate] = weights(b, f"r{gate}", kind, cells, out)
-        given[BIASES + gate] = floats(b, f"b{gate}", cells)
+        inputs[WEIGHTS + gate] = weights(b, f"w{gate}", kind, cells, n)
+        inputs[RECURRENT + gate] = weights(b, f"r{gate}", kind, cells, out)
+        inputs[BIASES + gate] = floats(b, f"b{gate}", cells)
         if norm:
-            given[NORMS + gate] = floats(b, f"n{gate}", cells, low=0.5, high=1.5)
+            inputs[NORMS + gate] = floats(b, f"n{gate}", cells, low=0.5, high=1.5)
     for i in range(cifg, 3) if peepholes else ():
-        given[PEEPHOLES + i] = weights(b, f"p{i}", kind, cells)
+        inputs[PEEPHOLES + i] = weights(b, f"p{i}", kind, cells)
     if projection:
-        given[PROJECTION], given[PROJECTION + 1] = weights(b, "q", kind, out, cells), floats(b, "qb", out)
-    given[STATES], given[STATES + 1] = state(b, "h", batch, out), state(b, "c", batch, cells)
+        inputs[PROJECTION], inputs[PROJECTION + 1] = weights(b, "q", kind, out, cells), floats(b, "qb", out)
+    inputs[STATES], inputs[STATES + 1] = state(b, "h", batch, out), state(b, "c", batch, cells)
     b.tensor("y", (steps, batch, out))
     return b.op(
         "UNIDIRECTIONAL_SEQUENCE_LSTM",
-        " ".join(given),
+        " ".join(inputs),
         "y",
         4,
         fused_activation_function="TANH",
@@ -69,7 +69,7 @@ def layer(kind, steps, batch, n, cells, *, cifg=False, peepholes=False, projecti
 
 def simple(kind, steps, batch, n, units, asymmetric):
     b = Build().tensor("x", (steps, batch, n)).tensor("y", (steps, batch, units))
-    given = [
+    inputs = [
         "x",
         weights(b, "w", kind, units, n),
         weights(b, "r", kind, units, units),
@@ -78,7 +78,7 @@ def simple(kind, steps, batch, n, units, asymmetric):
     ]
     return b.op(
         "UNIDIRECTIONAL_SEQUENCE_RNN",
-        " ".join(given),
+        " ".join(inputs),
         "y",
         3,
         fused_activation_function="TANH",
@@ -89,37 +89,37 @@ def simple(kind, steps, batch, n, units, asymmetric):
 
 def filters(kind, batch, n, units, rank, memory):
     b = Build().tensor("x", (batch, n)).tensor("y", (batch, units))
-    given = [
+    inputs = [
         "x",
         weights(b, "w", kind, units * rank, n),
         weights(b, "t", kind, units * rank, memory),
         floats(b, "b", units),
         state(b, "s", batch, units * rank * memory),
     ]
-    return b.op("SVDF", " ".join(given), "y", 3, rank=rank, fused_activation_function="RELU").done()
+    return b.op("SVDF", " ".join(inputs), "y", 3, rank=rank, fused_activation_function="RELU").done()
 
 
 def run(interpreter, inputs):
     """Each run's result."""
     interpreter.allocate_tensors()
     place = interpreter.get_input_details()[0]["index"]
-    found = []
+    result = []
     for x in inputs:
         interpreter.set_tensor(place, x)
         interpreter.invoke()
-        found.append(np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])))
-    return found
+        result.append(np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])))
+    return result
 
 
 def agrees(content, shape, target, near):
     inputs = [RNG.normal(size=shape).astype(np.float32) for _ in range(RUNS)]
     kernels = peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    wanted = run(peer.Interpreter(model_content=content, experimental_op_resolver_type=kernels), inputs)
+    expected = run(peer.Interpreter(model_content=content, experimental_op_resolver_type=kernels), inputs)
     with engine(verify=True, target=target):
         interpreter = lite.Interpreter(model_content=content)
-        found = run(interpreter, inputs)
+        actual = run(interpreter, inputs)
     assert plan_of(interpreter) == ["Opwright"]
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=near, atol=near)
 
 
@@ -186,8 +186,8 @@ def test_filters_of_integers(target):
         inputs = [RNG.integers(-128, 128, (3, 20)).astype(np.int8) for _ in range(RUNS)]
         with engine(verify=True, target=target):
             interpreter = lite.Interpreter(model_content=content)
-            found = run(interpreter, inputs)
+            actual = run(interpreter, inputs)
         assert plan_of(interpreter) == ["Opwright"]
         kernels = peer.OpResolverType.BUILTIN_REF
-        wanted = run(peer.Interpreter(model_content=content, experimental_op_resolver_type=kernels), inputs)
-        assert max(np.abs(a.astype(int) - b).max() for a, b in zip(found, wanted, strict=True)) <= 1
+        expected = run(peer.Interpreter(model_content=content, experimental_op_resolver_type=kernels), inputs)
+        assert max(np.abs(a.astype(int) - b).max() for a, b in zip(actual, expected, strict=True)) <= 1

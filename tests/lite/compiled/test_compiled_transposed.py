@@ -22,7 +22,7 @@ SIZES = [((1, 1, 1), 5), ((1, 1, 2), 5), ((1, 1, 3), 5), ((2, 4, 5), 4), ((1, 7,
 KINDS = [((2, 2), (2, 2)), ((3, 3), (2, 2)), ((4, 4), (2, 2)), ((2, 3), (3, 1)), ((1, 1), (2, 2))]
 """Windows and strides."""
 FEATURES = (1, 7, 8, 17)
-"""Of eight on each tap is a product of its own."""
+"""Eight channels per tap are a separate product."""
 BIASED = list(itertools.product(SIZES, KINDS, FEATURES, (1, 2)))[::9]
 HYBRID = list(itertools.product(SIZES, KINDS[:3], FEATURES, (False, True)))[::7]
 
@@ -54,14 +54,14 @@ def test_the_bias_of_a_transposed_convolution(target):
     for (image, c), (size, strides), o, padding in BIASED:
         x = RNG.normal(size=(*image, c)).astype(np.float32)
         f, b = RNG.normal(size=(o, *size, c)).astype(np.float32), RNG.normal(size=o).astype(np.float32)
-        wanted = spread(x, f, b, strides, padding)
-        if not wanted.size:
+        expected = spread(x, f, b, strides, padding)
+        if not expected.size:
             continue
         with engine(verify=True, target=target):
-            interpreter = lite.Interpreter(model_content=with_bias(x.shape, f, b, wanted.shape, strides, padding))
-            (found,) = run(interpreter, [x])
+            interpreter = lite.Interpreter(model_content=with_bias(x.shape, f, b, expected.shape, strides, padding))
+            (actual,) = run(interpreter, [x])
         assert plan_of(interpreter) == ["Opwright"]
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("target", ["host", "x86-64-v3"])
@@ -78,9 +78,9 @@ def test_floats_by_integer_weights(target):
         content = build.op("TRANSPOSE_CONV", "s f x b", "y", version=3, stride_h=strides[0], stride_w=strides[1]).done()
         x = RNG.normal(size=(*image, c)).astype(np.float32)
         reference = peer.OpResolverType.BUILTIN_REF
-        (wanted,) = run(peer.Interpreter(model_content=content, experimental_op_resolver_type=reference), [x])
+        (expected,) = run(peer.Interpreter(model_content=content, experimental_op_resolver_type=reference), [x])
         with engine(verify=True, target=target):
             interpreter = lite.Interpreter(model_content=content)
-            (found,) = run(interpreter, [x])
+            (actual,) = run(interpreter, [x])
         assert plan_of(interpreter) == ["Opwright"]
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)

@@ -21,15 +21,15 @@ def count(n, k, stride, dilation, padding):
 
 
 def agrees(content, x):
-    wanted = plain(content, x)
+    expected = plain(content, x)
     with engine(verify=True):
-        made = lite.Interpreter(model_content=content)
-        made.allocate_tensors()
-        made.set_tensor(made.get_input_details()[0]["index"], x)
-        made.invoke()
-    assert made._engine.delegate.refused == {}
-    found = made.get_tensor(made.get_output_details()[0]["index"])
-    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+        interpreter = lite.Interpreter(model_content=content)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+        interpreter.invoke()
+    assert interpreter._engine.delegate.refused == {}
+    actual = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(actual, expected, 1e-5, 1e-5)
 
 
 def options(padding, strides, dilations):

@@ -53,10 +53,10 @@ def answers(interpreter: Any, *arrays: np.ndarray) -> list[np.ndarray]:
 def both(content: bytes, customs: Any, *arrays: np.ndarray) -> tuple[Any, list[np.ndarray], list[np.ndarray]]:
     """The compiled interpreter after a run, its answers, and those of the reference kernels."""
     plain = lite.Interpreter(model_content=content, custom_ops=customs, experimental_op_resolver_type=REFERENCE)
-    wanted = answers(plain, *arrays)
+    expected = answers(plain, *arrays)
     with engine():
         interpreter = lite.Interpreter(model_content=content, custom_ops=customs)
-        return interpreter, answers(interpreter, *arrays), wanted
+        return interpreter, answers(interpreter, *arrays), expected
 
 
 A, B, ROWS, GAIN = f32(6, 37), f32(6, 1), f32(4, 19), f32(19)
@@ -116,9 +116,9 @@ CASES: dict[str, tuple[Any, Any, tuple[np.ndarray, ...], Any]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_engine_takes_them(case):
     function, customs, arrays, meaning = CASES[case]
-    interpreter, found, plain = both(model_of(function, *arrays), customs, *arrays)
-    wanted = meaning(*arrays)
-    for a, b, exact in zip(found, plain, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+    interpreter, actual, plain = both(model_of(function, *arrays), customs, *arrays)
+    expected = meaning(*arrays)
+    for a, b, exact in zip(actual, plain, expected if isinstance(expected, tuple) else (expected,), strict=True):
         np.testing.assert_allclose(a, exact, 1e-5, 1e-5)
         np.testing.assert_allclose(b, exact, 1e-5, 1e-5)
     assert plan_of(interpreter) == ["Opwright"]
@@ -145,9 +145,9 @@ class InNumPy:
 def test_without_a_kernel_numpy_stands_between_native_steps():
     x = f32(5, 7)
     content = model_of(lambda x: ow.exp(InNumPy(ow.tanh(x) + 1.0)) * 2.0, x)
-    interpreter, (found,), (plain,) = both(content, [InNumPy], x)
-    np.testing.assert_allclose(found, np.exp(2 * (np.tanh(x) + 1)) * 2, 1e-5)
-    np.testing.assert_allclose(plain, found, 1e-5)
+    interpreter, (result,), (plain,) = both(content, [InNumPy], x)
+    np.testing.assert_allclose(result, np.exp(2 * (np.tanh(x) + 1)) * 2, 1e-5)
+    np.testing.assert_allclose(plain, result, 1e-5)
     assert plan_of(interpreter) == ["Opwright", "InNumPy", "Opwright"]
 
 
@@ -158,10 +158,10 @@ def test_a_dtype_that_its_kernel_lacks(dtype):
     def function(x: Any) -> Any:
         return ow.cast(LeakyLimit(ow.cast(x, dtype)), ow.float32)
 
-    _, (found,), (plain,) = both(model_of(function, x), [LeakyLimit], x)
+    _, (result,), (plain,) = both(model_of(function, x), [LeakyLimit], x)
     exact = meant(LeakyLimit, x.astype(ow.as_dtype(dtype).np)).astype(np.float32)
     np.testing.assert_array_equal(plain, exact)
-    np.testing.assert_array_equal(found, exact)
+    np.testing.assert_array_equal(result, exact)
 
 
 def test_four_methods_in_python():
@@ -176,8 +176,8 @@ def test_four_methods_in_python():
     r = lite.Registration(lambda context, options: 3.0, lambda context, data: calls.append(data), prepare, invoke)
     x = f32(4, 4)
     content = model_of(lambda x: ow.tanh(InNumPy(x)) + 1.0, x)
-    interpreter, (found,), _ = both(content, {"InNumPy": r}, x)
-    np.testing.assert_allclose(found, np.tanh(x * 3) + 1, 1e-5, 1e-6)
+    interpreter, (result,), _ = both(content, {"InNumPy": r}, x)
+    np.testing.assert_allclose(result, np.tanh(x * 3) + 1, 1e-5, 1e-6)
     interpreter.close()
     assert calls[-1] == 3.0
 
@@ -316,11 +316,11 @@ def test_between_integers(saying):
     w = ow.constant(WEIGHTS)
     content = quantized(lambda x: ow.matmul(op(ow.matmul(x, w)), w))
     (x,) = next(iter(samples()))
-    interpreter, (found,), (plain,) = both(content, [op], x)
+    interpreter, (result,), (plain,) = both(content, [op], x)
     exact = np.abs(x @ WEIGHTS) @ WEIGHTS
     step = np.ptp(exact) / 255
     np.testing.assert_allclose(plain, exact, atol=6 * step)
-    np.testing.assert_allclose(found, plain, atol=1.01 * step)
+    np.testing.assert_allclose(result, plain, atol=1.01 * step)
     node = next(n for n in interpreter._subgraphs[0].nodes if n.name == op.name)
     assert (node.tensors_in[0].type.name == "INT8") == takes_integers
     if saying != "numpy":
@@ -356,9 +356,9 @@ EVERY = np.arange(-128, 128, dtype=np.int8)
 @pytest.mark.parametrize("saying", SAYING)
 def test_every_byte(saying):
     op, _ = SAYING[saying]
-    interpreter, (found,), (plain,) = both(byte_model(op.name), [op], EVERY)
+    interpreter, (result,), (plain,) = both(byte_model(op.name), [op], EVERY)
     exact = np.clip(np.abs((EVERY.astype(float) - 3) * 0.1) / 0.2 - 5, -128, 127)
-    for integers in (found, plain):
+    for integers in (result, plain):
         np.testing.assert_allclose(integers, exact, atol=0.51)
     if saying != "numpy":
         assert plan_of(interpreter) == ["Opwright"]
@@ -366,18 +366,18 @@ def test_every_byte(saying):
 
 def test_two_operands_of_bytes():
     other = RNG.permutation(EVERY)
-    interpreter, (found,), (plain,) = both(byte_model("BlendOfTwo", operands=2), [BlendOfTwo], EVERY, other)
+    interpreter, (result,), (plain,) = both(byte_model("BlendOfTwo", operands=2), [BlendOfTwo], EVERY, other)
     a, b = (EVERY.astype(float) - 3) * 0.1, (other.astype(float) - 3) * 0.1
     exact = np.clip((np.maximum(a, b) - np.minimum(a, b) / 2) / 0.2 - 5, -128, 127)
-    for integers in (found, plain):
+    for integers in (result, plain):
         np.testing.assert_allclose(integers, exact, atol=0.51)
     assert plan_of(interpreter) == ["Opwright"]
 
 
 def test_integers_as_they_are():
     op = size_operator("SizeOfIntegers", x=ow.Input(dtypes=(ow.int8,)), quantized="integers", kernel=None)
-    _, (found,), (plain,) = both(byte_model(op.name), [op], EVERY)
-    np.testing.assert_array_equal(found, np.abs(EVERY))
+    _, (result,), (plain,) = both(byte_model(op.name), [op], EVERY)
+    np.testing.assert_array_equal(result, np.abs(EVERY))
     np.testing.assert_array_equal(plain, np.abs(EVERY))
 
 
@@ -449,8 +449,8 @@ def test_a_method_that_fails(mood, says, compiled):
             answers(interpreter, bad)
         assert "Moody" in str(raised.value)
         assert "Node number" in str(raised.value)
-        (found,) = answers(interpreter, x + 10)
-        np.testing.assert_allclose(found, np.exp((x + 10) * 2), 1e-5)
+        (result,) = answers(interpreter, x + 10)
+        np.testing.assert_allclose(result, np.exp((x + 10) * 2), 1e-5)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -560,10 +560,10 @@ def test_a_cycle_is_not_kept():
 
 
 @pytest.mark.parametrize("options", ["unknown", "damaged", "cut"])
-def test_options_that_are_refused_are_told_once(options):
+def test_options_that_are_refused_are_reported_once(options):
     """By the error; the compiled engine, which saw them first, has nothing to add."""
-    given = {"bogus": 3} if options == "unknown" else {"k": 3}
-    content = bytearray(Build().custom("OnceTold", "x", "y", **given).done())
+    inputs = {"bogus": 3} if options == "unknown" else {"k": 3}
+    content = bytearray(Build().custom("OnceTold", "x", "y", **inputs).done())
     raw = flexbuffers.encode_options({"k": 3})
     at = content.find(raw)
     if options != "unknown":

@@ -17,8 +17,8 @@ from lite_kit import Build
 
 from opwright import lite
 from opwright.compiler.loops import planner
-from opwright.lite.compiled import claims, partition_plans
 from opwright.lite.compiled import engine as engines
+from opwright.lite.compiled import partition_plans
 from opwright.lite.compiled.ahead import Ahead
 from opwright.lite.interpreter import OpResolverType
 
@@ -42,7 +42,7 @@ def doubled():
 # ---- what is taken -------------------------------------------------------------------------------------------------
 
 
-def test_a_whole_model_is_one_node_and_gives_the_same():
+def test_a_whole_model_is_one_node_and_returns_the_same():
     content = chain(names())
     with engine():
         interpreter = made(content)
@@ -136,7 +136,7 @@ def test_both_branches_of_an_if_are_compiled():
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_another_shape_is_planned_anew(whole):
+def test_another_shape_is_planned_again(whole):
     b = Build().tensor("x", (3, 5)).tensor("a", (3, 5)).tensor("y", (3, 5)).op("TANH", "x", "a")
     content = b.op("NEG", "a", "y").done() if whole else b.custom("Twice", "a", "y").done()
     with engine():
@@ -148,7 +148,7 @@ def test_another_shape_is_planned_anew(whole):
             assert plan_of(interpreter)[0] == "Opwright"
 
 
-def test_interpreters_run_beside_each_other():
+def test_interpreters_run_concurrently():
     content = chain(names(), (64, 33))
     xs = [np.random.default_rng(i).normal(size=(64, 33)).astype(np.float32) for i in range(6)]
     wanted, found = [plain(content, x) for x in xs], {}
@@ -182,7 +182,7 @@ def test_memory_is_given_back_with_the_interpreter():
         gc.enable()
 
 
-def test_a_tensor_inside_is_an_error_and_says_where():
+def test_a_tensor_inside_is_an_error_and_reports_where():
     with engine():
         interpreter = made(chain(["ABS", "NEG", "ABS"]))
         answer(interpreter, X)
@@ -262,7 +262,7 @@ def test_options_that_are_wrong_are_the_interpreters_error():
         answer(made(model.to_bytes()), X[0])
 
 
-def test_where_nothing_can_be_compiled_models_run_and_one_warning_says_so(monkeypatch):
+def test_where_nothing_can_be_compiled_models_run_and_one_warning_reports_it(monkeypatch):
     def fail(*args, **more):
         raise OSError("no compiler here")
 
@@ -361,7 +361,7 @@ def test_a_model_is_planned_for_the_shapes_it_has_now_while_the_reference_kernel
         again.allocate_tensors()
         assert isinstance(again._engine, Ahead)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(claims, "lower", None)  # asking any rule would raise
+            patch.setattr(partition_plans, "lower", None)  # asking any rule would raise
             again.resize_tensor_input(0, (7, 5))
             other = made(content)
             other.resize_tensor_input(0, (7, 5))

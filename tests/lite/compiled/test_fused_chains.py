@@ -30,7 +30,7 @@ HERE = ["host", *(["x86-64-v3"] if targets.processor().has("avx512f") else [])]
 """Targets that this machine runs: its own, and that with AVX2 alone."""
 SOME = ["INT8", "FLOAT32", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("UINT8", "INT16"))]
 STEP = {"FLOAT32": 2e-4, "INT16": 12}
-"""What results may differ by, in units of the output; of bytes 2 steps."""
+"""Tolerances in units of the output; 2 steps for bytes."""
 FLIPS = 0.05
 """The share of elements that may differ by more: where a step in the first operator's result changes a comparison, or
 is multiplied in the second's."""
@@ -67,9 +67,9 @@ def far(kind: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return ~(near | (a == b) | (np.isnan(a) & np.isnan(b)))
 
 
-def compare(kind: str, names: Iterable[str], found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
+def compare(kind: str, names: Iterable[str], actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
     wrong = []
-    for name, a, b in zip(names, found, wanted, strict=True):
+    for name, a, b in zip(names, actual, expected, strict=True):
         share = far(kind, a, b)
         if share.sum() > max(1, FLIPS * share.size):
             wrong.append(f"{name}: {int(share.sum())} of {share.size}")
@@ -98,9 +98,9 @@ def check(
     model, names = written(kind, shape, chains), [" -> ".join(map(str, chain)) for chain in chains]
     content, feeds = model.content(), model.feeds()
     with np.errstate(all="ignore"):
-        wanted = reference(content, feeds)
+        expected = reference(content, feeds)
     first = compiled(content, feeds)
-    compare(kind, names, first, wanted)
+    compare(kind, names, first, expected)
     for n in threads[1:]:
         for a, b in zip(compiled(content, feeds, n), first):
             np.testing.assert_array_equal(a, b)
@@ -113,7 +113,7 @@ def check(
 def pairs(
     kind: str, firsts: Sequence[Stage], shape: tuple[int, ...], count: int, seed: int = 0
 ) -> list[tuple[Stage, Stage]]:
-    """Stages that the reference has, in pairs: all, or so many drawn."""
+    """Return pairs of stages that the reference has: all, or a random sample."""
     every = [(a, b) for a in firsts if serves(a, kind, shape) for b in STAGES if serves(b, kind, (2, 17))]
     drawn = random.Random(f"{kind} {seed}")
     return every if count >= len(every) else drawn.sample(every, count)

@@ -15,7 +15,7 @@ from opwright import lite
 from opwright.compiler.cache import objects
 from opwright.compiler.native import store
 from opwright.core import flags
-from opwright.lite.compiled import claims
+from opwright.lite.compiled import partition_plans
 from opwright.lite.compiled.plan_registration import CachedPlanRegistration
 
 X = np.random.default_rng(2).standard_normal((2, 6)).astype(np.float32)
@@ -56,9 +56,9 @@ def sizes() -> bytes:
 
 
 def opened(content: bytes, **more: Any) -> lite.Interpreter:
-    found = lite.Interpreter(model_content=content, **more)
-    found.allocate_tensors()
-    return found
+    result = lite.Interpreter(model_content=content, **more)
+    result.allocate_tensors()
+    return result
 
 
 def is_kept(interpreter: Any, subgraph: int = 0) -> bool:
@@ -75,21 +75,21 @@ def no_rules(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def refuse(at: Any) -> None:
         raise AssertionError(f"a rule is asked for {at.node}")
 
-    return lambda: monkeypatch.setattr(claims, "lower", refuse)
+    return lambda: monkeypatch.setattr(partition_plans, "lower", refuse)
 
 
 def test_around_a_node_in_python(no_rules: Callable[[], None]) -> None:
     customs = {"Ours": Ours().registration()}
     first = opened(between(), custom_ops=customs)
-    wanted = answer(first, X)
-    np.testing.assert_allclose(wanted, np.exp(np.tanh(X) + 1), rtol=1e-5)
+    expected = answer(first, X)
+    np.testing.assert_allclose(expected, np.exp(np.tanh(X) + 1), rtol=1e-5)
     assert plan_of(first) == ["Opwright", "Ours", "Opwright"]
     assert not is_kept(first)
     no_rules()
     second = opened(between(), custom_ops=customs)
     assert plan_of(second) == ["Opwright", "Ours", "Opwright"]
     assert is_kept(second)
-    assert answer(second, X).tobytes() == wanted.tobytes()
+    assert answer(second, X).tobytes() == expected.tobytes()
     assert answer(second, -X).tobytes() == answer(first, -X).tobytes()
 
 
@@ -98,21 +98,21 @@ def test_a_python_kernel_that_gives_another_shape_is_no_stale_plan() -> None:
     customs = {"Ours": kernel.registration()}
     assert answer(opened(between(), custom_ops=customs), X).shape == (2, 6)
     kernel.rows = 3
-    wanted = np.exp(np.resize(np.tanh(X), (3, 6)) + 1)
+    expected = np.exp(np.resize(np.tanh(X), (3, 6)) + 1)
     with pytest.warns(lite.DelegateWarning, match="kept plan is for another shape of 'i'"):
         changed = opened(between(), custom_ops=customs)
-    np.testing.assert_allclose(answer(changed, X), wanted, rtol=1e-5)
+    np.testing.assert_allclose(answer(changed, X), expected, rtol=1e-5)
     anew = opened(between(), custom_ops=customs)  # without a warning
     assert not is_kept(anew)
-    np.testing.assert_allclose(answer(anew, X), wanted, rtol=1e-5)
+    np.testing.assert_allclose(answer(anew, X), expected, rtol=1e-5)
 
 
 def test_sizes_for_a_node_that_is_left(no_rules: Callable[[], None]) -> None:
-    wanted = answer(opened(sizes()), X)
+    expected = answer(opened(sizes()), X)
     no_rules()
     second = opened(sizes())
     assert is_kept(second)
-    assert answer(second, X).tobytes() == wanted.tobytes()
+    assert answer(second, X).tobytes() == expected.tobytes()
     assert [second.get_tensor(d["index"]).tolist() for d in second.get_output_details()[1:]] == [[2, 6], [0, 1]]
 
 
@@ -132,14 +132,14 @@ def test_bodies_of_loops_and_branches(no_rules: Callable[[], None]) -> None:
 
     content = lite.TFLiteConverter.from_concrete_functions([program.get_concrete_function()]).convert()
     first = opened(content)
-    wanted = [answer(first, x).tobytes() for x in (X, -X)]
+    expected = [answer(first, x).tobytes() for x in (X, -X)]
     no_rules()
     second = opened(content)
-    assert [answer(second, x).tobytes() for x in (X, -X)] == wanted
+    assert [answer(second, x).tobytes() for x in (X, -X)] == expected
 
 
 def test_another_delegate_has_its_nodes() -> None:
-    """Plans beside another delegate's nodes are not kept, and kept ones are not used there."""
+    """Plans of models with another delegate are not cached, and cached plans are not used there."""
 
     class Exp(lite.SimpleDelegate):
         supported = {"EXP": 2}
@@ -149,9 +149,9 @@ def test_another_delegate_has_its_nodes() -> None:
 
     customs = {"Ours": Ours().registration()}
     for _ in range(2):
-        found = opened(between(), custom_ops=customs, experimental_delegates=[Exp()])
-        assert plan_of(found) == ["Opwright", "Ours", "Exp"]
-        np.testing.assert_allclose(answer(found, X), np.exp(np.tanh(X) + 1), rtol=1e-5)
+        result = opened(between(), custom_ops=customs, experimental_delegates=[Exp()])
+        assert plan_of(result) == ["Opwright", "Ours", "Exp"]
+        np.testing.assert_allclose(answer(result, X), np.exp(np.tanh(X) + 1), rtol=1e-5)
     assert plan_of(opened(between(), custom_ops=customs)) == ["Opwright", "Ours", "Opwright"]
 
 
@@ -166,11 +166,11 @@ def test_a_plan_is_kept_where_the_cache_lacks_what_runs_every_plan(
         monkeypatch.delitem(store._folders, digest, raising=False)
         objects(flags.cache_dir).drop(digest)
     first = opened(between(), custom_ops={"Ours": Ours().registration()})
-    found = answer(first, X)
+    result = answer(first, X)
     no_rules()
     second = opened(between(), custom_ops={"Ours": Ours().registration()})
     assert is_kept(second)
-    np.testing.assert_array_equal(answer(second, X), found)
+    np.testing.assert_array_equal(answer(second, X), result)
 
 
 def test_a_result_of_another_type_than_the_file_states() -> None:

@@ -105,13 +105,13 @@ def test_conversions_of_weights_are_no_steps(target):
         x = RNG.normal(size=shape).astype(np.float32)
         with engine(verify=True, target=target):
             interpreter = lite.Interpreter(model_content=content)
-            (found,) = run(interpreter, [x])
+            (actual,) = run(interpreter, [x])
         assert plan_of(interpreter) == ["Opwright"], name
         steps = interpreter._subgraphs[0].execution_plan[0].registration.plan.steps
         origins = {step.op.origin[0].split()[0] for step in steps}
         assert not origins & {"DEQUANTIZE", "TRANSPOSE", "RESHAPE"}, (name, origins)
-        (wanted,) = official(content, [x])
-        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5, err_msg=name)
+        (expected,) = official(content, [x])
+        np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
 def test_a_converted_constant_that_is_a_result_too_is_written():
@@ -120,9 +120,9 @@ def test_a_converted_constant_that_is_a_result_too_is_written():
     content = b.op("FULLY_CONNECTED", "x w _", "y").done("x", "y w")
     x = RNG.normal(size=(3, 37)).astype(np.float32)
     with engine(verify=True):
-        found = run(lite.Interpreter(model_content=content), [x])
-    for a, wanted in zip(found, official(content, [x]), strict=True):
-        np.testing.assert_allclose(a, wanted, rtol=2e-5, atol=2e-5)
+        actual = run(lite.Interpreter(model_content=content), [x])
+    for a, expected in zip(actual, official(content, [x]), strict=True):
+        np.testing.assert_allclose(a, expected, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("rows", [2, 50])
@@ -134,9 +134,9 @@ def test_rows_of_a_converted_table(rows):
     i = RNG.integers(0, 20, rows).astype(np.int32)
     with engine(verify=True):
         interpreter = lite.Interpreter(model_content=content)
-        (found,) = run(interpreter, [i])
+        (result,) = run(interpreter, [i])
     assert plan_of(interpreter) == ["Opwright"]
-    np.testing.assert_array_equal(found, official(content, [i])[0])
+    np.testing.assert_array_equal(result, official(content, [i])[0])
 
 
 def test_infinite_weights_stay_infinite():
@@ -145,8 +145,8 @@ def test_infinite_weights_stay_infinite():
     b.tensor("h", type="FLOAT16", data=weights).tensor("w", (3, 4)).op("DEQUANTIZE", "h", "w")
     content = b.op("FULLY_CONNECTED", "x w _", "y").done()
     with engine(verify=True):
-        (found,) = run(lite.Interpreter(model_content=content), [np.ones((1, 4), np.float32)])
-    np.testing.assert_array_equal(found, np.float32([[np.inf, 4, np.nan]]))
+        (result,) = run(lite.Interpreter(model_content=content), [np.ones((1, 4), np.float32)])
+    np.testing.assert_array_equal(result, np.float32([[np.inf, 4, np.nan]]))
 
 
 DATA = Path(__file__).parents[2] / "data" / "tflite"
@@ -158,9 +158,9 @@ def test_sparse_weights_are_made_dense_once():
     x = RNG.normal(size=reference.get_input_details()[0]["shape"]).astype(np.float32)
     with engine(verify=True):
         interpreter = lite.Interpreter(model_content=content)
-        (found,) = run(interpreter, [x])
+        (result,) = run(interpreter, [x])
     assert plan_of(interpreter) == ["Opwright"]
-    np.testing.assert_allclose(found, run(reference, [x])[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(result, run(reference, [x])[0], rtol=1e-5, atol=1e-5)
 
 
 def test_short_floats_that_are_made_dense_stay_short(tmp_path):
@@ -170,7 +170,7 @@ def test_short_floats_that_are_made_dense_stay_short(tmp_path):
     content = b.op("FULLY_CONNECTED", "x w _", "y").done()
     with engine(verify=True, cache_dir=tmp_path):
         interpreter = lite.Interpreter(model_content=content)
-        (found,) = run(interpreter, [x])
+        (result,) = run(interpreter, [x])
     forms = interpreter._subgraphs[0].execution_plan[0].registration.plan.ops
     assert [form.filter.dtype.name for form in forms if isinstance(form, Contract)] == ["float16"]
-    np.testing.assert_allclose(found, x.astype(np.float64) @ weights.T.astype(np.float64), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(result, x.astype(np.float64) @ weights.T.astype(np.float64), rtol=1e-4, atol=1e-5)

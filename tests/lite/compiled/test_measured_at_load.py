@@ -14,8 +14,8 @@ from engine_kit import answer, engine, plain
 import opwright as ow
 from opwright import lite
 from opwright.compiler.cache import SUFFIX
-from opwright.compiler.tuning import autotuner, measurements
-from opwright.compiler.tuning.measurements import MeasuredRow
+from opwright.compiler.tuning import autotuner, choices
+from opwright.compiler.tuning.choices import MeasuredRow
 from opwright.core import flags
 
 RNG = np.random.default_rng(5)
@@ -48,26 +48,26 @@ def _cache(tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The choices that are measured, of which the ways that are no defaults always win."""
-    found: list[str] = []
+    result: list[str] = []
 
     def row(question: Any, seconds: float) -> MeasuredRow:
-        found.append(question.choice.name)
+        result.append(question.choice.name)
         return MeasuredRow({way: 100.0 + 900.0 * (way == question.default) for way in question.ways}, 0.01)
 
     monkeypatch.setattr(autotuner, "measured", row)
-    return found
+    return result
 
 
 def kernels(source: bytes | str) -> list[str]:
     """The kernels that a newly opened model runs; its answer is looked at, too."""
-    made = lite.Interpreter(source) if isinstance(source, str) else lite.Interpreter(model_content=source)
-    y = answer(made, X)
+    result = lite.Interpreter(source) if isinstance(source, str) else lite.Interpreter(model_content=source)
+    y = answer(result, X)
     content = Path(source).read_bytes() if isinstance(source, str) else source
     np.testing.assert_allclose(y, plain(content, X), rtol=1e-4, atol=1e-5)
-    if made._fast_path is not None:
-        plan = made._fast_path._plan
+    if result._fast_path is not None:
+        plan = result._fast_path._plan
     else:
-        (node,) = made._subgraphs[0].execution_plan
+        (node,) = result._subgraphs[0].execution_plan
         plan = node.registration.plan
     names = [step.name if hasattr(step, "name") else step.code.name for step in plan.steps]
     return [name.rpartition(".")[2] for name in names]
@@ -80,7 +80,7 @@ def test_a_kept_answer_is_used_by_later_loads(measured: list[str]) -> None:
         assert kernels(MODEL) == AS_IT_IS
         assert measured == ["few_rows_f32"]
         assert kernels(MODEL) == AS_IT_IS
-    measurements._measured.clear()  # as in another process
+    choices._measured.clear()  # as in another process
     assert kernels(MODEL) == AS_IT_IS
     assert kernels(ANOTHER) == AS_IT_IS  # the sizes are the same
     with flags.override(tune=True):
@@ -115,15 +115,15 @@ def test_deterministic_is_the_same_before_and_after(measured: list[str]) -> None
 
 
 def test_damaged_rows_are_ignored(measured: list[str], tmp_path: Path) -> None:
-    measurements.keep("few_rows_f32", SIZES, MeasuredRow({0: 9.0, 1: 1.0}, 0.0))
-    measurements._measured.clear()
-    (file,) = (tmp_path / "cache" / "kernels").glob(f"{measurements._digest('few_rows_f32', SIZES)}{SUFFIX}")
+    choices.keep_measured("few_rows_f32", SIZES, MeasuredRow({0: 9.0, 1: 1.0}, 0.0))
+    choices._measured.clear()
+    (file,) = (tmp_path / "cache" / "kernels").glob(f"{choices._digest('few_rows_f32', SIZES)}{SUFFIX}")
     whole = file.read_bytes()
     for damaged in (b"", whole[:-1], whole[:40] + b"7" + whole[41:], whole + b" "):
         file.write_bytes(damaged)
-        assert measurements.find("few_rows_f32", SIZES) is None
+        assert choices.find_measured("few_rows_f32", SIZES) is None
         file.write_bytes(whole)
-        assert measurements.find("few_rows_f32", SIZES) == MeasuredRow({0: 9.0, 1: 1.0}, 0.0)
+        assert choices.find_measured("few_rows_f32", SIZES) == MeasuredRow({0: 9.0, 1: 1.0}, 0.0)
     file.write_bytes(whole[::-1])
     assert kernels(MODEL) == PACKED
 
@@ -150,9 +150,9 @@ def test_writers_at_once_leave_a_whole_row() -> None:
 
     def work(row: MeasuredRow) -> None:
         for _ in range(20):
-            measurements.keep("few_rows_f32", SIZES, row)
-            measurements._measured.clear()
-            seen.append(measurements.find("few_rows_f32", SIZES))
+            choices.keep_measured("few_rows_f32", SIZES, row)
+            choices._measured.clear()
+            seen.append(choices.find_measured("few_rows_f32", SIZES))
 
     threads = [threading.Thread(target=work, args=(row,)) for row in rows]
     for t in threads:
@@ -168,7 +168,7 @@ def test_measured_in_earnest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(autotuner, "EACH_S", 0.0)
     with flags.override(tune=True):
         assert kernels(MODEL) in (PACKED, AS_IT_IS)
-    row = measurements.find("few_rows_f32", SIZES)
+    row = choices.find_measured("few_rows_f32", SIZES)
     assert row is not None
     assert set(row.ns) == {0, 1}
     assert all(10.0 < ns < 1e9 for ns in row.ns.values())

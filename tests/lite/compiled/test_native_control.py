@@ -16,13 +16,13 @@ from engine_kit import engine, plan_of
 
 sys.path.append(str(Path(__file__).parents[1] / "state"))
 
-from state_running import Build, official, ours
+from state_harness import Build, official, ours
 
 import opwright as ow
 from opwright import lite
 from opwright.core import flags
 from opwright.core.errors import OpError
-from opwright.lite.runtime.chains import Chain
+from opwright.lite.runtime.steps import Chain
 
 X = np.float32([1.5, -2.0, 0.25])
 
@@ -46,10 +46,10 @@ def ready(interpreter: Any) -> Any:
 
 
 def converted(function: Callable[..., Any], **inputs: Any) -> bytes:
-    """Of a function of inputs by name."""
+    """Return the file of a function of named inputs."""
     specs = [ow.TensorSpec(np.shape(value), np.asarray(value).dtype, name=name) for name, value in inputs.items()]
-    made = ow.function(function, input_signature=specs).get_concrete_function()
-    return bytes(lite.TFLiteConverter.from_concrete_functions([made]).convert())
+    result = ow.function(function, input_signature=specs).get_concrete_function()
+    return bytes(lite.TFLiteConverter.from_concrete_functions([result]).convert())
 
 
 def counted(a: Any, n: Any) -> Any:
@@ -102,8 +102,8 @@ def test_programs(function: Callable[..., Any]) -> None:
     content = converted(function, a=X, n=np.int32(0))
     mine, peer = ready(ours(content)), ready(official(content, delegates=False))
     for n in (0, 1, 5, 2, 0, 7, 3, 3):
-        for found, wanted in zip(invoke(mine, X * (1 + n), n), invoke(peer, X * (1 + n), n), strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=str(n))
+        for actual, expected in zip(invoke(mine, X * (1 + n), n), invoke(peer, X * (1 + n), n), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6, err_msg=str(n))
 
 
 def calls(run: Callable[[], Any]) -> int:
@@ -125,13 +125,13 @@ def calls(run: Callable[[], Any]) -> int:
 @pytest.mark.parametrize("function", [counted, swapping, nested])
 def test_turns_call_no_python(function: Callable[..., Any]) -> None:
     interpreter = ready(ours(converted(function, a=X, n=np.int32(0))))
-    found = []
+    result = []
     for n in (9, 9, 9, 2, 30):  # the first runs connect the subgraphs
         for detail, value in zip(interpreter.get_input_details(), (X, np.int32(n)), strict=True):
             interpreter.set_tensor(detail["index"], value)
-        found.append(calls(interpreter.invoke))
-    assert found[-3] == found[-2] == found[-1] <= 6, found
-    assert found[0] > 6, found
+        result.append(calls(interpreter.invoke))
+    assert result[-3] == result[-2] == result[-1] <= 6, result
+    assert result[0] > 6, result
 
 
 def state(index: bool = False) -> bytes:
@@ -185,8 +185,8 @@ def test_a_variable_that_a_loop_is_handed() -> None:
     with pytest.raises(OpError, match="variable 'v' is read before anything was assigned to it"):
         run(x=X, n=np.int32(2))
     put(x=np.zeros(3, np.float32))
-    for n, wanted in ((2, 2), (0, 2), (40, 42), (1, 43)):
-        np.testing.assert_allclose(run(x=X, n=np.int32(n))["y"], wanted * X)
+    for n, expected in ((2, 2), (0, 2), (40, 42), (1, 43)):
+        np.testing.assert_allclose(run(x=X, n=np.int32(n))["y"], expected * X)
     put(x=np.ones(3, np.float32))
     np.testing.assert_allclose(run(x=X, n=np.int32(4))["y"], 1 + 4 * X)
     assert plan_of(interpreter, 2) == ["Opwright"]
@@ -253,8 +253,8 @@ def test_a_branch_in_python_between_native_ones() -> None:
     ready(interpreter)
     for count, c in enumerate((True, False, False, True, True, False)):
         (y,) = invoke(interpreter, X, c)
-        wanted = -(np.tanh(X) + 1) if c else -np.exp(np.tanh(X))
-        np.testing.assert_allclose(y, wanted, rtol=1e-5)
+        expected = -(np.tanh(X) + 1) if c else -np.exp(np.tanh(X))
+        np.testing.assert_allclose(y, expected, rtol=1e-5)
         assert len(runs) == sum((True, False, False, True, True, False)[: count + 1])
 
 
@@ -286,8 +286,8 @@ def test_profiles_and_resized_inputs() -> None:
         return a
 
     specs = [ow.TensorSpec((None,), ow.float32, name="a"), ow.TensorSpec((), ow.int32, name="n")]
-    made = ow.function(program, input_signature=specs).get_concrete_function()
-    interpreter = lite.Interpreter(model_content=lite.TFLiteConverter.from_concrete_functions([made]).convert())
+    result = ow.function(program, input_signature=specs).get_concrete_function()
+    interpreter = lite.Interpreter(model_content=lite.TFLiteConverter.from_concrete_functions([result]).convert())
     at = interpreter.get_input_details()[0]["index"]
     for size in (3, 5, 3):
         interpreter.resize_tensor_input(at, [size])
@@ -302,10 +302,10 @@ def test_profiles_and_resized_inputs() -> None:
 def test_a_forks_child_runs_loops_on_threads_of_its_own() -> None:
     interpreter = lite.Interpreter(model_content=converted(nested, a=X, n=np.int32(0)), num_threads=2)
     ready(interpreter)
-    wanted = [invoke(interpreter, X, n)[0].tobytes() for n in (4, 4, 6)]
+    expected = [invoke(interpreter, X, n)[0].tobytes() for n in (4, 4, 6)]
     child = os.fork()
     if child == 0:
-        found = [invoke(interpreter, X, n)[0].tobytes() for n in (4, 4, 6)]
-        os._exit(0 if found == wanted else 1)
+        actual = [invoke(interpreter, X, n)[0].tobytes() for n in (4, 4, 6)]
+        os._exit(0 if actual == expected else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert invoke(interpreter, X, 6)[0].tobytes() == wanted[-1]
+    assert invoke(interpreter, X, 6)[0].tobytes() == expected[-1]

@@ -46,13 +46,13 @@ def answers(content: bytes, row: np.ndarray, i: int, **more) -> list[np.ndarray]
 
 @pytest.mark.parametrize("i", range(4))
 def test_each_row(i: int) -> None:
-    wanted = np.abs(X)
-    wanted[i] = np.abs(ROW)
+    expected = np.abs(X)
+    expected[i] = np.abs(ROW)
     with engine(verify=True):
         interpreter = lite.Interpreter(model_content=update())
-        (found,) = run(interpreter, [X, ROW, np.int32(i)])
+        (actual,) = run(interpreter, [X, ROW, np.int32(i)])
         assert set(plan_of(interpreter)) == {"Opwright"}
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("i", [-2, 4, 100])
@@ -62,11 +62,11 @@ def test_a_row_that_there_is_not(i: int) -> None:
         interpreter = lite.Interpreter(model_content=update())
         with pytest.raises(RuntimeError) as said:
             run(interpreter, [X, ROW, np.int32(i)])
-        (found,) = run(interpreter, [X, ROW, np.int32(2)])
-    assert found[2].tolist() == [1, 2, 3]
-    with pytest.raises(RuntimeError) as wanted:
+        (actual,) = run(interpreter, [X, ROW, np.int32(2)])
+    assert actual[2].tolist() == [1, 2, 3]
+    with pytest.raises(RuntimeError) as expected:
         answers(update(), ROW, i, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
-    assert str(wanted.value).splitlines()[0] == str(said.value).splitlines()[0]
+    assert str(expected.value).splitlines()[0] == str(said.value).splitlines()[0]
 
 
 OTHERS = {
@@ -92,12 +92,12 @@ def test_what_is_none(name: str, i: int) -> None:
             return str(error).splitlines()[0]
 
     with engine():
-        found = outcome()
-    wanted = outcome(experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
-    if isinstance(wanted, str):
-        assert found == wanted
+        actual = outcome()
+    expected = outcome(experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    if isinstance(expected, str):
+        assert actual == expected
     else:
-        for a, b in zip(found, wanted, strict=True):
+        for a, b in zip(actual, expected, strict=True):
             np.testing.assert_array_equal(a, b)
 
 

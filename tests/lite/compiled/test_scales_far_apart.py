@@ -66,8 +66,8 @@ def test_engines_agree(op: str, kind: str, to: str) -> None:
     for scales in SCALES:
         content = model(op, kind, to, scales)
         with engine(verify=True):
-            found = integers(answer, lite.Interpreter(model_content=content), x)
-        gap = np.abs(found - integers(plain, content, x)).max()
+            result = integers(answer, lite.Interpreter(model_content=content), x)
+        gap = np.abs(result - integers(plain, content, x)).max()
         assert gap <= 1, (scales, int(gap))
 
 
@@ -77,14 +77,14 @@ def test_l2_normalization_does_not_depend_on_the_scale(kind: str, zero: int) -> 
     limits = np.iinfo(kind.lower())
     x = np.random.default_rng(3).integers(limits.min, limits.max, (4, 70), limits.dtype, endpoint=True)
     centred = x.astype(np.float64) - 3
-    wanted = 128 * centred / np.sqrt(np.square(centred).sum(-1, keepdims=True)) + zero
+    expected = 128 * centred / np.sqrt(np.square(centred).sum(-1, keepdims=True)) + zero
     for scale in (1e-9, 0.5, 1e9):
         build = Build()
         quantized(build, "x", (4, 70), kind, scale, 3)
         quantized(build, "y", (4, 70), kind, 1 / 128, zero)
         with engine(verify=True):
-            found = answer(lite.Interpreter(model_content=build.op("L2_NORMALIZATION", "x", "y").done()), x)
-        assert np.abs(found - wanted.clip(limits.min, limits.max)).max() <= 1, scale
+            actual = answer(lite.Interpreter(model_content=build.op("L2_NORMALIZATION", "x", "y").done()), x)
+        assert np.abs(actual - expected.clip(limits.min, limits.max)).max() <= 1, scale
 
 
 def test_scales_by_channel_of_a_tensor_that_the_file_gives_another_rank() -> None:
@@ -95,10 +95,10 @@ def test_scales_by_channel_of_a_tensor_that_the_file_gives_another_rank() -> Non
     build.tensor("y", (2, 3), "INT8", quantization=parameters)
     content = build.op("QUANTIZE", "x", "y").done()
     x = np.random.default_rng(3).uniform(-30, 30, (2, 3, 3, 5)).astype(np.float32)
-    wanted = np.clip(np.round(x.astype(np.float64) / scales[:, None, None]), -128, 127)
+    expected = np.clip(np.round(x.astype(np.float64) / scales[:, None, None]), -128, 127)
     with engine(verify=True):
-        assert np.array_equal(answer(lite.Interpreter(model_content=content), x), wanted)
-    assert np.array_equal(plain(content, x), wanted)
+        assert np.array_equal(answer(lite.Interpreter(model_content=content), x), expected)
+    assert np.array_equal(plain(content, x), expected)
 
 
 def with_bias(op: str, weights: np.ndarray, bias: np.ndarray) -> bytes:
@@ -133,14 +133,14 @@ def test_channels_without_weights_have_biases_of_any_size(op: str, shape: tuple[
     official = peer.Interpreter(model_content=content, experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)
     x = rng.integers(-128, 128, official.get_input_details()[0]["shape"], np.int8)
     with engine(verify=True):
-        made = lite.Interpreter(model_content=content)
-        found = answer(made, x)
-        assert made._engine.delegate.refused == {}
-        np.testing.assert_array_equal(found, answer(official, x))
+        interpreter = lite.Interpreter(model_content=content)
+        result = answer(interpreter, x)
+        assert interpreter._engine.delegate.refused == {}
+        np.testing.assert_array_equal(result, answer(official, x))
         np.moveaxis(weights, axis, 0)[1].flat[0] = 1
-        made = lite.Interpreter(model_content=with_bias(op, weights, bias))
-        answer(made, x)
-        assert "may overflow" in str(made._engine.delegate.refused)
+        interpreter = lite.Interpreter(model_content=with_bias(op, weights, bias))
+        answer(interpreter, x)
+        assert "may overflow" in str(interpreter._engine.delegate.refused)
 
 
 @pytest.mark.parametrize("zero", [256, -1, 2**31 - 1])
@@ -155,7 +155,7 @@ def test_zero_points_outside_of_the_type_are_refused_compiled_or_not(zero: int) 
 
 
 @pytest.mark.parametrize(("kind", "to"), [("UINT8", "UINT8"), ("UINT8", "INT16"), ("INT8", "INT16")])
-def test_softmax_gives_its_own_steps_whatever_its_output_says(kind: str, to: str) -> None:
+def test_softmax_returns_its_own_steps_whatever_its_output_says(kind: str, to: str) -> None:
     """1/256 of uint8, 1/65536 of int16, from the least integer on."""
     build = Build()
     quantized(build, "x", (3, 20), kind, 0.05, 7)
@@ -165,12 +165,12 @@ def test_softmax_gives_its_own_steps_whatever_its_output_says(kind: str, to: str
     x = np.random.default_rng(4).integers(limits.min, limits.max, (3, 20), limits.dtype, endpoint=True)
     powers = np.exp(0.05 * x.astype(np.float64))
     steps, least = (256, 0) if to == "UINT8" else (65536, -32768)
-    wanted = powers / powers.sum(-1, keepdims=True) * steps + least
+    expected = powers / powers.sum(-1, keepdims=True) * steps + least
     with engine(verify=True):
-        made = lite.Interpreter(model_content=content)
-        found = answer(made, x)
-        assert made._engine.delegate.refused == {}
-    np.testing.assert_allclose(found, wanted, atol=1.0)
+        interpreter = lite.Interpreter(model_content=content)
+        actual = answer(interpreter, x)
+        assert interpreter._engine.delegate.refused == {}
+    np.testing.assert_allclose(actual, expected, atol=1.0)
 
 
 def test_basic_lstm_whose_sums_overflow_stays_with_the_operator() -> None:
@@ -196,7 +196,7 @@ def test_basic_lstm_whose_sums_overflow_stays_with_the_operator() -> None:
         content = build.done("x", "gates y")
         x = rng.integers(0, 256, (1, n)).astype(np.uint8)
         with engine(verify=True):
-            made = lite.Interpreter(model_content=content)
-            found = answer(made, x)
-        assert ("may overflow" in str(made._engine.delegate.refused)) == overflows
-        np.testing.assert_array_equal(found, plain(content, x))
+            interpreter = lite.Interpreter(model_content=content)
+            result = answer(interpreter, x)
+        assert ("may overflow" in str(interpreter._engine.delegate.refused)) == overflows
+        np.testing.assert_array_equal(result, plain(content, x))

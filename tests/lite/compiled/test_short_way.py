@@ -73,8 +73,8 @@ def ready(path: str) -> lite.Interpreter:
 def run(interpreter: lite.Interpreter, x: np.ndarray) -> np.ndarray:
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     interpreter.invoke()
-    found: np.ndarray = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    return found
+    result: np.ndarray = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    return result
 
 
 def reference(path: str, x: np.ndarray) -> np.ndarray:
@@ -164,14 +164,14 @@ def test_errors_are_the_same(case: int, tmp_path: Path) -> None:
     does, kind, says = ERRORS[case]
     path = written(tmp_path / "m.tflite")
     plain = lite.Interpreter(path, experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)
-    with pytest.raises(kind, match=says) as wanted:
+    with pytest.raises(kind, match=says) as expected:
         does(plain)
-    with pytest.raises(kind, match=says) as found:
+    with pytest.raises(kind, match=says) as excinfo:
         does(ready(path))
-    assert str(found.value) == str(wanted.value)
+    assert str(excinfo.value) == str(expected.value)
 
 
-def test_a_guard_that_fails_is_told_by_the_operator(tmp_path: Path) -> None:
+def test_a_guard_that_fails_is_reported_by_the_operator(tmp_path: Path) -> None:
     path = written(tmp_path / "g.tflite", rows_of)
     interpreter = ready(path)
     interpreter.allocate_tensors()
@@ -237,9 +237,9 @@ def damaged(cache: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("change", ["flip", "cut", "empty"])
-def test_damaged_caches_are_made_anew(change: str, tmp_path: Path, damaged: Path) -> None:
+def test_damaged_caches_are_made_again(change: str, tmp_path: Path, damaged: Path) -> None:
     path = written(tmp_path / "m.tflite")
-    wanted = reference(path, X)
+    expected = reference(path, X)
     ready(path)
     assert files_of(damaged)
     for file in files_of(damaged):
@@ -250,13 +250,13 @@ def test_damaged_caches_are_made_anew(change: str, tmp_path: Path, damaged: Path
     interpreter = lite.Interpreter(path)
     assert interpreter._fast_path is None
     interpreter.allocate_tensors()
-    np.testing.assert_allclose(run(interpreter, X), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run(interpreter, X), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_every_byte_of_the_cache_counts(tmp_path: Path, damaged: Path) -> None:
     """A byte that is changed anywhere in any file never changes an answer."""
     path = written(tmp_path / "m.tflite")
-    wanted = reference(path, X)
+    expected = reference(path, X)
     ready(path)
     rng = np.random.default_rng(0)
     for _ in range(30):
@@ -268,7 +268,7 @@ def test_every_byte_of_the_cache_counts(tmp_path: Path, damaged: Path) -> None:
         file.write_bytes(content)
         interpreter = lite.Interpreter(path)
         interpreter.allocate_tensors()
-        np.testing.assert_allclose(run(interpreter, X), wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(run(interpreter, X), expected, rtol=1e-5, atol=1e-6)
         file.write_bytes(before)
 
 
@@ -280,19 +280,19 @@ def any_rows(x: Any) -> Any:
 def test_other_sizes_leave_no_trace(tmp_path: Path) -> None:
     """A process that gives an input another size first does not change what the next one begins with."""
     path = written(tmp_path / "any.tflite", any_rows)
-    wanted = lite.Interpreter(path).get_input_details()[0]["shape"].tolist()
+    expected = lite.Interpreter(path).get_input_details()[0]["shape"].tolist()
     for _ in range(2):
         interpreter = lite.Interpreter(path)
         interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], [7, 4])
         interpreter.allocate_tensors()
         assert run(interpreter, np.ones((7, 4), np.float32)).shape == (7, 4)
         after = lite.Interpreter(path)
-        assert after.get_input_details()[0]["shape"].tolist() == wanted
-    assert ready(path).get_input_details()[0]["shape"].tolist() == wanted
+        assert after.get_input_details()[0]["shape"].tolist() == expected
+    assert ready(path).get_input_details()[0]["shape"].tolist() == expected
 
 
 def test_a_note_for_a_plan_that_is_gone_is_replaced(tmp_path: Path, cache: Path) -> None:
-    """As after a change of what plans are kept under: else nobody would go the short way again."""
+    """As after a change of cache keys: otherwise no call would take the fast path again."""
     path = written(tmp_path / "model.tflite")
     key = fast_path.digest_of(str(plan_cache.key_of_file(path)))
     ready(path)
@@ -334,10 +334,10 @@ def test_custom_operators_go_it_where_the_shipped_ones_serve_them(tmp_path: Path
 
     path = file("ours.tflite")
     for customs, expected in (([Sign], -np.tanh(x)), ([], np.sign(x))):
-        found = lite.Interpreter(path, custom_ops=customs)
-        assert found._fast_path is None
-        found.allocate_tensors()
-        np.testing.assert_allclose(run(found, x), expected, rtol=1e-5)
+        actual = lite.Interpreter(path, custom_ops=customs)
+        assert actual._fast_path is None
+        actual.allocate_tensors()
+        np.testing.assert_allclose(run(actual, x), expected, rtol=1e-5)
 
 
 NEEDED = """
@@ -383,9 +383,9 @@ def test_a_process_imports_what_it_needs(tmp_path: Path, cache: Path) -> None:
     subprocess.run([sys.executable, "-c", first, path], env=environ, check=True, capture_output=True)
     done = subprocess.run([sys.executable, "-c", NEEDED, path], env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = set(done.stdout.split())
-    assert not found & NOT_NEEDED
-    assert len([name for name in found if name.startswith("opwright")]) < 60
+    result = set(done.stdout.split())
+    assert not result & NOT_NEEDED
+    assert len([name for name in result if name.startswith("opwright")]) < 60
 
 
 # ---- several interpreters of one file --------------------------------------------------------------------------------
@@ -442,13 +442,13 @@ def test_what_interpreters_share_lives_as_long_as_one_of_them(tmp_path: Path) ->
     assert first._fast_path.mapping is second._fast_path.mapping
     for one in (first, second):
         one.allocate_tensors()
-    wanted = [reference(path, X * np.float32(i)) for i in (1, 2)]
-    found = [run(one, X * np.float32(i)) for i, one in ((1, first), (2, second))]
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    expected = [reference(path, X * np.float32(i)) for i in (1, 2)]
+    actual = [run(one, X * np.float32(i)) for i, one in ((1, first), (2, second))]
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
     kept = weakref.ref(first._fast_path._cached)
     del first, one
     gc.collect()
-    np.testing.assert_allclose(run(second, X), wanted[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run(second, X), expected[0], rtol=1e-5, atol=1e-6)
     assert kept() is not None
     second.close()
     del second

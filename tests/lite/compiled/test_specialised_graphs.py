@@ -13,7 +13,7 @@ from engine_kit import engine
 from lite_kit import Build
 
 from opwright import lite
-from opwright.lite.runtime.chains import Chain
+from opwright.lite.runtime.steps import Chain
 
 F = np.float32
 SIZES = ([3, 4], [4, 3], [12, 1], [5, 5], [-1, 2])  # of 12 elements; the fourth is none of them
@@ -48,8 +48,8 @@ class Drawn:
         return name
 
     def content(self) -> bytes:
-        made: bytes = self.build.done("x s n", " ".join(self.outputs))
-        return made
+        result: bytes = self.build.done("x s n", " ".join(self.outputs))
+        return result
 
 
 def reshaped(g: Drawn, x: str) -> None:
@@ -132,9 +132,9 @@ def test_graphs(seed: int) -> None:
                 np.int32(draw.choice(SIZES) if changes else SIZES[0]),
                 np.int32(draw.choice([3, 3, 5, 1]) if changes else 3),
             ]
-            found, wanted = results(mine, feeds), results(official, feeds)
-            assert (found is None) == (wanted is None), (turn, feeds)
-            for a, b in zip(found or (), wanted or (), strict=True):
+            actual, expected = results(mine, feeds), results(official, feeds)
+            assert (actual is None) == (expected is None), (turn, feeds)
+            for a, b in zip(actual or (), expected or (), strict=True):
                 np.testing.assert_array_equal(a, b, err_msg=f"turn {turn}")
         assert len(mine._subgraphs[0].joined) == 1
         assert isinstance(mine._subgraphs[0].joined[0], Chain)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import starting
+import startup_process
 from ai_edge_litert.interpreter import Interpreter as Official
 from lite_kit import Build
 from test_compiled_corpus import CHAOTIC, FILES
@@ -85,7 +85,7 @@ def settled_for_a_node_left_over() -> bytes:
 
 
 def variables() -> bytes:
-    """What was put in a variable by another subgraph, and is counted up."""
+    """A variable that another subgraph initializes, and a counter."""
     b = build().tensor("r", (2, 3)).tensor("v", (), "RESOURCE")
     once, names = objects.CallOnceOptions(init_subgraph_index=1), objects.VarHandleOptions(shared_name="v")
     b.operator(versions.operator_code("CALL_ONCE"), "", "", builtin_options=once)
@@ -178,10 +178,12 @@ class Processes:
         switches = {"CACHE_DIR": str(self.cache), "COMPILED": "1", "BACKGROUND": "0"}
         environ = os.environ | {f"OPWRIGHT_{name}": value for name, value in switches.items()}
         files = self.folder / "models.json", self.folder / "answers.pkl"
-        done = subprocess.run([sys.executable, starting.__file__, *files], env=environ, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, startup_process.__file__, *files], env=environ, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = pickle.loads((self.folder / "answers.pkl").read_bytes())
-        return found
+        result: dict[str, Any] = pickle.loads((self.folder / "answers.pkl").read_bytes())
+        return result
 
     def damage(self, turn: int) -> None:
         """Change every file of the cache, each in another way than its neighbours and than in other turns."""
@@ -236,16 +238,16 @@ def _bits(a: np.ndarray) -> Any:
 
 def test_small_models_answer_the_same_in_every_process(tmp_path: Path) -> None:
     models = write(tmp_path)
-    found = check(Processes(tmp_path, [*models, *(p for p in FILES if p.stem in QUICK_FILES)]), damaged=1)
+    actual = check(Processes(tmp_path, [*models, *(p for p in FILES if p.stem in QUICK_FILES)]), damaged=1)
     for path in models:
         if path.stem in OFFICIAL_REFUSES:
             continue
-        answer = found[str(path)]["path"]
+        answer = actual[str(path)]["path"]
         assert not isinstance(answer, str), f"{path.stem}: {answer}"
         official = Official(str(path))
-        details, wanted = starting.answers(official)
+        details, expected = startup_process.answers(official)
         assert len(answer[0]) == len(details)
-        for a, b in zip(answer[1], wanted, strict=True):
+        for a, b in zip(answer[1], expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6, err_msg=path.stem) if a.dtype != object else None
 
 

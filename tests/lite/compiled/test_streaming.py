@@ -13,7 +13,7 @@ from engine_kit import engine, plan_of
 
 sys.path.append(str(Path(__file__).parents[1] / "state"))
 
-from state_running import Build, official, ours, run
+from state_harness import Build, official, ours, run
 from streaming_models import WHOLE, wake_word
 
 from opwright import lite
@@ -52,15 +52,15 @@ def test_a_streaming_network_is_one_plan_and_answers_as_officially(shape: Any, t
     peer.allocate_tensors()
     rng = np.random.default_rng(1)
     rows = rng.integers(-128, 128, (30, 1, 3, 40)).astype(np.int8)
-    wanted = [invoke(peer, x)[0] for x in rows]
-    assert len({w.item() for w in wanted}) > 5
+    expected = [invoke(peer, x)[0] for x in rows]
+    assert len({w.item() for w in expected}) > 5
     with engine():
         for _ in range(2):  # planned, then found in the cache
             interpreter = lite.Interpreter(str(path))
             interpreter.allocate_tensors()
-            found = [invoke(interpreter, x)[0] for x in rows]
+            actual = [invoke(interpreter, x)[0] for x in rows]
             assert nodes_of(interpreter) == ["Opwright"]
-            worst = np.abs(np.int32(found) - np.int32(wanted)).max()
+            worst = np.abs(np.int32(actual) - np.int32(expected)).max()
             assert worst <= 1  # rounding of one step, as in the official default delegate
 
 
@@ -126,10 +126,10 @@ def test_reads_and_assignments_in_any_order(text: str) -> None:
     content = program(text)
     with engine():
         interpreter = ours(content)
-        found = run(interpreter, [X], 4)
+        actual = run(interpreter, [X], 4)
         assert nodes_of(interpreter) == ["Opwright"]
-    for mine, wanted in zip(found, run(official(content, delegates=False), [X], 4), strict=True):
-        np.testing.assert_allclose(mine, wanted, rtol=1e-5)
+    for mine, expected in zip(actual, run(official(content, delegates=False), [X], 4), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-5)
 
 
 def test_drawn_programs() -> None:
@@ -146,9 +146,9 @@ def test_drawn_programs() -> None:
         text = "; ".join([*lines, f"y = NEG {tensors[-1]}"])
         content = program(text)
         with engine():
-            found = run(ours(content), [X], 3)
-        for mine, wanted in zip(found, run(official(content, delegates=False), [X], 3), strict=True):
-            np.testing.assert_allclose(mine, wanted, rtol=1e-5, err_msg=text)
+            actual = run(ours(content), [X], 3)
+        for mine, expected in zip(actual, run(official(content, delegates=False), [X], 3), strict=True):
+            np.testing.assert_allclose(mine, expected, rtol=1e-5, err_msg=text)
 
 
 def test_a_guard_that_stops_the_plan_leaves_variables_to_the_operators() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from convert_running import case, f32
+from convert_harness import case, f32
 
 import opwright as ow
 

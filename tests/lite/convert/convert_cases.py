@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from convert_cases_fusing import FUSING
 from convert_cases_more import MORE
-from convert_running import bools, case, f32, ints, pos
+from convert_harness import bools, case, f32, ints, pos
 
 import opwright as ow
 

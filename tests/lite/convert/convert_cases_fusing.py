@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from convert_running import case, f32, ints, pos
+from convert_harness import case, f32, ints, pos
 
 import opwright as ow
 

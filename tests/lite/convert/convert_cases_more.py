@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from convert_running import Case, bools, case, f32, ints, pos
+from convert_harness import Case, bools, case, f32, ints, pos
 
 import opwright as ow
 from opwright.ops import registry
@@ -27,8 +27,8 @@ def call(
     op = registry.get(name)
 
     def function(*tensors: Any) -> Any:
-        found = op(*tensors, *after, **more)
-        return tuple(found) if isinstance(found, (tuple, list)) else found
+        result = op(*tensors, *after, **more)
+        return tuple(result) if isinstance(result, (tuple, list)) else result
 
     return case(f"{name}{label}", function, *inputs, ops=ops, **keys)
 

@@ -84,9 +84,9 @@ def operators(model):
 def main():
     for name, (shape, network) in NETWORKS.items():
         x = tf.keras.Input(shape, batch_size=1, dtype="int32" if name.startswith("embedding") else "float32")
-        found = operators(tf.keras.Model(x, network(x)))
-        counts = " ".join(f"{n}x{k}" for k, n in sorted(collections.Counter(found).items()))
-        print(f'    "{name}": {len(found)},  # {counts}')
+        result = operators(tf.keras.Model(x, network(x)))
+        counts = " ".join(f"{n}x{k}" for k, n in sorted(collections.Counter(result).items()))
+        print(f'    "{name}": {len(result)},  # {counts}')
 
 
 if __name__ == "__main__":

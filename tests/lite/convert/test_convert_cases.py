@@ -6,7 +6,7 @@ from collections import Counter
 
 from control_cases import CONTROL
 from convert_cases import CASES
-from convert_running import Case, assert_same, converted, converter, eager, official, ours
+from convert_harness import Case, assert_same, converted, converter, eager, official, ours
 from lite_kit import op_names, op_versions
 
 from each_row import each_row
@@ -26,8 +26,8 @@ def test_file_holds_the_operators_promised(row: Case) -> None:
     Model.read(content).verify()
     if row.ops is not None:
         assert op_names(content) == list(row.ops)
-    found = op_versions(content)
-    assert {name: found[name] for name in row.versions} == row.versions
+    result = op_versions(content)
+    assert {name: result[name] for name in row.versions} == row.versions
 
 
 @rows

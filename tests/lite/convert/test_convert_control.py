@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from control_cases import CONTROL, LISTS, weights_inside
-from convert_running import Case, assert_same, converted, converter, eager, f32, official, ours
+from convert_harness import Case, assert_same, converted, converter, eager, f32, official, ours
 from lite_kit import op_names
 
 import opwright as ow
@@ -25,9 +25,9 @@ rows = pytest.mark.parametrize("row", [*CONTROL, *LISTS], ids=str)
 
 @rows
 def test_both_interpreters_agree_with_the_function(row: Case) -> None:
-    wanted = eager(row)
-    assert_same(ours(converted(row), row.inputs), wanted, row.rtol)
-    assert_same(official(converted(row), row.inputs), wanted, row.rtol)
+    expected = eager(row)
+    assert_same(ours(converted(row), row.inputs), expected, row.rtol)
+    assert_same(official(converted(row), row.inputs), expected, row.rtol)
 
 
 def all_ops(content: bytes) -> list[list[str]]:
@@ -116,8 +116,8 @@ def test_a_case_is_a_tree_of_ifs() -> None:
     content = content_of(lambda n: ow.switch_case(n, branches), N)
     assert sum(op == "IF" for part in all_ops(content) for op in part) == 8
     for n in range(-1, 11):
-        wanted = float(n if 0 <= n < 9 else 8)
-        assert_same(ours(content, [np.int32(n)]), [np.full(2, wanted, np.float32)], 0)
+        expected = float(n if 0 <= n < 9 else 8)
+        assert_same(ours(content, [np.int32(n)]), [np.full(2, expected, np.float32)], 0)
 
 
 def refusal(function: object, *specs: ow.TensorSpec, **settings: object) -> str:

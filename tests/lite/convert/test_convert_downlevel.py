@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from convert_running import assert_same, bools, case, converter, eager, f32, ints, official, ours
+from convert_harness import assert_same, bools, case, converter, eager, f32, ints, official, ours
 from lite_kit import op_names
 
 import opwright as ow
@@ -170,8 +170,8 @@ def test_older_forms_of_one_operator(name, runtime, inputs, attrs):
         signature = GraphSignature("s", {v.name: i for i, v in enumerate(graph.inputs)}, {"y": 0})
         return export(LiteModule([graph], [signature])).to_bytes()
 
-    given = [x for x in inputs if x is not None]
-    arguments = [Value(f"x{i}", ow.TensorSpec(x.shape, x.dtype)) for i, x in enumerate(given)]
+    operands = [x for x in inputs if x is not None]
+    arguments = [Value(f"x{i}", ow.TensorSpec(x.shape, x.dtype)) for i, x in enumerate(operands)]
     low = LiteRewriter(Graph("main", arguments, (), ()))
     values = iter(arguments)
     y = low.emit(name, *(None if x is None else next(values) for x in inputs), **attrs)
@@ -180,9 +180,9 @@ def test_older_forms_of_one_operator(name, runtime, inputs, attrs):
     assert name not in op_names(content) or name == "FULLY_CONNECTED" or runtime == "2.16"
     limit = versions.runtime_key(runtime)
     assert versions.runtime_key(versions.min_runtime_of_model(Model.read(content)))[: len(limit)] <= limit
-    wanted = official(model(whole), given)
-    assert_same(official(content, given), wanted, 1e-6)
-    assert_same(ours(content, given), wanted, 1e-6)
+    expected = official(model(whole), operands)
+    assert_same(official(content, operands), expected, 1e-6)
+    assert_same(ours(content, operands), expected, 1e-6)
 
 
 def test_every_rule_has_a_row():

@@ -1,4 +1,4 @@
-"""What stands in a converted file: identity, names, shapes, buffers, versions, metadata, custom options."""
+"""Test the contents of converted files: identity, names, shapes, buffers, versions, metadata, custom options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from convert_running import converter, f32, official
+from convert_harness import converter, f32, official
 from lite_kit import op_names
 from test_convert_refusals import ConvertTestClip
 
@@ -64,9 +64,9 @@ def test_outputs_without_keys_are_numbered_and_run_through_signatures() -> None:
     from ai_edge_litert.interpreter import Interpreter
 
     runner = Interpreter(model_content=content).get_signature_runner()
-    found = runner(x=np.ones(2, np.float32))
-    assert sorted(found) == ["output_0", "output_1"]
-    np.testing.assert_array_equal(found["output_1"], [2, 2])
+    result = runner(x=np.ones(2, np.float32))
+    assert sorted(result) == ["output_0", "output_1"]
+    np.testing.assert_array_equal(result["output_1"], [2, 2])
 
 
 def test_several_functions_are_several_signatures() -> None:
@@ -86,9 +86,9 @@ def test_several_functions_are_several_signatures() -> None:
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_content=content)
-    for key, wanted in (("double", 4.0), ("half", 1.0)):
-        found = interpreter.get_signature_runner(key)(x=np.full(2, 2.0, np.float32))
-        np.testing.assert_array_equal(found["output_0"], [wanted] * 2)
+    for key, expected in (("double", 4.0), ("half", 1.0)):
+        actual = interpreter.get_signature_runner(key)(x=np.full(2, 2.0, np.float32))
+        np.testing.assert_array_equal(actual["output_0"], [expected] * 2)
 
 
 def test_unknown_sizes_are_1_with_a_signature_of_minus_1() -> None:
@@ -140,9 +140,9 @@ def test_custom_operators_carry_attributes_and_the_least_version(place: str, att
     assert (code.custom_code, code.version) == ("ConvertTestClip", version if place == "code" else 1)
     (operator,) = model.subgraphs[0].operators
     everything = {"limit": (2, 6.0), "names": (1, ["a", "b"]), "kind": (3, "int32")}
-    wanted = {name: attrs.get(name, default) for name, (since, default) in everything.items() if since <= version}
+    expected = {name: attrs.get(name, default) for name, (since, default) in everything.items() if since <= version}
     inside = {"_version": version} if place == "options" else {}
-    assert flexbuffers.decode_options(operator.custom_options) == wanted | inside
+    assert flexbuffers.decode_options(operator.custom_options) == expected | inside
 
 
 def test_weights_lie_as_the_kernel_wants_them() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from convert_running import assert_same, converter, f32, official, ours
+from convert_harness import assert_same, converter, f32, official, ours
 from lite_kit import op_names
 
 import opwright as ow
@@ -92,13 +92,13 @@ def test_the_interpreter_runs_it_with_a_definition():
 def test_marks_change_no_result_and_no_gradient():
     (marked, w), (plain, v) = model("my_op"), model(None)
     x = ow.constant(X)
-    found = []
+    result = []
     for function, weight in ((marked, w), (plain, v)):
         with ow.GradientTape() as tape:
             tape.watch(x)
             y = function(x)
-        found.append([y.numpy(), *(g.numpy() for g in tape.gradient(y, [x, weight]))])
-    for a, b in zip(*found):
+        result.append([y.numpy(), *(g.numpy() for g in tape.gradient(y, [x, weight]))])
+    for a, b in zip(*result):
         np.testing.assert_array_equal(a, b)
 
 
@@ -170,11 +170,11 @@ def test_quantising_calibrates_with_the_kernels_given():
         made.convert()
     made.calibration_custom_ops = kernels
     content = made.convert()
-    wanted = ["QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE", "my_relu", "QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE"]
-    assert op_names(content) == wanted
-    found = ow.lite.Interpreter(model_content=content, custom_ops=kernels).get_signature_runner()(x=X)
+    expected = ["QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE", "my_relu", "QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE"]
+    assert op_names(content) == expected
+    actual = ow.lite.Interpreter(model_content=content, custom_ops=kernels).get_signature_runner()(x=X)
     answer = main(X).numpy()
-    np.testing.assert_allclose(found["output_0"], answer, atol=0.03 * np.abs(answer).max())
+    np.testing.assert_allclose(actual["output_0"], answer, atol=0.03 * np.abs(answer).max())
 
 
 # ---- breadth --------------------------------------------------------------------------------------------------------
@@ -209,8 +209,8 @@ def test_two_of_one_name_with_other_options_stay_two():
     two, three = (marked("fused_scale", lambda x, by=by: x * by, by=by) for by in (2.0, 3.0))
     content = content_from(lambda x: two(x) + three(x), X3)
     assert op_names(content) == ["fused_scale", "fused_scale", "ADD"]
-    found = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
-    np.testing.assert_allclose(found["output_0"], X[0] * 5, rtol=1e-6)
+    result = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
+    np.testing.assert_allclose(result["output_0"], X[0] * 5, rtol=1e-6)
 
 
 def test_a_function_within_another_belongs_to_the_outer_one():
@@ -228,8 +228,8 @@ def test_structures_of_tensors_go_in_and_out():
     fused = marked("structured", body)
 
     def main(x):
-        found = fused({"a": x, "b": x * 2.0}, scale=ow.constant(3.0))
-        return found["sum"] + found["rest"][0] + found["rest"][1]
+        result = fused({"a": x, "b": x * 2.0}, scale=ow.constant(3.0))
+        return result["sum"] + result["rest"][0] + result["rest"][1]
 
     content = content_from(main, X3)
     assert op_names(content) == ["MUL", "structured", "ADD", "ADD"]
@@ -250,8 +250,8 @@ def test_structures_of_tensors_go_in_and_out():
 
     kernel = ow.lite.Registration(prepare=prepare, invoke=invoke)
     interpreter = ow.lite.Interpreter(model_content=content, custom_ops={"structured": kernel})
-    found = interpreter.get_signature_runner()(x=X[0])
-    np.testing.assert_allclose(found["output_0"], ow.function(main)(X[0]).numpy(), rtol=1e-6)
+    result = interpreter.get_signature_runner()(x=X[0])
+    np.testing.assert_allclose(result["output_0"], ow.function(main)(X[0]).numpy(), rtol=1e-6)
 
 
 def test_a_branch_has_one_and_runs_it():
@@ -269,7 +269,7 @@ def test_a_branch_has_one_and_runs_it():
 
 
 def test_what_is_differentiated_is_not_fused_away():
-    """The gradient of a fused function reads what is inside: that is computed beside the fused operator."""
+    """The gradient of a fused function reads inner values, which are computed in addition to the fused operator."""
     fused = marked("fused_scale", lambda x: x * 2.0, by=2.0)
 
     def main(x):
@@ -280,9 +280,9 @@ def test_what_is_differentiated_is_not_fused_away():
 
     content = content_from(main, X3)
     assert "fused_scale" in op_names(content)
-    found = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
-    np.testing.assert_allclose(found["output_0"], np.exp(2 * X[0]).sum(), rtol=1e-5)
-    np.testing.assert_allclose(found["output_1"], 2 * np.exp(2 * X[0]), rtol=1e-5)
+    result = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
+    np.testing.assert_allclose(result["output_0"], np.exp(2 * X[0]).sum(), rtol=1e-5)
+    np.testing.assert_allclose(result["output_1"], 2 * np.exp(2 * X[0]), rtol=1e-5)
 
 
 def test_unknown_sizes_and_other_dtypes():
@@ -311,5 +311,5 @@ def test_a_saved_model_converts_and_runs(tmp_path):
     ow.saved_model.save(module, str(tmp_path), signatures=main)
     content = ow.lite.TFLiteConverter.from_saved_model(str(tmp_path)).convert()
     assert op_names(content) == ["fused_scale", "ADD"]
-    found = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
-    np.testing.assert_allclose(next(iter(found.values())), X[0] * 2 + 1, rtol=1e-6)
+    result = ow.lite.Interpreter(model_content=content, custom_ops=[FusedScale]).get_signature_runner()(x=X[0])
+    np.testing.assert_allclose(next(iter(result.values())), X[0] * 2 + 1, rtol=1e-6)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from convert_running import assert_same, f32, ints, official, ours
+from convert_harness import assert_same, f32, ints, official, ours
 from lite_kit import op_names
 
 import opwright as ow
@@ -96,9 +96,9 @@ def example(name: str) -> np.ndarray:
 def model_of(name: str) -> Any:
     """The network with weights other than those it begins with."""
     x = example(name)
-    made = NETWORKS[name][1]()
+    result = NETWORKS[name][1]()
     inputs = ow.keras.Input(x.shape[1:], batch_size=1, dtype=x.dtype.name)
-    model = ow.keras.Model(inputs, made(inputs))
+    model = ow.keras.Model(inputs, result(inputs))
     rng = np.random.default_rng(5)
     for variable in model.variables:
         scale = (
@@ -114,8 +114,8 @@ def model_of(name: str) -> Any:
 def test_no_more_operators_than_the_official_converter(name: str) -> None:
     model, x = model_of(name), example(name)
     content = ow.lite.TFLiteConverter.from_keras_model(model).convert()
-    wanted = [np.asarray(model(x))]
-    assert_same(official(content, [x]), wanted, 1e-5)
-    assert_same(ours(content, [x]), wanted, 1e-5)
-    found = op_names(content)
-    assert len(found) <= NETWORKS[name][2], found
+    expected = [np.asarray(model(x))]
+    assert_same(official(content, [x]), expected, 1e-5)
+    assert_same(ours(content, [x]), expected, 1e-5)
+    actual = op_names(content)
+    assert len(actual) <= NETWORKS[name][2], actual

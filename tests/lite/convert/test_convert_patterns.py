@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from convert_running import converter, f32
+from convert_harness import converter, f32
 from lite_kit import op_names
 
 import opwright as ow
@@ -17,7 +17,7 @@ from opwright import lite
 from opwright.core.errors import InvalidArgumentError
 from opwright.lite.format import Model
 from opwright.lite.format.flexbuffers import decode
-from opwright.testing.patterns import check_pattern
+from opwright.testing.cases import check_pattern
 
 
 @ow.operator
@@ -86,10 +86,10 @@ def test_what_a_person_wrote_by_hand_is_one_operator():
         scaled = ow.math.rsqrt(1e-5 + ow.reduce_mean(ow.square(d), axis=2, keepdims=True)) * d  # other orders
         return ow.nn.relu(beta + gamma * scaled)
 
-    content, (found,) = convert(model, spec(None, 3, 8), patterns=[norm])
+    content, (result,) = convert(model, spec(None, 3, 8), patterns=[norm])
     assert op_names(content) == ["PatternNorm", "RELU"]
-    assert (found.pattern, found.count, len(found.at)) == ("PatternNorm", 1, 1)
-    assert "test_convert_patterns.py:" in found.at[0]
+    assert (result.pattern, result.count, len(result.at)) == ("PatternNorm", 1, 1)
+    assert "test_convert_patterns.py:" in result.at[0]
     (node, _) = Model.read(content).subgraphs[0].operators
     assert decode(bytes(node.custom_options)) == {"epsilon": 1e-5}
     x = f32(2, 3, 8)
@@ -123,8 +123,8 @@ def test_the_pattern_computes_the_unfused_form():
     x, gamma, beta = f32(2, 8), f32(8), f32(8)
     y = norm(x, gamma, beta, epsilon=0.1).numpy()
     np.testing.assert_allclose(y, reference(x, gamma, beta, 0.1), rtol=1e-4, atol=1e-6)
-    content, (found,) = convert(lambda x: norm(x, gamma, beta, epsilon=0.1), spec(2, 8), patterns=[norm])
-    assert found.count == 1
+    content, (result,) = convert(lambda x: norm(x, gamma, beta, epsilon=0.1), spec(2, 8), patterns=[norm])
+    assert result.count == 1
     assert op_names(content) == ["PatternNorm"]
 
 
@@ -139,8 +139,8 @@ def test_several_in_one_model_and_in_branches_and_loops():
                 x = norm(x, beta, gamma, epsilon=0.5)
         return norm(norm(x, gamma, gamma, epsilon=0.125), beta, beta, epsilon=1.0)
 
-    content, (found,) = convert(model, spec(2, 4), patterns=[norm])
-    assert found.count == 4
+    content, (result,) = convert(model, spec(2, 4), patterns=[norm])
+    assert result.count == 4
     graphs = len(Model.read(content).subgraphs)
     assert sum(op_names(content, i).count("PatternNorm") for i in range(graphs)) == 4
     x = f32(2, 4)
@@ -185,9 +185,9 @@ def norm_over(x, axis, root=None, epsilon=0.1):
 def test_what_is_not_the_pattern_stays(case):
     model, says = DECLINED[case]
     with pytest.warns(RuntimeWarning, match="pattern PatternNorm was not found in the model; the nearest"):
-        content, (found,) = convert(model, X, patterns=[norm], allow_custom_ops=True)
-    assert found.count == 0
-    assert re.search(says, found.nearest), found.nearest
+        content, (result,) = convert(model, X, patterns=[norm], allow_custom_ops=True)
+    assert result.count == 0
+    assert re.search(says, result.nearest), result.nearest
     assert "PatternNorm" not in op_names(content)
     x = f32(2, 8)
     for a, b in zip(run(content, x), ow.nest.flatten(ow.function(model)(x)), strict=True):
@@ -202,11 +202,11 @@ def test_where_declines_with_a_reason():
     def model(x, y):
         return ow.nn.relu(x * 2.0), ow.nn.relu(y * 3.0)
 
-    content, (found,) = convert(model, spec(1, 2, 3), spec(2, 3), patterns=[doubled])
-    assert found.count == 1
-    assert found.nearest.startswith("rank 2")
+    content, (result,) = convert(model, spec(1, 2, 3), spec(2, 3), patterns=[doubled])
+    assert result.count == 1
+    assert result.nearest.startswith("rank 2")
     assert sorted(op_names(content)) == ["Doubled", "MUL"]
-    assert str(found).startswith("Doubled: 1 fused (")
+    assert str(result).startswith("Doubled: 1 fused (")
 
 
 # ---- what a pattern may be ------------------------------------------------------------------------------------------
@@ -221,8 +221,8 @@ def test_several_results_and_a_name_alone():
         a, b = ow.exp(x), ow.exp(y)
         return (a - b) * (b + a)
 
-    content, (found,) = convert(model, spec(3), spec(3), patterns=[both])
-    assert found.count == 1
+    content, (result,) = convert(model, spec(3), spec(3), patterns=[both])
+    assert result.count == 1
     assert op_names(content) == ["EXP", "EXP", "SumAndDifference", "MUL"]
     node = Model.read(content).subgraphs[0].operators[2]
     assert decode(bytes(node.custom_options)) == {"kind": "both"}
@@ -257,8 +257,8 @@ def test_results_that_are_read_between_the_operators_are_still_in_order():
         second = e - y
         return first, second
 
-    content, (found,) = convert(model, spec(3), spec(3), patterns=[both])
-    assert found.count == 1
+    content, (result,) = convert(model, spec(3), spec(3), patterns=[both])
+    assert result.count == 1
     assert op_names(content) == ["Both", "RELU"]
 
 
@@ -275,8 +275,8 @@ def test_a_fused_operator_never_waits_for_itself():
         return e - ow.nn.relu(first)
 
     with pytest.warns(RuntimeWarning, match="its operands depend on its results"):
-        content, (found,) = convert(model, spec(3), patterns=[both])
-    assert found.count == 0
+        content, (result,) = convert(model, spec(3), patterns=[both])
+    assert result.count == 0
     assert "Both" not in op_names(content)
 
 
@@ -306,8 +306,8 @@ def test_attributes_of_every_kind_are_told_by_the_model():
         x = ow.nn.max_pool2d(x, 2, 2, "VALID")
         return ow.nn.softmax(ow.minimum(ow.reduce_max(x, [1, 2], keepdims=True), 0.1), axis=3)
 
-    content, (found,) = convert(model, spec(1, 4, 4, 3), patterns=[reduced])
-    assert found.count == 1
+    content, (result,) = convert(model, spec(1, 4, 4, 3), patterns=[reduced])
+    assert result.count == 1
     (node,) = Model.read(content).subgraphs[0].operators
     assert decode(bytes(node.custom_options)) == {
         "axes": [1, 2],
@@ -325,8 +325,8 @@ def test_one_attribute_in_two_places_is_one_number():
 
     with pytest.warns(RuntimeWarning, match=r"by is 0\.5 in one place and 0\.25|by is 0\.25 in one place and 0\.5"):
         convert(lambda x: ow.nn.relu(x + 0.5) * 0.25, spec(3), patterns=[shifted])
-    _, (found,) = convert(lambda x: ow.nn.relu(x + 0.5) * 0.5, spec(3), patterns=[shifted])
-    assert found.count == 1
+    _, (result,) = convert(lambda x: ow.nn.relu(x + 0.5) * 0.5, spec(3), patterns=[shifted])
+    assert result.count == 1
 
 
 def test_dtypes_and_shapes_that_parameters_are_annotated_with():
@@ -366,15 +366,15 @@ def test_weights_that_fold_are_matched_before_they_do():
     def model(x):
         return (x - mean) * ow.math.rsqrt(variance + 1e-3)
 
-    content, (found,) = convert(model, spec(2, 4), patterns=[normalised])
+    content, (result,) = convert(model, spec(2, 4), patterns=[normalised])
     assert op_names(content) == ["Normalised"]
-    assert found.count == 1
+    assert result.count == 1
 
 
 def test_numbers_that_are_computed_from_others_are_matched_once_folded():
     small, factor = ow.constant(0.5), ow.constant(0.25)
-    _, (found,) = convert(lambda x: norm_over(x, -1, epsilon=small * factor), X, patterns=[norm])
-    assert found.count == 1
+    _, (result,) = convert(lambda x: norm_over(x, -1, epsilon=small * factor), X, patterns=[norm])
+    assert result.count == 1
 
 
 def test_patterns_in_order_and_patterns_of_fused_operators():
@@ -397,12 +397,12 @@ def test_patterns_in_order_and_patterns_of_fused_operators():
     def model(x):
         return ow.math.log(ow.exp(x) + 1.0) * (ow.exp(x * 2.0) + 1.0)
 
-    content, found = convert(model, spec(3), patterns=[outer, inner])
-    assert [f.count for f in found] == [1, 1]
+    content, result = convert(model, spec(3), patterns=[outer, inner])
+    assert [f.count for f in result] == [1, 1]
     assert sorted(op_names(content)) == ["Inner", "MUL", "MUL", "OuterOfPattern"]
     with pytest.warns(RuntimeWarning, match="pattern OuterOfPattern was not found"):
-        content, found = convert(model, spec(3), patterns=[inner, outer])
-    assert [f.count for f in found] == [2, 0]
+        content, result = convert(model, spec(3), patterns=[inner, outer])
+    assert [f.count for f in result] == [2, 0]
 
 
 def test_matches_do_not_overlap_and_the_same_model_gives_the_same_file():
@@ -415,8 +415,8 @@ def test_matches_do_not_overlap_and_the_same_model_gives_the_same_file():
             x = ow.exp(x)
         return x
 
-    first, (found,) = convert(model, spec(3), patterns=[twice])
-    assert found.count == 2
+    first, (result,) = convert(model, spec(3), patterns=[twice])
+    assert result.count == 2
     assert op_names(first) == ["Twice", "Twice", "EXP"]
     assert first == convert(model, spec(3), patterns=[twice])[0]
 
@@ -426,8 +426,8 @@ def test_one_tensor_may_stand_for_two_parameters():
     def total(x, y):
         return ow.exp(x) + ow.exp(y)
 
-    content, (found,) = convert(lambda x: ow.exp(x) + ow.exp(x), spec(3), patterns=[total])
-    assert found.count == 1
+    content, (result,) = convert(lambda x: ow.exp(x) + ow.exp(x), spec(3), patterns=[total])
+    assert result.count == 1
     (node,) = Model.read(content).subgraphs[0].operators
     assert list(node.inputs) == [0, 0]
 
@@ -438,8 +438,8 @@ def test_text_does_not_commute():
         return ow.add(x, ow.strings.upper(y))
 
     a = ow.TensorSpec([2], ow.string)
-    _, (found,) = convert(lambda x, y: ow.add(x, ow.strings.upper(y)), a, a, patterns=[joined])
-    assert found.count == 1
+    _, (result,) = convert(lambda x, y: ow.add(x, ow.strings.upper(y)), a, a, patterns=[joined])
+    assert result.count == 1
     with pytest.warns(RuntimeWarning, match="not found"):
         convert(lambda x, y: ow.add(ow.strings.upper(x), y), a, a, patterns=[joined], allow_custom_ops=True)
 
@@ -460,8 +460,8 @@ def test_many_operands_that_commute_end():
         return x * 2.0
 
     with pytest.warns(RuntimeWarning, match="not found"):
-        _, (found,) = convert(model, spec(3), spec(3), patterns=[total])
-    assert found.count == 0
+        _, (result,) = convert(model, spec(3), spec(3), patterns=[total])
+    assert result.count == 0
 
 
 def test_quantised_models_keep_it_in_float():
@@ -476,8 +476,8 @@ def test_quantised_models_keep_it_in_float():
     )
     assert "PatternNorm" in op_names(content)
     (y,) = run(content, x, custom_ops=[PatternNorm])
-    wanted = model(ow.constant(x)).numpy()
-    np.testing.assert_allclose(y, wanted, atol=0.05 * np.abs(wanted).max())
+    expected = model(ow.constant(x)).numpy()
+    np.testing.assert_allclose(y, expected, atol=0.05 * np.abs(expected).max())
 
 
 # ---- patterns that can never be right -------------------------------------------------------------------------------
@@ -626,9 +626,9 @@ def test_a_condition_may_give_numpys_truth():
     def exp(x):
         return ow.exp(x)
 
-    content, (found,) = convert(lambda x, y: (ow.exp(x), ow.exp(y)), spec(3), spec(2, 3), patterns=[exp])
-    assert (found.count, op_names(content)) == (1, ["Exp", "EXP"])
-    assert found.nearest.startswith("the pattern's `where` declined it") or not found.nearest
+    content, (result,) = convert(lambda x, y: (ow.exp(x), ow.exp(y)), spec(3), spec(2, 3), patterns=[exp])
+    assert (result.count, op_names(content)) == (1, ["Exp", "EXP"])
+    assert result.nearest.startswith("the pattern's `where` declined it") or not result.nearest
 
 
 def test_convolutions_with_their_normalisation_and_strides():

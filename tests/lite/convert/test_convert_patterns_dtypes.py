@@ -1,4 +1,4 @@
-"""Patterns in dtypes that nobody wrote down, and operators whose shape rule wants more than a pattern knows.
+"""Test patterns of dtypes that are not declared, and operators whose shape rule needs more than a pattern knows.
 
 The oracle is NumPy in float64.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from convert_running import converter
+from convert_harness import converter
 from lite_kit import op_names
 
 import opwright as ow
@@ -50,13 +50,13 @@ def run(content, operator, *arrays):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint16"])
 def test_one_pattern_is_for_every_dtype_that_its_operator_takes(dtype):
     specs = [ow.TensorSpec([5], dtype, name=name) for name in "xz"]
-    content, found = fused(lambda x, z: x + 3 * (z * x), *specs, patterns=[scaled])
-    assert (found.count, op_names(content)) == (1, ["DtypesScaled"])
+    content, actual = fused(lambda x, z: x + 3 * (z * x), *specs, patterns=[scaled])
+    assert (actual.count, op_names(content)) == (1, ["DtypesScaled"])
     x, z = (np.arange(n, n + 5).astype(specs[0].dtype.np) for n in (0, 2))
     (y,) = run(content, DtypesScaled, x, z)
     assert y.dtype == x.dtype
-    wanted = 3 * x.astype(np.float64) * z.astype(np.float64) + x.astype(np.float64)
-    np.testing.assert_allclose(y.astype(np.float64), wanted, rtol=2e-2 if dtype == "bfloat16" else 1e-3)
+    expected = 3 * x.astype(np.float64) * z.astype(np.float64) + x.astype(np.float64)
+    np.testing.assert_allclose(y.astype(np.float64), expected, rtol=2e-2 if dtype == "bfloat16" else 1e-3)
 
 
 def test_two_dtypes_in_one_model():
@@ -64,8 +64,8 @@ def test_two_dtypes_in_one_model():
         return x * x * 2 + x, n * n * 3 + n
 
     specs = [ow.TensorSpec([5], "float32", name="x"), ow.TensorSpec([5], "int32", name="n")]
-    content, found = fused(model, *specs, patterns=[scaled])
-    assert (found.count, set(op_names(content))) == (2, {"DtypesScaled"})
+    content, result = fused(model, *specs, patterns=[scaled])
+    assert (result.count, set(op_names(content))) == (2, {"DtypesScaled"})
     x, n = np.arange(5, dtype=np.float32), np.arange(5, dtype=np.int32)
     y, m = run(content, DtypesScaled, x, n)
     np.testing.assert_array_equal(y, x * x * 2 + x)
@@ -105,19 +105,19 @@ def test_others_stay(annotated):
 
         model = lambda x: ow.nn.relu(x) * x  # noqa: E731
     with pytest.warns(RuntimeWarning, match="f16"):
-        _, found = fused(model, ow.TensorSpec([5], "float16"), patterns=[only])
-    assert found.count == 0
+        _, result = fused(model, ow.TensorSpec([5], "float16"), patterns=[only])
+    assert result.count == 0
 
 
 def test_the_nearest_reason_is_not_another_dtypes():
     with pytest.warns(RuntimeWarning, match="not found"):
-        _, found = fused(
+        _, result = fused(
             lambda x, n: (x * x * x[0] + x, n + n),
             ow.TensorSpec([5], "float32"),
             ow.TensorSpec([5], "int32"),
             patterns=[scaled],
         )
-    assert "is computed, the pattern has a constant" in found.nearest
+    assert "is computed, the pattern has a constant" in result.nearest
 
 
 # ---- shape rules ----------------------------------------------------------------------------------------------------
@@ -146,13 +146,13 @@ def test_a_rule_that_wants_a_models_shapes_is_asked_in_a_model():
     def model(x):
         return ow.reduce_max(x, 0) - ow.reduce_min(x, 0)
 
-    content, found = fused(model, ow.TensorSpec([4, 3], "float32"), patterns=[span])
-    assert found.count == 1
+    content, result = fused(model, ow.TensorSpec([4, 3], "float32"), patterns=[span])
+    assert result.count == 1
     x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
     np.testing.assert_allclose(run(content, DtypesSpan, x)[0], np.ptp(x.astype(np.float64), 0), rtol=1e-6)
     with pytest.warns(RuntimeWarning, match="`infer` raises TypeError"):  # there a size is None
-        _, found = fused(model, ow.TensorSpec([None, 3], "float32"), patterns=[span])
-    assert found.count == 0
+        _, result = fused(model, ow.TensorSpec([None, 3], "float32"), patterns=[span])
+    assert result.count == 0
 
 
 @ow.operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from convert_running import converter
+from convert_harness import converter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lite_kit import op_names
@@ -77,7 +77,7 @@ def test_fused_is_unfused(steps, results, backwards):
     spec = ow.TensorSpec([3], "float32")
     concrete = ow.function(model).get_concrete_function(spec, spec)
     arrays = np.float32([0.5, -1.25, 2.0]), np.float32([1.5, 0.75, -0.5])
-    found = []
+    result = []
     for patterns in ([], [pair, gate] if backwards else [gate, pair]):
         made = converter(concrete, patterns=patterns)
         with warnings.catch_warnings():
@@ -88,8 +88,8 @@ def test_fused_is_unfused(steps, results, backwards):
         for detail, array in zip(interpreter.get_input_details(), arrays):
             interpreter.set_tensor(detail["index"], array)
         interpreter.invoke()
-        found.append([interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()])
+        result.append([interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()])
     fused = sum(op_names(content).count(name) for name in ("RandomGate", "RandomPair"))
     assert fused == sum(f.count for f in made.patterns_found)
-    for a, b in zip(*found, strict=True):
+    for a, b in zip(*result, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from convert_running import assert_same, case, converter, eager, official, ours
+from convert_harness import assert_same, case, converter, eager, official, ours
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -144,9 +144,9 @@ def check(block: list, n: int, folder: pathlib.Path, open: bool) -> None:
     try:
         row = case("program", module.program, A, B, np.int32(n), open={0: (0,), 1: (0,)} if open else {})
         content = converter(row.concrete()).convert()
-        wanted = eager(row)
-        assert_same(ours(content, row.inputs), wanted, 1e-5)
-        assert_same(official(content, row.inputs), wanted, 1e-5)
+        expected = eager(row)
+        assert_same(ours(content, row.inputs), expected, 1e-5)
+        assert_same(official(content, row.inputs), expected, 1e-5)
     finally:
         sys.modules.pop(module.__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from convert_running import converter
+from convert_harness import converter
 from lite_kit import op_names
 
 import opwright as ow
@@ -17,18 +17,18 @@ def content_of(function: object, *specs: ow.TensorSpec) -> bytes:
 
 
 def draws(content: bytes, kind: str, times: int = 3) -> list[np.ndarray]:
-    """What several runs of one interpreter give."""
+    """Return the results of several runs of one interpreter."""
     if kind == "official":
         from ai_edge_litert.interpreter import Interpreter
     else:
         Interpreter = ow.lite.Interpreter
     interpreter = Interpreter(model_content=content)
     interpreter.allocate_tensors()
-    found = []
+    result = []
     for _ in range(times):
         interpreter.invoke()
-        found.append(np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])))
-    return found
+        result.append(np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])))
+    return result
 
 
 ROWS = {
@@ -61,25 +61,25 @@ def test_numbers_have_the_law_and_go_on_from_run_to_run(name: str) -> None:
     function, ops, mean, deviation = ROWS[name]
     content = content_of(function)
     assert op_names(content) == ops
-    found = draws(content, "ours")
-    for y in found:
+    actual = draws(content, "ours")
+    for y in actual:
         assert abs(y.mean() - mean) < 5 * deviation / N**0.5
         assert abs(y.std() - deviation) < 0.1 * deviation
-    assert not np.array_equal(found[0], found[1])
-    for y, wanted in zip(found, draws(content, "official")):
-        assert y.dtype == wanted.dtype
-        np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
+    assert not np.array_equal(actual[0], actual[1])
+    for y, expected in zip(actual, draws(content, "official")):
+        assert y.dtype == expected.dtype
+        np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_a_sequence_begins_again_when_tensors_are_allocated() -> None:
     content = content_of(ROWS["uniform"][0])
     interpreter = ow.lite.Interpreter(model_content=content)
-    found = []
+    result = []
     for _ in range(2):
         interpreter.allocate_tensors()
         interpreter.invoke()
-        found.append(np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])))
-    np.testing.assert_array_equal(found[0], draws(content, "ours", 1)[0])
+        result.append(np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])))
+    np.testing.assert_array_equal(result[0], draws(content, "ours", 1)[0])
 
 
 def test_without_seeds_two_interpreters_draw_differently(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from convert_running import assert_same, converter, f32, official, ours
+from convert_harness import assert_same, converter, f32, official, ours
 from lite_kit import op_names
 
 import opwright as ow
@@ -61,21 +61,21 @@ def converted(name: str) -> tuple[bytes, list[np.ndarray]]:
     ow.random.set_seed(13)
     layer = make()
     more = {k: ow.constant(v) for k, v in more.items()}
-    wanted = [np.asarray(y) for y in ow.nest.flatten(layer(ow.constant(X), **more))]
+    expected = [np.asarray(y) for y in ow.nest.flatten(layer(ow.constant(X), **more))]
     spec = ow.TensorSpec(shapes[0] if shapes else X.shape, ow.float32, name="x")
     if "mask" not in more:
-        return converter(ow.function(lambda x: layer(x)).get_concrete_function(spec)).convert(), wanted
+        return converter(ow.function(lambda x: layer(x)).get_concrete_function(spec)).convert(), expected
     mask = ow.TensorSpec(spec.shape[:2], ow.bool, name="mask")
     concrete = ow.function(lambda x, mask: layer(x, mask=mask)).get_concrete_function(spec, mask)
-    return converter(concrete).convert(), wanted
+    return converter(concrete).convert(), expected
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_both_interpreters_agree_with_the_layer(name: str) -> None:
-    content, wanted = converted(name)
+    content, expected = converted(name)
     inputs = [X, *ROWS[name][2].values()]
-    assert_same(ours(content, inputs), wanted, 1e-5)
-    assert_same(official(content, inputs), wanted, 1e-5)
+    assert_same(ours(content, inputs), expected, 1e-5)
+    assert_same(official(content, inputs), expected, 1e-5)
 
 
 @pytest.mark.parametrize("name", ["lstm_sequences_unknown", "gru_sequences", "lstm_batch"])

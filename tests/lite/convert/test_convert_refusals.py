@@ -1,4 +1,4 @@
-"""What the converter refuses, and what it says: a table of functions, settings and words of the error."""
+"""Test the errors of the converter: a table of functions, settings and parts of the messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convert_running import converter, f32
+from convert_harness import converter, f32
 from lite_kit import op_names
 
 import opwright as ow
@@ -185,8 +185,8 @@ def test_the_interpreter_runs_the_custom_operator_with_its_options() -> None:
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     interpreter.invoke()
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_array_equal(found, np.minimum(x, np.float32(0.5)))
+    result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(result, np.minimum(x, np.float32(0.5)))
 
 
 @ow.operator

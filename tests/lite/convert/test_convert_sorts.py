@@ -30,10 +30,10 @@ def by_file(function, *arrays):
 def test_sort_and_argsort(dtype, direction):
     low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if "int" in dtype else (-60000, 60000)
     x = np.array([[3, 0, high, 7, 7, low], [1, 1, 2, high, low, low]], dtype)
-    wanted = np.sort(x, -1) if direction == "ASCENDING" else np.sort(x, -1)[:, ::-1]
+    expected = np.sort(x, -1) if direction == "ASCENDING" else np.sort(x, -1)[:, ::-1]
     for y in by_file(lambda x: ow.sort(x, direction=direction), x):
         assert y.dtype == x.dtype
-        np.testing.assert_array_equal(y, wanted)
+        np.testing.assert_array_equal(y, expected)
     for y in by_file(lambda x: ow.argsort(x, direction=direction, stable=True), x):
         np.testing.assert_array_equal(y, ow.argsort(x, direction=direction, stable=True).numpy())
 

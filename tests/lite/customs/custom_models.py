@@ -56,15 +56,15 @@ def custom_model(
             buffer = len(buffers) - 1
         scaled = (value.scale, value.zero) if isinstance(value, Scaled) else (None, 0)
         add(f"x{i}", types.name_of(of_numpy(array.dtype)), array.shape, *scaled, buffer)
-    for i, made in enumerate(outputs):
-        kind, scale, zero = (made, None, 0) if isinstance(made, str) else made
+    for i, result in enumerate(outputs):
+        kind, scale, zero = (result, None, 0) if isinstance(result, str) else result
         add(f"y{i}", kind, (), scale, zero)
     n = len(inputs)
     results = list(range(n, len(tensors)))
     raw = encode_options(options) if isinstance(options, dict) else options
     operator = objects.Operator(inputs=list(range(n)), outputs=results, custom_options=np.frombuffer(raw, np.uint8))
-    given = [i for i in range(n) if i not in constant]
-    main = objects.SubGraph(tensors=tensors, inputs=given, outputs=results, operators=[operator], name="main")
+    operands = [i for i in range(n) if i not in constant]
+    main = objects.SubGraph(tensors=tensors, inputs=operands, outputs=results, operators=[operator], name="main")
     code = versions.operator_code("CUSTOM", version, name)
     return Model(operator_codes=[code], subgraphs=[main], buffers=buffers)
 
@@ -78,7 +78,7 @@ def answers(
     constant: tuple[int, ...] = (),
     **settings: Any,
 ) -> list[np.ndarray]:
-    """What our interpreter gives; settings: of the interpreter."""
+    """Return the results of `lite.Interpreter`; settings: its arguments."""
     content = custom_model(name, inputs, outputs, options, version, constant).to_bytes()
-    given = [v.array if isinstance(v, Scaled) else v for i, v in enumerate(inputs) if i not in constant]
-    return run(Interpreter(model_content=content, **settings), given)
+    operands = [v.array if isinstance(v, Scaled) else v for i, v in enumerate(inputs) if i not in constant]
+    return run(Interpreter(model_content=content, **settings), operands)

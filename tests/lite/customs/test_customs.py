@@ -1,4 +1,4 @@
-"""What is shipped of custom operators: the names, how models get them, what takes their place, and their errors."""
+"""Test the shipped custom operators: names, resolution, precedence, and errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_interpreter_imports_no_family_it_does_not_need():
     code = (
         "import sys; from opwright import lite; lite.BuiltinOpResolver().find_custom('Atan'); "
         "found = [m for m in sys.modules if m.startswith('opwright.lite.customs.')]; "
-        "assert {m.rpartition('.')[2] for m in found} == {'definition', 'families'}, found"
+        "assert {m.rpartition('.')[2] for m in found} == {'definition'}, found"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -67,14 +67,14 @@ class Mine:
 
 
 def test_custom_ops_go_first():
-    given = [f32(3), np.array(1, np.int32), np.array(0, np.int32)]
-    assert np.array_equal(answers("Roll", given, ["FLOAT32"])[0], np.roll(given[0], 1))
-    assert np.array_equal(answers("Roll", given, ["FLOAT32"], custom_ops=[Mine])[0], 2 * given[0])
+    inputs = [f32(3), np.array(1, np.int32), np.array(0, np.int32)]
+    assert np.array_equal(answers("Roll", inputs, ["FLOAT32"])[0], np.roll(inputs[0], 1))
+    assert np.array_equal(answers("Roll", inputs, ["FLOAT32"], custom_ops=[Mine])[0], 2 * inputs[0])
     resolver = lite.MutableOpResolver()
     resolver.add_custom("Roll", Mine, 1, 3)
-    assert np.array_equal(answers("Roll", given, ["FLOAT32"], op_resolver=resolver)[0], 2 * given[0])
+    assert np.array_equal(answers("Roll", inputs, ["FLOAT32"], op_resolver=resolver)[0], 2 * inputs[0])
     with pytest.raises(RuntimeError, match="Encountered unresolved custom op: Roll"):
-        answers("Roll", given, ["FLOAT32"], op_resolver=lite.MutableOpResolver())
+        answers("Roll", inputs, ["FLOAT32"], op_resolver=lite.MutableOpResolver())
 
 
 def test_a_version_that_is_not_shipped_is_an_error():
@@ -84,11 +84,11 @@ def test_a_version_that_is_not_shipped_is_an_error():
 
 def test_check_and_resolver_know_what_is_shipped(tmp_path, capsys):
     model = tmp_path / "m.tflite"
-    given = [f32(1, 2, 2), f32(1, 4, 4)]
-    custom_model("TransformLandmarks", given, ["FLOAT32"], b"", 2).write(model)
+    inputs = [f32(1, 2, 2), f32(1, 4, 4)]
+    custom_model("TransformLandmarks", inputs, ["FLOAT32"], b"", 2).write(model)
     assert check_model(str(model), None, [], strict=True, as_json=True)
-    found = json.loads(capsys.readouterr().out)
-    assert [(row["operator"], row["here"], row["known"]) for row in found["operators"]] == [
+    result = json.loads(capsys.readouterr().out)
+    assert [(row["operator"], row["here"], row["known"]) for row in result["operators"]] == [
         ("TransformLandmarks", "yes", "shipped")
     ]
     out = tmp_path / "my_resolver.py"
@@ -122,10 +122,10 @@ def test_files_of_our_converter_run_by_themselves(dtype):
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     interpreter.invoke()
-    for detail, wanted in zip(interpreter.get_output_details(), run(x), strict=True):
-        found = interpreter.get_tensor(detail["index"])
-        assert found.dtype == wanted.numpy().dtype
-        assert np.array_equal(found, wanted.numpy())
+    for detail, expected in zip(interpreter.get_output_details(), run(x), strict=True):
+        actual = interpreter.get_tensor(detail["index"])
+        assert actual.dtype == expected.numpy().dtype
+        assert np.array_equal(actual, expected.numpy())
 
 
 DETECTION = {

@@ -32,18 +32,18 @@ from opwright.core import flags
 
 @pytest.fixture(autouse=True, params=["host", "x86-64-v3"])
 def compiled(request, monkeypatch):
-    made = []
+    created = []
 
     class Interpreter(custom_models.Interpreter):
         def __init__(self, *args, **more):
             super().__init__(*args, **more)
-            made.append(self)
+            created.append(self)
 
     monkeypatch.setattr(custom_models, "Interpreter", Interpreter)
     with flags.override(compiled=True, background=False, verify=True, target=request.param):
         yield
-    assert made
-    for interpreter in made:
+    assert created
+    for interpreter in created:
         nodes = [node.name for node in interpreter._subgraphs[0].execution_plan]
         assert nodes == ["Opwright"], (nodes, interpreter._engine.delegate.refused)
 
@@ -51,8 +51,8 @@ def compiled(request, monkeypatch):
 @pytest.mark.parametrize(("shape", "shift", "axis"), [r for r in ROLLS if 0 not in r[0]], ids=str)
 def test_elements_rolled(shape, shift, axis):
     x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
-    given = [x, np.array(shift, np.int32), np.array(axis, np.int64)]
-    y = custom_models.answers("Roll", given, ["INT32"], constant=(1, 2))[0]
+    inputs = [x, np.array(shift, np.int32), np.array(axis, np.int64)]
+    y = custom_models.answers("Roll", inputs, ["INT32"], constant=(1, 2))[0]
     for index in np.ndindex(shape):
         place = list(index)
         for s, a in zip(np.atleast_1d(shift), np.atleast_1d(axis)):
@@ -67,10 +67,10 @@ def test_pools_over_volumes_of_floats(name, padding):
     x = np.random.default_rng(1).normal(size=(2, *sizes, 3)).astype(np.float32) - 3
     options = {"ksize": [1, *kernel, 1], "strides": [1, *strides, 1], "padding": padding, "data_format": "NDHWC"}
     y = custom_models.answers(name, [x], ["FLOAT32"], options)[0]
-    found = [window(n, k, s, 1 if padding == "SAME" else 2) for n, k, s in zip(sizes, kernel, strides)]
-    assert y.shape == (2, *(out for out, _ in found), 3)
+    result = [window(n, k, s, 1 if padding == "SAME" else 2) for n, k, s in zip(sizes, kernel, strides)]
+    assert y.shape == (2, *(out for out, _ in result), 3)
     for n, *place, c in np.ndindex(y.shape):
-        starts = [i * s - before for i, s, (_, before) in zip(place, strides, found)]
+        starts = [i * s - before for i, s, (_, before) in zip(place, strides, result)]
         part = x[n, *(slice(max(0, at), at + k) for at, k in zip(starts, kernel)), c].astype(np.float64)
         np.testing.assert_allclose(y[n, *place, c], part.mean() if name == "AvgPool3D" else part.max(), 1e-5)
 
@@ -78,8 +78,8 @@ def test_pools_over_volumes_of_floats(name, padding):
 def test_gated_units_with_weights_of_the_file():
     rng, steps, batch, n, units = np.random.default_rng(2), 3, 2, 4, 17
     shapes = [(steps, batch, n), (batch, units), (2 * units, n + units), (2 * units,), (units, n + units), (units,)]
-    x, h, wg, bg, wc, bc = given = [rng.normal(0, 0.5, shape).astype(np.float32) for shape in shapes]
-    y, last = custom_models.answers("UNIDIRECTIONAL_SEQUENCE_GRU", given, ["FLOAT32"] * 2, constant=(2, 3, 4, 5))
+    x, h, wg, bg, wc, bc = inputs = [rng.normal(0, 0.5, shape).astype(np.float32) for shape in shapes]
+    y, last = custom_models.answers("UNIDIRECTIONAL_SEQUENCE_GRU", inputs, ["FLOAT32"] * 2, constant=(2, 3, 4, 5))
     state = h.astype(np.float64)
     for t in range(steps):
         gates = 1 / (1 + np.exp(-(np.concatenate([x[t], state], 1) @ wg.T.astype(np.float64) + bg)))
@@ -99,8 +99,8 @@ def test_spectra_of_any_size_become_images(shape, lengths):
     """Cut or filled with zeros, in float64."""
     rng = np.random.default_rng(4)
     x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
-    found = custom_models.answers("IRFFT2D", [x, np.int32(lengths)], ["FLOAT32"], constant=(1,))[0]
-    np.testing.assert_allclose(found, np.fft.irfft2(x.astype(np.complex128), lengths), atol=1e-5)
+    result = custom_models.answers("IRFFT2D", [x, np.int32(lengths)], ["FLOAT32"], constant=(1,))[0]
+    np.testing.assert_allclose(result, np.fft.irfft2(x.astype(np.complex128), lengths), atol=1e-5)
 
 
 @pytest.mark.parametrize("index", ["INT32", "INT64"])

@@ -72,10 +72,10 @@ def test_unpooling_by_places_in_the_image(padding, wanted):
     y = answers("MaxUnpooling2D", [x, index], ["FLOAT32"], pool(padding, 2, 2, 3, 2))[0]
     assert y.shape == (2, *wanted, 2)
     for n in range(2):
-        made = np.zeros(size)
+        array = np.zeros(size)
         for value, place in zip(x[n].ravel(), index[n].ravel()):
-            made[place] = value
-        assert np.array_equal(y[n].ravel(), made)
+            array[place] = value
+        assert np.array_equal(y[n].ravel(), array)
 
 
 def test_an_index_outside_the_image_is_an_error():
@@ -110,13 +110,13 @@ def test_a_transposed_convolution_with_bias(padding):
     y = answers("Convolution2DTransposeBias", [x, w, bias], ["FLOAT32"], struct.pack("<3i", padding, 3, 2))[0]
     spare = [max(0, k - (n - 1) % s - 1) if padding == 1 else 0 for n, k, s in ((3, 3, 2), (4, 2, 3))]
     high, wide = 2 * 2 + 3 - spare[0], 3 * 3 + 2 - spare[1]
-    made = np.zeros((2, high, wide, 3)) + bias.astype(np.float64)
+    result = np.zeros((2, high, wide, 3)) + bias.astype(np.float64)
     for n, p, q, i, j, o in np.ndindex(2, 3, 4, 3, 2, 3):
         row, column = p * 2 + i - spare[0] // 2, q * 3 + j - spare[1] // 2
         if 0 <= row < high and 0 <= column < wide:
-            made[n, row, column, o] += x[n, p, q].astype(np.float64) @ w[o, i, j]
-    assert y.shape == made.shape
-    np.testing.assert_allclose(y, made, 1e-5, 1e-5)
+            result[n, row, column, o] += x[n, p, q].astype(np.float64) @ w[o, i, j]
+    assert y.shape == result.shape
+    np.testing.assert_allclose(y, result, 1e-5, 1e-5)
 
 
 def between(image, row, column):
@@ -197,9 +197,9 @@ def turned(angle):
 
 def homogeneous(matrix):
     """A 3 x 3 matrix of the plane as the 4 x 4 one of space that leaves z alone."""
-    made = np.eye(4)
-    made[:2, :2], made[:2, 3] = matrix[:2, :2], matrix[:2, 2]
-    return made
+    array = np.eye(4)
+    array[:2, :2], array[:2, 3] = matrix[:2, :2], matrix[:2, 2]
+    return array
 
 
 def test_the_crop_around_landmarks_in_pixels():
@@ -215,7 +215,7 @@ def test_the_crop_around_landmarks_in_pixels():
         "scale_y": 1.25,
         "target_rotation_radians": 0.3,
     }
-    found = answers("Landmarks2TransformMatrix", [x], ["FLOAT32"], options, 2)[0]
+    result = answers("Landmarks2TransformMatrix", [x], ["FLOAT32"], options, 2)[0]
     points = x[0, :, :2].astype(np.float64)
     across = points[right] - points[left]
     angle = 0.3 - math.atan2(across[1], across[0])
@@ -223,7 +223,7 @@ def test_the_crop_around_landmarks_in_pixels():
     middle = turned(-angle) @ [*((seen.min(1) + seen.max(1)) / 2), 1]
     size = seen.max(1) - seen.min(1)
     want = shifted(*middle[:2]) @ turned(-angle) @ scaled(1.5 * size[0] / 20, 1.25 * size[1] / 12) @ shifted(-10, -6)
-    np.testing.assert_allclose(found, homogeneous(want)[None], 1e-5, 1e-4)
+    np.testing.assert_allclose(result, homogeneous(want)[None], 1e-5, 1e-4)
 
 
 def test_the_crop_around_landmarks_in_a_range():
@@ -238,7 +238,7 @@ def test_the_crop_around_landmarks_in_a_range():
         "right_rotation_idx": 4,
         "subset": [0, 2, 3, 5, 7],
     }
-    found = answers("Landmarks2TransformMatrix", [x], ["FLOAT32"], options, 1)[0]
+    result = answers("Landmarks2TransformMatrix", [x], ["FLOAT32"], options, 1)[0]
     points = x.reshape(-1, 3)[:, :2].astype(np.float64)
     across = points[4] - points[1]
     angle = -math.atan(across[1] / across[0])
@@ -248,4 +248,4 @@ def test_the_crop_around_landmarks_in_a_range():
     to_pixels = shifted(63 / 2, 47 / 2) @ scaled(63 / 2, 47 / 2)
     from_pixels = shifted(-1, -1) @ scaled(2 / 23, 2 / 15)
     want = to_pixels @ shifted(*middle) @ turned(-angle) @ scaled(*size) @ from_pixels
-    np.testing.assert_allclose(found, homogeneous(want)[None], 1e-5, 1e-4)
+    np.testing.assert_allclose(result, homogeneous(want)[None], 1e-5, 1e-4)

@@ -18,11 +18,11 @@ def test_answers_are_those_of_tensorflow(name):
     with np.load(HERE / "answers.npz") as kept:
         arrays = {key.split("|")[1]: kept[key] for key in kept if key.startswith(f"{name}|")}
     run = Interpreter(model_path=str(HERE / f"{name}.tflite")).get_signature_runner()
-    found = run(**{key: value for key, value in arrays.items() if key[0] == "x"})
-    wanted = {key: value for key, value in arrays.items() if key[0] == "y"}
-    assert set(found) == set(wanted)
-    for key, want in wanted.items():
-        got = found[key]
+    actual = run(**{key: value for key, value in arrays.items() if key[0] == "x"})
+    expected = {key: value for key, value in arrays.items() if key[0] == "y"}
+    assert set(actual) == set(expected)
+    for key, want in expected.items():
+        got = actual[key]
         assert (got.shape, got.dtype) == (want.shape, want.dtype), key
         exact = want.dtype.kind == "i"
         np.testing.assert_allclose(got, want, 0 if exact else 1e-5, 0 if exact else 1e-6, err_msg=key)

@@ -37,9 +37,9 @@ def test_runs_of_words():
 
 def test_runs_of_words_in_rows():
     rows = np.array([0, 3, 4, 6])
-    y, made = answers("tftext:Ngrams", [strings("abcdef"), rows], ["STRING", "INT64"], NGRAMS)
+    y, result = answers("tftext:Ngrams", [strings("abcdef"), rows], ["STRING", "INT64"], NGRAMS)
     assert y.tolist() == [b"a_b", b"b_c", b"e_f"]
-    assert made.tolist() == [0, 2, 2, 3]
+    assert result.tolist() == [0, 2, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def test_a_table_of_integers(kind, made, scale):
     x = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (3, 7), endpoint=True).astype(dtype)
     high = np.iinfo(made.lower()).max
     table = rng.integers(-high, high, 256 if kind == "INT8" else 513).astype(made.lower())
-    given = [x if scale is None else Scaled(x, scale), table]
-    y = answers("Table", given, [made if scale is None else (made, scale, 0)], constant=(1,))[0]
+    inputs = [x if scale is None else Scaled(x, scale), table]
+    y = answers("Table", inputs, [made if scale is None else (made, scale, 0)], constant=(1,))[0]
     if kind == "INT8":
         want = [table[int(v) + 128] for v in x.ravel()]
     else:
@@ -111,9 +111,9 @@ def test_fourier_transforms_of_any_length(shape):
     padded[..., : min(6, shape[-2]), : min(5, shape[-1])] = x[..., :6, :5]
     wave = [np.exp(-2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n) for n in (6, 5)]
     want = wave[0] @ padded @ wave[1][:, :3]
-    found = answers("RFFT2D", [x, lengths], ["COMPLEX64"], constant=(1,))[0]
-    np.testing.assert_allclose(found, want, 1e-5, 1e-5)
-    back = answers("IRFFT2D", [found, lengths], ["FLOAT32"], constant=(1,))[0]
+    result = answers("RFFT2D", [x, lengths], ["COMPLEX64"], constant=(1,))[0]
+    np.testing.assert_allclose(result, want, 1e-5, 1e-5)
+    back = answers("IRFFT2D", [result, lengths], ["FLOAT32"], constant=(1,))[0]
     np.testing.assert_allclose(back, padded, 1e-5, 1e-5)
 
 
@@ -142,8 +142,8 @@ def test_the_law_of_random_numbers(name, kind, mean, spread):
 @pytest.mark.parametrize("kind", ["INT8", "INT32", "INT64"])
 def test_the_law_of_random_integers(kind):
     dtype = np.dtype(kind.lower())
-    given = [np.array([20_000], np.int32), np.array(-3, dtype), np.array(4, dtype)]
-    y = answers("RandomUniformInt", given, [kind], {"seed": 1, "seed2": 2}, constant=(0,))[0]
+    inputs = [np.array([20_000], np.int32), np.array(-3, dtype), np.array(4, dtype)]
+    y = answers("RandomUniformInt", inputs, [kind], {"seed": 1, "seed2": 2}, constant=(0,))[0]
     assert y.dtype == dtype
     values, counts = np.unique(y, return_counts=True)
     assert values.tolist() == list(range(-3, 4))
@@ -153,8 +153,8 @@ def test_the_law_of_random_integers(kind):
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_the_law_of_random_classes(kind):
     logits = np.log(np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])).astype(kind)
-    given = [logits, np.array(20_000, np.int32)]
-    y = answers("Multinomial", given, ["INT32"], {"seed": 1, "seed2": 2, "output_dtype": 2}, constant=(1,))[0]
+    inputs = [logits, np.array(20_000, np.int32)]
+    y = answers("Multinomial", inputs, ["INT32"], {"seed": 1, "seed2": 2, "output_dtype": 2}, constant=(1,))[0]
     assert (y.shape, y.dtype) == ((2, 20_000), np.int32)
     for row, want in zip(y, np.exp(logits)):
         assert np.all(np.abs(np.bincount(row, minlength=3) / row.size - want) < 0.02)
@@ -193,9 +193,9 @@ def table_model(handle, key, value, keys, values, default):
         )
         return len(tensors) - 1
 
-    table, filled, given = tensor(handle), tensor(key, keys), tensor(value, values)
+    table, filled, operands = tensor(handle), tensor(key, keys), tensor(value, values)
     asked, other = tensor(key, shape=(3,)), tensor(value, default)
-    found, size = tensor(value, shape=()), tensor("INT64", shape=())
+    result, size = tensor(value, shape=()), tensor("INT64", shape=())
     kinds = {"FLOAT32": 0, "INT32": 2, "INT64": 4, "STRING": 5}
     options = encode_options(
         {
@@ -208,8 +208,8 @@ def table_model(handle, key, value, keys, values, default):
     )
     names = (
         ("HashTableV2", [], [table], options),
-        ("LookupTableImportV2", [table, filled, given], [], b""),
-        ("LookupTableFindV2", [table, asked, other], [found], b""),
+        ("LookupTableImportV2", [table, filled, operands], [], b""),
+        ("LookupTableFindV2", [table, asked, other], [result], b""),
         ("LookupTableSizeV2", [table], [size], b""),
     )
     for i, (_, inputs, outputs, raw) in enumerate(names):
@@ -218,7 +218,7 @@ def table_model(handle, key, value, keys, values, default):
                 opcode_index=i, inputs=inputs, outputs=outputs, custom_options=np.frombuffer(raw, np.uint8)
             )
         )
-    main = objects.SubGraph(tensors=tensors, inputs=[asked], outputs=[found, size], operators=ops, name="main")
+    main = objects.SubGraph(tensors=tensors, inputs=[asked], outputs=[result, size], operators=ops, name="main")
     codes = [versions.operator_code("CUSTOM", custom_code=name) for name, *_ in names]
     return Model(operator_codes=codes, subgraphs=[main], buffers=buffers)
 
@@ -238,8 +238,8 @@ def test_a_hash_table(handle, key, value):
     model = table_model(handle, key, value, array_of(key, 5, 7, 5), array_of(value, 1, 2, 3), array_of(value, 9))
     interpreter = Interpreter(model_content=model.to_bytes())
     for _ in range(2):
-        found, size = run(interpreter, [array_of(key, 7, 8, 5)])
-        assert found.tolist() == array_of(value, 2, 9, 1).tolist()
+        result, size = run(interpreter, [array_of(key, 7, 8, 5)])
+        assert result.tolist() == array_of(value, 2, 9, 1).tolist()
         assert size.tolist() == [2]
 
 
@@ -252,7 +252,7 @@ def test_mean_and_variance_become_0_and_1(shape, axes, whole, scaled):
     x = f32(*shape) * 3 + 1
     options = {"normalize_variance": scaled} | ({} if axes is None else {"axes": axes})
     y = answers("MeanVarianceNormalization", [x], ["FLOAT32"], options)[0]
-    wanted = x.astype(np.float64) - x.mean(whole, keepdims=True, dtype=np.float64)
+    expected = x.astype(np.float64) - x.mean(whole, keepdims=True, dtype=np.float64)
     if scaled:
-        wanted /= np.sqrt((wanted**2).mean(whole, keepdims=True)) + 1e-9
-    np.testing.assert_allclose(y, wanted, 1e-6, 1e-6)
+        expected /= np.sqrt((expected**2).mean(whole, keepdims=True)) + 1e-9
+    np.testing.assert_allclose(y, expected, 1e-6, 1e-6)

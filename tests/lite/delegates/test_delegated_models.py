@@ -48,14 +48,14 @@ def models(draw):
     b = Build()
     b.tensor("x")
     b.tensor("c", data=np.float32([0.5, -1, 2, 0.25, 1]))
-    made = ["x", "c"]
+    created = ["x", "c"]
     for n in range(draw(st.integers(1, 9))):
         op = draw(st.sampled_from(["ADD", "MUL", "SUB", "SIN", "NEG"]))
-        read = draw(st.lists(st.sampled_from(made), min_size=1 if op in ("SIN", "NEG") else 2, max_size=2))
-        made.append(f"t{n}")
+        read = draw(st.lists(st.sampled_from(created), min_size=1 if op in ("SIN", "NEG") else 2, max_size=2))
+        created.append(f"t{n}")
         b.op(op, " ".join(read[: 1 if op in ("SIN", "NEG") else 2]), f"t{n}")
-    outputs = draw(st.lists(st.sampled_from(made[2:]), min_size=1, max_size=3, unique=True))
-    claimed = draw(st.sets(st.integers(0, len(made) - 3)))
+    outputs = draw(st.lists(st.sampled_from(created[2:]), min_size=1, max_size=3, unique=True))
+    claimed = draw(st.sets(st.integers(0, len(created) - 3)))
     return b.done("x", " ".join(outputs)), claimed
 
 
@@ -113,11 +113,11 @@ def _fed(interpreter, seed=0):
             return rng.normal(size=shape).astype(d["dtype"])
         return rng.integers(0, 2, shape).astype(d["dtype"])
 
-    found = []
+    result = []
     for key in interpreter.get_signature_list():
         runner = interpreter.get_signature_runner(key)
-        found += sorted(runner(**{k: like(d) for k, d in sorted(runner.get_input_details().items())}).items())
-    return found
+        result += sorted(runner(**{k: like(d) for k, d in sorted(runner.get_input_details().items())}).items())
+    return result
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -126,7 +126,7 @@ def test_official_files_give_the_same_with_and_without_delegates(name, every):
     path = os.path.join(CORPUS, f"{name}.tflite")
     with open(path, "rb") as file:
         content = file.read()
-    wanted = _fed(ready(path))
+    expected = _fed(ready(path))
 
     def takes(node, registration, context):
         touched = [context.tensors[i] for i in (*node.inputs, *node.outputs) if i >= 0]
@@ -138,10 +138,10 @@ def test_official_files_give_the_same_with_and_without_delegates(name, every):
     with warnings.catch_warnings():
         warnings.simplefilter("error", lite.DelegateWarning)
         interpreter = ready(path, delegate)
-        found = _fed(interpreter)
+        actual = _fed(interpreter)
     assert delegate.partitions or every > 1
-    assert len(found) == len(wanted) > 0
-    for (key, mine), (other, value) in zip(found, wanted):
+    assert len(actual) == len(expected) > 0
+    for (key, mine), (other, value) in zip(actual, expected):
         assert key == other
         np.testing.assert_array_equal(mine, value)
 
@@ -290,7 +290,7 @@ def test_a_failure_in_one_subgraph_leaves_the_delegate_out_of_all():
 
 
 def test_nodes_with_effects_keep_their_order():
-    """A variable is read, written and read again: nothing of it may move, whoever runs the rest."""
+    """Reads and writes of a variable keep their order, whichever engine runs the other nodes."""
     with open(os.path.join(CORPUS, "variables.tflite"), "rb") as file:
         content = file.read()
     delegate = Some(content, lambda n, r, c: r.name in ("ADD", "MUL"))

@@ -45,9 +45,9 @@ def test_details_are_those_of_the_official_delegate():
     content = b.op("ADD", "x one", "a").op("MUL", "a a", "b").op("ADD", "b x", "y").done()
     ours, theirs = ready(content, Takes("ADD", "MUL")), official(content)  # which has its CPU delegate by default
     assert names(theirs) == ["ADD", "MUL", "ADD", "DELEGATE"]
-    for mine, wanted in zip(ours._get_ops_details(), theirs._get_ops_details(), strict=True):
+    for mine, expected in zip(ours._get_ops_details(), theirs._get_ops_details(), strict=True):
         assert {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in mine.items()} == {
-            k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in wanted.items()
+            k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in expected.items()
         }
     for index in (2, 3):  # inside the partition
         with pytest.raises(ValueError, match=r"Tensor data is null\. Run allocate_tensors\(\) first"):
@@ -136,19 +136,19 @@ def test_a_delegate_for_version_1_refuses_version_2():
 
 
 def test_preview_tells_what_replacing_does():
-    found = []
+    result = []
 
     class Previews(lite.Delegate):
         def prepare(self, context):
-            found.extend(context.preview_delegate_partitioning([0, 1, 3]))
+            result.extend(context.preview_delegate_partitioning([0, 1, 3]))
             assert context.execution_plan == [0, 1, 2, 3]
-            made = context.replace_node_subsets_with_delegate_kernels(Formulas, found[1:])
+            created = context.replace_node_subsets_with_delegate_kernels(Formulas, result[1:])
             assert context.execution_plan == [0, 1, 2, 4]
-            assert made == found[1:]
+            assert created == result[1:]
 
     delegate = Previews()
     interpreter = ready(four(), delegate)
-    assert found == [(delegate, (0, 1), (0, 1), (2, 3)), (delegate, (3,), (3, 4), (5,))]
+    assert result == [(delegate, (0, 1), (0, 1), (2, 3)), (delegate, (3,), (3, 4), (5,))]
     np.testing.assert_allclose(run(interpreter), four_of(X), 1e-6)
 
 
@@ -459,7 +459,7 @@ def test_a_kernel_that_fails_to_run():
     np.testing.assert_allclose(run(interpreter), four_of(X), 1e-6)
 
 
-def test_free_that_fails_is_told_and_all_are_freed():
+def test_free_that_fails_is_reported_and_all_are_freed():
     delegate = Takes("ADD", "MUL", fail="free")
     interpreter = ready(four(), delegate)
     with pytest.raises(RuntimeError, match="failed to free"):

@@ -1,4 +1,4 @@
-"""What tests of exported operators share: operators, building their C, running a model of one node.
+"""Helpers of the tests of exported operators: operators, building their C, running a model of one node.
 
 Lives here: operators with what they compute in float64, `built`, `model_of`, `run`.  Not here: tests.
 """
@@ -154,15 +154,15 @@ class Whole:
 
     def compute(op, x, y):
         by = x.dtype.type(op.by)
-        found = x * y + x * by - np.abs(y)
-        return np.where(x > y, np.maximum(found, y), -found)
+        result = x * y + x * by - np.abs(y)
+        return np.where(x > y, np.maximum(result, y), -result)
 
     @ow.kernel
     def kernel(x, y, *, by):
-        found = x * y + x * by - ow.abs(y)
+        result = x * y + x * by - ow.abs(y)
         if x > y:
-            return ow.maximum(found, y)
-        return -found
+            return ow.maximum(result, y)
+        return -result
 
 
 @ow.operator(name="ExportedWithin")
@@ -177,17 +177,17 @@ class Within:
     negated = ow.Attr(bool, default=False)
 
     def compute(op, x, low):
-        found = x >= low
+        result = x >= low
         if op.above is not None:
-            found &= x.astype(np.float64) <= op.above
-        return found != op.negated
+            result &= x.astype(np.float64) <= op.above
+        return result != op.negated
 
     @ow.kernel
     def kernel(x, low, *, above, negated):
-        found = ow.logical_and(x >= low, x == x)
+        result = ow.logical_and(x >= low, x == x)
         if above is not None:
-            found = ow.logical_and(found, ow.cast(x, ow.float64) <= above)
-        return ow.logical_not(found) if negated else found
+            result = ow.logical_and(result, ow.cast(x, ow.float64) <= above)
+        return ow.logical_not(result) if negated else result
 
 
 @ow.operator(name="ExportedBlend")
@@ -283,7 +283,7 @@ def model_of(op: Any, *arrays: Any, shapes: Any = None, **attrs: Any) -> bytes:
 
 
 def run(model: bytes, customs: Any, *arrays: Any) -> Any:
-    """What a model gives for these inputs."""
+    """Return the results of a model for these inputs."""
     interpreter = lite.Interpreter(model_content=model, custom_ops=customs)
     interpreter.allocate_tensors()
     for detail, array in zip(interpreter.get_input_details(), arrays):

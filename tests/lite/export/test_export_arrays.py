@@ -132,8 +132,8 @@ def test_rows_of_any_rank(attrs, tmp_path):
         model = model_of(Norm, x, gamma, **attrs)
         with flags.override(compiled=True, background=False):
             ours = both(model, [Norm], x, gamma)
-        found = both(model, customs, x, gamma)
-        for a, b, exact in zip(found, ours, Norm.bind(attrs).reference(x, gamma)):
+        result = both(model, customs, x, gamma)
+        for a, b, exact in zip(result, ours, Norm.bind(attrs).reference(x, gamma)):
             assert a.shape == exact.shape
             np.testing.assert_array_equal(a, b)
             np.testing.assert_allclose(a, exact, rtol=1e-5, atol=1e-5)
@@ -161,8 +161,8 @@ def test_bytes_and_a_guard_that_fails(tmp_path):
     table = np.arange(256, dtype=np.uint8)[::-1].copy()
     at = np.array([0, 255, 7, 200], np.int32)
     model = model_of(Pick, table, at)
-    (found,) = both(model, customs, table, at)
-    np.testing.assert_array_equal(found, np.where(at == 255, table[255] // 3, table[at]))
+    (result,) = both(model, customs, table, at)
+    np.testing.assert_array_equal(result, np.where(at == 255, table[255] // 3, table[at]))
     for wrong in (256, -1):
         with pytest.raises(ow.errors.OpError, match="index outside of table, axis 0"):
             both(model, customs, table, np.array([0, wrong, 1, 2], np.int32))
@@ -184,11 +184,11 @@ def test_ranges_mean_what_pythons_mean(tmp_path):
         (-MOST, -MOST - 1, -4),
         (-MOST - 1, MOST, MOST),
     ):
-        given = np.array(limits, np.int64)
+        inputs = np.array(limits, np.int64)
         numbers = range(*limits)
-        wanted = [len(numbers), numbers[-1] if numbers else 0, 0]
-        for found in (both(model_of(Steps, given), customs, given)[0], np.asarray(Steps(given))):
-            assert found.tolist() == wanted, limits
+        expected = [len(numbers), numbers[-1] if numbers else 0, 0]
+        for actual in (both(model_of(Steps, inputs), customs, inputs)[0], np.asarray(Steps(inputs))):
+            assert actual.tolist() == expected, limits
     zero = np.array([0, 5, 0], np.int64)
     with pytest.raises(ow.errors.OpError, match="arg 3 must not be zero"):
         both(model_of(Steps, zero), customs, zero)
@@ -200,11 +200,11 @@ def test_ranges_mean_what_pythons_mean(tmp_path):
 @pytest.mark.parametrize("more", [127, 128, -128, -129, 2**40])
 def test_attributes_that_a_parameter_cannot_hold(more, tmp_path):
     customs = built(Steps, tmp_path)
-    given = np.array([0, 5, 1], np.int64)
+    inputs = np.array([0, 5, 1], np.int64)
     runs = (
-        lambda: both(model_of(Steps, given, more=more), customs, given)[0],
-        lambda: Steps(given, more=more),
-        lambda: ow.function(lambda x: Steps(x, more=more), jit_compile=True)(given),
+        lambda: both(model_of(Steps, inputs, more=more), customs, inputs)[0],
+        lambda: Steps(inputs, more=more),
+        lambda: ow.function(lambda x: Steps(x, more=more), jit_compile=True)(inputs),
     )
     for run in runs:
         if -128 <= more <= 127:

@@ -61,7 +61,7 @@ except RuntimeError as error:
 
 
 def official(folder: Path, op, api, model, *arrays):
-    """What the official interpreter gives, or its error's text."""
+    """Return the results of the official interpreter, or its error message."""
     from opwright.lite.native.toolchain import build_library
 
     header, source, _ = ow.export_c(op, folder, api=api)
@@ -102,9 +102,9 @@ def test_the_official_interpreter_gives_the_same(case, api, tmp_path):
         "atan2": (Pair, (x, x[::-1]), {"which": "atan2"}),
     }[case]
     model = model_of(op, *arrays, **attrs)
-    found = official(tmp_path, op, api, model, *arrays)
-    assert not isinstance(found, str), found
-    np.testing.assert_array_equal(found, run(model, [op], *arrays))
+    result = official(tmp_path, op, api, model, *arrays)
+    assert not isinstance(result, str), result
+    np.testing.assert_array_equal(result, run(model, [op], *arrays))
 
 
 def test_its_own_words_come_out_of_the_official_interpreter(tmp_path):
@@ -117,6 +117,6 @@ def test_its_own_words_come_out_of_the_official_interpreter(tmp_path):
         ({"alpha": -1.0}, "ExportedClip: attribute 'alpha' is out of its range: at least 0.0"),
         ({"_version": 3}, "the node has version 3 of the operator, this is version 2"),
     ):
-        found = official(tmp_path, Clip, "struct", with_options(Clip, encode_options(options), x), x)
-        assert isinstance(found, str)
-        assert words in found
+        result = official(tmp_path, Clip, "struct", with_options(Clip, encode_options(options), x), x)
+        assert isinstance(result, str)
+        assert words in result

@@ -86,7 +86,7 @@ BAD = [
 def mutants(n: int, seed: int = 7) -> list[bytes]:
     rng = np.random.default_rng(seed)
     documents = [encode_options(o) for o in (*GOOD, *BAD)]
-    found = [*documents, b"", b"\0", b"\0\0\1", bytes(64), b"\xff" * 64]
+    result = [*documents, b"", b"\0", b"\0\0\1", bytes(64), b"\xff" * 64]
     for _ in range(n):
         data = bytearray(documents[rng.integers(len(documents))])
         for _ in range(rng.integers(1, 4)):
@@ -99,12 +99,12 @@ def mutants(n: int, seed: int = 7) -> list[bytes]:
                 del data[at : at + rng.integers(1, 9)]
             else:
                 data[at:at] = rng.bytes(rng.integers(1, 9))
-        found.append(bytes(data))
-    return found
+        result.append(bytes(data))
+    return result
 
 
 def by_python(options: bytes) -> str | None:
-    """What the C program prints for options that Python's reader takes; None for others."""
+    """Return the output of the C program for options that the Python reader accepts; None for others."""
     try:
         call = bind_options(Options, options)
     except (ow.errors.OpError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What cannot be exported is refused in words, and so is what a node says that the C does not know."""
+"""Test the errors of the C export: operators without a C form, and nodes with options unknown to the C code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opwright.lite.format.flexbuffers import encode_options
 
 
 def operator(**parts):
-    """An operator class with these parts beside an input and an output."""
+    """Return an operator class with an input, an output and these parts."""
     body = {"x": ow.Input(ow.float32), "y": ow.Output(like="x"), "compute": lambda op, x: x, **parts}
     return ow.operator(type("Refused", (), {k: v for k, v in body.items() if v is not None}))
 

@@ -134,8 +134,8 @@ def test_a_convolution(api, tmp_path):
     for n, k, stride, padding in CASES:
         x = rng.integers(-5, 6, (2, n, 3)).astype(np.float32)  # whole numbers: any order of sums is exact
         w = rng.integers(-5, 6, (k, 3, 4)).astype(np.float32)
-        found = run(model_of(Conv, x, w, stride=stride, padding=padding), customs, x, w)
-        np.testing.assert_array_equal(found, exact(x, w, stride, padding), err_msg=f"{(n, k, stride, padding)}")
+        result = run(model_of(Conv, x, w, stride=stride, padding=padding), customs, x, w)
+        np.testing.assert_array_equal(result, exact(x, w, stride, padding), err_msg=f"{(n, k, stride, padding)}")
 
 
 @needs_gcc
@@ -147,8 +147,8 @@ def test_a_pooling_with_two_results(tmp_path):
         interpreter.allocate_tensors()
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
         interpreter.invoke()
-        found = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
-        for ours, numpy in zip(found, Pool.bind({"size": size, "stride": stride}).reference(x)):
+        result = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+        for ours, numpy in zip(result, Pool.bind({"size": size, "stride": stride}).reference(x)):
             assert ours.dtype == numpy.dtype
             np.testing.assert_array_equal(ours, numpy, err_msg=f"{(shape, size, stride)}")
 
@@ -200,9 +200,9 @@ def test_the_official_interpreter_gives_the_same(tmp_path):
     x, w = rng.integers(-5, 6, (2, 11, 3)).astype(np.float32), rng.integers(-5, 6, (4, 3, 2)).astype(np.float32)
     for padding, stride in (("SAME", 3), ("VALID", 2)):
         model = model_of(Conv, x, w, stride=stride, padding=padding)
-        found = official(tmp_path, Conv, "struct", model, x, w)
-        assert not isinstance(found, str), found
-        np.testing.assert_array_equal(found, exact(x, w, stride, padding))
+        result = official(tmp_path, Conv, "struct", model, x, w)
+        assert not isinstance(result, str), result
+        np.testing.assert_array_equal(result, exact(x, w, stride, padding))
 
 
 # --- sizes with how they were made -----------------------------------------------------------------------------------
@@ -237,15 +237,15 @@ def test_a_rule_means_what_python_means_by_it(steps, n, k):
 
     paths = _Paths()
 
-    def explore(wanted):
-        paths.prescribed, paths.outcomes = wanted, []
+    def explore(reference):
+        paths.prescribed, paths.outcomes = reference, []
         try:
             value = rule(SymbolicSize.of(37, "n", paths), SymbolicSize.of(41, "k", paths))
             leaf = {"y": value.expression if isinstance(value, SymbolicSize) else value}
         except ZeroDivisionError:
             leaf = None
         given, paths.outcomes = paths.outcomes, None
-        for i in reversed(range(len(wanted), len(given))):
+        for i in reversed(range(len(reference), len(given))):
             leaf = Branch(given[i][0], leaf, explore([a for _, a in given[:i]] + [False]))
         return leaf
 

@@ -49,7 +49,7 @@ def test_fast_math_is_refused(tmp_path):
         compiled(source, "-ffast-math")
 
 
-def test_the_same_operator_gives_the_same_files(tmp_path):
+def test_the_same_operator_returns_the_same_files(tmp_path):
     first, second = (ow.export_c(Elementary, tmp_path / name) for name in "ab")
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
     assert [p.name for p in first] == ["ExportedElementary.h", "ExportedElementary.c", "README.md"]
@@ -76,7 +76,7 @@ def test_control_flow_is_structured(tmp_path):
     assert "goto" not in kernel
 
 
-def test_what_nobody_reads_is_not_written_and_what_is_read_once_stands_there(tmp_path):
+def test_unread_values_are_not_written_and_single_uses_are_inlined(tmp_path):
     source = ow.export_c(CubeRoot, tmp_path)[1].read_text()
     kernel = source[source.index("static inline float exported_cube") : source.index("static inline double")]
     assert kernel.count("fabsf(y * y * y - t) > (float)within * t") == 1

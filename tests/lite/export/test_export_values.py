@@ -71,7 +71,7 @@ def same_bits(a, b):
 
 
 def here(op, customs, *arrays, **attrs):
-    """What our compiled kernel gives, and what C gives."""
+    """Return the results of the compiled kernel and of the exported C."""
     model = model_of(op, *arrays, **attrs)
     with flags.override(compiled=True, background=False):
         ours = run(model, [op], *arrays)
@@ -148,8 +148,8 @@ def test_integers_wrap(dtype, by, customs):
     ours, c = here(Whole, customs, x, y, by=by)
     same_bits(c, ours)
     with np.errstate(all="ignore"):
-        found = x * y + x * np.dtype(dtype).type(by) - np.where(y < 0, -y, y)
-        same_bits(c, np.where(x > y, np.maximum(found, y), -found))
+        result = x * y + x * np.dtype(dtype).type(by) - np.where(y < 0, -y, y)
+        same_bits(c, np.where(x > y, np.maximum(result, y), -result))
 
 
 @pytest.mark.parametrize("attrs", [{}, {"above": 2.5}, {"negated": True}, {"above": -1.0, "negated": True}], ids=str)
@@ -195,8 +195,8 @@ def test_shapes_may_change(customs):
         part = x[: math.prod(shape)].reshape(shape)
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], part)
         interpreter.invoke()
-        found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-        np.testing.assert_array_equal(found, np.minimum(part, 6) + np.float32(0.5) * np.maximum(part - 6, 0))
+        result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_array_equal(result, np.minimum(part, 6) + np.float32(0.5) * np.maximum(part - 6, 0))
 
 
 @pytest.mark.parametrize("api", ["external", "struct"])

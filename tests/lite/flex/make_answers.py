@@ -15,16 +15,16 @@ HERE = pathlib.Path(__file__).parent
 def nodes():
     sys.path[:0] = [str(HERE), str(HERE.parent)]  # as pytest has them
     from flex_cases import CASES
-    from flex_running import ALONE, converted, flex_nodes
+    from flex_harness import ALONE, converted, flex_nodes
 
-    found = {}
+    result = {}
     for name, (function, *inputs) in CASES.items():
         for i, part in enumerate(flex_nodes(converted(function, inputs, ALONE), inputs)):
-            found[f"{name}/{i}"] = part
-    return found
+            result[f"{name}/{i}"] = part
+    return result
 
 
-def answers(found):
+def answers(actual):
     import numpy as np
     import tensorflow as tf
     from tensorflow.core.framework import node_def_pb2
@@ -32,7 +32,7 @@ def answers(found):
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True  # it takes single nodes apart
     kept = {}
-    for name, (code, data, inputs) in found.items():
+    for name, (code, data, inputs) in actual.items():
         node = node_def_pb2.NodeDef.FromString(data)
         assert f"Flex{node.op}" == code, (name, node.op, code)
         with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph, config=config) as session:
@@ -54,7 +54,7 @@ def answers(found):
             array = np.asarray(result)
             kept[f"{name}/result{i}"] = array if array.dtype != object else array.astype(bytes)
     np.savez_compressed(HERE / "answers.npz", **kept)
-    print(len(found), "operators")
+    print(len(actual), "operators")
 
 
 if __name__ == "__main__":

@@ -10,15 +10,15 @@ import sys
 
 
 def names():
-    from opwright.lite.flex.declarations import MAPPINGS
+    from opwright.lite.flex.conversion import MAPPINGS
     from opwright.ops import registry
 
-    found = set()
+    result = set()
     for name in registry.list_names():
         op = registry.get(name)
         if not op.control and (op.compute_rule is not None or op.kernels):
-            found |= {form.op for form in MAPPINGS[name]} if name in MAPPINGS else {name}
-    return found
+            result |= {form.op for form in MAPPINGS[name]} if name in MAPPINGS else {name}
+    return result
 
 
 def argument(arg):
@@ -43,15 +43,15 @@ def default(attr):
     if attr.type == "shape":
         return None if value.shape.unknown_rank else [d.size for d in value.shape.dim]
     kind = {"string": "s", "int": "i", "float": "f", "bool": "b"}[attr.type]
-    found = getattr(value, kind)
-    return found.decode("latin-1") if isinstance(found, bytes) else found
+    result = getattr(value, kind)
+    return result.decode("latin-1") if isinstance(result, bytes) else result
 
 
-def write(wanted):
+def write(expected):
     from tensorflow.python.framework import op_def_registry
 
     signatures = {}
-    for name in wanted:
+    for name in expected:
         op = op_def_registry.get(name)
         if op is not None:
             signatures[name] = {

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flex_cases import CASES, X, f32
-from flex_running import ALONE, SETS, converted, flex_nodes, run
+from flex_harness import ALONE, SETS, converted, flex_nodes, run
 from lite_kit import op_names
 
 import opwright as ow
 from opwright.core.errors import DataLossError, InvalidArgumentError
 from opwright.lite.convert import ConverterError
 from opwright.lite.flex import nodedef, to_flex
-from opwright.lite.flex.declarations import MAPPINGS, declaration, mapping_for
+from opwright.lite.flex.conversion import MAPPINGS, declaration, mapping_for
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.format.flexbuffers import decode, encode_strings
 from opwright.ops import registry
@@ -29,15 +29,15 @@ def answers():
         return {name: kept[name] for name in kept.files}
 
 
-def close(found, wanted, name):
-    if wanted.dtype.kind == "S":
-        assert [bytes(x) for x in found.reshape(-1)] == [bytes(x) for x in wanted.reshape(-1)]
+def close(actual, expected, name):
+    if expected.dtype.kind == "S":
+        assert [bytes(x) for x in actual.reshape(-1)] == [bytes(x) for x in expected.reshape(-1)]
         return
-    assert found.shape == wanted.shape or name.startswith(OPEN)
-    if wanted.dtype.kind in "fc" and found.shape == wanted.shape:
-        np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
-    elif found.shape == wanted.shape:
-        np.testing.assert_array_equal(found, wanted)
+    assert actual.shape == expected.shape or name.startswith(OPEN)
+    if expected.dtype.kind in "fc" and actual.shape == expected.shape:
+        np.testing.assert_allclose(actual, expected, rtol=2e-4, atol=2e-5)
+    elif actual.shape == expected.shape:
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -49,8 +49,8 @@ def test_nodes_are_those_that_tensorflow_ran_and_give_its_answers(name):
         key = f"{name}/{i}"
         assert data == answers()[f"{key}/node"].tobytes(), "run make_answers.py: TensorFlow has not seen this NodeDef"
         for j in range(len([k for k in answers() if k.startswith(f"{key}/result")])):
-            found = run_alone(code, data, operands, key, j)
-            close(found, answers()[f"{key}/result{j}"], name)
+            result = run_alone(code, data, operands, key, j)
+            close(result, answers()[f"{key}/result{j}"], name)
 
 
 def run_alone(code, data, operands, key, output):
@@ -70,7 +70,7 @@ def run_alone(code, data, operands, key, output):
         buffers.append(objects.Buffer(data=np.frombuffer(contents, np.uint8)))
     n = len(operands)
     options = np.frombuffer(encode_strings([nodedef.decode(data).op.encode(), data]), np.uint8)
-    made = Model(
+    model = Model(
         operator_codes=[versions.operator_code("CUSTOM", 1, code)],
         buffers=buffers,
         subgraphs=[
@@ -86,7 +86,7 @@ def run_alone(code, data, operands, key, output):
             )
         ],
     )
-    interpreter = ow.lite.Interpreter(model_content=made.to_bytes())
+    interpreter = ow.lite.Interpreter(model_content=model.to_bytes())
     interpreter.allocate_tensors()
     interpreter.invoke()
     return interpreter.get_tensor(n + output)
@@ -96,9 +96,9 @@ def run_alone(code, data, operands, key, output):
 @pytest.mark.parametrize("sets", [SETS, ALONE], ids=["beside_builtins", "alone"])
 def test_converted_files_give_what_the_function_gives(name, sets):
     function, *inputs = CASES[name]
-    found = run(converted(function, inputs, sets), inputs)
-    wanted = [y.numpy() for y in ow.nest.flatten(function(*(ow.constant(x) for x in inputs)))]
-    for a, b in zip(found, wanted, strict=True):
+    actual = run(converted(function, inputs, sets), inputs)
+    expected = [y.numpy() for y in ow.nest.flatten(function(*(ow.constant(x) for x in inputs)))]
+    for a, b in zip(actual, expected, strict=True):
         close(a, np.asarray(b).astype(bytes) if np.asarray(b).dtype == object else np.asarray(b), "")
 
 
@@ -167,8 +167,8 @@ def test_unknown_batch_and_dynamic_results():
     runner = ow.lite.Interpreter(model_content=converter.convert()).get_signature_runner()
     for rows in (2, 5):
         x = f32(rows, 3, seed=rows, low=-1.0, high=3.0)
-        (found,) = runner(**{next(iter(runner.get_input_details())): x}).values()
-        np.testing.assert_allclose(found, model(x).numpy(), rtol=1e-5)
+        (result,) = runner(**{next(iter(runner.get_input_details())): x}).values()
+        np.testing.assert_allclose(result, model(x).numpy(), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +221,9 @@ def test_node_definitions_read_back():
     node = nodedef.NodeDef("Op", "n", ["a", "b"], attrs)
     again = nodedef.decode(nodedef.encode(node))
     assert (again.op, again.name, again.inputs) == ("Op", "n", ["a", "b"])
-    wanted = attrs | {"lf": [1.0, 2.0], "none": []}
+    expected = attrs | {"lf": [1.0, 2.0], "none": []}
     assert {k: v.dims if isinstance(v, ow.TensorShape) else v for k, v in again.attrs.items()} == {
-        k: v.dims if isinstance(v, ow.TensorShape) else v for k, v in wanted.items()
+        k: v.dims if isinstance(v, ow.TensorShape) else v for k, v in expected.items()
     }
 
 

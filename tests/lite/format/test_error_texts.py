@@ -1,4 +1,4 @@
-"""What is said of a model that cannot run carries the official interpreter's recognisable words, and is an error of its
+"""Errors of models that cannot run contain the official interpreter's recognizable words, and are errors of its
 class, raised where it raises. A row for each of its texts; where it is installed, it is asked as well.
 """
 
@@ -156,12 +156,12 @@ def failure(interpreter_of, data: bytes):
 
 
 @pytest.mark.parametrize("case", ROWS)
-def test_ours_says_so(case):
+def test_ours_reports_it(case):
     make, when, words = ROWS[case]
-    found, error = failure(lambda data: lite.Interpreter(model_content=data), make())
+    result, error = failure(lambda data: lite.Interpreter(model_content=data), make())
     assert isinstance(error, errors.OpError)
-    assert isinstance(error, ValueError if found == "open" else RuntimeError)
-    assert found == ("open" if case in EARLIER else when)
+    assert isinstance(error, ValueError if result == "open" else RuntimeError)
+    assert result == ("open" if case in EARLIER else when)
     assert re.search(words, str(error))
 
 
@@ -170,10 +170,10 @@ def test_the_official_interpreter_does(case):
     official = pytest.importorskip("ai_edge_litert.interpreter")
     kind = official.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     make, when, words = ROWS[case]
-    found, error = failure(
+    result, error = failure(
         lambda data: official.Interpreter(model_content=data, experimental_op_resolver_type=kind), make()
     )
-    assert (found, type(error)) == (when, ValueError if when == "open" else RuntimeError)
+    assert (result, type(error)) == (when, ValueError if when == "open" else RuntimeError)
     assert re.search(words, str(error))
 
 
@@ -193,7 +193,7 @@ def test_files_that_are_none(given, words, tmp_path, monkeypatch):
         lite.Interpreter(**given)
 
 
-def test_verify_says_the_same_as_the_interpreter():
+def test_verify_reports_the_same_as_the_interpreter():
     for case, (make, when, words) in ROWS.items():
         if when == "open" and not case.startswith(("version", "registration")):
             with pytest.raises(errors.OpError, match=words):

@@ -109,10 +109,10 @@ def test_taken_and_refused_as_officially(case: str) -> None:
             Model.read(data)
         assert "damaged" not in str(error.value)
         return
-    wanted = answers(official)
+    expected = answers(official)
     for compiled in (False, True):
         with flags.override(compiled=compiled, background=False):
-            assert answers(lite.Interpreter(model_content=data)) == wanted
+            assert answers(lite.Interpreter(model_content=data)) == expected
     model = Model.read(data)
     again = Model.read(model.to_bytes())
     assert again == Model.read(FILE)

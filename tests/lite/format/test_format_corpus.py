@@ -56,7 +56,7 @@ def _interpreters():
 
 
 def answers(data: bytes, case) -> list:
-    """What the official interpreter gives for the calls of a case."""
+    """Return the results of the official interpreter for the calls of a case."""
     litert = _interpreters()
     kind = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = litert.Interpreter(model_content=data, experimental_op_resolver_type=kind, num_threads=1)
@@ -64,10 +64,10 @@ def answers(data: bytes, case) -> list:
 
 
 @pytest.mark.parametrize("case", [p for p in CASES if not p.id.startswith(("flex", "custom", "random"))])
-def test_the_official_interpreter_gives_the_same_for_what_we_wrote(case):
-    found = answers(Model.read(case.path).to_bytes(), case)
-    assert len(found) == len(case.calls) > 0
-    for got, call in zip(found, case.calls):
+def test_the_official_interpreter_returns_the_same_for_what_we_wrote(case):
+    result = answers(Model.read(case.path).to_bytes(), case)
+    assert len(result) == len(case.calls) > 0
+    for got, call in zip(result, case.calls):
         assert set(got) == set(call.outputs)
         for name, value in got.items():
             want, value = call.outputs[name], np.asarray(value)

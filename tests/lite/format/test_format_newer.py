@@ -60,7 +60,7 @@ def written(fill, table: str, **fields: tuple) -> bytes:
 
 
 def seen(data: bytes, table: str, **fields: tuple) -> Model:
-    """What a newer program reads."""
+    """Return the model as a program with a newer schema reads it."""
     with newer_schema(table, **fields):
         return Model.read(data)
 
@@ -111,8 +111,8 @@ def test_what_may_be_an_offset_is_kept_in_an_unchanged_file_and_refused_in_a_cha
     fields = {"novel": (9, *row)}
 
     def fill(m):
-        made = objects.AddOptions(pot_scale_int16=False) if value is None else value
-        m.subgraphs[0].novel = made
+        result = objects.AddOptions(pot_scale_int16=False) if value is None else value
+        m.subgraphs[0].novel = result
 
     data = written(fill, "SubGraph", **fields)
     model = Model.read(data)

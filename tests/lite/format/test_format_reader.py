@@ -74,10 +74,10 @@ def test_a_vector_past_the_end_is_named_with_its_path():
     at = data.index(struct.pack("<4i", 3, 7, 7, 77777))
     with pytest.raises(errors.DataLossError) as caught:
         Model.read(replaced(data, at, struct.pack("<I", 4_000_000_000)))
-    wanted = (
+    expected = (
         f"Model.subgraphs[0].tensors[1].shape: vector of 4000000000 int32 at offset {at} runs past the end of the file"
     )
-    assert wanted in str(caught.value)
+    assert expected in str(caught.value)
     assert f"({len(data)} bytes)" in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""What is written reads back equal: models drawn from the schema, one of every table, on disk, over 2 GB."""
+"""Test that written models read back equal: random models of the schema, one of every table, on disk, over 2 GB."""
 
 from __future__ import annotations
 

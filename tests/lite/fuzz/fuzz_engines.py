@@ -80,16 +80,16 @@ def _loops(data: bytes) -> bool:
 
 
 def _both(case: fuzz_options.Case) -> str:
-    reference, wanted, kinds = _run(case, False)
-    compiled, found, _ = _run(case, True)
+    reference, expected, kinds = _run(case, False)
+    compiled, actual, _ = _run(case, True)
     what = f"{case.label}, {case.mode}: {'; '.join(case.changed)}"
-    if (found is None) != (wanted is None):
+    if (actual is None) != (expected is None):
         raise Different(f"verdict: {what}: reference {reference}, compiled {compiled}")
-    if wanted is None or found is None:
+    if expected is None or actual is None:
         return "refused"
     if any(word in case.label for word in RANDOM):
         return "ran"
-    for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
+    for i, (a, b) in enumerate(zip(actual, expected, strict=True)):
         if (a.shape, a.dtype) != (b.shape, b.dtype):
             raise Different(f"shape: {what}: {a.dtype}{list(a.shape)}, {b.dtype}{list(b.shape)}")
         allowed = (
@@ -118,7 +118,7 @@ def _run(case: fuzz_options.Case, compiled: bool) -> tuple[str, list[np.ndarray]
                         shape[case.axis] *= case.larger
                         interpreter.resize_tensor_input(detail["index"], shape)
             interpreter.allocate_tensors()
-            stage, found = "invoke", []
+            stage, result = "invoke", []
             turns = TURNS[:1] if any(word in case.label for word in STATE) else TURNS
             for turn in turns:
                 for i, detail in enumerate(interpreter.get_input_details()):
@@ -126,9 +126,9 @@ def _run(case: fuzz_options.Case, compiled: bool) -> tuple[str, list[np.ndarray]
                     interpreter.set_tensor(detail["index"], np.roll(fed, turn) if fed.ndim else fed)
                 interpreter.invoke()
                 outputs = interpreter.get_output_details()
-                found += [np.array(interpreter.get_tensor(d["index"])) for d in outputs]
+                result += [np.array(interpreter.get_tensor(d["index"])) for d in outputs]
             quantised = [d["quantization_parameters"]["scales"].size > 0 for d in outputs]
-            return "runs", found, quantised * len(turns)
+            return "runs", result, quantised * len(turns)
     except errors.OpError as error:
         return f"{stage}: {said(error)}: {str(error)[:200]}", None, []
 
@@ -137,9 +137,9 @@ def _fitting(feeds: list[np.ndarray], i: int, detail: dict[str, Any]) -> np.ndar
     """The numbers of a feed as an array of the shape and dtype wanted."""
     shape, dtype = tuple(detail["shape"]), detail["dtype"]
     if dtype is np.bytes_ or dtype is object:
-        given = feeds[i] if i < len(feeds) and feeds[i].dtype.kind in "OSU" else np.array([b"a"], object)
-        return np.resize(given, shape)
-    given = feeds[i] if i < len(feeds) else np.ones(1)
-    if given.dtype.kind in "OSU":
-        given = np.arange(7)
-    return np.resize(given, shape).astype(dtype)
+        inputs = feeds[i] if i < len(feeds) and feeds[i].dtype.kind in "OSU" else np.array([b"a"], object)
+        return np.resize(inputs, shape)
+    inputs = feeds[i] if i < len(feeds) else np.ones(1)
+    if inputs.dtype.kind in "OSU":
+        inputs = np.arange(7)
+    return np.resize(inputs, shape).astype(dtype)

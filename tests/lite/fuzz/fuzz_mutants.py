@@ -202,17 +202,17 @@ BYTES = (
 
 
 def _tables(model: Any) -> list[Any]:
-    found, todo = [], [model]
+    result, todo = [], [model]
     while todo:
         table = todo.pop()
-        found.append(table)
+        result.append(table)
         for field in schema.table(table.table_name).fields:
             value = getattr(table, field.name)
             if field.kind == "tables":
                 todo += value
             elif field.kind in ("table", "union") and value is not None:
                 todo.append(value)
-    return found
+    return result
 
 
 @functools.lru_cache(256)

@@ -65,13 +65,13 @@ def rows() -> list[tuple[Any, str]]:
 
 
 EXTREME = (2**20, 2**31 - 1, -(2**31), 255, 100, -1, 0)
-"""What each field of whole numbers is in turn."""
+"""Values for each integer field."""
 
 
 @functools.cache
 def sweep() -> list[tuple[Any, str, str, Any]]:
     """Each field of each row's options table with each extreme: row, type, field, what it is."""
-    found = []
+    result = []
     for row, kind in PAIRS:
         model = model_of(row.name, row.draw(Draw(0, kind)))
         for table in _tables(model):
@@ -86,8 +86,8 @@ def sweep() -> list[tuple[Any, str, str, Any]]:
                     values = [np.array([x], schema.SCALARS[place.scalar][2]) for x in EXTREME if _holds(place, x)]
                 else:
                     continue
-                found += [(row, kind, place.name, v) for v in values if not isinstance(v, int) or _holds(place, v)]
-    return found
+                result += [(row, kind, place.name, v) for v in values if not isinstance(v, int) or _holds(place, v)]
+    return result
 
 
 def _holds(place: schema.SchemaField, value: int) -> bool:
@@ -256,10 +256,10 @@ def _shape(model: Any, draw: random.Random) -> str:
 def _constant(model: Any, draw: random.Random) -> str:
     """An element of a constant of whole numbers that is not quantised: an axis, a size, a begin."""
     wide = {schema.TensorType.INT32: np.int32, schema.TensorType.INT64: np.int64}
-    found = [t for t in _tensors(model) if t.type in wide and t.buffer and model.buffers[t.buffer].data is not None]
-    if not found:
+    result = [t for t in _tensors(model) if t.type in wide and t.buffer and model.buffers[t.buffer].data is not None]
+    if not result:
         return _options(model, draw)
-    tensor = draw.choice(found)
+    tensor = draw.choice(result)
     buffer, dtype = model.buffers[tensor.buffer], wide[tensor.type]
     data = np.frombuffer(bytes(np.asarray(buffer.data, np.uint8)), np.uint8)
     values = data[: data.size // dtype().itemsize * dtype().itemsize].view(dtype).copy()

@@ -1,4 +1,4 @@
-"""What every mutant is tried on, and what counts as a finding.
+"""The target of the fuzzer, and the definition of a finding.
 
 Lives here: `outcome` and its limits: errors of our own kinds, seconds, bytes.
 Not here: the mutants (fuzz_mutants.py), running many (run_fuzz.py).
@@ -28,8 +28,8 @@ import numpy as np
 
 from opwright import lite
 from opwright.core import errors, flags
+from opwright.graph.builder import verify
 from opwright.graph.ir import same
-from opwright.graph.verify import verify
 from opwright.lite.convert.export import export
 from opwright.lite.format import Model, findings
 from opwright.lite.importer import import_model
@@ -72,7 +72,7 @@ class Limits:
 
     @contextlib.contextmanager
     def case(self, size: int) -> Iterator[None]:
-        """Bound a case of so many bytes; memory by what the process may map beyond what it has now."""
+        """Bound the time and memory of a case by its size; memory as the address space beyond the current one."""
         now = int(os.pread(self._statm, 64, 0).split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + 2 * size + ROOM, self._hard))
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -132,7 +132,7 @@ def _outcome(data: bytes, thorough: bool, seen: set[int] | None = None) -> str:
     except errors.OpError as error:
         return f"read: {type(error).__name__}"
     repr(model)
-    found = findings(model)
+    result = findings(model)
     canonical = None
     try:
         canonical = hash(bytes(model.to_bytes()))
@@ -140,11 +140,11 @@ def _outcome(data: bytes, thorough: bool, seen: set[int] | None = None) -> str:
         said(error)
     try:
         model.verify()
-        assert not found
+        assert not result
     except errors.OpError as error:
         said(error)
-        assert found
-        return f"verify: {found[0][0].name}"
+        assert result
+        return f"verify: {result[0][0].name}"
     if seen is not None and canonical is not None:
         if canonical in seen:
             return "seen"

@@ -115,7 +115,7 @@ def work(start: int, stop: int, results: Any, at: Any, slot: int, what: str, mod
 def run(
     first: int, cases: int, workers: int, what: str = "files", mode: str | None = None, log: pathlib.Path | None = None
 ) -> dict[str, list[int]]:
-    """Try so many cases; the findings, each with the numbers of its cases."""
+    """Run the cases from `first` on; return the findings, each with the numbers of its cases."""
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     at = context.Array("d", 2 * workers, lock=False)
@@ -198,21 +198,21 @@ def main() -> int:
     parser.add_argument("--case", type=int)
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--log", type=pathlib.Path)
-    given = parser.parse_args()
-    if given.case is not None:
-        if given.keep:
-            given.keep.write_bytes(mutant_of(given.case, given.what, given.mode))
-        print(outcome_of(given.case, given.what, given.mode))
+    arguments = parser.parse_args()
+    if arguments.case is not None:
+        if arguments.keep:
+            arguments.keep.write_bytes(mutant_of(arguments.case, arguments.what, arguments.mode))
+        print(outcome_of(arguments.case, arguments.what, arguments.mode))
         return 0
-    if given.what == "engines":
+    if arguments.what == "engines":
         import fuzz_engines  # noqa: F401  before the fork, so that the processes share what is imported
     else:
         import fuzz_mutants
         import fuzz_target
 
-        fuzz_target.warm(fuzz_mutants.operator_seeds() if given.what == "operators" else fuzz_mutants.seeds())
+        fuzz_target.warm(fuzz_mutants.operator_seeds() if arguments.what == "operators" else fuzz_mutants.seeds())
 
-    findings = run(given.first, given.cases, given.workers, given.what, given.mode, given.log)
+    findings = run(arguments.first, arguments.cases, arguments.workers, arguments.what, arguments.mode, arguments.log)
     grouped: dict[str, list[int]] = collections.defaultdict(list)
     for text, numbers in findings.items():
         grouped[re.sub(r"case \d+|-?\d[\d.e+-]*", "N", text)[:160]] += numbers

@@ -25,31 +25,31 @@ ENGINE_CASES = 60
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_mutants_are_read_or_refused(group):
     fuzz_target.warm()
-    found = {}
+    result = {}
     for number in range(group, CASES, GROUPS):
         try:
             fuzz_target.outcome(fuzz_mutants.mutant(number), thorough=False)
         except BaseException as error:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
-            found[number] = f"{type(error).__name__}: {error}"[:300]
-    assert not found, "one again: python tests/lite/fuzz/run_fuzz.py --case NUMBER"
+            result[number] = f"{type(error).__name__}: {error}"[:300]
+    assert not result, "one again: python tests/lite/fuzz/run_fuzz.py --case NUMBER"
 
 
 def test_mutants_of_operators_are_read_or_refused():
     """Models of one operator in one session, which runs equal models once."""
     fuzz_target.warm()
     files = fuzz_mutants.operator_seeds()
-    found, outcomes = {}, []
+    result, outcomes = {}, []
     with fuzz_target.session() as tried:
         for number in range(CASES // 4):
             try:
                 outcomes.append(tried(fuzz_mutants.mutant(number, files)))
             except (Exception, fuzz_target.TookTooLong) as error:
-                found[number] = f"{type(error).__name__}: {error}"[:300]
+                result[number] = f"{type(error).__name__}: {error}"[:300]
         assert tried(files[0]) == "ran"
         assert tried(files[0]) == "seen"
-    assert not found, "one again: python tests/lite/fuzz/run_fuzz.py --what operators --case NUMBER"
+    assert not result, "one again: python tests/lite/fuzz/run_fuzz.py --what operators --case NUMBER"
     assert len({outcome.split(":")[0] for outcome in outcomes}) >= 4
 
 
@@ -81,8 +81,8 @@ def test_the_seeds_themselves_run():
 @pytest.mark.parametrize("group", range(4))
 def test_the_engines_agree_on_mutants(group):
     numbers = range(group, ENGINE_CASES, 4)
-    found = {n: finding for n in numbers if (finding := run_fuzz.try_case(n, "engines")[1]) is not None}
-    assert not found, "one again: python tests/lite/fuzz/run_fuzz.py --what engines --case NUMBER"
+    result = {n: finding for n in numbers if (finding := run_fuzz.try_case(n, "engines")[1]) is not None}
+    assert not result, "one again: python tests/lite/fuzz/run_fuzz.py --what engines --case NUMBER"
 
 
 def test_a_case_of_the_engines_is_the_same_every_time():
@@ -119,8 +119,8 @@ def dying(number, what="files", mode=None, outcome=None):
 def test_a_process_that_dies_or_hangs_is_a_finding_and_the_rest_is_tried(monkeypatch):
     monkeypatch.setattr(run_fuzz, "try_case", dying)
     monkeypatch.setattr(run_fuzz, "SILENT", 1.5)
-    found = run_fuzz.run(0, 9, 1)
-    assert found == {"case 3: process died (7)": [3], "case 5 hangs": [5]}
+    result = run_fuzz.run(0, 9, 1)
+    assert result == {"case 3: process died (7)": [3], "case 5 hangs": [5]}
 
 
 WINDOWS = ("DEPTHWISE_CONV_2D", "CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "TRANSPOSE_CONV")
@@ -134,9 +134,9 @@ def test_a_windows_numbers_are_never_unrolled_without_end():
         if row.name in WINDOWS and kind in ("FLOAT32", "INT8") and name in SIZES and value == 2**20:
             cases.setdefault((row.name, kind, name), n)
     assert len(cases) > 30
-    found = {
+    result = {
         case: finding
         for case, n in cases.items()
         if (finding := run_fuzz.try_case(n, "engines", "sweep")[1]) is not None
     }
-    assert not found
+    assert not result

@@ -15,8 +15,8 @@ import pytest
 import opwright as ow
 from opwright import lite
 from opwright.core.errors import InvalidArgumentError, OpError, UnimplementedError
+from opwright.graph.builder import verify
 from opwright.graph.ir import same
-from opwright.graph.verify import verify
 from opwright.lite.convert.export import export
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.importer import import_graph, import_model, operator_of
@@ -78,7 +78,7 @@ def samples():
 
 
 def test_our_files_keep_their_bytes():
-    """What this package's converter writes is written again byte for byte."""
+    """Files of this package's converter are written again with identical bytes."""
     batch, open_batch = ow.TensorSpec([1, 32]), ow.TensorSpec([None, 32])
     integers = {"optimizations": [lite.Optimize.DEFAULT], "representative_dataset": samples}
     for label, content in {

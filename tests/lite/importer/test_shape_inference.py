@@ -43,16 +43,16 @@ def agrees(name, size):
     }
     if size is None:
         sizes = {}
-    wanted = official(path, np.asarray(subgraph.inputs).tolist(), sizes)
+    expected = official(path, np.asarray(subgraph.inputs).tolist(), sizes)
     values = {v.name: v for v in with_shapes(graph, sizes).values()}
     known = 0
     for node in graph.nodes:
         if (place := operator_of(node)) is None:
             continue
         for t, v in zip(np.asarray(subgraph.operators[place[1]].outputs).tolist(), node.outputs, strict=True):
-            found = values[v.name].shape
-            assert found.is_compatible_with(wanted[t]), (name, size, node)
-            known += found.is_fully_defined()
+            actual = values[v.name].shape
+            assert actual.is_compatible_with(expected[t]), (name, size, node)
+            known += actual.is_fully_defined()
     return known
 
 

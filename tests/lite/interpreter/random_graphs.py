@@ -28,7 +28,7 @@ def as_model(graph: Any) -> Model:
 
 
 class Graph:
-    """A subgraph that grows by one random operator at a time. dynamic: some shapes hang on elements."""
+    """A subgraph that grows by one random operator at a time. dynamic: some shapes depend on elements."""
 
     def __init__(self, seed: int, operators: int, dynamic: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
@@ -272,10 +272,10 @@ def _kept(g: Graph) -> None:
     g.add("WHERE", [mask], [(1, 1)], "INT64")
     where = g.known.pop()[0]
     g.add("GATHER_ND", [flat, where], [(1,)], "FLOAT32")
-    found = g.known.pop()[0]
-    g.add("ABS", [found], [(1,)], "FLOAT32")
+    result = g.known.pop()[0]
+    g.add("ABS", [result], [(1,)], "FLOAT32")
     absolute = g.known.pop()[0]
-    g.add("ADD", [absolute, found], [(1,)], "FLOAT32")
+    g.add("ADD", [absolute, result], [(1,)], "FLOAT32")
     doubled = g.known.pop()[0]
     g.add("SUM", [doubled, g.const([0])], [()], "FLOAT32", keep_dims=False)
 

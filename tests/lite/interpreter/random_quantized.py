@@ -25,7 +25,7 @@ class Known(NamedTuple):
 
 
 class QuantizedGraph:
-    """A subgraph on int8 that grows by one random operator at a time; what nobody reads is an output."""
+    """A subgraph on int8 that grows by one random operator at a time; unread tensors are outputs."""
 
     def __init__(self, seed: int, operators: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -103,14 +103,14 @@ class QuantizedGraph:
         """A node with one output; its parameters: those of a tensor, given ones, or random."""
         if like is not None:
             params = like.scale, like.zero
-        made = self.tensor(shape, *(params or (self.scale(), self.int(-60, 60))))
+        result = self.tensor(shape, *(params or (self.scale(), self.int(-60, 60))))
         code = self.codes.setdefault(name, len(self.codes))
         self.nodes.append(
             objects.Operator(
-                opcode_index=code, inputs=inputs, outputs=[made.index], builtin_options=get(name).to_options(options)
+                opcode_index=code, inputs=inputs, outputs=[result.index], builtin_options=get(name).to_options(options)
             )
         )
-        return made
+        return result
 
     def weights(self, shape: tuple[int, ...], axis: int, x: Known) -> list[int]:
         """A filter with scales by channel, and its bias."""

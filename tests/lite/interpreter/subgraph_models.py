@@ -37,11 +37,11 @@ class Parts:
 
     def part(self, name: str, **tensors: Any) -> Part:
         """A subgraph; tensors: shape, or (shape, type), by name."""
-        made = Part(name, self.model)
-        for key, given in tensors.items():
-            typed = isinstance(given, tuple) and bool(given) and isinstance(given[-1], str)
-            made.tensor(key, *(given if typed else (given, "FLOAT32")))
-        return made
+        result = Part(name, self.model)
+        for key, inputs in tensors.items():
+            typed = isinstance(inputs, tuple) and bool(inputs) and isinstance(inputs[-1], str)
+            result.tensor(key, *(inputs if typed else (inputs, "FLOAT32")))
+        return result
 
     def bytes(self) -> bytes:
         return self.model.to_bytes()
@@ -76,8 +76,8 @@ def counting(limit: int, step: Any = None, **variables: Any) -> bytes:
     cond.op("LESS", "i limit", "more").ends(f"i {names}", "more")
     body = parts.part("body", i=INT, **variables, next=INT)
     body.tensor("one", type="INT32", data=np.int32(1))
-    given = (step(body) if step else None) or names
-    body.op("ADD", "i one", "next").ends(f"i {names}", f"next {given}")
+    inputs = (step(body) if step else None) or names
+    body.op("ADD", "i one", "next").ends(f"i {names}", f"next {inputs}")
     return parts.bytes()
 
 

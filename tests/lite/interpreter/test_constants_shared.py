@@ -42,7 +42,7 @@ def test_they_share_memory_and_let_go_of_it():
     assert len(tensors._unpacked) <= before - 2
 
 
-def test_bytes_that_may_change_are_read_anew():
+def test_bytes_that_may_change_are_read_again():
     held = Model.read(model())
     held.buffers[2].data = PACKED.copy()
     one = lite.Interpreter(model_content=held).tensor(40)().copy()

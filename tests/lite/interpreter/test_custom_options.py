@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.lite import Interpreter, Model
-from opwright.lite.convert.single_operator import single_operator
+from opwright.lite.convert.converter import single_operator
 from opwright.lite.custom_options import bind_options
 from opwright.lite.format.flexbuffers import decode_options, encode_options
 
@@ -95,9 +95,9 @@ OFFICIAL = {  # of the TensorFlow operator: bytes, and the attributes an operato
 
 @pytest.mark.parametrize("name", list(OFFICIAL))
 def test_options_of_the_official_converter(name: str) -> None:
-    raw, attrs, wanted = OFFICIAL[name]
+    raw, attrs, expected = OFFICIAL[name]
     bound = bind_options(operator("OptionsOfficial", **attrs), bytes.fromhex(raw))
-    assert {k: getattr(bound, k) for k in attrs} == wanted
+    assert {k: getattr(bound, k) for k in attrs} == expected
 
 
 def test_what_the_official_converter_keeps_of_types_is_no_new_option() -> None:
@@ -155,8 +155,8 @@ MEANT: list[tuple[str, Any, Any]] = [  # attribute, what the file has, what it i
 
 @pytest.mark.parametrize(("name", "value", "wanted"), MEANT, ids=lambda v: repr(v)[:20])
 def test_values_of_each_type(every: Any, name: str, value: Any, wanted: Any) -> None:
-    found = getattr(bind_options(every, encode_options({name: value})), name)
-    assert (found, type(found)) == (wanted, type(wanted))
+    actual = getattr(bind_options(every, encode_options({name: value})), name)
+    assert (actual, type(actual)) == (wanted, type(wanted))
 
 
 ARRAYS = [
@@ -171,8 +171,8 @@ ARRAYS = [
 @pytest.mark.parametrize("array", ARRAYS, ids=str)
 def test_arrays(every: Any, array: np.ndarray) -> None:
     kept = {"dtype": array.dtype.name, "shape": list(array.shape), "values": array.reshape(-1).tolist()}
-    found = bind_options(every, encode_options({"a": kept})).a
-    assert (found.dtype, found.shape, found.tolist()) == (array.dtype, array.shape, array.tolist())
+    result = bind_options(every, encode_options({"a": kept})).a
+    assert (result.dtype, result.shape, result.tolist()) == (array.dtype, array.shape, array.tolist())
 
 
 WRONG: list[tuple[str, Any]] = [
@@ -250,8 +250,8 @@ def test_floats_of_every_width(every: Any, width: int, indirect: bool) -> None:
     with builder.Map():
         builder.Key(b"f")
         builder.IndirectFloat(0.1, width) if indirect else builder.Float(0.1, width)
-    wanted = float(np.float32(0.1)) if width == 4 else 0.1
-    assert bind_options(every, bytes(builder.Finish())).f == wanted
+    expected = float(np.float32(0.1)) if width == 4 else 0.1
+    assert bind_options(every, bytes(builder.Finish())).f == expected
 
 
 def test_unsigned_and_untyped_forms(every: Any) -> None:
@@ -378,8 +378,8 @@ def test_the_interpreter_names_operator_option_and_node() -> None:
     newer = operator("OptionsNewer", brighter=ow.Attr(int, default=1))
     content = single_operator(newer, [ow.TensorSpec([3])], {"brighter": 2})
     interpreter = Interpreter(model_content=content, custom_ops=[op])
-    with pytest.raises(RuntimeError, match=r"OptionsNewer(.|\n)*brighter(.|\n)*newer definition") as found:
+    with pytest.raises(RuntimeError, match=r"OptionsNewer(.|\n)*brighter(.|\n)*newer definition") as excinfo:
         interpreter.allocate_tensors()
-    assert "ode number 0" in str(found.value)
+    assert "ode number 0" in str(excinfo.value)
     good = Interpreter(model_content=content, custom_ops=[newer])
     good.allocate_tensors()

@@ -1,4 +1,4 @@
-"""Direct runs and copies do what others do, and there are none after whatever they hang on has changed."""
+"""Test that direct runs and copies equal others, and end when a condition that they depend on changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lite_kit import Build
 
 import opwright as ow
 from opwright import lite
-from opwright.lite.runtime.direct_invocation import MAX_BYTES
+from opwright.lite.runtime.ownership import MAX_BYTES
 
 X = np.float32([[1, -2, 3], [4, 5, -6]])
 Y = np.maximum(X, 0)
@@ -129,20 +129,20 @@ CHANGES: list[Callable[[lite.Interpreter], None]] = [resized, closed, without_de
 def test_there_is_no_direct_way_after_a_change(change: Callable[[lite.Interpreter], None]) -> None:
     interpreter = direct(relu(), X)
     change(interpreter)
-    found = interpreter._ownership
+    result = interpreter._ownership
     if change not in (resized, without_delegates):  # which ran it again
-        assert (found.direct, found.writable, found.readable) == (None, {}, {})
+        assert (result.direct, result.writable, result.readable) == (None, {}, {})
 
 
 def test_a_signature_runs_directly_where_shapes_stay() -> None:
     interpreter = direct(relu(), X)
     runner = interpreter.get_signature_runner()
     for x in (X, -X, X[:1], X[:1] * 2, X, np.asfortranarray(X)):
-        found = runner(x=x)
-        assert list(found) == ["y"]
-        np.testing.assert_array_equal(found["y"], np.maximum(x, 0))
+        result = runner(x=x)
+        assert list(result) == ["y"]
+        np.testing.assert_array_equal(result["y"], np.maximum(x, 0))
         assert interpreter._ownership.direct is not None
-        found["y"][...] = -1  # a copy
+        result["y"][...] = -1  # a copy
     for wrong in ({}, {"z": X}, {"x": X, "z": X}, {"x": X.astype(np.int32)}):
         with pytest.raises(ValueError, match=r"Invalid|Cannot set tensor"):
             runner(**wrong)
@@ -161,7 +161,7 @@ def test_a_signature_takes_long_tensors_too() -> None:
         np.testing.assert_array_equal(runner(x=x)["y"], np.maximum(x, 0))
 
 
-def test_a_failed_guard_is_told_in_the_operators_words() -> None:
+def test_a_failed_guard_is_reported_in_the_operators_words() -> None:
     b = Build().tensor("t", data=np.float32([[1, 2], [3, 4]])).tensor("i", (2,), "INT32").tensor("y", (2, 2))
     interpreter = direct(b.op("GATHER", "t i", "y").done("i"), np.int32([1, 0]))
     index = interpreter.get_input_details()[0]["index"]

@@ -16,7 +16,7 @@ import pytest
 
 import opwright as ow
 from opwright.lite import BuiltinOpResolver, Interpreter, TFLiteConverter
-from opwright.ops import plugins, registry
+from opwright.ops import registry
 
 X = np.float32([-1.0, 0.5, 3.0])
 MODULE = '''
@@ -58,15 +58,15 @@ class Packages:
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(plugins, "_warned", set())
+    monkeypatch.setattr(registry, "_warned", set())
     users = registry.users()
-    found = Packages(tmp_path)
-    yield found
-    for module in found.modules:
+    result = Packages(tmp_path)
+    yield result
+    for module in result.modules:
         sys.modules.pop(module, None)
     for name in registry.users().keys() - users.keys():
         del registry._users[name]
-    plugins._scan_cache = plugins._EntryScan(None, {}, {})
+    registry._scan_cache = registry._EntryScan(None, {}, {})
 
 
 def model(name: str, version: int = 1) -> bytes:
@@ -167,7 +167,7 @@ def test_a_broken_package_is_named_and_harms_no_other(packages, how):
     packages.add("my-broken", {"PackBroken": value.format(**fill)}, source.format(**fill))
     packages.clip("my-doubling", "PackDouble")
     np.testing.assert_array_equal(run(model("PackDouble")), 2 * X)
-    with pytest.warns(plugins.PackageWarning, match="package my-broken 1.5: my_broken|no_such_module"):
+    with pytest.warns(registry.PackageWarning, match="package my-broken 1.5: my_broken|no_such_module"):
         interpreter = Interpreter(model_content=model("PackBroken"))
     with pytest.raises(RuntimeError, match=f"my-broken 1.5(.|\n)*{words}(.|\n)*mend or remove it"):
         interpreter.allocate_tensors()
@@ -181,7 +181,7 @@ def test_damaged_metadata_harms_no_other(packages, metadata):
     (packages.folder / "my_damaged-1.5.dist-info" / "entry_points.txt").write_bytes(b"[opwright.operators\nx\n=\n\xff")
     packages.clip("my-doubling", "PackDouble")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", plugins.PackageWarning)
+        warnings.simplefilter("ignore", registry.PackageWarning)
         np.testing.assert_array_equal(run(model("PackDouble")), 2 * X)
 
 
@@ -190,7 +190,7 @@ def test_two_packages_of_one_operator_serve_neither(packages):
     packages.clip("my-tripling", "PackTwice", 3.0)
     content = model("PackTwice")
     says = r"PackTwice is added by 2 installed packages: my-(.|\n)*my-(.|\n)*remove one"
-    with pytest.warns(plugins.PackageWarning, match=says), pytest.raises(RuntimeError, match=says):
+    with pytest.warns(registry.PackageWarning, match=says), pytest.raises(RuntimeError, match=says):
         run(content)
     with pytest.raises(KeyError, match=says):
         ow.ops.get("PackTwice")
@@ -208,7 +208,7 @@ def test_two_names_for_one_object_are_no_conflict(packages):
 def test_of_two_one_of_which_is_broken_the_other_serves(packages):
     packages.clip("my-doubling", "PackDouble")
     packages.add("my-broken", {"PackDouble": "my_broken:PackDouble"}, "1 / 0")
-    with pytest.warns(plugins.PackageWarning, match="my-broken 1.5"):
+    with pytest.warns(registry.PackageWarning, match="my-broken 1.5"):
         np.testing.assert_array_equal(run(model("PackDouble")), 2 * X)
 
 

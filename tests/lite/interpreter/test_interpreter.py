@@ -42,7 +42,7 @@ def both(content):
 
 
 def outcome(act):
-    """What an action gives: its value, or the kind of its exception and the first line."""
+    """Return the value of an action, or the class and the first line of its exception."""
     try:
         return act()
     except (ValueError, RuntimeError) as error:
@@ -69,10 +69,10 @@ def test_from_a_file(tmp_path):
 def test_details_are_the_official_ones():
     ours, theirs = both(sin_model())
     for method in ("get_input_details", "get_output_details", "get_tensor_details", "_get_ops_details"):
-        mine, wanted = getattr(ours, method)(), getattr(theirs, method)()
-        wanted = wanted[: len(mine)]  # the official one counts tensors of its own
-        assert len(mine) == len(wanted)
-        for a, b in zip(mine, wanted):
+        mine, reference = getattr(ours, method)(), getattr(theirs, method)()
+        reference = reference[: len(mine)]  # the official one counts tensors of its own
+        assert len(mine) == len(reference)
+        for a, b in zip(mine, reference):
             assert list(a) == list(b)
             for key, value in a.items():
                 expected = b[key]
@@ -104,7 +104,7 @@ MISUSES = {
 
 
 @pytest.mark.parametrize("what", MISUSES)
-def test_misuse_is_told_in_the_official_words(what):
+def test_misuse_is_reported_in_the_official_words(what):
     allocated, act = MISUSES[what]
     results = []
     for interpreter in both(sin_model()):
@@ -210,7 +210,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_broken_models_are_told_in_the_official_words(what):
+def test_broken_models_are_reported_in_the_official_words(what):
     change, says = BROKEN[what]
     with pytest.raises(ValueError) as raised:  # noqa: PT011
         lite.Interpreter(model_content=broken(change))

@@ -185,7 +185,7 @@ def test_invoke_is_needed():
         interpreter.allocate_tensors()
 
 
-def test_without_prepare_the_file_says_the_shape():
+def test_without_prepare_the_file_reports_the_shape():
     kernel = lite.Registration(invoke=lambda context, node: np.arctan(node.inputs[0].data, out=node.outputs[0].data))
     interpreter = lite.Interpreter(model_content=atan_model(), custom_ops={"Atan": kernel})
     interpreter.allocate_tensors()

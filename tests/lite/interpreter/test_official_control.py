@@ -1,4 +1,4 @@
-"""Control flow in files of the official converter: our answers are those that the official interpreter gave.
+"""Test control flow in files of the official converter: results equal those of the official interpreter.
 
 Not here: how the files were made (tests/data/tflite/make_official.py).
 """
@@ -27,13 +27,13 @@ CASES = [case for case in official.cases() if _runs_subgraphs(case)]
 def test_answers_are_the_official_ones(case: official.Case) -> None:
     interpreter = lite.Interpreter(model_content=case.bytes())
     for call in case.calls:
-        found = interpreter.get_signature_runner(call.signature)(**call.inputs)
-        assert found.keys() == call.outputs.keys()
-        for name, wanted in call.outputs.items():
-            if wanted.dtype.kind == "S":
-                assert np.asarray(found[name]).tolist() == wanted.tolist()
+        actual = interpreter.get_signature_runner(call.signature)(**call.inputs)
+        assert actual.keys() == call.outputs.keys()
+        for name, expected in call.outputs.items():
+            if expected.dtype.kind == "S":
+                assert np.asarray(actual[name]).tolist() == expected.tolist()
             else:
-                np.testing.assert_allclose(found[name], wanted, rtol=1e-5, atol=1e-5)
+                np.testing.assert_allclose(actual[name], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_there_are_files_for_each() -> None:

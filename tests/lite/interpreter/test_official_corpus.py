@@ -26,10 +26,10 @@ def test_answers_are_the_official_ones(name):
     case = official.case(name)
     interpreter = Interpreter(model_path=str(case.path))
     for call in case.calls:
-        found = interpreter.get_signature_runner(call.signature)(**call.inputs)
-        assert set(found) == set(call.outputs)
+        result = interpreter.get_signature_runner(call.signature)(**call.inputs)
+        assert set(result) == set(call.outputs)
         for output, want in call.outputs.items():
-            got = np.asarray(found[output])
+            got = np.asarray(result[output])
             assert got.shape == want.shape, output
             if want.dtype.kind == "S":
                 assert got.astype("S").tolist() == want.tolist(), output

@@ -30,19 +30,23 @@ class Old:
         self.model.subgraphs, self.model.buffers = [self.graph], [schema.BufferT()]
 
     def tensor(self, shape: Any, scale: float, zero: int, values: Any = None, kind: str = "") -> int:
-        made = schema.TensorT()
+        result = schema.TensorT()
         kind = kind or self.kind
-        made.shape, made.type, made.name = list(shape), getattr(schema.TensorType, kind), f"t{len(self.graph.tensors)}"
+        result.shape, result.type, result.name = (
+            list(shape),
+            getattr(schema.TensorType, kind),
+            f"t{len(self.graph.tensors)}",
+        )
         if kind != "FLOAT32":
             q = schema.QuantizationParametersT()
             q.scale, q.zeroPoint, q.min, q.max = [scale], [zero], [-1.0], [1.0]
-            made.quantization = q
+            result.quantization = q
         if values is not None:
             buffer = schema.BufferT()
             buffer.data = np.frombuffer(values.tobytes(), np.uint8)
             self.model.buffers.append(buffer)
-            made.buffer = len(self.model.buffers) - 1
-        self.graph.tensors.append(made)
+            result.buffer = len(self.model.buffers) - 1
+        self.graph.tensors.append(result)
         return len(self.graph.tensors) - 1
 
     def weights(self, *shape: int) -> int:
@@ -141,15 +145,17 @@ def test_first_files_run_as_officially(kind):
     for _ in range(3):
         x = rng.integers(0, 256, (1, 8, 8, 3)) if kind == "UINT8" else rng.normal(0, 1, (1, 8, 8, 3))
         values = [x.astype(np.uint8 if kind == "UINT8" else np.float32)]
-        found, wanted = run(ours, values), run(theirs, values)
-        np.testing.assert_allclose(found[0], wanted[0], 0 if kind == "UINT8" else 1e-5, 0 if kind == "UINT8" else 1e-6)
+        actual, expected = run(ours, values), run(theirs, values)
+        np.testing.assert_allclose(
+            actual[0], expected[0], 0 if kind == "UINT8" else 1e-5, 0 if kind == "UINT8" else 1e-6
+        )
     assert ours.get_signature_list() == theirs.get_signature_list() == {}
 
 
 def test_first_files_are_read_with_the_defaults_of_later_fields():
     model = Model.read(network("UINT8"))
-    found = [(code.deprecated_builtin_code, int(code.builtin_code), code.version) for code in model.operator_codes]
-    assert found[:2] == [(BUILTIN.CONV_2D, 0, 1), (BUILTIN.DEPTHWISE_CONV_2D, 0, 1)]
+    result = [(code.deprecated_builtin_code, int(code.builtin_code), code.version) for code in model.operator_codes]
+    assert result[:2] == [(BUILTIN.CONV_2D, 0, 1), (BUILTIN.DEPTHWISE_CONV_2D, 0, 1)]
     assert model.subgraphs[0].operators[1].builtin_options.dilation_w_factor == 1
     assert not model.signature_defs
     assert Model.read(model.to_bytes()) == model

@@ -137,8 +137,8 @@ def test_the_switch_finds_a_registration_that_writes_its_input() -> None:
     content = converter.convert()
     custom = {"Writes": lite.Registration(prepare=prepare, invoke=invoke)}
     run(content, [numbers()], True, custom_ops=custom)
-    with ow.flags(check_inputs=True), pytest.raises(RuntimeError) as found:
+    with ow.flags(check_inputs=True), pytest.raises(RuntimeError) as excinfo:
         run(content, [numbers()], True, custom_ops=custom)
-    assert "Writes" in str(found.value)
-    assert "writes its input" in str(found.value)
-    assert isinstance(found.value, PermissionDeniedError)
+    assert "Writes" in str(excinfo.value)
+    assert "writes its input" in str(excinfo.value)
+    assert isinstance(excinfo.value, PermissionDeniedError)

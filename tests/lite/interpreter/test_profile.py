@@ -92,8 +92,8 @@ def test_a_profile_leaves_nothing_behind():
     interpreter.profile(2, memory=True)
     assert all(subgraph.observer is None for subgraph in interpreter._subgraphs)
     interpreter.invoke()
-    wanted = x.astype(np.float64)
+    expected = x.astype(np.float64)
     for _ in range(3):
-        wanted = np.tanh(wanted) * 0.5
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        expected = np.tanh(expected) * 0.5
+    actual = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)

@@ -37,10 +37,10 @@ def check(graph: Graph | QuantizedGraph, **tolerance: float) -> None:
         interpreter.allocate_tensors()
     for _ in range(2):
         feeds = graph.feeds()
-        wanted = answers(theirs, feeds)
+        expected = answers(theirs, feeds)
         kept = answers(keeping, feeds)
-        for found in (kept, answers(plain, feeds)):
-            for a, b in zip(found, wanted, strict=True):
+        for actual in (kept, answers(plain, feeds)):
+            for a, b in zip(actual, expected, strict=True):
                 assert (a.shape, a.dtype) == (b.shape, b.dtype)
                 np.testing.assert_allclose(a, b, **tolerance)
 

@@ -37,8 +37,8 @@ class Running:
         for detail, value in zip(self.interpreter.get_input_details(), values, strict=True):
             self.interpreter.set_tensor(detail["index"], value)
         self.interpreter.invoke()
-        found: np.ndarray = self.interpreter.get_tensor(self.interpreter.get_output_details()[0]["index"])
-        return found
+        result: np.ndarray = self.interpreter.get_tensor(self.interpreter.get_output_details()[0]["index"])
+        return result
 
 
 def test_shapes_to_reshape_to() -> None:
@@ -56,8 +56,8 @@ def test_places_of_a_slice_whose_size_stays() -> None:
     run = Running("SLICE", np.int32([0, 0]), np.int32([0, 0]))
     for begin in ((0, 0), (0, 0), (1, 2), (1, 2), (0, 1)):
         for size in ((2, 2), (2, 2), (1, 2)):
-            wanted = X[begin[0] : begin[0] + size[0], begin[1] : begin[1] + size[1]] + 1
-            np.testing.assert_array_equal(run(X, np.int32(begin), np.int32(size)), wanted)
+            expected = X[begin[0] : begin[0] + size[0], begin[1] : begin[1] + size[1]] + 1
+            np.testing.assert_array_equal(run(X, np.int32(begin), np.int32(size)), expected)
 
 
 def test_multiples_and_paddings() -> None:

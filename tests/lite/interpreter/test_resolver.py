@@ -20,11 +20,11 @@ def kernel(version=1):
 
 def test_builtins_are_found_by_member_number_and_name():
     resolver = lite.BuiltinOpResolver()
-    found = resolver.find_op(BUILTIN.ADD, 1)
-    assert found is not None
-    assert resolver.find_op(int(BUILTIN.ADD)) is found
-    assert resolver.find_op("ADD") is found
-    assert resolver.find_op("ADD", 6) is found
+    result = resolver.find_op(BUILTIN.ADD, 1)
+    assert result is not None
+    assert resolver.find_op(int(BUILTIN.ADD)) is result
+    assert resolver.find_op("ADD") is result
+    assert resolver.find_op("ADD", 6) is result
     assert resolver.find_op("ADD", 7) is None
     assert resolver.find_op("ADD", 0) is None
     assert resolver.find_op("CONCAT_EMBEDDINGS") is None

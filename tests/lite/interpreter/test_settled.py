@@ -25,14 +25,14 @@ def drawn(shape: tuple[int, ...]) -> np.ndarray:
 def test_shapes_are_known_before_the_model_runs() -> None:
     interpreter = lite.Interpreter(model_content=any_batch())
     interpreter.allocate_tensors()
-    found = kinds(interpreter)
-    assert {n for n, kind in found.items() if kind == FOLDED} == {"sizes", "batch", "n", "half", "shape"}
-    assert found["y"] == ARENA
+    result = kinds(interpreter)
+    assert {n for n, kind in result.items() if kind == FOLDED} == {"sizes", "batch", "n", "half", "shape"}
+    assert result["y"] == ARENA
     assert interpreter.get_tensor(interpreter._subgraphs[0].tensors[2].index).tolist() == [2, 6]
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_every_size_gives_its_own_shape(compiled: bool) -> None:
+def test_every_size_has_its_own_shape(compiled: bool) -> None:
     with flags.override(compiled=compiled, background=False):
         interpreter = lite.Interpreter(model_content=any_batch())
         for shape in SIZES:
@@ -76,7 +76,7 @@ def test_a_kept_plan_runs_in_later_interpreters(tmp_path) -> None:
 
 
 def test_sizes_that_are_wrong_are_said_when_tensors_are_allocated() -> None:
-    """What shape rules check of values they check of these, too."""
+    """Shape rules check folded values as they check constants."""
     b = Build().tensor("x", (4,)).tensor("sizes", (1,), "INT32").op("SHAPE", "x", "sizes", out_type="INT32")
     b.tensor("at", type="INT32", data=np.int32([7])).tensor("many", (1,), "INT32")
     content = b.op("GATHER", "sizes at", "many").tensor("y", (4,)).op("RESHAPE", "x many", "y").done()

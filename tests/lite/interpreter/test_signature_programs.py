@@ -33,8 +33,8 @@ class Program(Build):
         return self
 
     def number(self, name: str, value: Any) -> Program:
-        found: Program = self.tensor(name, type="INT32", data=np.int32(value))
-        return found
+        result: Program = self.tensor(name, type="INT32", data=np.int32(value))
+        return result
 
 
 def official(content: bytes) -> Any:
@@ -67,11 +67,11 @@ def test_signatures_share_a_variable_that_is_initialised_once(kind: str, order: 
     def act(interpreter: Any) -> list[Any]:
         runners = {key: interpreter.get_signature_runner(key) for key in ("add", "read")}
         x = np.array([1, 2], kind.lower())
-        found = [runners[key](**({"x": x} if key == "add" else {})) for key in order.split()]
-        return [next(iter(values.values())).tolist() for values in found]
+        actual = [runners[key](**({"x": x} if key == "add" else {})) for key in order.split()]
+        return [next(iter(values.values())).tolist() for values in actual]
 
-    found, wanted = both(shared_variable(kind), act)
-    assert found == wanted
+    actual, expected = both(shared_variable(kind), act)
+    assert actual == expected
 
 
 def sums() -> bytes:
@@ -90,12 +90,12 @@ def sums() -> bytes:
 def test_results_of_rank_0_are_scalars_as_officially() -> None:
     def act(interpreter: Any) -> Any:
         run = interpreter.get_signature_runner("sums")
-        found = run(n=np.int32(0), x=np.float32([1, 2]))
-        return {k: (type(v), np.shape(v), np.asarray(v).tolist()) for k, v in found.items()}
+        actual = run(n=np.int32(0), x=np.float32([1, 2]))
+        return {k: (type(v), np.shape(v), np.asarray(v).tolist()) for k, v in actual.items()}
 
-    found, wanted = both(sums(), act)
-    assert found == wanted
-    assert found["s"] == (np.float32, (), 3.0)
+    actual, expected = both(sums(), act)
+    assert actual == expected
+    assert actual["s"] == (np.float32, (), 3.0)
 
 
 def test_inputs_are_resized_between_runs_with_and_without_turns() -> None:
@@ -106,8 +106,8 @@ def test_inputs_are_resized_between_runs_with_and_without_turns() -> None:
             for n, size in ((0, 2), (3, 5), (9, 1), (1, 0), (2, 7), (0, 2))
         ]
 
-    found, wanted = both(sums(), act)
-    assert found == wanted
+    actual, expected = both(sums(), act)
+    assert actual == expected
 
 
 def two_loops() -> bytes:
@@ -136,8 +136,8 @@ def test_a_loop_whose_shapes_were_known_late_runs_when_they_are_known_before() -
             for rows in (1, 2, 1, 2, 3, 2)
         ]
 
-    found, wanted = both(two_loops(), act)
-    assert found == wanted
+    actual, expected = both(two_loops(), act)
+    assert actual == expected
 
 
 def loop_of_branches() -> bytes:
@@ -164,11 +164,11 @@ def test_branches_in_loops_after_resizes() -> None:
     """Against the formula: the official interpreter aborts on some of these resizes."""
     run = Interpreter(model_content=loop_of_branches()).get_signature_runner("loops")
     for n, rows in [(0, 1), (0, 2), (1, 2), (0, 1), (3, 2), (0, 3), (0, 2), (2, 1)]:
-        found = run(n=np.int32(n), x=np.ones((rows, 2), np.float32))
-        wanted = np.ones((rows, 2), np.float32)
+        actual = run(n=np.int32(n), x=np.ones((rows, 2), np.float32))
+        expected = np.ones((rows, 2), np.float32)
         for turn in range(n, 5):
-            wanted = np.concatenate([wanted, wanted])[:2] if turn < 1 else wanted + np.float32(0.5)
-        assert (int(found["k"]), found["z"].tolist()) == (5, wanted.tolist()), (n, rows)
+            expected = np.concatenate([expected, expected])[:2] if turn < 1 else expected + np.float32(0.5)
+        assert (int(actual["k"]), actual["z"].tolist()) == (5, expected.tolist()), (n, rows)
 
 
 @pytest.mark.parametrize(
@@ -182,26 +182,26 @@ def test_branches_in_loops_after_resizes() -> None:
     ],
     ids=["missing", "extra", "unknown", "float64", "none"],
 )
-def test_wrong_inputs_of_a_signature_are_told_in_the_official_words(given: dict[str, Any]) -> None:
+def test_wrong_inputs_of_a_signature_are_reported_in_the_official_words(given: dict[str, Any]) -> None:
     def act(interpreter: Any) -> str:
         with pytest.raises(ValueError) as raised:  # noqa: PT011
             interpreter.get_signature_runner("sums")(**given)
         return str(raised.value).splitlines()[0].strip()
 
-    found, wanted = both(sums(), act)
-    assert found == wanted
+    actual, expected = both(sums(), act)
+    assert actual == expected
 
 
 @pytest.mark.parametrize("name", ["STABLEHLO_DIVIDE", "STABLEHLO_WHILE", "CONCAT_EMBEDDINGS", "DELEGATE"])
 def test_builtins_that_no_run_time_has_kernels_for(name: str) -> None:
     main = objects.SubGraph(tensors=[], inputs=[], outputs=[], operators=[objects.Operator(inputs=[], outputs=[])])
     model = Model(operator_codes=[versions.operator_code(name)], subgraphs=[main], buffers=[objects.Buffer()])
-    with pytest.raises(ValueError, match="Didn't find op for builtin opcode") as wanted:
+    with pytest.raises(ValueError, match="Didn't find op for builtin opcode") as expected:
         official(model.to_bytes())
-    with pytest.raises(OpError, match=f"no run time has a kernel for {name}") as found:
+    with pytest.raises(OpError, match=f"no run time has a kernel for {name}") as excinfo:
         Interpreter(model_content=model.to_bytes())
-    assert str(found.value).split(". ")[0] == str(wanted.value).split(". ")[0]
-    assert isinstance(found.value, ValueError)
+    assert str(excinfo.value).split(". ")[0] == str(expected.value).split(". ")[0]
+    assert isinstance(excinfo.value, ValueError)
 
 
 def test_a_subgraph_that_calls_itself_is_refused() -> None:

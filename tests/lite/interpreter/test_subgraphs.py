@@ -38,11 +38,11 @@ def run(interpreter: Any, *values: Any) -> list[np.ndarray]:
 
 def both(content: bytes, *values: Any) -> list[np.ndarray]:
     """Our answer, which is the official interpreter's."""
-    found = run(lite.Interpreter(model_content=content), *values)
-    for a, b in zip(found, run(Official(model_content=content), *values), strict=True):
+    result = run(lite.Interpreter(model_content=content), *values)
+    for a, b in zip(result, run(Official(model_content=content), *values), strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
-    return found
+    return result
 
 
 def constant(value: Any) -> Callable[[Part], str]:
@@ -125,12 +125,12 @@ def test_while_in_place_and_not() -> None:
         part.op("MUL", "x k", "a").op("ADD", "a y", "b").op("SUB", "b x", "c")
         return "a c"
 
-    found = both(counting(4, two, x=(3,), y=(3,)), 0, X, X + 1)
+    result = both(counting(4, two, x=(3,), y=(3,)), 0, X, X + 1)
     x, y = X, X + 1
     for _ in range(4):
         x, y = x * 2, x * 2 + y - x
-    np.testing.assert_array_equal(found[1], x)
-    np.testing.assert_array_equal(found[2], y)
+    np.testing.assert_array_equal(result[1], x)
+    np.testing.assert_array_equal(result[2], y)
 
 
 def test_while_doubles() -> None:
@@ -173,9 +173,9 @@ def test_the_size_of_a_grown_variable_is_computed_in_each_iteration() -> None:
 def test_variables_that_change_places() -> None:
     """As the model means it, and TensorFlow runs it: the official interpreter copies one over the other."""
     content = counting(3, lambda part: "y x", x=(3,), y=(3,))
-    found = run(lite.Interpreter(model_content=content), 0, X, X + 1)
-    np.testing.assert_array_equal(found[1], X + 1)
-    np.testing.assert_array_equal(found[2], X)
+    result = run(lite.Interpreter(model_content=content), 0, X, X + 1)
+    np.testing.assert_array_equal(result[1], X + 1)
+    np.testing.assert_array_equal(result[2], X)
 
 
 def test_a_constant_for_a_variable() -> None:
@@ -191,8 +191,8 @@ def test_strings_as_variables() -> None:
         part.op("GATHER", "x at", "y")
         return "y"
 
-    found = both(counting(2, turn, x=((3,), "STRING")), 0, words)[1]
-    assert found.tolist() == [b"", b"three", b"one"]
+    result = both(counting(2, turn, x=((3,), "STRING")), 0, words)[1]
+    assert result.tolist() == [b"", b"three", b"one"]
 
 
 def test_if_of_strings() -> None:
@@ -227,10 +227,10 @@ def test_a_loop_in_a_branch_in_a_loop() -> None:
     turn = parts.part("inner_body", j=INT, i=INT, x=shape, y=shape, next=INT)
     turn.tensor("one", type="INT32", data=np.int32(1))
     turn.op("ADD", "x x", "y").op("ADD", "j one", "next").ends("j i x", "next i y")
-    wanted = X
+    expected = X
     for i in range(5):
-        wanted = wanted * 2.0**i if i % 2 == 0 else wanted + 1
-    np.testing.assert_array_equal(both(parts.bytes(), 0, X)[0], wanted)
+        expected = expected * 2.0**i if i % 2 == 0 else expected + 1
+    np.testing.assert_array_equal(both(parts.bytes(), 0, X)[0], expected)
 
 
 def shared(first: Any, second: Any) -> bytes:
@@ -286,9 +286,9 @@ def test_a_composite_is_what_its_decomposition_says() -> None:
     part = parts.part("double", x=(3,))
     times(2)(part)
     part.ends("x", "y")
-    found = run(lite.Interpreter(model_content=parts.bytes()), X)[0]
-    np.testing.assert_array_equal(found, run(Official(model_content=parts.bytes()), X)[0])
-    np.testing.assert_array_equal(found, X * 2)
+    result = run(lite.Interpreter(model_content=parts.bytes()), X)[0]
+    np.testing.assert_array_equal(result, run(Official(model_content=parts.bytes()), X)[0])
+    np.testing.assert_array_equal(result, X * 2)
 
 
 def test_calls_may_be_nested_and_have_a_bound() -> None:

@@ -1,4 +1,4 @@
-"""What tests of the official run time with our operators share: whether it is there, operators, models of them."""
+"""Helpers of the tests of the official run time with Opwright's operators: availability, operators, models."""
 
 from __future__ import annotations
 
@@ -117,18 +117,18 @@ def scales(*options, shape=(2, 3), version=1, dtype="FLOAT32", **fields):
     """x, s -> y: a chain of Scale, each with the options given for it."""
     b = Build().tensor("x", shape, dtype, **fields).tensor("s", (3,), dtype)
     before = "x"
-    for i, given in enumerate(options):
+    for i, inputs in enumerate(options):
         name = "y" if i == len(options) - 1 else f"h{i}"
-        b.tensor(name, shape, dtype, **fields).custom("LitertScale", f"{before} s", name, version, **given)
+        b.tensor(name, shape, dtype, **fields).custom("LitertScale", f"{before} s", name, version, **inputs)
         before = name
     return b.done("x s", "y")
 
 
 def of_scales(x, s, *options):
-    """What `scales` means, in float64."""
+    """Compute `scales` in float64."""
     y = x.astype(np.float64)
-    for given in options:
-        y = (y**3 if given.get("cubed") else y) * given.get("factor", 1.0) + s
+    for inputs in options:
+        y = (y**3 if inputs.get("cubed") else y) * inputs.get("factor", 1.0) + s
     return y
 
 

@@ -1,4 +1,4 @@
-"""What cannot work in the official run time: each a clear error, the process goes on, nothing is left on stderr."""
+"""Test the limits of the official run time: each is a clear error, the process continues, stderr stays empty."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ LOOK = """
 """
 
 
-def test_without_the_wheel_it_says_how_to_get_it():
+def test_without_the_wheel_it_reports_how_to_get_it():
     said, _ = process(
         """
     import sys

@@ -85,5 +85,5 @@ def test_a_daemon_thread_still_runs_models(seconds):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_while_another_thread_runs_a_model():
-    """In the child nobody ends that run: using the model is an error, not a wait for ever."""
+    """In the child that run never ends: using the model is an error, not a deadlock."""
     assert run(PROGRAM + FORK, 0.2) == (0, "the end\n", "")

@@ -59,7 +59,7 @@ def test_a_converted_model_has_the_names_of_its_function():
 
 
 def test_order_and_details_are_those_of_the_wheels_own():
-    """Of a model without ours, which its own Python compiled model takes, too."""
+    """A model without Opwright's operators, which the wheel's own compiled model accepts as well."""
     peer = pytest.importorskip("ai_edge_litert.compiled_model")
 
     @ow.function(
@@ -222,7 +222,7 @@ def test_a_tensor_may_be_an_input_and_an_output():
 
 
 def test_each_name_of_a_tensor_is_there():
-    """Of a tensor that a signature names twice the run time says the last name twice."""
+    """The run time reports the last name twice if a signature names a tensor twice."""
 
     @ow.function(input_signature=[ow.TensorSpec((2, 3), ow.float32, name="x")])
     def model(x):
@@ -241,7 +241,7 @@ def test_each_name_of_a_tensor_is_there():
 # ---- its life -------------------------------------------------------------------------------------------------------
 
 
-def test_closed_it_says_so():
+def test_closed_it_reports_it():
     model = made(scales({}))
     model.close()
     model.close()

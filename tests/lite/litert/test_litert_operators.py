@@ -30,13 +30,13 @@ def test_nodes_of_one_operator_have_their_own_options(chain, compiled):
     x = drawn(2, 3)
     content = scales(*chain)
     with compiling(compiled), lite.litert.CompiledModel(content, CUSTOMS, num_threads=1) as model:
-        found = model.run({"x": x, "s": S})
+        result = model.run({"x": x, "s": S})
         assert set(model.native_nodes.values()) == {compiled}
         assert len(model.native_nodes) == len(chain)
         ours = run(lite.Interpreter(model_content=content, custom_ops=CUSTOMS), [x, S])
-    assert list(found) == ["y"]
-    np.testing.assert_allclose(found["y"], of_scales(x, S, *chain), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(found["y"], ours[0])
+    assert list(result) == ["y"]
+    np.testing.assert_allclose(result["y"], of_scales(x, S, *chain), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(result["y"], ours[0])
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["native", "python"])
@@ -44,8 +44,8 @@ def test_a_version_that_the_run_time_itself_does_not_find(compiled):
     """Its resolver has operators that it is given in version 1 alone."""
     x, chain = drawn(2, 3), ({"factor": 2.0, "cubed": True}, {"factor": 3.0})
     with compiling(compiled), lite.litert.CompiledModel(scales(*chain, version=2), CUSTOMS) as model:
-        found = model.run([x, S])[0]
-    np.testing.assert_allclose(found, of_scales(x, S, *chain), rtol=1e-5, atol=1e-5)
+        result = model.run([x, S])[0]
+    np.testing.assert_allclose(result, of_scales(x, S, *chain), rtol=1e-5, atol=1e-5)
 
 
 SHAPES = [
@@ -66,9 +66,9 @@ def test_shapes_and_broadcasting(xs, ss, compiled):
     b = Build().tensor("x", xs).tensor("s", ss).tensor("y", y.shape)
     content = b.custom("LitertScale", "x s", "y", factor=2.0).done("x s", "y")
     with compiling(compiled), lite.litert.CompiledModel(content, CUSTOMS, num_threads=2) as model:
-        found = model.run([np.asarray(x), np.asarray(s)])[0]
-    assert found.shape == y.shape
-    np.testing.assert_allclose(found, y, rtol=1e-5, atol=1e-6)
+        result = model.run([np.asarray(x), np.asarray(s)])[0]
+    assert result.shape == y.shape
+    np.testing.assert_allclose(result, y, rtol=1e-5, atol=1e-6)
 
 
 DTYPES = {
@@ -112,9 +112,9 @@ def test_kernels_of_other_types_than_float32(kind):
     x, s = np.arange(-6, 6).reshape(4, 3).astype(dtype), np.array([1, 2, 3], dtype)
     b = Build().tensor("x", (4, 3), kind).tensor("s", (3,), kind).tensor("y", (4, 3), kind)
     with compiling(), lite.litert.CompiledModel(b.custom("LitertTotal", "x s", "y").done("x s", "y"), CUSTOMS) as model:
-        found = model.run([x, s])[0]
+        result = model.run([x, s])[0]
         assert all(model.native_nodes.values())
-    np.testing.assert_array_equal(found, x + 2 * s)
+    np.testing.assert_array_equal(result, x + 2 * s)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_what_the_run_time_would_not_pass(inputs, second):
     b.tensor("pad", data=np.float32([7])).tensor("bias", data=np.float32([10, 20]))
     content = b.custom("LitertSwap", inputs, "first second").done("x", "first second")
     with compiling(), lite.litert.CompiledModel(content, CUSTOMS) as model:
-        found = model.run([x])
-    np.testing.assert_array_equal(found[0], x[::-1])
-    np.testing.assert_allclose(found[1], second(x), rtol=1e-6)
+        result = model.run([x])
+    np.testing.assert_array_equal(result[0], x[::-1])
+    np.testing.assert_allclose(result[1], second(x), rtol=1e-6)
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["native", "python"])
@@ -144,8 +144,8 @@ def test_an_operator_of_constants_alone(compiled):
     b = Build().tensor("c", data=np.float32([1, 2, 3])).tensor("h", (3,)).custom("LitertScale", "c c", "h", factor=2.0)
     b.tensor("x", (3,)).tensor("y", (3,)).op("ADD", "x h", "y")
     with compiling(compiled), lite.litert.CompiledModel(b.done(), CUSTOMS) as model:
-        found = model.run([np.float32([1, 1, 1])])[0]
-    np.testing.assert_array_equal(found, [4, 7, 10])
+        result = model.run([np.float32([1, 1, 1])])[0]
+    np.testing.assert_array_equal(result, [4, 7, 10])
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -172,9 +172,9 @@ def test_between_builtin_operators():
         b.op("ADD", "x s", "h").custom("LitertScale", "h s", "g", factor=3.0).op("MUL", "g x", "y").done("x s", "y")
     )
     with compiling(), lite.litert.CompiledModel(content, CUSTOMS) as model:
-        found = model.run([x, S])[0]
+        result = model.run([x, S])[0]
         assert model.is_fully_accelerated() is False
-    np.testing.assert_allclose(found, ((x + S) * 3.0 + S) * x, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result, ((x + S) * 3.0 + S) * x, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("value", [-1.0, 1.0])
@@ -187,9 +187,9 @@ def test_in_the_branches_of_a_condition(value):
         b.custom("LitertScale", "x x", "y", factor=factor).ends("x", "y")
     x = np.float32([1, 2, 3])
     with compiling(), lite.litert.CompiledModel(b.done(None), CUSTOMS) as model:
-        found = model.run([np.array(value > 0), x])[0]
+        result = model.run([np.array(value > 0), x])[0]
         assert [name for name, native in model.native_nodes.items() if native]
-    np.testing.assert_array_equal(found, x * (3 if value > 0 else 6))
+    np.testing.assert_array_equal(result, x * (3 if value > 0 else 6))
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["native", "python"])
@@ -207,10 +207,10 @@ def test_integers_that_stand_for_reals(compiled):
     x, s = np.arange(-25, 25).astype(np.int8), np.int8([50])
     real = (x - 3.0) * 0.05 * 2.0 + 1.0
     with compiling(compiled), lite.litert.CompiledModel(content, CUSTOMS) as model:
-        found = model.run([x, s])[0]
+        result = model.run([x, s])[0]
         ours = run(lite.Interpreter(model_content=content, custom_ops=CUSTOMS), [x, s])[0]
-    np.testing.assert_array_equal(found, ours)
-    np.testing.assert_allclose((found + 5.0) * 0.1, np.clip(real, -12.3, 13.2), atol=0.0501)
+    np.testing.assert_array_equal(result, ours)
+    np.testing.assert_allclose((result + 5.0) * 0.1, np.clip(real, -12.3, 13.2), atol=0.0501)
 
 
 def test_registrations_in_python():
@@ -225,10 +225,10 @@ def test_registrations_in_python():
     b = Build().tensor("x", (2,)).tensor("y", (2,))
     content = b.custom("Twice", "x", "h", factor=2).custom("Twice", "h", "y", factor=2).done()
     with lite.litert.CompiledModel(content, {"Twice": twice}) as model:
-        found = model.run([np.float32([1, 2])])[0]
-    size = round(float(np.sqrt(found[0])))
+        result = model.run([np.float32([1, 2])])[0]
+    size = round(float(np.sqrt(result[0])))
     assert size > 0
-    np.testing.assert_array_equal(found, np.float32([1, 2]) * size * size)
+    np.testing.assert_array_equal(result, np.float32([1, 2]) * size * size)
     assert freed == [size, size]
 
 
@@ -237,8 +237,8 @@ def test_operators_that_opwright_brings_need_not_be_given():
     b = Build().tensor("x", (5,)).tensor("shift", type="INT32", data=np.int32([2]))
     b.tensor("axis", type="INT32", data=np.int32([0]))
     with lite.litert.CompiledModel(b.tensor("y").custom("Roll", "x shift axis", "y").done()) as model:
-        found = model.run([np.float32([1, 2, 3, 4, 5])])[0]
-    np.testing.assert_array_equal(found, [4, 5, 1, 2, 3])
+        result = model.run([np.float32([1, 2, 3, 4, 5])])[0]
+    np.testing.assert_array_equal(result, [4, 5, 1, 2, 3])
 
 
 def test_one_under_whose_name_it_puts_a_stub():
@@ -248,9 +248,9 @@ def test_one_under_whose_name_it_puts_a_stub():
     b.operator(versions.operator_code("CUSTOM", 1, "MaxPoolingWithArgmax2D"), "x", "y i", custom_options=options)
     x = np.float32([[1, 5, 2, 0], [3, 4, 9, 8]]).reshape(1, 2, 4, 1)
     with lite.litert.CompiledModel(b.done("x", "y i")) as model:
-        found = model.run([x])
-    np.testing.assert_array_equal(found[0].ravel(), [5, 9])
-    np.testing.assert_array_equal(found[1].ravel(), np.float32([1.1, 2.1]))
+        result = model.run([x])
+    np.testing.assert_array_equal(result[0].ravel(), [5, 9])
+    np.testing.assert_array_equal(result[1].ravel(), np.float32([1.1, 2.1]))
 
 
 def test_one_that_the_run_time_has_is_left_to_it_unless_given():

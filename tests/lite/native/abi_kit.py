@@ -1,4 +1,4 @@
-"""What tests of the C interface share: the facts about it, building, symbols of object files."""
+"""Helpers of the tests of the C interface: its constants, building, symbols of object files."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def functions() -> list[dict]:
         "c_api_experimental_functions",
         "async_functions",
     ]
-    found = [f for name in names for f in ABI[name]]
-    return found + [f for part in ABI["opaque_api"].values() if isinstance(part, list) for f in part]
+    result = [f for name in names for f in ABI[name]]
+    return result + [f for part in ABI["opaque_api"].values() if isinstance(part, list) for f in part]
 
 
 def cpp_symbols() -> list[str]:

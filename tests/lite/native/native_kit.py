@@ -1,4 +1,4 @@
-"""What the tests of operators in C share: the library of probes, its notes, models of single operators.
+"""Helpers of the tests of operators in C: the library of probes, its notes, models of single operators.
 
 Not here: the worked examples of the interface (examples/).
 """
@@ -66,7 +66,7 @@ class Probes:
         self._used.value = 0
 
     def events(self, *what: int) -> list[Event]:
-        """What was noted since `clear`, all of it or of these kinds."""
+        """Return the notes since `clear`, all or of these kinds."""
         every = [Event(e.what, e.state, e.node, e.pointer, e.value) for e in self._events[: self._used.value]]
         return [e for e in every if not what or e.what in what]
 

@@ -25,7 +25,7 @@ from opwright import lite
 from opwright.core.errors import OpError
 from opwright.lite.native import toolchain
 from opwright.lite.native.elf import read_library
-from opwright.lite.native.entry_points import demangled, find_entry, looks_like_entry, operator_name
+from opwright.lite.native.library import demangled, find_entry, looks_like_entry, operator_name
 from opwright.lite.native.toolchain import build_library
 
 pytestmark = pytest.mark.ours
@@ -44,7 +44,7 @@ def mangled():
 
 
 def value_of(ops, name):
-    """What an operator fills its output with."""
+    """Return the value that an operator writes to every element of its output."""
     interpreter = lite.Interpreter(model_content=single(name), custom_ops=ops)
     interpreter.allocate_tensors()
     (value,) = set(run(interpreter, np.zeros(5)).tolist())

@@ -227,8 +227,8 @@ def reader(tmp_path_factory):
 
 def read(reader, function, data, name, box, *more):
     held = C.create_string_buffer(bytes(data), len(data))
-    found = getattr(reader, function)(held, C.c_size_t(len(data)), name.encode(), C.byref(box), *more)
-    return held if found else None
+    result = getattr(reader, function)(held, C.c_size_t(len(data)), name.encode(), C.byref(box), *more)
+    return held if result else None
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ THROWN = {
     "c": "std::logic_error: a copy",
     "a": "std::logic_error: again",
 }
-"""What the operator throws, by its option."""
+"""The exceptions of the operator, by option."""
 
 
 @pytest.fixture(scope="module")
@@ -125,9 +125,9 @@ def test_threads_throw_at_once(ops):
         interpreter.allocate_tensors()
         for i in range(50):
             try:
-                found = run(interpreter, np.full(5, 1 - 2 * (i % 2)))
-                if i % 2 or not np.array_equal(found, np.full(5, 2)):
-                    failures.append((i, found))
+                result = run(interpreter, np.full(5, 1 - 2 * (i % 2)))
+                if i % 2 or not np.array_equal(result, np.full(5, 2)):
+                    failures.append((i, result))
             except RuntimeError as error:
                 if i % 2 == 0 or "of several bases" not in str(error):
                     failures.append((i, error))

@@ -11,7 +11,7 @@ from abi_kit import ABI, cpp_symbols, declared, functions, has_compiler, needs_c
 
 from opwright import lite
 from opwright.core import flags
-from opwright.lite.native import headers, toolchain
+from opwright.lite.native import build_cache, toolchain
 
 HEADERS = ["c_api.h", "c_api_experimental.h", "c_api_opaque.h", "common.h", "operator.h", "builtin_op_data.h"]
 INCLUDES = "".join(f'#include "tensorflow/lite/core/c/{name}"\n' for name in HEADERS)
@@ -150,27 +150,28 @@ def test_helpers_of_cpp_have_the_official_names(tmp_path, standard):
         name, parameters = row["signature"].replace("[abi:cxx11]", "").rstrip(")").split("(", 1)
         taken.append(f"Take<{parameters}>::of(&{name})")
     text += HELPERS + f"void* taken[] = {{{', '.join(taken)}}};\n"
-    found = symbols_of(run_compiler(tmp_path, text, "c++", standard))
-    wanted = {row["symbol"] for row in ABI["kernel_util_cpp_symbols"]["symbols"]}
-    if any("__1" in name for name in found):  # libc++ has other names for its strings and lists
-        wanted = {name for name in wanted if "cxx11" not in name and "initializer_list" not in name}
-    assert wanted <= found
+    actual = symbols_of(run_compiler(tmp_path, text, "c++", standard))
+    expected = {row["symbol"] for row in ABI["kernel_util_cpp_symbols"]["symbols"]}
+    if any("__1" in name for name in actual):  # libc++ has other names for its strings and lists
+        expected = {name for name in expected if "cxx11" not in name and "initializer_list" not in name}
+    assert expected <= actual
 
 
 def test_the_folder_has_every_header():
     folder = Path(lite.include_dir())
-    found = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.h")}
-    ours = {path.relative_to(headers.INCLUDE).as_posix(): path.read_text() for path in headers.INCLUDE.rglob("*.h")}
-    assert found == {**headers.forwarding_headers(), **ours}
-    assert found["tensorflow/lite/core/c/common.h"] == '#include "opwright/lite/common.h"\n'
-    assert len(found) > 180
+    result = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.h")}
+    include = build_cache.INCLUDE
+    ours = {path.relative_to(include).as_posix(): path.read_text() for path in include.rglob("*.h")}
+    assert result == {**build_cache.forwarding_headers(), **ours}
+    assert result["tensorflow/lite/core/c/common.h"] == '#include "opwright/lite/common.h"\n'
+    assert len(result) > 180
 
 
 def test_a_damaged_folder_is_written_again(tmp_path):
     files = {"a/b.h": "int b;\n", "c.h": "int c;\n"}
-    folder = headers._written(tmp_path / "include", files)
+    folder = build_cache._write_headers(tmp_path / "include", files)
     (folder / "c.h").write_text("int")
-    assert headers._written(folder, files) == folder
+    assert build_cache._write_headers(folder, files) == folder
     assert {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.h")} == files
 
 
@@ -184,16 +185,16 @@ def test_without_a_cache_the_folder_is_the_process_s_own(tmp_path):
 @pytest.mark.parametrize(("language", "standard"), [("c", "c99"), ("c++", "c++11")], ids=lambda v: v)
 def test_every_path_can_be_included(tmp_path, language, standard):
     in_c = ("/c/", "/builtin_ops.h", "/builtin_op_data.h", "/context.h")  # the rest is C++
-    paths = [p for p in headers.forwarding_headers() if language == "c++" or any(part in p for part in in_c)]
+    paths = [p for p in build_cache.forwarding_headers() if language == "c++" or any(part in p for part in in_c)]
     paths.append("opwright/flexbuffer.h")
     text = "".join(f'#include "{path}"\n' for path in paths)
     run_compiler(tmp_path, text + "TfLiteRegistration registration;\n", language, standard)
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", sorted(p.name for p in (headers.INCLUDE / "opwright" / "lite").glob("*.h")))
+@pytest.mark.parametrize("name", sorted(p.name for p in (build_cache.INCLUDE / "opwright" / "lite").glob("*.h")))
 def test_each_header_stands_alone(tmp_path, name):
-    only_cpp = "is for C++" in (headers.INCLUDE / "opwright" / "lite" / name).read_text()
+    only_cpp = "is for C++" in (build_cache.INCLUDE / "opwright" / "lite" / name).read_text()
     language, standard = ("c++", "c++11") if only_cpp else ("c", "c99")
     run_compiler(tmp_path, f'#include "opwright/lite/{name}"\nextern int unused;\n', language, standard)
 
@@ -209,7 +210,7 @@ def test_clang_takes_the_headers_too(tmp_path, monkeypatch, language, standard):
     run_compiler(tmp_path, INCLUDES + CREATION, language, standard)
     run_compiler(tmp_path, INCLUDES + MACROS, language, standard)
     if language == "c++":
-        paths = list(headers.forwarding_headers())
+        paths = list(build_cache.forwarding_headers())
         run_compiler(tmp_path, "".join(f'#include "{path}"\n' for path in paths), language, standard)
 
 

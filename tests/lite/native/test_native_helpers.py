@@ -92,12 +92,12 @@ def test_checked_products(host, a, b, d):
 @given(activation=st.integers(0, 6), scale=st.floats(2**-14, 10, width=32), zero_point=st.integers(-128, 255))
 def test_activation_ranges(host, name, activation, scale, zero_point):
     low, high = C.c_int(), C.c_int()
-    found = host.code.range(
+    result = host.code.range(
         host.context, TYPES[name], activation, C.c_float(scale), zero_point, C.byref(low), C.byref(high)
     )
     lowest, highest = LIMITS[name]
     floor, ceiling = {1: (0, None), 2: (-1, 1), 3: (0, 6)}.get(activation, (None, None))
-    assert found == 0
+    assert result == 0
     assert low.value == (lowest if floor is None else max(lowest, zero_point + half_away(floor, scale)))
     assert high.value == (highest if ceiling is None else min(highest, zero_point + half_away(ceiling, scale)))
 
@@ -120,7 +120,7 @@ def test_multipliers_of_convolutions(host, scale_in, filters, out):
     multipliers, shifts = (C.c_int32 * 5)(), (C.c_int32 * 5)()
     filter_scales = (C.c_float * len(filters))(*filters)
     bias = float(np.float32(scale_in) * np.float32(filters[0]))
-    found = host.code.convolution(
+    result = host.code.convolution(
         host.context,
         TYPES["kTfLiteInt8"],
         C.c_float(scale_in),
@@ -133,7 +133,7 @@ def test_multipliers_of_convolutions(host, scale_in, filters, out):
         multipliers,
         shifts,
     )
-    assert found == 0
+    assert result == 0
     for scale, m, e in zip(filters, multipliers, shifts):
         real = scale_in * scale / out
         if real < 2.0**-33:

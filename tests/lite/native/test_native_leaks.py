@@ -161,6 +161,6 @@ def test_life_cycles_from_python_keep_nothing(source, name, entry, type_, option
 
 
 def resident():
-    """Bytes of this process that are in memory; 0 where nobody says."""
+    """Return the resident memory of this process in bytes; 0 where the system does not report it."""
     status = pathlib.Path("/proc/self/statm")
     return int(status.read_text().split()[1]) * 4096 if status.exists() else 0

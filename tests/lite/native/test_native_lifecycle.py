@@ -27,10 +27,10 @@ pytestmark = pytest.mark.ours
 
 @pytest.fixture
 def p():
-    found = probes()
+    result = probes()
     gc.collect()  # interpreters of other tests
-    found.clear()
-    return found
+    result.clear()
+    return result
 
 
 def test_01_every_node_of_every_subgraph_is_initialised_once_when_the_interpreter_is_made(p):
@@ -93,12 +93,12 @@ def test_07_08_free_runs_once_for_a_state_and_never_for_null(p):
     interpreter = p.interpreter(chain("PROBE", "PROBE_NULL", "PROBE"))
     interpreter.allocate_tensors()
     interpreter.invoke()
-    made = [e.state for e in p.events(INIT)]
-    assert [s is not None for s in made] == [True, False, True]
-    assert [e.state for e in p.events(PREPARE)] == made == [e.state for e in p.events(INVOKE)]
+    result = [e.state for e in p.events(INIT)]
+    assert [s is not None for s in result] == [True, False, True]
+    assert [e.state for e in p.events(PREPARE)] == result == [e.state for e in p.events(INVOKE)]
     interpreter.close()
     interpreter.close()
-    assert [e.state for e in p.events(FREE)] == [made[0], made[2]]
+    assert [e.state for e in p.events(FREE)] == [result[0], result[2]]
     with pytest.raises(RuntimeError, match="closed"):
         interpreter.allocate_tensors()
     del interpreter
@@ -148,10 +148,10 @@ def test_11_init_gets_the_very_bytes_of_the_model_or_null(p, options):
     interpreter = p.interpreter(single("PROBE", **options))
     (event,) = p.events(INIT)
     if options:
-        wanted = bytes(encode_options(options))
+        expected = bytes(encode_options(options))
         assert event.pointer is not None
-        assert event.value == len(wanted)
-        assert p.code.last_options()[: len(wanted)] == wanted
+        assert event.value == len(expected)
+        assert p.code.last_options()[: len(expected)] == expected
     else:
         assert (event.pointer, event.value) == (None, 0)
     interpreter.close()
@@ -287,7 +287,7 @@ def test_other_statuses(p, name, error, words):
 
 
 def test_free_runs_at_the_end_of_the_process(p):
-    """Also where an interpreter lives until then, in a cycle that nobody collects."""
+    """Also if an interpreter lives until then, in an uncollected cycle."""
     program = textwrap.dedent(f"""
         import atexit, gc, sys
         sys.path[:0] = [{str(HERE.parent)!r}, {str(HERE)!r}]

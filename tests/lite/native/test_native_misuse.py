@@ -20,10 +20,10 @@ pytestmark = pytest.mark.ours
 
 @pytest.fixture
 def p():
-    found = probes()
+    result = probes()
     gc.collect()
-    found.clear()
-    return found
+    result.clear()
+    return result
 
 
 IN_PREPARE = {
@@ -172,7 +172,7 @@ def test_too_few_strings(p):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_any_sequence_of_operators_runs_or_says_why(p, seed):
+def test_any_sequence_of_operators_runs_or_reports_why(p, seed):
     """Chains of probes, good and bad, resized and run at random: an error or the right answer, never a crash."""
     random = np.random.default_rng(seed)
     plus = {"PROBE": 1, "PROBE_NULL": 1, "ADDS_MANY": 1, "FAIL_INVOKE": 1}
@@ -188,7 +188,7 @@ def test_any_sequence_of_operators_runs_or_says_why(p, seed):
         try:
             interpreter.resize_tensor_input(0, [n])
             interpreter.allocate_tensors()
-            found = run(interpreter, x)
+            result = run(interpreter, x)
         except RuntimeError as error:
             said = str(error)
             bad = {"IN_PLACE", "RESIZE_LATE"} & set(names)
@@ -198,4 +198,4 @@ def test_any_sequence_of_operators_runs_or_says_why(p, seed):
         for name in names:
             x = x[::-1] if name.startswith("REVERSE") else x + plus.get(name, 0)
         if "RESIZE_LATE" not in names:
-            np.testing.assert_array_equal(found, x)
+            np.testing.assert_array_equal(result, x)

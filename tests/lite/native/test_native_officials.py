@@ -43,8 +43,8 @@ def test_strings_for_a_tensor(ops, strings):
     content = single("Strings", (len(strings),), (1,), ("STRING", "STRING"))
     interpreter = lite.Interpreter(model_content=content, custom_ops=ops)
     interpreter.allocate_tensors()
-    found = run(interpreter, np.array(strings, object))
-    assert found.tolist() == [s for s in strings for _ in range(2)] + [b",".join(strings), b" & ".join(strings)]
+    result = run(interpreter, np.array(strings, object))
+    assert result.tolist() == [s for s in strings for _ in range(2)] + [b",".join(strings), b" & ".join(strings)]
 
 
 def test_bytes_of_a_tensor_of_strings(path, ops):
@@ -74,8 +74,8 @@ def test_nodes_share_a_context_for_threads(path, ops, threads):
         interpreter.allocate_tensors()
         for calls in (1, 3):
             run(interpreter, np.zeros(5))
-            found = [interpreter.get_tensor(d["index"])[:2].tolist() for d in interpreter.get_output_details()]
-            assert found == [[threads, calls], [threads, calls + 1]]
+            result = [interpreter.get_tensor(d["index"])[:2].tolist() for d in interpreter.get_output_details()]
+            assert result == [[threads, calls], [threads, calls + 1]]
     assert code.backends_made() - before[0] == 2
     interpreters.pop().close()
     assert code.backends_ended() - before[1] == 1

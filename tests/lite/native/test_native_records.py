@@ -66,11 +66,11 @@ def compiled(tmp_path_factory):
 def test_layout(compiled, struct):
     record = STRUCTS[struct]
     names = [name for name, *_ in record._fields_]
-    found = (ctypes.c_size_t * (1 + 2 * len(names))).in_dll(compiled, f"of_{struct}")
-    wanted = [getattr(record, name) for name in names]
-    assert ctypes.sizeof(record) == found[0]
-    assert {n: (w.offset, w.size) for n, w in zip(names, wanted)} == {
-        n: (found[1 + 2 * i], found[2 + 2 * i]) for i, n in enumerate(names)
+    actual = (ctypes.c_size_t * (1 + 2 * len(names))).in_dll(compiled, f"of_{struct}")
+    expected = [getattr(record, name) for name in names]
+    assert ctypes.sizeof(record) == actual[0]
+    assert {n: (w.offset, w.size) for n, w in zip(names, expected)} == {
+        n: (actual[1 + 2 * i], actual[2 + 2 * i]) for i, n in enumerate(names)
     }
 
 

@@ -1,4 +1,4 @@
-"""What tensors are like for operators in C: memory of every kind, strings, small types, scales, and the time of a run.
+"""Test the tensors of operators in C: memory of every kind, strings, small types, scales, and the time of a run.
 
 Expected values are formulas in NumPy. Not here: when methods are called (test_native_lifecycle.py).
 """
@@ -23,10 +23,10 @@ pytestmark = pytest.mark.ours
 
 @pytest.fixture
 def p():
-    found = probes()
+    result = probes()
     gc.collect()
-    found.clear()
-    return found
+    result.clear()
+    return result
 
 
 def allocated(p, content, **more):
@@ -131,8 +131,8 @@ def test_strings_come_and_go_in_the_official_form(p):
     content = single("UPPER", (3,), (3,), ("STRING", "STRING"))
     interpreter = allocated(p, content)
     for words in (["ab", "", "c\u00e9"], ["xyz", "hello world", "0"]):
-        found = run(interpreter, np.array(words, object))
-        assert found.tolist() == [w.encode().upper() for w in words]
+        result = run(interpreter, np.array(words, object))
+        assert result.tolist() == [w.encode().upper() for w in words]
     interpreter.resize_tensor_input(0, [0])
     interpreter.allocate_tensors()
     assert run(interpreter, np.zeros(0, object)).tolist() == []
@@ -150,8 +150,8 @@ def test_int4_is_two_in_a_byte(p, n):
     x = np.arange(-3, n - 3).astype(np.int8)
     interpreter.set_tensor(0, x.astype(interpreter.get_input_details()[0]["dtype"]))
     interpreter.invoke()
-    found = np.asarray(interpreter.get_tensor(1)).astype(np.int8)
-    np.testing.assert_array_equal(found, x.reshape(-1, 2)[:, ::-1].reshape(-1).astype(ml_dtypes.int4).astype(np.int8))
+    result = np.asarray(interpreter.get_tensor(1)).astype(np.int8)
+    np.testing.assert_array_equal(result, x.reshape(-1, 2)[:, ::-1].reshape(-1).astype(ml_dtypes.int4).astype(np.int8))
 
 
 def scale(*scales, zeros=(), axis=0):

@@ -1,4 +1,4 @@
-"""Building operators: building, what a compiler says, libraries that are kept, and those that are not whole."""
+"""Test building operators: compilation, compiler errors, cached libraries, and incomplete ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TfLiteRegistration* Register_SCALE(void) {
 
 @pytest.fixture
 def folder(tmp_path):
-    """A source, its header beside it, and a second source in C++ that it calls."""
+    """A source with a header in the same folder, and a second source in C++ that it calls."""
     (tmp_path / "scale.c").write_text(SCALE)
     (tmp_path / "factor.h").write_text("#define FACTOR 3.0f\nfloat shift(void);\n")
     (tmp_path / "shift.cc").write_text('extern "C" { float shift() { return SHIFT; } }\n')
@@ -291,7 +291,7 @@ for source, name in (("atan_opaque.c", "ATAN"), ("atan_opaque.cc", "ATAN"), ("no
 
 @needs_compiler
 def test_a_kept_library_is_loaded_once(tmp_path):
-    """Using one again notes that it was used, which must not make it another file to whoever has it loaded."""
+    """Reuse of a library updates its timestamp, which must not change its identity for a process that loaded it."""
     (tmp_path / "once.c").write_text(
         '#include "tensorflow/lite/c/common.h"\n'
         "static TfLiteStatus run(TfLiteContext* c, TfLiteNode* n) "

@@ -84,8 +84,8 @@ def test_pooling_with_places(path, padding, stride, size):
         interpreter.allocate_tensors()
         expected = pooled(x, padding, stride, size)
         np.testing.assert_array_equal(run(interpreter, x), expected[0])
-        found = interpreter.get_tensor(interpreter.get_output_details()[1]["index"])
-        np.testing.assert_array_equal(found, expected[1])
+        actual = interpreter.get_tensor(interpreter.get_output_details()[1]["index"])
+        np.testing.assert_array_equal(actual, expected[1])
 
 
 def test_options_that_are_missing_are_an_error_of_the_node(path):
@@ -442,7 +442,7 @@ def test_flatbuffers_own_header_goes_first_where_it_is(tmp_path, unused):
 
 @given(st.text(alphabet="_ZNEPSv0123456789abt17MutableOpResolver", max_size=50))
 def test_any_text_is_some_name(text):
-    from opwright.lite.native.entry_points import find_entries, operator_name
+    from opwright.lite.native.library import find_entries, operator_name
 
     assert all(operator_name(name) for name in find_entries([text, "_Z" + text]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from networks_all import NETWORKS, inputs_of
-from networks_running import SIZES, content_of, eager, model_of, official, own, run
+from networks_harness import SIZES, content_of, eager, model_of, official, own, run
 
 from opwright.core import nest
 from opwright.lite.format import Model, versions
@@ -16,11 +16,11 @@ TOO_NEW = {"activations": "CUMSUM", "volumes": "CONV_3D", "norms": "BROADCAST_TO
 
 
 def _same(content: bytes, name: str) -> None:
-    wanted = eager(name)
+    reference = eager(name)
     for interpreter in (own(content), official(content)):
-        found = run(interpreter, inputs_of(name))
-        assert len(found) == len(wanted)
-        for (y, _), expected in zip(found, wanted):
+        actual = run(interpreter, inputs_of(name))
+        assert len(actual) == len(reference)
+        for (y, _), expected in zip(actual, reference):
             assert (y.dtype, y.shape) == (expected.dtype, expected.shape)
             np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(expected).max(initial=0)))
 
@@ -61,7 +61,7 @@ def test_other_sizes_than_first(name: str) -> None:
     for batch, cut in ((3, 2), (1, 0), (2, 3)):
         x = np.concatenate([inputs_of(name, seed)[0][:1] for seed in range(batch)])
         x = x[:, cut:] if "unknown" in name else x
-        wanted = [np.asarray(y) for y in nest.flatten(model_of(name)(x))]
+        reference = [np.asarray(y) for y in nest.flatten(model_of(name)(x))]
         for interpreter in interpreters:
-            for (y, _), expected in zip(run(interpreter, [x]), wanted, strict=True):
+            for (y, _), expected in zip(run(interpreter, [x]), reference, strict=True):
                 np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
-from networks_running import content_of, lite
+from networks_harness import content_of, lite
 
 OURS = {
     "mobilenet_v1": "mobilenet_v1",
@@ -45,23 +45,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     python = os.environ.get("OPWRIGHT_PEER_TENSORFLOW")
     if not python:
         return None
-    made = Path(os.environ.get("OPWRIGHT_PEER_NETWORKS") or tmp_path_factory.mktemp("networks"))
-    subprocess.run([python, str(Path(__file__).with_name("full_networks.py")), str(made)], check=True)
-    return made
+    result = Path(os.environ.get("OPWRIGHT_PEER_NETWORKS") or tmp_path_factory.mktemp("networks"))
+    subprocess.run([python, str(Path(__file__).with_name("full_networks.py")), str(result)], check=True)
+    return result
 
 
 def run(interpreter: Any) -> list[np.ndarray]:
     """Outputs of two runs on inputs drawn from a fixed seed."""
     interpreter.allocate_tensors()
-    rng, found = np.random.default_rng(0), []
+    rng, result = np.random.default_rng(0), []
     for _ in range(2):
         for detail in interpreter.get_input_details():
             words = np.issubdtype(detail["dtype"], np.integer)
             drawn = rng.integers(0, 16, detail["shape"]) if words else rng.uniform(-1, 1, detail["shape"])
             interpreter.set_tensor(detail["index"], drawn.astype(detail["dtype"]))
         interpreter.invoke()
-        found += [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
-    return found
+        result += [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
+    return result
 
 
 def _answer(content: bytes, kernels: str, pipe: Any) -> None:
@@ -89,9 +89,9 @@ def official(content: bytes) -> tuple[str, list[np.ndarray]]:
 @pytest.mark.parametrize("name", OURS)
 def test_full_network(name: str, kind: str, folder: Path | None) -> None:
     content = content_of(OURS[name], kind) if folder is None else (folder / f"{name}_{kind}.tflite").read_bytes()
-    kernels, wanted = official(content)
-    found = run(lite.Interpreter(model_content=content))
-    for a, b in zip(wanted, found, strict=True):
+    kernels, expected = official(content)
+    actual = run(lite.Interpreter(model_content=content))
+    for a, b in zip(expected, actual, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         limit = max(CLOSE[kind], 0.0 if kernels == "BUILTIN_REF" else 2e-2)
         assert np.abs(a - b.astype(np.float64)).max() <= limit * np.abs(a).max() + 1e-7

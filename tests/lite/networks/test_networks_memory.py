@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ai_edge_litert.interpreter import OpResolverType
 from networks_all import NETWORKS
-from networks_running import content_of, official, own
+from networks_harness import content_of, official, own
 
 from opwright.lite.runtime.memory import subgraph_memory
 
@@ -24,11 +24,11 @@ def official_arena(content: bytes, kernels: OpResolverType) -> int:
     """Bytes of the official interpreter's arena."""
     interpreter = official(content, kernels)
     nodes = interpreter._get_ops_details()
-    made = {d["index"] for d in interpreter.get_input_details()} | {int(i) for n in nodes for i in n["outputs"]}
+    result = {d["index"] for d in interpreter.get_input_details()} | {int(i) for n in nodes for i in n["outputs"]}
     read = {int(i) for n in nodes for i in n["inputs"]}
     spans = []
     for details in interpreter.get_tensor_details():
-        if details["index"] in read - made:
+        if details["index"] in read - result:
             continue  # constants and variables
         try:
             array = interpreter.tensor(details["index"])()
@@ -52,11 +52,11 @@ def cases() -> list[Any]:
 def test_arena_is_no_larger_than_the_official_one(name: str, kind: str) -> None:
     content = content_of(name, kind)
     try:
-        wanted = official_arena(content, OpResolverType.BUILTIN_REF)
+        expected = official_arena(content, OpResolverType.BUILTIN_REF)
     except (ValueError, RuntimeError):  # the reference kernels lack an operator
-        wanted = official_arena(content, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+        expected = official_arena(content, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     interpreter = own(content)
     main = subgraph_memory(interpreter._subgraphs[0])
     assert main.copied == 0
     variables = sum(t.nbytes for t in interpreter._subgraphs[0].tensors if t.is_variable)
-    assert main.arena + main.own - variables <= wanted + ALIGNMENT, f"{main}, official {wanted}"
+    assert main.arena + main.own - variables <= expected + ALIGNMENT, f"{main}, official {expected}"

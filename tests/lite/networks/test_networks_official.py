@@ -25,33 +25,33 @@ STEPS = 4
 """How many steps of the output the compiled engine's answer of a network of integers may be away."""
 
 
-def agree(found: Any, wanted: np.ndarray, kind: str) -> None:
+def agree(actual: Any, expected: np.ndarray, kind: str) -> None:
     """Raises AssertionError where an output is not the official one."""
-    got = np.asarray(found)
-    assert got.shape == wanted.shape
-    if wanted.dtype.kind == "S":
-        assert got.astype("S").tolist() == wanted.tolist()
+    got = np.asarray(actual)
+    assert got.shape == expected.shape
+    if expected.dtype.kind == "S":
+        assert got.astype("S").tolist() == expected.tolist()
         return
-    assert got.dtype == wanted.dtype
-    if flags.compiled and kind in INTEGERS and wanted.dtype.kind in "fiu":
-        assert np.abs(got.astype(np.float64) - wanted).max(initial=0) <= 1.01 * STEPS * one_step(wanted)
+    assert got.dtype == expected.dtype
+    if flags.compiled and kind in INTEGERS and expected.dtype.kind in "fiu":
+        assert np.abs(got.astype(np.float64) - expected).max(initial=0) <= 1.01 * STEPS * one_step(expected)
         return
-    if wanted.dtype.kind in "biu":
-        np.testing.assert_array_equal(got, wanted)
+    if expected.dtype.kind in "biu":
+        np.testing.assert_array_equal(got, expected)
         return
-    largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=1e-3)
-    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=(5e-3 if kind in ROUNDING else 1e-5) * largest)
+    largest = np.abs(expected[np.isfinite(expected)]).max(initial=1e-3)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=(5e-3 if kind in ROUNDING else 1e-5) * largest)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_network_gives_the_official_answers(name: str) -> None:
+def test_a_network_returns_the_official_answers(name: str) -> None:
     case = CASES[name]
     interpreter = Interpreter(model_path=str(case.path))
     for call in case.calls:
-        found = interpreter.get_signature_runner(call.signature)(**call.inputs)
-        assert set(found) == set(call.outputs)
-        for output, wanted in call.outputs.items():
-            agree(found[output], wanted, name.rpartition("_")[2])
+        actual = interpreter.get_signature_runner(call.signature)(**call.inputs)
+        assert set(actual) == set(call.outputs)
+        for output, expected in call.outputs.items():
+            agree(actual[output], expected, name.rpartition("_")[2])
 
 
 def test_every_file_has_answers() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks_running import official, own, run
+from networks_harness import official, own, run
 from programs import PROGRAMS
 
 import opwright as ow
@@ -23,13 +23,13 @@ def concrete(name: str) -> Any:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_answers(name: str) -> None:
     row = PROGRAMS[name]
-    wanted = [np.asarray(y.numpy()) for y in nest.flatten(row.function(*map(ow.constant, row.inputs)))]
+    reference = [np.asarray(y.numpy()) for y in nest.flatten(row.function(*map(ow.constant, row.inputs)))]
     converter = ow.lite.TFLiteConverter.from_concrete_functions([concrete(name)])
     content = converter.convert()
     assert converter.convert() == content
     for interpreter in (own(content), official(content)):
-        found = [y for y, _ in run(interpreter, list(row.inputs))]
-        for y, expected in zip(found, wanted, strict=True):
+        actual = [y for y, _ in run(interpreter, list(row.inputs))]
+        for y, expected in zip(actual, reference, strict=True):
             assert (y.dtype, y.shape) == (expected.dtype, expected.shape)
             if y.dtype.kind == "f":
                 np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(expected).max()))
@@ -40,10 +40,10 @@ def test_answers(name: str) -> None:
 @pytest.mark.parametrize("name", ["mapped_rows", "every_other_row", "best_of_scores", "preprocessing", "slices"])
 def test_older_run_times(name: str) -> None:
     row = PROGRAMS[name]
-    wanted = [np.asarray(y.numpy()) for y in nest.flatten(row.function(*map(ow.constant, row.inputs)))]
+    reference = [np.asarray(y.numpy()) for y in nest.flatten(row.function(*map(ow.constant, row.inputs)))]
     converter = ow.lite.TFLiteConverter.from_concrete_functions([concrete(name)])
     converter.target_spec.runtime = "2.8"
     content = converter.convert()
     for interpreter in (own(content), official(content)):
-        for (y, _), expected in zip(run(interpreter, list(row.inputs)), wanted, strict=True):
+        for (y, _), expected in zip(run(interpreter, list(row.inputs)), reference, strict=True):
             np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)

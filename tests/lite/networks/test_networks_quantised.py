@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import OpResolverType
 from networks_all import NETWORKS, inputs_of
-from networks_running import INT16, SIZES, content_of, eager, lite, official, own, real, run, scales, snr
+from networks_harness import INT16, SIZES, content_of, eager, lite, official, own, real, run, scales, snr
 
 import opwright as ow
 from opwright.core import flags, nest
@@ -42,27 +42,27 @@ def test_quantised(name: str, kind: str) -> None:
     Model.read(content).verify()
     assert len(content) <= SIZES.get(name, {}).get(kind, len(content))
     interpreter = own(content)
-    found = run(interpreter, inputs)
-    _near_official(content, name, found)
+    result = run(interpreter, inputs)
+    _near_official(content, name, result)
     if kind != "dynamic":  # whose products the official default kernels compute with rounding of their own
-        _near(found, run(official(content), inputs), scales(content), DEEP)
-    assert snr(eager(name), real(interpreter, found)) >= LEAST[kind]
+        _near(result, run(official(content), inputs), scales(content), DEEP)
+    assert snr(eager(name), real(interpreter, result)) >= LEAST[kind]
 
 
-def _near_official(content: bytes, name: str, found: Found) -> None:
+def _near_official(content: bytes, name: str, actual: Found) -> None:
     """Within a step of the official reference kernels, or near the others where those lack an operator. The compiled
     engine may be a step away after each operator."""
     try:
-        wanted, most = run(official(content, REFERENCE), inputs_of(name)), DEEP if flags.compiled else 1.0
+        expected, most = run(official(content, REFERENCE), inputs_of(name)), DEEP if flags.compiled else 1.0
     except ValueError:
-        wanted, most = [], DEEP
-    if not wanted or name in SUMS_WRONG:
-        wanted = run(official(content, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES), inputs_of(name))
-    _near(found, wanted, scales(content), most)
+        expected, most = [], DEEP
+    if not expected or name in SUMS_WRONG:
+        expected = run(official(content, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES), inputs_of(name))
+    _near(actual, expected, scales(content), most)
 
 
-def _near(found: Found, wanted: Found, steps: list[float], most: float) -> None:
-    for (a, _), (b, _), step in zip(found, wanted, steps, strict=True):
+def _near(actual: Found, expected: Found, steps: list[float], most: float) -> None:
+    for (a, _), (b, _), step in zip(actual, expected, steps, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         if a.dtype.kind in "iu":
             assert np.abs(a.astype(np.int64) - b).max(initial=0) <= most
@@ -75,12 +75,12 @@ def _near(found: Found, wanted: Found, steps: list[float], most: float) -> None:
 @pytest.mark.parametrize("name", ["mobilenet_v2", "mobilenet_v3", "unet", "transformer"])
 @pytest.mark.parametrize("kind", ["dynamic", "int8"])
 def test_older_run_times(name: str, kind: str) -> None:
-    """What the versions of 2.8 express says the same."""
+    """A file for run time 2.8 returns the same results."""
     content, inputs = content_of(name, kind, "2.8"), inputs_of(name)
     interpreter = own(content)
-    found = run(interpreter, inputs)
-    _near_official(content, name, found)
-    assert snr(eager(name), real(interpreter, found)) >= LEAST[kind]
+    result = run(interpreter, inputs)
+    _near_official(content, name, result)
+    assert snr(eager(name), real(interpreter, result)) >= LEAST[kind]
 
 
 LOWER = np.tril(np.ones((6, 6), bool))
@@ -109,29 +109,34 @@ MASKS = {
 @pytest.mark.parametrize("name", MASKS)
 def test_masks_leave_scores_their_range(name: str, kind: str) -> None:
     """-1e9 before SOFTMAX is as good as a little below all scores."""
-    content, wanted, samples = _calibrated(MASKS[name], kind)
+    content, expected, samples = _calibrated(MASKS[name], kind)
     interpreter = own(content)
-    found = run(interpreter, samples)
-    assert snr(wanted, real(interpreter, found)) > 25
-    _near(found, run(official(content), samples), [s or 0.01 for s in scales(content)], DEEP if flags.compiled else 1.0)
+    actual = run(interpreter, samples)
+    assert snr(expected, real(interpreter, actual)) > 25
+    _near(
+        actual, run(official(content), samples), [s or 0.01 for s in scales(content)], DEEP if flags.compiled else 1.0
+    )
 
 
 @pytest.mark.parametrize("kind", ["int8", "int16x8"])
 def test_masks_that_are_seen_stay(kind: str) -> None:
     """What is given as a result, or is a mask of something else too, holds -1e9."""
     content, _, samples = _calibrated(lambda x: (x + PENALTY, ow.nn.softmax(x + PENALTY), x * PENALTY), kind)
-    found = run(own(content), samples)
-    assert found[0][0].min() < -9e8
-    assert np.abs(found[2][0]).max() > 9e8
+    result = run(own(content), samples)
+    assert result[0][0].min() < -9e8
+    assert np.abs(result[2][0]).max() > 9e8
 
 
 def _calibrated(call: Any, kind: str) -> tuple[bytes, list[np.ndarray], list[np.ndarray]]:
     """A file of a function of [2, 6, 6], what the function gives for a sample, and that."""
     samples = [np.random.RandomState(seed).randn(2, 6, 6).astype(np.float32) for seed in range(5)]
     function = ow.function(call)
-    made = lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function(ow.TensorSpec([2, 6, 6]))])
-    made.optimizations, made.representative_dataset = [lite.Optimize.DEFAULT], lambda: iter([[x] for x in samples])
+    converter = lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function(ow.TensorSpec([2, 6, 6]))])
+    converter.optimizations, converter.representative_dataset = (
+        [lite.Optimize.DEFAULT],
+        lambda: iter([[x] for x in samples]),
+    )
     if kind == "int16x8":
-        made.target_spec.supported_ops = [INT16, lite.OpsSet.TFLITE_BUILTINS]
-    wanted = [np.asarray(y) for y in nest.flatten(function(ow.constant(samples[0])))]
-    return made.convert(), wanted, samples[:1]
+        converter.target_spec.supported_ops = [INT16, lite.OpsSet.TFLITE_BUILTINS]
+    expected = [np.asarray(y) for y in nest.flatten(function(ow.constant(samples[0])))]
+    return converter.convert(), expected, samples[:1]

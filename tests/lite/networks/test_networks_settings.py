@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks_running import converter_of, lite, model_of, official, own, run
+from networks_harness import converter_of, lite, model_of, official, own, run
 
 import opwright as ow
 
@@ -204,7 +204,7 @@ def test_signatures_of_a_module() -> None:
 SAME = ("dict_io", "autoencoder", "bilstm_mask")
 SCRIPT = f"""import hashlib, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from networks_running import content_of
+from networks_harness import content_of
 print([hashlib.sha256(content_of(n, k)).hexdigest() for n in {SAME!r} for k in ("float", "dynamic")])"""
 
 

@@ -196,7 +196,7 @@ CASES["BATCH_MATMUL"] = [
     case(f32(3, 2), f32(3, 4), adj_x=True, **_sum),
     case(f32(2, 1, 2, 3), f32(3, 4, 3), adj_y=True, **_sum),
     bad(f32(2, 3), f32(4, 5), says="inner sizes differ, 3 and 4"),
-    bad(f32(3), f32(3, 4), says="two dimensions"),
+    bad(f32(3), f32(3, 4), says="ndims must be >= 2"),
 ]
 
 
@@ -319,9 +319,9 @@ CASES["RESHAPE"] = [
     case(f32(0, 3), Const([3, 0])),
     case(bools(2, 2), Const([4])),
     case(i8(4), Const([2, -1])),
-    bad(f32(2, 6), Const([5, 2]), says="num_input_elements != num_output_elements"),
-    bad(f32(2, 6), Const([-1, -1]), says="at most one"),
-    bad(f32(2, 6), Const([-1, 5]), says="do not fit"),
+    bad(f32(2, 6), Const([5, 2]), says="a tensor with 12 values"),
+    bad(f32(2, 6), Const([-1, -1]), says="Only one input size may be -1"),
+    bad(f32(2, 6), Const([-1, 5]), says="a tensor with 12 values"),
 ]
 CASES["EXPAND_DIMS"] = [case(f32(2, 3), scalar(a)) for a in (0, 1, 2, -1, -3)]
 CASES["EXPAND_DIMS"] += [case(f32(), scalar(0)), bad(f32(2), scalar(3), says="out of range")]
@@ -330,7 +330,7 @@ CASES["SQUEEZE"] = [
     case(f32(1, 2, 1, 3), squeeze_dims=[2]),
     case(f32(1, 2, 1, 3), squeeze_dims=[-4]),
     case(f32(1, 1)),
-    bad(f32(2, 1), squeeze_dims=[0], says="not of size 1"),
+    bad(f32(2, 1), squeeze_dims=[0], says="expected a dimension of 1"),
     bad(f32(2, 1), squeeze_dims=[2], says="out of range"),
 ]
 CASES["SHAPE"] = [
@@ -344,8 +344,8 @@ CASES["TRANSPOSE"] = [case(f32(2, 3, 4), Const(p)) for p in ([0, 1, 2], [2, 0, 1
 CASES["TRANSPOSE"] += [case(x(2, 3), Const([1, 0])) for x in ALL_SORTS]
 CASES["TRANSPOSE"] += [
     case(f32(2, 3, 1, 2, 2), Const([4, 2, 0, 1, 3])),
-    bad(f32(2, 3), Const([0, 2]), says="out of bounds"),
-    bad(f32(2, 3), Const([0, 0]), says="out of bounds"),
+    bad(f32(2, 3), Const([0, 2]), says="not a permutation"),
+    bad(f32(2, 3), Const([0, 0]), says="not a permutation"),
 ]
 CASES["BROADCAST_TO"] = [
     case(f32(3), Const([2, 3])),
@@ -397,14 +397,14 @@ CASES["CONCATENATION"] = [
     *[case(x(2, 2), x(1, 2), axis=0) for x in ALL_SORTS],
     case(f32(2, 0), f32(2, 2), axis=1),
     case(f32(2, 3), f32(2, 2), axis=1, fused_activation_function="RELU", oracle=False),
-    bad(f32(2, 3), f32(3, 3), axis=1, says="differ beside axis 1"),
+    bad(f32(2, 3), f32(3, 3), axis=1, says="Dimension 0 of xs[0] and xs[1] differ: 2 and 3"),
     bad(f32(2, 3), f32(2, 3), axis=2, says="out of range"),
 ]
 CASES["PACK"] = [case(f32(2, 3), f32(2, 3), values_count=2, axis=a) for a in (0, 1, 2, -1)]
 CASES["PACK"] += [
     case(ints(2), ints(2), ints(2), values_count=3),
     case(f32(), f32(), values_count=2),
-    bad(f32(2), f32(3), values_count=2, says="differ in shape"),
+    bad(f32(2), f32(3), values_count=2, says="Dimension 0 of xs[0] and xs[1] differ: 2 and 3"),
     bad(f32(2), f32(2), values_count=3, says="values_count"),
 ]
 CASES["UNPACK"] = [
@@ -412,7 +412,7 @@ CASES["UNPACK"] = [
     case(f32(2, 3), num=3, axis=1),
     case(ints(2, 3), num=3, axis=-1),
     case(bools(2, 2), num=2),
-    bad(f32(2, 3), num=3, says="num is not"),
+    bad(f32(2, 3), num=3, says="num is 3, dimension 0 has size 2"),
     bad(f32(2), num=2, axis=1, says="out of range"),
 ]
 CASES["SPLIT"] = [case(scalar(a), f32(4, 6), num_splits=2) for a in (0, 1, -1)]
@@ -442,15 +442,15 @@ for _name, _value in (("PAD", ()), ("PADV2", (Const([2.5], np.float32),))):
         case(f32(2, 3), Const([[1, 0], [0, 2]]), *_value),
         case(f32(1, 2, 2, 1), Const([[0, 0], [1, 1], [2, 0], [0, 1]]), *_value),
         case(f32(3), Const([[1, 1]], np.int64), *_value),
-        bad(f32(2, 3), Const([[1, 0]]), *_value, says="no list of pairs"),
-        bad(f32(2), Const([[-1, 0]]), *_value, says="greater than equal to 0"),
+        bad(f32(2, 3), Const([[1, 0]]), *_value, says="a row for each dimension"),
+        bad(f32(2), Const([[-1, 0]]), *_value, says="non-negative"),
     ]
 CASES["PAD"] += [case(x(2, 3), Const([[1, 0], [0, 2]])) for x in (ints, i64, bools)]
 CASES["MIRROR_PAD"] = [
     case(f32(3, 4), Const([[1, 2], [0, 3]]), mode="REFLECT"),
     case(f32(3, 4), Const([[3, 2], [0, 4]]), mode="SYMMETRIC"),
     case(ints(5), Const([[2, 2]]), mode="REFLECT"),
-    bad(f32(3), Const([[3, 0]]), mode="REFLECT", says="mirror"),
+    bad(f32(3), Const([[3, 0]]), mode="REFLECT", says="less than the dimension size"),
 ]
 CASES["REVERSE_V2"] = [case(f32(2, 3, 4), Const([a])) for a in (0, 1, 2, -1)] + [
     case(x(2, 3), Const([1])) for x in ALL_SORTS
@@ -508,7 +508,7 @@ CASES["GATHER"] = [
     bad(f32(4), np.int32([4]), says="out of bounds"),
     bad(f32(4), np.int32([-1]), says="out of bounds"),
     bad(f32(4), np.int32([0]), axis=1, says="out of range"),
-    bad(f32(2, 3), np.int32([[0], [1], [2]]), axis=1, batch_dims=1, says="batch_dims does not fit"),
+    bad(f32(2, 3), np.int32([[0], [1], [2]]), axis=1, batch_dims=1, says="should be equal to indices.shape[0]"),
 ]
 CASES["GATHER_ND"] = [
     case(f32(3, 4), np.int32([[0, 1], [2, 3]])),
@@ -561,7 +561,7 @@ CASES |= cases_more.CASES
 # Operators that a model of them alone does not run, and where they are tested.
 ELSEWHERE = {
     **dict.fromkeys(("CALL", "IF", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "WHILE"), "subgraphs"),
-    **dict.fromkeys(("STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"), "test_stablehlo_reducing.py"),
+    **dict.fromkeys(("STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"), "test_stablehlo_reductions.py"),
     "STABLEHLO_RNG_BIT_GENERATOR": "drawn_rows_stablehlo.py",
     **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"), "variables"),
     **dict.fromkeys(("HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE"), "hash tables"),

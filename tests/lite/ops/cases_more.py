@@ -204,6 +204,9 @@ CASES["LSH_PROJECTION"] = [
     case(
         Const([[0.5, -2.0]], np.float32), _scattered(40_000), Const(np.cos(np.arange(40_000)), np.float32), type="DENSE"
     ),
+    *(  # one row and two functions: few pairs
+        case(Const([[0.5, -2.0]], np.float32), _scattered(1, size), type="DENSE") for size in (1, 3, 7, 15, 70, 1000)
+    ),
 ]
 CASES["SPARSE_TO_DENSE"] = [
     case(np.int32([[0, 1], [2, 3]]), Const([3, 4]), f32(2), scalar(7, np.float32)),

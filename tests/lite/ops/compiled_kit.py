@@ -29,16 +29,16 @@ def compiled_gaps(row: Row, kind: str, seed: int) -> tuple[float, bool, str]:
     model = model_of(row.name, drawn)
     with flags.override(compiled=True, background=False):
         interpreter = Interpreter(model_content=model.to_bytes())
-        found = answers(interpreter, feeds(drawn), drawn.runs)
+        actual = answers(interpreter, feeds(drawn), drawn.runs)
         whole = taken(interpreter)
         delegate = interpreter._engine.delegate if interpreter._engine is not None else None
         why = "; ".join((delegate.refused if delegate is not None else {}).values())
-    wanted = answers(official_interpreter(model, row.path), feeds(drawn), drawn.runs)
+    expected = answers(official_interpreter(model, row.path), feeds(drawn), drawn.runs)
     if drawn.defined is not None:
-        found, wanted = drawn.defined(found), drawn.defined(wanted)
-    for a, b in zip(found, wanted, strict=True):
+        actual, expected = drawn.defined(actual), drawn.defined(expected)
+    for a, b in zip(actual, expected, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype), (a.shape, a.dtype, b.shape, b.dtype)
-    gaps = [float(np.max(gap_of(a, b), initial=0)) for a, b in zip(found, wanted)]
+    gaps = [float(np.max(gap_of(a, b), initial=0)) for a, b in zip(actual, expected)]
     return max(gaps, default=0.0), whole, why
 
 

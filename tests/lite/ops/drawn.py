@@ -126,8 +126,8 @@ class Draw:
         return tuple(self.size(1, 5) for _ in range(rank))
 
     def scale(self, low: float = 0.005, high: float = 0.1) -> float:
-        found = float(np.exp(self.rng.uniform(np.log(low), np.log(high))))
-        return float(np.float32(found / 256 if self.kind == "INT16" else found))
+        result = float(np.exp(self.rng.uniform(np.log(low), np.log(high))))
+        return float(np.float32(result / 256 if self.kind == "INT16" else result))
 
     def zero(self) -> int:
         return 0 if self.kind == "INT16" else int(self.rng.integers(self.low, self.high, endpoint=True))
@@ -257,8 +257,8 @@ def model_of(name: str, drawn: Drawn, all_dynamic: bool = False) -> Model:
 
 
 def feeds(drawn: Drawn, all_dynamic: bool = False) -> list[np.ndarray]:
-    given = [t for t in drawn.inputs if t is not None]
-    return [t.values for t in given if not t.constant or (all_dynamic and t.scale is None and t.type[:3] == "INT")]
+    inputs = [t for t in drawn.inputs if t is not None]
+    return [t.values for t in inputs if not t.constant or (all_dynamic and t.scale is None and t.type[:3] == "INT")]
 
 
 def set_options(operator: Any, options: Any) -> None:
@@ -275,23 +275,23 @@ def ours(model: Model, values: list[np.ndarray]) -> list[np.ndarray]:
 
 def answers(interpreter: Any, values: list[np.ndarray], runs: int) -> list[np.ndarray]:
     """The outputs of each run, one after the other."""
-    found = run(interpreter, values)
+    result = run(interpreter, values)
     for _ in range(runs - 1):
         interpreter.invoke()
-        found += [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
-    return found
+        result += [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
+    return result
 
 
-def gap_of(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def gap_of(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """|found - wanted|; of floats in units of the greatest of wanted's magnitudes (at least 1), and 0 where both are
     NaN or the same infinity; of strings 0 or 1."""
-    if found.dtype.kind in "OSU":
-        return np.array([float(a != b) for a, b in zip(found.reshape(-1), wanted.reshape(-1), strict=True)])
-    if found.dtype.kind in "iub":
-        exact = object if found.dtype.itemsize == 8 else np.int64
-        return np.abs(found.astype(exact) - wanted.astype(exact)).astype(np.float64)
-    wide = np.complex128 if found.dtype.kind == "c" else np.float64
-    a, b = (np.atleast_1d(x).astype(wide) for x in (found, wanted))
+    if actual.dtype.kind in "OSU":
+        return np.array([float(a != b) for a, b in zip(actual.reshape(-1), expected.reshape(-1), strict=True)])
+    if actual.dtype.kind in "iub":
+        exact = object if actual.dtype.itemsize == 8 else np.int64
+        return np.abs(actual.astype(exact) - expected.astype(exact)).astype(np.float64)
+    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+    a, b = (np.atleast_1d(x).astype(wide) for x in (actual, expected))
     with np.errstate(all="ignore"):
         gap = np.abs(a - b)
         gap[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
@@ -305,11 +305,11 @@ def differences(row: Row, kind: str, seed: int) -> list[np.ndarray]:
     drawn = row.draw(Draw(seed, kind))
     model = model_of(row.name, drawn)
     content = model.to_bytes()
-    found = answers(Interpreter(model_content=content), feeds(drawn), drawn.runs)
-    wanted = answers(official_interpreter(model, row.path, content=content), feeds(drawn), drawn.runs)
+    actual = answers(Interpreter(model_content=content), feeds(drawn), drawn.runs)
+    expected = answers(official_interpreter(model, row.path, content=content), feeds(drawn), drawn.runs)
     if drawn.defined is not None:
-        found, wanted = drawn.defined(found), drawn.defined(wanted)
-    for a, b in zip(found, wanted, strict=True):
+        actual, expected = drawn.defined(actual), drawn.defined(expected)
+    for a, b in zip(actual, expected, strict=True):
         assert (a.shape, a.dtype.kind) == (b.shape, b.dtype.kind), (a.shape, a.dtype, b.shape, b.dtype)
         assert a.dtype == b.dtype or a.dtype.kind in "OS", (a.dtype, b.dtype)
-    return [gap_of(a, b) for a, b in zip(found, wanted, strict=True)]
+    return [gap_of(a, b) for a, b in zip(actual, expected, strict=True)]

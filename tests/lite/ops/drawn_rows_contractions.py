@@ -20,7 +20,7 @@ SUMS = 1e-5  # float32 sums in another order, some of which an activation cuts o
 
 
 def activations(d: Draw, *shape: int) -> T:
-    """What is given when the model runs; a zero point now and then at an end of the type."""
+    """Return run-time operands; some zero points are limits of the type."""
     if d.kind == "FLOAT32":
         return d.real(*shape)
     return d.x(*shape, zero=0 if d.kind == "INT16" else d.one(d.zero(), d.low, d.high))
@@ -106,15 +106,15 @@ def _depthwise(kind: str | None = None, constant: bool = True, most: int = 5) ->
 
 def _adjoint(d: Draw, options: dict[str, Any], kernel: dict[str, int], sizes: dict[str, int]) -> list[int]:
     """Image sizes that a convolution takes to `sizes`."""
-    found = []
+    actual = []
     for name, k in kernel.items():
         stride, positions = options[f"stride_{name}"], sizes[name]
         if options["padding"] == "SAME":
-            found.append(max(positions * stride - d.size(0, stride - 1), 1))
+            actual.append(max(positions * stride - d.size(0, stride - 1), 1))
         else:
             extent = (k - 1) * options.get(f"dilation_{name}_factor", 1) + 1
-            found.append((positions - 1) * stride + extent + d.size(0, stride - 1))
-    return found
+            actual.append((positions - 1) * stride + extent + d.size(0, stride - 1))
+    return actual
 
 
 def _transpose_conv(kind: str | None = None, bias: str | None = None) -> Callable[[Draw], Drawn]:
@@ -123,11 +123,11 @@ def _transpose_conv(kind: str | None = None, bias: str | None = None) -> Callabl
         sizes = {"h": d.size(1, 4), "w": d.size(1, 4)}
         n, c, out = d.one(2 if d.kind == "FLOAT32" and kind else 0, 1, 2), d.size(1, 4), d.size(1, 4)
         x, w = activations(d, n, *sizes.values(), c), weights(d, out, *kernel.values(), c, axis=0, kind=kind)
-        given = biased(d, x, w, out, bias)
+        operands = biased(d, x, w, out, bias)
         inputs = (
-            [const(n, *_adjoint(d, options, kernel, sizes), out), w, x, *d.one([], [given])]
+            [const(n, *_adjoint(d, options, kernel, sizes), out), w, x, *d.one([], [operands])]
             if not bias
-            else [const(n, *_adjoint(d, options, kernel, sizes), out), w, x, given]
+            else [const(n, *_adjoint(d, options, kernel, sizes), out), w, x, operands]
         )
         if d.kind == "INT16":
             options["quantized_bias_type"] = bias or d.one("FLOAT32", "INT64")
@@ -164,7 +164,7 @@ def _pool(d: Draw) -> Drawn:
 
 
 def _pool_of_some(d: Draw) -> Drawn:
-    """What XNNPACK takes: images, windows of more than one pixel, steps no larger than these."""
+    """Check whether XNNPACK accepts it: images, windows of more than one pixel, strides no larger than these."""
     high, wide = d.size(2, 4), d.size(2, 4)
     options = {
         "padding": d.one("SAME", "VALID"),

@@ -37,14 +37,14 @@ def keyed(d: Draw) -> Drawn:
     n, rank = d.size(1, 5), 1 if d.kind == "STRING" else d.size(1, 4)
     keys = np.sort(d.rng.permutation(9)[:n]).astype(np.int32)
     value = d.t(n, *d.shape(rank - 1))
-    wanted = d.t(d.size(1, 6), kind="INT32", low=0, high=9)
-    return Drawn([wanted, T("INT32", (n,), values=keys), value], [plain(d.kind), plain("UINT8")])
+    expected = d.t(d.size(1, 6), kind="INT32", low=0, high=9)
+    return Drawn([expected, T("INT32", (n,), values=keys), value], [plain(d.kind), plain("UINT8")])
 
 
 def rows_by_number(d: Draw) -> Drawn:
     value = d.t(d.size(1, 5), *d.shape(d.size(1, 3)))
-    wanted = d.t(d.size(1, 6), kind="INT32", low=0, high=value.shape[0] - 1)
-    return Drawn([wanted, value], [plain(d.kind)])
+    expected = d.t(d.size(1, 6), kind="INT32", low=0, high=value.shape[0] - 1)
+    return Drawn([expected, value], [plain(d.kind)])
 
 
 def sparse_embedding(d: Draw) -> Drawn:

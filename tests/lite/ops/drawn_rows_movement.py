@@ -46,10 +46,10 @@ def data(d: Draw, *shape: int) -> T:
 
 def sizes(d: Draw, low: int, high: int, zero: bool = False) -> tuple[int, ...]:
     """A shape of low to high dimensions. zero: one may be 0, but of a constant."""
-    found = [d.size(1, 3) for _ in range(d.size(low, high))]
-    if zero and found and d.kind != "INT2" and d.one(*[False] * 4, True):
-        found[d.size(0, len(found) - 1)] = 0
-    return tuple(found)
+    result = [d.size(1, 3) for _ in range(d.size(low, high))]
+    if zero and result and d.kind != "INT2" and d.one(*[False] * 4, True):
+        result[d.size(0, len(result) - 1)] = 0
+    return tuple(result)
 
 
 def places(d: Draw, values: Any, *kinds: str, fixed: bool = False) -> T:
@@ -77,15 +77,15 @@ def _another_shape(d: Draw, n: int) -> list[int]:
     """Sizes whose product is n, one of them perhaps -1. (Of an option [0] alone means a scalar.)"""
     if not n:
         return [0, d.size(1, 3)]
-    found: list[int] = []
-    while n > 1 and len(found) < 5:
+    result: list[int] = []
+    while n > 1 and len(result) < 5:
         by = d.one(*[i for i in range(1, n + 1) if n % i == 0])
-        found.append(by)
+        result.append(by)
         n //= by
-    found = [*found, n] if n != 1 else [*found, *[1] * d.size(0, 2)]
-    if found and d.one(True, False):
-        found[d.size(0, len(found) - 1)] = -1
-    return found
+    result = [*result, n] if n != 1 else [*result, *[1] * d.size(0, 2)]
+    if result and d.one(True, False):
+        result[d.size(0, len(result) - 1)] = -1
+    return result
 
 
 def reshape(d: Draw) -> Drawn:
@@ -311,9 +311,9 @@ def tile_by_nothing(d: Draw) -> Drawn:
 
 
 def broadcast_to(d: Draw) -> Drawn:
-    wanted = sizes(d, 0, 6)
-    shape = tuple(d.one(1, n) for n in wanted[d.size(0, len(wanted)) :])
-    return _made(d, data(d, *shape), places(d, wanted))
+    expected = sizes(d, 0, 6)
+    shape = tuple(d.one(1, n) for n in expected[d.size(0, len(expected)) :])
+    return _made(d, data(d, *shape), places(d, expected))
 
 
 def _blocks(d: Draw) -> tuple[list[int], int]:

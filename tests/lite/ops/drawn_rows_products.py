@@ -41,8 +41,8 @@ def _dense(kind: str | None = None, bias: str | None = None, constant: bool = Tr
             options["asymmetric_quantize_inputs"] = d.one(True, False)
         if d.kind == "INT16" and (bias == "INT64" or kind == "INT16"):  # else the latter reads the bias as int32
             options["quantized_bias_type"] = "INT64"
-        given = biased(d, x, w, n, bias)
-        return Drawn([x, w, given if bias else d.one(given, None)], [_output(d, x, w)], options)
+        inputs = biased(d, x, w, n, bias)
+        return Drawn([x, w, inputs if bias else d.one(inputs, None)], [_output(d, x, w)], options)
 
     return draw
 

@@ -104,10 +104,10 @@ def bitcast(d: Draw) -> Drawn:
     """To a type of the same size, of a smaller or of a larger one."""
     size = np.dtype(NUMPY[d.kind]).itemsize
     to = d.one(*(k for k in ANY if k != "BOOL"))
-    wanted = np.dtype(NUMPY[to]).itemsize
+    expected = np.dtype(NUMPY[to]).itemsize
     shape = filled_shape(d)
-    if wanted > size:
-        shape = (*shape, wanted // size)
+    if expected > size:
+        shape = (*shape, expected // size)
     x = d.t(*shape)
     if d.kind[:1] in "IU" and to[:1] in "IU":  # of any bits; those of floats may be NaN
         x.values = d.rng.integers(0, 256, x.values.nbytes, np.uint8).view(x.values.dtype).reshape(shape)

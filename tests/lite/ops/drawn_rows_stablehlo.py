@@ -68,11 +68,11 @@ def scaled(draw: Callable[[Draw], Drawn]) -> Callable[[Draw], Drawn]:
     """The same with a scale on all tensors of the row's type: they are their integers."""
 
     def made(d: Draw) -> Drawn:
-        found = draw(d)
-        for t in (*found.inputs, *found.outputs):
+        result = draw(d)
+        for t in (*result.inputs, *result.outputs):
             if t is not None and t.type == d.kind and not t.constant:
                 t.scale, t.zero = 0.5, 0 if d.kind == "INT16" else 3
-        return found
+        return result
 
     return made
 
@@ -123,9 +123,9 @@ def with_body(name: str, inputs: Sequence[T], body: str, y: T, options: dict[str
     def tensor(t: T) -> Any:
         return objects.Tensor(shape=list(t.shape), type=schema.TensorType[t.type], name="t")
 
-    made = objects.table_class(get(name).options)(**options)
+    result = objects.table_class(get(name).options)(**options)
     places = list(range(len(inputs)))
-    node = objects.Operator(inputs=places, outputs=[len(inputs)], builtin_options_2=made)
+    node = objects.Operator(inputs=places, outputs=[len(inputs)], builtin_options_2=result)
     main = objects.SubGraph(
         tensors=[*map(tensor, inputs), tensor(y)], inputs=places, outputs=[len(inputs)], operators=[node], name="main"
     )

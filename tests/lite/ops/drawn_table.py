@@ -69,7 +69,7 @@ def fixed_cases() -> dict[tuple[str, str, str], Count]:
     from opwright.core.dtypes import of_numpy
     from opwright.lite.ops import types
 
-    found: dict[tuple[str, str, str], Count] = defaultdict(Count)
+    result: dict[tuple[str, str, str], Count] = defaultdict(Count)
     for name, rows in cases.CASES.items():
         for row in rows:
             if row.says or not row.oracle:
@@ -87,8 +87,8 @@ def fixed_cases() -> dict[tuple[str, str, str], Count]:
                 )
                 for a, b in pairs
             )
-            found[name, kind, "REF"].add(Count(1, int(near), gap, row.rtol if first.dtype.kind in "fc" else 0))
-    return found
+            result[name, kind, "REF"].add(Count(1, int(near), gap, row.rtol if first.dtype.kind in "fc" else 0))
+    return result
 
 
 def summed(counts: dict[tuple[str, str, str], Count]) -> str:
@@ -113,7 +113,7 @@ def page(counts: dict[tuple[str, str, str], Count]) -> str:
 
 
 def table(models: int) -> dict[tuple[str, str, str], Count]:
-    """Every row with so many models, and the fixed cases."""
+    """Return the counts of every row with `models` models, and of the fixed cases."""
     counts: dict[tuple[str, str, str], Count] = defaultdict(Count, fixed_cases())
     for row in ROWS:
         for kind in row.kinds:

@@ -2,7 +2,7 @@
 
 Lives here: `GOOD` (models by operator), `Good`, handwritten models of operators that run subgraphs or keep state.
 Not here: the tables these come from (cases.py, drawn_rows_*.py, recurrent_models.py), what is broken in them
-(breaking.py).
+(model_mutations.py).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _of_cases() -> Iterator[Good]:
     for name, rows in cases.CASES.items():
         for i, row in enumerate(rows):
             if not row.says:
-                made = one_operator.model_of(name, row, one_operator.output_types(name, row))
-                yield Good(name, f"case {i}", made.to_bytes(), one_operator.feeds(row))
+                model = one_operator.model_of(name, row, one_operator.output_types(name, row))
+                yield Good(name, f"case {i}", model.to_bytes(), one_operator.feeds(row))
 
 
 def _of_rows() -> Iterator[Good]:
@@ -60,8 +60,8 @@ def _of_rows() -> Iterator[Good]:
 def _of_recurrent() -> Iterator[Good]:
     for label, kind in recurrent_models.ROWS:
         for seed in (0, 3):
-            made = recurrent_models.MODELS[label][0](seed, kind)
-            yield Good(label.split()[0], f"{label} {kind} {seed}", made.to_bytes())
+            result = recurrent_models.MODELS[label][0](seed, kind)
+            yield Good(label.split()[0], f"{label} {kind} {seed}", result.to_bytes())
 
 
 class _Lines(Build):
@@ -69,9 +69,9 @@ class _Lines(Build):
 
     def node(self, name: str, inputs: str, outputs: str, /, **options: Any) -> Any:
         table = ops.get(name).options
-        made = objects.table_class(table)(**options) if table else None
+        result = objects.table_class(table)(**options) if table else None
         union = "builtin_options_2" if name.startswith("STABLEHLO") else "builtin_options"
-        return self.operator(versions.operator_code(name), inputs, outputs, **{union: made})
+        return self.operator(versions.operator_code(name), inputs, outputs, **{union: result})
 
 
 def _calling(name: str, inputs: str, /, **options: Any) -> Good:
@@ -162,8 +162,8 @@ def _handwritten() -> Iterator[Good]:
 @functools.cache
 def good() -> dict[str, list[Good]]:
     """Models by operator, all that the tables have; operators of the dialect first."""
-    found: dict[str, list[Good]] = {name: [] for name in ops.list_names()}
+    result: dict[str, list[Good]] = {name: [] for name in ops.list_names()}
     for source in (_of_cases, _of_rows, _of_recurrent, _handwritten):
-        for made in source():
-            found.setdefault(made.name, []).append(made)
-    return found
+        for created in source():
+            result.setdefault(created.name, []).append(created)
+    return result

@@ -152,7 +152,7 @@ PATHS = {
     "AUTO": "BUILTIN",
     "GENAI": "BUILTIN_WITHOUT_DEFAULT_DELEGATES",
 }
-"""GENAI: OPT with the custom operators of generative models, which the package has beside its interpreter."""
+"""GENAI: OPT with the custom operators of generative models, which the wheel contains."""
 
 
 def official_interpreter(model: Model, *paths: str, content: bytes | None = None) -> Any:
@@ -186,5 +186,5 @@ def official_interpreter(model: Model, *paths: str, content: bytes | None = None
 
 
 def official(model: Model, values: list[np.ndarray], *paths: str) -> list[np.ndarray]:
-    """What official kernels give; paths as for `official_interpreter`."""
+    """Return the results of official kernels; paths as for `official_interpreter`."""
     return run(official_interpreter(model, *paths), values)

@@ -42,9 +42,9 @@ class Builder:
         quantization = None
         if scale is not None:
             quantization = objects.QuantizationParameters(scale=np.float32([scale]), zero_point=np.int64([zero]))
-        made = objects.Tensor(shape=list(shape), type=schema.TensorType[kind], quantization=quantization, **other)
-        made.name = f"t{len(self.tensors)}"
-        self.tensors.append(made)
+        result = objects.Tensor(shape=list(shape), type=schema.TensorType[kind], quantization=quantization, **other)
+        result.name = f"t{len(self.tensors)}"
+        self.tensors.append(result)
         return len(self.tensors) - 1
 
     def fed_input(self, shape: Any, scale: Any = None, zero: int = 0, kind: str = "FLOAT32") -> None:

@@ -1,4 +1,4 @@
-"""What crashed the official run time, by its published advisories: each model is refused in words, or runs.
+"""Test the models of published advisories for the official run time: each is rejected with an error, or runs.
 
 A row is an advisory's number, the model it was about (as small as can be) and the words of the error, or None where
 the model means something: then it must run. Source: the descriptions at https://nvd.nist.gov/vuln/detail/<number>.
@@ -35,13 +35,13 @@ def broken(
         types = output_types(name, Case(inputs, {**row.options, **options}))
     except OpError:
         types = [kind] * outputs
-    made = model_of(name, row, types)
-    operator = made.subgraphs[0].operators[0]
+    model = model_of(name, row, types)
+    operator = model.subgraphs[0].operators[0]
     if operator.builtin_options is None and options:
         operator.builtin_options = objects.table_class(get(name).options)()
     for field, value in options.items():
         setattr(operator.builtin_options, field, value)
-    return made, feeds(row)
+    return model, feeds(row)
 
 
 IMAGE = (f32(1, 4, 4, 2), Const(f32(3, 2, 2, 2), np.float32), Const(f32(3), np.float32))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from compiled_kit import agrees, compiled_gaps
+from drawn import differences
 from drawn_table import ROWS
 
 NAMES = frozenset(("CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL"))
@@ -23,6 +24,20 @@ MODELS = [2, pytest.param(12, marks=pytest.mark.slow)]
 @pytest.mark.parametrize(("row", "kind"), EACH)
 def test_compiled_agrees_with_the_official_kernels(row, kind, models):
     agrees(row, kind, models)
+
+
+HYBRID = ("CONV_2D hybrid", "CONV_2D hybrid uint8", "DEPTHWISE_CONV_2D hybrid", "FULLY_CONNECTED hybrid")
+HYBRID += ("BATCH_MATMUL hybrid", "FULLY_CONNECTED hybrid int4 by block")
+
+
+@pytest.mark.parametrize("label", HYBRID)
+def test_hybrid_products_are_the_official_bits(label):
+    """Of both engines: scales, zero points, and the order in which sums are multiplied by the scales."""
+    pytest.importorskip("ai_edge_litert.interpreter")
+    row = next(row for row in ROWS if row.label == label)
+    for seed in range(4):
+        assert compiled_gaps(row, "FLOAT32", seed)[0] == 0, seed
+        assert max(float(gap.max(initial=0)) for gap in differences(row, "FLOAT32", seed)) == 0, seed
 
 
 TAKEN = [

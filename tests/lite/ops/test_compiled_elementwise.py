@@ -70,9 +70,9 @@ def tried(row: Row, kind: str, seed: int) -> str:
     assert delegate.failure is None
     if delegate.refused:
         return next(iter(delegate.refused.values()))
-    found = answers(ours, feeds(drawn), 1)
-    wanted = answers(official_interpreter(model, row.path, content=content), feeds(drawn), 1)
-    for a, b, t in zip(found, wanted, drawn.outputs, strict=True):
+    actual = answers(ours, feeds(drawn), 1)
+    reference = answers(official_interpreter(model, row.path, content=content), feeds(drawn), 1)
+    for a, b, t in zip(actual, reference, drawn.outputs, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         gap = float(gap_of(a, b).max(initial=0))
         assert gap <= within(row, kind, t), (seed, gap, a, b, [x.values for x in drawn.inputs if x is not None])
@@ -91,7 +91,7 @@ def test_gives_what_the_official_kernels_give(row: Row, kind: str) -> None:
     if reason is None:
         assert reasons[""], reasons
     else:
-        assert all(reason in found for found in reasons if found), reasons
+        assert all(reason in actual for actual in reasons if actual), reasons
         assert not reasons[""], "it has a kernel now: the table is out of date"
 
 
@@ -104,6 +104,8 @@ def test_a_shift_beyond_the_type_leaves_nothing(dtype: type, compiled: bool) -> 
     row = case(x.astype(dtype), by.astype(dtype), oracle=False)
     model = model_of_case("STABLEHLO_SHIFT_LEFT", row, output_types("STABLEHLO_SHIFT_LEFT", row))
     with flags.override(compiled=compiled, background=False):
-        (found,) = answers(Interpreter(model_content=model.to_bytes()), feeds_of(row), 1)
-    wanted = [(a << b) % (1 << bits) if 0 <= b < bits else 0 for a, b in zip(x.ravel().tolist(), by.ravel().tolist())]
-    assert (found.ravel().astype(np.int64) % (1 << bits)).tolist() == wanted
+        (actual,) = answers(Interpreter(model_content=model.to_bytes()), feeds_of(row), 1)
+    reference = [
+        (a << b) % (1 << bits) if 0 <= b < bits else 0 for a, b in zip(x.ravel().tolist(), by.ravel().tolist())
+    ]
+    assert (actual.ravel().astype(np.int64) % (1 << bits)).tolist() == reference

@@ -19,8 +19,8 @@ INT8 = [row for row in ROWS if "LSTM" in row.name and row.kinds == ("INT8",) and
 @pytest.mark.parametrize("row", INT8, ids=lambda row: row.label.replace(" ", "_"))
 def test_drawn_layers(row, seeds):
     pytest.importorskip("ai_edge_litert.interpreter")
-    found = [compiled_gaps(row, "INT8", seed) for seed in range(seeds)]
-    assert all(gap == 0 and whole for gap, whole, _ in found), found
+    result = [compiled_gaps(row, "INT8", seed) for seed in range(seeds)]
+    assert all(gap == 0 and whole for gap, whole, _ in result), result
 
 
 def longer(seed: int) -> tuple[bytes, np.ndarray]:
@@ -33,13 +33,13 @@ def longer(seed: int) -> tuple[bytes, np.ndarray]:
 
 def outputs(interpreter: lite.Interpreter, xs: np.ndarray) -> np.ndarray:
     interpreter.allocate_tensors()
-    given, result = interpreter.get_input_details()[0]["index"], interpreter.get_output_details()[0]["index"]
-    found = []
+    inputs, result = interpreter.get_input_details()[0]["index"], interpreter.get_output_details()[0]["index"]
+    actual = []
     for x in xs:
-        interpreter.set_tensor(given, x)
+        interpreter.set_tensor(inputs, x)
         interpreter.invoke()
-        found.append(interpreter.get_tensor(result))
-    return np.array(found, np.int64)
+        actual.append(interpreter.get_tensor(result))
+    return np.array(actual, np.int64)
 
 
 @pytest.mark.parametrize("layers", [2, pytest.param(6, marks=pytest.mark.slow)])
@@ -48,7 +48,7 @@ def test_two_hundred_runs_are_the_same(layers):
         content, xs = longer(seed)
         with flags.override(compiled=True, background=False):
             interpreter = lite.Interpreter(model_content=content)
-            found = outputs(interpreter, xs)
+            result = outputs(interpreter, xs)
         assert [node.name for node in interpreter._subgraphs[0].execution_plan] == ["Opwright"]
         reference = lite.Interpreter(model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
-        np.testing.assert_array_equal(found, outputs(reference, xs), err_msg=f"seed {seed}")
+        np.testing.assert_array_equal(result, outputs(reference, xs), err_msg=f"seed {seed}")

@@ -48,11 +48,11 @@ NAMES = (
     "odml.update_external_kv_cache",
 )
 SLOW = ("REDUCE_WINDOW", "STABLEHLO_REDUCE_WINDOW")
-"""Of which many models are drawn until one has windows; lite/compiled/test_compiled_reducing.py has quick ones."""
+"""Of which many models are drawn until one has windows; lite/compiled/test_compiled_reductions.py has quick ones."""
 INTERPRETED = {("SHAPE", "STRING"), ("RANK", "STRING"), ("LSH_PROJECTION", "STRING")}
 """Operators and types that stay with the interpreter."""
 REORDERED = {"FLOAT32": 1e-6, "FLOAT64": 1e-15}
-"""Of floats, what sums in another order may differ by."""
+"""The tolerance of float sums in another order."""
 MODELS = 1
 MOST = 12  # models of a type until one is compiled
 

@@ -1,7 +1,7 @@
-"""Broken models under both engines: what the reference kernels refuse the compiled engine refuses, and nothing else.
+"""Test that the compiled engine rejects exactly the invalid models that the reference kernels reject.
 
-The changes are those of breaking.py, one at a time. The verdict is where a model stops: at load, allocation, an input,
-a run, or not at all. What it says is the reference's business (test_lite_mutants.py).
+Each model has one mutation of model_mutations.py. The verdict is the stage at which a model fails: load, allocation,
+input, run, or none. test_lite_mutants.py checks the errors of the reference kernels.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ def verdict(content: bytes, fed: Any, compiled: bool) -> str:
 _shaped: dict[int, bytes] = {}
 
 
-def shaped(made: Good) -> bytes:
+def shaped(result: Good) -> bytes:
     """The model with the shapes that its tensors have once it is allocated, as converters write them: a graph that is
     taken whole is not prepared by the reference."""
-    if id(made) not in _shaped:
-        _shaped[id(made)] = _with_shapes(made)
-    return _shaped[id(made)]
+    if id(result) not in _shaped:
+        _shaped[id(result)] = _with_shapes(result)
+    return _shaped[id(result)]
 
 
-def _with_shapes(made: Good) -> bytes:
-    model = made.model()
+def _with_shapes(result: Good) -> bytes:
+    model = result.model()
     with flags.override(compiled=False):
-        interpreter = lite.Interpreter(model_content=made.content)
+        interpreter = lite.Interpreter(model_content=result.content)
         try:
-            for detail, x in zip(interpreter.get_input_details(), made.feeds):
+            for detail, x in zip(interpreter.get_input_details(), result.feeds):
                 interpreter.resize_tensor_input(detail["index"], x.shape)
             interpreter.allocate_tensors()
         except (OpError, ValueError):
-            return made.content
+            return result.content
     for t, known in zip(model.subgraphs[0].tensors, interpreter._subgraphs[0].tensors):
         if np.size(t.shape) != len(known.shape):
             t.shape = list(known.shape)
@@ -71,21 +71,21 @@ def _with_shapes(made: Good) -> bytes:
 
 def check(tried: Iterable[tuple[Any, str, Any]]) -> None:
     wrong = []
-    for made, label, change in tried:
-        if endless(made, label):
+    for created, label, change in tried:
+        if endless(created, label):
             continue
-        model = Model.read(shaped(made))
+        model = Model.read(shaped(created))
         try:
-            fed = feeds_of(made, model) | (change(model) or {})
+            fed = feeds_of(created, model) | (change(model) or {})
             content = model.to_bytes()
         except OpError:  # what it should hold, no file can
             continue
         reference = verdict(content, fed, False)
         if reference == "refused at load":
             continue  # before there is an engine
-        found = verdict(content, fed, True)
-        if found != reference:
-            wrong.append(f"{made}, {label}: reference {reference}, compiled {found}")
+        result = verdict(content, fed, True)
+        if result != reference:
+            wrong.append(f"{created}, {label}: reference {reference}, compiled {result}")
     assert not wrong, f"{len(wrong)} verdicts differ, such as\n" + "\n".join(wrong[:40])
 
 

@@ -68,10 +68,10 @@ def test_shapes_may_be_known_late(row, kind, late, compiled):
             t.scale = t.scale[:1]
     drawn.model = drawn.model or model_of(row.name, drawn)
     with flags.override(compiled=compiled):
-        wanted = ours(drawn.model, feeds(drawn))
+        expected = ours(drawn.model, feeds(drawn))
         drawn.model = copy.deepcopy(drawn.model)
-        found = ours(*late(drawn))
-    for a, b in zip(found, wanted, strict=True):
+        actual = ours(*late(drawn))
+    for a, b in zip(actual, expected, strict=True):
         assert a.shape == b.shape
         if compiled and a.dtype.kind in "fc":
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b[np.isfinite(b)]).max(initial=0))

@@ -1,4 +1,4 @@
-"""Models of every operator that run, broken: one thing at a time (breaking.py), and several things at random.
+"""Models of every operator that run, broken: one thing at a time (model_mutations.py), and several things at random.
 
 Each must run or be refused, when it is loaded, allocated, given its inputs or run, with an OpError that a user can act
 on: it is what the official interpreter raises (a RuntimeError or ValueError), names node, operator and tensors, and
@@ -20,8 +20,8 @@ import cases
 import drawn_table
 import numpy as np
 import pytest
-from breaking import Change, changes
 from good_models import Good, good
+from model_mutations import Change, changes
 from one_operator import model_of, output_types
 
 import opwright.lite as lite
@@ -32,7 +32,7 @@ from opwright.lite.format import Model, objects, schema
 ROWS = [(name, row) for name, rows in cases.CASES.items() for row in rows if not row.says]
 EXTREME = (-(2**31), -65536, -7, -2, -1, 0, 1, 2, 3, 5, 7, 127, 255, 1 << 16, 1 << 20, 2**31 - 1)
 SLOW = 5.0  # seconds that one mutant may take
-SAMPLE, SAMPLED_MODELS = 16, 6  # of each operator's changes, and of its models, so many are tried each time
+SAMPLE, SAMPLED_MODELS = 16, 6  # changes and models of each operator that a run of the suite tests
 
 
 def pick(rng: random.Random, items: Any) -> Any:
@@ -188,7 +188,7 @@ def run(content: bytes, feeds: dict[int, np.ndarray], seed: int = 0) -> tuple[st
 
 
 def complaints(stage: str, error: OpError | None, name: str) -> Iterator[str]:
-    """What is wrong with an error. name: of the operator that was changed."""
+    """Yield the deficiencies of an error message. name: that of the mutated operator."""
     if error is None:
         return
     said = str(error)
@@ -223,7 +223,7 @@ def endless(made: Good, label: str) -> bool:
 
 
 def broken(made: Good, label: str, change: Change) -> tuple[str, list[str]]:
-    """What became of a model with one change, and what is wrong with that."""
+    """Return the verdict on a model with one mutation, and its deficiency."""
     model = made.model()
     try:
         fed = feeds_of(made, model) | (change(model) or {})
@@ -258,7 +258,7 @@ def check_one_by_one(tried: Iterable[tuple[Good, str, Any]]) -> Counter[str]:
 
 
 def every_change(name: str, most: int | None = None) -> list[tuple[Good, str, Any]]:
-    """Each change of each model of an operator, or so many of them, evenly taken."""
+    """Return each change of each model of an operator, or an even sample of them."""
     models = good()[name] if most is None else some(name)
     found = [(made, *change) for made in models for change in changes(made.node, made.model())]
     return found if most is None else found[:: max(1, len(found) // most)]
@@ -281,7 +281,7 @@ def test_every_operator_has_models():
     assert not [name for name, models in good().items() if not models]
 
 
-def test_one_thing_broken_is_told():
+def test_a_single_mutation_is_reported():
     outcomes = check_one_by_one(change for name in good() for change in every_change(name, SAMPLE))
     assert outcomes["ran"] > 500
     assert outcomes["refused at load"] > 100
@@ -292,7 +292,7 @@ def test_one_thing_broken_is_told():
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", sorted({*lite.ops.list_names(), *(row.name for row in drawn_table.ROWS)}))
-def test_each_thing_broken_is_told(name):
+def test_each_mutation_is_reported(name):
     check_one_by_one(every_change(name))
 
 

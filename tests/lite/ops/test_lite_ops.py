@@ -24,27 +24,27 @@ def operator(name: str, row: Case) -> str:
     return name.split("_")[0]
 
 
-def close(found: np.ndarray, wanted: np.ndarray, row: Case) -> None:
-    assert found.dtype == wanted.dtype or found.dtype.kind == "O"
-    assert found.shape == wanted.shape
-    if found.dtype.kind in "fc":
-        np.testing.assert_allclose(found, wanted, rtol=max(row.rtol, np.finfo(found.dtype).eps * 2), atol=row.atol)
+def close(actual: np.ndarray, expected: np.ndarray, row: Case) -> None:
+    assert actual.dtype == expected.dtype or actual.dtype.kind == "O"
+    assert actual.shape == expected.shape
+    if actual.dtype.kind in "fc":
+        np.testing.assert_allclose(actual, expected, rtol=max(row.rtol, np.finfo(actual.dtype).eps * 2), atol=row.atol)
     else:
-        assert found.tolist() == wanted.tolist()
+        assert actual.tolist() == expected.tolist()
 
 
 @each_row("name, row", [g for g in GOOD if g[1].oracle], by=operator)
 def test_agrees_with_the_official_kernels(name, row):
     pytest.importorskip("ai_edge_litert.interpreter")
     model = model_of(name, row, output_types(name, row))
-    for found, wanted in zip(ours(model, feeds(row)), official(model, feeds(row)), strict=True):
-        close(found, wanted, row)
+    for actual, expected in zip(ours(model, feeds(row)), official(model, feeds(row)), strict=True):
+        close(actual, expected, row)
 
 
 def test_log_softmax_of_a_scalar_is_that_of_a_row_of_one():
     row = next(row for name, row in GOOD if name == "LOG_SOFTMAX" and not row.oracle)
-    (found,) = ours(model_of("LOG_SOFTMAX", row, output_types("LOG_SOFTMAX", row)), feeds(row))
-    assert found == 0.0
+    (result,) = ours(model_of("LOG_SOFTMAX", row, output_types("LOG_SOFTMAX", row)), feeds(row))
+    assert result == 0.0
 
 
 @each_row("name, row", GOOD, by=operator)
@@ -53,9 +53,9 @@ def test_constants_may_be_computed(name, row):
     outputs = output_types(name, row)
     fixed = ours(model_of(name, row, outputs), feeds(row))
     moving = ours(model_of(name, row, outputs, all_dynamic=True), feeds(row, all_dynamic=True))
-    for found, wanted in zip(moving, fixed, strict=True):
-        assert found.shape == wanted.shape
-        close(found, wanted, row)  # of two engines, where one of them takes no computed weights
+    for actual, expected in zip(moving, fixed, strict=True):
+        assert actual.shape == expected.shape
+        close(actual, expected, row)  # of two engines, where one of them takes no computed weights
 
 
 @each_row("name, row", BAD, by=operator)
@@ -92,8 +92,8 @@ def test_infers_with_unknown_sizes(name, row):
     def infer(specs, constants):
         values = [None if s is None else Half(s, c) for s, c in zip(specs, constants)]
         grouped = [tuple(values) if i.repeated else values.pop(0) if values else None for i in op.inputs]
-        found = op.infer(op.bind(row.options), grouped)
-        return [s for spec in found for s in (spec if isinstance(spec, list) else [spec])]
+        result = op.infer(op.bind(row.options), grouped)
+        return [s for spec in result for s in (spec if isinstance(spec, list) else [spec])]
 
     nothing = [None] * len(arrays)
     full = infer(known, arrays)

@@ -62,12 +62,12 @@ def test_agrees_with_the_official_interpreter(name, seed):
     content = official.case(name).bytes()
     theirs = peer.Interpreter(model_content=content, experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)
     values = list(_values(theirs, seed))
-    for found, wanted in zip(run(Interpreter(model_content=content), values), run(theirs, values), strict=True):
-        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    for actual, expected in zip(run(Interpreter(model_content=content), values), run(theirs, values), strict=True):
+        assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
         if name in INTEGER:
-            np.testing.assert_array_equal(found, wanted)
+            np.testing.assert_array_equal(actual, expected)
         else:
-            np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-6)
+            np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=1e-6)
 
 
 def test_runs_again_after_a_resize():
@@ -112,6 +112,6 @@ SPARSE = {  # stored as, and what it stands for
 
 @pytest.mark.parametrize("label", SPARSE)
 def test_sparse_constants_get_their_zeros(label):
-    stored, wanted = SPARSE[label]
+    stored, expected = SPARSE[label]
     content = _sparse(*stored).to_bytes()
-    np.testing.assert_array_equal(run(Interpreter(model_content=content), [])[0], np.float32(wanted))
+    np.testing.assert_array_equal(run(Interpreter(model_content=content), [])[0], np.float32(expected))

@@ -57,9 +57,9 @@ def test_constants_may_be_computed(row, kind):
         return
     fixed = ours(model_of(row.name, drawn), feeds(drawn))
     moving = ours(model_of(row.name, drawn, all_dynamic=True), feeds(drawn, all_dynamic=True))
-    for found, wanted in zip(moving, fixed, strict=True):
-        assert found.shape == wanted.shape
-        assert found.tolist() == wanted.tolist()
+    for actual, expected in zip(moving, fixed, strict=True):
+        assert actual.shape == expected.shape
+        assert actual.tolist() == expected.tolist()
 
 
 def test_every_rule_is_there_and_has_a_row():
@@ -113,7 +113,7 @@ def test_parameters_that_the_official_kernels_refuse_are_refused(label):
 
 @pytest.mark.parametrize("scale", [float("nan"), float("inf"), -1.0, 0.0, 1e-45, 3e38])
 @each_row("label", [row.label for row in ROWS if "INT8" in row.kinds])
-def test_any_scale_gives_an_answer_or_an_error_with_a_name(label, scale):
+def test_any_scale_returns_an_answer_or_an_error_with_a_name(label, scale):
     """Scales come from files: none of them may break anything."""
     row = _row(label)
     for which in range(3):
@@ -129,5 +129,5 @@ def test_tensors_are_set_and_got_as_raw_integers(kind):
     d = Draw(0, kind)
     x = d.x(2, 3, scale=0.5, zero=d.low + 3 if kind != "INT16" else 0)
     model = model_of("DEQUANTIZE", Drawn([x], [plain("FLOAT32")]))
-    found = ours(model, [x.values])[0]
-    np.testing.assert_array_equal(found, 0.5 * (x.values.astype(np.float32) - x.zero))
+    result = ours(model, [x.values])[0]
+    np.testing.assert_array_equal(result, 0.5 * (x.values.astype(np.float32) - x.zero))

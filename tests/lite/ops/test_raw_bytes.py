@@ -25,13 +25,13 @@ def test_comparisons(name, kind):
     d = Draw(0, kind)
     x, y = d.t(3, 4, low=0, high=3), d.t(4, low=0, high=3)
     drawn = Drawn([x, y], [plain("BOOL")])
-    found = ours(model_of(name, drawn), feeds(drawn))[0]
-    assert found.tolist() == COMPARED[name](x.values, y.values).tolist()
+    result = ours(model_of(name, drawn), feeds(drawn))[0]
+    assert result.tolist() == COMPARED[name](x.values, y.values).tolist()
 
 
 @pytest.mark.parametrize("kind", ["INT8", "UINT8", "INT16"])
 def test_the_mean_is_cut_toward_zero(kind):
     x = Draw(1, kind).t(5, 7, low=-100, high=100)
     drawn = Drawn([x, T("INT32", (1,), values=np.int32([1]), constant=True)], [plain(kind)])
-    found = ours(model_of("MEAN", drawn), feeds(drawn))[0]
-    assert found.tolist() == np.trunc(x.values.astype(np.float64).mean(1)).astype(int).tolist()
+    result = ours(model_of("MEAN", drawn), feeds(drawn))[0]
+    assert result.tolist() == np.trunc(x.values.astype(np.float64).mean(1)).astype(int).tolist()

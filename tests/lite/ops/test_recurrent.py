@@ -25,9 +25,9 @@ def test_agrees_with_the_official_kernels(name, kind, seed):
     content = MODELS[name][0](seed, kind).to_bytes()
     resolver = peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES  # the other lacks version 4 of one
     theirs = peer.Interpreter(model_content=content, experimental_op_resolver_type=resolver)
-    for found, wanted in zip(answers(Interpreter(model_content=content)), answers(theirs), strict=True):
-        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-        gap = gap_of(found, wanted)
+    for actual, expected in zip(answers(Interpreter(model_content=content)), answers(theirs), strict=True):
+        assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+        gap = gap_of(actual, expected)
         if kind == "integer":
             assert gap.max() <= ("gates of int8" in name)  # these are computed in float32: a step
         elif kind == "float":
@@ -50,10 +50,10 @@ def test_state_goes_back_as_officially(name, kind):
     for i in both:
         i.reset_all_variables()
     again = [answers(i, 2, allocate=False) for i in both]
-    for first, after, wanted in zip(kept[0], again[0], again[1], strict=True):
+    for first, after, expected in zip(kept[0], again[0], again[1], strict=True):
         assert np.array_equal(first, after)
         allowed = 1e-5 if kind != "integer" else float("gates of int8" in name)
-        assert gap_of(after, wanted).max(initial=0) <= allowed
+        assert gap_of(after, expected).max(initial=0) <= allowed
 
 
 REFUSED = {  # what is broken in a model that runs, and what the error says
@@ -94,6 +94,6 @@ def test_files_of_the_official_converter(name):
     case = official.case(name)
     interpreter = Interpreter(model_content=case.bytes())
     for call in case.calls:
-        found = interpreter.get_signature_runner(call.signature)(**call.inputs)
-        for key, wanted in call.outputs.items():
-            np.testing.assert_allclose(found[key], wanted, rtol=2e-6, atol=1e-6)
+        actual = interpreter.get_signature_runner(call.signature)(**call.inputs)
+        for key, expected in call.outputs.items():
+            np.testing.assert_allclose(actual[key], expected, rtol=2e-6, atol=1e-6)

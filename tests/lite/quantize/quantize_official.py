@@ -57,18 +57,18 @@ def configured(converter: object, name: str, kind: str) -> object:
 
 
 def facts(content: bytes, function: object, name: str) -> dict:
-    """What is kept of a file."""
+    """Return the stored properties of a file."""
     interpreter = tf.lite.Interpreter(model_content=content)
     interpreter.allocate_tensors()
     scales = []
     for detail in interpreter.get_tensor_details():
-        found = detail["quantization_parameters"]
-        if len(found["scales"]):
+        result = detail["quantization_parameters"]
+        if len(result["scales"]):
             scales.append(
                 [
                     detail["dtype"].__name__,
-                    [float(f"{s:.9g}") for s in found["scales"].tolist()],
-                    int(found["zero_points"][0]),
+                    [float(f"{s:.9g}") for s in result["scales"].tolist()],
+                    int(result["zero_points"][0]),
                 ]
             )
     operators = sorted(op["op_name"] for op in interpreter._get_ops_details() if op["op_name"] != "DELEGATE")
@@ -82,8 +82,8 @@ def snr(interpreter: object, function: object, name: str) -> float:
         for detail, value in zip(sorted(interpreter.get_input_details(), key=lambda d: d["name"]), sample):
             interpreter.set_tensor(detail["index"], value)
         interpreter.invoke()
-        wanted = tf.nest.flatten(function(*map(tf.constant, sample)))
-        for detail, value in zip(sorted(interpreter.get_output_details(), key=lambda d: d["name"]), wanted):
+        expected = tf.nest.flatten(function(*map(tf.constant, sample)))
+        for detail, value in zip(sorted(interpreter.get_output_details(), key=lambda d: d["name"]), expected):
             value = value.numpy().astype(np.float64)
             signal += np.sum(value**2)
             noise += np.sum((interpreter.get_tensor(detail["index"]) - value) ** 2)

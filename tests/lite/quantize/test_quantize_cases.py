@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lite_kit import op_names
-from quantize_running import answers, convert, converter_of, litert, operators, run, snr
+from quantize_harness import answers, convert, converter_of, litert, operators, run, snr
 
 import opwright as ow
 from opwright.lite.convert.export import export
@@ -115,10 +115,10 @@ def test_answers_in_the_official_interpreter_are_near_float64(name: str, kind: s
     for reference in (False, True):
         interpreter = litert(content, reference=reference)
         for sample in samples[:4]:
-            for wanted, found in zip(answers(function, sample), run(interpreter, sample), strict=True):
-                assert found.shape == wanted.shape
-                most = max(np.abs(wanted).max(), 1e-3)
-                assert np.abs(found - wanted).max() <= max(case.error, KINDS[kind]) * most
+            for expected, actual in zip(answers(function, sample), run(interpreter, sample), strict=True):
+                assert actual.shape == expected.shape
+                most = max(np.abs(expected).max(), 1e-3)
+                assert np.abs(actual - expected).max() <= max(case.error, KINDS[kind]) * most
 
 
 def test_operators_that_share_scales_share_them_without_requantizing() -> None:
@@ -148,8 +148,8 @@ def test_a_branch_that_was_never_taken_stays_float() -> None:
     interpreter = litert(content)
     for value in (0.9, -0.5):
         x = np.full(FLAT, value, np.float32)
-        wanted = x @ W2 if value > 0.5 else x * 2
-        assert np.abs(run(interpreter, [x])[0] - wanted).max() < 0.03 * np.abs(wanted).max()
+        expected = x @ W2 if value > 0.5 else x * 2
+        assert np.abs(run(interpreter, [x])[0] - expected).max() < 0.03 * np.abs(expected).max()
 
 
 def test_small_weights_stay_float_in_dynamic_range() -> None:
@@ -166,8 +166,8 @@ def test_small_weights_stay_float_in_dynamic_range() -> None:
 
 def test_float16_leaves_numbers_it_cannot_hold() -> None:
     content = convert(lambda x: x * np.float32(1e6) + np.float32(0.1), FLAT, kind="float16")
-    found = run(litert(content), [np.ones(FLAT, np.float32)])[0]
-    assert np.allclose(found, 1e6 + 0.1, rtol=1e-6)
+    result = run(litert(content), [np.ones(FLAT, np.float32)])[0]
+    assert np.allclose(result, 1e6 + 0.1, rtol=1e-6)
 
 
 def test_variables_that_are_written_stay_float() -> None:
@@ -179,14 +179,14 @@ def test_variables_that_are_written_stay_float() -> None:
         return total * 1.0
 
     concrete = accumulate.get_concrete_function(ow.TensorSpec(FLAT, ow.float32))
-    made = ow.lite.TFLiteConverter.from_concrete_functions([concrete], accumulate)
-    made.optimizations = [ow.lite.Optimize.DEFAULT]
-    made.representative_dataset = lambda: ([np.full(FLAT, v, np.float32)] for v in (1.0, -1.0, 1.0, 1.0))
-    interpreter = litert(made.convert())
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([concrete], accumulate)
+    converter.optimizations = [ow.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([np.full(FLAT, v, np.float32)] for v in (1.0, -1.0, 1.0, 1.0))
+    interpreter = litert(converter.convert())
     x = np.ones(FLAT, np.float32)
     for turn in (1, 2):
-        found, wanted = run(interpreter, [x])[0], turn * (x @ W2)
-        assert np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()
+        actual, expected = run(interpreter, [x])[0], turn * (x @ W2)
+        assert np.abs(actual - expected).max() < 0.05 * np.abs(expected).max()
 
 
 UNARY = [
@@ -247,24 +247,24 @@ def test_random_graphs_are_valid_and_run_near_float(nodes: list[tuple[int, int, 
     function = ow.function(built(nodes, outputs))
     steps = {op for op, _, _ in nodes}
     stepped = bool(steps & {6, 7, len(UNARY) + 6})  # floor and choices: near a step any error is a whole one
-    found = run(litert(content), sample)
-    for wanted, value in zip(answers(function, sample), found, strict=True):
-        assert value.shape == wanted.shape
+    actual = run(litert(content), sample)
+    for expected, value in zip(answers(function, sample), actual, strict=True):
+        assert value.shape == expected.shape
         assert np.isfinite(value).all()
         if not stepped:
-            most = max(np.abs(wanted).max(), 0.1)
-            assert np.abs(value - wanted).max() <= 0.2 * most + 0.05
+            most = max(np.abs(expected).max(), 0.1)
+            assert np.abs(value - expected).max() <= 0.2 * most + 0.05
 
 
 def test_a_float_model_from_elsewhere_is_quantised_and_left_as_it_was() -> None:
     content = convert(lambda x: ow.nn.relu(ow.matmul(x, W)), FLAT, kind="float", representative_dataset=None)
     model = Model.read(content)
     x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(FLAT)
-    made = export(quantize(import_model(model), Mode("int8"), lambda: [[x]]))
+    result = export(quantize(import_model(model), Mode("int8"), lambda: [[x]]))
     assert model.to_bytes() == content
-    assert "FULLY_CONNECTED" in operators(made.to_bytes())
-    wanted = np.maximum(x @ W, 0)
-    assert np.abs(run(litert(made.to_bytes()), [x])[0] - wanted).max() < 0.02 * wanted.max()
+    assert "FULLY_CONNECTED" in operators(result.to_bytes())
+    expected = np.maximum(x @ W, 0)
+    assert np.abs(run(litert(result.to_bytes()), [x])[0] - expected).max() < 0.02 * expected.max()
 
 
 def test_custom_operators_run_in_calibration_and_stay_float() -> None:
@@ -323,9 +323,9 @@ def test_integers_alone_hold_for_what_is_computed_not_for_what_is_passed(name: s
     content = convert(case.call, *case.shapes, kind="integers", samples=samples)
     assert {"IF", "WHILE"} & set(operators(content))
     interpreter = litert(content)
-    wanted = [answers(ow.function(case.call), sample)[0] for sample in samples]
-    found = [run(interpreter, sample)[0] for sample in samples]
-    assert np.abs(np.array(found) - wanted).max() <= case.error * np.abs(wanted).max()
+    expected = [answers(ow.function(case.call), sample)[0] for sample in samples]
+    actual = [run(interpreter, sample)[0] for sample in samples]
+    assert np.abs(np.array(actual) - expected).max() <= case.error * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("layer", ["LSTM", "GRU"])
@@ -339,9 +339,9 @@ def test_recurrent_layers(layer: str, unroll: bool, kind: str) -> None:
     random = np.random.RandomState(3)
     samples = [[random.uniform(-1, 1, (1, 5, 6)).astype(np.float32)] for _ in range(16)]
     source = converter_of(ow.function(lambda x: model(x)), [(1, 5, 6)], samples, kind)
-    made = ow.lite.TFLiteConverter.from_keras_model(model)
-    made.optimizations, made.target_spec = source.optimizations, source.target_spec
-    made.representative_dataset = source.representative_dataset
-    content = made.convert()
+    converter = ow.lite.TFLiteConverter.from_keras_model(model)
+    converter.optimizations, converter.target_spec = source.optimizations, source.target_spec
+    converter.representative_dataset = source.representative_dataset
+    content = converter.convert()
     assert "FULLY_CONNECTED" in operators(content)
     assert snr((answers(model, sample), run(litert(content), sample)) for sample in samples[:4]) > 20

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from quantize_harness import OFFICIAL, answers, content_of, function_of, litert, operators, run, snr
 from quantize_networks import NETWORKS, OPERATORS, samples_of
-from quantize_running import OFFICIAL, answers, content_of, function_of, litert, operators, run, snr
 
 from opwright.lite.format import Model
 
@@ -21,8 +21,8 @@ UNSEEN = 2  # seed of samples that calibration has not seen
 def test_answers_are_as_near_the_float_function_as_the_official_ones(name: str, kind: str) -> None:
     interpreter = litert(content_of(name, kind))
     samples = samples_of(name, seed=UNSEEN)
-    found = snr((answers(function_of(name), sample), run(interpreter, sample)) for sample in samples)
-    assert found > min(OFFICIAL[name][kind]["snr"], 60.0) - 3.0
+    result = snr((answers(function_of(name), sample), run(interpreter, sample)) for sample in samples)
+    assert result > min(OFFICIAL[name][kind]["snr"], 60.0) - 3.0
 
 
 @pytest.mark.parametrize(("name", "kind"), [(n, k) for n, k in CASES if n not in OPERATORS])

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from lite_kit import one_step
+from quantize_harness import content_of, litert, run
 from quantize_networks import NETWORKS, OPERATORS, samples_of
-from quantize_running import content_of, litert, run
 
 import opwright as ow
 
@@ -27,7 +27,7 @@ def test_answers_are_near_the_official_ones(name: str, kind: str, compiled: bool
         own = ow.lite.Interpreter(model_content=content)
         own.allocate_tensors()
     for sample in samples_of(name, seed=2)[:4]:
-        for found, wanted in zip(run(own, sample), run(official, sample), strict=True):
-            assert found.shape == wanted.shape
-            step = ROUNDING[kind] * np.abs(wanted).max() if kind in ROUNDING else one_step(wanted)
-            assert np.abs(found.astype(np.float64) - wanted).max() <= 1.01 * steps * step
+        for actual, expected in zip(run(own, sample), run(official, sample), strict=True):
+            assert actual.shape == expected.shape
+            step = ROUNDING[kind] * np.abs(expected).max() if kind in ROUNDING else one_step(expected)
+            assert np.abs(actual.astype(np.float64) - expected).max() <= 1.01 * steps * step

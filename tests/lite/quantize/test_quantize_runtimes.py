@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from quantize_harness import INT16, answers, convert, converter_of, function_of, litert, operators, run, snr
 from quantize_networks import NETWORKS, OPERATORS, samples_of
-from quantize_running import INT16, answers, convert, converter_of, function_of, litert, operators, run, snr
 
 import opwright as ow
 from opwright.lite.convert import ConverterError
@@ -64,8 +64,8 @@ def test_networks_run_there_or_the_error_names_what_does_not(name: str, runtime:
     content = converter.convert()
     assert_runs_there(content, runtime)
     interpreter = litert(content)
-    found = snr((answers(function_of(name), s), run(interpreter, s)) for s in samples_of(name, seed=2, count=4))
-    assert found > LEAST_SNR[kind]
+    result = snr((answers(function_of(name), s), run(interpreter, s)) for s in samples_of(name, seed=2, count=4))
+    assert result > LEAST_SNR[kind]
 
 
 DENSE = lambda x: ow.matmul(x, W)  # noqa: E731

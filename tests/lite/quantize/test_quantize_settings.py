@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quantize_running import INT16, convert, converter_of, litert, operators, run, tensor_types
+from quantize_harness import INT16, convert, converter_of, litert, operators, run, tensor_types
 
 import opwright as ow
 from opwright.core.errors import InvalidArgumentError
@@ -95,8 +95,8 @@ def test_settings_mean_what_they_mean_to_the_official_converter(
     assert np.dtype(interpreter.get_input_details()[0]["dtype"]).name == inputs
     assert np.dtype(interpreter.get_output_details()[0]["dtype"]).name == outputs
     x = np.ones(SHAPE, np.float32)
-    wanted = np.maximum(x @ WEIGHTS + 0.5, 0)
-    assert np.abs(run(interpreter, [x])[0] - wanted).max() < 0.02 * wanted.max()
+    expected = np.maximum(x @ WEIGHTS + 0.5, 0)
+    assert np.abs(run(interpreter, [x])[0] - expected).max() < 0.02 * expected.max()
 
 
 REFUSALS = [
@@ -225,8 +225,8 @@ def test_several_signatures_are_calibrated_each_on_its_samples() -> None:
     ]
     interpreter = litert(made.convert())
     for key, scale, x in ((keys[0], 2, [0.25, 0.75]), (keys[1], 3, [-4.5, -1.0])):
-        found = interpreter.get_signature_runner(key)(x=np.array(x, np.float32))["output_0"]
-        assert np.abs(found - scale * np.array(x)).max() < 0.1
+        result = interpreter.get_signature_runner(key)(x=np.array(x, np.float32))["output_0"]
+        assert np.abs(result - scale * np.array(x)).max() < 0.1
     made.representative_dataset = lambda: [[np.zeros(2, np.float32)]]
     with pytest.raises(InvalidArgumentError, match="2 signatures"):
         made.convert()
@@ -247,8 +247,8 @@ def test_one_scale_for_all_channels_where_asked(kind: str) -> None:
         content = convert(dense, SHAPE, kind=kind, **{flag: True})
         assert not scales_of(content) - {0, 1}
         x = RANDOM.uniform(-1, 1, SHAPE).astype(np.float32)
-        wanted = np.maximum(x @ WEIGHTS + 0.5, 0)
-        assert np.abs(run(litert(content), [x])[0] - wanted).max() < 0.05 * wanted.max()
+        expected = np.maximum(x @ WEIGHTS + 0.5, 0)
+        assert np.abs(run(litert(content), [x])[0] - expected).max() < 0.05 * expected.max()
 
 
 def test_only_dense_layers_lose_their_scales() -> None:
@@ -274,24 +274,24 @@ def test_integers_alone_or_an_error_with_operators_lines_and_ways_out() -> None:
     assert "test_quantize_settings.py" in text
     assert "OpsSet.TFLITE_BUILTINS" in text
     assert "ADD" not in text
-    made = convert(
+    result = convert(
         function,
         (4,),
         kind="integers",
         samples=[[np.ones(4, np.float32)]],
         target_spec=ow.lite.TargetSpec([SETS.TFLITE_BUILTINS, SETS.TFLITE_BUILTINS_INT8]),
     )
-    assert operators(made) == ["FLOOR", "QUANTIZE", "ADD", "DEQUANTIZE", "SIN"]
+    assert operators(result) == ["FLOOR", "QUANTIZE", "ADD", "DEQUANTIZE", "SIN"]
 
 
 def test_versions_and_run_time_are_stamped_for_the_quantised_operators() -> None:
     filter = RANDOM.randn(3, 3, 4, 8).astype(np.float32)
-    for kind, wanted in (("float", 1), ("int8", 3), ("int16x8", 8)):
+    for kind, expected in (("float", 1), ("int8", 3), ("int16x8", 8)):
         settings = {} if kind != "float" else {"representative_dataset": None}
         content = convert(lambda x: ow.nn.conv2d(x, filter, 1, "SAME"), (1, 8, 8, 4), kind=kind, **settings)
         model = Model.read(content)
-        found = {versions.op_name(code): code.version for code in model.operator_codes}
-        assert found["CONV_2D"] == wanted
+        actual = {versions.op_name(code): code.version for code in model.operator_codes}
+        assert actual["CONV_2D"] == expected
         assert [code.version for code in model.operator_codes] == versions.versions_of_model(model)
         entry = next(m for m in model.metadata if m.name == versions.METADATA_NAME)
         written = bytes(model.buffers[entry.buffer].data).rstrip(b"\0").decode()

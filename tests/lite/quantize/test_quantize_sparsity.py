@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quantize_harness import OFFICIAL, convert, converter_of, function_of, litert, operators, run
 from quantize_networks import SPARSE, samples_of
-from quantize_running import OFFICIAL, convert, converter_of, function_of, litert, operators, run
 
 import opwright as ow
-from opwright.lite.convert.quantize.sparsity import layout_of
+from opwright.lite.convert.quantize.weights import layout_of
 from opwright.lite.format import Model, versions
-from opwright.lite.ops.spec_serialization import tensor_of
-from opwright.lite.ops.specs import LiteTensorSpec
+from opwright.lite.ops.specs import LiteTensorSpec, tensor_of
 from opwright.lite.runtime.constants import dense_of, stored_elements
 
 SPARSITY = ow.lite.Optimize.EXPERIMENTAL_SPARSITY
@@ -46,11 +45,11 @@ def test_answers_are_those_of_the_file_with_zeros(name: str, kind: str) -> None:
     hybrid = kind == "dynamic" and any(t.type.name == "INT8" for t in sparse_tensors(content))
     plain = litert(converted(name, kind, sparse=False, **(one_scale if hybrid else {})))
     for sample in samples_of(name, seed=2, count=4):
-        (wanted,) = run(plain, sample)
-        tolerance = max(np.abs(wanted).max(), 1.0) * (1e-5 if kind in ("float", "float16") else 0.01)
+        (expected,) = run(plain, sample)
+        tolerance = max(np.abs(expected).max(), 1.0) * (1e-5 if kind in ("float", "float16") else 0.01)
         for interpreter in (litert(content), litert(content, reference=True), own(content)):
-            (found,) = run(interpreter, sample)
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance)
+            (actual,) = run(interpreter, sample)
+            np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance)
 
 
 # There the official converter writes int8 weights of FULLY_CONNECTED through DENSIFY, which TensorFlow's interpreter

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quantize_running import answers, convert, converter_of, litert, operators, run, snr, tensor_types
+from quantize_harness import answers, convert, converter_of, litert, operators, run, snr, tensor_types
 
 import opwright as ow
 from opwright.lite.format import Model
@@ -26,9 +26,9 @@ FLOATS = {
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_float_files_have_the_steps(name: str) -> None:
-    call, found = FLOATS[name]
+    call, result = FLOATS[name]
     content = convert(call, (2, 16), kind="float")
-    assert found is None or operators(content) == found
+    assert result is None or operators(content) == result
     for interpreter in (litert(content), litert(content, reference=True)):
         np.testing.assert_allclose(run(interpreter, [X])[0], answers(ow.function(call), [X])[0], atol=1e-6)
 

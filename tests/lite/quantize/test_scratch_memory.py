@@ -1,4 +1,4 @@
-"""What kernels take beside the arena: bounded, however large the tensors are; weights stay in the file.
+"""Test that the scratch memory of kernels is bounded for tensors of any size, and that weights stay in the file.
 
 The bound is a few times `SCRATCH`; without bands, tiles and blocks each of these programs takes several times more.
 """
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from quantize_running import convert
+from quantize_harness import convert
 
 import opwright as ow
-from opwright.lite.ops.parts import SCRATCH
+from opwright.lite.ops.tiling import SCRATCH
 from opwright.lite.runtime.memory import subgraph_memory
 
 BOUND = 3 * SCRATCH

@@ -1,6 +1,6 @@
-"""What a file calls a function's arguments and results: TensorFlow's names; and what is shared between signatures.
+"""Test the names of arguments and results in files, which are TensorFlow's, and sharing between signatures.
 
-Expected names are those that TensorFlow 2.21 gives the same functions and Keras models.
+TensorFlow 2.21 gave the same functions and Keras models the expected names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from state_running import assert_agree, converted, official, ours
+from state_harness import assert_agree, converted, official, ours
 
 import opwright as ow
 
@@ -55,8 +55,8 @@ def test_names_of_arguments_and_results(function: Any, specs: Any, inputs: str, 
     content = converted(ow.function(function).get_concrete_function(*specs))
     names = {"inputs": inputs.split(), "outputs": outputs.split()}
     for interpreter in (ours(content), official(content)):
-        (found,) = interpreter.get_signature_list().values()
-        assert {side: sorted(n) for side, n in found.items()} == names
+        (result,) = interpreter.get_signature_list().values()
+        assert {side: sorted(n) for side, n in result.items()} == names
     assert_agree(content, [("serving_default", dict(zip(inputs.split(), (x, y))))] * 2)
 
 
@@ -154,8 +154,8 @@ MODELS: dict[str, tuple[Callable[[], Any], str, str]] = {
 @pytest.mark.parametrize(("make", "inputs", "outputs"), MODELS.values(), ids=MODELS)
 def test_names_of_keras_models(make: Callable[[], Any], inputs: str, outputs: str) -> None:
     content = ow.lite.TFLiteConverter.from_keras_model(make()).convert()
-    (found,) = ours(content).get_signature_list().values()
-    assert {side: sorted(n) for side, n in found.items()} == {"inputs": inputs.split(), "outputs": outputs.split()}
+    (result,) = ours(content).get_signature_list().values()
+    assert {side: sorted(n) for side, n in result.items()} == {"inputs": inputs.split(), "outputs": outputs.split()}
 
 
 LAYERS: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
@@ -176,10 +176,10 @@ ARGUMENTS: dict[Any, Callable[[], Any]] = {
 @pytest.mark.parametrize(("shape", "dtype", "stack"), LAYERS.values(), ids=LAYERS)
 def test_keras_models_of_many_layers(shape: Any, dtype: str, stack: list[Any]) -> None:
     ow.random.set_seed(3)
-    made = [ARGUMENTS.get(kind, kind)() for kind in stack]
-    model = ow.keras.Sequential([layers.Input(shape, dtype=dtype, name="x"), *made])
+    result = [ARGUMENTS.get(kind, kind)() for kind in stack]
+    model = ow.keras.Sequential([layers.Input(shape, dtype=dtype, name="x"), *result])
     rng = np.random.default_rng(2)
     value = (rng.normal(size=(2, *shape)) if dtype == "float32" else rng.integers(0, 9, (2, *shape))).astype(dtype)
     content = ow.lite.TFLiteConverter.from_keras_model(model).convert()
-    wanted = {"output_0": np.asarray(model(value, training=False).numpy())}
-    assert_agree(content, [("serving_default", {"x": value})] * 2, lambda: [wanted] * 2)
+    expected = {"output_0": np.asarray(model(value, training=False).numpy())}
+    assert_agree(content, [("serving_default", {"x": value})] * 2, lambda: [expected] * 2)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lite_kit import op_names
-from state_running import Call, answers, assert_agree, assert_equal, converted, official, ours
+from state_harness import Call, answers, assert_agree, assert_equal, converted, official, ours
 
 import opwright as ow
 from opwright.lite.convert.errors import ConverterError
@@ -35,15 +35,15 @@ def check(
 
     def eager() -> Any:
         results = []
-        for key, given in calls:
-            found = functions[key][0](**{k: ow.constant(v) for k, v in given.items()})
-            found = found if isinstance(found, dict) else {"output_0": found}
-            results.append({k: np.asarray(v.numpy()) for k, v in found.items()})
+        for key, inputs in calls:
+            result = functions[key][0](**{k: ow.constant(v) for k, v in inputs.items()})
+            result = result if isinstance(result, dict) else {"output_0": result}
+            results.append({k: np.asarray(v.numpy()) for k, v in result.items()})
         return results
 
     if len(functions) == 1:
         only = next(iter(functions))
-        signed = [("serving_default", given) for key, given in calls if key == only]
+        signed = [("serving_default", inputs) for key, inputs in calls if key == only]
     else:
         signed = calls
     assert_agree(content, signed, eager, delegates)
@@ -141,9 +141,9 @@ CASES: dict[str, tuple[str, list[Any], list[dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_effects_in_program_order(name: str) -> None:
-    method, specs, given = CASES[name]
+    method, specs, inputs = CASES[name]
     m = Counter()
-    check({"f": (getattr(m, method), specs)}, [("f", g) for g in given])
+    check({"f": (getattr(m, method), specs)}, [("f", g) for g in inputs])
 
 
 def test_a_write_nobody_reads_is_done() -> None:
@@ -321,7 +321,7 @@ def refusal(change: Any, initial: Any = 0.0, **settings: Any) -> str:
     return str(caught.value)
 
 
-def test_refused_where_the_setting_says_so() -> None:
+def test_refused_where_the_setting_reports_it() -> None:
     text = refusal(lambda v: v.assign_add(1.0), experimental_enable_resource_variables=False)
     assert "changes the variable counter" in text
     assert "experimental_enable_resource_variables = True" in text

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from state_running import Build, assert_equal, official, ours, run
+from state_harness import Build, assert_equal, official, ours, run
 
 from opwright.core import flags
 
@@ -14,9 +14,9 @@ X = np.array([1.5, -2.0], np.float32)
 
 
 def strings(*items: bytes) -> np.ndarray:
-    made = np.empty(len(items), object)
-    made[:] = items
-    return made
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
 
 
 def main() -> Build:
@@ -107,9 +107,9 @@ def test_variables_of_other_containers_are_others() -> None:
 
 def test_handles_have_details_as_officially() -> None:
     content = set_and_read("FLOAT32").done()
-    found = {d["name"]: d["dtype"] for d in ours(content).get_tensor_details()}
-    assert found == {d["name"]: d["dtype"] for d in official(content).get_tensor_details() if d["name"] in found}
-    assert found["h"] is np.object_
+    result = {d["name"]: d["dtype"] for d in ours(content).get_tensor_details()}
+    assert result == {d["name"]: d["dtype"] for d in official(content).get_tensor_details() if d["name"] in result}
+    assert result["h"] is np.object_
 
 
 @pytest.mark.parametrize("type", ["FLOAT32", "INT8", "INT16"])
@@ -120,13 +120,13 @@ def test_reset_all_variables_makes_variable_tensors_what_the_official_one_does(t
     fields = {} if type == "FLOAT32" else {"quantization": scales}
     b = Build().subgraph("main").tensor("x", (2,), type, **fields).tensor("v", (2,), type, is_variable=True, **fields)
     b.tensor("y", (2,), type, **fields).op("MAXIMUM", "x v", "y").ends("x", "y")
-    found = []
+    result = []
     for interpreter in (ours(b.done()), official(b.done())):
         interpreter.allocate_tensors()
         interpreter.set_tensor(1, np.array([3, 4]).astype(type.lower()))
         interpreter.reset_all_variables()
-        found.append(interpreter.get_tensor(1).tolist())
-    assert found[0] == found[1]
+        result.append(interpreter.get_tensor(1).tolist())
+    assert result[0] == result[1]
 
 
 BAD: dict[str, tuple[Build, Any, str]] = {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import official as corpus
 import pytest
-from state_running import answers, assert_equal, official, ours
+from state_harness import answers, assert_equal, official, ours
 
 NAMES = ("variables", "variable_in_loop", "hashtable_ids", "hashtable_words", "strings", "several_signatures")
 CASES = [case for case in corpus.cases() if case.name in NAMES]
@@ -25,11 +25,11 @@ def test_all_are_there() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_recorded_answers_again_after_a_reset(case: Any) -> None:
     calls = [(call.signature, plain(call.inputs)) for call in case.calls]
-    found = []
+    result = []
     for make in (ours, official):
         interpreter = make(case.bytes())
         first = answers(interpreter, calls)
         assert_equal(first, [plain(call.outputs) for call in case.calls])
         interpreter.reset_all_variables()
-        found.append(answers(interpreter, calls))
-    assert_equal(*found)
+        result.append(answers(interpreter, calls))
+    assert_equal(*result)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from state_running import answers, assert_equal, converted, official, ours
+from state_harness import answers, assert_equal, converted, official, ours
 
 import opwright as ow
 
@@ -72,6 +72,6 @@ def test_programs(first: Any, second: Any, calls: Any) -> None:
         concrete.append(ow.function(function, autograph=False).get_concrete_function(spec))
     content = converted(*concrete)
     series = [("g" if other else "f", {"x": np.float32(x)}) for other, x in calls]
-    wanted = [{"seen": np.asarray(functions[name](ow.constant(g["x"]))["seen"].numpy())} for name, g in series]
-    assert_equal(answers(ours(content), series), wanted)
-    assert_equal(answers(official(content), series), wanted)
+    expected = [{"seen": np.asarray(functions[name](ow.constant(g["x"]))["seen"].numpy())} for name, g in series]
+    assert_equal(answers(ours(content), series), expected)
+    assert_equal(answers(official(content), series), expected)

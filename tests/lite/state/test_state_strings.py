@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from state_running import assert_agree, converted
+from state_harness import assert_agree, converted
 
 import opwright as ow
 from opwright.lite.convert.errors import ConverterError
@@ -58,15 +58,15 @@ CASES: dict[str, Row] = {
 @pytest.mark.parametrize(("function", "values"), CASES.values(), ids=CASES)
 def test_both_interpreters_agree(function: Callable[..., Any], values: tuple[np.ndarray, ...]) -> None:
     specs = [ow.TensorSpec(x.shape, "string" if x.dtype == object else x.dtype, f"x{i}") for i, x in enumerate(values)]
-    given = {f"x{i}": x for i, x in enumerate(values)}
+    inputs = {f"x{i}": x for i, x in enumerate(values)}
 
     def wanted() -> Any:
-        found = function(*map(ow.constant, values))
-        found = found if isinstance(found, dict) else {"output_0": found}
-        return [{k: np.asarray(v.numpy(), object if v.dtype is ow.string else None) for k, v in found.items()}] * 2
+        actual = function(*map(ow.constant, values))
+        actual = actual if isinstance(actual, dict) else {"output_0": actual}
+        return [{k: np.asarray(v.numpy(), object if v.dtype is ow.string else None) for k, v in actual.items()}] * 2
 
     content = converted(ow.function(function).get_concrete_function(*specs))
-    assert_agree(content, [("serving_default", given)] * 2, wanted)
+    assert_agree(content, [("serving_default", inputs)] * 2, wanted)
 
 
 def test_what_official_kernels_do_not_do_is_an_error_with_reasons() -> None:

@@ -17,7 +17,7 @@ from opwright.lite import Interpreter, Model, MutableOpResolver, Registration, T
 from opwright.lite.format import flexbuffers, schema
 from opwright.lite.format.flexbuffers import custom_version
 from opwright.lite.format.runtime_requirements import requirements
-from opwright.ops.versions import least_version
+from opwright.ops.call import least_version
 from opwright.tools.selective_build import used_by
 
 X = np.float32([[-1.5, 0.25, 2.0], [4.0, -0.5, 1.0]])
@@ -135,8 +135,8 @@ def test_one_operator_code_for_each_version():
     converter.custom_version_in = "options"
     model = Model.read(converter.convert())
     assert [(c.custom_code, c.version) for c in model.operator_codes] == [(NAME, 1)]
-    found = [flexbuffers.decode_options(o.custom_options)["_version"] for o in model.subgraphs[0].operators]
-    assert found == [1, 2, 3, 2]
+    actual = [flexbuffers.decode_options(o.custom_options)["_version"] for o in model.subgraphs[0].operators]
+    assert actual == [1, 2, 3, 2]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_rules_of_types_and_shapes():
 
 
 @pytest.mark.parametrize("gives", [0, 3, 1.0, True, None, "2"])
-def test_a_rule_that_gives_no_version_is_named(gives):
+def test_a_rule_that_returns_no_version_is_named(gives):
     body = {
         "x": ow.Input(ow.floating),
         "y": ow.Output(like="x"),

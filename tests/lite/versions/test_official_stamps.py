@@ -1,4 +1,4 @@
-"""Files of the official converter: the versions and the run time they hold are those that follow from their operators.
+"""Test files of the official converter: their versions and run time equal the ones derived from their operators.
 
 The files are the corpus in tests/data/tflite, made by TensorFlow's converter.
 """

@@ -28,7 +28,7 @@ def one_operator(name: str, options: object, shapes: list[list[int]], types: lis
 
 
 def test_since_is_that_of_the_official_schema_s_comments():
-    """The comments beside the fields in schema.fbs say which version brought them."""
+    """The comments on the fields in schema.fbs name the version that introduced them."""
     comments = {
         ("DEPTHWISE_CONV_2D", "dilation_w_factor"): 2,
         ("DEPTHWISE_CONV_2D", "dilation_h_factor"): 2,
@@ -82,14 +82,14 @@ def test_absent_fields_have_their_defaults(name, keep):
 
 def outputs(content: bytes, values: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     official = pytest.importorskip("ai_edge_litert.interpreter")
-    found = []
+    result = []
     for interpreter in (Interpreter(model_content=content), official.Interpreter(model_content=content)):
         interpreter.allocate_tensors()
         for detail, value in zip(interpreter.get_input_details(), values):
             interpreter.set_tensor(detail["index"], value)
         interpreter.invoke()
-        found.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
-    return found[0], found[1]
+        result.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return result[0], result[1]
 
 
 rng = np.random.default_rng(3)

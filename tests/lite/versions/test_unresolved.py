@@ -1,4 +1,4 @@
-"""What is not there is said when the interpreter is made, all at once; operator codes old, new and contradictory.
+"""Test that one error lists everything unresolved when an interpreter is created; old, new, contradictory codes.
 
 Words: those of the official interpreter where it has them. It is asked itself about operator codes.
 """
@@ -148,15 +148,15 @@ def test_the_greater_of_both_fields_counts(deprecated, number, means):
     """SIGN (158) has its number in the new field only; below 127 the old field counts as well."""
     official = pytest.importorskip("ai_edge_litert.interpreter")
     content = chain(code(int(deprecated), int(number)))
-    x, found = np.float32([-2, 0, 3]), []
+    x, result = np.float32([-2, 0, 3]), []
     for interpreter in (Interpreter(model_content=content), official.Interpreter(model_content=content)):
         interpreter.allocate_tensors()
         interpreter.set_tensor(0, x)
         interpreter.invoke()
-        found.append(interpreter.get_tensor(1))
+        result.append(interpreter.get_tensor(1))
         assert interpreter._get_ops_details()[0]["op_name"] == means
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], -x if means == "NEG" else np.sign(x))
+    np.testing.assert_array_equal(result[0], result[1])
+    np.testing.assert_array_equal(result[0], -x if means == "NEG" else np.sign(x))
     assert versions.op_name(Model.read(content).operator_codes[0]) == means
 
 
@@ -181,20 +181,20 @@ def test_codes_that_are_no_operator(deprecated, number):
 
 @each_row("name", [m.name for m in B if "special" not in versions.facts(m.name)])
 def test_both_fields_are_written(name):
-    made, number = versions.operator_code(name), int(B[name])
-    assert made.builtin_code == number
-    assert made.deprecated_builtin_code == (number if number < 127 else 127)
-    assert versions.op_name(Model.read(chain(made)).operator_codes[0]) == name
+    result, number = versions.operator_code(name), int(B[name])
+    assert result.builtin_code == number
+    assert result.deprecated_builtin_code == (number if number < 127 else 127)
+    assert versions.op_name(Model.read(chain(result)).operator_codes[0]) == name
 
 
 def test_official_files_have_the_fields_as_we_write_them():
     corpus = pathlib.Path(__file__).parents[2] / "data" / "tflite"
     seen = set()
     for path in corpus.glob("*.tflite"):
-        for found in Model.read(path).operator_codes:
-            made = versions.operator_code(versions.op_name(found), int(found.version), found.custom_code)
-            assert made == found, path.name
-            seen.add(int(found.builtin_code))
+        for result in Model.read(path).operator_codes:
+            created = versions.operator_code(versions.op_name(result), int(result.version), result.custom_code)
+            assert created == result, path.name
+            seen.add(int(result.builtin_code))
     assert max(seen) > 127 > min(seen)
 
 

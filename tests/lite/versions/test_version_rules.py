@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from each_row import each_row
-from opwright.lite.format import conditions, objects, schema, versions
-from opwright.lite.format.conditions import OperatorView
+from opwright.lite.format import objects, schema, versions
+from opwright.lite.format.versions import OperatorView
 
 T = schema.TensorType
 OPS = [m.name for m in schema.BuiltinOperator if "special" not in versions.facts(m.name)]
@@ -98,24 +98,24 @@ def made(name: str, settings: list[Setting], type: str, rank: int, n_inputs: int
     """An operator with tensors of one type and rank but for what the settings say."""
     options = versions.facts(name).get("options")
     table = objects.table_class(options)() if options else None
-    found = dict(s for s in settings if s[0] == "inputs")
+    actual = dict(s for s in settings if s[0] == "inputs")
     tensors = [
         objects.Tensor(type=T[type], shape=[3] * rank, quantization=quantization([0.5]), name=str(i))
-        for i in range(found.get("inputs", n_inputs) + 3)
+        for i in range(actual.get("inputs", n_inputs) + 3)
     ]
     view = OperatorView(tensors[:-3], tensors[-3:], table)
     for key, value in settings:
         if key == "option":
             setattr(table, *value)
         elif key in ("type", "rank", "present"):
-            side, place, wanted = value
+            side, place, expected = value
             row = view.inputs if side == "input" else view.outputs
             while len(row) <= place:
                 row.append(objects.Tensor(type=T[type], shape=[3] * rank, quantization=quantization([0.5])))
             if key == "present":
-                row[place] = row[place] if wanted else None
+                row[place] = row[place] if expected else None
             elif row[place] is not None:
-                setattr(row[place], *(("type", T[wanted]) if key == "type" else ("shape", [3] * wanted)))
+                setattr(row[place], *(("type", T[expected]) if key == "type" else ("shape", [3] * expected)))
     for key, value in settings:
         if key == "flag":
             MAKE_FLAG[value](view)
@@ -133,7 +133,7 @@ def search(name: str, index: int) -> OperatorView | None:
     for settings in (*scaled, *([*way, ("without quantization", None)] for way in scaled)):
         for n, rank, type in itertools.product((3, 2, 5, 20, 1), (4, 2, 1, 5), TYPES):
             view = made(name, settings, type, rank, n)
-            held = (i for i, (_, rule) in enumerate(rules) if conditions.holds(rule, view))
+            held = (i for i, (_, rule) in enumerate(rules) if versions.holds(rule, view))
             if next(held, None) == index:
                 return view
     return None
@@ -143,9 +143,9 @@ def search(name: str, index: int) -> OperatorView | None:
 def test_an_operator_for_every_rule(name: str, index: int) -> None:
     version, condition = versions.facts(name)["rules"][index]
     view = search(name, index)
-    assert view is not None, conditions.describe(condition)
+    assert view is not None, versions.describe(condition)
     assert versions.stamp(name, view) == version
-    assert versions.reason(name, view) == conditions.describe(condition)
+    assert versions.reason(name, view) == versions.describe(condition)
 
 
 # Registered by the official run time, and stamped by no rule of its converter.

@@ -127,8 +127,8 @@ def test_a_kernel_for_versions_1_and_2_is_registered_for_both() -> None:
     resolver = MutableOpResolver()
     resolver.add_builtin(B.DEPTHWISE_CONV_2D, KERNEL, min_version=1, max_version=2)
     for dilation in (1, 2):
-        found = run(model(dilation), op_resolver=resolver)
-        np.testing.assert_allclose(found, convolved(dilation), rtol=1e-5, atol=1e-6)
+        result = run(model(dilation), op_resolver=resolver)
+        np.testing.assert_allclose(result, convolved(dilation), rtol=1e-5, atol=1e-6)
 
 
 def test_an_old_run_time_reads_what_uses_nothing_new_and_refuses_the_rest() -> None:
@@ -168,8 +168,8 @@ def test_the_converter_writes_it(dilation: int, version: int) -> None:
         interpreter.allocate_tensors()
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
         interpreter.invoke()
-        found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-        np.testing.assert_allclose(found, convolved(dilation) - BIAS, rtol=1e-5, atol=1e-5)
+        result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_allclose(result, convolved(dilation) - BIAS, rtol=1e-5, atol=1e-5)
 
 
 # ---- the run time that is needed: op_version_map ---------------------------------------------------------------------
@@ -255,7 +255,7 @@ class OldDelegate(lite.Delegate):
 @pytest.mark.parametrize(("dilation", "version"), [(1, 1), (2, 2)])
 def test_a_delegate_sees_the_version_and_refuses_a_newer_one(dilation: int, version: int) -> None:
     delegate = OldDelegate()
-    found = run(model(dilation), experimental_delegates=[delegate])
-    np.testing.assert_allclose(found, convolved(dilation), rtol=1e-5, atol=1e-6)
+    result = run(model(dilation), experimental_delegates=[delegate])
+    np.testing.assert_allclose(result, convolved(dilation), rtol=1e-5, atol=1e-6)
     assert delegate.seen == [(DEPTHWISE, version)]
     assert delegate.ran == (1 if version <= MAX_VERSION else 0)

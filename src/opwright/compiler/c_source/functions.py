@@ -1,7 +1,7 @@
 """A function of LLVM as C: variables and structured control flow.
 
 Lives here: `write_function`, `CFunction`.
-Not here: statements (statements.py), expressions (instructions.py), the control flow graph (control_flow.py), which
+Not here: statements (statements.py), expressions (instructions.py), the control flow graph (statements.py), which
 functions a kernel has (kernels.py).
 
 A block is nested in its immediate dominator, so that the scopes of C are the regions where values are defined. Branches
@@ -19,10 +19,9 @@ from llvmlite import ir
 from llvmlite.ir import instructions as llvm
 
 from ...core.errors import UnimplementedError
-from .control_flow import targets
 from .expressions import PRIMARY, UNARY, CExpression, c_type
 from .instructions import function_name, signed
-from .statements import StatementWriter
+from .statements import StatementWriter, targets
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """C expressions of LLVM instructions.
 
-Lives here: the tables, `Instructions`.  Not here: statements (statements.py), the text of helpers (helpers.py).
+Lives here: the tables, `Instructions`.  Not here: statements (statements.py), the text of helpers (expressions.py).
 
 Operands are expressions; functions.py and statements.py write instructions without a value: stores, branches, phis.
 """
@@ -30,8 +30,8 @@ from .expressions import (
     c_type,
     is_flag,
     reads,
+    short,
 )
-from .helpers import short
 
 ARITHMETIC = {
     # name in LLVM: operator in C, precedence

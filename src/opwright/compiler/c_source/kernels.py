@@ -1,7 +1,9 @@
 """Kernels as C: one function of numbers, or of pointers, sizes and numbers, for each choice of constants.
 
-Lives here: `scalar_source`, `ScalarSource`; `array_source`, `ArraySource`; tracing for C.
-Not here: loops over elements, tensors of the arrays (lite/export), the text of functions (functions.py).
+Lives here: `scalar_source`, `ScalarSource`; `array_source`, `ArraySource`; tracing for C; attributes whose values are
+known at run time (`AttributeValue`, `AttributeNeeded`).
+Not here: loops over elements, tensors of the arrays, attributes that are known before (lite/export), the text of
+functions (functions.py).
 
 Kernels are traced as for machine code, those on scalars with one lane. The mathematical functions that they call become
 functions of their own, from scalar/numerics, so that results are equal bit for bit; functions of float64 are those of
@@ -10,6 +12,11 @@ the C library in both.
 Arrays are contiguous, as tensors of run times are. The parameters of the function include the work items of its
 parallel loop, if it has one; a second function counts them, as for machine code. Guards remain: the function returns 0
 or the number of the guard that failed. Vectors have no equivalent in C: such kernels are refused.
+
+In compiled kernels attributes are Python numbers: arithmetic among them is that of Python, in float64; with a scalar,
+they take its dtype. An `AttributeValue` behaves alike at run time: it is a float64 (or int64), computes in it, and is
+converted when combined with a scalar. Python cannot read its value, so a kernel that needs it (`math.sqrt(alpha)`,
+`range(n)` unrolled) raises an error that asks for the value.
 """
 
 from __future__ import annotations
@@ -17,15 +24,17 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from llvmlite import ir
 
 from ...core import dtypes, flags
 from ...core.dtypes import DType
+from ...core.errors import SignatureError
 from ...ops.arguments import tensors
 from ...scalar.table import OF_OPERATOR, ScalarFunction, chosen
 from ..language.array_kernels import ArrayKernel
@@ -33,14 +42,111 @@ from ..language.arrays import ArrayTrace
 from ..language.bounds_checks import Guards
 from ..language.elements import stage_elements
 from ..language.entry_points import stage_arrays, word_type
-from ..language.llvm_types import F32, I64, KIND, stored
-from ..language.operators import PORTABLE, ElementTrace, evaluate
+from ..language.llvm_types import ELEMENT_DTYPES, F32, I64, KIND, stored
+from ..language.operators import PORTABLE, ElementTrace, KernelScalar, LaterNumber, evaluate
 from ..language.parameters import Array, call_words
 from ..language.trace import define
-from ..language.values import Value
+from ..language.values import Value, value
 from .expressions import c_type
 from .functions import CFunction, write_function
-from .runtime_attributes import AttributeValue
+
+
+class AttributeNeeded(SignatureError):
+    """A kernel reads the value of an attribute that is known at run time. attribute: its name."""
+
+    def __init__(self, attribute: str) -> None:
+        super().__init__(what=f"the kernel asks Python for the value of attribute {attribute!r}")
+        self.attribute = attribute
+
+
+class AttributeValue(LaterNumber):
+    """A number that is known at run time. number: float64 or int64. name: of the attribute.
+
+    narrow: names of attributes that become int32, whose values must fit; common to a kernel.
+    """
+
+    __slots__ = ("name", "narrow", "number")
+
+    def __init__(self, number: Value, name: str, narrow: set[str]) -> None:
+        self.number, self.name, self.narrow = number, name, narrow
+
+    @property
+    def is_float(self) -> bool:
+        """Return whether it is a float rather than an int."""
+        return self.number.dtype.is_floating
+
+    @property
+    def stand_in(self) -> float | int:
+        """Return a new Python number of its type."""
+        return float("0.5") if self.is_float else int("1000003")
+
+    def as_scalar(self, dtype: DType | None) -> KernelScalar:
+        """Return a scalar of this dtype, by default the dtype of Python numbers."""
+        dtype = dtype or (dtypes.float32 if self.is_float else dtypes.int32)
+        if dtype not in ELEMENT_DTYPES:
+            raise TypeError(f"a kernel has no scalars of dtype {dtype.name}")
+        if self.is_float and not dtype.is_floating:
+            raise TypeError(f"cannot use {self.name} as {dtype.name}")
+        if dtype is dtypes.int32:
+            self.narrow.add(self.name)
+        return KernelScalar.of(self.number.to(dtype))
+
+    def _operands(self, other: Any) -> tuple[Value, Value] | None:
+        """Return both as numbers of one dtype; None if the other is not a number."""
+        a = self.number
+        if isinstance(other, AttributeValue):
+            c = other.number
+        elif isinstance(other, float) or (isinstance(other, int) and not isinstance(other, bool)):
+            c = value(other, dtypes.float64 if isinstance(other, float) else a.dtype)
+        else:
+            return None
+        return (a, c) if a.dtype is c.dtype else (a.to(dtypes.float64), c.to(dtypes.float64))
+
+    def _binary(self, function: Callable[[Any, Any], Any], other: Any, swap: bool = False) -> AttributeValue:
+        pair = self._operands(other)
+        return NotImplemented if pair is None else self._computed(function, *(reversed(pair) if swap else pair))
+
+    def _computed(self, function: Callable[[Any, Any], Any], a: Value, c: Value) -> AttributeValue:
+        if function is operator.truediv:
+            a, c = a.to(dtypes.float64), c.to(dtypes.float64)
+        return AttributeValue(function(a, c), self.name, self.narrow)
+
+    def _compared(self, function: Callable[[Any, Any], Any], other: Any) -> KernelScalar:
+        pair = self._operands(other)
+        return NotImplemented if pair is None else KernelScalar.of(function(*pair))
+
+    __add__ = functools.partialmethod(_binary, operator.add)
+    __radd__ = functools.partialmethod(_binary, operator.add, swap=True)
+    __sub__ = functools.partialmethod(_binary, operator.sub)
+    __rsub__ = functools.partialmethod(_binary, operator.sub, swap=True)
+    __mul__ = functools.partialmethod(_binary, operator.mul)
+    __rmul__ = functools.partialmethod(_binary, operator.mul, swap=True)
+    __truediv__ = functools.partialmethod(_binary, operator.truediv)
+    __rtruediv__ = functools.partialmethod(_binary, operator.truediv, swap=True)
+
+    def __neg__(self) -> AttributeValue:
+        return AttributeValue(-self.number, self.name, self.narrow)
+
+    def __pos__(self) -> AttributeValue:
+        return self
+
+    __lt__ = functools.partialmethod(_compared, operator.lt)
+    __le__ = functools.partialmethod(_compared, operator.le)
+    __gt__ = functools.partialmethod(_compared, operator.gt)
+    __ge__ = functools.partialmethod(_compared, operator.ge)
+    __eq__ = functools.partialmethod(_compared, operator.eq)  # pyright: ignore[reportAssignmentType]
+    __ne__ = functools.partialmethod(_compared, operator.ne)  # pyright: ignore[reportAssignmentType]
+    __hash__ = None  # type: ignore[assignment]
+
+    def _unknown(self, *_: Any) -> NoReturn:
+        raise AttributeNeeded(self.name)
+
+    __float__ = __int__ = __index__ = __bool__ = __round__ = __trunc__ = __floor__ = __ceil__ = _unknown
+    __pow__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __abs__ = __iter__ = __len__ = _unknown
+
+    def __repr__(self) -> str:
+        return f"<attribute {self.name}>"
+
 
 SYMBOLIC = {float: dtypes.float64, int: dtypes.int64}
 """Dtypes of attributes that are known at run time."""
@@ -69,7 +175,7 @@ class CTrace(ElementTrace):
         super().__init__(builder, name, 0, fast=False)
         self.functions, self.lines = functions, True
 
-    def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
+    def record(self, op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Value:
         """Lower one call. Attributes take the dtype that a Python number would take in their place."""
         self.mark()
         if not any(isinstance(x, AttributeValue) for x in inputs):
@@ -81,13 +187,13 @@ class CTrace(ElementTrace):
                 substituted[i] = x.stand_in
                 later[id(substituted[i])] = x
 
-        def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+        def to_tensor(value: Any, dtype: Any = None, name: str | None = None) -> KernelScalar:
             return later[id(value)].as_scalar(dtype) if id(value) in later else self.to_tensor(value, dtype, name)
 
         return super().record(op, tensors(op, substituted, to_tensor, name), bound, name)
 
     def lower(self, op: Any, bound: Any, operands: Sequence[Any]) -> Value:
-        """Return what an operator computes; a mathematical function of float32 by a call of its own."""
+        """Return the result of an operator; lower a mathematical function of float32 to a call."""
         row = OF_OPERATOR.get(op.name)
         row = chosen(row, lambda attribute: getattr(bound, attribute)) if row is not None else None
         if row is None or not row.exact or row.takes_float64 or any(x.dtype is not dtypes.float32 for x in operands):
@@ -104,7 +210,7 @@ class CTrace(ElementTrace):
             self.functions[full] = b.function
         return self.functions[full]
 
-    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> Any:
+    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> KernelScalar:
         """Return a number as a scalar; an attribute with its own dtype."""
         return value.as_scalar(dtype) if isinstance(value, AttributeValue) else super().to_tensor(value, dtype, name)
 
@@ -126,7 +232,7 @@ def scalar_source(
     op: name of the operator, for errors; name: of the C function. attrs: the value of each attribute, or `float` or
     `int` for one that is known at run time; None for each omitted input. parameters: names of the inputs, by default
     those of the function.
-    raises UnimplementedError, SignatureError or TypeError for what kernels, or C, cannot express
+    raises UnimplementedError, SignatureError or TypeError for constructs that kernels, or C, lack
     """
     module = ir.Module(name)
     names = list(parameters or list(inspect.signature(function).parameters)[: len(inputs)])
@@ -220,7 +326,7 @@ def array_source(kernel: ArrayKernel, name: str, constants: Mapping[str, Any]) -
 
 
 class CArrayTrace(ArrayTrace):
-    """Tracing for C, whose divisions (helpers.py) accept any divisor. Lines are recorded."""
+    """Tracing for C, whose divisions (expressions.py) accept any divisor. Lines are recorded."""
 
     division = None
     has_extremes = False

@@ -1,8 +1,8 @@
 """The kernels of the package, and the selectors that lower each form of the loop graph to kernel steps.
 
-Lives here: the registry of selectors: `selector`, `SELECTORS`, `MODULES`, `select`, `NoKernel`.
-Not here: the module of each selector (selectors.py, generated), families of kernels and their selectors (one module per
-algorithm), the `Builder` that selectors add steps to (../loops/planner.py).
+Lives here: the registry of selectors: `selector`, `SELECTORS`, `FAMILIES`, `MODULES`, `select`, `NoKernel`.
+Not here: families of kernels and their selectors (one module per algorithm), the `Builder` that selectors add steps to
+(../loops/plan_builder.py).
 
 A selector is a function of a form and a `Builder`:
 
@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...core import flags
 from ...core.lazy_imports import is_abandoned, load, note_origin
 from ..loops.ops import LoopOp
-from .selectors import FAMILIES
 
 if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
@@ -38,6 +37,43 @@ class NoKernel(Exception):
 
     ops: Mapping[LoopOp, str] = MappingProxyType({})
 
+
+FAMILIES: dict[str, str] = {
+    "attention": "Attention",
+    "contractions_f32": "Banded Contract",
+    "contractions_winograd": "Contract",
+    "contractions_int8": "Contract",
+    "depthwise": "Depthwise",
+    "dynamic_sizes": "BroadcastSizes Distinct Expected ExpectedCount Numbers Places",
+    "fourier": "Fourier",
+    "gather": "Gather GatherNd ReverseStart SliceAt UpdateSlice",
+    "gru_sequence": "GruSequence GruSequenceGrad",
+    "image_warp": "AffineImage AffinePoints CropMatrix PixelsAt",
+    "lsh_projection": "Projection",
+    "lstm": "Lstm",
+    "lstm_int8": "LstmInt8",
+    "lstm_sequence": "LstmSequence LstmSequenceGrad",
+    "maps": "Map",
+    "matmul": "MatMul",
+    "moves": "Checked Move Part",
+    "nms": "Suppression",
+    "pooling": "MaxPlaces Pool PutInWindows ReduceWindow",
+    "quantization": "FixedProduct",
+    "random_numbers": "Advanced Classes NormalPairs RandomWords",
+    "recurrent_cells": "Svdf",
+    "reductions": "Reduce",
+    "resize": "Resize",
+    "rnn": "BasicLstm Gru Rnn",
+    "rows": "RowPass TabledSoftmax",
+    "scatter": "PutEntries ScatterNd Segments",
+    "slices": "GatherSlices ScatterSlices",
+    "sorting": "ArgReduce KeyPlaces Ordered Scan",
+    "ssd_postprocess": "Detection",
+    "transposed_convolution": "TransposedContract",
+    "user_kernels": "UserKernelCall",
+}
+"""Modules of selectors in the order of trial, with their forms. `make families` writes the table
+(tests/lite/make_families.py)."""
 
 MODULES: dict[str, tuple[str, ...]] = {}
 """Modules of this package with selectors of a form, by the form's name, in the order of trial; loaded on demand."""
@@ -56,7 +92,7 @@ SELECTORS: dict[type[LoopOp], dict[str, list[Selector]]] = {}
 def selector(form: type[LoopOp], before: str | None = None) -> Callable[[S], S]:
     """Register a function as selector of a class of forms. before: a module whose selectors are tried after it.
 
-    selectors.py lists the function's module under the form's name: `make families` writes it.
+    FAMILIES lists the function's module with the form: `make families` writes it.
     """
 
     def register(function: S) -> S:

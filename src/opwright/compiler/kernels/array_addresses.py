@@ -1,7 +1,7 @@
 """The step that binds NumPy arrays to a plan: it reads their addresses from the Python objects.
 
 Lives here: the kernel `connected`, the layout of its table.
-Not here: the layout of the objects and its checks (../native/objects.py), the caller (../calls.py).
+Not here: the layout of the objects and its checks (../native/builtins.py), the caller (../calls.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .. import language as kl
 from ..language import i64, ptr
-from ..native.objects import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES
+from ..native.builtins import CONTIGUOUS, DATA, DTYPE, FLAGS, RANK, SIZES
 
 if TYPE_CHECKING:
     from ..language import Value, Work

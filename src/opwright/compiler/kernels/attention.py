@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def attend(
                         out.store(sums[r, k] * factors.load(r * lanes, lanes), k * lanes, mask=masks[k])
 
 
-def _moved(p: Pointer, nbytes: Any) -> Pointer:
+def _moved(p: Pointer, nbytes: Value) -> Pointer:
     return (p.cast(u8) + nbytes).cast(f32, 4)
 
 

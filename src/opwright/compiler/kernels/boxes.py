@@ -19,6 +19,7 @@ from .tiling import grain
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
 """Dtypes that elements are moved as, by their bytes."""
@@ -46,7 +47,7 @@ def merged_axes(axes: list[Axis]) -> list[Axis]:
     return merged
 
 
-def table_of(axes: list[Axis], build: Builder) -> Any:
+def table_of(axes: list[Axis], build: Builder) -> Address | int:
     """Return the outer axes as the table of `box_offsets`."""
     if not axes:
         return 0

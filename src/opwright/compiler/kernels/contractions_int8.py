@@ -2,7 +2,7 @@
 
 Lives here: the selectors of `Contract` for one scale per channel and for block scales, `IntegerGroup`. Not here: the
 kernels (gemm_int8.py, convolution_int8.py), packed filters (weight_packing_int8.py), steps of convolutions with windows
-(direct_convolution_int8.py), the rounding of float inputs (dynamic_quantization.py).
+(contraction_steps_int8.py), the rounding of float inputs (quantization.py).
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from ..loops.ops import Contract
 from ..target import host
 from ..tuning.choices import BLOCKS_INT8
 from . import NoKernel, selector
-from .direct_convolution_int8 import (
+from .contraction_steps_int8 import (
     SPEEDUP,
     ImageSizes,
+    QuantizedRows,
     add_convolution,
     add_patches,
     columns_as_channels,
     copies_windows,
+    gemm_int8_step,
+    round_to_int8,
 )
 from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .gemm_int8 import FLIP
-from .gemm_int8_step import QuantizedRows, gemm_int8_step, round_to_int8
 from .gemm_int16 import bounded_steps
 from .gemm_neon import is_paired
 from .register_tiles import PanelsInt8, RegisterTile, parts_of, tile_of, vector_tile
@@ -35,6 +37,7 @@ from .weight_packing_int8 import packed_blocks, packed_filter, packed_pairs
 
 if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 BYTES = (int8, uint8)
 READING, FINISHING = 8, 3
@@ -66,12 +69,12 @@ class IntegerGroup(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """Whether the input is int16."""
+        """Return whether the input is int16."""
         return self.rows.size == 2
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the rows as they are multiplied."""
+        """Return the dtype of the rows as they are multiplied."""
         return int8 if self.rows.rounded else self.form.input.dtype
 
     @property
@@ -81,10 +84,10 @@ class IntegerGroup(NamedTuple):
 
     @property
     def epilogue_operations(self) -> int:
-        """Operations of the epilogue of all outputs, as those of floats."""
+        """Return the operations of the epilogue of all outputs, in operations on floats."""
         return FINISHING * self.epilogue.weight * math.prod(self.form.output.shape[:-1]) * self.features
 
-    def packed(self, build: Builder, panels: PanelsInt8) -> Any:
+    def packed(self, build: Builder, panels: PanelsInt8) -> Address:
         """Return the address of the packed filter."""
         form = self.form
         if self.wide:
@@ -109,6 +112,11 @@ class IntegerGroup(NamedTuple):
 @selector(Contract)
 def select_contract(form: Contract, build: Builder) -> None:
     """Add the steps of a contraction of int8, uint8, int16 or floats to be rounded with a filter of at most 8 bits."""
+    add_contraction(form, build)
+
+
+def add_contraction(form: Contract, build: Builder) -> QuantizedRows:
+    """Add these steps; return the rows that they read. Raises NoKernel."""
     rounded = form.input.dtype is float32 and bool(form.rounding)
     wide = form.input.dtype is int16 and form.input_zero == 0
     if wide and (form.filter_zero or form.filter.dtype is uint8 or form.filter.constant is None):
@@ -125,11 +133,16 @@ def select_contract(form: Contract, build: Builder) -> None:
     if bias is not None and (bias.dtype is not int32 or wide):
         bias, expr, operands = None, form.expr, form.operands
     rows = _rounded_input(form, build) if rounded else _integer_input(form, build)
-    for g in range(form.groups):
+
+    def add_group(g: int) -> Epilogue:
         epilogue, more = epilogue_of(expr, operands, form.output, build, g * features)
         part = rows._replace(x=rows.x.moved(g * form.filter.shape[3] * rows.size))
         _add_group(IntegerGroup(form, part, g * features, features, epilogue, more, bias), build)
-    share_output(form, build, operands, epilogue)
+        return epilogue
+
+    epilogues = [add_group(g) for g in range(form.groups)]
+    share_output(form, build, operands, epilogues[-1])
+    return rows
 
 
 def _integer_input(form: Contract, build: Builder) -> QuantizedRows:

@@ -1,7 +1,7 @@
 """Convolutions of int8 with windows: the micro-kernel over an image, without an im2col copy of it.
 
 Lives here: the families `convolution_int8` and `patches`, copies of lines and runs of an image.
-Not here: the micro-kernel (gemm_int8.py), packed filters (weight_packing_int8.py), steps (direct_convolution_int8.py),
+Not here: the micro-kernel (gemm_int8.py), packed filters (weight_packing_int8.py), steps (contraction_steps_int8.py),
 the selector (contractions_int8.py).
 
 The rows of a tile are adjacent pixels of a line of the output. If their windows lie inside the image, the micro-kernel
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr
 from .epilogue import Epilogue
-from .gemm_amx import configure_tiles, short_tile
-from .gemm_int8 import LhsInt8, PanelRangeInt8, multiply_panels
+from .gemm_int8 import LhsInt8, PanelRangeInt8, configure_tiles, multiply_panels, short_tile
 from .gemm_neon import Grouped, padded_quads
 from .output_tiles import OutputTile, RowScales, tile_epilogue
 from .tiling import LineTiles, WindowWords

@@ -2,7 +2,7 @@
 
 Lives here: its two families.
 Not here: the selector (depthwise.py), the loop along a row of the image, and any window (depthwise_rows.py), tiles and
-packed filters (depthwise_tiles.py), floats (depthwise_f32.py), epilogues (epilogue.py).
+packed filters (depthwise_tiles.py), floats (depthwise.py), epilogues (epilogue.py).
 
 As for floats, the kernel moves along a row of the image and adds each column that it loads to all outputs whose windows
 contain it. A column is the pixels of four rows, their bytes interleaved: a dot product of four bytes then adds a column
@@ -143,7 +143,7 @@ class _IntegerSums(RowSums):
     def begin(self, columns: Columns) -> None:
         """Reserve memory for buffered sums and for the indices of lookups: [columns, rows, lanes]."""
         size = max(self.together, 1) * self.rows * self.lanes
-        self.buffer = kl.stack(i32 if self.scale is None else f32, size)
+        self.buffer = kl.stack(i32, size)
         self.indices = None if self.table is None else self.work.scratch(u8)
 
     def add(self, column: Any, j: int, slots: list[int]) -> None:
@@ -171,10 +171,11 @@ class _IntegerSums(RowSums):
         """Store one output of each row, or buffer it until a vector is full."""
         together = self.together
         for r in range(self.rows):
-            total = self.sums[r, slot] if self.scale is None else self.sums[r, slot].to(f32) * self.scale
+            total = self.sums[r, slot]
             if together == 0:
                 row = self.output(columns, done, r)
-                (self.y + row * self.planes.out_pitch).store(self.ending(total, row, columns.c, self.lanes), columns.c)
+                result = self.ending(total, row, columns.c, self.lanes, row_scale=self.scale)
+                (self.y + row * self.planes.out_pitch).store(result, columns.c)
             else:
                 self.buffer.store(total, (done % together * self.rows + r) * self.lanes)
         if together == 1:
@@ -193,16 +194,17 @@ class _IntegerSums(RowSums):
         if self.table is not None:
             self.look_up(columns)
 
-    def output(self, columns: Columns, column: Any, row: int) -> Any:
+    def output(self, columns: Columns, column: Value | int, row: int) -> Value:
         """Return the index of an output pixel."""
-        return columns.output + row * self.planes.out_width + column * columns.across
+        index: Value = columns.output + row * self.planes.out_width + column * columns.across
+        return index
 
     def finish_columns(self, columns: Columns, column: Any, first: Any, count: int) -> None:
         """Store `count` columns of outputs from `column` on, whose sums are buffered from `first` on."""
         rows, lanes = self.rows, self.lanes
         outputs = [self.output(columns, column + i, r) for i in range(count) for r in range(rows)]
         sums = self.buffer.load(first * rows * lanes, count * rows * lanes)
-        results = self.ending(sums, outputs, columns.c, lanes, None, len(outputs))
+        results = self.ending(sums, outputs, columns.c, lanes, None, len(outputs), self.scale)
         if self.indices is not None:
             self.indices.store(kl.bitcast(results, u8), column * rows * lanes)
         else:

@@ -2,7 +2,7 @@
 
 Lives here: `WindowGeometry`, `geometry_of`; `Planes`, `Bands`, `Taps`, the words of the kernels; `RowSums`, the loop
 along a row of the image; `convolve_window`, the loop over the taps of any window.
-Not here: the families and their arithmetic (depthwise_f32.py, depthwise_int8.py), tiles (depthwise_tiles.py).
+Not here: the families and their arithmetic (depthwise.py, depthwise_int8.py), tiles (depthwise_tiles.py).
 
 A kernel moves along a row of the image and adds each column that it loads to all outputs whose windows contain it.
 These are in registers: the width of the window, in strides. So every pixel of a row of outputs is loaded once for each
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
-from ..language import f32
 from ..loops.buffers import Ring, Window
 from ..loops.ops import Depthwise
 from .tiling import grain
@@ -120,11 +119,11 @@ class Columns(NamedTuple):
     """`count` outputs of a row, `across` apart, from `output` on, of channels from c on; the window of the first begins
     with column `base` of the image."""
 
-    output: Any
-    c: Any
+    output: Value
+    c: Value
     count: Any
     base: Any
-    across: Any
+    across: Value | int
 
 
 def planes_of(form: Depthwise, geometry: WindowGeometry, pitch: int) -> Planes:
@@ -248,6 +247,7 @@ def convolve_window(
         n = row // planes.out_height
         y0 = (row % planes.out_height) * taps.step_down - planes.top
         channels = (kl.iota(dtypes.int32, lanes) + c.to(dtypes.int32)) // taps.multiplier.to(dtypes.int32)
+        x_zero = kl.value(0)
         if integers is not None:
             x_zero = integers.x_zero if integers.zeros is None else integers.zeros[n]
         for ox in range(planes.out_width):
@@ -274,11 +274,8 @@ def convolve_window(
                             else:
                                 total = (pixel - x_zero.to(dtype)) * (tap - integers.filter_zero.to(dtype)) + total
             output = row * planes.out_width + ox
-            if integers is not None and integers.scales is not None:
-                sums = total.to(f32) * integers.scales[n]
-            else:
-                sums = total
-            (y + output * planes.out_pitch).store(finish(sums, output, c, lanes), c)
+            row_scale = None if integers is None or integers.scales is None else integers.scales[n]
+            (y + output * planes.out_pitch).store(finish(total, output, c, lanes, row_scale=row_scale), c)
 
 
 def _repeated(p: Pointer, c: Value, multiplier: Value, lanes: int, dtype: DType) -> Value:

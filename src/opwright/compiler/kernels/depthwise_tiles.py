@@ -13,7 +13,7 @@ as long as of all of it. So the epilogue is applied to several rows and columns 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from ..loops.buffers import Buffer, Window
 from ..target import Target
 from .epilogue import TABLE, Epilogue
 from .gemm_int16 import widens
-
-if TYPE_CHECKING:
-    from ..loops.buffers import Buffer
 
 FOURS, PAIRS, ONES = 4, 2, 1
 """Rows of a group: of bytes, of int16, and of single products of int16."""

@@ -21,7 +21,7 @@ from ..loops.indexing_ops import BroadcastSizes, Distinct, Expected, ExpectedCou
 from . import NoKernel, selector
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Value, Work
     from ..loops.plan_builder import Builder
 
 HASH_FACTOR = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -32,7 +32,7 @@ whose time does not depend on the elements."""
 
 
 @kl.family
-def compare_bytes(work, x: ptr[u8], elements: ptr[u8], n: i64):
+def compare_bytes(work: Work, x: ptr[u8], elements: ptr[u8], n: i64) -> Value:
     """Return 0 if n bytes are equal, else 1."""
     differs = kl.value(0)
     for i in range(n):
@@ -53,7 +53,7 @@ def select_expected(form: Expected, build: Builder) -> None:
 
 
 @kl.family
-def compare_counts(work, count: ptr[i64]):
+def compare_counts(work: Work, count: ptr[i64]) -> Value:
     """Return 0 if a count equals the expected one, else 1."""
     return kl.select(count[0] == count[1], kl.value(0), 1)
 
@@ -66,8 +66,17 @@ def select_counted(form: ExpectedCount, build: Builder) -> None:
 
 @kl.family
 def places_of_elements(
-    work, x: ptr[u8], y: ptr[i64], count: ptr[i64], table: ptr[i64], rows: i64, n: i64, *, source: DType, outer: int
-):
+    work: Work,
+    x: ptr[u8],
+    y: ptr[i64],
+    count: ptr[i64],
+    table: ptr[i64],
+    rows: i64,
+    n: i64,
+    *,
+    source: DType,
+    outer: int,
+) -> int:
     """Write the coordinates of nonzero elements in `rows` rows of n. table: the sizes of the axes before the last."""
     unit = u8 if source.is_bool else source
     x = x.cast(unit, unit.size)
@@ -111,7 +120,7 @@ def select_places(form: Places, build: Builder) -> None:
 
 @kl.family
 def distinct_elements(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     numbers: ptr[u8],
@@ -122,7 +131,7 @@ def distinct_elements(
     *,
     source: DType,
     places: DType,
-):
+) -> Value:
     """Write the unique elements and the number of each element among them.
 
     table: an open-addressing hash table of 2^bits entries, at least 2 n: 1 + the number of a unique element.
@@ -193,8 +202,8 @@ def select_distinct(form: Distinct, build: Builder) -> None:
 
 @kl.family
 def count_up(
-    work, start: ptr[u8], limit: ptr[u8], delta: ptr[u8], y: ptr[u8], count: ptr[i64], room: i64, *, source: DType
-):
+    work: Work, start: ptr[u8], limit: ptr[u8], delta: ptr[u8], y: ptr[u8], count: ptr[i64], room: i64, *, source: DType
+) -> Value:
     """Write a range of numbers; floats are counted and accumulated in their own dtype."""
     start, limit, delta, y = (p.cast(source, source.size) for p in (start, limit, delta, y))
     first, last, step = start[0], limit[0], delta[0]
@@ -242,7 +251,7 @@ def select_numbers(form: Numbers, build: Builder) -> None:
 
 
 @kl.family
-def broadcast_sizes(work, a: ptr[u8], b: ptr[u8], y: ptr[u8], m: i64, n: i64, *, source: DType):
+def broadcast_sizes(work: Work, a: ptr[u8], b: ptr[u8], y: ptr[u8], m: i64, n: i64, *, source: DType) -> Value:
     """Broadcast shapes of m and n sizes, aligned at their last axes; fail if they are incompatible."""
     a, b, y = (p.cast(source, source.size) for p in (a, b, y))
     rank, failed = kl.maximum(m, n), kl.value(0)

@@ -92,9 +92,10 @@ class Epilogue:
     def bind(self, more: Sequence[Value]) -> Callable[..., Value]:
         """Return the function of a kernel that computes the expression.
 
-        (sums: Value, row, column, lanes: int, mask=None, rows=1) -> Value: sums are of the output's row (all axes but
-        the last) and of its channels from `column` on. lanes: 0 for a scalar. mask: lanes that exist. rows: a power of
-        two, the number of output rows that are concatenated in the vector: from `row` on, or a list of them.
+        (sums: Value, row, column, lanes: int, mask=None, rows=1, row_scale=None) -> Value: sums are of the output's
+        row (all axes but the last) and of its channels from `column` on. lanes: 0 for a scalar. mask: lanes that exist.
+        rows: a power of two, the number of output rows that are concatenated in the vector: from `row` on, or a list of
+        them. row_scale: of the row that was quantized.
         """
         index, operands = 0, []
         for kind, dtype in self.kinds:
@@ -103,27 +104,28 @@ class Epilogue:
             index += 2 if kind == ELEMENT else 1
         params = [number(x, dtype) for x, dtype in zip(more[index:], self.params)]
 
-        def finish(sums: Value, row: Any, column: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> Value:
+        def finish(
+            sums: Value,
+            row: Any,
+            column: Any,
+            lanes: int,
+            mask: Value | None = None,
+            rows: int = 1,
+            row_scale: Value | None = None,
+        ) -> Value:
             args: list[Value | Pointer] = [sums]
             each = row if isinstance(row, list) else [row + i for i in range(rows)]
             for kind, p, pitch in operands:
                 if kind == ELEMENT:
-                    args.append(concatenated([(p + r * pitch).load(column, lanes, mask) for r in each]))
+                    args.append(kl.joined([(p + r * pitch).load(column, lanes, mask) for r in each]))
                 elif kind == CHANNEL:
-                    args.append(concatenated([p.load(column, lanes, mask)] * rows))
+                    args.append(kl.joined([p.load(column, lanes, mask)] * rows))
                 else:
                     args.append(p if kind == TABLE else p[0])
-            result = evaluate(self.expr, args, params, finite=self.finite, small=self.small)
+            result = evaluate(self.expr, args, params, row_scale, finite=self.finite, small=self.small)
             return result.splat(lanes * rows) if lanes and not result.count else result
 
         return finish
-
-
-def concatenated(vectors: list[Value]) -> Value:
-    """Concatenate vectors, whose number is a power of two."""
-    while len(vectors) > 1:
-        vectors = [kl.concat(vectors[i], vectors[i + 1]) for i in range(0, len(vectors), 2)]
-    return vectors[0]
 
 
 def number(x: Value, dtype: DType) -> Value:

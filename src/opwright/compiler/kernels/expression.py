@@ -2,7 +2,7 @@
 
 Lives here: `evaluate`, `fast`, `check`, `tables`, `cost`; the operations `quantize`, `convert` and `lookup`.
 Not here: functions (scalar/table.py), the trees (../loops/expressions.py), their evaluation in NumPy
-(../loops/expression_evaluation.py), element-wise loops (maps.py).
+(../loops/expressions.py), element-wise loops (maps.py).
 
 Operands are numbers, or vectors of any length. Integers wrap. Float16 and bfloat16 are computed in float32 and rounded
 after each operation. Functions are the fast code of their rows; `quantize` of NaN is the lowest integer.
@@ -11,7 +11,7 @@ after each operation. Functions are the fast code of their rows; `quantize` of N
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ...core import dtypes
 from ...core.dtypes import DType
@@ -24,28 +24,35 @@ from . import NoKernel
 if TYPE_CHECKING:
     from ..language import Pointer, Value
 
+Leaf = TypeVar("Leaf", "Value", "Pointer")
+
 
 def evaluate(
     expr: Expr,
     args: Sequence[Value | Pointer],
     params: Sequence[Value] = (),
+    row_scale: Value | None = None,
     *,
     finite: bool = False,
     small: bool = False,
 ) -> Value:
     """Evaluate an expression.
 
-    args[i], params[i]: values of arg i and param i. finite: whether all floats among them are finite, except arg 0;
-    small: whether these are also below 1 in absolute value.
+    args[i], params[i]: values of arg i and param i. row_scale: the value of that leaf. finite: whether all floats among
+    them are finite, except arg 0; small: whether these are also below 1 in absolute value.
     Operands are vectors of one length, or numbers; the table of a `lookup` is a Pointer. The result is a vector if one
     of the operands that it depends on is. raises NoKernel for an unknown operation
     """
-    values: dict[Expr, Any] = {}
+    values: dict[Expr, Value] = {}
 
-    def walk(e: Expr) -> Any:
+    def walk(e: Expr) -> Value:
         value = values.get(e)
         if value is None:
-            if finite and e.op == "quantize" and _is_number(e.args[0]):
+            if e.op == "row_scale":
+                if row_scale is None:
+                    raise InternalError(op="kernel", what="the scale of a row is read, and rows are not quantized")
+                value = values[e] = row_scale
+            elif finite and e.op == "quantize" and _is_number(e.args[0]):
                 value = values[e] = _quantize(e.dtype, *map(walk, e.args), number=True, small=small)
             elif finite and e.op in EXTREMES and e.dtype is dtypes.float32 and _is_read(e.args[1]):
                 value = values[e] = getattr(kl, e.op)(*map(walk, e.args), number=True)
@@ -70,24 +77,34 @@ EXTREMES = frozenset(("minimum", "maximum"))
 
 
 def _evaluate_node(
-    e: Expr, walk: Callable[[Expr], Any], args: Sequence[Value | Pointer], params: Sequence[Value]
-) -> Value | Pointer:
+    e: Expr, walk: Callable[[Expr], Value], args: Sequence[Value | Pointer], params: Sequence[Value]
+) -> Value:
     """Evaluate one node. walk: evaluates its operands."""
     if e.op in ("arg", "param"):
-        operand = args[e.value] if e.op == "arg" else params[e.value]
-        if operand.dtype is not e.dtype:
-            raise InternalError(op="kernel", what=f"{e!r} is read as {e.dtype.name}", found=operand.dtype.name)
-        return operand
+        return _operand(e, args if e.op == "arg" else params, kl.Value)
     if e.op in ("const", "scalar"):
         return kl.full(e.dtype, 0, e.value)
     if e.op == "call":
-        return e.value.stage(*map(walk, e.args))
+        result: Value = e.value.stage(*map(walk, e.args))
+        return result
+    if e.op == "lookup":
+        index, table = e.args
+        return _lookup(e.dtype, walk(index), _operand(table, args, kl.Pointer))
     row = FUNCTIONS.get(e.op)
     if row is not None:
         return _function(row, *map(walk, e.args))
     if e.op not in STRUCTURAL:
         raise NoKernel(f"no operation {e.op} in kernels")
     return STRUCTURAL[e.op](e.dtype, *map(walk, e.args))
+
+
+def _operand(e: Expr, operands: Sequence[Value | Pointer], kind: type[Leaf]) -> Leaf:
+    """Return the operand that a leaf reads."""
+    operand = operands[e.value]
+    if operand.dtype is not e.dtype or not isinstance(operand, kind):
+        found = f"{type(operand).__name__} of {operand.dtype.name}"
+        raise InternalError(op="kernel", what=f"{e!r} is read as {kind.__name__} of {e.dtype.name}", found=found)
+    return operand
 
 
 def tables(expr: Expr) -> frozenset[int]:
@@ -165,16 +182,13 @@ def fast(name: str, *xs: Value) -> Value:
 
 def _function(row: ScalarFunction, *xs: Value) -> Value:
     """Evaluate a function: for floats its fast code, otherwise its formula. Narrow floats are computed in float32."""
-    if row is SELECT:
-        return row.code(kl, *xs)
-    dtype = xs[0].dtype
+    dtype = xs[0].dtype  # of a mask: bool
     if dtype in NARROW:
         result = _function(row, *(x.to(dtypes.float32) for x in xs))
         return result if row.is_test else result.to(dtype)
     code = row.numerics("fast") if dtype.is_floating else None
-    if code is None:
-        return row.code(kl, *xs)
-    return kl.apply(code, *xs)
+    computed: Value = row.code(kl, *xs) if code is None else kl.apply(code, *xs)
+    return computed
 
 
 # ---- other dtypes --------------------------------------------------------------------------------------------------
@@ -220,9 +234,7 @@ def _lookup(dtype: DType, x: Value, table: Pointer) -> Value:
     return kl.gather(table, index) if x.count else table[index]
 
 
-SELECT = FUNCTIONS["select"]
-
-STRUCTURAL: dict[str, Callable[..., Any]] = {
+STRUCTURAL: dict[str, Callable[..., Value]] = {
     # name: (dtype of the result, operands) -> result
     "convert": _convert,
     "bitcast": lambda dtype, x: kl.bitcast(x, dtype),

@@ -31,8 +31,8 @@ from ...core.dtypes import float32
 from .. import language as kl
 from ..language import f32, i64, ptr
 from ..loops.buffers import Buffer, SameMemory
+from ..loops.domain_ops import Fourier
 from ..loops.expressions import arg
-from ..loops.numeric_ops import Fourier
 from ..loops.ops import MatMul
 from ..target import host
 from . import NoKernel, select, selector

@@ -24,7 +24,7 @@ from .moves import BLOCK, copy_run, run_width
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Value, Work
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 INDICES = (i16, i32, i64)
@@ -104,14 +104,20 @@ def gather_places(
     indices = indices.cast(places, places.size)
     failed = kl.value(0)
     for item in work.items():
-        offset, fits = kl.value(0), kl.value(0) == 0
-        for k in range(depth):
-            index = indices[item * depth + k].to(i64)
-            fits = fits & (index >= 0) & (index < table[2 * k])
-            offset = offset + index * table[2 * k + 1]
+        offset, fits = offset_of(indices, item, table, depth)
         failed = kl.select(fits, failed, 1)
         copy_run(y + item * run, x + kl.select(fits, offset, 0), run, width)
     return failed
+
+
+def offset_of(indices: Pointer, item: Value | int, table: Pointer, depth: int) -> tuple[Value, Value]:
+    """Return the offset of an item's coordinates, and whether each is within its limit. table: limits and strides."""
+    offset, fits = kl.value(0), kl.value(0) == 0
+    for k in range(depth):
+        index = indices[item * depth + k].to(i64)
+        fits = fits & (index >= 0) & (index < table[2 * k])
+        offset = offset + index * table[2 * k + 1]
+    return offset, fits
 
 
 @selector(GatherNd)

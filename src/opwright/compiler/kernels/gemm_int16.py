@@ -8,7 +8,7 @@ instructions (../language/dots.py).
 Processors without a byte dot product widen rows to int16 once a tile, in scratch memory, for all of its panels. Weights
 remain bytes, half the memory traffic; they are widened as they are loaded, a vector for all rows. `vpmaddwd` cannot
 saturate: its operands are 16 bits, of which bytes fill 9. It multiplies bytes with or without a sign, so the initial
-sums of a panel compensate zero points alone, as with AMX (gemm_amx.py).
+sums of a panel compensate zero points alone, as with AMX (gemm_int8.py).
 
 A step of a panel, four bytes of each channel, is ordered as two steps of two bytes:
 
@@ -36,14 +36,13 @@ import numpy as np
 from ...core.dtypes import int4
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, u8
-from .output_tiles import accumulators, spilled
+from .output_tiles import OutputTile, accumulators, spilled
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
     from ..loops.buffers import Buffer
     from ..target import Target
     from .gemm_int8 import LhsInt8
-    from .output_tiles import OutputTile
 
 AHEAD = 16 << 10
 """Bytes by which a filter is prefetched: it may come from memory."""

@@ -26,7 +26,6 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i8, i32, u8
-from .epilogue import concatenated
 from .output_tiles import accumulators
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def _order(q: Pointer, groups: Any, vectors: int, lanes: int, steps: int) -> Non
         loaded = [[p.load((j * vectors + v) * lanes, lanes) for j in range(steps)] for v in range(vectors)]
         for v in range(vectors):
             order = [j * lanes + c for c in range(lanes) for j in range(steps)]
-            p.store(kl.shuffle(concatenated(loaded[v]), None, order), v * steps * lanes)
+            p.store(kl.shuffle(kl.joined(loaded[v]), None, order), v * steps * lanes)
 
 
 def contract_grouped(

@@ -14,17 +14,17 @@ import numpy as np
 from ...core.dtypes import float32, int64
 from .. import language as kl
 from ..language import f32, f64, i64, ptr
-from ..loops.image_ops import AffineImage, AffinePoints, CropMatrix, PixelsAt
+from ..loops.domain_ops import AffineImage, AffinePoints, CropMatrix, PixelsAt
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 
 @kl.family
-def affine_points(work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], scale: f32, *, numbers: int):
+def affine_points(work: Work, x: ptr[f32], matrix: ptr[f32], y: ptr[f32], scale: f32, *, numbers: int) -> None:
     """Map points. A work item is a point of `numbers` coordinates."""
     for item in work.items():
         a, b = x[item * numbers], x[item * numbers + 1]
@@ -49,7 +49,7 @@ def select_points(form: AffinePoints, build: Builder) -> None:
 
 @kl.family
 def affine_image(
-    work,
+    work: Work,
     x: ptr[f32],
     matrix: ptr[f32],
     y: ptr[f32],
@@ -59,7 +59,7 @@ def affine_image(
     wide: i64,
     *,
     centred: bool,
-):
+) -> None:
     """Sample an image by an affine map. A work item is a line of the output."""
     lanes = work.lanes(f32)
     rows = [[matrix[4 * i + j] for j in (0, 1, 3)] for i in range(2)]
@@ -126,7 +126,7 @@ def select_image(form: AffineImage, build: Builder) -> None:
 
 @kl.family
 def crop_matrix(
-    work,
+    work: Work,
     x: ptr[f32],
     subset: ptr[i64],
     numbers: ptr[f64],
@@ -136,7 +136,7 @@ def crop_matrix(
     right: i64,
     *,
     half_turn: bool,
-):
+) -> None:
     """Compute the matrix of a rotated crop; one work item.
 
     numbers: cosine and sine of the rotation, then rows, columns, middles, halves, two each.
@@ -203,7 +203,7 @@ def select_crop(form: CropMatrix, build: Builder) -> None:
 
 @kl.family
 def pixels_at(
-    work,
+    work: Work,
     x: ptr[f32],
     positions: ptr[f32],
     y: ptr[f32],
@@ -214,7 +214,7 @@ def pixels_at(
     wide: i64,
     *,
     flow: bool,
-):
+) -> None:
     """Sample images bilinearly at positions. A work item is a line of the output, of `high` x `wide` pixels."""
     lanes = work.lanes(f32)
     for item in work.items():

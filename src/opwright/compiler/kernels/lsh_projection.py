@@ -12,12 +12,12 @@ from ...core.dtypes import float32, int32, uint8
 from ...ops.strings.fingerprints import fingerprint_of
 from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8, u32, u64
-from ..loops.numeric_ops import Projection
+from ..loops.domain_ops import Projection
 from . import NoKernel, selector
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 SEED_BYTES = 4  # the seed precedes each row
@@ -42,7 +42,7 @@ class HashedBytes:
 
 @kl.family
 def project(
-    work,
+    work: Work,
     hash: ptr[f32],
     x: ptr[u8],
     weights: ptr[f32],
@@ -53,7 +53,7 @@ def project(
     n: int,
     weighted: bool,
     sparse: bool,
-):
+) -> None:
     """Compute the bits of hash functions. A work item is a function. Scratch: a seed and a row."""
     text = work.scratch(u8)
     for item in work.items():

@@ -19,10 +19,10 @@ from ...core.dtypes import DType, float32, int8
 from .. import language as kl
 from ..language import f32, i64, ptr, u8
 from ..loops.buffers import Buffer
-from ..loops.recurrent_ops import Lstm, LstmInt8
+from ..loops.domain_ops import Lstm, LstmInt8
 from ..target import host
 from . import NoKernel, selector
-from .dynamic_quantization import rounded_floats
+from .quantization import rounded_floats
 from .recurrent_cells import (
     CHAINS,
     GateSums,
@@ -42,13 +42,14 @@ from .recurrent_cells import (
 )
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 
 @kl.family
 def lstm(
-    work,
+    work: Work,
     gates_i: ptr[f32],
     gates_f: ptr[f32],
     gates_g: ptr[f32],
@@ -80,7 +81,7 @@ def lstm(
     normed: bool,
     rounding: str,
     diagonal: bool,
-):
+) -> None:
     """Run an LSTM layer. A work item is `rows` rows of the batch.
 
     batch_pitch, step_pitch: in rows of gates and of y. diagonal: the recurrent weights of each gate are a vector.
@@ -325,7 +326,7 @@ def layer_of(form: Lstm | LstmInt8, dtype: DType, build: Builder) -> LstmLayer:
 
 def pack_cells(
     matrices: tuple[Buffer, ...], n: int, k: int, n_wide: int, k_wide: int, lanes: int, build: Builder
-) -> Any:
+) -> Address:
     """Pack matrices [n, k] as [vectors of n, k, matrices, lanes], padded with zeros, in their dtype or float32."""
     dtype = matrices[0].dtype.np if keeps_int8(host()) else np.float32
 

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import int8, int16
-from ...scalar.integer_layers import GATE, GateNormalization, IntegerCells
+from ...scalar.fixed_point_layers import GATE, GateNormalization, IntegerCells
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
-from ..loops.recurrent_ops import LstmInt8
+from ..loops.domain_ops import LstmInt8
 from . import NoKernel, selector
-from .fixed_point import INT16, INT32
 from .lstm import layer_of
+from .quantization import INT16, INT32
 from .recurrent_cells import GateSums, packed_weights, padded_size, step_order, step_row
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 FAR = 1 << 20  # beyond int16, while sums with int16 remain within int32
@@ -36,7 +36,7 @@ FAR = 1 << 20  # beyond int16, while sums with int16 remain within int32
 
 @kl.family
 def lstm_int8(
-    work,
+    work: Work,
     gates_i: ptr[i32],
     gates_f: ptr[i32],
     gates_g: ptr[i32],
@@ -64,7 +64,7 @@ def lstm_int8(
     power: int,
     peepholes: bool,
     normed: bool,
-):
+) -> None:
     """Run an integer LSTM layer. A work item is `rows` rows of the batch.
 
     batch_pitch, step_pitch: in rows of gates and of y. power: the scale of cells is 2^power.
@@ -234,7 +234,8 @@ class IntegerLstmGates:
         index = gate if gate <= self.first else gate - 1
         weight = (self.peeps + index * self.cells).load(i, z.count, mask)
         addend = INT32.rescale(state.to(i64) * weight.to(i64), self.numbers[2 * index], self.numbers[2 * index + 1])
-        return INT16.saturated(z + kl.clamp(addend, -65536, 65536).to(i32))
+        result: Value = INT16.saturated(z + kl.clamp(addend, -65536, 65536).to(i32))
+        return result
 
     def after(self, z: list[Value], before: Value) -> tuple[Value, Value]:
         """Return the next state of cells and the input gate."""
@@ -245,7 +246,8 @@ class IntegerLstmGates:
 
     def squashed(self, state: Value, input_gate: Value) -> Value:
         """Return tanh of cells."""
-        return self.arithmetic.squashed(state, input_gate, coupled=self.gates == 3)
+        result: Value = self.arithmetic.squashed(state, input_gate, coupled=self.gates == 3)
+        return result
 
     def normed(
         self, parts: list[Pointer], state: Pointer, wide: Value, lanes: int, put: Callable[[Any, Value, Value], None]

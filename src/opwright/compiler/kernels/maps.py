@@ -32,7 +32,7 @@ from .expression import check, evaluate, tables
 from .tiling import SERIAL_BYTES, grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 BLOCK = 32768  # bytes of the widest buffer per work item
@@ -85,7 +85,9 @@ def _dtypes(expr: Expr) -> set[DType]:
 
 
 @kl.family
-def map_elements(work, inner: i64, rows: i64, block_rows: i64, block: i64, *more: i64, pattern: MapPattern):
+def map_elements(
+    work: Work, inner: i64, rows: i64, block_rows: i64, block: i64, *more: i64, pattern: MapPattern
+) -> None:
     """Evaluate an expression. A work item is a block of elements of the innermost axis, of `block_rows` rows.
 
     more: the addresses of the output and the operands; the sizes of the outer axes and, for the output and each

@@ -1,10 +1,13 @@
-"""Matrix products of float32 whose operands may both be computed: batches, broadcasting, either operand transposed.
+"""Matrix products whose operands may both be computed: batches, broadcasting, either operand transposed.
 
-Lives axis_moves: the selector of `MatMul` for float32, the family `transpose`, `product_batches`.
-Not axis_moves: the micro-kernel (gemm_f32.py), panels (weight_packing_f32.py).
+Lives here: the selectors of `MatMul` for float32, for int8, for floats quantized dynamically against int8, and for
+int16; the family `transpose`, `product_batches`.
+Not here: the micro-kernels (gemm_f32.py, gemm_int8.py), panels (weight_packing_f32.py, weight_packing_int8.py), int16
+by constant int8 weights (contractions_int8.py).
 
 The second operand is packed in panels, once if it is a constant and otherwise by a step; another step transposes the
-first operand if needed.
+first operand if needed. Products of two int16 elements are int32 and widened to int64 before they are accumulated,
+since few of them may exceed int32.
 """
 
 from __future__ import annotations
@@ -15,23 +18,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import bfloat16, float16, float32
+from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
 from .. import language as kl
-from ..language import f32, i64, ptr
-from ..loops.buffers import Buffer
-from ..loops.ops import MatMul
+from ..language import f32, i16, i32, i64, ptr, u8
+from ..loops.buffers import Buffer, IndexMap
+from ..loops.ops import MatMul, Move
 from ..native import executor
 from ..target import host
-from . import NoKernel, selector
+from . import NoKernel, select, selector, weight_packing_f32, weight_packing_int8
+from .contraction_steps_int8 import QuantizedRows, gemm_int8_step, round_to_int8
+from .convolution_int8 import patches
 from .epilogue import Epilogue, epilogue_of, share_output
 from .gemm_f32 import ProductBatch, gemm_step
+from .gemm_int8 import FLIP
 from .gemv_f32 import ACROSS, gemv, gevm
-from .tiling import chunk_of
-from .weight_packing_f32 import PanelsF32, pack, pack_code, panels_of
+from .register_tiles import PanelsInt8, parts_of, tile_of, vector_tile
+from .tiling import blocks, chunk_of, row_tiles
+from .weight_packing_f32 import PanelsF32, pack, panels_of
+from .weight_packing_int8 import pack_int8
 
 if TYPE_CHECKING:
-    from ..language import Work
+    from ..language import Value, Work
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 FEW = 4
 """Rows up to which a computed second operand is read unpacked."""
@@ -104,7 +113,7 @@ def select_matmul(form: MatMul, build: Builder) -> None:
     if form.transpose_a:
         x, pitch = _transposed(a, build), depth
     few = rows <= FEW and b.constant is None
-    packed: Any = None if few else _packed(form, panels, build)
+    packed: Any = None if few else _packed_f32(form, panels, build)
     if not few and math.prod(b_lead) == 1 and a.shape[:-2] == lead:  # all rows of all batches, one product
         batch = ProductBatch(math.prod(lead) * rows, pitch)
         gemm_step(build, panels, x, packed, build.pointer(out), out.pitch, batch, epilogue, more)
@@ -163,7 +172,7 @@ def _add_few(
     build.step(code, words, items, chunk=chunk_of(2 * part.products * rows * columns * depth, items))
 
 
-def _transposed(a: Buffer, build: Builder) -> Any:
+def _transposed(a: Buffer, build: Builder) -> Address:
     """Add a step that transposes the matrices of a, [..., k, m] to [..., m, k]; return its output."""
     depth, rows = a.shape[-2:]
     number = math.prod(a.shape[:-2])
@@ -174,11 +183,11 @@ def _transposed(a: Buffer, build: Builder) -> Any:
     return result
 
 
-def _packed(form: MatMul, panels: PanelsF32, build: Builder) -> Any:
+def _packed_f32(form: MatMul, panels: PanelsF32, build: Builder) -> Address:
     """Return the address of the packed matrices of b, one after the other."""
     b = form.b
     number = math.prod(b.shape[:-2])
-    code = pack_code(panels, b.dtype, False, form.transpose_b)
+    code = weight_packing_f32.pack_code(panels, b.dtype, False, form.transpose_b)
     source_batch = b.shape[-2] * b.pitch
     items = number * panels.number
     if b.constant is not None:
@@ -194,3 +203,188 @@ def _packed(form: MatMul, panels: PanelsF32, build: Builder) -> Any:
     words = [build.pointer(b), 0, packed, panels.features, 1, panels.run, b.pitch, source_batch, panels.size]
     build.step(code, words, items)
     return packed
+
+
+@selector(MatMul)
+def select_matmul_int8(form: MatMul, build: Builder) -> None:
+    """Add the steps of a product of int8 or uint8 matrices with zero points, or of floats to be rounded by int8."""
+    a, b, out = form.a, form.b, form.output
+    rounded = a.dtype is float32 and bool(form.rounding) and b.dtype is int8 and form.b_zero == 0
+    if not rounded and (a.dtype not in (int8, uint8) or b.dtype not in (int8, uint8)):
+        raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
+    rows, columns = out.shape[-2:]
+    if form.transpose_a:
+        a = transposed(a, build)
+    lead = out.shape[:-2]
+    epilogue, more = epilogue_of(form.expr, form.operands, out, build)
+    depth = a.shape[-1]
+    tile = tile_of(host(), rows, columns, -(-depth // 4), rows * columns * depth) or vector_tile(host(), columns)
+    panels = PanelsInt8(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
+    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
+    if len(parts) > STEP_LIMIT or (len(parts) > 1 and (form.operands or rounded)):
+        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+    if rounded and math.prod(a.shape[:-2]) != math.prod(lead):
+        raise NoKernel("floats to be rounded that serve several products")
+    if rounded:
+        lhs = round_to_int8(build, a, math.prod(a.shape[:-1]), a.shape[-1], a.pitch, form.rounding)
+    else:
+        lhs = _integer_lhs(a, build)
+    packed = _packed_int8(form, panels, 128 if rounded else tile.offset(form.a_zero, a.dtype), build)
+    cut, pitch = row_tiles(rows, tile.rows), lhs.pitch
+    work = 8 * cut.height * panels.steps * tile.width
+    block = blocks(cut.tiles, panels.number, cut.height * pitch, tile.width * panels.steps * 4, work)
+    for part in parts:
+        items = block.items * part.products
+        gemm_int8_step(
+            build,
+            panels,
+            lhs._replace(x=lhs.x.moved(part.a * rows * pitch)),
+            packed.moved(4 * part.b * panels.size),
+            build.pointer(out, part.first * rows * out.pitch),
+            out.pitch,
+            cut,
+            block,
+            epilogue,
+            more,
+            int8 if rounded else a.dtype,
+            chunk_of(work * cut.tiles * panels.number * part.products, items),
+            products=part.products,
+            x_batch=rows * pitch * part.a_moves,
+            packed_batch=panels.size * part.b_moves,
+        )
+    share_output(form, build, form.operands, epilogue)
+
+
+def transposed(a: Buffer, build: Builder) -> Buffer:
+    """Add a step that transposes the matrices of a, [..., k, m] to [..., m, k]; return its output."""
+    if a.parent is not None:
+        raise NoKernel("a slice that is stored transposed")
+    *lead, depth, rows = a.shape
+    number = math.prod(lead)
+    box = IndexMap((0, 0, 0), (number, rows, depth), 0, (depth * rows, 1, rows))
+    flat = Buffer(f"{a.name} turned", a.dtype, (number, rows, depth))
+    select(Move(flat, (a,), (box,)), build)
+    return Buffer(flat.name, a.dtype, (*lead, rows, depth), parent=flat)
+
+
+def _integer_lhs(a: Buffer, build: Builder) -> QuantizedRows:
+    """Return the rows of a; a step copies them if they are no multiple of four bytes."""
+    depth, rows = a.shape[-1], math.prod(a.shape[:-1])
+    flip = FLIP if a.dtype is int8 else 0
+    if depth % 4 == 0:
+        return QuantizedRows(build.pointer(a), a.pitch, 0, flip)
+    pitch = -(-depth // 4) * 4 + host().vector_bytes
+    padded = build.temporary(rows * pitch)
+    size = (rows - 1) * a.pitch + depth
+    words = [build.pointer(a), padded, size, 1, rows, a.pitch, depth, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, rows, pitch, 0]
+    build.step(patches.code(rounded=False), words, rows, chunk=chunk_of(16 * rows * pitch, rows))
+    return QuantizedRows(padded, pitch, 0, flip)
+
+
+def _packed_int8(form: MatMul, panels: PanelsInt8, offset: int, build: Builder) -> Address:
+    """Return the address of the packed matrices of b, one after the other."""
+    b = form.b
+    number = math.prod(b.shape[:-2])
+    code = weight_packing_int8.pack_code(panels, b.dtype)
+    pitch, step = (b.pitch, 1) if form.transpose_b else (1, b.pitch)
+    items = number * panels.number
+    sizes = [panels.features, 1, panels.run, pitch, step, form.b_zero, offset, b.shape[-2] * b.pitch, panels.size]
+    if b.constant is not None:
+
+        def fill(out: np.ndarray) -> None:
+            words = pack_int8.words([np.ascontiguousarray(b.constant), 0, out, *sizes])
+            executor.call(code.address, words, 0, items)
+
+        key = (b, "panels of columns of int8", form.transpose_b, panels, form.b_zero, offset)
+        return build.packed((number * panels.size,), np.int32, fill, key)
+    packed = build.temporary(number * panels.size * 4)
+    build.step(code, [build.pointer(b), 0, packed, *sizes], items)
+    return packed
+
+
+@kl.family
+def matmul_int16(
+    work: Work,
+    a: ptr[i16],
+    b: ptr[u8],
+    y: ptr[u8],
+    rows: i64,
+    depth: i64,
+    columns: i64,
+    a_pitch: i64,
+    b_pitch: i64,
+    y_pitch: i64,
+    a_step: i64,
+    b_step: i64,
+    *more: i64,
+    dtype: DType,
+    along: bool,
+    epilogue: Epilogue,
+) -> None:
+    """Multiply matrices of int16 by int8 or int16. a_step, b_step: elements from the matrix of one product to the next.
+
+    along: whether rows of b run along the depth; otherwise along the columns. Items: rows of products.
+    """
+    b, y = b.cast(dtype, dtype.size), y.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
+    finish = epilogue.bind(more)
+    lanes = work.target.vector_bytes // 8
+    for item in work.items():
+        product = item // rows
+        left, right = a + (product * a_step + item % rows * a_pitch), b + product * b_step
+        for n in range(0, columns, 1 if along else lanes):
+            if along:
+                total = kl.zeros(i64, lanes)
+                for k in range(0, depth, lanes):
+                    mask = kl.first(kl.minimum(depth - k, lanes), lanes)
+                    pair = (left.load(k, lanes, mask), (right + n * b_pitch).load(k, lanes, mask))
+                    total = total + _product(*pair)
+                (y + item * y_pitch)[n] = finish(kl.reduce_add(total), item, n, 0)
+            else:
+                mask = kl.first(kl.minimum(columns - n, lanes), lanes)
+                total = kl.zeros(i64, lanes)
+                for k in range(depth):
+                    total = total + _product(left[k].splat(lanes), (right + k * b_pitch).load(n, lanes, mask))
+                (y + item * y_pitch).store(finish(total, item, n, lanes, mask), n, mask)
+
+
+def _product(a: Value, b: Value) -> Value:
+    return (a.to(i32) * b.to(i32)).to(i64)
+
+
+@selector(MatMul)
+def select_matmul_int16(form: MatMul, build: Builder) -> None:
+    """Add the steps of a product of int16 by int8 or int16, with zero points of 0."""
+    a, b, out = form.a, form.b, form.output
+    if a.dtype is not int16 or b.dtype not in (int8, int16) or form.a_zero or form.b_zero or form.rounding:
+        raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
+    if b.constant is not None and not b.constant.flags.c_contiguous:
+        raise NoKernel("a constant with gaps")
+    rows, columns = out.shape[-2:]
+    if form.transpose_a:
+        a = transposed(a, build)
+    lead = out.shape[:-2]
+    epilogue, more = epilogue_of(form.expr, form.operands, out, build)
+    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
+    if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
+        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+    depth = a.shape[-1]
+    code = matmul_int16.code(more=len(more), dtype=b.dtype, along=form.transpose_b, epilogue=epilogue)
+    a_size, b_size = rows * a.pitch, b.shape[-2] * b.pitch
+    for part in parts:
+        words = [
+            build.pointer(a, part.a * a_size),
+            build.pointer(b, part.b * b_size),
+            build.pointer(out, part.first * rows * out.pitch),
+            rows,
+            depth,
+            columns,
+            a.pitch,
+            b.pitch,
+            out.pitch,
+            a_size * part.a_moves,
+            b_size * part.b_moves,
+            *more,
+        ]
+        items = part.products * rows
+        build.step(code, words, items, chunk=chunk_of(4 * items * columns * depth, items))
+    share_output(form, build, form.operands, epilogue)

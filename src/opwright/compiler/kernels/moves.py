@@ -1,7 +1,9 @@
 """Data movement: boxes of an output, each an affine map of an input; elements are copied as bytes.
 
-Lives here: the selector of Move, the families that copy runs, transpose blocks and copy single elements.
-Not here: gathers of rows (gather.py), the operators that are moves (rules of the dialects).
+Lives here: the selector of Move, the families that copy runs, transpose blocks and copy single elements; the selectors
+of Part (one result of an operation with several) and Checked (a copy whose elements are checked).
+Not here: gathers of rows, bounds of indices (gather.py), the operators that are moves (rules of the dialects),
+operations with several results (user_kernels.py, nms.py).
 
 A box is reduced to as few axes as possible (axes of size 1 are dropped, adjacent axes joined if both sides allow it).
 The stride of the innermost axis in the input selects the kernel: a run of bytes, one repeated element, a reversed run;
@@ -15,17 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i64, ptr, u8
-from ..loops.buffers import Buffer, IndexMap
-from ..loops.ops import Move
+from ..loops.buffers import Buffer, IndexMap, SameMemory
+from ..loops.ops import Checked, Move, Part
 from ..target import host
 from . import NoKernel, selector
 from .boxes import UNITS, Axis, box_offsets, interleave, merged_axes, table_of
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 LONG = 1024  # bytes of a run from which memcpy is faster than a loop over vectors
@@ -35,7 +38,7 @@ TILES = 64  # bytes along the input's contiguous axis per work item of a transpo
 
 @kl.family
 def move_runs(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     table: ptr[i64],
@@ -48,7 +51,7 @@ def move_runs(
     size: int,
     width: int,
     outer: int,
-):
+) -> None:
     """Move runs of `run` bytes. A work item is a run: there are `rows` of them for each index of the outer axes.
 
     kind: "copy", "spread" (repeat one element) or "reverse". size: bytes of an element. width: bytes of a vector, at
@@ -99,7 +102,7 @@ def _reversed(a: Pointer, i: Any, size: int, width: int) -> Value:
 
 
 @kl.family
-def move_block(work, x: ptr[u8], y: ptr[u8], size: i64, block: i64):
+def move_block(work: Work, x: ptr[u8], y: ptr[u8], size: i64, block: i64) -> None:
     """Copy one run of `size` bytes. A work item is `block` bytes."""
     start = work.begin * block
     kl.copy(y + start, x + start, kl.minimum(work.end * block, size) - start)
@@ -107,8 +110,8 @@ def move_block(work, x: ptr[u8], y: ptr[u8], size: i64, block: i64):
 
 @kl.family
 def move_elements(
-    work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, step_in: i64, step_out: i64, *, size: int, outer: int
-):
+    work: Work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, step_in: i64, step_out: i64, *, size: int, outer: int
+) -> None:
     """Copy single elements. A work item is a row of n elements; steps are in bytes."""
     for item in work.items():
         source, target = box_offsets(item, table, outer)
@@ -123,7 +126,7 @@ def move_elements(
 
 @kl.family
 def move_transposed(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     table: ptr[i64],
@@ -136,7 +139,7 @@ def move_transposed(
     size: int,
     tile: int,
     outer: int,
-):
+) -> None:
     """Transpose matrices of rows x columns. A work item is a block of columns.
 
     Tiles of tile x tile elements are transposed in registers; the last tile of a row or column overlaps the one before.
@@ -218,6 +221,12 @@ def _box(output: Buffer, operand: Buffer, box: IndexMap, build: Builder) -> None
     strides, offset = _within_slice(operand, box)
     source = build.pointer(operand, offset)
     _steps(output, box, [s * operand.dtype.size for s in strides], source, build)
+
+
+def copy_buffer(source: Buffer, target: Buffer, build: Builder) -> None:
+    """Build the steps of a copy of all elements of a buffer to one of the same size and dtype."""
+    y, x = (SameMemory(b.name, b.dtype, (b.size,), b.constant, of=b) for b in (target, source))
+    select_move(Move(y, (x,), (IndexMap((0,), (y.size,), 0, (1,)),)), build)
 
 
 def _within_slice(operand: Buffer, box: IndexMap) -> tuple[list[int], int]:
@@ -312,3 +321,67 @@ def _elements(axes: list[Axis], size: int, source: Any, target: Any, build: Buil
     items = math.prod(a.extent for a in outer)
     words = [source, target, table_of(outer, build), inner.extent, inner.source, inner.target]
     build.step(move_elements.code(size=size, outer=len(outer)), words, items, chunk=grain(inner.extent * size, items))
+
+
+PART_BLOCK = 1 << 16  # bytes per work item of copy_bytes
+CHECKED_BLOCK = 16384  # elements per work item of copy_checked
+
+
+@kl.family
+def copy_bytes(work: Work, out: ptr[u8], source: ptr[u8], n: i64, block: i64) -> None:
+    """Copy n bytes. A work item is a block."""
+    for item in work.items():
+        start = item * block
+        kl.copy(out + start, source + start, kl.minimum(n - start, block))
+
+
+@selector(Part)
+def select_part(form: Part, build: Builder) -> None:
+    """Copy the bytes of one result."""
+    if form.output.parent is not None:
+        raise NoKernel("a slice of another buffer")
+    n = math.prod(form.output.shape) * form.output.dtype.size
+    build.step(
+        copy_bytes.code(),
+        [build.pointer(form.output), build.pointer(form.input).moved(form.start), n, PART_BLOCK],
+        -(-n // PART_BLOCK),
+    )
+
+
+@kl.family
+def copy_checked(work: Work, x: ptr[u8], y: ptr[u8], n: i64, limit: ptr[u8], *, source: DType, refused: str) -> Value:
+    """Copy n elements from x to y, which may be the same memory; fail if any is rejected."""
+    x, y = x.cast(source, source.size), y.cast(source, source.size)
+    lanes = work.target.vector_bytes // source.size
+    failed, bound = kl.value(0), limit.cast(source, source.size)[0]
+    for item in work.items():
+        i, end = item * CHECKED_BLOCK, kl.minimum(n, (item + 1) * CHECKED_BLOCK)
+        while i < end:
+            mask = kl.tail_mask(end - i, lanes)
+            v = x.load(i, lanes, mask)
+            failed = kl.select(kl.any(_is_rejected(refused, v, bound) & mask), 1, failed)
+            y.store(v, i, mask=mask)
+            i = i + lanes
+    return failed
+
+
+def _is_rejected(refused: str, v: Value, limit: Value) -> Value:
+    if refused == "equal":
+        return v == limit
+    return v < limit if refused == "below" else (v > limit) | (v < -limit)
+
+
+@selector(Checked)
+def select_checked(form: Checked, build: Builder) -> None:
+    """Copy in place if the input has no other reader."""
+    x, y = form.input, form.output
+    if x.parent is not None or y.parent is not None or x.dtype is not y.dtype or x.dtype.is_bool or x.size != y.size:
+        raise NoKernel(f"elements {x!r} to be checked")
+    if x.dtype.is_floating and x.dtype.size < 4:
+        raise NoKernel(f"elements {x!r} to be checked")
+    build.share(x)
+    items = -(-x.size // CHECKED_BLOCK)
+    limit = build.constant(np.array([form.limit], x.dtype.np))
+    code = copy_checked.code(source=x.dtype, refused=form.refused)
+    words = [build.pointer(x), build.pointer(y), x.size, limit]
+    build.step(code, words, items, chunk=grain(CHECKED_BLOCK * x.dtype.size, items))

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.image_ops import Suppression
+from ..loops.domain_ops import Suppression
 from ..target import host
 from . import NoKernel, selector
 from .sorting import POSITION_MASK, heapify, key_of_float, sink
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 Box: TypeAlias = "tuple[Value, Value, Value, Value, Value]"  # y1, x1, y2, x2 and the area
@@ -86,7 +86,7 @@ def precedes(p: Value, q: Value) -> Value:
     return p > q
 
 
-def candidate(score: Value, i: Any) -> Value:
+def candidate(score: Value, i: Value | int) -> Value:
     """Return the heap entry of box i."""
     return (key_of_float(score) << 32) + (POSITION_MASK - i)
 
@@ -126,7 +126,7 @@ def greedy(
 
 @kl.family
 def suppress_boxes(
-    work,
+    work: Work,
     boxes: ptr[f32],
     scores: ptr[f32],
     limit: ptr[f32],
@@ -141,7 +141,7 @@ def suppress_boxes(
     room: i64,
     *,
     soft: bool,
-):
+) -> Value:
     """Select boxes; one work item. memory: n int64, (soft) n float32 and n int32, then SelectedBoxes."""
     heap = memory.cast(i64, 8)
     soft_scores = (heap + n).cast(f32, 4)

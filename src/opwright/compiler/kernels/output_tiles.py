@@ -128,19 +128,21 @@ class OutputTile(NamedTuple):
     panel: Any = None
     count: Any = None
 
-    def dequantized(self, sums: Value, r: Any, c: Any) -> Value:
-        """Return the argument of the epilogue for sums of row r and of the channels of the panel from c on.
+    def centred(self, sums: Value, r: Any, c: Any) -> Value:
+        """Return the sums of row r less its zero point, and of the channels of the panel from c on.
 
         For rounded rows, a panel starts with -128 times the sums of the weights, without a bias and with no zero point
         but that of the rows.
         """
-        if self.rounded is None:
+        if self.rounded is None or sums.dtype is f32:
             return sums
-        index = (self.row + r) // self.rounded.each
-        if sums.dtype is f32:
-            return sums * self.rounded.scales[index]
         weights = self.panel.load(c, sums.count) >> 7
-        return (sums + weights * self.rounded.zeros[index]).to(f32) * self.rounded.scales[index]
+        exact: Value = sums + weights * self.rounded.zeros[(self.row + r) // self.rounded.each]
+        return exact
+
+    def row_scale(self, r: Any) -> Value | None:
+        """Return the scale of row r if the rows were floats."""
+        return None if self.rounded is None else self.rounded.scales[(self.row + r) // self.rounded.each]
 
 
 # ---- floats ----------------------------------------------------------------------------------------------------------
@@ -249,7 +251,8 @@ def _write_rows(tile: OutputTile, sums: Pointer, rows: int, width: int, lanes: i
 
 
 def _write(tile: OutputTile, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None = None, rows: int = 1) -> None:
-    results = tile.finish(tile.dequantized(sums, r, c), tile.row + r, tile.column + c, lanes, mask, rows)
+    centred, row_scale = tile.centred(sums, r, c), tile.row_scale(r)
+    results = tile.finish(centred, tile.row + r, tile.column + c, lanes, mask, rows, row_scale)
     for i in range(rows):
         row = results if rows == 1 else kl.part(results, i * lanes, lanes)
         (tile.out + (tile.row + r + i) * tile.pitch + tile.column).store(row, c, mask)

@@ -31,7 +31,7 @@ from .reductions import neutral
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 VECTORS = 4  # accumulators in registers
@@ -40,7 +40,7 @@ DTYPES = (dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int16)
 
 @kl.family
 def pool(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     height: i64,
@@ -64,8 +64,8 @@ def pool(
     lanes: int,
     vectors: int,
     expr: Any,
-    params: tuple,
-):
+    params: tuple[DType, ...],
+) -> None:
     """Pool images. A work item is `vectors` vectors of channels of a row of outputs. down, across: dilations."""
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(expr.dtype)
@@ -153,7 +153,7 @@ FLOAT_MIN = float(np.finfo(np.float32).min)
 
 @kl.family
 def max_places(
-    work,
+    work: Work,
     x: ptr[f32],
     y: ptr[f32],
     indices: ptr[f32],
@@ -171,7 +171,7 @@ def max_places(
     added: f32,
     *more: i64,
     epilogue: Any,
-):
+) -> None:
     """Compute the maximum of each window and its index, offset by `added`. A work item is a row of windows."""
     lanes, finish = work.lanes(f32), epilogue.bind(more)
     for item in work.items():
@@ -226,7 +226,7 @@ def select_max_places(form: MaxPlaces, build: Builder) -> None:
 
 @kl.family
 def put_in_windows(
-    work,
+    work: Work,
     x: ptr[f32],
     indices: ptr[f32],
     y: ptr[f32],
@@ -240,7 +240,7 @@ def put_in_windows(
     step_w: i64,
     top: i64,
     left: i64,
-):
+) -> None:
     """Write elements at their indices within windows. A work item is an image, in the order of its elements."""
     for item in work.items():
         image = y + item * height * width * channels
@@ -290,7 +290,7 @@ def combine(kind: str, a: Value, b: Value) -> Value:
 
 @kl.family
 def reduce_windows(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     start: ptr[u8],
@@ -307,7 +307,7 @@ def reduce_windows(
     along: bool,
     apart: bool,
     lanes: int,
-):
+) -> None:
     """Reduce windows of arrays [outer, n, inner] to [outer, m, inner].
 
     A work item is a row of inner elements of the output or, if `along`, all windows of an array [n], in vectors; apart:

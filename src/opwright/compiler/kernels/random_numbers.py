@@ -13,19 +13,21 @@ from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
 from ...scalar.counter_generators import BLOCK_WORDS, MASK, MULTIPLIERS, philox, threefry
 from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8, u32, u64
-from ..loops.numeric_ops import Advanced, Classes, NormalPairs, RandomWords
+from ..loops.domain_ops import Advanced, Classes, NormalPairs, RandomWords
 from ..target import host
 from . import NoKernel, selector
 from .expression import fast
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Value, Work
     from ..loops.plan_builder import Builder
 
 
 @kl.family
-def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool):
+def random_words(
+    work: Work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool
+) -> None:
     """Generate n words. A work item is a vector of blocks. upper: index of the counter's upper half in the state."""
     lanes = work.target.vector_bytes // 8
     words = BLOCK_WORDS[algorithm]
@@ -41,16 +43,9 @@ def random_words(work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, 
             key_low, key_high = (state[0] & MASK).to(u32), (state[0] >> 32).to(u32)
             block = list(threefry((key_low, key_high), (low & MASK).to(u32), (low >> 32).to(u32)))
         first = item * lanes * words
-        rows = _concatenate([part.to(u32) for part in block])
+        rows = kl.joined([part.to(u32) for part in block])
         order = [part * lanes + lane for lane in range(lanes) for part in range(words)]
         y.store(kl.shuffle(rows, None, order), first, kl.tail_mask(n - first, lanes * words))
-
-
-def _concatenate(parts: list[Value]) -> Value:
-    """Concatenate two or four vectors."""
-    while len(parts) > 1:
-        parts = [kl.concat(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
-    return parts[0]
 
 
 @selector(RandomWords)
@@ -66,7 +61,7 @@ def select_words(form: RandomWords, build: Builder) -> None:
 
 
 @kl.family
-def advance(work, state: ptr[u64], y: ptr[u64], blocks: i64, *, size: int, carries: bool):
+def advance(work: Work, state: ptr[u64], y: ptr[u64], blocks: i64, *, size: int, carries: bool) -> None:
     """Advance the counter of a state by `blocks`; may run in place."""
     parts = [state[i] for i in range(size)]
     low = parts[1] + blocks.to(u64)
@@ -94,7 +89,7 @@ UNIFORM_MIN = 1e-7  # lower limit of a uniform number before taking its logarith
 
 
 @kl.family
-def normal_pairs(work, x: ptr[f32], y: ptr[f32], n: i64):
+def normal_pairs(work: Work, x: ptr[f32], y: ptr[f32], n: i64) -> None:
     """Transform uniform numbers to n normal numbers by Box-Muller. A work item is a vector of pairs."""
     lanes = work.lanes(f32)
     for item in work.items():
@@ -138,7 +133,7 @@ def exp_nonpositive(x: Value) -> Value:
 
 @kl.family
 def classes(
-    work,
+    work: Work,
     logits: ptr[u8],
     numbers: ptr[f64],
     y: ptr[u8],
@@ -148,7 +143,7 @@ def classes(
     source: DType,
     result: DType,
     capped: bool,
-):
+) -> None:
     """Draw classes. A work item is a row of `count` logits and n uniform numbers. Scratch: cumulative weights."""
     logits, y = logits.cast(source, source.size), y.cast(result, result.size)
     sums = work.scratch(f64)

@@ -1,7 +1,7 @@
 """Reductions over axes: sums, products, extremes, any and all, of rows and of columns.
 
 Lives here: the selector of Reduce, its two families.
-Not here: positions of extremes (axis_scans.py), softmax (rows.py).
+Not here: positions of extremes (sorting.py), softmax (rows.py).
 
 Adjacent axes that are all reduced, or all kept, are joined; the last group of reduced axes is reduced first, so that
 each pass is [outer, n, inner] to [outer, inner]: rows if inner is 1, else columns. Long ones are split into blocks of a
@@ -27,7 +27,7 @@ from .epilogue import Epilogue, epilogue_of
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 ROW = 65536  # elements of a row per work item
@@ -96,7 +96,7 @@ def finished(after: Callable[..., Value], before: Epilogue, v: Value, lanes: int
 
 @kl.family
 def reduce_rows(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     n: i64,
@@ -107,7 +107,7 @@ def reduce_rows(
     source: DType,
     before: Epilogue,
     after: Epilogue,
-):
+) -> None:
     """Reduce rows of n elements in `blocks` blocks of `size`. A work item is a block, which yields one element of y."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
     elements = ReducedElements(kind, before, more)
@@ -168,7 +168,7 @@ def _sum_of_bytes(a: Pointer, count: Value, source: DType, lanes: int) -> Value:
 
 @kl.family
 def reduce_columns(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     n: i64,
@@ -181,7 +181,7 @@ def reduce_columns(
     source: DType,
     before: Epilogue,
     after: Epilogue,
-):
+) -> None:
     """Reduce arrays [outer, n, inner] to [outer, blocks, inner]. A work item is a panel of columns of a block."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
     elements = ReducedElements(kind, before, more)

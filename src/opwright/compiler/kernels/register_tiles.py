@@ -1,7 +1,7 @@
 """Register tiles of int8 products, and the layout of their packed filters.
 
 Lives here: `RegisterTile`, `tile_of` by target, `PanelsInt8`, `parts_of`.
-Not here: packing (weight_packing_int8.py), the micro-kernels (gemm_int8.py, gemm_int16.py, gemm_amx.py, gemm_neon.py).
+Not here: packing (weight_packing_int8.py), the micro-kernels (gemm_int8.py, gemm_int16.py, gemm_int8.py, gemm_neon.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...core.dtypes import DType, uint8
 from ..target import Target
-from .gemm_amx import amx_shape
+from .gemm_int8 import amx_shape
 from .gemm_int16 import widens
 from .gemm_neon import LANES, padded_quads, shape_for, steps_for
 
@@ -18,7 +18,7 @@ from .gemm_neon import LANES, padded_quads, shape_for, steps_for
 class RegisterTile(NamedTuple):
     """The tile that a micro-kernel computes: rows, at most, and vectors of a row; lanes: channels in a vector.
 
-    depth: steps at a time of AMX (gemm_amx.py), otherwise 0. widened: whether rows of bytes are widened
+    depth: steps at a time of AMX (gemm_int8.py), otherwise 0. widened: whether rows of bytes are widened
     (gemm_int16.py). flipped: whether rows are copied as unsigned bytes (gemm_int8.py). bounded: steps whose sums int16
     holds (gemm_int16.py), or 0. grouped: contiguous steps of a panel on 64-bit ARM (gemm_neon.py), or 0; padded:
     whether runs have `padded_quads` of them.

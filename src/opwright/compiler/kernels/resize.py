@@ -17,11 +17,11 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DType
-from ...scalar.resampling import FixedMean, Sampling
+from ...scalar.fixed_point_layers import FixedMean, Sampling
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
+from ..loops.domain_ops import Resize
 from ..loops.expressions import Expr, parametrised
-from ..loops.image_ops import Resize
 from ..loops.plans import word
 from . import NoKernel, selector
 from .epilogue import number
@@ -29,7 +29,7 @@ from .expression import check, evaluate
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 MEAN = FixedMean(kl)
@@ -39,7 +39,7 @@ UNITS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 @kl.family
 def bilinear(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     rows: ptr[i32],
@@ -55,8 +55,8 @@ def bilinear(
     dtype: Any,
     lanes: int,
     expr: Any,
-    params: tuple,
-):
+    params: tuple[DType, ...],
+) -> None:
     """Interpolate bilinearly. A work item is a row of the result.
 
     rows, columns: indices of the pixels before and after each position, weights of the latter.
@@ -99,7 +99,7 @@ def _interpolate(four: list[Value], across: Value, down: Value, dtype: DType) ->
 
 @kl.family
 def nearest(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     rows: ptr[i32],
@@ -115,8 +115,8 @@ def nearest(
     dtype: Any,
     lanes: int,
     expr: Any,
-    params: tuple,
-):
+    params: tuple[DType, ...],
+) -> None:
     """Resize to the nearest pixels. A work item is a row of the result.
 
     rows, columns: the pixel of each position. expr: None to copy elements.

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import float32, int8, int16, int32, uint8
-from ...scalar.integer_layers import IntegerCells
+from ...scalar.fixed_point_layers import IntegerCells
 from .. import language as kl
 from ..language import f32, i16, i32, i64, ptr, u8
 from ..loops.buffers import Buffer, IndexMap
+from ..loops.domain_ops import BasicLstm, Gru, Rnn
 from ..loops.ops import Move
-from ..loops.recurrent_ops import BasicLstm, Gru, Rnn
 from ..target import host
 from . import NoKernel, selector
-from .dynamic_quantization import rounded_floats
-from .fixed_point import INT16, INT32
 from .lstm import pack_cells
 from .moves import select_move
+from .quantization import INT16, INT32, rounded_floats
 from .recurrent_cells import (
     GateSums,
     activate,
@@ -40,13 +39,14 @@ from .recurrent_cells import (
 from .tiling import grain
 
 if TYPE_CHECKING:
+    from ..language import Work
     from ..loops.plan_builder import Builder
     from ..loops.plans import Address
 
 
 @kl.family
 def simple_recurrence(
-    work,
+    work: Work,
     x: ptr[f32],
     weights: ptr[u8],
     h: ptr[f32],
@@ -60,7 +60,7 @@ def simple_recurrence(
     rows: int,
     activation: str,
     rounding: str,
-):
+) -> None:
     """Run a simple RNN. A work item is `rows` rows of the batch.
 
     batch_pitch, step_pitch: in rows of x and of y. scale: of quantized weights, if rows are quantized.
@@ -129,7 +129,7 @@ def select_rnn(form: Rnn, build: Builder) -> None:
 
 @kl.family
 def gru(
-    work,
+    work: Work,
     x: ptr[f32],
     gates: ptr[f32],
     candidate: ptr[f32],
@@ -143,7 +143,7 @@ def gru(
     start: bool,
     activation: str,
     keeps: bool,
-):
+) -> None:
     """Run a GRU. A work item is `rows` sequences. x and y point to the first step in execution order; step: in rows.
 
     Scratch: rows of h, u and r h, padded to vectors and chains.
@@ -201,8 +201,8 @@ def select_gru(form: Gru, build: Builder) -> None:
     check_activation(form.activation, "recurrent units")
     lanes = host().vector_bytes // 4
     wide, rows = padded_size(cells, lanes), rows_per_item(batch)
-    gates = _pack_matrices(weight, 0, 2, cells, wide, lanes, build)
-    candidate = _pack_matrices(weight, 2 * cells * cells, 1, cells, wide, lanes, build)
+    gates = pack_matrices(weight, 0, 2, cells, wide, lanes, build)
+    candidate = pack_matrices(weight, 2 * cells * cells, 1, cells, wide, lanes, build)
     last = steps - 1 if form.backward else 0
     code = gru.code(rows=rows, start=bool(form.h), activation=form.activation, keeps=form.keeps)
     h: Any = build.pointer(form.h[0]) if form.h else 0
@@ -219,7 +219,7 @@ def select_gru(form: Gru, build: Builder) -> None:
     build.step(code, words, batch // rows, scratch=3 * rows * wide * 4, chunk=1)
 
 
-def _pack_matrices(weight: Buffer, start: int, count: int, n: int, wide: int, lanes: int, build: Builder) -> Address:
+def pack_matrices(weight: Buffer, start: int, count: int, n: int, wide: int, lanes: int, build: Builder) -> Address:
     """Pack adjacent matrices [n, n], from element `start` of the weight on, as [vectors of columns, rows, matrices,
     lanes], padded with zeros."""
     flat = Buffer("packed", float32, (wide // lanes, wide, count, lanes))
@@ -234,7 +234,9 @@ def _pack_matrices(weight: Buffer, start: int, count: int, n: int, wide: int, la
 
 
 @kl.family
-def basic_cells(work, gates: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], state: ptr[f32], cells: i64):
+def basic_cells(
+    work: Work, gates: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], state: ptr[f32], cells: i64
+) -> None:
     """Run one step of the basic LSTM cell. A work item is a row of the batch."""
     lanes = work.lanes(f32)
     for item in work.items():
@@ -252,7 +254,7 @@ def basic_cells(work, gates: ptr[f32], h: ptr[f32], c: ptr[f32], y: ptr[f32], st
 
 @kl.family
 def basic_cells_int(
-    work,
+    work: Work,
     gates: ptr[i32],
     h: ptr[u8],
     c: ptr[i16],
@@ -264,7 +266,7 @@ def basic_cells_int(
     e: i64,
     *,
     power: int,
-):
+) -> None:
     """Run one step of the basic integer LSTM cell. A work item is a row of the batch. sums: the gates as int16."""
     lanes = work.lanes(f32)
     arithmetic = IntegerCells(kl, power)

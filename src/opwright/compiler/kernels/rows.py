@@ -1,7 +1,8 @@
 """Normalizations of rows: softmax, norms, local response normalization.
 
-Lives here: the selector of RowPass, its family, the table of kinds.  Not here: reductions to one element
-(reductions.py).
+Lives here: the selectors of RowPass and TabledSoftmax, their families, the table of kinds.
+Not here: reductions to one element (reductions.py); the arithmetic of softmax of int16 (opwright/scalar), its tables
+(lite/ops/quantized/softmax.py).
 
 A row is loaded once, as float32 into the thread's scratch memory; later passes over it hit the L1 cache.
 
@@ -12,6 +13,8 @@ A row is loaded once, as float32 into the thread's scratch memory; later passes 
     layer_norm      (x - mean x) / sqrt(mean (x - mean x)^2 + epsilon) * gamma + beta
     local_response  x / (bias + alpha sum of x_j^2 over |j - i| <= radius)^beta
     response_of_positive  the same where bias is above 0 and alpha not below
+
+Softmax of int16 looks up exp and the reciprocal in tables, bit-exact with the reference.
 """
 
 from __future__ import annotations
@@ -21,9 +24,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...core.dtypes import DType
+from ...core.dtypes import DType, int16
+from ...scalar.fixed_point import ENTRIES
+from ...scalar.fixed_point_layers import SoftmaxOfInt16
 from .. import language as kl
-from ..language import f32, i64, ptr, u8
+from ..language import f32, i16, i32, i64, ptr, u8
+from ..loops.domain_ops import TabledSoftmax
 from ..loops.ops import RowPass
 from ..target import host
 from . import NoKernel, selector
@@ -32,7 +38,7 @@ from .expression import fast
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 VECTORS = 4  # accumulators in registers
@@ -185,7 +191,7 @@ KINDS: dict[str, Callable[[ScratchRow, Sequence[Value]], ElementFunction]] = {
 
 @kl.family
 def row_pass(
-    work,
+    work: Work,
     x: ptr[u8],
     y: ptr[u8],
     n: i64,
@@ -204,7 +210,7 @@ def row_pass(
     before: Epilogue,
     after: Epilogue,
     operands: int,
-):
+) -> None:
     """Normalize rows. A work item is a row of n elements. margin: zeros before and after the row in scratch memory."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
     read, finish = before.bind(more), after.bind(more[len(before.params) :])
@@ -288,3 +294,56 @@ def select_row_pass(form: RowPass, build: Builder) -> None:
     arguments = [build.pointer(x), build.pointer(y), n, x.pitch, y.pitch, margin, *pointers, *numbers, *words, *more]
     scratch = 4 * (2 * margin + -(-n // lanes) * lanes + lanes)
     build.step(code, arguments, rows, scratch=scratch, chunk=grain(16 * n, rows))
+
+
+MAX_LENGTH = 65535  # elements of a row, whose sum has 31 bits
+ARITHMETIC = SoftmaxOfInt16(kl)
+LOW, HIGH = int(int16.min), int(int16.max)
+
+
+@kl.family
+def tabled_softmax(
+    work: Work, x: ptr[i16], y: ptr[i16], tables: ptr[i64], n: i64, x_pitch: i64, y_pitch: i64, m: i64, exponent: i64
+) -> None:
+    """Compute softmax. A work item is a row of n elements."""
+    lanes = work.target.vector_bytes // 8
+    exponentials = work.scratch(i32)
+    inverses = tables + ENTRIES
+    multiplier, power = m.splat(lanes), exponent.splat(lanes)
+    for item in work.items():
+        a, b = x + item * x_pitch, y + item * y_pitch
+        running_max, i = kl.full(i16, lanes, LOW), kl.value(0)
+        while i < n:
+            mask = kl.tail_mask(n - i, lanes)
+            running_max = kl.maximum(kl.select(mask, a.load(i, lanes, mask), LOW), running_max)
+            i = i + lanes
+        greatest = kl.reduce_max(running_max).to(i64).splat(lanes)
+        sums, i = kl.zeros(i64, lanes), kl.value(0)
+        while i < n:
+            mask = kl.tail_mask(n - i, lanes)
+            difference = kl.select(mask, a.load(i, lanes, mask), LOW).to(i64) - greatest
+            e = ARITHMETIC.exponential(tables, difference, multiplier, power)
+            exponentials.store(e.to(i32), i)
+            sums = sums + kl.select(mask, e, 0)
+            i = i + lanes
+        reciprocal, shift = ARITHMETIC.reciprocal(inverses, kl.reduce_add(sums))
+        i = kl.value(0)
+        while i < n:
+            mask = kl.tail_mask(n - i, lanes)
+            b.store(ARITHMETIC.share(exponentials.load(i, lanes).to(i64), reciprocal, shift).to(i16), i, mask=mask)
+            i = i + lanes
+
+
+@selector(TabledSoftmax)
+def select_tabled_softmax(form: TabledSoftmax, build: Builder) -> None:
+    """Select for rows of up to MAX_LENGTH elements."""
+    x, y, (m, e) = form.input, form.output, form.factor
+    n = x.shape[-1]
+    if x.dtype is not int16 or y.dtype is not int16 or x.shape != y.shape or not 0 < n <= MAX_LENGTH:
+        raise NoKernel(f"softmax of {x!r} to {y!r}")
+    if form.tables.shape != (2, ENTRIES) or form.tables.dtype.name != "int64" or not -31 <= e <= 31:
+        raise NoKernel(f"softmax of {x!r} by {form.tables!r}, factor {form.factor}")
+    build.share(x)
+    words = [build.pointer(x), build.pointer(y), build.pointer(form.tables), n, x.pitch, y.pitch, m, e]
+    rows = x.size // n
+    build.step(tabled_softmax.code(), words, rows, scratch=4 * (n + 64), chunk=grain(32 * n, rows))

@@ -1,6 +1,6 @@
 """Scatter: updates combined at coordinates, cache entries replaced at positions, segment reductions.
 
-Lives here: the selectors of ScatterNd, PutEntries and Segments, their families; `apply_update`.
+Lives here: the selectors of ScatterNd, PutEntries and Segments, their families; `update_run`.
 Not here: gathers (gather.py), slices at computed starts (slices.py).
 """
 
@@ -13,25 +13,24 @@ import numpy as np
 
 from ...core.dtypes import DType, int32
 from .. import language as kl
-from ..language import i32, i64, ptr, u8
-from ..loops.buffers import IndexMap, SameMemory
+from ..language import f32, i32, i64, ptr, u8
 from ..loops.indexing_ops import PutEntries, ScatterNd, Segments
 from ..loops.ops import Move
 from . import NoKernel, selector
-from .gather import INDICES, copy_unless_shared
-from .moves import BLOCK, copy_run, run_width, select_move
+from .gather import INDICES, copy_unless_shared, offset_of
+from .moves import BLOCK, copy_buffer, copy_run, run_width, select_move
 from .pooling import combine
 from .reductions import combine_ignoring_nan
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 
 @kl.family
 def scatter(
-    work,
+    work: Work,
     updates: ptr[u8],
     indices: ptr[u8],
     y: ptr[u8],
@@ -43,7 +42,7 @@ def scatter(
     places: DType,
     depth: int,
     kind: str,
-):
+) -> Value:
     """Apply `count` updates of `run` elements in order, in one work item, since several may have one target.
 
     table: for each coordinate its limit and its stride in elements.
@@ -53,27 +52,29 @@ def scatter(
     lanes = work.target.vector_bytes // unit.size
     failed = kl.value(0)
     for p in range(count):
-        offset, fits = kl.value(0), kl.value(0) == 0
-        for k in range(depth):
-            index = indices[p * depth + k].to(i64)
-            fits = fits & (index >= 0) & (index < table[2 * k])
-            offset = offset + index * table[2 * k + 1]
+        offset, fits = offset_of(indices, p, table, depth)
         failed = kl.select(fits, failed, 1)
         a, b = updates + p * run, y + kl.select(fits, offset, 0)
-        i = kl.value(0)
-        while i + lanes <= run:
-            b.store(apply_update(kind, source, b.load(i, lanes), a.load(i, lanes)), i)
-            i = i + lanes
-        while i < run:
-            b[i] = apply_update(kind, source, b[i], a[i])
-            i = i + 1
+        update_run(kind, source, a, b, kl.value(0), run, lanes)
     return failed
 
 
-def apply_update(kind: str, source: DType, a: Value, b: Value) -> Value:
-    """Return elements a updated by b."""
+def update_run(kind: str, source: DType, update: Pointer, y: Pointer, i: Value, end: Value, lanes: int) -> None:
+    """Update elements i to end of a run."""
+    while i + lanes <= end:
+        y.store(_updated(kind, source, y.load(i, lanes), update.load(i, lanes)), i)
+        i = i + lanes
+    while i < end:
+        y[i] = _updated(kind, source, y[i], update[i])
+        i = i + 1
+
+
+def _updated(kind: str, source: DType, a: Value, b: Value) -> Value:
+    """Return elements a updated by b; 16-bit floats are combined in float32."""
     if kind == "set":
         return b
+    if source.is_floating and source.size < 4:
+        return _updated(kind, f32, a.to(f32), b.to(f32)).to(source)
     if source.is_bool:
         return a & b if kind in ("prod", "min") else a | b
     return combine(kind, a, b)
@@ -95,9 +96,7 @@ def select_scatter(form: ScatterNd, build: Builder) -> None:
         (base,) = form.base
         if base.dtype is not dtype or base.shape != y.shape or base.parent is not None:
             raise NoKernel(f"updates of {base!r}")
-        everything = IndexMap((0,), (y.size,), 0, (1,))
-        flat = [SameMemory(b.name, dtype, (y.size,), b.constant, of=b) for b in (y, base)]
-        select_move(Move(flat[0], (flat[1],), (everything,)), build)
+        copy_buffer(base, y, build)
     else:
         select_move(Move(y, (), (), form.fill), build)
     steps = [math.prod(y.shape[k + 1 :]) for k in range(depth)]
@@ -116,7 +115,9 @@ def select_scatter(form: ScatterNd, build: Builder) -> None:
 
 
 @kl.family
-def put_entries(work, update: ptr[u8], positions: ptr[i32], y: ptr[u8], n: i64, entries: i64, run: i64, *, width: int):
+def put_entries(
+    work: Work, update: ptr[u8], positions: ptr[i32], y: ptr[u8], n: i64, entries: i64, run: i64, *, width: int
+) -> Value:
     """Write n entries of `run` bytes, in one work item, up to the first descending position; fail if out of bounds."""
     failed, earlier, ended = kl.value(0), kl.full(i32, 0, -(1 << 31)), kl.value(0)
     for i in range(n):
@@ -158,7 +159,7 @@ SEGMENT_COLUMNS = 256
 
 @kl.family
 def join_segments(
-    work,
+    work: Work,
     x: ptr[u8],
     ids: ptr[i32],
     y: ptr[u8],
@@ -169,7 +170,7 @@ def join_segments(
     source: DType,
     kind: str,
     start: Any,
-):
+) -> Value:
     """Reduce rows of `run` elements to segments. Rows with negative ids are ignored; ids beyond the last fail."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
     lanes = work.target.vector_bytes // source.size

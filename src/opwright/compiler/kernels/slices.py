@@ -13,18 +13,16 @@ import numpy as np
 
 from ...core.dtypes import DType
 from .. import language as kl
-from ..language import f32, i32, i64, ptr, u8
-from ..loops.buffers import Buffer, IndexMap, SameMemory
+from ..language import i32, i64, ptr, u8
 from ..loops.indexing_ops import GatherSlices, ScatterSlices
-from ..loops.ops import Move
 from . import NoKernel, selector
 from .boxes import Axis, box_offsets, merged_axes, table_of
-from .moves import copy_run, run_width, select_move
-from .scatter import apply_update
+from .moves import copy_buffer, copy_run, run_width
+from .scatter import update_run
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Value
+    from ..language import Work
     from ..loops.plan_builder import Builder
 
 INDEX_DTYPES = (i32, i64)
@@ -37,7 +35,7 @@ def _steps(shape: tuple[int, ...]) -> list[int]:
 
 @kl.family
 def gather_slices(
-    work,
+    work: Work,
     x: ptr[u8],
     starts: ptr[u8],
     y: ptr[u8],
@@ -50,7 +48,7 @@ def gather_slices(
     components: int,
     axes: int,
     width: int,
-):
+) -> None:
     """Gather slices of `window` runs of bytes. A work item is a run.
 
     limits: for each component the last start of a slice, and its stride in bytes. table: the axes of slices and of runs
@@ -101,7 +99,7 @@ def select_gather(form: GatherSlices, build: Builder) -> None:
 
 @kl.family
 def scatter_slices(
-    work,
+    work: Work,
     updates: ptr[u8],
     starts: ptr[u8],
     y: ptr[u8],
@@ -117,7 +115,7 @@ def scatter_slices(
     mapped: tuple[int, ...],
     rank: int,
     along: bool,
-):
+) -> None:
     """Apply `rows` rows of `run` updates in order, in one work item, since several may have one target.
 
     axes: for each axis of the rows, its dimension of y, or -1 for an axis of slices; outer: the extent of each, and the
@@ -147,21 +145,8 @@ def scatter_slices(
         if along:
             first, end = kl.maximum(-index[rank - 1], 0), kl.minimum(dims[3 * rank - 3] - index[rank - 1], run)
             offset = offset + index[rank - 1]
-        i, end = first, kl.select(fits, end, 0)
-        update, target = updates + row * run, y + offset
-        while i + lanes <= end:
-            target.store(_apply(kind, source, target.load(i, lanes), update.load(i, lanes)), i)
-            i = i + lanes
-        while i < end:
-            target[i] = _apply(kind, source, target[i], update[i])
-            i = i + 1
-
-
-def _apply(kind: str, source: DType, a: Value, b: Value) -> Value:
-    """Return elements a updated by b; 16-bit floats are combined in float32."""
-    if kind != "set" and source.is_floating and source.size < 4:
-        return apply_update(kind, f32, a.to(f32), b.to(f32)).to(source)
-    return apply_update(kind, source, a, b)
+        end = kl.select(fits, end, 0)
+        update_run(kind, source, updates + row * run, y + offset, first, end, lanes)
 
 
 class ScatterRows(NamedTuple):
@@ -205,8 +190,7 @@ def select_scatter(form: ScatterSlices, build: Builder) -> None:
     if {base.dtype, updates.dtype} != {dtype} or base.shape != y.shape or dtype.size > 8 or dtype.is_complex:
         raise NoKernel(f"{updates!r} in {base!r}")
     rows = _update_rows(form)
-    flat = [_flat(b) for b in (y, base)]
-    select_move(Move(flat[0], (flat[1],), (IndexMap((0,), (y.size,), 0, (1,)),)), build)
+    copy_buffer(base, y, build)
     outer, axes = (rows.updates[:-1], rows.axes[:-1]) if rows.along else (rows.updates, rows.axes)
     batch = [n for n, d in zip(outer, axes) if d < 0]
     vectors = iter(n * starts.shape[-1] for n in _steps(tuple(batch)))
@@ -233,7 +217,3 @@ def select_scatter(form: ScatterSlices, build: Builder) -> None:
         run,
     ]
     build.step(code, words, 1, chunk=1)
-
-
-def _flat(b: Buffer) -> SameMemory:
-    return SameMemory(b.name, b.dtype, (b.size,), b.constant, of=b)

@@ -1,16 +1,21 @@
-"""Sorting: the first k elements of a row in order, binary search in sorted rows, heaps.
+"""Sorting, searching and scanning along an axis: top k, binary search, indices of extremes, prefix sums.
 
-Lives here: `sink`, `heapify`; the selectors of Ordered and KeyPlaces, their families.
-Not here: the position of one extreme (axis_scans.py), the boxes that NMS keeps (nms.py), rows at known positions
-(gather.py).
+Lives here: `sink`, `heapify`; the selectors of Ordered, KeyPlaces, ArgReduce and Scan, their families.
+Not here: extremes themselves, sums to one element (reductions.py), the boxes that NMS keeps (nms.py), rows at known
+positions (gather.py).
 
 A heap holds the first k elements so far with the last of them at its top; vectors skip all that come after that one.
 An entry is one int64: the key of an element above its inverted position, so that equal elements keep their order.
 Elements of 64 bits have their position alone as the entry. An entry sinks in log2 k iterations.
+
+The search for an extreme's index computes the extreme without NaN first, then its first index; a row of NaN alone
+yields 0.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,12 +23,14 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
 from ..loops.indexing_ops import KeyPlaces
-from ..loops.ops import Ordered
+from ..loops.ops import ArgReduce, Ordered, Scan
+from ..target import host
 from . import NoKernel, selector
+from .reductions import combine_ignoring_nan, neutral
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 Before: TypeAlias = "Callable[[Value, Value], Value]"
@@ -78,7 +85,7 @@ class _RowEntries:
         self.a, self.source, self.rising, self.nan = a, source, rising, nan
         self.by_position = source.size == 8
 
-    def entry(self, i: Any) -> Value:
+    def entry(self, i: Value | int) -> Value:
         if self.by_position:
             return kl.value(i)
         v = self.a[i]
@@ -107,7 +114,9 @@ class _RowEntries:
 
 
 @kl.family
-def order_rows(work, x: ptr[u8], y: ptr[u8], n: i64, k: i64, *, source: DType, places: DType, rising: bool, nan: str):
+def order_rows(
+    work: Work, x: ptr[u8], y: ptr[u8], n: i64, k: i64, *, source: DType, places: DType, rising: bool, nan: str
+) -> None:
     """Write the positions of the first k of n elements in order. A work item is a row."""
     x, y = x.cast(source, source.size), y.cast(places, places.size)
     lanes = work.target.vector_bytes // source.size
@@ -155,7 +164,7 @@ STEP_BYTES = 16  # bytes of memory traffic that take as long as a step of a sear
 
 
 @kl.family
-def check_order(work, keys: ptr[i32], n: i64):
+def check_order(work: Work, keys: ptr[i32], n: i64) -> Value:
     """Return 0 if n keys are in ascending order, else 1."""
     descents, lanes = kl.value(0), work.target.vector_bytes // 4
     i = kl.value(1)
@@ -168,7 +177,7 @@ def check_order(work, keys: ptr[i32], n: i64):
 
 
 @kl.family
-def search_keys(work, keys: ptr[i32], queries: ptr[i32], y: ptr[i32], n: i64):
+def search_keys(work: Work, keys: ptr[i32], queries: ptr[i32], y: ptr[i32], n: i64) -> None:
     """Search keys by bisection: keys before `low` are less, keys from `high` on are not. A work item is a query."""
     for item in work.items():
         key, low, high = queries[item], kl.value(0), kl.value(n)
@@ -195,3 +204,133 @@ def select_key_places(form: KeyPlaces, build: Builder) -> None:
     words = [build.pointer(keys), build.pointer(queries), build.pointer(y), keys.size]
     work = STEP_BYTES * keys.size.bit_length()
     build.step(search_keys.code(), words, queries.size, chunk=grain(work, queries.size))
+
+
+VECTORS = 4  # accumulators in registers
+LIMIT = 2**31 - 1  # elements of an axis: indices are int32
+
+
+@kl.family
+def search_rows(work: Work, x: ptr[u8], y: ptr[u8], n: i64, *, kind: str, source: DType, places: DType) -> None:
+    """Return the index of the extreme of each row of n elements. Items: rows."""
+    x, y = x.cast(source, source.size), y.cast(places, places.size)
+    lanes = work.target.vector_bytes // max(source.size, 4)  # as many as indices in a vector
+    start = neutral(kind, source)
+    for item in work.items():
+        a = x + item * n
+        extremes = kl.registers(source, lanes, VECTORS)
+        for k in range(VECTORS):
+            extremes[k] = kl.full(source, lanes, start)
+        i = kl.value(0)
+        while i + VECTORS * lanes <= n:
+            for k in range(VECTORS):
+                extremes[k] = combine_ignoring_nan(kind, a.load(i + k * lanes, lanes), extremes[k])
+            i = i + VECTORS * lanes
+        while i < n:
+            mask = kl.first(kl.minimum(n - i, lanes), lanes)
+            extremes[0] = combine_ignoring_nan(kind, kl.select(mask, a.load(i, lanes, mask), start), extremes[0])
+            i = i + lanes
+        for k in range(1, VECTORS):
+            extremes[0] = combine_ignoring_nan(kind, extremes[0], extremes[k])
+        extreme = kl.reduce_lanes(extremes[0], functools.partial(combine_ignoring_nan, kind)).splat(lanes)
+        i, index = kl.value(0), kl.value(0, i32)
+        while i < n:
+            mask = kl.first(kl.minimum(n - i, lanes), lanes)
+            same = (a.load(i, lanes, mask) == extreme) & mask
+            if kl.any(same):
+                lane = kl.reduce_min(kl.select(same, kl.iota(i32, lanes), LIMIT))
+                index = i.to(i32) + lane
+                i = n
+            i = i + lanes
+        y[item] = index.to(places)
+
+
+@kl.family
+def search_columns(
+    work: Work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64, *, kind: str, source: DType, places: DType
+) -> None:
+    """Return the index of the extreme of each column of [outer, n, inner]. Items: vectors of columns."""
+    x, y = x.cast(source, source.size), y.cast(places, places.size)
+    lanes = work.target.vector_bytes // max(source.size, 4)
+    for item in work.items():
+        outer, column = item // panels, item % panels * lanes
+        mask = kl.first(kl.minimum(inner - column, lanes), lanes)
+        a = x + (outer * n * inner + column)
+        extreme = kl.full(source, lanes, neutral(kind, source))
+        for i in range(n):
+            extreme = combine_ignoring_nan(kind, a.load(i * inner, lanes, mask), extreme)
+        index = kl.zeros(i32, lanes)
+        for i in range(n):
+            row = n - 1 - i
+            index = kl.select(a.load(row * inner, lanes, mask) == extreme, row.to(i32).splat(lanes), index)
+        y.store(index.to(places), outer * inner + column, mask=mask)
+
+
+@selector(ArgReduce)
+def select_search(form: ArgReduce, build: Builder) -> None:
+    """Select the search of rows if the axis is the last with more than one element, otherwise of columns."""
+    x, y = form.input, form.output
+    if x.parent is not None or y.parent is not None or not x.size or x.shape[form.axis] > LIMIT:
+        raise NoKernel(f"a search in {x!r}")
+    source = u8 if x.dtype.is_bool else x.dtype
+    if source.is_floating and source.size < 4:
+        raise NoKernel(f"a search in {x.dtype.name}")
+    axis = form.axis % len(x.shape)
+    outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    constants: dict[str, Any] = {"kind": form.kind, "source": source, "places": y.dtype}
+    words: list[Any] = [build.pointer(x), build.pointer(y), n]
+    if inner == 1:
+        build.step(search_rows.code(**constants), words, outer, chunk=grain(2 * n * source.size, outer))
+        return
+    lanes = host().vector_bytes // max(source.size, 4)
+    panels = -(-inner // lanes)
+    work = grain(2 * n * lanes * source.size, outer * panels)
+    build.step(search_columns.code(**constants), [*words, inner, panels], outer * panels, chunk=work)
+
+
+@kl.family
+def running_sums(
+    work: Work,
+    x: ptr[u8],
+    y: ptr[u8],
+    n: i64,
+    inner: i64,
+    panels: i64,
+    *,
+    source: DType,
+    lanes: int,
+    exclusive: bool,
+    reverse: bool,
+) -> None:
+    """Return prefix sums along n of arrays [outer, n, inner], in order.
+
+    Items: vectors of columns, or rows if inner is 1 (lanes 0).
+    """
+    x, y = x.cast(source, source.size), y.cast(source, source.size)
+    for item in work.items():
+        column = item % panels * max(lanes, 1)
+        offset = item // panels * n * inner + column
+        a, b = x + offset, y + offset
+        mask = kl.first(kl.minimum(inner - column, lanes), lanes) if lanes else None
+        total = kl.full(source, lanes, 0)
+        for i in range(n):
+            offset = (n - 1 - i if reverse else i) * inner
+            after = total + a.load(offset, lanes, mask)
+            b.store(total if exclusive else after, offset, mask)
+            total = after
+
+
+@selector(Scan)
+def select_scan(form: Scan, build: Builder) -> None:
+    """Select prefix sums of numbers of 32 and 64 bits."""
+    x, y = form.input, form.output
+    if x.parent is not None or y.parent is not None or x.dtype.size < 4 or x.dtype is not y.dtype or not x.shape:
+        raise NoKernel(f"running sums of {x!r}")
+    axis = form.axis % len(x.shape)
+    outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    lanes = 0 if inner == 1 else host().vector_bytes // x.dtype.size
+    panels = -(-inner // max(lanes, 1))
+    words: list[Any] = [build.pointer(x), build.pointer(y), n, inner, panels]
+    code = running_sums.code(source=x.dtype, lanes=lanes, exclusive=form.exclusive, reverse=form.reverse)
+    work = grain(n * max(lanes, 1) * x.dtype.size, outer * panels)
+    build.step(code, words, outer * panels, chunk=work)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f32, f64, i32, i64, ptr, u8
-from ..loops.image_ops import Detection
+from ..loops.domain_ops import Detection
 from ..target import host
 from . import NoKernel, selector
 from .nms import FIELDS, Box, SelectedBoxes, candidate, greedy, with_area
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Value
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
@@ -144,7 +144,7 @@ def _store_box(where: Pointer, row: Any, box: Box) -> None:
 
 @kl.family
 def detect(
-    work,
+    work: Work,
     codes: ptr[f32],
     scores: ptr[f32],
     anchors: ptr[f32],
@@ -169,7 +169,7 @@ def detect(
     s3: f32,
     *,
     by_class: bool,
-):
+) -> Value:
     """Postprocess detections; one work item.
 
     memory: n int64; FIELDS float32 per box; SelectedBoxes; 4 lists of `max_detections` (by_class), or `classes` int32;

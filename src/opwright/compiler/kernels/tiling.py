@@ -27,7 +27,7 @@ class RowTiles(NamedTuple):
 
     @property
     def short(self) -> bool:
-        """Whether some tiles have a row less than `height`."""
+        """Return whether some tiles have a row less than `height`."""
         return self.tall != self.tiles
 
 

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from .. import language as kl
-from ..language import i64, ptr, u8
+from ..language import f32, i64, ptr, u8
 from ..loops.buffers import Buffer, Window
 from ..loops.expressions import arg
 from ..loops.ops import Contract, TransposedContract
 from ..tuning.choices import TAPS
 from . import NoKernel, select, selector
+from .contractions_int8 import add_contraction
 from .epilogue import epilogue_of
 from .tiling import grain, vector_lanes
 
@@ -63,17 +64,20 @@ def add_taps(
     step_across: i64,
     down: i64,
     across: i64,
+    scales: ptr[f32],
     *more: i64,
     dtype: Any,
     lanes: int,
     by_tap: bool,
     dilated: bool,
+    rounded: bool,
     epilogue: Any,
 ) -> None:
     """Add the products of the taps of each output pixel. Items: `lanes` channels of a row of outputs.
 
     dtype: of the products; by_tap: whether the channels of a tap are contiguous. dilated: whether down or across is
-    above 1; otherwise the loops visit only taps that meet a pixel of the image.
+    above 1; otherwise the loops visit only taps that meet a pixel of the image. rounded: whether the products are of
+    floats that were rounded; scales: of each image.
     """
     finish = epilogue.bind(more)
     p, out = products.cast(dtype), y.cast(epilogue.expr.dtype)
@@ -86,6 +90,7 @@ def add_taps(
         row = item // blocks
         image = p + ((row // out_height) * height * width * taps * channels + c * channel)
         iy = row % out_height + top
+        row_scale = scales[row // out_height] if rounded else None
         rows = None if dilated else _met(iy, high, step_down, height)
         for ox in range(out_width):
             ix = ox + left
@@ -100,7 +105,7 @@ def add_taps(
                             product = image + ((h * width + w) * channels * taps + (i * wide + j) * tap)
                             total = total + (product.load(0, lanes) if by_tap else kl.gather(product, along))
             pixel = row * out_width + ox
-            out.store(finish(total, pixel, c, lanes), pixel * out_pitch + c)
+            out.store(finish(total, pixel, c, lanes, row_scale=row_scale), pixel * out_pitch + c)
 
 
 def _met(position: Value, size: Value, step: Value, extent: Value) -> tuple[Value, Value, Value, Value]:
@@ -130,7 +135,7 @@ def select_transposed(form: TransposedContract, build: Builder) -> None:
     if filter.parent is not None:
         raise NoKernel("a filter that is a slice")
     features, high, wide, _ = filter.shape
-    dtype = SUMS.get(x.dtype, dtypes.int32)  # for rounded floats, sums times their scale
+    dtype = dtypes.int32 if form.rounding else SUMS.get(x.dtype, dtypes.int32)
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
     default = math.prod(x.shape[:3]) > FEW and features >= NARROW
     possible = filter.constant is not None and not form.rounding
@@ -150,26 +155,24 @@ def select_transposed(form: TransposedContract, build: Builder) -> None:
         )
         > 0
     )
+    numbers = Window((1, 1)), 1, form.input_zero, form.filter_zero, form.rounding
+    scales: Any = 0
     for output, weights in _products_by_tap(form, products) if by_tap else [(products, _flattened(filter))]:
-        select(
-            Contract(
-                output,
-                x,
-                weights,
-                (),
-                arg(0, dtype),
-                Window((1, 1)),
-                1,
-                form.input_zero,
-                form.filter_zero,
-                form.rounding,
-            ),
-            build,
-        )
+        product = Contract(output, x, weights, (), arg(0, dtype), *numbers)
+        if form.rounding:
+            scales = add_contraction(product, build).scales
+        else:
+            select(product, build)
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     lanes = vector_lanes(features, dtype.size)
     code = add_taps.code(
-        dtype=dtype, lanes=lanes, by_tap=by_tap, dilated=window.dilations != (1, 1), more=len(more), epilogue=epilogue
+        dtype=dtype,
+        lanes=lanes,
+        by_tap=by_tap,
+        dilated=window.dilations != (1, 1),
+        rounded=bool(form.rounding),
+        more=len(more),
+        epilogue=epilogue,
     )
     n, out_height, out_width, _ = out.shape
     top, _, left, _ = window.padding
@@ -187,6 +190,7 @@ def select_transposed(form: TransposedContract, build: Builder) -> None:
         *window.size,
         *window.strides,
         *window.dilations,
+        scales,
         *more,
     ]
     items = n * out_height * -(-features // lanes)

@@ -2,7 +2,7 @@
 
 Lives here: the loop operation `UserKernelCall`, its selector, `add_user_kernel`, which adds it for a node.
 Not here: roles of parameters (../operator_kernels.py), operators with kernels on scalars, which are maps
-(../lowering/user_kernels.py).
+(../lowering/functions.py).
 
 A kernel with several outputs writes them into one buffer, each at an offset (`LoweringContext.with_results`).
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.errors import InvalidArgumentError
-from ..language.families import FamilyCode
+from ..language.compilation import FamilyCode
 from ..language.parameters import number_word
 from ..loops.buffers import Buffer
 from ..loops.ops import LoopOp

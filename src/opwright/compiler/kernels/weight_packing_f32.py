@@ -23,7 +23,7 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..language.families import FamilyCode
+from ..language.compilation import FamilyCode
 from ..loops.buffers import Buffer
 from ..native import executor
 from ..target import Target
@@ -31,6 +31,7 @@ from ..target import Target
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 
 class PanelsF32(NamedTuple):
@@ -69,7 +70,7 @@ class PanelsF32(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """Whether some panels have two vectors."""
+        """Return whether some panels have two vectors."""
         return self.number > 1 or self.halves == 0
 
     @property
@@ -233,7 +234,7 @@ def packer(
     return fill
 
 
-def packed_filter(build: Builder, panels: PanelsF32, filters: Buffer, first: int, bias: Buffer | None) -> Any:
+def packed_filter(build: Builder, panels: PanelsF32, filters: Buffer, first: int, bias: Buffer | None) -> Address:
     """Return the address of the packed channels of a filter from `first` on; add a step if it is no constant.
 
     filters: [all features, ...]; bias: a constant of as many numbers, the initial sums.

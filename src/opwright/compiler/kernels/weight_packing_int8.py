@@ -8,8 +8,8 @@ unsigned. So the bytes of a row are read as x + 128 (a flipped sign bit), and th
 
     s = sum_k (x_k + 128) w_k + (bias - (128 + input_zero) sum_k w_k)
 
-which is exact in int32. AMX (gemm_amx.py), widened rows (gemm_int16.py) and 64-bit ARM (gemm_neon.py) multiply bytes of
-either sign: for them the initial sums compensate input_zero alone.
+which is exact in int32. AMX (gemm_int8.py), widened rows (gemm_int16.py) and 64-bit ARM (gemm_neon.py) multiply bytes
+of either sign: for them the initial sums compensate input_zero alone.
 
 A filter is [features, lines, run]: `lines` runs of contiguous bytes. A panel of channels consists of int32 initial sums
 and, for each line and each four bytes of its run, the four bytes of the channels. Zero weights pad the end of a run, so
@@ -28,7 +28,7 @@ import numpy as np
 from ...core.dtypes import DType, int4
 from .. import language as kl
 from ..language import i8, i32, i64, ptr, u8
-from ..language.families import FamilyCode
+from ..language.compilation import FamilyCode
 from ..loops.buffers import Buffer
 from ..native import executor
 from .gemm_int16 import order_steps
@@ -38,6 +38,7 @@ from .register_tiles import PanelsInt8
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 
 @kl.family
@@ -214,7 +215,7 @@ def pack_code(panels: PanelsInt8, dtype: DType, biased: bool = False) -> FamilyC
 
 def packed_filter(
     build: Builder, panels: PanelsInt8, filters: Buffer, first: int, zero: int, offset: int, bias: Buffer | None
-) -> Any:
+) -> Address:
     """Return the address of the packed channels of a filter from `first` on; add a step if it is no constant.
 
     filters: [all features, ...]; bias: a constant of as many numbers, the initial sums; zero, offset: see `pack_int8`.
@@ -255,7 +256,7 @@ def _panels_in(panels: PanelsInt8, out: np.ndarray, rows: int) -> list[tuple[np.
     return views
 
 
-def packed_pairs(build: Builder, panels: PanelsInt8, filters: Buffer, first: int) -> Any:
+def packed_pairs(build: Builder, panels: PanelsInt8, filters: Buffer, first: int) -> Address:
     """Return the address of the channels of a constant filter from `first` on, packed as pairs of int8 for int16."""
     assert filters.constant is not None
     weights = filters.constant[first : first + panels.features]
@@ -270,7 +271,7 @@ def packed_pairs(build: Builder, panels: PanelsInt8, filters: Buffer, first: int
     return build.packed((panels.size,), np.int16, fill, ("panels of pairs", weights, panels))
 
 
-def packed_blocks(build: Builder, panels: PanelsInt8, filters: np.ndarray, scales: np.ndarray) -> Any:
+def packed_blocks(build: Builder, panels: PanelsInt8, filters: np.ndarray, scales: np.ndarray) -> Address:
     """Return the address of constant filters [features, channels] with scales [features, blocks], packed.
 
     A panel has, for each block, the initial sums, the scales, and the bytes of the channels, four k at a time, ordered

@@ -254,9 +254,10 @@ def winograd_int8(
                         (channel + (row + j) * out_pitch).store(y)
 
 
-def _first_patch(t: Any, tall: Any, rows: int, short: bool) -> Any:
+def _first_patch(t: Any, tall: Value, rows: int, short: bool) -> Value:
     """Return the first patch of a tile."""
-    return t * rows - kl.maximum(t - tall, 0) if short else t * rows
+    first: Value = t * rows - kl.maximum(t - tall, 0) if short else t * rows
+    return first
 
 
 def _contract(rows: int, vectors: int, lanes: int, p: Pointer, channels: Value, q: Pointer, out: Pointer) -> None:

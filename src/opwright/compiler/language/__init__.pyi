@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ...core.dtypes import DType
@@ -5,6 +6,10 @@ from ..target import Target as Target
 from .array_kernels import ArrayKernel as ArrayKernel
 from .arrays import parallel as parallel
 from .arrays import unroll as unroll
+from .compilation import FamilyCode as FamilyCode
+from .compilation import KernelFamily as KernelFamily
+from .compilation import call as call
+from .compilation import family as family
 from .control import LoopRange as LoopRange
 from .control import loop as loop
 from .dots import dot4 as dot4
@@ -12,11 +17,13 @@ from .dots import lookup as lookup
 from .dots import pair_dot as pair_dot
 from .dots import round_bytes as round_bytes
 from .dots import saturating_dot2 as saturating_dot2
+from .dots import tile_config as tile_config
+from .dots import tile_dot as tile_dot
+from .dots import tile_load as tile_load
+from .dots import tile_release as tile_release
+from .dots import tile_store as tile_store
+from .dots import tile_zero as tile_zero
 from .entry_points import Work as Work
-from .families import FamilyCode as FamilyCode
-from .families import KernelFamily as KernelFamily
-from .families import call as call
-from .families import family as family
 from .functions import abs as abs
 from .functions import any as any
 from .functions import ceil as ceil
@@ -44,12 +51,6 @@ from .parameters import Array as Array
 from .pointers import Pointer as Pointer
 from .pointers import Registers as Registers
 from .pointers import copy as copy
-from .tiles import tile_config as tile_config
-from .tiles import tile_dot as tile_dot
-from .tiles import tile_load as tile_load
-from .tiles import tile_release as tile_release
-from .tiles import tile_store as tile_store
-from .tiles import tile_zero as tile_zero
 from .values import Value as Value
 from .values import bitcast as bitcast
 from .values import clamp as clamp
@@ -105,4 +106,4 @@ class ptr(Pointer, Generic[_Element]):
     def __add__(self, i: Any) -> ptr[_Element]: ...
     def cast(self, dtype: DType, align: int = 1) -> ptr[Any]: ...
 
-def __getattr__(name: str) -> Any: ...  # the functions of scalar/table.py
+def __getattr__(name: str) -> Callable[..., Value]: ...  # the functions of scalar/table.py

@@ -1,7 +1,7 @@
 """Kernels on arrays that Python calls: `@ow.kernel` on a function with annotated parameters.
 
 Lives here: `ArrayKernel`, `ArrayCode` (the code for one choice of constants and layouts).
-Not here: arrays and the parallel loop during staging (arrays.py), families (families.py), kernels of operators
+Not here: arrays and the parallel loop during staging (arrays.py), families (compilation.py), kernels of operators
 (../operator_kernels.py).
 
     @ow.kernel
@@ -19,7 +19,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -28,14 +28,12 @@ from ...core import flags
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError
 from ..native.executor import Executor, Step, StepError
-from ..native.interrupts import raise_pending
+from ..native.workers import raise_pending
+from ..operator_kernels import OperatorKernel
 from ..target import Target, host
 from .compilation import compile_kernel, text_of
 from .entry_points import ArrayFacts, emit_arrays
 from .parameters import Array, call_words, number_word
-
-if TYPE_CHECKING:
-    from ..operator_kernels import OperatorKernel
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
@@ -78,8 +76,6 @@ class ArrayKernel:
 
     def of_operator(self, operator: Any) -> OperatorKernel:
         """Return this kernel as the kernel of an operator, under the operator's name."""
-        from ..operator_kernels import OperatorKernel
-
         return OperatorKernel(ArrayKernel(self.function, self.parameters, self.checked, operator.name), operator)
 
     def source(self, target: Target | None = None, **constants: Any) -> str:

@@ -63,9 +63,9 @@ class ArrayValue:
             raise TypeError(f"len of {self.label} is known when the kernel runs: {self.label}.shape[0]")
         return self.shape[0]
 
-    def _inside(self, indices: Sequence[Any], width: int = 1) -> Any:
+    def _inside(self, indices: Sequence[Any], width: int = 1) -> Value | int:
         """Return the offset of an element after checking each index. width: elements accessed along the last axis."""
-        offset: Any = 0
+        offset: Value | int = 0
         for axis, (i, size, stride) in enumerate(zip(indices, self.shape, self.strides)):
             wide = width if axis == len(self.shape) - 1 else 1
             i = as_index(i, self.label)
@@ -95,7 +95,7 @@ class ArrayValue:
             raise TypeError(f"{self.label} has {len(self.shape)} axes, found {len(index)} indices")
         return index
 
-    def __getitem__(self, indices: Any) -> Any:
+    def __getitem__(self, indices: Any) -> Value | ArrayValue:
         indices = self._all(indices)
         offset, n = self._inside(indices), len(indices)
         if n == len(self.shape):

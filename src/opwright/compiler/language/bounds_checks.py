@@ -98,13 +98,14 @@ class BoundedPointer(Pointer):
         """Return whether another pointer points into the same memory with the same dtype."""
         return isinstance(other, BoundedPointer) and other.x is self.x and other.dtype is self.dtype
 
-    def _element(self, i: Any) -> Any:
+    def _element(self, i: Any) -> Value | int:
         i = as_index(i, "stack memory")
         if isinstance(i, Value) and i.count:
             raise TypeError(f"indices of stack memory are scalars, found {i!r}")
-        return self.start + i
+        element: Value | int = self.start + i
+        return element
 
-    def _checked(self, i: Any, n: int = 1) -> Any:
+    def _checked(self, i: Any, n: int = 1) -> Value | int:
         """Return the index of element i after a check that n elements from it on are inside."""
         index = self._element(i)
         if isinstance(index, int) and isinstance(self.size, int):
@@ -137,7 +138,7 @@ class BoundedPointer(Pointer):
         count = v.count if isinstance(v, Value) else 0
         self._plain().store(v, self._lanes(i, count, mask), mask, temporal=temporal)
 
-    def _lanes(self, i: Any, count: int, mask: Value | None) -> Any:
+    def _lanes(self, i: Any, count: int, mask: Value | None) -> Value | int:
         if mask is None:
             return self._checked(i, count or 1)
         index = value(self._element(i))

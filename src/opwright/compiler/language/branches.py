@@ -16,9 +16,8 @@ from llvmlite import ir
 from ...autograph.handlers import StatementOptions, StatementState, Thunk, Unbound, is_returned_value, register_handler
 from ...core import dtypes
 from ...core.errors import SignatureError
-from ..poll_budget import TURNS, spend
 from .bounds_checks import BoundedPointer
-from .control import ControlFlow, InductionVariable, LoopRange, carried
+from .control import TURNS, ControlFlow, InductionVariable, LoopRange, carried, spend
 from .llvm_types import I64, POINTER, number
 from .pointers import Pointer, allocate
 from .trace import current
@@ -170,19 +169,20 @@ class Branches(ControlFlow):
             body(i)
             counter.put("the range's counter", steps.after(i))
 
-        def strip() -> None:
+        def strip(step: int) -> None:
             """Run a strip of iterations without polling, then poll once."""
             first = index()
-            end = _strip_end(first, steps.stop, items.step)
-            _stage_loop(lambda: both(index() < end if items.step > 0 else index() > end), iteration, state)
+            end = _strip_end(first, steps.stop, step)
+            _stage_loop(lambda: both(index() < end if step > 0 else index() > end), iteration, state)
             spend(current(), _distance(first, index()))
 
+        step = items.step
         if not current().polls:
             _stage_loop(test, iteration, state)
-        elif isinstance(items.step, Value):
+        elif isinstance(step, Value):
             _stage_loop(test, _polling(iteration), state)
         else:
-            _stage_loop(test, strip, state)
+            _stage_loop(test, lambda: strip(step), state)
 
     def builtin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name in ("min", "max") and len(args) > 1:

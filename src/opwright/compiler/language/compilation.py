@@ -1,31 +1,38 @@
-"""The compile entry of all kernels, and the cache of their AutoGraph conversions.
+"""Compilation of kernels: families, and the compile entry of all kernels.
 
-Lives here: `compile_kernel`, `text_of`; `Conversions`, converted functions in the object cache.
+Lives here: the decorator `family`, the machine code of a family's kernels, the words of their calls; `compile_kernel`,
+`text_of`.
 Not here: staging a function (trace.py), entry points (entry_points.py, elements.py), the cache of machine code
-(../native/store.py), the conversion (autograph/). llvmlite is loaded when a kernel is staged.
+(../native/store.py). llvmlite is loaded when a kernel is staged.
 
-Converting a kernel takes as long as staging it. The cache has one object per source file, keyed by everything that a
-conversion depends on except the function; within it, functions are keyed by a digest of their code, so that an entry
-always matches the code that this process has loaded.
+A family is a set of kernels that differ by compile-time constants:
+
+    i64 NAME(ptr words, i64 begin, i64 end, ptr scratch)
+
+words: eight bytes each (parameters.py). begin, end: the work items of this call. The result is 0 or the number of a
+failed guard.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import marshal
-import sys
-import types
-from collections.abc import Callable
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core import files, flags
+import numpy as np
+
+from ...core import flags
+from ...core.dtypes import DType, int64
 from ...core.lazy_imports import paused
-from ..cache import objects
+from ..native.executor import Executor, Step
 from ..native.image import runs_images
-from ..native.source_digest import sources
 from ..native.store import LoadedCode, find_module, find_or_make
 from ..target import Target, host
+from .parameters import PointerKind, call_words, is_record, number_word
+
+if TYPE_CHECKING:
+    from llvmlite import ir
 
 Stage = Callable[[Target, bool], Any]
 """A function that stages a kernel: target, whether users' loops poll for signals -> LLVM module."""
@@ -52,61 +59,130 @@ def compile_kernel(entry: str, stage: Stage | str, key: tuple[str, str] | None =
     return find_or_make(*key, target, lambda: (text_of(stage, target), entry))
 
 
-_FORMAT = "conversions 1"
-_PLAIN = 2  # marshal's version without references: bytes do not depend on reference counts
-Codes = dict[str, types.CodeType]
-
-
-class Conversions:
-    """Converted code of functions of this package. Thread-safe; the last writer of a file's object wins."""
-
-    def __init__(self) -> None:
-        self._files: dict[tuple[str | None, str], Codes] = {}
-        self._changed: set[tuple[str | None, str]] = set()
-
-    def find(self, code: types.CodeType) -> types.CodeType | None:
-        """Return the cached conversion of a function's code, or None."""
-        return self._of(code)[1].get(_digest_of(code))
-
-    def keep(self, code: types.CodeType, converted: types.CodeType) -> None:
-        """Cache the conversion of a function's code, for the next `write`."""
-        key, codes = self._of(code)
-        codes[_digest_of(code)] = converted
-        self._changed.add(key)
-
-    def write(self) -> None:
-        """Write the files that have new conversions."""
-        while self._changed:
-            key = self._changed.pop()
-            folder, filename = key
-            objects(folder).keep(_name(filename), marshal.dumps(self._files[key].copy()))
-
-    def _of(self, code: types.CodeType) -> tuple[tuple[str | None, str], Codes]:
-        key = flags.cache_dir, code.co_filename
-        codes = self._files.get(key)
-        if codes is None:
-            codes = self._files.setdefault(key, _read(*key))
-        return key, codes
-
-
-def _read(folder: str | None, filename: str) -> Codes:
-    data = objects(folder).find(_name(filename))
-    if data is not None:
-        with contextlib.suppress(EOFError, ValueError, TypeError):  # authentic, but of another format
-            codes: Codes = marshal.loads(data)
-            return codes
-    return {}
-
-
-def _digest_of(code: types.CodeType) -> str:
-    return files.digest(marshal.dumps(code, _PLAIN))
-
-
-def _name(filename: str) -> str:
-    """Return the key of a source file's object."""
-    python = sys.implementation.cache_tag or sys.version, importlib.util.MAGIC_NUMBER.hex()
-    return files.digest("\0".join((_FORMAT, *python, sources(), filename)).encode())
-
-
-CONVERSIONS = Conversions()
 """The conversions of this process."""
+
+
+class FamilyCode(NamedTuple):
+    """Machine code of one kernel. parameters: the type of each word, a dtype or `ptr[dtype]`."""
+
+    address: int
+    name: str
+    parameters: tuple[Any, ...]
+
+
+class KernelFamily:
+    """Kernels of one function. code(**constants): machine code; emit(target, **constants): LLVM's module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.name = function, function.__name__
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
+        parameters = list(inspect.signature(function).parameters.values())
+        self.parameters = {
+            p.name: _annotation(p, function) for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD
+        }
+        variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+        self._codes: dict[Any, FamilyCode] = {}
+        self._too_large: dict[Any, Exception] = {}  # constants that cannot be staged are not retried
+        self.more = (variadic[0].name, _annotation(variadic[0], function)) if variadic else None
+        self.constants = tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL))
+        for name, kind in (*self.parameters.items(), *([self.more] if self.more else ())):
+            if not isinstance(kind, DType | PointerKind) and not is_record(kind):
+                raise TypeError(f"{self.name}: parameter {name} is a dtype, ptr[dtype] or NamedTuple, found {kind!r}")
+
+    @functools.cached_property
+    def _words(self) -> dict[str, Any]:
+        return {word.parameter: word.kind for word in call_words(self.parameters)}
+
+    def kinds(self, constants: dict[str, Any]) -> dict[str, Any]:
+        """Return the type of each word by name; `*more: i64` is as many words as the constant `more` specifies."""
+        if self.more is None:
+            return self._words
+        name, kind = self.more
+        return {**self._words, **{f"{name}.{i}": kind for i in range(constants[name])}}
+
+    def arguments(self, words: Iterable[Any], value: Callable[[Any, Any], Any]) -> Iterator[Any]:
+        """Yield the function's arguments after the first. value: converts a word to a value of a type."""
+        remaining = iter(words)
+        for kind in self.parameters.values():
+            if is_record(kind):
+                yield kind(*(value(next(remaining), int64) for _ in kind._fields))
+            else:
+                yield value(next(remaining), kind)
+        if self.more is not None:
+            yield from (value(word, self.more[1]) for word in remaining)
+
+    def entry(self, constants: dict[str, Any]) -> str:
+        """Return the readable name of one kernel."""
+        return ".".join((self.name, *(f"{k}_{v}" for k, v in constants.items() if isinstance(v, int | str))))[:120]
+
+    def source(self, target: Target | None = None, **constants: Any) -> str:
+        """Return the IR of one kernel before optimization, with the lines of Python as comments."""
+        with flags.override(show="kernel"):
+            return str(self.emit(target or host(), **constants))
+
+    def emit(self, target: Target, **constants: Any) -> ir.Module:
+        """Return the module of one kernel before optimization; its function is `entry(constants)`. Raises TooLarge."""
+        return self._emit(target, constants, polls=False)
+
+    def _emit(self, target: Target, constants: dict[str, Any], polls: bool) -> ir.Module:
+        from .entry_points import emit_family
+        from .trace import TooLarge
+
+        try:
+            return emit_family(self, target, constants, polls)
+        except TooLarge as error:
+            self._too_large[target, tuple(constants.items())] = error
+            raise
+
+    def code(self, **constants: Any) -> FamilyCode:
+        """Return the machine code of one kernel for this processor, compiled once and cached between processes.
+
+        raises the errors of store.find_or_make
+        """
+        key = host(), tuple(constants.items())
+        if key in self._too_large:
+            raise self._too_large[key].with_traceback(None)
+        code = self._codes.get(key)
+        if code is None:
+            module = self.function.__module__
+            own = (f"{module}.{self.name}", repr(sorted(constants.items()))) if module.startswith("opwright.") else None
+            compiled = compile_kernel(
+                self.entry(constants), lambda target, polls: self._emit(target, constants, polls), own
+            )
+            code = FamilyCode(compiled.address, compiled.name, tuple(self.kinds(constants).values()))
+            if code.address:  # else another thread is compiling it, and the caller retries
+                self._codes[key] = code
+        return code
+
+    def words(self, values: Sequence[Any]) -> np.ndarray:
+        """Return the words of a call: addresses of arrays, pointers and integers, bits of floats."""
+        kinds = list(self._words.values())
+        if len(values) < len(kinds) or (len(values) > len(kinds) and self.more is None):
+            raise TypeError(f"{self.name} takes {', '.join(self.parameters)}; found {len(values)} words")
+        kinds += [self.more[1] if self.more else None] * (len(values) - len(kinds))
+        return np.array([word(v, k) for v, k in zip(values, kinds)], np.int64)
+
+
+def _annotation(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
+    """Return the type of a word. Annotations of other parameters and the result need not exist at run time."""
+    annotation = parameter.annotation
+    return eval(annotation, function.__globals__) if isinstance(annotation, str) else annotation
+
+
+def word(v: Any, kind: Any) -> int:
+    """Return an argument as a word of a call."""
+    if isinstance(kind, PointerKind):
+        return int(v.ctypes.data) if isinstance(v, np.ndarray) else int(v)
+    return number_word(v, kind)
+
+
+def family(function: Callable[..., Any]) -> KernelFamily:
+    """Return the family of kernels of a function on the language's values, with its keyword-only parameters as
+    constants."""
+    return KernelFamily(function)
+
+
+def call(code: FamilyCode, arguments: Sequence[Any], items: int, scratch: int = 0) -> None:
+    """Run one kernel on NumPy arrays and numbers. Raises StepError if a guard fails."""
+    words = [word(v, kind) for v, kind in zip(arguments, code.parameters, strict=True)]
+    Executor([Step(code.address, words, items, scratch=scratch)], keep=tuple(arguments)).run()

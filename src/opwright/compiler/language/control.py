@@ -1,20 +1,27 @@
 """Control flow of kernels: the semantics of `range`, `for`, `and`, `or`, `not` and conditional expressions on values.
 
-Lives here: `LoopRange`, `loop`, `InductionVariable`, `ControlFlow`, the common part of both policies.
+Lives here: `LoopRange`, `loop`, `InductionVariable`, `ControlFlow`, the common part of both policies; `spend`, the
+polls of loops.
 Not here: rewriting Python (autograph/); the policies: branches and loops for scalars (branches.py), masks for scalars
-that represent several elements (masks.py).
+that represent several elements (masks.py); the poll itself (../native/workers.py).
 
 Python numbers decide control flow during staging: `for i in range(4)` is unrolled.
+
+A poll is a call. A loop that called in each iteration would be slower, so a kernel has a budget, from which loops
+subtract their iterations; when it is used up, the kernel polls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
+
+from llvmlite import ir
 
 from ...autograph.handlers import ControlFlowHandler, StatementOptions, StatementState, Thunk
 from ...core import dtypes
-from .llvm_types import number
+from ..native.image import POLL
+from .llvm_types import I64, number
 from .pointers import Pointer
 from .trace import current
 from .values import Value, maximum, minimum, select, value
@@ -37,7 +44,9 @@ class LoopRange:
                 raise TypeError(f"a range counts integers, found {limit!r}")
         if isinstance(step, int) and step == 0:
             raise ValueError(ZERO_STEP)
-        self.start, self.stop, self.step = start, stop, step
+        self.start: Value | int = start
+        self.stop: Value | int = stop
+        self.step: Value | int = step
 
     if TYPE_CHECKING:  # AutoGraph converts the for statement
 
@@ -49,7 +58,11 @@ def loop(start: Any, stop: Any = None, step: Any = 1) -> LoopRange:
     return LoopRange(0, start, step) if stop is None else LoopRange(start, stop, step)
 
 
-def carried(x: Any, like: Any = None) -> Any:
+@overload
+def carried(x: Value | float, like: Value | None = None) -> Value: ...
+@overload
+def carried(x: Any, like: Any = None) -> Value | Pointer | None: ...
+def carried(x: Any, like: Any = None) -> Value | Pointer | None:
     """Return x as the value of a variable that control flow changes; None if it cannot be one.
 
     like: a value whose dtype and lanes Python numbers take.
@@ -76,7 +89,7 @@ class ControlFlow(ControlFlowHandler):
         """Return a condition as a bool or a mask; a number is true if it is not 0."""
         raise TypeError(f"{type(self).__name__} must define condition(x)")
 
-    def of_condition(self, x: Value) -> Any:
+    def of_condition(self, x: Value) -> Value:
         """Return a bool or mask as a value of the kernel's Python."""
         return x
 
@@ -84,13 +97,13 @@ class ControlFlow(ControlFlowHandler):
         """Stage a loop over a range that ends early if go_on(), evaluated before each item, is false."""
         raise TypeError(f"{type(self).__name__} must define count(items, go_on, body, state)")
 
-    def logical_and(self, left: Any, right: Thunk, simple: bool) -> Any:
+    def logical_and(self, left: Any, right: Thunk, simple: bool) -> Value:
         return self.of_condition(self.condition(left) & self.condition(right()))
 
-    def logical_or(self, left: Any, right: Thunk, simple: bool) -> Any:
+    def logical_or(self, left: Any, right: Thunk, simple: bool) -> Value:
         return self.of_condition(self.condition(left) | self.condition(right()))
 
-    def logical_not(self, value: Any) -> Any:
+    def logical_not(self, value: Any) -> Value:
         return self.of_condition(~self.condition(value))
 
     def for_stmt(
@@ -169,3 +182,34 @@ class InductionVariable:
             wrapped = Value(number(dtype, distance - (1 << 8 * dtype.size)), dtype)
             return i + wrapped if self.up else i - wrapped
         return Value((b.add if self.up else b.sub)(i.x, number(dtype, distance, i.count), flags=(flag,)), dtype)
+
+
+TURNS = 1 << 16
+"""Iterations between two polls: a fraction of a millisecond of the shortest iterations."""
+
+
+def spend(trace: Any, turns: ir.Value) -> None:
+    """Subtract iterations, an int64, from the budget of the kernel that is being staged, and poll when it is used up.
+
+    Code that must end returns the poll's result, or nothing if its function returns nothing.
+    """
+    b = trace.builder
+    if trace.budget is None:
+        with b.goto_entry_block():
+            trace.budget = b.alloca(I64)
+            b.store(ir.Constant(I64, TURNS), trace.budget)
+    left = b.sub(b.load(trace.budget, typ=I64), turns)
+    b.store(left, trace.budget)
+    ask, ended, on = (b.append_basic_block(f"poll{part}") for part in ("", ".ended", ".over"))
+    b.cbranch(b.icmp_signed("<", left, ir.Constant(I64, 0)), ask, on)
+    b.position_at_end(ask)
+    b.store(ir.Constant(I64, TURNS), trace.budget)
+    poll = b.module.globals.get(POLL) or ir.Function(b.module, ir.FunctionType(I64, []), POLL)
+    answer = b.call(poll, [])
+    b.cbranch(b.icmp_signed("==", answer, ir.Constant(I64, 0)), on, ended)
+    b.position_at_end(ended)
+    if isinstance(b.function.function_type.return_type, ir.VoidType):
+        b.ret_void()
+    else:
+        b.ret(answer)
+    b.position_at_end(on)

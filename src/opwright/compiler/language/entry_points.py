@@ -1,7 +1,7 @@
 """Entry points: the functions through which steps of plans call kernels, and which load their words.
 
 Lives here: `emit_family`, `Work` (the work items of a call), `emit_arrays`.
-Not here: families (families.py), kernels on arrays (array_kernels.py), kernels on elements (elements.py), staging a
+Not here: families (compilation.py), kernels on arrays (array_kernels.py), kernels on elements (elements.py), staging a
 function (trace.py).
 
     i64 NAME(ptr words, i64 begin, i64 end, ptr scratch)
@@ -31,7 +31,7 @@ from .values import Value
 
 if TYPE_CHECKING:
     from .array_kernels import ArrayKernel
-    from .families import KernelFamily
+    from .compilation import KernelFamily
 
 STACK = 16
 """Alignment of the stack at a call, in bytes. LLVM spills vectors to it: without `alignstack`, half of the longer ones

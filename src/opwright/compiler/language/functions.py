@@ -10,7 +10,7 @@ Formulas of `scalar/` use the names of this module and of values.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from llvmlite import ir
 
@@ -22,6 +22,9 @@ from .llvm_types import I32, I64, KIND, constants, number, suffix, typed
 from .neon import nearest
 from .trace import current, define, intrinsic
 from .values import Value, alike, concat, part, same_type
+
+if TYPE_CHECKING:
+    from ...scalar.namespace import MathNamespace
 
 
 def zeros(dtype: DType, count: int = 0) -> Value:
@@ -255,4 +258,4 @@ class KernelNamespace:
         return function
 
 
-FUNCTIONS = KernelNamespace()
+FUNCTIONS = cast("MathNamespace[Value]", KernelNamespace())  # which has its functions by name

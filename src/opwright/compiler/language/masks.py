@@ -19,8 +19,7 @@ from ...autograph.handlers import StatementOptions, StatementState, Thunk, Unbou
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import SignatureError
-from ..poll_budget import spend
-from .control import ZERO_STEP, ControlFlow, InductionVariable, LoopRange
+from .control import ZERO_STEP, ControlFlow, InductionVariable, LoopRange, spend
 from .functions import any as some
 from .llvm_types import I64, number
 from .operators import ElementTrace, KernelScalar, LaterNumber

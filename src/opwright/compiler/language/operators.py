@@ -187,7 +187,7 @@ class KernelScalar(Value):
 
     __iter__: Any = None
 
-    def __lshift__(self, o: Any) -> Any:
+    def __lshift__(self, o: Any) -> Value:
         return NotImplemented  # the catalogue has functions for shifts, but no operators
 
     __rshift__ = __lshift__
@@ -202,7 +202,7 @@ for _name in (*overloads.BINARY, *_REFLECTED, *overloads.COMPARISONS, *overloads
 
 
 class LaterNumber:
-    """A Python number whose value is known at run time (../c_source/runtime_attributes.py)."""
+    """A Python number whose value is known at run time (../c_source/kernels.py)."""
 
     __slots__ = ()
 

@@ -1,31 +1,39 @@
-"""The kernel being staged: its instruction builder, its target and its privileges.
+"""The kernel being staged: its instruction builder, its target and its privileges; cached AutoGraph conversions.
 
-Lives here: `Staging`, `current`, `define` (a function of a module), `intrinsic`.
+Lives here: `Staging`, `current`, `define` (a function of a module), `intrinsic`; `Conversions`, converted functions in
+the object cache.
 Not here: values (values.py), calls of operators in a kernel (operators.py), the functions of a module around each kind
-of kernel (entry_points.py, elements.py).
+of kernel (entry_points.py, elements.py), the conversion (autograph/).
+
+Converting a kernel takes as long as staging it. The cache has one object per source file, keyed by everything that a
+conversion depends on except the function; within it, functions are keyed by a digest of their code, so that an entry
+always matches the code that this process has loaded.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import inspect
+import marshal
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from llvmlite import ir
 
 from ...autograph.api import conversion_enabled, to_graph
 from ...autograph.conversion import set_store
-from ...core import flags
+from ...core import files, flags
 from ...core.errors import InvalidArgumentError, OpError, compose
 from ...core.introspection import OURS, raised_at
 from ...ops import dispatch
+from ..cache import objects
+from ..native.store import sources
 from ..target import Target
-from .compilation import CONVERSIONS
 from .llvm_types import I64, POINTER
 
 if TYPE_CHECKING:
@@ -33,8 +41,6 @@ if TYPE_CHECKING:
     from .pointers import Pointer
 
 Result = TypeVar("Result")
-
-set_store(CONVERSIONS)
 
 _KERNELS = os.path.join(OURS, "compiler", "kernels") + os.sep
 
@@ -46,6 +52,66 @@ FAST = ("reassoc", "contract", "arcp", "nsz")
 
 NaN and infinities remain defined, and calls of the C library, pow among them, are unaffected.
 """
+
+
+_FORMAT = "conversions 1"
+_PLAIN = 2  # marshal's version without references: bytes do not depend on reference counts
+Codes = dict[str, CodeType]
+
+
+class Conversions:
+    """Converted code of functions of this package. Thread-safe; the last writer of a file's object wins."""
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str | None, str], Codes] = {}
+        self._changed: set[tuple[str | None, str]] = set()
+
+    def find(self, code: CodeType) -> CodeType | None:
+        """Return the cached conversion of a function's code, or None."""
+        return self._of(code)[1].get(_digest_of(code))
+
+    def keep(self, code: CodeType, converted: CodeType) -> None:
+        """Cache the conversion of a function's code, for the next `write`."""
+        key, codes = self._of(code)
+        codes[_digest_of(code)] = converted
+        self._changed.add(key)
+
+    def write(self) -> None:
+        """Write the files that have new conversions."""
+        while self._changed:
+            key = self._changed.pop()
+            folder, filename = key
+            objects(folder).keep(_name(filename), marshal.dumps(self._files[key].copy()))
+
+    def _of(self, code: CodeType) -> tuple[tuple[str | None, str], Codes]:
+        key = flags.cache_dir, code.co_filename
+        codes = self._files.get(key)
+        if codes is None:
+            codes = self._files.setdefault(key, _read(*key))
+        return key, codes
+
+
+def _read(folder: str | None, filename: str) -> Codes:
+    data = objects(folder).find(_name(filename))
+    if data is not None:
+        with contextlib.suppress(EOFError, ValueError, TypeError):  # authentic, but of another format
+            codes: Codes = marshal.loads(data)
+            return codes
+    return {}
+
+
+def _digest_of(code: CodeType) -> str:
+    return files.digest(marshal.dumps(code, _PLAIN))
+
+
+def _name(filename: str) -> str:
+    """Return the key of a source file's object."""
+    python = sys.implementation.cache_tag or sys.version, importlib.util.MAGIC_NUMBER.hex()
+    return files.digest("\0".join((_FORMAT, *python, sources(), filename)).encode())
+
+
+CONVERSIONS = Conversions()
+set_store(CONVERSIONS)
 
 
 class TooLarge(InvalidArgumentError):
@@ -61,7 +127,7 @@ class Staging:
     counts_anything = False
     """Whether the limits and steps of ranges are arbitrary; in Opwright's own kernels they cannot overflow."""
     polls = False
-    """Whether loops poll for interrupts (../poll_budget.py), as code of this process does."""
+    """Whether loops poll for interrupts (control.py), as code of this process does."""
     functions_poll = False
     """Whether loops of inlined scalar functions poll."""
     shares_divisions = False

@@ -1,7 +1,7 @@
 """Buffers of a loop graph, and the windows and boxes that index them.
 
 Lives here: `Buffer`, a tensor; `RowBand`, `Ring` and `SameMemory`, views of other buffers; `Window`, `IndexMap`.
-Not here: operations on buffers (ops.py and *_ops.py), their memory (plan_memory.py).
+Not here: operations on buffers (ops.py and *_ops.py), their memory (planner.py).
 
 Buffers are immutable and compared by identity. Arrays are dense and row-major; images are NHWC.
 """

@@ -17,11 +17,10 @@ import numpy as np
 
 from ...core.dtypes import bfloat16, float16, float32
 from .buffers import Buffer
-from .expression_evaluation import evaluate_arrays
-from .expressions import Expr, simplified
+from .expressions import Expr, evaluate_arrays, simplified
 from .graph import Rewriting
 from .indexing_ops import Gather
-from .move_fusion import reading
+from .map_fusion import reading
 from .ops import Contract, LoopOp, Map, MatMul, Move, TransposedContract, View, slice_copy
 
 FILTERS: dict[type[LoopOp], str] = {Contract: "filter", TransposedContract: "filter", MatMul: "b"}

@@ -1,8 +1,8 @@
 """Operations of the loop graph, to which the operators of both dialects are lowered.
 
 Lives here: `LoopOp` and most operations, immutable and compared by identity.
-Not here: buffers (buffers.py), operations of sequences (recurrent_ops.py), images (image_ops.py), indices
-(indexing_ops.py) and numeric algorithms (numeric_ops.py); expressions of elements (expressions.py), fusion (fusion.py),
+Not here: buffers (buffers.py), operations of sequences (domain_ops.py), images (domain_ops.py), indices
+(indexing_ops.py) and numeric algorithms (domain_ops.py); expressions of elements (expressions.py), fusion (fusion.py),
 machine code (../kernels/).
 
 Integers with a zero point represent `value - zero`; operations have zero points as numbers where padding and sums
@@ -58,10 +58,11 @@ class Contract(LoopOp):
     A fully connected layer is a window of (1, 1) over [rows, 1, 1, C].
 
     rounding: of a float32 input of hybrid kernels, whose filter is int8 or int4. Each input[n] is quantized to int8
-    with its own scale and, if asymmetric, zero point (formulas: kernels/dynamic_quantization.py):
-        s = scale[n] sum (q - zero[n]) * filter, q = round(input / scale[n]) + zero[n]
+    with its own scale and, if asymmetric, zero point (formulas: kernels/quantization.py). s is then int32, and
+    scale[n] is the leaf row_scale of expr:
+        s = sum (q - zero[n]) * filter, q = round(input / scale[n]) + zero[n]
     scales: constant float32 [F, blocks], only of hybrid fully connected layers: each multiplies the sum over its
-    block of C / blocks channels.
+    block of C / blocks channels, and s is float32.
     """
 
     input: Buffer

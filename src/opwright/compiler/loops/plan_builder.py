@@ -1,7 +1,7 @@
 """The builder of plans: collects the steps that selectors emit for each operation.
 
 Lives here: `Builder`.
-Not here: the order of operations and the memory of buffers (planner.py, plan_memory.py), selectors (../kernels/).
+Not here: the order of operations and the memory of buffers (planner.py), selectors (../kernels/).
 
 Addresses stay symbolic until all operations are planned: a selector requests the word of a buffer, and the planner
 resolves it to the arena, a constant or external memory at the end.

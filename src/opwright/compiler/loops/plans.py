@@ -1,7 +1,7 @@
 """Plans: steps as data, the arena that they work in and their constants.
 
 Lives here: `LoopPlan` and its text form, `KernelStep`, `Address`, `PackedConstant`; `relocatable`, a plan as integers.
-Not here: planning (planner.py), plans bound to memory (../bound_plan.py), the machine code that executes steps
+Not here: planning (planner.py), plans bound to memory (../native/executor.py), the machine code that executes steps
 (../native/executor.py).
 """
 
@@ -16,10 +16,9 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.errors import InternalError
-from ..bound_plan import BoundPlan, PlanImage, StepOrigin
 from ..language.parameters import number_word
 from ..native import executor as native
-from ..native.executor import ALIGNMENT, aligned
+from ..native.executor import ALIGNMENT, BoundPlan, PlanImage, StepOrigin, aligned
 from .buffers import Buffer
 from .graph import LoopGraph
 from .ops import LoopOp

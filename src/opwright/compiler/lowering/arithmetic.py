@@ -2,7 +2,7 @@
 
 Lives here: these rules; STABLEHLO_ADD to STABLEHLO_SHIFT_LEFT, which compute on the integers of quantized tensors and
 wrap.
-Not here: functions of the scalar table (functions.py), operands as expressions (elementwise.py).
+Not here: functions of the scalar table (functions.py), operands as expressions (operand_expressions.py).
 
 Quantized sums and products take few instructions. With a = q_a - zero_a and so on, in steps of the output's scale,
 
@@ -25,17 +25,30 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import complex64, float32, float64, int8, int16, int64, uint8
 from ...scalar import numpy_namespace
-from ...scalar.fixed_point import FixedPointInt32
-from ...scalar.quantization import multiplier
+from ...scalar.fixed_point import FixedPointInt32, multiplier
 from ...scalar.table import ANALYSIS, ARITHMETIC, DIVISION, OF_BUILTIN, TESTS
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, apply, arg, convert, lookup, scalar
 from ..loops.ops import Bitcast, Checked, Map
 from .context import LoweringContext, NoLowering, RuleOperand
-from .elementwise import alike, broadcast, every, map_elements, mapped, plain, truth
+from .operand_expressions import (
+    NARROW,
+    alike,
+    broadcast,
+    clamped,
+    every,
+    in_steps,
+    map_elements,
+    mapped,
+    plain,
+    real,
+    real_number,
+    steps,
+    steps_per,
+    truth,
+)
 from .registry import CATALOGUE, rule
-from .requantization import NARROW, clamped, in_steps, real, real_number, steps, steps_per
 from .spectral import product
 
 BUILTINS = tuple(row.builtin for row in (*ARITHMETIC, *DIVISION, *ANALYSIS) if row.builtin and row.arity == 2)
@@ -60,7 +73,7 @@ def binary(ctx: LoweringContext) -> None:
     x, z = every((a, b))
     if name == "FLOOR_DIV" and dtype is float32:  # a quotient just below an integer stays below
         value = convert(apply("floor", apply("div", convert(x, float64), convert(z, float64))), dtype)
-    elif name == "DIV" and not dtype.is_floating:  # the one overflow gives the greatest integer
+    elif name == "DIV" and not dtype.is_floating:  # the only overflow saturates
         value = convert(apply("div", convert(x, float64), convert(z, float64)), dtype)
     elif name == "SQUARED_DIFFERENCE":  # short floats are rounded twice
         value = apply("square", apply("sub", x, z))

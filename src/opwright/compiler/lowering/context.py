@@ -1,7 +1,7 @@
 """The context of a lowering rule: the operands, results and attributes of one node, and the operations that it adds.
 
 Lives here: `LoweringContext`, `RuleOperand`, `Buffers`, `NoLowering`.
-Not here: quantized values as expressions (requantization.py), access to nodes of graphs (nodes.py).
+Not here: quantized values as expressions (operand_expressions.py), access to nodes of graphs (nodes.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..loops.ops import Bitcast, LoopOp, Part, View
 
 if TYPE_CHECKING:
     from .nodes import GraphNode
-    from .variables import ResourceState
+    from .stateful import ResourceState
 
 F = TypeVar("F", bound=LoopOp)
 
@@ -31,7 +31,7 @@ MOST_SCALE = float(1 << 40)
 
 
 class NoLowering(Exception):
-    """A node has no lowering; the message says why in a few words. The node runs uncompiled."""
+    """A node has no lowering, for the reason in the message; it runs uncompiled."""
 
 
 class RuleOperand:
@@ -250,9 +250,9 @@ class LoweringContext:
             raise NoLowering(f"input {index} is no constant")
         return elements
 
-    def output(self, shape: Sequence[int] | None = None, place: int = 0) -> RuleOperand:
+    def output(self, shape: Sequence[int] | None = None, index: int = 0) -> RuleOperand:
         """Return an output. Raises NoLowering if the graph declares another shape than the inferred `shape`."""
-        operand = self.buffers.of(self.node.outputs[place])
+        operand = self.buffers.of(self.node.outputs[index])
         if shape is not None and operand.shape != tuple(shape):
             raise NoLowering(f"the output has the shape {list(operand.shape)}, {list(shape)} follows from the inputs")
         return operand

@@ -1,7 +1,7 @@
 """Contractions with a filter: Conv2D, DepthwiseConv2dNative and their builtins, FULLY_CONNECTED.
 
 Lives here: their rules, their epilogues.
-Not here: windows (windows.py), other matrix products (matmul.py), transposed convolutions (transposed_convolutions.py),
+Not here: windows (nodes.py), other matrix products (matmul.py), transposed convolutions (gradients.py),
 kernels (../kernels/).
 
 Integer kernels accumulate in int32, add the bias, and requantize by one float32 multiplier per channel:
@@ -11,7 +11,9 @@ Integer kernels accumulate in int32, add the bias, and requantize by one float32
 Hybrid kernels quantize float inputs to int8 at run time, per row or image; asymmetrically if an option requests it or
 if the channels of a convolution have individual scales:
 
-    y = activation(sum * scale_w[f] + bias)
+    y = activation(sum * (scale_x * scale_w[f]) + bias)
+
+or sum * scale_w[f] * scale_x, for a convolution whose channels have individual scales, as officially.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
-from ...scalar.quantization import multipliers, short_multiplier
+from ...scalar.fixed_point import multipliers, short_multiplier
 from ..loops.buffers import Buffer, Window
-from ..loops.expressions import Expr, apply, arg, convert
+from ..loops.expressions import Expr, apply, arg, convert, row_scale, substitute
 from ..loops.ops import Contract, Depthwise, MatMul
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import layout, move
+from .nodes import window_of
+from .operand_expressions import clamped, in_steps, steps_per
 from .registry import CATALOGUE, rule
-from .requantization import clamped, in_steps, steps_per
 from .type_conversion import as_bytes, in_float32
-from .windows import window_of
 
 INTEGERS = frozenset(
     (
@@ -68,8 +70,9 @@ def conv_2d(ctx: LoweringContext) -> None:
     window, sizes = window_of(ctx, x.shape, (w.shape[1], w.shape[2]))
     y = ctx.output((x.shape[0], *sizes, features))
     if is_hybrid(x, w):
-        rounding = "asymmetric" if np.any(w.scales != w.scales[0]) else "symmetric"
-        operands, expr = hybrid_epilogue(ctx, w, y, features)
+        by_channel = bool(np.any(w.scales != w.scales[0]))
+        rounding = "asymmetric" if by_channel else "symmetric"
+        operands, expr = hybrid_epilogue(ctx, w, y, features, filter_first=by_channel)
         ctx.add(Contract, y.buffer, x.buffer, _signed(ctx, w), operands, expr, window, groups, rounding=rounding)
         return
     operands, expr = epilogue(ctx, x, w, y, features)
@@ -145,8 +148,9 @@ def fully_connected(ctx: LoweringContext) -> None:
     filter = ctx.viewed(_signed(ctx, w) if hybrid else w.buffer, (features, 1, 1, channels))
     if w.blocks is not None:
         scales = _block_scales(x, w, y)
-        operands, expr = with_bias(ctx.optional(2), float32, features)
-        expr = clamped(expr, ctx.node.activation)
+        operands, total = with_bias(ctx.optional(2), float32, features)
+        scaled = apply("mul", arg(0, float32), row_scale())
+        expr = clamped(substitute(total, {0: scaled}), ctx.node.activation)
         more: dict[str, Any] = {"rounding": "asymmetric", "scales": scales}
     elif hybrid:
         operands, expr = hybrid_epilogue(ctx, w, y, features)
@@ -221,21 +225,33 @@ def _signed(ctx: LoweringContext, w: RuleOperand) -> Buffer:
 
 
 def hybrid_epilogue(
-    ctx: LoweringContext, w: RuleOperand, y: RuleOperand, features: int, bias: int = 2
+    ctx: LoweringContext, w: RuleOperand, y: RuleOperand, features: int, bias: int = 2, filter_first: bool = False
 ) -> tuple[tuple[Buffer, ...], Expr]:
-    """Return the epilogue of a hybrid contraction: the weights' scales, bias and activation. bias: index of the
-    input."""
+    """Return the epilogue of a hybrid contraction: the scales of rows and weights, bias and activation.
+
+    bias: index of the input. filter_first: whether sums are multiplied by the scale of the weights and then by that of
+    the row, instead of by the product of both.
+    """
     bias_operand, scales = ctx.optional(bias), w.scales
     if y.dtype is not float32 or scales.size not in (1, features):
         raise NoLowering(f"{y.dtype.name} of {scales.size} scales for {features} features")
     factors = np.ascontiguousarray(np.broadcast_to(scales, (features,)))
-    value = apply("mul", arg(0, float32), arg(1, float32))
+    value = hybrid_product(arg(1, float32), filter_first)
     operands: tuple[Buffer, ...] = (Buffer(f"{y.buffer.name}.scales", float32, (features,), factors),)
     if bias_operand is not None:
         if bias_operand.dtype is not float32 or bias_operand.shape != (features,):
             raise NoLowering(f"a bias {bias_operand}")
         operands, value = (*operands, bias_operand.buffer), apply("add", value, arg(2, float32))
     return operands, clamped(value, ctx.node.activation)
+
+
+def hybrid_product(scale: Expr, filter_first: bool = False) -> Expr:
+    """Return the expression of sums of quantized floats times the scales of their rows and of the weights.
+    filter_first: see `hybrid_epilogue`."""
+    total = convert(arg(0, int32), float32)
+    if filter_first:
+        return apply("mul", apply("mul", total, scale), row_scale())
+    return apply("mul", total, apply("mul", row_scale(), scale))
 
 
 def with_bias(bias: RuleOperand | None, dtype: DType, features: int) -> tuple[tuple[Buffer, ...], Expr]:

@@ -20,9 +20,9 @@ import numpy as np
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.ops import Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
+from .nodes import check_channels_last
+from .operand_expressions import same_numbers
 from .registry import rule
-from .requantization import same_numbers
-from .windows import check_channels_last
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:

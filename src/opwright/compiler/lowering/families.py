@@ -23,20 +23,27 @@ FAMILIES: dict[str, str] = {
         "LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Mul NEG Neg "
         "NotEqual PRELU Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RIGHT_SHIFT ROUND RSQRT RealDiv Reciprocal Relu Relu6 "
         "RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square "
-        "SquaredDifference Sub TANH Tan Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign"
+        "SquaredDifference Sub TANH Tan Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign user"
     ),
     "gather_scatter": (
         "DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE GATHER GATHER_ND Gather GatherNd "
-        "HASHTABLE_LOOKUP LSH_PROJECTION SCATTER_ND SPARSE_TO_DENSE custom:odml.update_external_kv_cache"
+        "HASHTABLE_LOOKUP LSH_PROJECTION SCATTER_ND SPARSE_TO_DENSE STABLEHLO_GATHER STABLEHLO_SCATTER "
+        "custom:odml.update_external_kv_cache"
     ),
-    "gradients": "AvgPoolGrad Conv2DBackpropFilter MaxPoolGrad",
+    "gradients": (
+        "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput MaxPoolGrad TRANSPOSE_CONV "
+        "custom:Convolution2DTransposeBias"
+    ),
     "images": (
         "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR ResizeBilinear "
         "ResizeNearestNeighbor custom:DenseImageWarp custom:Landmarks2TransformMatrix custom:Resampler "
         "custom:TFLite_Detection_PostProcess custom:TransformLandmarks custom:TransformTensor "
         "custom:TransformTensorBilinear"
     ),
-    "lstm": "BIDIRECTIONAL_SEQUENCE_LSTM LSTM UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "lstm": (
+        "BIDIRECTIONAL_SEQUENCE_LSTM GRUSequence GRUSequenceGrad LSTM LSTMSequence LSTMSequenceGrad "
+        "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    ),
     "matmul": "BATCH_MATMUL MatMul custom:aeq.hadamard_rotation custom:odml.scaled_dot_product_attention",
     "normalization": (
         "FusedBatchNorm L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX LRN LayerNorm LogSoftmax SOFTMAX "
@@ -44,35 +51,28 @@ FAMILIES: dict[str, str] = {
     ),
     "padding": "BITCAST BUCKETIZE DILATE FILL MATRIX_DIAG MATRIX_SET_DIAG ONE_HOT OneHot PADV2 RANGE STABLEHLO_PAD",
     "pooling": (
-        "AVERAGE_POOL_2D AvgPool L2_POOL_2D MAX_POOL_2D MaxPool custom:MaxPoolWithArgmax custom:MaxPoolingWithArgmax2D "
-        "custom:MaxUnpooling2D"
+        "AVERAGE_POOL_2D AvgPool L2_POOL_2D MAX_POOL_2D MaxPool REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW "
+        "custom:MaxPoolWithArgmax custom:MaxPoolingWithArgmax2D custom:MaxUnpooling2D"
     ),
-    "quantization": "DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",
-    "random": (
-        "MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM STABLEHLO_RNG_BIT_GENERATOR custom:Multinomial "
-        "custom:RandomStandardNormal custom:RandomUniform custom:RandomUniformInt"
-    ),
-    "reduce_window": "REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW",
     "reductions": (
-        "ARG_MAX ARG_MIN All Any ArgMax ArgMin BiasAddGrad CUMSUM Cumsum L2Loss MEAN Max Mean Min Prod REDUCE_ALL "
-        "REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM Sum SumToLike"
+        "ARG_MAX ARG_MIN All Any ArgMax ArgMin BROADCAST_ARGS BiasAddGrad CUMSUM Cumsum L2Loss MEAN Max Mean Min Prod "
+        "RANK REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD REVERSE_SEQUENCE SEGMENT_SUM SHAPE SUM Sort Sum "
+        "SumToLike TOPK_V2 TopK UNIQUE UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD "
+        "UNSORTED_SEGMENT_SUM WHERE"
     ),
     "rnn": (
         "BIDIRECTIONAL_SEQUENCE_RNN DynamicGru RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN custom:UNIDIRECTIONAL_SEQUENCE_GRU"
-    ),
-    "slices": "STABLEHLO_GATHER STABLEHLO_SCATTER",
-    "sorting": (
-        "BROADCAST_ARGS RANK REVERSE_SEQUENCE SEGMENT_SUM SHAPE Sort TOPK_V2 TopK UNIQUE UNSORTED_SEGMENT_MAX "
-        "UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM WHERE"
     ),
     "spectral": (
         "COMPLEX_ABS IMAG REAL custom:AudioSpectrogram custom:Complex custom:IRFFT2D custom:Irfft2d custom:Mfcc "
         "custom:RFFT2D custom:Rfft2d lite:RFFT2D"
     ),
-    "transposed_convolutions": "Conv2DBackpropInput TRANSPOSE_CONV custom:Convolution2DTransposeBias",
-    "type_conversion": "CAST Cast",
-    "user_kernels": "user",
-    "variables": "ASSIGN_VARIABLE CALL_ONCE READ_VARIABLE",
+    "stateful": (
+        "ASSIGN_VARIABLE CALL_ONCE MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM READ_VARIABLE "
+        "STABLEHLO_RNG_BIT_GENERATOR custom:Multinomial custom:RandomStandardNormal custom:RandomUniform "
+        "custom:RandomUniformInt"
+    ),
+    "type_conversion": "CAST Cast DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",
     "views": (
         "BROADCAST_TO BroadcastTo EXPAND_DIMS EnsureShape ExpandDims RESHAPE REVERSE_V2 Reshape Reverse SLICE SPLIT "
         "SPLIT_V SQUEEZE STRIDED_SLICE Slice Split SplitV Squeeze StridedSlice StridedSliceGrad TRANSPOSE Transpose "

@@ -3,7 +3,7 @@
 Lives here: the rules of ResizeBilinear, ResizeNearestNeighbor and their builtins; TransformLandmarks,
 Landmarks2TransformMatrix, TransformTensorBilinear in both versions; DenseImageWarp, Resampler; NON_MAX_SUPPRESSION_V4
 and _V5, TFLite_Detection_PostProcess.
-Not here: sampling positions (scalar/resampling.py), the operators (lite/customs/landmarks.py, resampling.py),
+Not here: sampling positions (scalar/fixed_point_layers.py), the operators (lite/customs/detection.py, resampling.py),
 the kernels (../kernels/).
 """
 
@@ -15,12 +15,12 @@ import numpy as np
 
 from ...core.dtypes import float32, int8, int32, int64, uint8
 from ..loops.buffers import Buffer, IndexMap
+from ..loops.domain_ops import AffineImage, AffinePoints, CropMatrix, Detection, PixelsAt, Resize, Suppression
 from ..loops.expressions import Expr, arg, quantize
-from ..loops.image_ops import AffineImage, AffinePoints, CropMatrix, Detection, PixelsAt, Resize, Suppression
 from ..loops.ops import Map, Move
 from .context import LoweringContext, NoLowering, RuleOperand
+from .operand_expressions import real
 from .registry import CATALOGUE, rule
-from .requantization import real
 
 
 @rule("ResizeBilinear", "ResizeNearestNeighbor", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")

@@ -1,4 +1,5 @@
-"""LSTMs of floats: LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM, by weights of floats or integers.
+"""LSTMs of floats: LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM, by weights of floats or integers;
+the catalogue's LSTMSequence and GRUSequence and their gradients.
 
 Lives here: their rules, with LSTM of kernel_type BASIC, also of integers; weights, states and gate sums, which simple
 recurrence shares.
@@ -13,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.dtypes import float32, int8, int16, int32, uint8
-from ...scalar.quantization import multiplier
+from ...scalar.fixed_point import multiplier
 from ..loops.buffers import Buffer, IndexMap, Window
+from ..loops.domain_ops import BasicLstm, GruSequence, GruSequenceGrad, Lstm, LstmSequence, LstmSequenceGrad
 from ..loops.expressions import apply, arg, scalar
 from ..loops.ops import Contract, Move
-from ..loops.recurrent_ops import BasicLstm, Lstm
 from .context import LoweringContext, NoLowering, RuleOperand
-from .contractions import check_sums
+from .contractions import check_sums, hybrid_product
 from .data_movement import row_major
 from .lstm_int8 import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS, integer_lstm
 from .registry import rule
@@ -244,10 +245,8 @@ def from_input(ctx: LoweringContext, x: RuleOperand, index: int, addend: int | B
         raise NoLowering(f"weights {w.buffer}")
     rows = x.size // n
     out = ctx.new(float32, (rows, 1, 1, cells), f".gate{index}")
-    total = arg(0, float32)
+    total = hybrid_product(scalar(w.scale, float32)) if w.rounding else arg(0, float32)
     operands: tuple[Any, ...] = ()
-    if w.rounding:
-        total = apply("mul", total, scalar(w.scale, float32))
     if addend is not None:
         b = ctx.operand(addend) if isinstance(addend, int) else None
         if b is not None and (b.shape != (cells,) or b.dtype is not float32):
@@ -324,3 +323,64 @@ def basic_lstm(ctx: LoweringContext) -> None:
         ctx.add(BasicLstm, packed, flat, h.buffer, c.buffer, results, factor, power)
 
     ctx.with_results(make, y.buffer, state.buffer, *((gates.buffer,) if fixed else ()))
+
+
+@rule("LSTMSequence")
+def lstm_sequence(ctx: LoweringContext) -> None:
+    """Lower the catalogue's LSTM of float32."""
+    x, recurrent, h0, c0 = (_dense(ctx, i) for i in range(4))
+    steps = x.shape[0]
+    state = (steps, *h0.shape)
+    shapes = [state, h0.shape, h0.shape, state, x.shape]
+    outputs = [ctx.output(shape, i).buffer for i, shape in enumerate(shapes)]
+
+    def make(packed: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.add(LstmSequence, packed, x, recurrent, h0, c0, results)
+
+    ctx.with_results(make, *outputs)
+
+
+@rule("LSTMSequenceGrad")
+def lstm_sequence_grad(ctx: LoweringContext) -> None:
+    """Lower the gradient of the catalogue's LSTM of float32."""
+    if ctx.optional(10) is not None:
+        raise NoLowering("the gradient of cell states of all steps")
+    dh, last_h, last_c, recurrent, first, c, gates = (_dense(ctx, i) for i in (0, 1, 2, 4, 6, 8, 9))
+    outputs = [ctx.output(shape, i).buffer for i, shape in enumerate((gates.shape, first.shape, first.shape))]
+
+    def make(packed: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.add(LstmSequenceGrad, packed, dh, last_h, last_c, recurrent, first, c, gates, results)
+
+    ctx.with_results(make, *outputs)
+
+
+@rule("GRUSequence")
+def gru_sequence(ctx: LoweringContext) -> None:
+    """Lower the catalogue's GRU of float32."""
+    x, recurrent, bias, h0 = (_dense(ctx, i) for i in range(4))
+    state = (x.shape[0], *h0.shape)
+    outputs = [ctx.output(shape, i).buffer for i, shape in enumerate((state, h0.shape, x.shape, state))]
+
+    def make(packed: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.add(GruSequence, packed, x, recurrent, bias, h0, results)
+
+    ctx.with_results(make, *outputs)
+
+
+@rule("GRUSequenceGrad")
+def gru_sequence_grad(ctx: LoweringContext) -> None:
+    """Lower the gradient of the catalogue's GRU of float32."""
+    dh, last_h, recurrent, first, h, gates, inner = (_dense(ctx, i) for i in (0, 1, 3, 5, 6, 7, 8))
+    outputs = [ctx.output(shape, i).buffer for i, shape in enumerate((gates.shape, gates.shape, first.shape))]
+
+    def make(packed: Buffer, results: tuple[tuple[Buffer, int], ...]) -> None:
+        ctx.add(GruSequenceGrad, packed, dh, last_h, recurrent, first, h, gates, inner, results)
+
+    ctx.with_results(make, *outputs)
+
+
+def _dense(ctx: LoweringContext, index: int) -> Buffer:
+    operand = ctx.operand(index)
+    if operand.dtype is not float32:
+        raise NoLowering(f"a recurrent layer of {operand}")
+    return operand.buffer

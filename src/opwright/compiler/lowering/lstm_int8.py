@@ -12,12 +12,12 @@ import math
 import numpy as np
 
 from ...core.dtypes import DType, int8, int16, int32
-from ...scalar.integer_layers import least_variance, normalization_factor
-from ...scalar.quantization import multiplier
+from ...scalar.fixed_point import multiplier
+from ...scalar.fixed_point_layers import least_variance, normalization_factor
 from ..loops.buffers import Buffer, Window
+from ..loops.domain_ops import LstmInt8
 from ..loops.expressions import Expr, apply, arg
 from ..loops.ops import Contract
-from ..loops.recurrent_ops import LstmInt8
 from .context import LoweringContext, NoLowering, RuleOperand
 
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, STATE, NORMS = 1, 5, 9, 12, 16, 18, 20

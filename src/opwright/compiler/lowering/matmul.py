@@ -16,9 +16,9 @@ from ..loops.buffers import Buffer, IndexMap, Window
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.ops import Contract, Map, MatMul, Move, RowPass
 from .context import LoweringContext, NoLowering, RuleOperand
-from .contractions import transposed
+from .contractions import hybrid_product, transposed
+from .operand_expressions import in_steps, steps_per
 from .registry import CATALOGUE, rule
-from .requantization import in_steps, steps_per
 from .type_conversion import in_float32
 
 INTEGERS = ((int8, int8, int8), (int16, int16, int16), (int16, int8, int16))
@@ -89,7 +89,7 @@ def _hybrid_epilogue(b: RuleOperand, columns: int, is_transposed: bool) -> tuple
         raise NoLowering(f"scales along axis {quantization.axis}")
     factors = np.ascontiguousarray(np.broadcast_to(scales, (columns,)))
     scale = Buffer(f"{b.buffer.name}.scales", float32, (columns,), factors)
-    return (scale,), apply("mul", arg(0, float32), arg(1, float32))
+    return (scale,), hybrid_product(arg(1, float32))
 
 
 MAX_ROTATION = 1024

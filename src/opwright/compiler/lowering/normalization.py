@@ -13,16 +13,15 @@ import numpy as np
 
 from ...core.dtypes import bfloat16, float16, float32, int8, int16, int64, uint8
 from ...core.dtypes import bool as bool_
-from ...scalar.integer_layers import tables_of
+from ...scalar.fixed_point_layers import tables_of
 from ..loops.buffers import Buffer
+from ..loops.domain_ops import TabledSoftmax
 from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ..loops.indexing_ops import Gather
-from ..loops.numeric_ops import TabledSoftmax
 from ..loops.ops import Map, Reduce, RowPass, View
 from .context import LoweringContext, NoLowering, RuleOperand
-from .elementwise import map_elements
+from .operand_expressions import map_elements, real, steps, stored
 from .registry import CATALOGUE, rule
-from .requantization import real, steps, stored
 
 STEPS = {int8: 256.0, uint8: 256.0, int16: 65536.0}
 """Quantized softmax results per 1, from the least integer on."""
@@ -175,12 +174,12 @@ def batch_norm(ctx: LoweringContext) -> None:
     )
     map_elements(
         ctx,
-        ctx.output(place=0).buffer,
+        ctx.output(index=0).buffer,
         [x, moments[2], factor, moments[1]],
         lambda a, m, f, o: apply("add", apply("mul", apply("sub", a, m), f), o),
     )
     for index, moment in ((1, moments[2]), (2, moments[3])):
-        ctx.add(View, ctx.output(place=index).buffer, moment)
+        ctx.add(View, ctx.output(index=index).buffer, moment)
 
 
 @rule(custom=("MeanVarianceNormalization",))

@@ -24,9 +24,8 @@ from ..loops.indexing_ops import Numbers
 from ..loops.ops import Bitcast, Map, Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import margins_of, pad, row_major
-from .elementwise import truth
+from .operand_expressions import same_numbers, truth
 from .registry import rule
-from .requantization import same_numbers
 from .type_conversion import check_whole_bytes
 
 

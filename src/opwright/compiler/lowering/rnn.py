@@ -16,15 +16,14 @@ import numpy as np
 
 from ...core.dtypes import float32, int8, int16, int32, uint8
 from ..loops.buffers import Buffer, IndexMap, Window
+from ..loops.domain_ops import Gru, Rnn, Svdf
 from ..loops.expressions import apply, arg, convert, quantize, scalar
 from ..loops.ops import Contract, Move
-from ..loops.recurrent_ops import Gru, Rnn, Svdf
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import row_major
-from .elementwise import map_elements
 from .lstm import from_input, matrix, state_of
+from .operand_expressions import clamped, in_steps, map_elements, steps_per
 from .registry import rule
-from .requantization import clamped, in_steps, steps_per
 
 AUXILIARY = 9
 """Index of the auxiliary input of BIDIRECTIONAL_SEQUENCE_RNN, which its weights follow, one per direction."""

@@ -1,7 +1,7 @@
 """Updates of one row of a tensor, as converters write them for lists in loops: two slices with a row between them.
 
 Lives here: `row_updates`, which matches these three nodes, and `lower_row_update`.
-Not here: the selection of nodes (lite/compiled/claims.py), the rules of single operators.
+Not here: the selection of nodes (lite/compiled/partition_plans.py), the rules of single operators.
 
     CONCATENATION(SLICE(x, 0, [i, -1, ...]), row, SLICE(x, [i + 1, 0, ...], -1), axis=0)
 
@@ -20,7 +20,7 @@ from ...graph import Graph, Node, Value
 from ...graph.ir import flat
 from ..loops.indexing_ops import UpdateSlice
 from .context import LoweringContext, NoLowering
-from .requantization import same_numbers
+from .operand_expressions import same_numbers
 
 
 class RowUpdate(NamedTuple):

@@ -14,12 +14,12 @@ import numpy as np
 from ...core.dtypes import DType, complex64, complex128, float32, float64
 from ...core.dtypes import bool as bool_
 from ..loops.buffers import Buffer, IndexMap
+from ..loops.domain_ops import Fourier
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
-from ..loops.numeric_ops import Fourier
 from ..loops.ops import Bitcast, Map, MatMul, Move
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import row_major
-from .elementwise import broadcast, truth
+from .operand_expressions import broadcast, truth
 from .registry import rule
 
 PARTS = {complex64: float32, complex128: float64}

@@ -19,8 +19,8 @@ from ..loops.indexing_ops import Gather, SliceAt
 from ..loops.ops import Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import layout, move, move_view
+from .operand_expressions import same_numbers
 from .registry import LITE, rule
-from .requantization import same_numbers
 
 MAX_NUMBERED = 4096
 """Largest tensor whose elements are numbered to locate one of them."""

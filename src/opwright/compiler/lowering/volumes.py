@@ -26,9 +26,9 @@ from ..loops.ops import Contract, Map, Move, ReduceWindow, TransposedContract
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import with_bias
 from .data_movement import row_major
+from .nodes import SlidingWindow, window_of
+from .operand_expressions import clamped, same_numbers
 from .registry import rule
-from .requantization import clamped, same_numbers
-from .windows import SlidingWindow, window_of
 
 
 def _depth(ctx: LoweringContext, size: int, kernel: int) -> tuple[int, int, int, int]:

@@ -1,24 +1,74 @@
-"""Builtin functions of Python from machine code: calls cost a third of those by ctypes.
+"""CPython in machine code: builtin functions, whose calls cost a third of those by ctypes, and the layout of objects.
 
-Lives here: `Method`, `bound`; `builtins`, `make_builtins`: the functions of builtins.ll.
-Not here: other machine code with this calling convention (executor.ll, ../elementwise.py).
+Lives here: `Method`, `bound`; `builtins`, `make_builtins`: the functions of builtins.ll; checks of the layout of tuples
+and arrays, addresses of functions of the C API of NumPy.
+Not here: other machine code with this calling convention (executor.ll, ../elementwise.py) or that reads objects
+(../kernels/array_addresses.py).
+
+The functions of NumPy for the address of an array take 0.8 us each; to read it from the object takes a nanosecond.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ...core import flags
 from ...core.errors import OpError
 from ...core.forks import once
 from ...core.named_tuples import NamedTuple
 from ..background import compiling
-from . import objects
 from .image import runs_images
-from .source_digest import read_text
-from .store import NotCached, find_or_make, only_cached
+from .store import NotCached, find_or_make, only_cached, read_text
+
+DATA, RANK, SIZES, DTYPE, FLAGS = 2, 3, 4, 7, 8
+"""Words of an array: address of its elements, rank (the low half), addresses of its sizes and of its dtype object,
+flags. Word 1 of any object is its type."""
+ITEMSIZE = 5
+"""Word of a dtype object: bytes of an element."""
+CONTIGUOUS, WRITEABLE = 0x1 | 0x100, 0x400
+"""Flags of NumPy: C order and aligned; writeable."""
+
+NUMPY = {"PyArray_Scalar": 60, "PyArray_NewLikeArray": 277}
+"""Functions of the C API of NumPy that machine code calls, and their indices in its table, equal in all versions."""
+
+
+@once
+def numpy_function(name: str) -> int:
+    """Return the address of a function of the C API of NumPy. Raises KeyError for those not listed above."""
+    from numpy._core._multiarray_umath import _ARRAY_API  # type: ignore[import-not-found]  # as import_array of NumPy does
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.c_int64.from_address(pointer(_ARRAY_API, None) + 8 * NUMPY[name]).value
+
+
+@functools.cache
+def items_offset() -> int | None:
+    """Return the offset of the items of a tuple; None if tuples or arrays have another layout than expected."""
+    a, b = np.zeros((2, 3), np.float32), np.zeros(5, np.int64)
+    for array in (a, b):
+        words = [ctypes.c_int64.from_address(id(array) + 8 * i).value for i in range(9)]
+        if words[1] != id(np.ndarray) or words[DATA] != array.ctypes.data or words[RANK] & 0xFFFFFFFF != array.ndim:
+            return None
+        sizes = [ctypes.c_int64.from_address(words[SIZES] + 8 * i).value for i in range(array.ndim)]
+        if (
+            sizes != list(array.shape)
+            or words[DTYPE] != id(array.dtype)
+            or words[FLAGS] & 0xFFF != array.flags.num & 0xFFF
+            or ctypes.c_int64.from_address(words[DTYPE] + 8 * ITEMSIZE).value != array.itemsize
+        ):
+            return None
+    pair = (a, b)
+    for offset in (24, 32, 40):
+        if [ctypes.c_int64.from_address(id(pair) + offset + 8 * i).value for i in range(2)] == [id(a), id(b)]:
+            return offset
+    return None
+
 
 ONE, NO_ARGUMENTS, SEVERAL = 0x8, 0x4, 0x80
 """Calling conventions of C functions: METH_O, METH_NOARGS, METH_FASTCALL."""
@@ -37,12 +87,11 @@ class Method(ctypes.Structure):
 
 def bound(method: Method, to: Any) -> Callable[..., Any]:
     """Bind a method to an object, which the result keeps alive. `method` has to outlive the result."""
-    function: Callable[..., Any] = _new_function()(ctypes.addressof(method), to, None)
-    return function
+    return _new_function()(ctypes.addressof(method), to, None)
 
 
 @once
-def _new_function() -> Any:
+def _new_function() -> Callable[[int, Any, None], Callable[..., Any]]:
     """Return the constructor of functions in the C API of Python, from a PyMethodDef and `self`."""
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
@@ -66,14 +115,14 @@ class Builtins(NamedTuple):
 
 
 _WORDS = {
-    "ARRAY_DATA": objects.DATA,
-    "ARRAY_RANK": objects.RANK,
-    "ARRAY_SIZES": objects.SIZES,
-    "ARRAY_DTYPE": objects.DTYPE,
-    "ARRAY_FLAGS": objects.FLAGS,
-    "ARRAY_CONTIGUOUS": objects.CONTIGUOUS,
-    "ARRAY_WRITEABLE": objects.WRITEABLE,
-    "DTYPE_ITEMSIZE": objects.ITEMSIZE,
+    "ARRAY_DATA": DATA,
+    "ARRAY_RANK": RANK,
+    "ARRAY_SIZES": SIZES,
+    "ARRAY_DTYPE": DTYPE,
+    "ARRAY_FLAGS": FLAGS,
+    "ARRAY_CONTIGUOUS": CONTIGUOUS,
+    "ARRAY_WRITEABLE": WRITEABLE,
+    "DTYPE_ITEMSIZE": ITEMSIZE,
 }
 
 
@@ -90,7 +139,7 @@ def make_builtins() -> Builtins | None:
 
     raises NotCached inside `only_cached()` if they would have to be compiled
     """
-    if not runs_images() or objects.items_offset() is None:
+    if not runs_images() or items_offset() is None:
         return None
     code = find_or_make("builtins", "", None, lambda: (_text(), "builtins"))
     table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)

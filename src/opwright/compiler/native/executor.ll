@@ -119,7 +119,7 @@ return:
   ret ptr %result
 }
 
-; Whether code that runs on this thread is to end: 0, or the least integer. See interrupts.py.
+; Whether code that runs on this thread is to end: 0, or the least integer. See workers.py.
 define internal i64 @poll(ptr %state) {
 entry:
   %self = call i64 @thread()

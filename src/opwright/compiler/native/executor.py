@@ -1,17 +1,23 @@
-"""The executor: runs plans, which are data, by machine code.
+"""The executor: plans are data, which is bound to memory and run by machine code.
 
-Lives here: `Step`, `Executor`, `StepError`, `StepFailed`, `call`, memory (`aligned`). Not here: the contents of steps
-(loops/planner.py), their code (store.py), the machine code of the executor (executor.ll), its threads (workers.py).
+Lives here: `PlanImage`, a plan's steps and words as integers; `BoundPlan`, an image bound to an arena, constants and
+threads; `StepOrigin`; `Step`, `Executor`, `StepError`, `StepFailed`, `call`, memory (`aligned`).
+Not here: the contents of steps (loops/planner.py), images in files (plan_cache.py), the code of kernels (store.py), the
+machine code of the executor (executor.ll), its threads (workers.py).
 
 A step calls one kernel, `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`, for its items [0, items): at once
 or in chunks, on any thread. Items are independent, so that results do not depend on the division.
+
+The words of an image that are addresses hold offsets. Binding adds the addresses of the arena and the constants;
+connecting adds those of inputs and outputs, by the keys that the image's creator uses.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +27,7 @@ from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from ...core.forks import once
 from ...core.named_tuples import NamedTuple
 from .builtins import NO_ARGUMENTS, Method, bound
-from .interrupts import raise_pending, state_address
-from .workers import functions, pool_of
+from .workers import functions, pool_of, raise_pending, state_address
 
 ALIGNMENT = 64  # bytes of a cache line
 _PLAN, ROW = 16, 8  # words of a plan and of a step in executor.ll
@@ -232,3 +237,133 @@ def _after_fork() -> None:
 
 
 forks.in_child(_after_fork)
+
+
+NONE = np.zeros(0, np.int64)
+
+
+class Origin(NamedTuple):
+    """Origin of a step: names of operators."""
+
+    origin: tuple[str, ...]
+
+
+class StepOrigin(NamedTuple):
+    """Description of a step, for messages. op: its origin, if any; name: of its kernel."""
+
+    op: Any
+    name: str
+
+
+class PlanImage(NamedTuple):
+    """A plan as arrays. arena, scratch: sizes of the arena and of each thread's memory; steps: for messages.
+
+    block: steps and words in the executor's format, with offsets as addresses; in_arena, in_constants: indices of words
+    that are addresses in the arena and in `constants`; outside: indices of words that are addresses in external memory,
+    by its key; inside: of words in constant tensors that are read in place, by number; keep: objects to keep alive.
+    """
+
+    block: np.ndarray
+    steps: Sequence[StepOrigin]
+    arena: int
+    scratch: int
+    in_arena: np.ndarray
+    outside: Mapping[Hashable, np.ndarray]
+    constants: Any = None
+    in_constants: np.ndarray = NONE
+    inside: Mapping[int, np.ndarray] = {}
+    keep: Any = None
+
+    def located(self, tensors: Mapping[int, np.ndarray]) -> PlanImage:
+        """Return the image for constant tensors in place, which it keeps alive."""
+        read = {number: tensors[number] for number in self.inside}
+        block = self.block.copy()
+        for number, array in read.items():
+            block[self.inside[number]] += array.__array_interface__["data"][0]
+        return self._replace(block=block, inside={}, keep=read)
+
+    def bind(
+        self, threads: int = 1, address: Callable[[int], int] | None = None, ahead: Sequence[Step] = ()
+    ) -> BoundPlan:
+        """Return the plan bound to memory, ready to run once external memory is connected.
+
+        address: returns the address of a constant tensor's elements, by number; ahead: steps to run first. raises
+        ResourceExhaustedError
+        """
+        return BoundPlan(self, threads, address, ahead)
+
+
+class BoundPlan:
+    """A plan bound to its own arena and to threads. executor: runs the steps ahead, then the plan's; ahead: the words
+    of the steps ahead."""
+
+    def __init__(
+        self,
+        image: PlanImage,
+        threads: int,
+        address: Callable[[int], int] | None,
+        ahead: Sequence[Step] = (),
+        keep: Any = None,
+    ) -> None:
+        self.image, self._first = image, len(ahead)
+        arena = aligned(image.arena)
+        block, ends = (image.block, [image.block.size]) if not ahead else self._with(ahead)
+        steps, keep = len(image.steps) + len(ahead), (arena, image.constants, image.keep, keep)
+        self.executor = Executor.of_block(block, steps, image.scratch, threads, keep)
+        block = self.executor.block
+        self._block = block[ROW * len(ahead) :]  # that of the image, behind the rows of steps ahead
+        self.ahead = [block[start:end] for start, end in itertools.pairwise(ends)]
+        self._block[image.in_arena] += arena.__array_interface__["data"][0]
+        if image.constants is not None:
+            self._block[image.in_constants] += image.constants.__array_interface__["data"][0]
+        for number, places in image.inside.items():
+            assert address is not None
+            self._block[places] += address(number)
+        self._at: dict[Hashable, int] = {}
+
+    def _with(self, ahead: Sequence[Step]) -> tuple[np.ndarray, list[int]]:
+        """Return the block with further steps at its beginning, whose words are at its end, and the index of these."""
+        count, steps = ROW * len(ahead), len(self.image.steps)
+        block = np.concatenate([np.zeros(count, np.int64), self.image.block, *(step.words for step in ahead)])
+        rows = block[: count + ROW * steps].reshape(-1, ROW)
+        rows[len(ahead) :, 1] += count
+        ends = [count + self.image.block.size]
+        for row, step in zip(rows, ahead):
+            row[:4] = step.address, ends[-1], step.items, step.chunk
+            ends.append(ends[-1] + len(step.words))
+        return block, ends
+
+    def connect(self, addresses: Mapping[Any, int]) -> None:
+        """Set the addresses of inputs and outputs, by their keys."""
+        for key, address in addresses.items():
+            before = self._at.get(key, 0)
+            if before != address:
+                self._at[key] = address
+                places = self.image.outside.get(key)
+                if places is not None:
+                    self._block[places] += address - before
+
+    def places(self, key: Hashable) -> list[tuple[int, int]]:
+        """Return the words that refer to external memory: their addresses, each with the offset to add."""
+        places: Iterable[int] = self.image.outside.get(key, NONE).tolist()
+        start = self._block.ctypes.data
+        return [(start + 8 * index, int(self.image.block[index])) for index in places]
+
+    def run(self) -> None:
+        """Run all steps. Raises StepFailed naming the operator whose step failed."""
+        try:
+            self.executor.run()
+        except StepError as error:
+            raise self._failed(error) from None
+
+    def profile(self) -> list[tuple[StepOrigin, float]]:
+        """Run all steps, and return the seconds of each. Raises as run."""
+        try:
+            nanoseconds = self.executor.run_profiled()
+        except StepError as error:
+            raise self._failed(error) from None
+        return [(step, ns * 1e-9) for step, ns in zip(self.image.steps, nanoseconds[self._first :].tolist())]
+
+    def _failed(self, error: StepError) -> StepFailed:
+        step = self.image.steps[error.step - self._first]
+        return StepFailed.of(step.op, step.name, error.status)

@@ -3,9 +3,9 @@
 Lives here: `Image`, its serialization, `load_images`, symbols of this process.
 Not here: making images (linker.py), the cache of images (store.py).
 
-An image is one block of code and constants. Two short lists name what depends on its address: words with an offset into
-the block, and words for the addresses of C functions. Then it is made read-only and executable. Loaded images stay for
-the life of the process: threads may run in them until the end.
+An image is one block of code and constants. Two short lists name the words that depend on its address: words
+with an offset into the block, and words for the addresses of C functions. Then it is made read-only and executable.
+Loaded images stay for the life of the process: threads may run in them until the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import platform
 import struct
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.errors import DataLossError, NotFoundError, ResourceExhaustedError
 from ...core.forks import once
@@ -29,7 +28,7 @@ from ...core.named_tuples import NamedTuple
 PAGE = 4096  # of the page-relative instructions of AArch64, independent of the system
 POLL = "opwright_poll"
 """The function that long-running code calls periodically (workers.py); code imports it like a C function."""
-_PROVIDERS = ((POLL, "workers", "poll_address"), ("PyArray_", "objects", "numpy_function"))
+_PROVIDERS = ((POLL, "workers", "poll_address"), ("PyArray_", "builtins", "numpy_function"))
 """Prefixes of symbols, with the module of this package and its function that returns their addresses; imported on first
 use. Other symbols are C functions of the process."""
 _COMMITTED, _READ_AND_WRITE = 0x3000, 4  # VirtualAlloc: MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE
@@ -113,13 +112,13 @@ def runs_images() -> bool:
 
 
 @once
-def library() -> Any:
+def library() -> ctypes.CDLL:
     """Return the C library of this process."""
     return ctypes.CDLL(None if os.name == "posix" else "ucrtbase", use_errno=True)
 
 
 @once
-def system_library() -> Any:
+def system_library() -> ctypes.CDLL:
     """Return the library of the operating system: kernel32 on Windows, otherwise the C library."""
     return ctypes.CDLL("kernel32") if os.name == "nt" else library()  # 64-bit Windows has one calling convention
 

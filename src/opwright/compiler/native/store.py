@@ -1,6 +1,7 @@
 """Machine code by digest: found in the cache, or traced and compiled once per machine.
 
-Lives here: `find_or_make`, packs, `only_cached`, digests of code.
+Lives here: `find_or_make`, packs, `only_cached`, digests of code and of the sources that it depends on; `read_text`,
+texts of LLVM next to these modules.
 Not here: the files (cache.py), images (image.py), LLVM (target.py, imported when something has to be compiled).
 
 A kernel is identified by its name and constants, the processor and the sources of Opwright, so that a warm cache needs
@@ -11,21 +12,23 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ... import core, scalar
 from ...core import files, flags, forks
 from ...core.errors import DataLossError, UnavailableError
+from ...core.forks import once
 from ...core.named_tuples import NamedTuple
 from ..background import Job, generating
 from ..cache import objects
 from ..target import Target, host
 from .host import is_described, keep_description
 from .image import Image, load_images, merged, runs_images
-from .source_digest import sources
 
 FORMAT = 2  # of the cache: incremented if the code of an unchanged kernel changes
 _SHOWN_WHEN_COMPILED = frozenset({"kernel", "llvm", "asm"})
@@ -127,8 +130,7 @@ def _find_image(digest: str) -> int | None:
 
 
 def _compile_image(digest: str, make: Callable[[], tuple[str, str]]) -> int:
-    from ..engine import object_code
-    from .linker import link
+    from .linker import link, object_code
 
     text, entry = make()
     image = link(object_code(text, host()))
@@ -147,14 +149,14 @@ def _entry_of(entries: dict[str, int]) -> int:
 
 
 def _find_object(digest: str) -> int | None:
-    from ..engine import load_object
+    from .linker import load_object
 
     code = objects(flags.cache_dir).find(digest)
     return None if code is None else load_object(code, f"k{digest}")
 
 
 def _compile_object(digest: str, make: Callable[[], tuple[str, str]]) -> int:
-    from ..engine import load_object, object_code
+    from .linker import load_object, object_code
 
     text, entry = make()
     code = object_code(text.replace(f'@"{entry}"', f'@"k{digest}"'), host())
@@ -300,3 +302,34 @@ def _digest(target: Target, *parts: str) -> str:
 def program_digest(*parts: str) -> str:
     """Return the digest of data that depends on this processor, the sources of Opwright and these texts."""
     return _digest(host(), *parts)
+
+
+@once
+def sources() -> str:
+    """Return a digest of the sources that kernels are compiled from: names, sizes and times of their files."""
+    listed: list[str] = []
+    for package in (__name__.rsplit(".", 2)[0], scalar.__name__, core.__name__):
+        list_sources(os.path.dirname(sys.modules[package].__file__ or ""), listed)
+    list_sources(os.path.join(os.path.dirname(core.__file__ or ""), os.pardir, "autograph"), listed)  # not imported yet
+    if not listed:  # Opwright is in an archive: each process compiles its own code
+        listed = [os.urandom(32).hex()]
+    return files.digest("\0".join(listed).encode())
+
+
+def read_text(name: str) -> str:
+    """Return a text of LLVM next to this module."""
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+        return file.read()
+
+
+def list_sources(
+    folder: str, listed: list[str], endings: tuple[str, ...] = (".py", ".ll"), recursive: bool = True
+) -> None:
+    """Append the names, sizes and times of the sources in a folder, by their endings."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            if entry.name.endswith(endings):
+                stat = entry.stat()
+                listed.append(f"{entry.name} {stat.st_size} {stat.st_mtime_ns}")
+            elif recursive and entry.is_dir() and entry.name != "__pycache__":
+                list_sources(entry.path, listed, endings)

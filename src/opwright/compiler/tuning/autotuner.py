@@ -1,7 +1,7 @@
-"""Autotuning: the alternatives of a query, compiled and timed in turn on the same numbers.
+"""Autotuning: the alternatives of a query, compiled and timed alternately on the same numbers.
 
 Lives here: `measured`, `questions_of`, `tune`.
-Not here: choices (choices.py), rows (measurements.py), when models are measured (lite/compiled/).
+Not here: choices (choices.py), rows (choices.py), when models are measured (lite/compiled/).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core import flags
-from ..bound_plan import BoundPlan
 from ..kernels import NoKernel
 from ..loops.buffers import Buffer
 from ..loops.fusion import fused
@@ -22,12 +21,11 @@ from ..loops.graph import LoopGraph, parents
 from ..loops.ops import LoopOp
 from ..loops.planner import plan_of
 from ..loops.plans import LoopPlan
-from ..native.executor import StepFailed, aligned
+from ..native.executor import BoundPlan, StepFailed, aligned
 from ..native.host import cache_bytes
 from ..native.store import compiling_beside, without_code
-from . import measurements
-from .choices import Question, answering, asking
-from .measurements import MeasuredRow
+from . import choices
+from .choices import MeasuredRow, Question, answering, asking
 
 SHORT_S = 5e-5
 """Runs shorter than this are timed in batches of about this duration."""
@@ -68,8 +66,8 @@ def measured(question: Question, seconds: float) -> MeasuredRow:
 
 
 def _graph_of(ops: Sequence[LoopOp]) -> LoopGraph:
-    """Return the graph of some operations alone: what they read and do not write is an input, what they write and do
-    not read an output."""
+    """Return the graph of some operations alone: its inputs are read and not written, its outputs written
+    and not read."""
     written_ids = {id(b) for op in ops for b in (op.output, *parents(op.output))}
     read = {id(b): b for op in ops for b in op.inputs}
     inputs = {id(b): b for b in map(_whole, read.values()) if b.constant is None and id(b) not in written_ids}
@@ -127,7 +125,7 @@ class _Times(NamedTuple):
 def _race(
     runs: dict[int, Callable[[], object]], default: int, evict: Callable[[], None], seconds: float
 ) -> MeasuredRow:
-    """Time alternatives in turn and return their row. evict: evicts caches before each long run."""
+    """Time alternatives alternately and return their row. evict: evicts caches before each long run."""
     times = {way: _Times([], _batch(run)) for way, run in runs.items()}
     end, iteration = time.perf_counter() + seconds, 0
     while iteration < ITERATIONS or time.perf_counter() < end:
@@ -166,7 +164,7 @@ def _time(run: Callable[[], object], batch: int, evict: Callable[[], None]) -> f
 
 
 MAX_S = 60.0
-"""Seconds of one graph's measurements, after which no further one begins."""
+"""Seconds of one graph's choices, after which no further one begins."""
 EACH_S = 0.1
 """Seconds of running a query's alternatives, without compilation."""
 
@@ -178,7 +176,7 @@ def tune(graph: LoopGraph) -> bool:
         questions = questions_of(graph)
     except NoKernel:  # planned again without operations that have no kernel
         return False
-    unmeasured = [question for question in questions if measurements.find(*question.key) is None]
+    unmeasured = [question for question in questions if choices.find_measured(*question.key) is None]
     for question in unmeasured:
         if time.perf_counter() > end:
             return False
@@ -191,8 +189,8 @@ def _measure(question: Question) -> None:
         row = measured(question, EACH_S)
     except (NoKernel, StepFailed):
         return
-    measurements.keep(*question.key, row)
+    choices.keep_measured(*question.key, row)
     if "time" in flags.show:
         times = ", ".join(f"{way}: {ns / 1e3:.1f} us" for way, ns in row.ns.items())
-        chosen = measurements.decided(row, question.ways, question.default)
+        chosen = choices.decided(row, question.ways, question.default)
         print(f"measured {question}: {times}; {chosen}, by default {question.default}", file=sys.stderr)

@@ -4,12 +4,10 @@ Lives here: the order of the passes, `run_passes`, the names of the package. Not
 (compiler/), conversion to another dialect (lite/), inlining of functions, which the caller's trace does
 (tracing/inlining.py).
 
-    rewrite_rules.py      rules, and the walk that applies them
-    constant_folding.py   constant folding, common subexpressions
-    arithmetic.py         identities of numbers
-    shapes.py             identities of shape and order
-    control_flow.py       static control flow, loop-invariant code motion
-    dead_code.py          unused nodes; unused inputs and outputs of control flow
+    rewrite_rules.py  rules, and the walk that applies them; constant folding, common subexpressions; groups
+    identities.py     identities of numbers, shape and order
+    control_flow.py   static control flow, loop-invariant code motion
+    dead_code.py      unused nodes; unused inputs and outputs of control flow
 """
 
 from __future__ import annotations
@@ -19,14 +17,12 @@ import time
 from collections.abc import Sequence
 
 from ...core import flags
+from ..builder import verify
 from ..ir import Graph
-from ..verify import verify
-from .arithmetic import ARITHMETIC
-from .constant_folding import COMMON, FOLD, FOLD_LIMIT_BYTES
 from .control_flow import BRANCHES, hoist
 from .dead_code import dead_code, prune
-from .rewrite_rules import Answer, Pass, PatternRewriter, RewriteRule, rewrite
-from .shapes import SHAPES
+from .identities import ARITHMETIC, SHAPES
+from .rewrite_rules import COMMON, FOLD, FOLD_LIMIT_BYTES, Answer, Pass, PatternRewriter, RewriteRule, rewrite
 
 __all__ = [
     "BRANCHES",

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 
 from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
 from ..ir import Graph, Node, Value
-from .constant_folding import fold_constants
-from .rewrite_rules import Answer, PatternRewriter, RewriteRule
+from .rewrite_rules import Answer, PatternRewriter, RewriteRule, fold_constants
 
 _LONGEST_CONDITION = 40  # nodes; longer conditions are not worked out ahead
 
@@ -43,7 +42,7 @@ def taken_branch(node: Node, rewriter: PatternRewriter) -> Answer:
         branches, i = node.attrs["branches"], int(chooser.constant)
         branch = branches[i] if 0 <= i < len(branches) else branches[-1]
     if not _as_known(branch.outputs, node):
-        return None  # before anything of it stands here
+        return None  # before any of its nodes is created
     return rewriter.inline(branch, control_operands(node), node.name)
 
 
@@ -66,7 +65,7 @@ def first_condition(node: Node) -> bool | None:
     return None if result is None else bool(result)
 
 
-def no_turn(node: Node, rewriter: PatternRewriter) -> Answer:
+def no_iteration(node: Node, rewriter: PatternRewriter) -> Answer:
     """Replace a loop without iterations by its operands."""
     if first_condition(node) is not False:
         return None
@@ -92,7 +91,7 @@ def same_either_way(node: Node, rewriter: PatternRewriter) -> Answer:
 BRANCHES: Sequence[RewriteRule] = (
     RewriteRule("taken_branch", "If Case", taken_branch, "the other branches never run"),
     RewriteRule("same_either_way", "If Case", same_either_way, "whichever runs, the result is the operand"),
-    RewriteRule("no_turn", "While", no_turn, "the condition does not hold at first"),
+    RewriteRule("no_iteration", "While", no_iteration, "the condition does not hold at first"),
 )
 
 

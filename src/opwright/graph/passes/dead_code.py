@@ -1,7 +1,7 @@
 """Dead-code elimination: unused nodes, and unused inputs and outputs of control flow.
 
 Lives here: `dead_code`; `prune`, for If, Case and While in subgraphs of any depth.
-Not here: redundant nodes that are read (constant_folding.py, arithmetic.py).
+Not here: redundant nodes that are read (rewrite_rules.py, identities.py).
 """
 
 from __future__ import annotations

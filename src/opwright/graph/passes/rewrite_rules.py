@@ -1,7 +1,9 @@
 """Pattern rewriting: rules on single nodes, and the forward walk that applies a table of them.
 
-Lives here: `RewriteRule`, `PatternRewriter`, `rewrite`.  Not here: the rules; the walks of the converter, which applies
-rules of the same form (lite/convert).
+Lives here: `RewriteRule`, `PatternRewriter`, `rewrite`; the rules without knowledge of operators: constant folding
+(FOLD) and common-subexpression elimination (COMMON); `NodeReplacement` and `splice`, which replace groups of nodes.
+Not here: rules that know operators (identities.py, control_flow.py); subgraph matching (../matcher.py); the walks of
+the converter, which applies rules of the same form (lite/convert).
 
 A rule sees one node whose operands are already rewritten. It returns the values that replace the node's outputs, or a
 replacement node (to which the rules are applied in turn), or None to decline. Rules are tried in the order of the
@@ -12,11 +14,15 @@ rewritten by the same table first, and their dead nodes are removed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
+import numpy as np
+
+from ...core.errors import OpError
+from ...core.specs import TensorSpec
+from ..builder import GraphRewriter, constant_node, has_subgraphs, map_subgraphs
 from ..ir import Graph, Node, Operand, Value
 from .dead_code import dead_code
 
@@ -117,3 +123,157 @@ def rewrite(graph: Graph, rules: Sequence[RewriteRule]) -> tuple[Graph, list[str
             node = map_subgraphs(node, inner)
         rewriter.replace(old, rewriter.visit(node))
     return (rewriter.finish(), rewriter.changes) if rewriter.changes else (graph, [])
+
+
+FOLD_LIMIT_BYTES = 1 << 20  # a constant larger than this, and than its operands, would bloat the graph
+
+
+def fold_constants(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | None:
+    """Run a pure node whose operands are all constants."""
+    name = node.op.name
+    if name == "Const" or not node.outputs:
+        return None
+    constants = []
+    for value in node.operands:
+        constants.append(value.constant)
+        if constants[-1] is None:
+            return None
+    if node.op.effect is not None or (not constants and name not in ("Fill", "Range")) or has_subgraphs(node):
+        return None
+    if any(v.dtype.is_handle for v in node.outputs):
+        return None  # a handle has no text
+    sizes = [v.spec.shape.num_elements() for v in node.outputs]
+    limit = max(FOLD_LIMIT_BYTES, *(c.nbytes for c in constants if c is not None), 0)
+    if any(s is None or s * (v.dtype.size or 8) > limit for s, v in zip(sizes, node.outputs)):
+        return None
+    try:
+        arrays = node.op.evaluate(node.inputs, node.attrs)
+    except OpError:
+        return None  # reported at run time, with the node's name
+    return [replacement_constant(rewriter, node, v, array) for v, array in zip(node.outputs, arrays)]
+
+
+def replacement_constant(rewriter: PatternRewriter, node: Node, value: Value, array: Any) -> Value:
+    """Append a Const node that replaces one output of a node; return its output."""
+    array = np.asarray(array, value.dtype.np)
+    spec = TensorSpec(array.shape, value.dtype)
+    return rewriter.insert(constant_node(node.op.const_operator(), array, spec, value.name, node.at)).outputs[0]
+
+
+def _attr_key(value: Any) -> object:
+    """Return a key that is equal for equal attributes. Raises TypeError for a graph: graphs are not compared."""
+    if type(value) is Graph:
+        raise TypeError("graphs are not hashed")
+    if isinstance(value, np.ndarray):
+        if value.dtype == object or value.nbytes > 256:
+            return id(value)
+        return (value.dtype, value.shape, value.tobytes())
+    if isinstance(value, tuple):
+        return tuple(map(_attr_key, value))
+    # by repr, because 0.0 equals -0.0 and NaN does not equal itself
+    return (type(value), repr(value)) if isinstance(value, (float, complex)) else (type(value), value)
+
+
+def common_subexpression(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | None:
+    """Reuse an earlier node that computes the same."""
+    if node.op.effect is not None:
+        return None
+    try:
+        # by the operator itself: two user operators of one name may differ in options
+        key = (node.op, node.inputs, tuple([(k, _attr_key(v)) for k, v in node.attrs.items()]))
+        earlier = rewriter.memo.setdefault(key, node)
+    except TypeError:  # an attribute that cannot be hashed
+        return None
+    return None if earlier is node else earlier.outputs
+
+
+FOLD = (RewriteRule("fold_constants", "", fold_constants, "a pure operator of constants has one answer"),)
+COMMON = (RewriteRule("common_subexpression", "", common_subexpression, "equal pure calls have equal answers"),)
+
+
+class NodeReplacement(NamedTuple):
+    """A node that replaces several nodes of a graph. It reads values of that graph.
+
+    results: by value of the old graph, the index of the output that replaces it.
+    """
+
+    node: Node
+    nodes: Set[Node]
+    results: Mapping[Value, int]
+
+
+def splice(graph: Graph, replacements: Sequence[NodeReplacement], refused: Callable[[int, str], None]) -> Graph:
+    """Apply replacements to a graph.
+
+    A replacement that would have to run before its operands exist is left out; `refused` receives its index and the
+    reason.
+    """
+    remaining = dict(enumerate(replacements))
+    while True:
+        try:
+            return _Splicer(graph, remaining).run()
+        except _CyclicReplacement as error:
+            refused(error.index, str(error))
+            del remaining[error.index]
+
+
+class _CyclicReplacement(Exception):
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(reason)
+        self.index = index
+
+
+class _Splicer(GraphRewriter):
+    """One walk. An item is a node of the source, or the index of a replacement."""
+
+    def __init__(self, graph: Graph, replacements: Mapping[int, NodeReplacement]) -> None:
+        super().__init__(graph)
+        self.replacements = replacements
+        self.index = {node: k for k, r in replacements.items() for node in r.nodes}
+        self.done: set[Node | int] = set()
+
+    def run(self) -> Graph:
+        last = {self.index[node]: node for node in self.source.nodes if node in self.index}
+        for node in self.source.nodes:
+            index = self.index.get(node)
+            if index is None:
+                self.place(node)
+            elif last[index] is node:
+                self.place(index)
+        return self.finish()
+
+    def place(self, item: Node | int) -> None:
+        """Append an item after the items that it depends on; a replacement may pull pure nodes forward."""
+        stack: list[Node | int] = [item]
+        expanded: set[Node | int] = set()
+        while stack:
+            item = stack[-1]
+            if item in self.done:
+                stack.pop()
+                continue
+            node = self.replacements[item].node if isinstance(item, int) else item
+            needed = [self.index.get(v.node, v.node) for v in node.operands if v.node is not None]
+            missing = [n for n in dict.fromkeys(needed) if n not in self.done]
+            if missing and item in expanded:
+                self.refuse(stack, "its operands depend on its results")
+            if not missing:
+                self.add(item, node)
+                stack.pop()
+                continue
+            expanded.add(item)
+            for n in missing:
+                if isinstance(n, Node) and n.effect is not None:
+                    self.refuse(stack, f"its results are read before {n.op.name} {n.name}, on which it depends")
+            stack += missing
+
+    @staticmethod
+    def refuse(stack: Sequence[Node | int], reason: str) -> None:
+        raise _CyclicReplacement(next(item for item in reversed(stack) if isinstance(item, int)), reason)
+
+    def add(self, item: Node | int, node: Node) -> None:
+        self.done.add(item)
+        if isinstance(item, int):
+            fresh = self.insert(self.remap(node))
+            self.mapping.update({value: fresh.outputs[k] for value, k in self.replacements[item].results.items()})
+        else:
+            self.copy(node)

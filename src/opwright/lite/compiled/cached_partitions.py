@@ -1,6 +1,6 @@
 """Partitions in the plan cache, so that a later process takes the same nodes without rules.
 
-Lives here: `PartitionCache`: the key of a subgraph's plans, noting what is to be saved, taking nodes as a note says.
+Lives here: `PartitionCache`: the key of a subgraph's plans, notes of plans to be saved, replacement of nodes by a note.
 Not here: the cache's files (compiler/plan_cache.py, compiler/plan_serialization.py), when they are written (engine.py).
 
 A subgraph has a plan for each of its partitions; nodes that no plan covers stay in its execution plan. A folded node
@@ -22,13 +22,13 @@ from ...compiler.plan_cache import CachedPlans
 from ...core.dtypes import as_dtype
 from ...core.errors import OpError
 from ..delegate import Delegate, DelegateParams
+from ..runtime.dynamic_shapes import is_folded
 from ..runtime.node import Node
-from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, CONSTANT, FOLDED
 from .eligibility import ineligible, is_user_operator, served_elsewhere
+from .fast_path import Use
 from .plan_registration import CachedPlanRegistration
-from .variables import Use
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
@@ -97,7 +97,8 @@ class PartitionCache:
         ):
             return
         covers_model = covers_model and len(plans) == 1 and subgraph.index == 0
-        key, constants = plan_cache.key_with_modes(key, measured), _constants_of(subgraph)
+        key = plan_cache.key_with_modes(key, measured)
+        constants = {t.index: t.array for t in subgraph.tensors if t.kind == CONSTANT and t.array is not None}
         self.unsaved.append(UnsavedPlans(key, plans, _note_of(subgraph, params, uses), constants, covers_model))
 
     def replace(self, context: DelegateContext, delegate: Delegate) -> bool:
@@ -175,11 +176,6 @@ def _folded_for(subgraph: Subgraph, nodes: Iterable[Node]) -> list[Node]:
                 folded[node.number] = node
                 pending.append(node)
     return list(folded.values())
-
-
-def _constants_of(subgraph: Subgraph) -> dict[int, np.ndarray]:
-    """Return the elements of the file's constants, by tensor."""
-    return {t.index: t.array for t in subgraph.tensors if t.kind == CONSTANT and t.array is not None}
 
 
 def _replace(context: DelegateContext, delegate: Delegate, cached: CachedPlans, key: str) -> None:

@@ -1,20 +1,19 @@
-"""The delegate that runs what has kernels as machine code: the interpreter's default engine.
+"""The delegate that runs nodes with kernels as machine code: the interpreter's default engine.
 
-Lives here: `CompiledDelegate`, the driver of the pipeline: which nodes are asked about, and when.
+Lives here: `CompiledDelegate`, the driver of the pipeline: when which nodes are claimed.
 Not here: its stages, in their order
 
     cached_partitions.py    partitions that an earlier process planned, in place of all the others
-    claims.py               claim eligible nodes and lower them to loop operations
-    partition_plans.py      plan each partition: loop graph, fusion, plan
+    partition_plans.py      claim eligible nodes and lower them to loop operations; fuse and plan each partition
     plan_registration.py    bind a plan to the interpreter's tensors; for run-time sizes: specialised.py
 
-What no kernel computes is left to the interpreter, and the rest is partitioned again. Shapes are those of the file
+Nodes without a kernel are left to the interpreter, and the others are partitioned again. Shapes are those of the file
 where they follow from the inputs' by the rules; where a node stays with the interpreter, or an input has another shape
-than the file says, the interpreter works out all shapes first. Either way each node's operator has prepared it before
-it is claimed: so what an operator refuses is refused whichever engine would have run it.
+than in the file, the interpreter infers all shapes first. Either way each node's operator has prepared it before
+it is claimed, so both engines reject the same nodes.
 
-Nodes whose sizes are known only as the model runs are left open. After a run they are claimed for plans for the sizes
-that they had then (partition_plans.py, specialised.py).
+Nodes whose sizes are determined at run time are left open. After a run they are claimed for plans for the sizes of that
+run (specialised.py).
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from ...core import flags
 from ...core.lazy_imports import later
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..registration import Registration
+from ..runtime.dynamic_shapes import is_folded
 from ..runtime.node import Node
-from ..runtime.shape_constant_folding import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
 from .cached_partitions import PartitionCache
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from ...compiler.loops.plans import LoopPlan
     from ..runtime.delegate_context import DelegateContext
     from . import partition_plans, specialised
-    from .claims import ClaimedNode, Refusals, TensorBuffers
+    from .partition_plans import ClaimedNode, Refusals, TensorBuffers
 else:  # a model planned before runs without
     partition_plans, specialised = later(".partition_plans", __package__), later(".specialised", __package__)
 
@@ -188,8 +187,8 @@ class CompiledDelegate(Delegate):
         covers_plan: bool,
     ) -> None:
         subgraph = context.subgraph
+        uses = [partition_plans.uses_of(plan, buffers) for plan in plans] if buffers.seen is None else []
         if buffers.seen is None:
-            uses = [partition_plans.uses_of(plan, buffers) for plan in plans]
             registrations: list[Registration] = [*map(PlanRegistration, plans, uses)]
         else:
             registrations = [self._specialised_registration(subgraph, *one, buffers) for one in zip(params, plans)]

@@ -2,8 +2,8 @@
 
 Lives here: `ineligible`, `TensorOrder`, `is_user_operator`, `served_elsewhere`, `only_initialises`; kinds of builtins;
 `open_nodes`, whose sizes a run decides, and the elements that these follow from (`seen_by`).
-Not here: rules and lowering, which a model planned before does without (claims.py), plans for the sizes of a run
-(partition_plans.py, specialised.py).
+Not here: rules, lowering and plans, which a model planned before does without (partition_plans.py), plans for the sizes
+of a run (specialised.py).
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import OpError
-from ..customs.families import defined as defined_customs
+from ..customs.definition import defined as defined_customs
 from ..format.subgraph_checks import called_subgraphs
-from ..ops.definition import LiteOperator
-from ..ops.families import defined
+from ..ops.definition import LiteOperator, defined
 from ..registration import OperatorRegistration, registration_of
 from ..runtime.delegate_context import has_effects
 from ..runtime.dynamic_shapes import MOST_READ

@@ -2,7 +2,7 @@
 
 Lives here: `LoadedModel`, `NodeGraph`, `LiteNode`.
 Not here: reading files as graphs (lite/importer.py), the context (compiler/lowering/), which nodes are lowered
-(claims.py).
+(partition_plans.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..ops.module import ExternalOp
 from ..ops.specs import with_changes
 from ..quantized_registration import as_real, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from ..registration import OperatorRegistration
-from ..runtime.shape_constant_folding import is_folded
+from ..runtime.dynamic_shapes import is_folded
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import CONSTANT, Tensor
 from ..shape_inference import RuleNode

@@ -2,7 +2,8 @@
 
 Lives here: `PlanRegistration`, `CachedPlanRegistration`, `PlanStep`: binding a plan to the interpreter's tensors,
 running it, times by operator.
-Not here: making plans (delegate.py), binding them to memory (compiler/bound_plan.py).
+Not here: making plans (delegate.py), binding them to memory (compiler/native/executor.py), the pages of weights that
+are packed (weight_eviction.py).
 """
 
 from __future__ import annotations
@@ -12,20 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...compiler import plan_cache
-from ...compiler.bound_plan import PlanImage
 from ...compiler.loops.buffers import Buffer
 from ...compiler.loops.plans import LoopPlan
-from ...compiler.native.executor import Executor, StepError, StepFailed
-from ...compiler.native.interrupts import raise_pending
+from ...compiler.native.executor import BoundPlan, Executor, PlanImage, StepError, StepFailed
+from ...compiler.native.workers import raise_pending
 from ...compiler.plan_cache import CachedPlans
 from ...core.errors import FailedPreconditionError
 from ..registration import Registration
-from ..runtime.direct_invocation import DirectInvocation
 from ..runtime.errors import node_error
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
+from ..runtime.ownership import DirectInvocation
 from ..runtime.tensor import ARENA, DYNAMIC, Tensor
-from .variables import Use, Variables
+from .fast_path import Use, Variables
 from .weight_eviction import pack_and_release
 
 
@@ -62,13 +62,14 @@ class PlanRegistration(Registration):
         """Return the external buffers by name; for a variable, that of its memory."""
         return {b.name: b for b in (*self.plan.graph.outputs, *self.plan.graph.inputs)}
 
-    def _key(self, index: int) -> Any:
+    def _key(self, index: int) -> Buffer | int:
         """Return the plan's key of a variable; index: of its handle."""
         return self._names()[f"t{index}"]
 
-    def _start(self, context: Context, node: Node) -> Any:
+    def _start(self, context: Context, node: Node) -> BoundPlan:
         pack_and_release(self.plan, node)
-        return self.plan.bind(context.recommended_num_threads)
+        result: BoundPlan = self.plan.bind(context.recommended_num_threads)
+        return result
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         self._connect()
@@ -191,7 +192,7 @@ class CachedPlanRegistration(PlanRegistration):
         super()._free(context, _)
         self._cached = None
 
-    def _key(self, index: int) -> Any:
+    def _key(self, index: int) -> Buffer | int:
         return index
 
     def _connections(self, context: Context, node: Node) -> list[tuple[Any, Tensor, tuple[int, ...]]]:
@@ -212,9 +213,10 @@ class CachedPlanRegistration(PlanRegistration):
             if t is not None and t.index in self.plan.outside
         ]
 
-    def _start(self, context: Context, node: Node) -> Any:
+    def _start(self, context: Context, node: Node) -> BoundPlan:
         tensors = node.subgraph.tensors
-        return self.plan.bind(context.recommended_num_threads, lambda index: address(tensors[index]))
+        result: BoundPlan = self.plan.bind(context.recommended_num_threads, lambda index: address(tensors[index]))
+        return result
 
 
 def one_by_one(node: Node, look: Callable[[], Any] | None = None) -> None:
@@ -226,6 +228,7 @@ def one_by_one(node: Node, look: Callable[[], Any] | None = None) -> None:
     """
     subgraph = node.subgraph
     results = [(t, t.kind, t.array) for t in node.tensors_out]
+    planned = {t.index: array for t, kind, array in results if kind != DYNAMIC and array is not None}
     inside = [(t, t.kind, t.array) for inner in node.replaced for t in inner.tensors_out if t not in node.tensors_out]
     try:
         for t, kind, _ in inside:
@@ -234,13 +237,13 @@ def one_by_one(node: Node, look: Callable[[], Any] | None = None) -> None:
         for inner in node.replaced:
             try:
                 subgraph.init(inner)
-                subgraph._run_deferred(inner)
+                subgraph._run_deferred(inner, planned)
             except Exception as error:
                 raise node_error(error, inner, "invoke", []) from error
         if look is not None:
             look()
-        for t, kind, array in results:
-            if kind != DYNAMIC and array is not None and t.array is not None:
+        for t, _, array in results:
+            if array is not None and t.index in planned and t.array is not None and t.array is not array:
                 array[...] = t.array
     finally:
         for t, kind, array in (*inside, *results):

@@ -21,13 +21,12 @@ import numpy as np
 from ...compiler.background import Job
 from ...compiler.loops.plans import LoopPlan
 from ...compiler.native.executor import Executor, Step, StepFailed
-from ...compiler.native.interrupts import raise_pending
-from ...compiler.native.workers import functions
+from ...compiler.native.workers import functions, raise_pending
 from ...core.errors import InternalError, ResourceExhaustedError
 from ..registration import Registration
-from ..runtime.direct_invocation import DirectInvocation
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
+from ..runtime.ownership import DirectInvocation
 from ..runtime.tensor import DYNAMIC, Tensor
 from .eligibility import Seen, seen_by
 from .plan_registration import address, one_by_one, profile
@@ -65,9 +64,8 @@ class Specialisation:
         names = {b.name: b for b in (*graph.inputs, *graph.outputs)}
         self._node = node
         self.shapes = shapes_of(node)
-        self._given = [
-            (t, names.get(f"t{t.index}")) for t in _read(node)
-        ]  # the node's own tensors that it reads and writes
+        read = [t for t in node.tensors_in if t is not None and t.constant is None]
+        self._given = [(t, names.get(f"t{t.index}")) for t in read]  # the node's own tensors that it reads and writes
         self._assumed = [(tensors[i], elements.tobytes()) for i, elements in specialised.assumed.items()]
         self._outputs: list[tuple[Tensor, np.ndarray]] = []
         self._counts: dict[int, np.ndarray] = {}
@@ -154,10 +152,6 @@ class Specialisation:
     def executor(self) -> Executor:
         """Executor of the plan."""
         return self._running.executor
-
-
-def _read(node: Node) -> list[Tensor]:
-    return [t for t in node.tensors_in if t is not None and t.constant is None]
 
 
 def shapes_of(node: Node) -> Shapes:

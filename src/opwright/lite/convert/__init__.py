@@ -12,7 +12,7 @@ Stages, in order; each works on one graph until export:
     lists/            lists of tensors become tensors
     legalize          catalogue to lite dialect, by the tables of rules/; custom and Flex operators (passes.py)
     optimize          merging within the dialect, by tables of patterns (passes.py)
-    subgraph_outputs  copies where the official run time mishandles outputs of subgraphs
+    copy_outputs      copies where the official run time mishandles outputs of subgraphs (subgraphs.py)
     downlevel/        older forms of operators that a stated run time lacks, and the check of the result
     quantize/         integers in place of real numbers; sparse weights
     export            to a format.Model, with versions stamped

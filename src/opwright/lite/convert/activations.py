@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float32
 from ...graph import Graph, Node, Value
 from ...graph.passes import PatternRewriter, RewriteRule
 from ...graph.passes import rewrite as rewrite_graph
 from ...ops import registry
+from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE
 from .operator_fusion import NO, with_number
 from .rewriter import LiteRewriter, RuleResult, definition, fused_activation, rule_table, scalar
 
@@ -95,8 +95,7 @@ def _along_last(node: Node, x: Value) -> bool:
 ACTIVATIONS = rule_table(
     RewriteRule("relu", "MAXIMUM", _relu, "its definition"),
     RewriteRule("leaky_relu", "MAXIMUM", _leaky_relu, "its definition, where alpha is between 0 and 1"),
-    RewriteRule("prelu", "SUB", _prelu, "its two halves"),
-    RewriteRule("prelu", "ADD", _prelu, "its two halves"),
+    RewriteRule("prelu", "SUB ADD", _prelu, "its two halves"),
     RewriteRule("softmax", "DIV", _softmax, "its definition"),
 )
 

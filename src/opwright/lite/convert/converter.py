@@ -1,24 +1,28 @@
 """`TFLiteConverter`: traced functions to the bytes of a .tflite file.
 
-Lives here: the public class, the order of the stages, names of signatures.
+Lives here: the public class, the order of the stages, names of signatures; `single_operator`, models of one operator
+for `opwright op model` and for checks of an operator.
 Not here: the stages (the other modules and packages of lite/convert), the tables of signatures (export.py).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ...core import dtypes, flags, nest
+from ...core import __version__, dtypes, flags, nest
 from ...core.errors import InvalidArgumentError
-from ...core.version import __version__
+from ...core.lazy_imports import later
+from ...core.specs import TensorSpec
 from ...graph import Graph
-from ...graph.verify import verify
+from ...graph.builder import verify
 from ...tracing.concrete import ConcreteFunction
+from ...tracing.function import function
+from ..format import Model
 from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, GraphSignature, LiteModule, is_source
-from . import options
+from . import options, quantize
 from .custom_operators import fuse
 from .errors import UnsupportedNode, report
 from .export import export
@@ -29,38 +33,52 @@ from .passes import AllowedOperators, legalize, optimize, prepare
 from .patterns.fusion import FusionAccount, PatternCount, fuse_patterns
 from .patterns.pattern import Pattern
 from .quantize import modes
-from .quantize.dataset import RepresentativeDataset
-from .subgraph_outputs import copy_outputs
+from .recurrence import lower_recurrences
+from .subgraphs import copy_outputs
+
+if TYPE_CHECKING:
+    from ...nn import layer
+    from ...saved import loader, signatures
+    from . import downlevel
+    from .quantize.calibration import RepresentativeDataset
+else:  # most conversions need none of these
+    layer = later("...nn.layer", __package__)
+    loader = later("...saved.loader", __package__)
+    signatures = later("...saved.signatures", __package__)
+    downlevel = later(".downlevel", __package__)
 
 # In the description and not a metadata entry, which would cost a hundred bytes a file.
 MADE_BY = f"Opwright {__version__} Converted."
 
 
 class TFLiteConverter:
-    """Converts traced functions to a .tflite model. Make one with `from_concrete_functions`, `from_saved_model` or
-    `from_keras_model`, set what is to be otherwise, call `convert`.
+    """Convert traced functions to a .tflite model.
 
-    allow_custom_ops: write operators without a builtin form as custom operators, to be given to the interpreter.
-    patterns: of `lite.pattern`: what is found of them becomes their fused operators, which need no allow_custom_ops.
-    patterns_found: what the last conversion made of each.
-    target_spec: operator sets and types the file may use, and the oldest run time that must read it.
-    optimizations: [Optimize.DEFAULT] quantises: weights alone, or with representative_dataset activations, too;
-    Optimize.EXPERIMENTAL_SPARSITY stores weights of many zeros without them.
+    Create a converter by `from_concrete_functions`, `from_saved_model` or `from_keras_model`, change its attributes,
+    and call `convert`.
+
+    allow_custom_ops: write operators without a builtin form as custom operators, which the interpreter must be given.
+    patterns: patterns of `lite.pattern`, whose matches become their fused operators; these need no allow_custom_ops.
+    patterns_found: the matches of each pattern in the last conversion.
+    target_spec: operator sets and types that the file may use, and the oldest run time that must read it.
+    optimizations: [Optimize.DEFAULT] quantises the weights, and with representative_dataset the activations;
+    Optimize.EXPERIMENTAL_SPARSITY stores weights with many zeros without them.
     representative_dataset: a function that yields samples, or a RepresentativeDataset of one. inference_input_type,
-    inference_output_type: of the model's inputs and outputs that are float32; integers only where activations are.
-    calibration_custom_ops: kernels of fused operators, for running over representative data, as an Interpreter's
-    custom_ops; operators that have a definition need none.
-    exclude_conversion_metadata: no version of what made it in the file. custom_version_in: where the versions of custom
-    operators are kept, "code" (the operator code) or "options" (the official 2.x run time wants 1 in the code).
-    _experimental_disable_per_channel, _experimental_disable_per_channel_quantization_for_dense_layers: one scale for
-    all output channels of weights. _experimental_full_integer_quantization_bias_type: int32 or, with int16 activations
-    and there by default, int64.
-    experimental_enable_resource_variables: variables that a function writes are variables of the model, too; False
-    refuses such functions.
+    inference_output_type: dtypes of the model's float32 inputs and outputs; integers only if activations are quantised.
+    calibration_custom_ops: kernels of fused operators for calibration, as the custom_ops of an Interpreter; operators
+    with a definition need none.
+    exclude_conversion_metadata: omit the version of this package from the file. custom_version_in: where the versions
+    of custom operators are stored, "code" (the operator code) or "options" (the official 2.x run time wants 1 in the
+    code).
+    _experimental_disable_per_channel, _experimental_disable_per_channel_quantization_for_dense_layers: use one scale
+    for all output channels of weights. _experimental_full_integer_quantization_bias_type: int32 or, the default with
+    int16 activations, int64.
+    experimental_enable_resource_variables: make variables that a function writes variables of the model; False rejects
+    such functions.
     experimental_new_converter, experimental_new_quantizer, experimental_new_dynamic_range_quantizer,
     experimental_lower_to_saved_model, legalize_custom_tensor_list_ops, unfold_batchmatmul,
-    _experimental_lower_tensor_list_ops, _experimental_default_to_single_batch_in_tensor_list_ops: accepted and without
-    effect. There is one converter, which makes ordinary tensors of lists, whatever the batch.
+    _experimental_lower_tensor_list_ops, _experimental_default_to_single_batch_in_tensor_list_ops: accepted without
+    effect. There is one converter, which lowers lists to ordinary tensors for every batch size.
     """
 
     __slots__ = (
@@ -111,8 +129,8 @@ class TFLiteConverter:
     def from_concrete_functions(cls, funcs: Sequence[Any], trackable_obj: Any = None) -> TFLiteConverter:
         """Return a converter of functions, each of which becomes a signature of the model.
 
-        funcs: of `Function.get_concrete_function()`. trackable_obj: what owns their variables.
-        raises InvalidArgumentError where they are something else or none
+        funcs: results of `Function.get_concrete_function()`. trackable_obj: the owner of their variables.
+        raises InvalidArgumentError for an empty list or other objects
         """
         if isinstance(funcs, ConcreteFunction):
             funcs = [funcs]
@@ -133,12 +151,10 @@ class TFLiteConverter:
     ) -> TFLiteConverter:
         """Return a converter of the signatures of a saved model.
 
-        signature_keys: which of them; all by default. tags: accepted for TensorFlow's sake.
-        raises what `saved_model.load` raises; ValueError for a model without signatures, or a key that is none
+        signature_keys: the keys of the signatures; all by default. tags: accepted for compatibility with TensorFlow.
+        raises the errors of `saved_model.load`; ValueError for a model without signatures, or an unknown key
         """
-        from ...saved.loader import load  # with it comes nn, which other conversions do without
-
-        loaded = load(saved_model_dir, tags)
+        loaded = loader.load(saved_model_dir, tags)
         keys = list(loaded.signatures) if not signature_keys else list(signature_keys)
         if not keys:
             raise ValueError(
@@ -157,18 +173,15 @@ class TFLiteConverter:
     def from_keras_model(cls, model: Any) -> TFLiteConverter:
         """Return a converter of the call of a layer or model, in inference mode.
 
-        raises ValueError for what is neither, and for a model whose inputs' shapes are not known yet
+        raises InvalidArgumentError for other objects, ValueError for a model whose input shapes are unknown
         """
-        from ...nn.layer import Layer
-        from ...saved.signatures import CALL, functions_of
-
-        if not isinstance(model, Layer):
+        if not isinstance(model, layer.Layer):
             raise InvalidArgumentError(
                 what="from_keras_model takes a model or layer",
                 found=type(model).__name__,
                 do="from_concrete_functions, of what ow.function traces",
             )
-        call = functions_of(model).get(CALL)
+        call = signatures.functions_of(model).get(signatures.CALL)
         if call is None:
             raise ValueError(
                 f"{model!r} does not know the shapes of its inputs: build it with known ones, such as by "
@@ -179,7 +192,7 @@ class TFLiteConverter:
     def convert(self) -> bytes:
         """Return the bytes of the .tflite file; the same functions and settings always yield the same bytes.
 
-        raises ConverterError naming each operator that has no place in the file, its lines, and the ways out
+        raises ConverterError with each operator that the file cannot hold, its lines, and remedies
         """
         options.check(self)
         mode = modes.mode_of(self)
@@ -198,25 +211,19 @@ class TFLiteConverter:
         if mode.kind != modes.FLOAT:
             module = self._quantize(module, mode)
         if mode.sparse:
-            from .quantize import sparsify
-
-            module = sparsify(module, mode)
+            module = quantize.sparsify(module, mode)
         if self.target_spec.runtime is not None:
-            from .downlevel import check_runtime
-
-            check_runtime(module.all_graphs, self.target_spec.runtime)
+            downlevel.check_runtime(module.all_graphs, self.target_spec.runtime)
         return export(module, custom_version_in=self.custom_version_in).to_bytes()
 
     def _quantize(self, module: LiteModule, mode: modes.Mode) -> LiteModule:
-        from .quantize import quantize  # most conversions do without
-
-        others = (
-            LiteOperator,
-            ExternalOp,
-        )  # the interpreter has builtin and Flex operators; fused ones need no kernel of their own
+        # The interpreter has builtin and Flex operators; fused operators need no kernel of their own.
+        others = (LiteOperator, ExternalOp)
         nodes = [n for graph in module.all_graphs for n in graph.nodes if not is_source(n)]
         own = {n.op.name: n.op for n in nodes if not isinstance(n.op, others)}
-        return quantize(module, mode, self.representative_dataset, custom_ops=[own, self.calibration_custom_ops])
+        return quantize.quantize(
+            module, mode, self.representative_dataset, custom_ops=[own, self.calibration_custom_ops]
+        )
 
     def _allowed(self, account: FusionAccount) -> AllowedOperators:
         sets = set(self.target_spec.supported_ops or ())
@@ -225,16 +232,14 @@ class TFLiteConverter:
 
     def _lower(self, frozen: Graph, unsupported: list[UnsupportedNode], account: FusionAccount) -> Graph:
         """Run all stages that bring one function's graph into the lite dialect."""
-        graph = fuse_patterns(fuse(frozen, self.allow_custom_ops), account)
+        graph = fuse_patterns(fuse(lower_recurrences(frozen), self.allow_custom_ops), account)
         without_lists = lower_lists(graph, unsupported, self.target_spec.runtime)
         if without_lists is not graph:
             graph = prepare(without_lists)
         graph = legalize(graph, self._allowed(account), unsupported)
         graph = copy_outputs(optimize(graph))
         if self.target_spec.runtime is not None:
-            from .downlevel import downlevel  # most conversions are for the newest
-
-            graph = downlevel(graph, self.target_spec.runtime)
+            graph = downlevel.downlevel(graph, self.target_spec.runtime)
         if flags.verify:
             verify(graph, after="conversion")
         if "graph" in flags.show:
@@ -266,10 +271,55 @@ def keys_of(functions: list[Any]) -> list[str]:
     if len(functions) == 1:
         return [DEFAULT_KEY]
     keys: list[str] = []
-    for function in functions:
-        key, count = function.name, 0
+    for concrete in functions:
+        key, count = concrete.name, 0
         while key in keys:
             count += 1
-            key = f"{function.name}_{count}"
+            key = f"{concrete.name}_{count}"
         keys.append(key)
     return keys
+
+
+Operand = Any  # None, a TensorSpec, an array, or a tuple of the last two
+
+
+def single_operator(operator: Any, operands: Sequence[Operand], attrs: Mapping[str, Any] | None = None) -> bytes:
+    """Return the bytes of a .tflite file with one call of an operator (or its expansion into builtin operators).
+
+    operator: an `@ow.operator`, or one of the catalogue. operands: one for each declared input: a TensorSpec for an
+    input of the model, which gets the declared name; an array for a constant in it; None where it is left out; a tuple
+    of them where it is repeated. The model's outputs have the declared names.
+    raises SignatureError, InvalidArgumentError as a call does; ConverterError for what no file can hold
+    """
+    named: list[tuple[str, Any]] = []
+    for declared, operand in zip(operator.inputs, operands, strict=True):
+        if isinstance(operand, tuple):
+            named += [(f"{declared.name}_{i}", member) for i, member in enumerate(operand)]
+        else:
+            named.append((declared.name, operand))
+    specs = [TensorSpec(o.shape, o.dtype, name) for name, o in named if isinstance(o, TensorSpec)]
+
+    def call(*arguments: Any) -> object:
+        rest = iter(arguments)
+        values = iter([next(rest) if isinstance(o, TensorSpec) else o for _, o in named])
+        inputs = [tuple(next(values) for _ in o) if isinstance(o, tuple) else next(values) for o in operands]
+        taken = {d.name: x for d, x in zip(operator.inputs, inputs) if x is not None}
+        result = operator(**taken, **(attrs or {}))
+        return list(result) if isinstance(result, tuple) else result
+
+    concrete = function(call, autograph=False, name=operator.name).get_concrete_function(*specs)
+    converter = TFLiteConverter.from_concrete_functions([concrete])
+    converter.allow_custom_ops = True
+    model = Model.read(converter.convert())
+    names = _names(operator, len(model.subgraphs[0].outputs))
+    (signature,) = model.signature_defs
+    for output, name in zip(signature.outputs, names):  # by the converter they have numbers
+        output.name = name
+    return model.to_bytes()
+
+
+def _names(operator: Any, count: int) -> list[str]:
+    """Return the names of `count` outputs; those of a repeated one are numbered."""
+    shown = [o for o in operator.outputs if not o.intermediate]
+    spare = count - sum(not o.repeated for o in shown)
+    return [n for o in shown for n in ([f"{o.name}_{i}" for i in range(spare)] if o.repeated else [o.name])]

@@ -3,7 +3,7 @@
 Lives here: `in_least_version`, options of custom operators; `fuse`, which replaces calls of functions with
 `experimental_implements` by operators.
 Not here: FlexBuffers (format/flexbuffers.py), reading options back (lite/custom_options.py), how versions follow from
-definitions (ops/versions.py), marks of calls in graphs (ops/control.py, tracing/inlining.py).
+definitions (ops/call.py), marks of calls in graphs (ops/control.py, tracing/inlining.py).
 
 An old definition reads the files of a newer one as long as they use nothing new: a node is stamped with the least
 version that expresses it, and stores only what that version knows.
@@ -29,7 +29,7 @@ from ...core.shapes import TensorShape
 from ...graph import Graph, Node, Value
 from ...graph.ir import Operand
 from ...graph.passes import PatternRewriter, RewriteRule, rewrite
-from ...ops.versions import least_version
+from ...ops.call import least_version
 from ..format import schema
 from ..format.flexbuffers import VERSION_KEY, encode_options
 from ..ops.module import ExternalOp, external_attrs
@@ -154,7 +154,7 @@ def _attribute(fields: list[tuple[str, Any]]) -> object:
         if kind == "list":
             return [_attribute([item]) for item in value]
         if kind == "type":
-            name = value.removeprefix("DT_")
+            name: str = value.removeprefix("DT_")
             return int(schema.enum("TensorType")[TYPES.get(name, name)])
         if kind == "shape":
             return [size for _, dim in value for field, size in dim if field == "size"]
@@ -193,7 +193,7 @@ class _TextFormatParser:
         return self.tokens.pop()
 
     def fields(self, end: str = "") -> list[tuple[str, Any]]:
-        entries = []
+        entries: list[tuple[str, Any]] = []
         while self.tokens and self.tokens[-1] != end:
             name = self.next()
             if name in (",", ";"):
@@ -214,7 +214,7 @@ class _TextFormatParser:
             raise self.wrong(f"{end!r} is missing")
         return entries
 
-    def scalar(self, token: str) -> Any:
+    def scalar(self, token: str) -> str | bool | float:
         if token[0] in "\"'":
             return token[1:-1].encode().decode("unicode_escape")
         if token in ("true", "false", "True", "False"):

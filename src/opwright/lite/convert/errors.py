@@ -16,11 +16,11 @@ PLACES_SHOWN = 3  # lines of the user's code named for each operator
 
 
 class ConverterError(InvalidArgumentError):
-    """A function cannot be converted; the text names operators, the lines they come from and the ways out."""
+    """An error for a function that cannot be converted; the text names operators, their source lines, and remedies."""
 
 
 class UnsupportedNode(NamedTuple):
-    """A node that has no place in the file as things stand. custom: whether a custom operator could hold it."""
+    """A node that the file cannot hold with the present settings. custom: whether a custom operator could."""
 
     node: Node
     reasons: tuple[str, ...]
@@ -28,7 +28,7 @@ class UnsupportedNode(NamedTuple):
 
     @property
     def flex(self) -> bool:
-        """Return whether a Flex operator might hold the node; a failed attempt is among the reasons."""
+        """Return whether the node could be a Flex operator; `reasons` records a failed attempt."""
         tried = any(reason.startswith("flex: ") for reason in self.reasons)
         return self.custom and not tried and bool(getattr(self.node.op, "catalogue", False))
 

@@ -24,8 +24,7 @@ from ..format import Model, objects, schema, versions
 from ..format.flexbuffers import encode_options
 from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, GraphSignature, LiteModule, is_source
-from ..ops.spec_serialization import blocks_table, contents_of, tensor_of
-from ..ops.specs import BlockwiseScales, LiteTensorSpec, name_of, with_changes
+from ..ops.specs import BlockwiseScales, LiteTensorSpec, blocks_table, contents_of, name_of, tensor_of, with_changes
 from ..runtime.constants import stored_elements
 from .custom_operators import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, UnsupportedNode, report
@@ -36,7 +35,7 @@ FLEXBUFFERS = 0  # CustomOptionsFormat
 def export(module: LiteModule, *, custom_version_in: str = "code") -> Model:
     """Return the file's contents: a subgraph for each graph, signatures and metadata, versions stamped.
 
-    raises ConverterError for what the format has no place for: types of tensors, attributes of custom operators
+    raises ConverterError for types of tensors and attributes of custom operators that the format cannot store
     """
     return ModuleExporter(module, custom_version_in).model
 
@@ -91,7 +90,7 @@ class ModuleExporter:
             self.codes.append(versions.operator_code(name) if lite else versions.operator_code("CUSTOM", version, name))
         return index
 
-    def subgraph(self, graph: Graph) -> Any:
+    def subgraph(self, graph: Graph) -> objects.TableObject:
         index: dict[Value, int] = {}
         tensors: list[Any] = []
         operators: list[Any] = []
@@ -156,7 +155,7 @@ class ModuleExporter:
                 tensors[-1].name, tensors[-1].buffer = name or None, self.buffer(contents_of(array, spec))
         return blocks_table(blocks, *places)
 
-    def builtin(self, node: Node, index: Mapping[Value, int], tensors: list[Any]) -> Any:
+    def builtin(self, node: Node, index: Mapping[Value, int], tensors: list[Any]) -> objects.TableObject:
         inputs = _indices(node.inputs, index)
         while inputs and inputs[-1] == -1 and node.op.name not in KEEP_ABSENT:
             inputs.pop()  # optional operands that are left out at the end are not written at all
@@ -178,7 +177,7 @@ class ModuleExporter:
         tensors[-1].name = spec.name
         return len(tensors) - 1
 
-    def custom(self, node: Node, custom: CustomNode, index: Mapping[Value, int]) -> Any:
+    def custom(self, node: Node, custom: CustomNode, index: Mapping[Value, int]) -> objects.TableObject:
         inside = self.custom_version_in == "options"
         operator = objects.Operator(
             opcode_index=self.code(node, 1 if inside else custom.version),

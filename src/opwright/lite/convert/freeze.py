@@ -31,11 +31,15 @@ from ..ops import get
 from .errors import ConverterError
 from .variable_updates import WRITES, CatalogueRewriter
 
-HANDED_ON = {"If": 1, "Case": 1, "While": 2}  # operators that hand operands into graphs: how many of their last inputs
+HANDED_ON = {
+    "If": 1,
+    "Case": 1,
+    "While": 2,
+}  # operators that hand operands into graphs: the number of their last inputs that are passed
 
 
 class FrozenFunctions(NamedTuple):
-    """graphs: one for each function, whose inputs are its arguments only. variables: the ones that stay variables."""
+    """graphs: one for each function, whose inputs are its arguments only. variables: the variables of the file."""
 
     graphs: list[Graph]
     variables: list[FileVariable]
@@ -47,8 +51,8 @@ def freeze(functions: Sequence[Any], keep_written: bool = True) -> FrozenFunctio
     Captured tensors, and reads of variables that none of them writes, become Const nodes of the current values.
 
     keep_written: False to refuse functions that write variables.
-    raises ConverterError where a function uses a variable in a way that files have no form for, returns a variable
-    itself, or captured a tensor that has no value
+    raises ConverterError for a function that uses a variable in a way that files cannot express, returns a variable
+    itself, or captured a tensor without a value
     """
     opened = [_CapturedInputs(concrete) for concrete in functions]
     written: dict[int, Variable] = {}
@@ -66,7 +70,7 @@ def freeze(functions: Sequence[Any], keep_written: bool = True) -> FrozenFunctio
 
 
 class _CapturedInputs:
-    """A function's graph, with what stands behind its inputs: its arguments come first, the rest was captured."""
+    """A function's graph, with the captured variables and tensors of its inputs, which follow the arguments."""
 
     def __init__(self, concrete: Any) -> None:
         self.graph: Graph = concrete.optimized_graph
@@ -96,7 +100,7 @@ class _CapturedInputs:
 
 
 def _inside(node: Node, handles: dict[Value, Variable]) -> Iterator[tuple[Graph, dict[Value, Variable]]]:
-    """Yield the graphs that a node holds, each with those of its inputs that are handles."""
+    """Yield the subgraphs of a node, each with the variables of its inputs that are handles."""
     operands = flat(node.inputs[-HANDED_ON.get(node.op.name, 0) :])
     places = [(i, handles[v]) for i, v in enumerate(operands) if v in handles]
     for graph in node.subgraphs:
@@ -147,7 +151,7 @@ def _frozen(part: _CapturedInputs, kept: dict[int, FileVariable]) -> Graph:
 
 
 class _FreezingRewriter(CatalogueRewriter):
-    """A walk over one graph, or one that a node holds. handles: which of the old graph's values are of variables."""
+    """The rewriter of one graph or subgraph. handles: the variables of the old graph's values."""
 
     def __init__(self, graph: Graph, kept: dict[int, FileVariable]) -> None:
         super().__init__(graph)
@@ -212,7 +216,7 @@ class _FreezingRewriter(CatalogueRewriter):
 
 
 class FileVariable(NamedTuple):
-    """A variable that is one in the file, too, and its name there."""
+    """A variable that remains one in the file, with its name there."""
 
     variable: Variable
     shared_name: str

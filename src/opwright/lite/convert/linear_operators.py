@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.constants import FUSED_CLAMPS
 from ...core.dtypes import float32
 from ...graph import Node, Value
 from ...graph.passes.rewrite_rules import RewriteRule
 from ...ops.windows import window
-from .layout import order_of
+from ...scalar.formulas import FUSED_CLAMPS
+from .canonicalization import order_of
 from .operator_fusion import LINEAR, NO, bias_of, channels_of
 from .rewriter import LiteRewriter, RuleResult, fused_activation, rule_table
 
@@ -159,13 +159,11 @@ PRODUCTS = rule_table(
     RewriteRule("constant_weights", "BATCH_MATMUL", _constant_weights, "its rows are the columns of the matrix"),
     RewriteRule("reshape_around", "RESHAPE", _around, "a product of rows leaves the other dimensions alone"),
     RewriteRule("reshape_before", "FULLY_CONNECTED", _rows_first, "rows are rows"),
-    *(
-        RewriteRule("channels_through_reshape", op, _through_reshape, "each element meets the same number")
-        for op in ("ADD", "SUB", "MUL", "DIV")
+    RewriteRule(
+        "channels_through_reshape", "ADD SUB MUL DIV", _through_reshape, "each element is combined with the same number"
     ),
-    *(
-        RewriteRule("activation_through_reshape", op, _activation_through_reshape, "element by element")
-        for op in FUSED_CLAMPS
+    RewriteRule(
+        "activation_through_reshape", " ".join(FUSED_CLAMPS), _activation_through_reshape, "element by element"
     ),
 )
 
@@ -266,10 +264,7 @@ def _padding(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 
 SCALING = rule_table(
-    *(
-        RewriteRule("padding_into_same", op, _padding, "the same zeros in the same places")
-        for op in ("CONV_2D", "DEPTHWISE_CONV_2D")
-    ),
-    *(RewriteRule("scale_before", op, _scale_before, "it is linear in each input channel") for op in INPUT_AXIS),
-    *(RewriteRule("offset_before", op, _offset_before, "it is linear, and nothing is padded") for op in INPUT_AXIS),
+    RewriteRule("padding_into_same", "CONV_2D DEPTHWISE_CONV_2D", _padding, "the same zeros in the same places"),
+    RewriteRule("scale_before", " ".join(INPUT_AXIS), _scale_before, "it is linear in each input channel"),
+    RewriteRule("offset_before", " ".join(INPUT_AXIS), _offset_before, "it is linear, and nothing is padded"),
 )

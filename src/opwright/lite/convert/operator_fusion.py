@@ -1,20 +1,18 @@
 """Patterns that merge arithmetic into the operator before it: bias, scale, activation; and some compositions.
 
-Lives here: rules of the lite dialect.  Not here: transposes and reshapes (layout.py), the driver (passes.py).
+Lives here: rules of the lite dialect.  Not here: transposes and reshapes (canonicalization.py), the driver (passes.py).
 
 A node merges only if its operand has no other use. TANH never does: official kernels ignore it as an activation.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ...core.constants import CLAMPS, FUSED_CLAMPS
 from ...core.dtypes import float32
 from ...graph import Node, Value
 from ...graph.passes.rewrite_rules import RewriteRule
+from ...scalar.formulas import CLAMPS, FUSED_CLAMPS
 from .rewriter import LiteRewriter, NoMatch, RuleResult, definition, fused_activation, rule_table
 
 # Which operand is the filter, which the bias, and where the filter has its output channels.
@@ -242,16 +240,12 @@ def _is_square_of(value: Value, x: Value) -> bool:
     return all(operand is x for operand in node.operands)
 
 
-def _patterns(lower: Any, name: str, why: str, *ops: str) -> tuple[RewriteRule, ...]:
-    return tuple(RewriteRule(name, op, lower, why) for op in ops)
-
-
 FUSION = rule_table(
     # order: whole compositions before their parts; bias and scale before activation (a later node, so by itself)
-    *_patterns(_hard_swish, "hard_swish", "its definition", "MUL", "DIV"),
-    *_patterns(_l2_norm, "l2_normalization", "its definition, with the same floor", "MUL", "DIV"),
-    *_patterns(_scale, "scale_into_filter", "the operator is linear in its filter and bias", "MUL", "DIV"),
-    *_patterns(_bias, "bias", "the kernel adds it after the sum", "ADD", "SUB"),
-    *_patterns(_clamp, "clamp", "its definition", "MINIMUM", "MAXIMUM"),
-    *_patterns(_activation, "activation", "the kernel clamps its result", *FUSED_CLAMPS),
+    RewriteRule("hard_swish", "MUL DIV", _hard_swish, "its definition"),
+    RewriteRule("l2_normalization", "MUL DIV", _l2_norm, "its definition, with the same floor"),
+    RewriteRule("scale_into_filter", "MUL DIV", _scale, "the operator is linear in its filter and bias"),
+    RewriteRule("bias", "ADD SUB", _bias, "the kernel adds it after the sum"),
+    RewriteRule("clamp", "MINIMUM MAXIMUM", _clamp, "its definition"),
+    RewriteRule("activation", " ".join(FUSED_CLAMPS), _activation, "the kernel clamps its result"),
 )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from ...core.dtypes import DType, as_dtype, float16, float32, int8
 from ...core.errors import InvalidArgumentError, UnimplementedError
+
+T = TypeVar("T")
 
 
 class OpsSet(enum.Enum):
@@ -70,7 +72,7 @@ class TargetSpec:
         return f"TargetSpec(supported_ops=[{sets}], supported_types={self.supported_types}, runtime={self.runtime!r})"
 
 
-# Settings of the official converter that choose among its ways to what is always so here, and their defaults there.
+# Settings of the official converter without effect here, with their defaults there.
 WITHOUT_EFFECT = {
     "experimental_new_converter": True,
     "experimental_new_quantizer": True,
@@ -124,11 +126,11 @@ def check(settings: Any) -> None:
                 )
 
 
-def as_type(value: Any) -> Any:
+def as_type(value: T | None) -> DType | T:
     """Return the dtype that a setting names, or the value itself if it names none. None means float32."""
+    if value is None:
+        return float32
     try:
-        if value is None:
-            return float32
         return as_dtype(value)
     except TypeError:
         return value

@@ -1,8 +1,8 @@
 """Passes of the converter: simplify a frozen graph, legalise it into the lite dialect, merge within the dialect.
 
 Lives here: `prepare`, `legalize`, `optimize`, and the greedy driver of the dialect's rules, `rewrite_greedily`.
-Not here: legalisation rules (rules/), rules of the dialect (identities.py, layout.py, linear_operators.py,
-activations.py, operator_fusion.py), rules for older run times (downlevel/), passes of any graph (graph/passes/).
+Not here: legalisation rules (rules/), rules of the dialect (canonicalization.py, linear_operators.py, activations.py,
+operator_fusion.py), rules for older run times (downlevel/), passes of any graph (graph/passes/).
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from ..flex import to_flex
 from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, external_attrs
 from .activations import ACTIVATIONS, find_gelu
-from .constant_sinking import sink
+from .canonicalization import IDENTITIES, LAYOUT
 from .errors import UnsupportedNode
-from .identities import IDENTITIES
-from .layout import LAYOUT
 from .linear_operators import PRODUCTS, SCALING
 from .operator_fusion import FUSION
 from .rewriter import LiteRewriter, join
 from .rules import RULES
+from .subgraphs import sink
 
 DROP_IDENTITY = RewriteRule(
     "drop_identity",
@@ -66,7 +65,7 @@ def prepare(graph: Graph) -> Graph:
 
 
 class AllowedOperators(NamedTuple):
-    """The kinds of operators that a file may hold. operators: definitions allowed as custom operators in any case."""
+    """The kinds of operators that a file may contain. operators: definitions always allowed as custom operators."""
 
     builtin: bool = True
     custom: bool = False
@@ -77,8 +76,8 @@ class AllowedOperators(NamedTuple):
 def legalize(graph: Graph, allowed: AllowedOperators, unsupported: list[UnsupportedNode]) -> Graph:
     """Replace every catalogue operator of a graph by lite operators, by the first rule that takes it.
 
-    A node that no rule takes becomes a Flex operator or stays itself, to be written as a custom operator; if neither
-    is allowed it is added to `unsupported` with each rule's reason to decline. Rules for nodes that hold graphs
+    A node that no rule accepts becomes a Flex operator or remains, to be written as a custom operator; if neither is
+    allowed, it is added to `unsupported` with each rule's reason to decline. Rules for nodes that hold graphs
     legalise these by `LiteRewriter.graph_of`.
     """
     return GraphTransform(lambda held, inside: _legalized(held, inside, allowed, unsupported))(graph)
@@ -136,7 +135,7 @@ def _flex(node: Node, rewriter: LiteRewriter, reasons: list[str]) -> Node | None
     return Node(ExternalOp(flex_node.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
 
 
-# Identities first, then nodes that stand between two that merge; whole compositions before their parts.
+# Identities first, then nodes between two that merge; whole compositions before their parts.
 PATTERNS = join(IDENTITIES, LAYOUT, PRODUCTS, ACTIVATIONS, SCALING, FUSION)
 RulesOf = Callable[[Node], Sequence[RewriteRule]]
 MAX_WALKS = 32  # a walk sinks a transpose past a whole chain; the bound is for mistakes in the table

@@ -51,10 +51,14 @@ class CatalogueRewriter(GraphRewriter):
         return self.emit("ReadVariable", handle, dtype=variable.dtype, shape=variable.shape)
 
 
+Update = Callable[[CatalogueRewriter, Node, Sequence[Variable]], None]
+"""A function that emits a read of the variables, operators on tensors, and an assignment."""
+
+
 # ---- adding ----------------------------------------------------------------------------------------------------------
 
 
-def _combined(op_name: str) -> Any:
+def _combined(op_name: str) -> Update:
     """Return an update that combines the value with another one by an operator on tensors."""
 
     def write(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
@@ -67,7 +71,7 @@ def _combined(op_name: str) -> Any:
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _rows(op_name: str) -> Any:
+def _rows(op_name: str) -> Update:
     """Return an update of rows by index, by an operator that scatters slices."""
 
     def write(to: CatalogueRewriter, node: Node, variables: Sequence[Variable]) -> None:
@@ -106,8 +110,9 @@ _UFUNCS = {
 
 
 class _SymbolicArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """A tensor of the graph where a formula wants an array: what NumPy would compute is emitted, and an array written
-    in place is this object standing for another tensor from then on."""
+    """A tensor of the graph as an array of an optimizer's formula.
+
+    NumPy functions emit nodes; an assignment in place rebinds the object to another tensor."""
 
     __slots__ = ("to", "value")
 

@@ -1,16 +1,15 @@
-"""Custom operators that the interpreter knows by itself: those of the official run time, of MediaPipe, of generative
-models, and the ones that TensorFlow's converter writes under TensorFlow's names.
+"""Custom operators shipped with the interpreter: the official run time's, MediaPipe's, operators of generative models,
+and operators that TensorFlow's converter writes under TensorFlow's names.
 
-Lives here: a module for each family, the table of names by module, `get(name)`, `find(name, version)` (families.py).
+Lives here: a module for each family, the table of names by module, `get(name)`, `find(name, version)` (definition.py).
 Not here: definitions' machinery (definition.py), which operator a model gets (lite/resolver.py).
 
-A module is imported when a model has one of its operators. `custom_ops=` goes before what is here, and one that is
-given under a name of this table takes its place.
+A module is imported when a model has one of its operators. Operators in `custom_ops=` take precedence over those of the
+same name here.
 """
 
 from __future__ import annotations
 
-from .definition import CustomOperator, custom_operator
-from .families import FAMILIES, find, get, list_names, module_of, versions_of
+from .definition import FAMILIES, CustomOperator, custom_operator, find, get, list_names, module_of, versions_of
 
 __all__ = ["FAMILIES", "CustomOperator", "custom_operator", "find", "get", "list_names", "module_of", "versions_of"]

@@ -129,7 +129,7 @@ class Mfcc(LiteDefinition):
         bounded((max(bins or 0, bands), bands), float64, "the bands' weights")
         return spec((channels, windows, count), float32)
 
-    def compute(op: Any, x: Any, sample_rate: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, sample_rate: np.ndarray) -> np.ndarray:
         rate = int(sample_rate.reshape(-1)[0])
         if rate <= 0:
             raise refuse("sample_rate is not positive", found=rate, wanted="a number above 0")
@@ -137,7 +137,8 @@ class Mfcc(LiteDefinition):
         if weights is None:
             return np.zeros((*x.shape[:2], op.dct_coefficient_count), np.float32)
         energies = np.sqrt(x.astype(np.float64)) @ weights.T
-        return (np.log(np.maximum(energies, op.least_energy())) @ op.cosines()).astype(np.float32)
+        result: np.ndarray = (np.log(np.maximum(energies, op.least_energy())) @ op.cosines()).astype(np.float32)
+        return result
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,11 +1,15 @@
-"""Custom operators that are shipped: a class body becomes the `CustomOperator` of a name that files write as text.
+"""Custom operators that are shipped: a class body becomes the `CustomOperator` of a name that files write as text; and
+the table of these operators, by the module that defines them.
 
-Lives here: `custom_operator`, `CustomOperator`, reading the two forms of options (FlexBuffers, a C structure).
-Not here: the table of names (families.py), the operators (the other modules of lite/customs/), operators
-that users write (`@ow.operator`; lite/custom_options.py reads their options).
+Lives here: `custom_operator`, `CustomOperator`, reading the two forms of options (FlexBuffers, a C structure);
+`FAMILIES`, `get(name)`, `find(name, version)`, `list_names()`, the operators defined so far.
+Not here: the operators (the other modules of lite/customs/), operators that users write (`@ow.operator`;
+lite/custom_options.py reads their options).
 
 Options are read as by the official kernels: an unknown key is no error (converters add their own), a missing one has
 the declared default, and numbers are converted. A value that cannot be converted is an error that names it.
+
+`make families` writes the table, from the classes.
 """
 
 from __future__ import annotations
@@ -15,15 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...core.dtypes import DType
-from ...core.errors import InternalError, InvalidArgumentError
-from ...core.lazy_imports import is_abandoned, note_origin
+from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
+from ...core.lazy_imports import is_abandoned, load, note_origin
 from ...ops.call import Call
 from ...ops.definition import Operator
 from ..format import schema
 from ..format.flexbuffers import decode_options
 from ..ops import types
 from ..ops.definition import EnumAttr, LiteOperator
-from .families import defined, get
 
 
 class CustomOperator(LiteOperator):
@@ -95,7 +98,7 @@ class CustomOperator(LiteOperator):
     def to_options(self, attrs: Mapping[str, Any], subgraph_index: Callable[[Any], int] | None = None) -> Any:
         raise InternalError(op=self.name, what="custom options are bytes; the converter writes no such operator")
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return get, (self.name, self.versions[1])
 
     __hash__ = Operator.__hash__
@@ -117,3 +120,86 @@ def custom_operator(
         return operator
 
     return define
+
+
+defined: dict[str, list[CustomOperator]] = {}  # by the modules imported so far; several where versions differ
+
+# module -> the operators it defines, under all names that files give them
+FAMILIES: dict[str, str] = {
+    "audio": "AudioSpectrogram Mfcc",
+    "detection": "TFLite_Detection_PostProcess",
+    "layers": (
+        "MeanVarianceNormalization UNIDIRECTIONAL_SEQUENCE_GRU odml.scaled_dot_product_attention "
+        "odml.update_external_kv_cache odml.update_kv_cache"
+    ),
+    "math": (
+        "Atan2 BroadcastGradientArgs Complex IRFFT2D Irfft2d NumericVerify RFFT2D Rfft2d Roll Sign Table "
+        "aeq.hadamard_rotation"
+    ),
+    "pooling": (
+        "AveragePool3D AvgPool3D Convolution2DTransposeBias MaxPool3D MaxPoolWithArgmax MaxPoolingWithArgmax2D "
+        "MaxUnpooling2D"
+    ),
+    "random": "Multinomial RandomStandardNormal RandomUniform RandomUniformInt",
+    "resampling": (
+        "DenseImageWarp Landmarks2TransformMatrix Resampler TransformLandmarks TransformTensor TransformTensorBilinear"
+    ),
+    "text": (
+        "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2 tftext:Ngrams tftext:WhitespaceTokenizer"
+    ),
+}
+
+_module_of = {name: module for module, names in FAMILIES.items() for name in names.split()}
+
+
+def list_names() -> list[str]:
+    """Return the sorted names of the shipped custom operators. Imports nothing."""
+    return sorted(_module_of)
+
+
+def module_of(name: str) -> str:
+    """Return the module of lite.customs that defines a custom operator. Raises NotFoundError."""
+    try:
+        return _module_of[name]
+    except KeyError:
+        raise NotFoundError(
+            what="no custom operator of this name is shipped",
+            found=repr(name),
+            do="lite.customs.list_names() gives them all; others are given as custom_ops=",
+        ) from None
+
+
+def _all(name: str) -> list[CustomOperator]:
+    module = module_of(name)
+    load(f"{__package__}.{module}")
+    if name not in defined:
+        raise InternalError(what=f"lite.customs.{module} does not define {name}", do="correct lite.customs.FAMILIES")
+    return defined[name]
+
+
+def get(name: str, version: int | None = None) -> CustomOperator:
+    """Return the custom operator of that name, of the given or the latest version. Raises NotFoundError."""
+    operators = _all(name)
+    if version is None:
+        return max(operators, key=lambda op: op.versions[1])
+    operator = next((op for op in operators if op.versions[0] <= version <= op.versions[1]), None)
+    if operator is None:
+        raise NotFoundError(
+            op=name,
+            what="no such version of this custom operator is shipped",
+            found=version,
+            wanted=", ".join(f"{a}..{b}" for a, b in versions_of(name)),
+        )
+    return operator
+
+
+def find(name: str, version: int) -> CustomOperator | None:
+    """Return the operator as `get` does; None if there is none of this name and version."""
+    if name not in _module_of:
+        return None
+    return next((op for op in _all(name) if op.versions[0] <= version <= op.versions[1]), None)
+
+
+def versions_of(name: str) -> list[tuple[int, int]]:
+    """Return the version ranges of a shipped custom operator; empty for unknown names."""
+    return sorted(op.versions for op in _all(name)) if name in _module_of else []

@@ -29,7 +29,7 @@ _F = (float32,)
 
 
 def decoded(op: Any, codes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """Boxes (ymin, xmin, ymax, xmax) as float32 [n, 4]. codes: (y, x, h, w, ...) by anchor (y, x, h, w)."""
+    """Decode boxes to (ymin, xmin, ymax, xmax), float32 [n, 4]. codes: (y, x, h, w, ...) by anchor (y, x, h, w)."""
     y, x, h, w = (codes[:, i].astype(np.float64) for i in range(4))
     ay, ax, ah, aw = (anchors[:, i].astype(np.float64) for i in range(4))
     with np.errstate(all="ignore"):
@@ -83,7 +83,7 @@ def detections(op: Any, codes: np.ndarray, scores: np.ndarray, anchors: np.ndarr
 
 
 def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
-    """Each box counts with its best class; the best classes of those kept are given."""
+    """Suppress boxes by their best class; return the best classes of the boxes kept."""
     n = min(op.max_classes_per_detection, op.num_classes)
     best = scores.max(1) if len(scores) else np.zeros(0, np.float32)
     selected = non_max_suppression(op, boxes, areas, best, op.max_detections)
@@ -96,16 +96,16 @@ def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, l
 
 
 def _by_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
-    """Each class by itself; of all that is kept, the best."""
+    """Suppress boxes class by class; return the best of all that are kept."""
     best: list[tuple[int, int]] = []
-    max_count, above = min(op.detections_per_class, op.max_detections), -np.inf  # no class gives more to the end
+    max_count, above = min(op.detections_per_class, op.max_detections), -np.inf  # no class contributes more
     for kind in range(op.num_classes):
         best += [(box, kind) for box in non_max_suppression(op, boxes, areas, scores[:, kind], max_count, above)]
         best = sorted(best, key=lambda detected: -scores[detected])[
             : op.max_detections
         ]  # stable: the first class goes first
         if len(best) == op.max_detections and best:
-            above = scores[best[-1]]  # what is not better comes after it
+            above = scores[best[-1]]  # ties come after it
     return len(best), [(row, box, kind) for row, (box, kind) in enumerate(best)]
 
 
@@ -123,7 +123,7 @@ def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outp
     def real(operand: Operand, q: np.ndarray) -> np.ndarray:
         return q if operand.type == "FLOAT32" else operand.centred(q, np.int32).astype(np.float32) * operand.scale
 
-    def run(c: Any, s: Any, a: Any) -> Any:
+    def run(c: np.ndarray, s: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, ...]:
         return detections(op, real(codes, c)[0], real(scores, s)[0], real(anchors, a))
 
     return run
@@ -131,7 +131,7 @@ def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outp
 
 @custom_operator("TFLite_Detection_PostProcess")
 class DetectionPostProcess(LiteDefinition):
-    """Boxes, classes and scores of what was detected, the best first, without boxes that overlap better ones.
+    """Boxes, classes and scores of detections, the best first, after non-maximum suppression.
 
     .. math:: y_c = y / s_y h_a + y_a, \\quad h = e^{h / s_h} h_a, \\quad
               box = (y_c - h / 2, x_c - w / 2, y_c + h / 2, x_c + w / 2)
@@ -194,7 +194,7 @@ class DetectionPostProcess(LiteDefinition):
             TensorSpec((1,), float32),
         )
 
-    def compute(op: Any, codes: Any, scores: Any, anchors: Any) -> Any:
+    def compute(op: Any, codes: np.ndarray, scores: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, ...]:
         return detections(op, codes[0], scores[0], anchors)
 
 

@@ -9,6 +9,7 @@ LOCAL_RESPONSE_NORMALIZATION (lite/ops/activation.py).
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...ops.attributes import Attr, at_least
 from ...ops.slots import Input, Output
 from ..ops.definition import LiteDefinition
 from ..ops.shapes import bounded, broadcast, refuse, same, spec, text
-from ..registration import OperatorRegistration
+from ..registration import OperatorRegistration, Registration
 from .definition import custom_operator
 
 _F = (float32,)
@@ -110,13 +111,14 @@ class MeanVarianceNormalization(LiteDefinition):
         result: TensorSpec = op.x.spec
         return result
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         axes = op.axes or tuple(range(max(x.ndim - 1, 1)))
         wide = x.astype(np.float64)
         less = wide - wide.mean(axes, keepdims=True)
         if op.normalize_variance:
             less = less / (np.sqrt(np.square(less).mean(axes, keepdims=True)) + op.eps)
-        return less.astype(np.float32)
+        result: np.ndarray = less.astype(np.float32)
+        return result
 
 
 class _Scores:
@@ -221,7 +223,14 @@ class UpdateExternalKVCache(LiteDefinition):
             )
         return op.keys.spec, op.values.spec
 
-    def compute(op: Any, keys: Any, values: Any, position: Any, key_slice: Any, value_slice: Any) -> Any:
+    def compute(
+        op: Any,
+        keys: np.ndarray,
+        values: np.ndarray,
+        position: np.ndarray,
+        key_slice: np.ndarray,
+        value_slice: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
         falls = np.flatnonzero(np.diff(position) < 0)
         at = position[: int(falls[0]) + 1] if len(falls) else position
         if len(at) and (at.min() < 0 or at.max() >= keys.shape[1]):
@@ -242,7 +251,7 @@ class UpdateKVCache(LiteDefinition):
 
     position: int64 [n], of which the first counts; keys, values: [1, n, heads, size]; y: [1, kv_cache_max, heads, size]
     each. layer_index: which of the interpreter's caches, one for all its subgraphs. An entry beyond the last
-    shifts the cache, whose first entry (first) then stands for a later position.
+    shifts the cache, whose first entry (first) then represents a later position.
     """
 
     position = Input((int64,), rank=1)
@@ -276,17 +285,17 @@ class UpdateKVCache(LiteDefinition):
             bounded((2, *dims), float32, "the cache")
         return spec(dims, float32), spec(dims, float32)
 
-    def registration(operator: Any) -> Any:
+    def registration(operator: Any) -> Registration:
         return CacheRegistration(operator)
 
 
 def entries_of(op: Any) -> int:
-    """How many keys a layer's cache holds."""
+    """Return the number of keys in a layer's cache."""
     return op.kv_cache_max if op.kv_cache_max > 0 else ENTRIES
 
 
 def layers_of(op: Any) -> int:
-    """How many layers the model has."""
+    """Return the number of layers of the model."""
     return op.num_layers if op.num_layers > 0 else LAYERS
 
 
@@ -295,7 +304,7 @@ class CacheRegistration(OperatorRegistration):
 
     __slots__ = ()
 
-    def bind(self, context: Any, node: Any) -> Any:
+    def bind(self, context: Any, node: Any) -> Callable[[], Any]:
         return functools.partial(self._invoke, context, node)
 
     def _invoke(self, context: Any, node: Any) -> None:

@@ -1,25 +1,30 @@
-"""Element-wise functions, Fourier transforms and data movement: Sign, Atan2, Table, RFFT2D, IRFFT2D, Complex, Roll,
-BroadcastGradientArgs.
+"""Element-wise functions, transforms and data movement: Sign, Atan2, Table, RFFT2D, IRFFT2D, Complex, Roll,
+BroadcastGradientArgs, aeq.hadamard_rotation; NumericVerify.
 
-Lives here: these operators, as TensorFlow's converter writes them.
-Not here: the builtins SIGN, ATAN2 (lite/ops/elementwise.py, arithmetic.py) and RFFT2D (lite/ops/spectral.py), the
-tables of quantized functions (lite/ops/quantized/fixed_point.py), audio (audio.py).
+Lives here: these operators, as TensorFlow's converter and quantizers write them.
+Not here: the builtins SIGN, ATAN2 (lite/ops/elementwise.py) and RFFT2D (lite/ops/spectral.py), QUANTIZE and DEQUANTIZE
+(lite/ops/quantization.py), the tables of quantized functions (lite/ops/quantized/fixed_point.py), audio (audio.py).
 
-Transform lengths need not be powers of 2, unlike those of the builtin RFFT2D.
+Transform lengths need not be powers of 2, unlike those of the builtin RFFT2D. The rotation spreads outliers before
+quantization; NumericVerify measures the distance of a quantized tensor from the floats that it represents.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import any_dtype, complex64, complex128, float32, float64, int8, int16, int32, int64
+from ...core.dtypes import any_dtype, complex64, complex128, float16, float32, float64, int8, int16, int32, int64
+from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
+from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
 from ...scalar import numpy_namespace
 from ...scalar.fixed_point import FixedPoint
 from ..ops.definition import LiteDefinition
+from ..ops.quantized.operand import Operand, check_scaled
 from ..ops.shapes import axis_in, bounded, broadcast, ints, refuse, same, spec, text
 from .definition import custom_operator
 
@@ -35,8 +40,9 @@ class Sign(LiteDefinition):
     y = Output(like="x")
     elementwise = True
 
-    def compute(op: Any, x: Any) -> Any:
-        return np.sign(x)
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
+        result: np.ndarray = np.sign(x)
+        return result
 
 
 @custom_operator("Atan2")
@@ -59,8 +65,9 @@ class Atan2(LiteDefinition):
         result: TensorSpec = op.a.spec
         return result
 
-    def compute(op: Any, a: Any, b: Any) -> Any:
-        return np.arctan2(a, b)
+    def compute(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        result: np.ndarray = np.arctan2(a, b)
+        return result
 
 
 def _looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -68,8 +75,7 @@ def _looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
     if x.dtype == np.int8:
         return table[x.astype(np.int16) + 128]
     entries = FixedPoint(numpy_namespace, 8 * table.itemsize)
-    result: np.ndarray = entries.interpolated(table.astype(np.int32), x.astype(np.int32)).astype(table.dtype)
-    return result
+    return entries.interpolated(table.astype(np.int32), x.astype(np.int32)).astype(table.dtype)
 
 
 @custom_operator("Table")
@@ -141,7 +147,7 @@ class Complex(LiteDefinition):
 
 @custom_operator("RFFT2D", "Rfft2d")
 class RFFT2D(LiteDefinition):
-    """The Fourier transform of real images; the last half of what is symmetric is left out.
+    """The Fourier transform of real images, without the symmetric half of the last dimension.
 
     .. math:: y_{pq} = \\sum_{jk} x_{jk} e^{-2 \\pi i (j p / h + k q / w)}
 
@@ -244,7 +250,7 @@ class BroadcastGradientArgs(LiteDefinition):
         axes = spec((None,), op.a.spec.dtype)
         return axes, axes
 
-    def compute(op: Any, a: Any, b: Any) -> Any:
+    def compute(op: Any, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
         if a.shape == b.shape and np.array_equal(a, b):
             return np.zeros(0, a.dtype), np.zeros(0, a.dtype)
         rank = max(len(a), len(b))
@@ -256,3 +262,101 @@ class BroadcastGradientArgs(LiteDefinition):
                 wanted="sizes that are equal or 1, aligned at the last dimension",
             )
         return tuple(np.flatnonzero(s == 1).astype(a.dtype) for s in (one, other))
+
+
+@custom_operator("aeq.hadamard_rotation")
+class HadamardRotation(LiteDefinition):
+    """The normalised Walsh-Hadamard transform of each run of hadamard_size elements along the last axis.
+
+    .. math:: y_i = n^{-1/2} \\sum_j (-1)^{|i \\wedge j|} x_j, \\quad n = hadamard\\_size
+
+    x: [..., features], rank 2 or 3; hadamard_size: a power of 2 that divides features; i ∧ j: bits in both, counted.
+    random_binary_vector is in files and has no effect.
+    """
+
+    x = Input((float32,))
+    y = Output(like="x")
+    hadamard_size = Attr(int, default=0)
+    random_binary_vector = Attr([int], default=())
+
+    def infer(op: Any) -> TensorSpec:
+        n, shape = op.hadamard_size, op.x.spec.shape
+        if n < 2 or n & (n - 1):
+            raise refuse("hadamard_size is not a power of 2", found=n, wanted="2, 4, 8, ...")
+        if shape.rank not in (None, 2, 3):
+            raise refuse("x is neither a matrix nor a batch of them", found=text(shape), wanted="rank 2 or 3")
+        if shape.rank and shape[-1] is not None and shape[-1] % n:
+            raise refuse(
+                "hadamard_size does not divide the features",
+                found={"x": text(shape), "hadamard_size": n},
+                wanted="a divisor of the last size of x",
+            )
+        result: TensorSpec = op.x.spec
+        return result
+
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
+        y, half = x.reshape(-1, op.hadamard_size).copy(), 1
+        while half < op.hadamard_size:
+            pairs = y.reshape(-1, 2, half)
+            a, b = pairs[:, 0].copy(), pairs[:, 1]
+            pairs[:, 0] += b
+            np.subtract(a, b, out=b)
+            half *= 2
+        y *= np.float32(1.0 / np.sqrt(op.hadamard_size))
+        return y.reshape(x.shape)
+
+
+def _difference(op: Any, real: np.ndarray, reference: np.ndarray, scale: Any) -> np.ndarray:
+    y: np.ndarray = real - reference
+    limit = np.float32(op.tolerance) * np.float32(scale)
+    if op.is_checked() and np.any(np.abs(y) > limit):
+        position = int(np.argmax(np.abs(y) > limit))
+        value, expected = real.reshape(-1)[position], reference.reshape(-1)[position]
+        raise InvalidArgumentError(
+            what=f"element {position} is quantised to {value:g}, too far from {expected:g}",
+            found=f"a difference of {abs(y.reshape(-1)[position]):g}",
+            wanted=f"at most tolerance * scale, {op.tolerance:g} * {scale:g}",
+        )
+    return y
+
+
+def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Callable[..., Any]:
+    if x.type not in ("INT8", "UINT8", "INT16"):
+        raise x.wrong("is no quantised activation", x.type, "INT8, UINT8, INT16 or FLOAT16")
+    check_scaled(x)
+    return lambda q, r: _difference(op, x.centred(q, np.int32).astype(np.float32) * x.scale, r, x.scale)
+
+
+@custom_operator("NumericVerify")
+class NumericVerify(LiteDefinition):
+    """The difference between a quantized tensor and its reference.
+
+    .. math:: y = dequantized(x) - expected
+
+    x: int8, uint8 or int16 with a scale, or float16 (whose scale counts as 0); expected: float32 of x's shape.
+    log_if_failed, with a tolerance of 0.1 or more: a difference above tolerance * scale is an error.
+    """
+
+    x = Input((float32, float16))
+    expected = Input((float32,))
+    y = Output(dtype=float32)
+    tolerance = Attr(float, default=0.0)
+    log_if_failed = Attr(bool, default=False)
+    quantized = _quantized
+
+    def is_checked(op: Any) -> bool:
+        """Whether too large a difference is an error: with smaller tolerances, differences are computed alone."""
+        return bool(op.log_if_failed) and op.tolerance >= 0.1
+
+    def infer(op: Any) -> TensorSpec:
+        x, expected = op.x.spec.shape, op.expected.spec.shape
+        if not x.is_compatible_with(expected):
+            raise refuse(
+                "x and expected differ in shape", found={"x": text(x), "expected": text(expected)}, wanted="one shape"
+            )
+        return TensorSpec(x, float32)
+
+    def compute(op: Any, x: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        if x.dtype != np.float16:
+            raise refuse("x is not quantised", found=str(x.dtype), wanted="int8, uint8, int16 or float16")
+        return _difference(op, x.astype(np.float32), expected, 0.0)

@@ -27,13 +27,13 @@ _INDEX = (int32, int64)
 
 
 def _numbers(op: Any, sizes: Any) -> np.ndarray:
-    """Independent float64 in [0, 1) of these sizes."""
+    """Draw independent float64 in [0, 1) of these sizes."""
     count = int(np.prod(sizes, dtype=np.int64))
     return doubles(generator_of(op).words(2 * count)).reshape(sizes)
 
 
 def _normal(op: Any, sizes: Any) -> np.ndarray:
-    """Independent standard normal float64, by Box and Muller."""
+    """Draw independent standard normal float64 by the Box-Muller transform."""
     radii, turns = _numbers(op, (2, *sizes))
     result: np.ndarray = np.sqrt(-2.0 * np.log1p(-radii)) * np.cos(2.0 * np.pi * turns)
     return result
@@ -48,11 +48,12 @@ def _filled(name: str, draw: Any, law: str) -> CustomOperator:
             raise refuse("random numbers are not of this type", found=op.dtype, wanted="FLOAT32 or FLOAT64")
         return filled_spec(op, dtype)
 
-    def compute(op: Any, shape: Any) -> Any:
+    def compute(op: Any, shape: np.ndarray) -> np.ndarray:
         dtype = types.dtype_of(op.dtype).np.type
         numbers = draw(op, [int(d) for d in shape]).astype(dtype)
         # rounding to float32 may give 1, which is outside the law
-        return np.minimum(numbers, np.nextafter(dtype(1), dtype(0))) if draw is _numbers else numbers
+        result: np.ndarray = np.minimum(numbers, np.nextafter(dtype(1), dtype(0))) if draw is _numbers else numbers
+        return result
 
     body = {
         "__doc__": "A tensor of independent random numbers.\n\n"
@@ -132,7 +133,8 @@ class Multinomial(LiteDefinition):
     def infer(op: Any) -> TensorSpec:
         return sampled_spec(op, op.output_dtype)
 
-    def compute(op: Any, logits: Any, num_samples: Any) -> Any:
+    def compute(op: Any, logits: np.ndarray, num_samples: np.ndarray) -> np.ndarray:
         numbers = _numbers(op, (len(logits), int(num_samples)))
         classes = np.minimum(classes_of(logits, numbers), logits.shape[1] - 1)
-        return classes.astype(types.dtype_of(op.output_dtype).np)
+        result: np.ndarray = classes.astype(types.dtype_of(op.output_dtype).np)
+        return result

@@ -1,26 +1,39 @@
-"""Words of text: tftext:WhitespaceTokenizer, tftext:Ngrams.
+"""Preprocessing of text: tftext:WhitespaceTokenizer, tftext:Ngrams, and the lookup tables of vocabularies: HashTableV2,
+LookupTableImportV2, LookupTableFindV2, LookupTableSizeV2.
 
-Lives here: the two operators, of models that read text.  Not here: tokenizers with a vocabulary, whose data files hold.
+Lives here: these operators, as TensorFlow Text and TensorFlow's converter write them.
+Not here: the builtins HASHTABLE to HASHTABLE_SIZE, with the checks of both (lite/ops/state.py), where the entries are
+kept (runtime/resources.py), tokenizers with a vocabulary, whose data files hold.
 
 A list of lists of words is one tensor, filled up with empty strings, or ragged: all words in a row, and for each
 dimension but the last the places where its rows begin, and the end.
+
+A table's handle is an int32 (of the table's name) or a tensor of type RESOURCE. Keys are int32, int64 or strings,
+values these or float32. The first of equal keys counts; a table is filled once.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Sequence
-from typing import Any
+import zlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import int64, string
+from ...core.dtypes import float32, int32, int64, resource, string
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
-from ..ops.definition import LiteDefinition
-from ..ops.shapes import refuse, spec, text
+from ..ops.definition import EnumAttr, LiteDefinition
+from ..ops.shapes import check_one, refuse, spec, text
+from ..ops.state import check_pairs, checked_table
+from ..registration import OperatorRegistration, Registration
 from .definition import custom_operator
+
+if TYPE_CHECKING:
+    from ..runtime.resources import HashTable, Resources
 
 SPACES = frozenset(
     map(chr, (*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
@@ -129,3 +142,182 @@ class Ngrams(LiteDefinition):
         if rows:
             return [_strings(joined, (-1,)), *rows[:-1], np.array(offsets[: len(ends)], np.int64)]
         return [_strings(joined, (*x.shape[:-1], max(0, x.shape[-1] - op.width + 1)))]
+
+
+KEYS = ("INT32", "INT64", "STRING")
+VALUES = (*KEYS, "FLOAT32")
+_HANDLE = (int32, resource)
+_KEY = (int32, int64, string)
+_VALUE = (*_KEY, float32)
+
+
+def number_of(name: str) -> int:
+    """Return an int32 that identifies a table by its name, distinct from the numbers of builtin tables."""
+    return zlib.crc32(name.encode()) - (1 << 31)
+
+
+class TableRegistration(OperatorRegistration):
+    """The operator's shape rules, and `run(call, resources, arrays) -> results` in place of `compute`, as handles
+    represent resources of the interpreter."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, operator: Any, run: Callable[..., Any]) -> None:
+        super().__init__(operator)
+        self.run = run
+
+    def bind(self, context: Any, node: Any) -> Callable[[], Any]:
+        return functools.partial(self._invoke, context, node)
+
+    def _invoke(self, context: Any, node: Any) -> None:
+        results = self.run(self._call(node), node.subgraph.resources, [t.readonly for t in node.tensors_in])
+        for t, result in zip(node.tensors_out, results):
+            if t.array is None or t.shape != np.shape(result):
+                context.resize(t, np.shape(result))
+            array: Any = t.array
+            np.copyto(array, result)
+
+
+class HandleRegistration(OperatorRegistration):
+    """The handle of a table: its number, or the table itself."""
+
+    __slots__ = ()
+
+    def _prepare(self, context: Any, node: Any) -> None:
+        super()._prepare(context, node) if _is_number(node) else self._prepare_resource(context, node)
+
+    def _prepare_resource(self, context: Any, node: Any) -> None:
+        """Check the type of the output: declarations do not cover tensors of resources."""
+        self.operator.infer(self._call(node), [])
+        if len(node.tensors_out) != 1 or node.tensors_out[0].dtype is not resource:
+            raise refuse(
+                "the handle has the wrong type", found=[t.short() for t in node.tensors_out], wanted="INT32 or RESOURCE"
+            )
+        context.resize(node.tensors_out[0], (1,))
+
+    def bind(self, context: Any, node: Any) -> Callable[[], Any]:
+        return functools.partial(self._invoke, context, node)
+
+    def _invoke(self, context: Any, node: Any) -> None:
+        op: Any = self._call(node)
+        number = number_of(op.table_name or op.shared_name)
+        table = node.subgraph.resources.table(number, op.key_dtype, value_type(op.value_dtype))
+        node.tensors_out[0].array.fill(number if _is_number(node) else table)
+
+
+def _is_number(node: Any) -> bool:
+    return len(node.tensors_out) == 1 and node.tensors_out[0].dtype is int32
+
+
+def value_type(name: str) -> str:
+    """Return the type of values: 1 is FLOAT32 in the numbering of older kernels, FLOAT16 in the schema."""
+    return "FLOAT32" if name == "FLOAT16" else name
+
+
+@custom_operator("HashTableV2")
+class HashTableV2(LiteDefinition):
+    """The hash table of this name; one in all subgraphs.
+
+    .. math:: table = table(name)
+
+    table_name, else shared_name: its name; key_dtype: INT32, INT64 or STRING; value_dtype: these or FLOAT32, by their
+    numbers in the schema (1 counts as FLOAT32, as in the older kernels' own numbering)
+    """
+
+    table = Output(dtype=int32)
+    table_name = Attr(str, default="")
+    shared_name = Attr(str, default="")
+    key_dtype = EnumAttr("TensorType", 5)
+    value_dtype = EnumAttr("TensorType", 5)
+
+    def infer(op: Any) -> TensorSpec:
+        if not (op.table_name or op.shared_name):
+            raise refuse("the table has no name", wanted="table_name or shared_name")
+        if op.key_dtype not in KEYS or value_type(op.value_dtype) not in VALUES:
+            raise refuse(
+                "no hash table has these types",
+                found=f"{op.key_dtype} to {op.value_dtype}",
+                wanted=f"{', '.join(KEYS)} to {', '.join(VALUES)}",
+            )
+        return TensorSpec((1,), int32)
+
+    registration = HandleRegistration
+
+
+def _table(resources: Resources, handle: np.ndarray, *entries: np.ndarray) -> HashTable:
+    """Return the table of a handle; check the types of keys and values."""
+    table: Any = handle.reshape(-1)[0] if handle.size else None
+    if handle.dtype != object:
+        table = resources.tables.get(int(table)) if table is not None else None
+    return checked_table(table, entries, "HashTableV2")
+
+
+@custom_operator("LookupTableImportV2")
+class LookupTableImportV2(LiteDefinition):
+    """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
+
+    .. math:: table_{keys_i} \\leftarrow values_i
+    """
+
+    table = Input(_HANDLE)
+    keys = Input(_KEY)
+    values = Input(_VALUE)
+    effect = "write"
+
+    def infer(op: Any) -> tuple[()]:
+        check_pairs(op)
+        return ()
+
+    def registration(operator: Any) -> Registration:
+        def run(op: Any, resources: Any, arrays: Any) -> tuple[()]:
+            _table(resources, *arrays).fill(*arrays[1:])
+            return ()
+
+        return TableRegistration(operator, run)
+
+
+@custom_operator("LookupTableFindV2")
+class LookupTableFindV2(LiteDefinition):
+    """The value of each key, or the default where a key is not there.
+
+    .. math:: values_i = table_{keys_i}
+
+    default: one element
+    """
+
+    table = Input(_HANDLE)
+    keys = Input(_KEY)
+    default = Input(_VALUE)
+    values = Output(like="default")
+    effect = "read"
+
+    def infer(op: Any) -> TensorSpec:
+        check_one(op.default, "the default", "element")
+        return TensorSpec(op.keys.spec.shape, op.default.spec.dtype)
+
+    def registration(operator: Any) -> Registration:
+        def run(op: Any, resources: Any, arrays: Any) -> tuple[np.ndarray]:
+            return (_table(resources, *arrays).find(*arrays[1:]),)
+
+        return TableRegistration(operator, run)
+
+
+@custom_operator("LookupTableSizeV2")
+class LookupTableSizeV2(LiteDefinition):
+    """The number of keys in a table.
+
+    .. math:: size = |table|
+    """
+
+    table = Input(_HANDLE)
+    size = Output(dtype=int64)
+    effect = "read"
+
+    def infer(op: Any) -> TensorSpec:
+        return TensorSpec((1,), int64)
+
+    def registration(operator: Any) -> Registration:
+        def run(op: Any, resources: Any, arrays: Any) -> tuple[np.ndarray]:
+            return (np.array([len(_table(resources, *arrays))], np.int64),)
+
+        return TableRegistration(operator, run)

@@ -16,9 +16,9 @@ from ...core.errors import NotFoundError
 class Api:
     """One generation of the C API.
 
-    what: a description. headers: below tensorflow/lite or tflite. types: C's names of context, node, tensor. functions:
-    C functions by which the source calls the run time. registration, declaration: C templates, with `@Name@`, `@OP@`,
-    `@VERSION@`.
+    what: a description. headers: below tensorflow/lite or tflite. context, node, tensor: the names of the C types.
+    functions: C functions by which the source calls the run time. registration, declaration: C templates, with
+    `@Name@`, `@OP@`, `@VERSION@`.
     """
 
     name: str

@@ -21,31 +21,14 @@ from ...compiler.c_source.kernels import ArraySource, array_source
 from ...compiler.language.llvm_types import KIND
 from ...compiler.language.parameters import REST, Array, number_word
 from ...compiler.operator_kernels import ATTR, INPUT, OperatorKernel
-from ...core import dtypes
-from ...core.dtypes import DType
+from ...core.dtypes import int64, uint8
 from ...core.errors import OpError, UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.definition import Operator
 from . import options
-from .fragments import sizes_text
+from .fragments import LITE_TYPES, sizes_text
 from .kernel_variants import MOST_CHOICES, OperatorExport, c_name, check_names, option_of, stem_of
 from .size_expressions import ComputedSizes, computed_sizes
-
-LITE_TYPES: dict[DType, str] = {
-    dtypes.float16: "kTfLiteFloat16",
-    dtypes.bfloat16: "kTfLiteBFloat16",
-    dtypes.float32: "kTfLiteFloat32",
-    dtypes.float64: "kTfLiteFloat64",
-    dtypes.int8: "kTfLiteInt8",
-    dtypes.uint8: "kTfLiteUInt8",
-    dtypes.int16: "kTfLiteInt16",
-    dtypes.uint16: "kTfLiteUInt16",
-    dtypes.int32: "kTfLiteInt32",
-    dtypes.uint32: "kTfLiteUInt32",
-    dtypes.int64: "kTfLiteInt64",
-    dtypes.uint64: "kTfLiteUInt64",
-    dtypes.bool: "kTfLiteBool",
-}
 
 
 @dataclass
@@ -115,7 +98,7 @@ def array_export_of(op: Operator, kernel: OperatorKernel, attrs: Mapping[str, An
     export.narrow = {
         attribute: kind
         for name, (role, attribute) in kernel.roles.items()
-        if role == ATTR and (kind := kernel.kernel.parameters[name]).is_integer and kind is not dtypes.int64
+        if role == ATTR and (kind := kernel.kernel.parameters[name]).is_integer and kind is not int64
     }
     _check_numbers(op, kernel)
     export.sizes = tuple(dict.fromkeys(s for _, k in export.inputs for s in k.shape if isinstance(s, str)))
@@ -173,7 +156,7 @@ def _complete_sizes(export: ArrayExport) -> None:
             op.bind({o.name: o.choices[0] for o in export.options if o.attr.required and o.choices}),
             [TensorSpec(s, k.dtype) for s, (_, k) in zip(full, export.inputs)],
         )
-    except (OpError, TypeError, ValueError):  # it takes other sizes alone: the annotations hold
+    except (OpError, TypeError, ValueError):  # the rule rejects these sizes; the annotations remain valid
         return
     for spec, (name, kind) in zip(specs, export.outputs):
         if spec.shape.is_fully_defined() and tuple(spec.shape) != tuple(_shape(kind, samples)):
@@ -195,7 +178,7 @@ def _shape(kind: Array, sizes: Mapping[str, int]) -> list[int]:
 
 def tensors(export: ArrayExport) -> str:
     """Return C that reads the inputs' sizes."""
-    op = options.quoted(export.op.name)[1:-1]
+    op = options.escaped(export.op.name)
     lines = []
     for k, (name, kind) in enumerate(export.inputs):
         inner = len(kind.shape) - kind.leading
@@ -288,7 +271,7 @@ def compute(export: ArrayExport) -> str:
 
 def shapes(export: ArrayExport) -> str:
     """Return statements of prepare that set each output's shape."""
-    op = options.quoted(export.op.name)[1:-1]
+    op = options.escaped(export.op.name)
     lines = []
     for k, (name, kind) in enumerate(export.outputs):
         inner = len(kind.shape) - kind.leading
@@ -348,7 +331,7 @@ def _words(export: ArrayExport) -> list[str]:
         if role == ATTR:
             words.append(f"({c_type(KIND[kind])})state->{fields[tensor]}")
             continue
-        element = c_type(KIND[dtypes.uint8 if kind.dtype.is_bool else kind.dtype])
+        element = c_type(KIND[uint8 if kind.dtype.is_bool else kind.dtype])
         base = f"(const {element} *)look.data[{tensor}]" if role == INPUT else f"({element} *)out[{tensor}]"
         sizes = [f"look.sizes[{export.sizes.index(s)}]" if isinstance(s, str) else str(s) for s in kind.shape]
         words += [base, *sizes]

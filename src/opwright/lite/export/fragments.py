@@ -29,13 +29,22 @@ ELEMENTS = {
 }
 """C's types of elements in memory."""
 
-LITE_TYPES = {
+LITE_TYPES: dict[DType, str] = {
+    dtypes.float16: "kTfLiteFloat16",
+    dtypes.bfloat16: "kTfLiteBFloat16",
     dtypes.float32: "kTfLiteFloat32",
     dtypes.float64: "kTfLiteFloat64",
+    dtypes.int8: "kTfLiteInt8",
+    dtypes.uint8: "kTfLiteUInt8",
+    dtypes.int16: "kTfLiteInt16",
+    dtypes.uint16: "kTfLiteUInt16",
     dtypes.int32: "kTfLiteInt32",
+    dtypes.uint32: "kTfLiteUInt32",
     dtypes.int64: "kTfLiteInt64",
+    dtypes.uint64: "kTfLiteUInt64",
     dtypes.bool: "kTfLiteBool",
 }
+"""The members of TfLiteType."""
 
 
 def loop(export: OperatorExport, case: KernelVariant) -> str:
@@ -140,7 +149,7 @@ def sizes_text(op: Operator, computed: ComputedSizes, sizes: Sequence[str]) -> s
         lines += [f"  if ({' && '.join(tests) or 'true'}) {{", body, "  }"]
     if not computed.chosen:
         lines = ["\n".join(_statements(computed.trees[0][1], sizes, used, "  "))]
-    name = options.quoted(op.name)[1:-1]
+    name = options.escaped(op.name)
     helpers = "".join(text for sign, text in _HELPERS.items() if sign in used)
     needed = ", ".join(computed.names)
     first = min(sizes.index(n) for n in computed.names)

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...compiler.c_source.expressions import c_type
-from ...compiler.c_source.kernels import SYMBOLIC, ScalarSource, scalar_source
-from ...compiler.c_source.runtime_attributes import AttributeNeeded
+from ...compiler.c_source.kernels import SYMBOLIC, AttributeNeeded, ScalarSource, scalar_source
 from ...compiler.c_source.statements import KEYWORDS
 from ...compiler.kernel import Kernel
 from ...compiler.language.llvm_types import ELEMENT_DTYPES, KIND

@@ -32,10 +32,14 @@ def flexbuffers(export: OperatorExport) -> str:
     return first + "".join(text for name, text in zip(more[::2], more[1::2]) if f"ow_read_{name}" in words)
 
 
+def escaped(text: str) -> str:
+    """Return text in ASCII as part of a C string literal."""
+    return "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
+
+
 def quoted(text: str) -> str:
     """Return a C string literal in ASCII."""
-    bytes_ = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
-    return f'"{bytes_}"'
+    return f'"{escaped(text)}"'
 
 
 def printed(text: str) -> str:

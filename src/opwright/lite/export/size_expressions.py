@@ -67,16 +67,16 @@ class SymbolicSize(int):
     def __index__(self) -> int:
         return self  # shapes call it, and store the result
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> int:
         return 0 - self
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> SymbolicSize:
         return self
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: int) -> tuple[int, int]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: int) -> tuple[int, int]:
         return other // self, other % self
 
     def __bool__(self) -> bool:

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...compiler.c_source.helpers import helpers_text
+from ...compiler.c_source.expressions import helpers_text
 from ...compiler.c_source.statements import in_comment
 from ...core.dtypes import DType
 from ...ops.definition import Operator
@@ -41,7 +41,7 @@ _ARITHMETIC = """/* Results are IEEE 754's, to the last bit: no sum is regrouped
 
 def filled(template: str, export: OperatorExport) -> str:
     """Return a template with the operator's name, its C name, and its version."""
-    words = {"NAME": export.name, "OP": options.quoted(export.op.name)[1:-1], "VERSION": str(export.op.version)}
+    words = {"NAME": export.name, "OP": options.escaped(export.op.name), "VERSION": str(export.op.version)}
     return re.sub(r"@(NAME|OP|VERSION)@", lambda m: words[m[1]], template)
 
 
@@ -203,7 +203,7 @@ static void ow_free(ow_context *context, void *state) {{
 
 
 def _look(export: OperatorExport) -> str:
-    name = options.quoted(export.op.name)[1:-1]
+    name = options.escaped(export.op.name)
     optional, there = "", "ow_input(context, node, k)"
     if export.optional:
         there = f"k < ow_inputs(node) ? {there} : NULL"
@@ -240,7 +240,7 @@ static TfLiteStatus ow_look(ow_context *context, ow_node *node, TfLiteType *type
 
 def _state_checked(export: OperatorExport) -> str:
     """Return statements of prepare that report errors of init and check the number of tensors."""
-    name = options.quoted(export.op.name)[1:-1]
+    name = options.escaped(export.op.name)
     required = "\n".join(f"  {line}" for line in options.missing(export))
     outputs = len(export.op.outputs)
     least = inputs = len(export.op.inputs)
@@ -280,7 +280,7 @@ static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
 
 
 def _invoke_arrays(export: ArrayExport) -> str:
-    name = options.quoted(export.op.name)[1:-1]
+    name = options.escaped(export.op.name)
     return f"""/* Each run. */
 static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
   const ow_state *state = (const ow_state *)ow_state_of(node);
@@ -313,7 +313,7 @@ def _type_names(export: OperatorExport) -> str:
 
 
 def _prepare(export: OperatorExport) -> str:
-    op, name = export.op, options.quoted(export.op.name)[1:-1]
+    op, name = export.op, options.escaped(export.op.name)
     lines = []
     for k, declared in enumerate(op.inputs):
         if declared.ranks is not None:
@@ -375,7 +375,7 @@ static TfLiteStatus ow_prepare(ow_context *context, ow_node *node) {{
 
 
 def _invoke(export: OperatorExport) -> str:
-    name = options.quoted(export.op.name)[1:-1]
+    name = options.escaped(export.op.name)
     return f"""/* Each run. */
 static TfLiteStatus ow_invoke(ow_context *context, ow_node *node) {{
   const ow_state *state = (const ow_state *)ow_state_of(node);

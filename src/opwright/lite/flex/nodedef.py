@@ -1,7 +1,7 @@
 """NodeDef: how a Flex operator carries a framework's operator in its options, in protocol-buffer bytes.
 
 Lives here: `NodeDef`, `encode`, `decode` of it and of attribute values.
-Not here: what attributes mean (declarations.py), operators (declarations.py).
+Not here: the meaning of attributes, operators (conversion.py).
 
 The options are a FlexBuffer vector of the operator's name and the NodeDef's bytes. Fields by number, in TensorFlow's
 protocol (node_def.proto, attr_value.proto, tensor_shape.proto, types.proto):
@@ -47,6 +47,11 @@ TYPES: dict[int, DType] = {  # types.proto
     23: dtypes.uint64,
 }
 NUMBERS = {dtype: number for number, dtype in TYPES.items()}
+
+
+Element = bool | float | bytes | DType | TensorShape
+AttrValue = Element | list[Element] | None
+"""The value of an attribute as it is read; None for functions and tensors."""
 
 
 @dataclass
@@ -233,9 +238,9 @@ def _packed(data: bytes, wire: int) -> Iterator[Any]:
             offset += 4
 
 
-def decode_value(data: bytes) -> Any:
+def decode_value(data: bytes) -> AttrValue:
     """Return the value of an AttrValue; None for functions and tensors. Raises DataLossError."""
-    result: Any = None
+    result: AttrValue = None
     for number, wire, value in fields(data):
         if number == 1 and wire == BYTES:
             result = []

@@ -1,7 +1,7 @@
 """Flex operators in the interpreter: the framework's own kernels under a custom operator's name.
 
 Lives here: `flex_registration`.
-Not here: NodeDefs (nodedef.py), mapping of TensorFlow's operators to ours (declarations.py).
+Not here: NodeDefs (nodedef.py), mapping of TensorFlow's operators to ours (conversion.py).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, NotFoundError, SignatureError
 from ...core.forks import once
 from ...ops import registry
@@ -18,8 +19,7 @@ from ...ops.definition import Operator
 from ..format.flexbuffers import decode
 from ..registration import OperatorRegistration
 from . import nodedef
-from .conversion import COUNTS, NONES, OURS
-from .declarations import ConstantInput, OpMapping, declaration, mapping_for
+from .conversion import COUNTS, NONES, OURS, ConstantInput, OpMapping, declaration, mapping_for
 
 PREFIX = "Flex"
 MOST_INPUTS = 1 << 20
@@ -73,11 +73,12 @@ class FlexRegistration(OperatorRegistration):
         places = dict(zip(state.form.inputs, arguments))
         return [places.get(i) for i in range(len(self.operator.inputs))]
 
-    def dtype(self, node: Any) -> Any:
+    def dtype(self, node: Any) -> DType | None:
         for argument in self.group(node, node.tensors_in):
             for t in argument if isinstance(argument, tuple) else (argument,):
                 if t is not None:
-                    return t.dtype
+                    dtype: DType = t.dtype
+                    return dtype
         return None
 
     def _call(self, node: Any) -> Call:

@@ -155,7 +155,11 @@ def decode_options(options: Any) -> dict[str, Any]:
     return value
 
 
-def decode(document: Any) -> Any:
+Document = bool | float | str | bytes | list[Any] | dict[str, Any] | None
+"""A value of FlexBuffers."""
+
+
+def decode(document: Any) -> Document:
     """Return the value of a FlexBuffers document. Raises DataLossError for damaged bytes."""
     raw = bytes(document)
     try:
@@ -190,7 +194,7 @@ class _Decoder:
         self.raw = raw
         self.left = 4 * len(raw) + 64  # remaining budget of values and bytes
 
-    def root(self) -> Any:
+    def root(self) -> Document:
         if len(self.raw) < 3:
             raise _Damage("too short")
         packed, width = self.raw[-2], self.raw[-1]
@@ -198,7 +202,7 @@ class _Decoder:
             raise _Damage(f"root of {width} bytes")
         return self.value(len(self.raw) - 2 - width, width, packed >> 2, 1 << (packed & 3), 0)
 
-    def value(self, position: int, width: int, kind: int, child_width: int, depth: int) -> Any:
+    def value(self, position: int, width: int, kind: int, child_width: int, depth: int) -> Document:
         """Return the value at a position. width: its own. child_width: that of the target of its offset, if it is
         one."""
         self.spend(1)
@@ -207,10 +211,10 @@ class _Decoder:
         if kind == NULL:
             return None
         if kind == BOOL:
-            return self.number(UINT, position, width) != 0
+            return self.unsigned(position, width) != 0
         if kind in _CODES:
             return self.number(kind, position, width)
-        target = position - self.number(UINT, position, width)
+        target = position - self.unsigned(position, width)
         if kind in _INDIRECT:
             return self.number(_INDIRECT[kind], target, child_width)
         if kind == KEY:
@@ -226,20 +230,24 @@ class _Decoder:
             n, element = (kind - VECTOR_INT2) // 3 + 2, (kind - VECTOR_INT2) % 3 + INT
             return self.typed(target, child_width, element, n, depth)
         if VECTOR_INT <= kind <= VECTOR_STRING or kind == VECTOR_BOOL:
-            n = self.number(UINT, target - child_width, child_width)
+            n = self.unsigned(target - child_width, child_width)
             return self.typed(target, child_width, kind - VECTOR_INT + INT, n, depth)
         raise _Damage(f"unknown type {kind}")
 
-    def number(self, kind: int, position: int, width: int) -> Any:
+    def number(self, kind: int, position: int, width: int) -> float:
         code = _CODES[kind].get(width)
         if code is None:
             raise _Damage(f"floating-point number of {width} bytes")
         if not 0 <= position <= len(self.raw) - width:
             raise _Damage(f"position {position} is outside")
-        return struct.unpack_from(f"<{code}", self.raw, position)[0]
+        result: float = struct.unpack_from(f"<{code}", self.raw, position)[0]
+        return result
+
+    def unsigned(self, position: int, width: int) -> int:
+        return int(self.number(UINT, position, width))
 
     def sized(self, position: int, width: int) -> bytes:
-        n = self.number(UINT, position - width, width)
+        n = self.unsigned(position - width, width)
         if n > len(self.raw) - position:
             raise _Damage(f"string of {n} bytes at {position} runs past the end")
         self.spend(n)
@@ -256,16 +264,16 @@ class _Decoder:
         """Return the keys of a map: the two words before its size are the offset to the key vector and that vector's
         width."""
         slot = position - 3 * width
-        start = slot - self.number(UINT, slot, width)
-        key_width = self.number(UINT, slot + width, width)
-        if key_width not in (1, 2, 4, 8) or self.number(UINT, start - key_width, key_width) != n:
+        start = slot - self.unsigned(slot, width)
+        key_width = self.unsigned(slot + width, width)
+        if key_width not in (1, 2, 4, 8) or self.unsigned(start - key_width, key_width) != n:
             raise _Damage(f"keys and values of the map at {position} disagree")
         self.spend(n)
         slots = [start + i * key_width for i in range(n)]
-        return [self.key(slot - self.number(UINT, slot, key_width)) for slot in slots]
+        return [self.key(slot - self.unsigned(slot, key_width)) for slot in slots]
 
     def vector(self, position: int, width: int, depth: int) -> list[Any]:
-        n = self.number(UINT, position - width, width)
+        n = self.unsigned(position - width, width)
         types = position + n * width
         if types + n > len(self.raw):
             raise _Damage(f"vector of {n} at {position} runs past the end")

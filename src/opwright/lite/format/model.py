@@ -17,8 +17,7 @@ import numpy as np
 from ...core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from ...core.files import replacing
 from . import reader, schema, verify, writer
-from .objects import TableObject, register
-from .unknown_fields import SourceFile
+from .objects import SourceFile, TableObject, register
 
 ASSOCIATED_LIMIT = 1 << 28  # bytes of the associated files, unpacked
 
@@ -108,9 +107,9 @@ class Model(_Root):
     def write(self, path: str | os.PathLike[str], *, unknown: str = "keep") -> None:
         """Write the file: to a temporary name in the same folder, then renamed over `path`, so never half a file.
 
-        unknown: what a file that was read holds beyond this schema is kept ("keep") or left out ("drop").
+        unknown: whether fields of a file that are newer than the schema are kept ("keep") or omitted ("drop").
         raises InvalidArgumentError where a field holds what the schema does not allow, UnimplementedError where a model
-        was changed and a field newer than the schema cannot be moved (see unknown_fields.py), OSError of the file
+        was changed and a field newer than the schema cannot be moved (see objects.py), OSError of the file
         system
         """
         parts = writer.chunks(self, unknown)

@@ -1,6 +1,7 @@
 """The contents of a .tflite file as plain Python objects, one class per table of the schema.
 
-Lives here: `TableObject` and its subclasses, created on demand: `objects.Tensor(shape=[1, 4], name="x")`.
+Lives here: `TableObject` and its subclasses, created on demand: `objects.Tensor(shape=[1, 4], name="x")`; fields and
+union members that are newer than the schema: `UnknownField`, `UnknownUnionMember`, `SourceFile`.
 Not here: the root, `Model` (model.py); bytes (reader.py, writer.py).
 
 Field values, by their kind in the schema:
@@ -15,21 +16,83 @@ Field values, by their kind in the schema:
     union                object of any member's class or None; the type tag is implied by the class
 
 An absent vector and an empty one have the same meaning and compare equal, but writing a file preserves the difference.
+
+A FlatBuffer does not record the types of fields. Only the starts of an unknown field and of the next field
+are known. Scalars and structs may be copied, offsets must be adjusted when they move, and some bytes could be either.
+Files are preserved as follows:
+
+    an unchanged model               the bytes of the file are written again
+    a field that is no offset        its bytes are copied (`UnknownField.bytes`)
+    a member of a union              an offset refers to it, so its file is written with the model (`SourceFile`)
+    a field that may be an offset    writing a changed model is an error that names it; `unknown="drop"` omits it
 """
 
 from __future__ import annotations
 
 import enum as _enum
 import struct
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...core.forks import once
 from . import schema
-from .unknown_fields import SourceFile, UnknownField
+
+
+class UnknownField(NamedTuple):
+    """A field newer than the schema.
+
+    bytes: from the field's start to the start of the next, including padding. maybe_offset: the bytes could be an
+    offset, so that they cannot be copied to another position. Equality compares the bytes without trailing zeros, which
+    may be padding.
+    """
+
+    bytes: bytes
+    maybe_offset: bool
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UnknownField):
+            return NotImplemented
+        return self.bytes.rstrip(b"\0") == other.bytes.rstrip(b"\0")
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.bytes.rstrip(b"\0"))
+
+
+class SourceFile:
+    """The bytes that a model was read from, up to the end of the FlatBuffer; shared by copies of its objects."""
+
+    __slots__ = ("base", "file", "flatbuffer")
+
+    def __init__(self, file: memoryview, end: int) -> None:
+        """Initialize. file: all bytes. end: the end of the FlatBuffer, where appended data begins."""
+        self.file, self.flatbuffer = file, file[:end]
+        self.base = np.frombuffer(file, np.uint8).__array_interface__["data"][0]
+
+    def place_of(self, array: np.ndarray) -> int | None:
+        """Return the offset of a vector's elements in the FlatBuffer if the array is a view on that vector, else
+        None."""
+        offset = array.__array_interface__["data"][0] - self.base
+        if not (4 <= offset <= len(self.flatbuffer) - array.nbytes and array.flags.c_contiguous and len(array)):
+            return None
+        return offset if int.from_bytes(self.flatbuffer[offset - 4 : offset], "little") == len(array) else None
+
+    def __deepcopy__(self, memo: Any) -> SourceFile:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _source_of, (bytes(self.file), len(self.flatbuffer))
+
+
+def _source_of(file: bytes, end: int) -> SourceFile:
+    return SourceFile(memoryview(file), end)
+
 
 REPR_LIMIT = 8  # elements of a vector that repr shows
+_Class = TypeVar("_Class", bound="type[TableObject]")
 
 
 class TableObject:
@@ -43,6 +106,11 @@ class TableObject:
     __hash__ = None  # type: ignore[assignment]  # mutable
     table_name: ClassVar[str]
     unknown_fields: dict[int, UnknownField]
+
+    if TYPE_CHECKING:  # fields have the types that the schema states
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __init__(self, **values: Any) -> None:
         for field in schema.table(self.table_name).fields:
@@ -115,10 +183,11 @@ def _empty(scalar: str) -> np.ndarray:
     return array
 
 
-def default_of(field: schema.SchemaField) -> Any:
+def default_of(field: schema.SchemaField) -> float | list[Any] | np.ndarray | None:
     """Return the value of an absent field; a new list for a vector of tables."""
     if field.kind == "scalar":
-        return schema.enum_members(field.enum).get(field.default, field.default) if field.enum else field.default
+        default: float = field.default
+        return schema.enum_members(field.enum).get(field.default, default) if field.enum else default
     if field.kind == "tables":
         return []
     if field.kind == "vector" and not field.keeps_absence:
@@ -188,7 +257,7 @@ def _brief(field: schema.SchemaField, value: Any) -> str:
     return text if field.kind != "string" or len(text) <= 80 else text[:77] + "...'"
 
 
-def register(cls: type[TableObject]) -> type[TableObject]:
+def register(cls: _Class) -> _Class:
     """Use a hand-written class for its `table_name`, as model.py does for the root (class decorator)."""
     _written_by_hand[cls.table_name] = cls
     return cls
@@ -207,7 +276,7 @@ def table_class(name: str) -> type[TableObject]:
     return type(name, (TableObject,), {"__slots__": slots, "__module__": __name__, "__doc__": doc, "table_name": name})
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type[TableObject]:
     if not name.startswith("_") and name in schema.tables():
         return table_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,9 +2,11 @@
 
 Lives here: `read`, from any buffer (bytes, mmap) to a `Model` object tree, with every offset, vtable, length, alignment
 and string checked before use, and the work bounded by the size of the file. Vectors of scalars are views on the buffer,
-except 8-byte elements at an odd multiple of 4 bytes, as some tools write them: these are copied.
+except 8-byte elements at an odd multiple of 4 bytes, as some tools write them: these are copied. `find_archive`, the
+zip archive that task libraries append to a file, with labels and vocabularies; `relocated`, the archive at another
+offset.
 Not here: whether the contents make sense (verify.py), files and paths (model.py), writing (writer.py), compiled vtables
-(table_layout.py), files appended to the model (associated_files.py), fields newer than the schema (unknown_fields.py).
+(table_layout.py), the entries of an archive (`zipfile` reads them).
 
 Bounds on work. The tree is at most six tables deep, as no table of the schema contains itself. A table takes four bytes
 and the offset to it four, so a file without sharing has at most one table in eight bytes; the reader rejects more, and
@@ -15,6 +17,9 @@ therefore cannot inflate a small file. Python objects are limited to ROOM bytes 
 Speed. Tables with the same fields share a vtable; a vtable is checked and compiled once to a `TableLayout`, which reads
 all inline fields of a table by one `struct` call and is kept between files. Vectors are slices of one array of each
 scalar type over the whole file.
+
+Archives. An archive ends with a record that locates its directory, which locates its entries. Writers that append one
+count these offsets from the start of the file. In memory they count from the archive's own start. Source: APPNOTE.TXT.
 """
 
 from __future__ import annotations
@@ -29,10 +34,9 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import DataLossError, InvalidArgumentError
-from . import associated_files, schema
-from .objects import TableList, TableObject, UnknownUnionMember
+from . import schema
+from .objects import SourceFile, TableList, TableObject, UnknownField, UnknownUnionMember
 from .table_layout import Damage, Misaligned, TableLayout, layout_of
-from .unknown_fields import SourceFile, UnknownField
 
 NOT_VALID = "The model is not a valid Flatbuffer buffer"  # message of the official run time
 SHARING = 4
@@ -111,7 +115,7 @@ class _FlatBufferReader:
             (root,) = _u32.unpack_from(self.view, 0)
             model: Any = self.table("Model", root)
             self.stored_outside(model)
-            archive = associated_files.find_archive(self.view)
+            archive = find_archive(self.view)
             if archive is not None:
                 self.spend_room(len(archive[1]))
         except Damage as damage:
@@ -156,11 +160,11 @@ class _FlatBufferReader:
         for (attribute, position, how, of), value in zip(layout.steps, values):
             if how is None:
                 setattr(table, attribute, value)
-            elif type(how) is dict:
+            elif isinstance(how, dict):
                 setattr(table, attribute, how.get(value, value))
             else:
                 try:
-                    setattr(table, attribute, how(self, of, offset + position + value))  # type: ignore[operator]
+                    setattr(table, attribute, how(self, of, offset + position + value))
                 except Damage as damage:
                     damage.path = f".{attribute}{damage.path}"
                     raise
@@ -356,3 +360,54 @@ HOW: dict[str, Callable[..., Any]] = {
     "table": _FlatBufferReader.table,
     "tables": _FlatBufferReader.vector_of_tables,
 }
+
+
+END = struct.Struct("<4s4H2LH")  # signature, disks, entries here, entries, directory's size and place, comment's length
+ENTRY_SIZE, OFFSET_AT, LENGTHS_AT = 46, 42, 28  # of a directory entry: its size, its offset, its three lengths
+COMMENT = 65535
+
+
+def find_archive(view: memoryview) -> tuple[int, bytes] | None:
+    """Return the offset of the archive appended to a model, and the archive with offsets relative to its own start;
+    None without one."""
+    tail = bytes(view[-END.size - COMMENT :])
+    end = tail.rfind(b"PK\x05\x06")
+    if end < 0 or len(tail) - end < END.size:
+        return None
+    end += len(view) - len(tail)
+    _, _, _, _, n, size, directory_offset, comment = END.unpack_from(view, end)
+    if end + END.size + comment != len(view) or size > end:
+        return None
+    shift = end - size - directory_offset  # from offsets in the archive to offsets in the file
+    offsets = _entry_offsets(view[end - size : end], n)
+    if not offsets or min(offsets) + shift < 8 or max(offsets) + shift > end - size:
+        return None
+    start = min(offsets) + shift
+    return start, relocated(bytes(view[start:]), -min(offsets))
+
+
+def _entry_offsets(directory: Any, n: int) -> list[int]:
+    """Return the offsets of the entries; none if the directory is damaged."""
+    offsets, position = [], 0
+    for _ in range(n):
+        if bytes(directory[position : position + 4]) != b"PK\x01\x02" or position + ENTRY_SIZE > len(directory):
+            return []
+        offsets.append(struct.unpack_from("<L", directory, position + OFFSET_AT)[0])
+        position += ENTRY_SIZE + sum(struct.unpack_from("<3H", directory, position + LENGTHS_AT))
+    return offsets if position == len(directory) else []
+
+
+def relocated(archive: bytes, by: int) -> bytes:
+    """Return the archive with all its offsets increased by `by`. Raises ValueError past 4 GB."""
+    out = bytearray(archive)
+    end = archive.rfind(b"PK\x05\x06")
+    _, _, _, _, n, size, directory_offset, _ = END.unpack_from(archive, end)
+    try:
+        struct.pack_into("<L", out, end + 16, directory_offset + by)
+        entry = end - size
+        for offset in _entry_offsets(memoryview(archive)[end - size : end], n):
+            struct.pack_into("<L", out, entry + OFFSET_AT, offset + by)
+            entry += ENTRY_SIZE + sum(struct.unpack_from("<3H", archive, entry + LENGTHS_AT))
+    except struct.error:
+        raise ValueError("the associated files would extend beyond 4 GB") from None
+    return bytes(out)

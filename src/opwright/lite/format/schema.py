@@ -104,7 +104,7 @@ class SchemaTable(NamedTuple):
 
 @functools.cache
 def _facts() -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(pkgutil.get_data(__package__, "schema.json") or b"")
+    result: dict[str, Any] = json.loads(pkgutil.get_data(__name__, "schema.json") or b"")
     return result
 
 

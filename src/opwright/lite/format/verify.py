@@ -6,7 +6,7 @@ subgraphs (subgraph_checks.py), whether an operator has a kernel or accepts its 
 operators).
 
 Rules run in order and stop at the first with a finding: a rule may rely on all earlier rules.
-Messages are those of the official run time where it has one.
+Messages are the official run time's, if it has one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """FlatBuffers writer for .tflite files, driven by the schema.
 
-Lives here: `chunks` and `write`, from a `Model` object tree to its bytes, which are a function of the tree.
+Lives here: `chunks` and `write`, from a `Model` object tree to its bytes, which are a function of the tree; the
+encoding of fields (`EncodingError`).
 Not here: reading (reader.py), files and paths (model.py), checks of meaning (verify.py), versions (versions.py).
 
 The order in the file: identifier; each table followed by the tables it contains (its vtable precedes its first use);
@@ -11,7 +12,7 @@ not used, because it fills its buffer from the end and moves it as it grows.
 A FlatBuffer ends at 2 GB. A `Buffer` marked with `offset >= 1`, and every one if the sum would exceed that limit, is
 stored after the FlatBuffer, aligned to 16 bytes; so are custom options with `large_custom_options_offset >= 1`.
 
-Fields newer than the schema are kept as unknown_fields.py describes. The source file of an unknown union member is
+Fields newer than the schema are kept as objects.py describes. The source file of an unknown union member is
 appended, and weights that are views on it are not written twice.
 """
 
@@ -24,19 +25,94 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from . import associated_files, reader, schema
-from .field_encoding import (
-    EncodingError,
-    encode_text,
-    field_of,
-    is_present,
-    marks_appended_data,
-    stored_scalar,
-    stored_vector,
-    union_tag,
+from . import reader, schema
+from .objects import (
+    SourceFile,
+    TableList,
+    TableObject,
+    UnknownField,
+    UnknownUnionMember,
+    absent_vector,
+    as_vector,
+    default_of,
 )
-from .objects import TableObject, UnknownUnionMember
-from .unknown_fields import SourceFile, UnknownField
+
+
+class EncodingError(Exception):
+    """A value that a field cannot store. Each level of the call stack prepends its step to `path`."""
+
+    def __init__(self, what: str, path: str = "", newer: bool = False) -> None:
+        self.what, self.path, self.newer = what, path, newer
+
+
+def field_of(table: str, name: str) -> schema.SchemaField:
+    return next(field for field in schema.table(table).fields if field.name == name)
+
+
+def marks_appended_data(offset: Any) -> bool:
+    """Return whether an offset indicates that the data is stored after the FlatBuffer."""
+    return isinstance(offset, (int, np.integer)) and bool(offset >= 1)
+
+
+def is_present(table: str, field: schema.SchemaField, value: Any) -> bool:
+    if value is None:
+        return f"{table}.{field.name}" in schema.ALWAYS_PRESENT
+    if field.kind in ("vector", "tables") and not field.keeps_absence:
+        if not hasattr(value, "__len__"):
+            raise EncodingError(f"found {type(value).__name__}, wanted a list", f".{field.name}")
+        if len(value):
+            return True
+        if field.kind == "tables" and isinstance(value, TableList):
+            return not value.absent
+        if field.kind == "vector" and isinstance(value, np.ndarray) and value is not default_of(field):
+            return value is not absent_vector(field.scalar)
+        return f"{table}.{field.name}" in schema.ALWAYS_PRESENT
+    return True
+
+
+def stored_scalar(field: schema.SchemaField, value: Any) -> float | None:
+    """Return the number to store, or None for the default, which is omitted."""
+    if field.scalar == "float32":
+        try:
+            bits = struct.pack("<f", value)
+        except (struct.error, OverflowError, TypeError):
+            raise EncodingError(f"{value!r} is no float32", f".{field.name}") from None
+        return None if bits == struct.pack("<f", field.default) else value
+    try:
+        number = int(value) if isinstance(value, (bool, np.bool_)) else value.__index__()
+        struct.pack(f"<{schema.SCALARS[field.scalar][0]}", number)
+    except (struct.error, AttributeError, TypeError):
+        raise EncodingError(f"{value!r} is no {field.enum or field.scalar}", f".{field.name}") from None
+    if field.scalar == "bool":
+        number = int(number != 0)
+    return None if number == int(field.default) else number
+
+
+def stored_vector(field: schema.SchemaField, value: Any) -> np.ndarray:
+    try:
+        return as_vector(field, () if value is None else value)
+    except (ValueError, TypeError) as error:
+        raise EncodingError(str(error)) from None
+
+
+def union_tag(field: schema.SchemaField, value: Any) -> int:
+    if isinstance(value, UnknownUnionMember):
+        return value.tag
+    tag = schema.union_tags(field.of).get(getattr(value, "table_name", ""))
+    if tag is None:
+        raise EncodingError(f"found {type(value).__name__}, wanted a member of union {field.of}", f".{field.name}")
+    return tag
+
+
+def encode_text(text: Any) -> bytes:
+    """Return a string's bytes. Raises EncodingError for other types."""
+    if not isinstance(text, str):
+        raise EncodingError(f"found {type(text).__name__}, wanted str")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise EncodingError(f"{text[:40]!a} is no valid text") from None
+
 
 FLATBUFFER_LIMIT = 2**31 - 1
 OUTSIDE_ALIGN = 16
@@ -66,9 +142,7 @@ def chunks(model: Any, unknown: str = "keep") -> list[Any]:
     try:
         parts = writer.file(model)
         behind = getattr(model, "attachment", None)
-        return (
-            parts if behind is None else [*parts, associated_files.relocated(behind, sum(len(part) for part in parts))]
-        )
+        return parts if behind is None else [*parts, reader.relocated(behind, sum(len(part) for part in parts))]
     except EncodingError as misfit:
         where = f"Model{misfit.path} cannot be written"
         if misfit.newer:

@@ -6,7 +6,7 @@
 Lives here: the public names, and no code.
 """
 
-from .buffers import TensorBuffer
+from .invocation import TensorBuffer
 from .model import CompiledModel
 
 __all__ = ["CompiledModel", "TensorBuffer"]

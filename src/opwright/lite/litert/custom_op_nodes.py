@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from ...compiler.native.image import runs_images
-from ...compiler.native.interrupts import raise_pending
 from ...compiler.native.store import find_or_make
-from ...compiler.native.workers import functions
+from ...compiler.native.workers import functions, raise_pending
 from ...core.errors import InternalError, OpError, UnimplementedError
 from ...core.forks import once
 from ..compiled.plan_registration import PlanRegistration, one_by_one

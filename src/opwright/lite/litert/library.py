@@ -1,8 +1,8 @@
 """The official run time's shared library: locating it in the installed wheel, its typed functions, statuses.
 
 Lives here: `library`, `TensorLayout`, `RankedTensorType`, `CustomOpKernel`, `check`, `element_type`, the environment.
-Not here: the order of calls (loaded_model.py, model.py, buffers.py), the callbacks (callbacks.ll, custom_op_nodes.py),
-messages on stderr (loaded_model.py).
+Not here: the order of calls and messages on stderr (loaded_model.py, model.py, invocation.py), the callbacks
+(callbacks.ll, custom_op_nodes.py).
 
 The wheel's Python modules are not imported: its library needs nothing of them. The declarations hold for versions from
 MINIMUM on; earlier ones create models without an environment, which is not visible in the symbols and would crash.

@@ -21,13 +21,20 @@ from ..format import Model
 from ..format.model import refuse_external
 from ..resolver import CustomOps
 from ..runtime.model_loading import open_model
-from .buffers import TensorBuffer
 from .custom_op_nodes import CustomOpNode, kernel
-from .invocation import BufferBinding, ExclusiveRun, check_buffers, check_names, checked_array, is_named, ordered_values
+from .invocation import (
+    BufferBinding,
+    ExclusiveRun,
+    TensorBuffer,
+    check_buffers,
+    check_names,
+    checked_array,
+    is_named,
+    ordered_values,
+)
 from .library import INT, TensorLayout, check, library
-from .loaded_model import OP, LiteRtModel, StderrCapture, native_by_node
+from .loaded_model import OP, LiteRtModel, ModelSignature, SignatureTensor, StderrCapture, native_by_node, signatures_of
 from .node_replacement import replace_custom_nodes
-from .signatures import ModelSignature, SignatureTensor, signatures_of
 
 
 class CompiledModel:
@@ -255,7 +262,9 @@ class CompiledModel:
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
-    def run(self, inputs: Mapping[str, Any] | Sequence[Any] | np.ndarray = (), signature_key: str | None = None) -> Any:
+    def run(
+        self, inputs: Mapping[str, Any] | Sequence[Any] | np.ndarray = (), signature_key: str | None = None
+    ) -> list[np.ndarray] | dict[str, np.ndarray]:
         """Run the model: a mapping of inputs by name returns a dict of outputs by name, a list returns a list.
 
         Each value has exactly the input's dtype and a shape that the file allows; results are copies. raises

@@ -1,12 +1,15 @@
 """A running subgraph as C sees it: a TfLiteContext with its tensors, synchronized with the run time's.
 
-Lives here: `NativeContext`, which writes tensors to C.
-Not here: layouts (records.py), reading changes by C (c_state.py), nodes and calls of their methods (registration.py),
-callbacks (callbacks.py).
+Lives here: `NativeContext`, which writes tensors to C; conversion of elements whose encoding in C differs.
+Not here: layouts (records.py), reading changes by C (callbacks.py), nodes and calls of their methods (registration.py),
+the bytes of a string tensor (format/constants.py).
 
 Tensors that C adds keep their index and live as long as the subgraph, as operators store indices. Memory belongs to the
 run time; a tensor's field `allocation` repeats its address, so that the provider never frees it. Memory that C itself
 allocates for a dynamic tensor is copied and freed when the method returns.
+
+In Python a string tensor is an array of bytes objects, and an int4 takes a byte. In C a string tensor is one buffer
+with offsets, and two int4 share a byte, the first in the lower half.
 """
 
 from __future__ import annotations
@@ -17,14 +20,56 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from ..format.constants import PACKED, pack_strings, unpack_strings
+from ..runtime.constants import unpacked
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor
 from . import records
-from .element_conversion import bytes_in_c, is_converted, to_c
 from .records import Arrays, CContext, CHost, CTensor
 
 if TYPE_CHECKING:
     from ..runtime.subgraph import Subgraph
-    from .nodes import NativeNode
+    from .registration import NativeNode
+
+
+def is_converted(t: Tensor) -> bool:
+    """Return whether the elements are copied to and from another encoding."""
+    name = getattr(t.type, "name", "")
+    return name == "STRING" or name in PACKED
+
+
+def to_c(t: Tensor) -> np.ndarray:
+    """Return a new buffer with the elements in C's encoding."""
+    array = t.array
+    assert array is not None
+    if array.dtype.kind == "O":
+        return np.frombuffer(bytearray(pack_strings(array.reshape(-1).tolist())), np.uint8)
+    bits = PACKED[t.type.name]
+    values = array.reshape(-1).astype(np.int8).view(np.uint8) & ((1 << bits) - 1)
+    per_byte = 8 // bits
+    padded = np.zeros(-(-values.size // per_byte) * per_byte, np.uint8)
+    padded[: values.size] = values
+    shifted = padded.reshape(-1, per_byte) << np.arange(0, 8, bits, dtype=np.uint8)
+    result: np.ndarray = np.bitwise_or.reduce(shifted, axis=1)
+    return result
+
+
+def from_c(t: Tensor, content: np.ndarray) -> np.ndarray:
+    """Return the elements in a buffer of C's encoding.
+
+    raises DataLossError or InvalidArgumentError for an invalid buffer, or another number of strings than the tensor has
+    """
+    if t.is_object:
+        return unpack_strings(content, t.shape)
+    return unpacked(content, PACKED[t.type.name], t.dtype, int(np.prod(t.shape))).reshape(t.shape)
+
+
+def bytes_in_c(t: Tensor) -> int:
+    """Return the bytes in C of a tensor with elements of fixed size."""
+    name = getattr(t.type, "name", "")
+    if name in PACKED:
+        return -(-int(np.prod(t.shape, dtype=np.int64)) * PACKED[name] // 8)
+    return t.nbytes
+
 
 ROOM = 16
 """Number of tensors that one call may add without moving the array, as the official run time guarantees."""

@@ -1,9 +1,11 @@
-"""Calls between Python and the provider: the provider's functions, and the Python functions that it calls back.
+"""Calls between Python and the provider: the provider's functions, the Python functions that it calls back, and the
+tensor state that C writes.
 
 Lives here: `provider` and the types of its functions; `native_context_of`; callbacks that resize tensors, add tensors
-and read the model's metadata; cleanup when the process exits.
+and read the model's metadata; cleanup when the process exits; `sync_type_from_c` and `sync_from_c`, which read types,
+kinds of memory, shapes and elements back after a method of an operator.
 Not here: requests about tensors alone, which the provider answers from the records; the provider's source (provider/)
-and its build (toolchain.py).
+and its build (toolchain.py); the records that C reads (c_context.py).
 
 Each call releases the interpreter lock, and a callback acquires it. An exception cannot pass through C: it is stored, C
 receives kTfLiteError, and the exception is raised when the method returns, whatever its status. An operator that
@@ -18,15 +20,116 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...core.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from ...core.forks import once
-from ..runtime.tensor import CONSTANT, DYNAMIC
+from ..ops import types
+from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OWN, Tensor
 from . import records, toolchain
-from .c_context import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, NativeContext
-from .c_state import sync_type_from_c
+from .c_context import EVERY, MOST_DIMENSIONS, OLD_HEADERS, READABLE, NativeContext, from_c, is_converted
+from .records import CTensor
 
 if TYPE_CHECKING:
     from ..runtime.subgraph import Subgraph
+
+
+def sync_type_from_c(c_context: NativeContext, i: int) -> None:
+    """Update type and kind of memory from C, for an output or an added tensor."""
+    t, c = c_context.tensors[i], c_context.array[i]
+    if c.type != records.TYPES.get(getattr(t.type, "name", ""), 0):
+        name = records.TYPE_NAMES.get(c.type)
+        dtype = types.BY_NAME.get(name or "")
+        if dtype is None or (dtype.np.kind == "O" and name != "STRING"):
+            raise InvalidArgumentError(
+                what=f"tensor {i} {t.name!r} has an invalid new type, {c.type}",
+                found=name or "no type",
+                wanted="a TfLiteType of numbers, or strings",
+            )
+        t.set_dtype(dtype)
+    if t.type is None:
+        return
+    kind, running = c.allocation_type, c_context.subgraph.running
+    if kind == records.MEM_DYNAMIC:
+        if i >= c_context.subgraph.file_tensors:
+            t.set_kind(DYNAMIC)
+        elif not c_context.is_dynamic(t) and not (t.is_object and t.kind == OWN):
+            if t.kind == DYNAMIC:  # of a node that is prepared while the model runs
+                c_context.subgraph._dynamic.add(t.index)
+            else:
+                c_context.subgraph.make_dynamic(t)
+    elif kind in (records.ARENA_RW_PERSISTENT, records.PERSISTENT_RO):
+        if t.kind not in (OWN, CONSTANT):
+            t.set_kind(OWN)
+    elif kind == records.ARENA_RW:
+        if i >= c_context.subgraph.file_tensors:
+            t.set_kind(OWN if t.is_object else DYNAMIC if running else ARENA)
+        elif t.kind == OWN and not t.is_object and not t.is_variable:
+            t.set_kind(ARENA)
+    elif not (kind == records.MMAP_RO and t.kind == CONSTANT) and kind != records.MEM_NONE:
+        raise InvalidArgumentError(
+            what=f"tensor {i} {t.name!r} has an invalid new kind of memory",
+            found=f"TfLiteAllocationType {kind}",
+            wanted="kTfLiteArenaRw, kTfLiteArenaRwPersistent, kTfLitePersistentRo or kTfLiteDynamic",
+        )
+
+
+def check_shape(c_context: NativeContext, i: int) -> None:
+    """Raise InvalidArgumentError if C changed a shape without ResizeTensor."""
+    t = c_context.tensors[i]
+    sizes = records.read_int_array(c_context.array[i].dims, MOST_DIMENSIONS)
+    if sizes is None or (tuple(sizes) != t.shape and c_context.array[i].dims):
+        raise InvalidArgumentError(
+            what=f"the sizes of tensor {i} {t.name!r} were changed in place",
+            found=sizes,
+            wanted=list(t.shape),
+            do="context->ResizeTensor(context, tensor, sizes)",
+        )
+
+
+def sync_from_c(c_context: NativeContext, i: int) -> None:
+    """Update shape and elements from C, for a tensor with memory of C's own or in C's encoding."""
+    t, c = c_context.tensors[i], c_context.array[i]
+    elsewhere = c_context.is_elsewhere(i)
+    try:
+        if elsewhere:
+            sizes = records.read_int_array(c.dims, MOST_DIMENSIONS)
+            if sizes is not None and (tuple(sizes) != t.shape or t.array is None):
+                c_context.subgraph.context.resize(t, sizes)
+                if t.array is None:
+                    c_context.subgraph.allocate_own(t)
+        check_shape(c_context, i)
+        if is_converted(t):
+            _take_converted(t, c)
+        elif elsewhere:
+            _take_allocated(t, c)
+    finally:
+        c_context.discard(i)
+
+
+def _take_converted(t: Tensor, c: CTensor) -> None:
+    if t.array is None:
+        return
+    if c.data is None and t.array.size:
+        raise InvalidArgumentError(
+            what=f"output {t.name!r} got no elements", found=t.short(), wanted="one for each place of the tensor"
+        )
+    if c.data is not None and t.array.size:
+        content = np.ctypeslib.as_array((C.c_uint8 * c.bytes).from_address(c.data))
+        t.array[...] = from_c(t, content)
+
+
+def _take_allocated(t: Tensor, c: CTensor) -> None:
+    array: Any = t.array
+    if c.bytes < array.nbytes:
+        raise InvalidArgumentError(
+            what=f"the memory for tensor {t.name!r} is too small",
+            found=f"{c.bytes} bytes",
+            wanted=f"{array.nbytes} for {t.short()}",
+        )
+    if array.nbytes:
+        C.memmove(array.__array_interface__["data"][0], c.data, array.nbytes)
+
 
 _POINTER = C.c_void_p
 _PROVIDER_FUNCTIONS = {
@@ -58,7 +161,7 @@ _RECORDS = (records.CHost, records.CContext, records.CTensor, records.CNode, rec
 
 
 @once
-def provider() -> Any:
+def provider() -> C.CDLL:
     """Return the provider, loaded so that libraries of operators find its symbols.
 
     raises UnavailableError if it must be built and there is no compiler

@@ -2,7 +2,7 @@
 
 Lives here: `load_custom_ops`, `build_custom_ops`; calls of entry points, detection of a registration's layout, names of
 operators.
-Not here: opening libraries (library.py), building them (toolchain.py), names of functions (entry_points.py), running
+Not here: opening libraries (library.py), building them (toolchain.py), names of functions (library.py), running
 operators (registration.py).
 
 A function without parameters returns a registration: a TfLiteRegistration by value or by address, or a TfLiteOperator
@@ -24,8 +24,16 @@ from typing import Any, NamedTuple
 from ...core.errors import InvalidArgumentError, NotFoundError
 from ..registration import Registration
 from .callbacks import provider
-from .entry_points import demangled, display_name, find_entries, find_entry, may_register, operator_name
-from .library import OperatorLibrary, open_library
+from .library import (
+    OperatorLibrary,
+    demangled,
+    display_name,
+    find_entries,
+    find_entry,
+    may_register,
+    open_library,
+    operator_name,
+)
 from .records import COMMON_BYTES, METHODS, CAdded, COperator, CRegistration
 from .registration import NativeRegistration
 from .toolchain import build_library
@@ -83,6 +91,7 @@ def _wanted(ops: Any, library: OperatorLibrary, functions: list[str]) -> list[tu
     """Return names, None for an operator that declares its own, and functions."""
     if isinstance(ops, str):
         ops = [ops]
+    pairs: list[tuple[Any, Any]]
     if isinstance(ops, Mapping):
         pairs = list(ops.items())
     elif ops is None and library.file is None:

@@ -1,7 +1,7 @@
 """The structs of the TensorFlow Lite C API as ctypes structures, and its constants.
 
 Lives here: layouts (64-bit), element types, kinds of memory, statuses, arrays of numbers.
-Not here: filling them (c_context.py, nodes.py), interpreting an operator's record (custom_ops.py).
+Not here: filling them (c_context.py, registration.py), interpreting an operator's record (custom_ops.py).
 
 The opaque types of the API are these structures under other names. Fields were only ever appended: a record from an
 older compiler is a prefix of a newer one.

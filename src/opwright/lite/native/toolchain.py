@@ -29,7 +29,7 @@ from ...core import forks
 from ...core.errors import InvalidArgumentError, NotFoundError, UnavailableError
 from ...core.forks import once
 from . import build_cache
-from .headers import include_folder
+from .build_cache import include_folder
 
 MOST_LINES = 60  # of a compiler's output, in an error
 _SECONDS = 600

@@ -1,7 +1,7 @@
 """Activations with options or operands, and normalizations over the last dimension.
 
 Lives here: LEAKY_RELU, PRELU, GELU, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION.
-Not here: activations of one element alone (elementwise.py), those fused into other operators (parts.py).
+Not here: activations of one element alone (elementwise.py), those fused into other operators (tiling.py).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float16, float32
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
+from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE
 from ...scalar.table import FUNCTIONS
 from .definition import LiteDefinition, lite_operator
 from .shapes import broadcast, refuse, text
@@ -32,8 +32,9 @@ class LeakyRelu(LiteDefinition):
     quantized = "activation.leaky_relu"
     elementwise = True
 
-    def compute(op: Any, x: Any) -> Any:
-        return FUNCTIONS["leaky_relu"].of_arrays(x, op.alpha)
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
+        result: np.ndarray = FUNCTIONS["leaky_relu"].of_arrays(x, op.alpha)
+        return result
 
 
 @lite_operator("PRELU")
@@ -74,13 +75,16 @@ class Gelu(LiteDefinition):
     quantized = "activation.gelu"
     elementwise = True
 
-    def compute(op: Any, x: Any) -> Any:
-        if x.dtype == np.float32:
-            return FUNCTIONS["gelu_tanh" if op.approximate else "gelu"].numpy(x)
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
+        result: np.ndarray
         of = x.dtype.type  # every step of float16 is rounded
-        if op.approximate:
-            return of(0.5) * x * (of(1) + np.tanh(of(GELU_SLOPE) * (x + of(GELU_CUBIC) * (x * x * x))))
-        return of(0.5) * x * FUNCTIONS["erfc"].numpy(x * of(-math.sqrt(0.5)))
+        if x.dtype == np.float32:
+            result = FUNCTIONS["gelu_tanh" if op.approximate else "gelu"].numpy(x)
+        elif op.approximate:
+            result = of(0.5) * x * (of(1) + np.tanh(of(GELU_SLOPE) * (x + of(GELU_CUBIC) * (x * x * x))))
+        else:
+            result = of(0.5) * x * FUNCTIONS["erfc"].numpy(x * of(-math.sqrt(0.5)))
+        return result
 
 
 def _has_rank(op: Any) -> TensorSpec:
@@ -100,14 +104,15 @@ class Softmax(LiteDefinition):
 
     x = Input((float32, float16))
     y = Output(like="x")
-    quantized = "normalization.softmax"
+    quantized = "softmax.softmax"
     by_row = True
     infer = _has_rank
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         e = np.exp(_shifted(x.astype(np.float32, copy=False)) * _f(op.beta))
         total = e.sum(-1, keepdims=True)
-        return (e.astype(x.dtype, copy=False) / total).astype(x.dtype, copy=False)
+        result: np.ndarray = (e.astype(x.dtype, copy=False) / total).astype(x.dtype, copy=False)
+        return result
 
 
 @lite_operator("LOG_SOFTMAX")
@@ -119,15 +124,16 @@ class LogSoftmax(LiteDefinition):
 
     x = Input((float32,))
     y = Output(like="x")
-    quantized = "normalization.log_softmax"
+    quantized = "softmax.log_softmax"
     by_row = True
 
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         shifted = _shifted(np.atleast_1d(x))  # a scalar is a row of its own
-        return (shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))).reshape(x.shape)
+        result: np.ndarray = (shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))).reshape(x.shape)
+        return result
 
 
 @lite_operator("L2_NORMALIZATION")
@@ -136,7 +142,7 @@ class L2Normalization(LiteDefinition):
 
     x = Input((float32,))
     y = Output(like="x")
-    quantized = "normalization.l2_normalization"
+    quantized = "softmax.l2_normalization"
     by_row = True
 
     def infer(op: Any) -> TensorSpec:
@@ -144,9 +150,10 @@ class L2Normalization(LiteDefinition):
             raise refuse("it takes no activation", found=op.fused_activation_function, wanted="NONE")
         return _has_rank(op)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         norm = np.sqrt(np.square(x).sum(-1, keepdims=True))
-        return x / np.maximum(norm, _f(1e-6))
+        result: np.ndarray = x / np.maximum(norm, _f(1e-6))
+        return result
 
 
 @lite_operator("LOCAL_RESPONSE_NORMALIZATION")
@@ -162,7 +169,7 @@ class LocalResponseNormalization(LiteDefinition):
             raise refuse("radius is negative", found=op.radius, wanted="at least 0")
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         n = x.shape[-1]
         squares = np.concatenate([np.zeros((*x.shape[:-1], 1)), np.cumsum(np.square(x, dtype=np.float64), -1)], -1)
         channels = np.arange(n)
@@ -172,4 +179,5 @@ class LocalResponseNormalization(LiteDefinition):
         )
         base = op.bias + op.alpha * window_sums
         base = np.where(np.abs(base) > np.finfo(np.float32).max, np.copysign(np.inf, base), base)  # overflows float32
-        return (x * base**-op.beta).astype(np.float32)
+        result: np.ndarray = (x * base**-op.beta).astype(np.float32)
+        return result

@@ -5,7 +5,6 @@ Lives here: these operators.  Not here: slices and gathers (slicing.py), blocks 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,11 +15,12 @@ from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import mirrored, padded
+from ...ops.array_shapes import concatenated_dims, padded_dims, stacked_dims, unstacked_dims
+from ...ops.shape_inference import part_sizes
 from ...ops.slots import Input, Output
-from ...ops.structural_shapes import part_sizes
 from .definition import LiteDefinition, lite_operator
-from .parts import Part, fuse
-from .shapes import axes_in, axis_in, check_one, ints, refuse, same, spec, text
+from .shapes import axes_in, axis_in, check_one, ints, refuse, same, spec
+from .tiling import Part, fuse
 from .types import ANY, INDEX, NUMBER
 
 _COMMON = (float32, int32, int64, int8, uint8, int16)
@@ -46,22 +46,7 @@ class Concatenation(LiteDefinition):
                 found=dtype.name,
                 wanted="float32, or no fused activation",
             )
-        shapes = [x.spec.shape.dims for x in op.xs]
-        if None in shapes:
-            return TensorSpec(UNKNOWN, dtype)
-        rank = len(shapes[0])
-        axis = axis_in(op.axis, rank)
-        for shape in shapes:
-            if len(shape) != rank or not all(same(a, b) for i, (a, b) in enumerate(zip(shapes[0], shape)) if i != axis):
-                raise refuse(
-                    f"inputs differ beside axis {axis}",
-                    found=", ".join(map(text, shapes[:8])),
-                    wanted="sizes that are equal along all other axes",
-                )
-        dims = [functools.reduce(lambda a, b: b if a is None else a, column) for column in zip(*shapes)]
-        along = [shape[axis] for shape in shapes]
-        dims[axis] = None if None in along else sum(along)
-        return spec(dims, dtype)
+        return spec(concatenated_dims(op.xs, op.axis, "xs"), dtype)
 
     def parts(op: Any, xs: Sequence[np.ndarray]) -> Iterator[Part]:
         for where, x in joined(xs, op.axis):
@@ -72,7 +57,7 @@ class Concatenation(LiteDefinition):
 
 
 def joined(arrays: Sequence[np.ndarray], axis: int) -> Iterator[Part]:
-    """Arrays one after the other along an axis, as parts of what they make."""
+    """Concatenate arrays along an axis; yield them as parts of the result."""
     before, first = (slice(None),) * axis_in(axis, arrays[0].ndim), 0
     for array in arrays:
         last = first + array.shape[axis]
@@ -93,17 +78,7 @@ class Pack(LiteDefinition):
             raise refuse(
                 "values_count is not the number of inputs", found=op.values_count, wanted=len(op.xs) or "at least 1"
             )
-        shape = op.xs[0].spec.shape
-        for x in op.xs[1:]:
-            if not shape.is_compatible_with(x.spec.shape):
-                raise refuse(
-                    "inputs differ in shape", found=", ".join(text(i.spec.shape) for i in op.xs[:8]), wanted="one shape"
-                )
-            shape = shape.merge_with(x.spec.shape)
-        if shape.dims is None:
-            return TensorSpec(UNKNOWN, op.xs[0].spec.dtype)
-        axis = axis_in(op.axis, len(shape.dims) + 1)
-        return spec((*shape.dims[:axis], len(op.xs), *shape.dims[axis:]), op.xs[0].spec.dtype)
+        return spec(stacked_dims(op.xs, op.axis, "xs"), op.xs[0].spec.dtype)
 
     def parts(op: Any, xs: Sequence[np.ndarray]) -> Iterator[Part]:
         axis = axis_in(op.axis, xs[0].ndim + 1)
@@ -126,12 +101,9 @@ class Unpack(LiteDefinition):
         _check_count(op.num, "num")
         if dims is None:
             return [TensorSpec(UNKNOWN, dtype)] * op.num
-        axis = axis_in(op.axis, len(dims))
-        if not same(dims[axis], op.num):
-            raise refuse("num is not the size of the axis", found=op.num, wanted=dims[axis])
-        return [spec((*dims[:axis], *dims[axis + 1 :]), dtype)] * op.num
+        return [spec(unstacked_dims(op.x.spec, op.axis, op.num), dtype)] * op.num
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> list[np.ndarray]:
         return list(np.moveaxis(x, op.axis, 0))
 
 
@@ -178,7 +150,7 @@ class Split(LiteDefinition):
             )
         return [spec((*dims[:axis], None if size is None else size // n, *dims[axis + 1 :]), dtype)] * n
 
-    def compute(op: Any, axis: Any, x: Any) -> Any:
+    def compute(op: Any, axis: np.ndarray, x: np.ndarray) -> list[np.ndarray]:
         return np.split(x, op.num_splits, int(axis.reshape(-1)[0]))
 
 
@@ -204,23 +176,10 @@ class SplitV(LiteDefinition):
         parts: Any = [None] * n if sizes is None or dims[axis] is None else part_sizes(sizes, dims[axis], axis)
         return [spec((*dims[:axis], part, *dims[axis + 1 :]), dtype) for part in parts]
 
-    def compute(op: Any, x: Any, sizes: Any, axis: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, sizes: np.ndarray, axis: np.ndarray) -> list[np.ndarray]:
         dimension = int(axis.reshape(-1)[0])
         parts = part_sizes(sizes.tolist(), x.shape[dimension], dimension)
         return np.split(x, np.cumsum(parts)[:-1].tolist(), dimension) if parts else []
-
-
-def _padded_spec(op: Any) -> TensorSpec:
-    dims, shape, flat = op.x.spec.shape.dims, op.paddings.spec.shape, ints(op.paddings)
-    if dims is None:
-        return TensorSpec(UNKNOWN, op.x.spec.dtype)
-    if shape.rank not in (None, 2) or not same(shape[0], len(dims)) or not same(shape[1], 2):
-        raise refuse("paddings is no list of pairs", found=text(shape), wanted=f"[{len(dims)},2]")
-    if flat is None:
-        return spec((None,) * len(dims), op.x.spec.dtype)
-    if min(flat, default=0) < 0:
-        raise refuse("Pad value has to be greater than equal to 0.", found=flat, wanted="numbers of at least 0")
-    return spec((None if d is None else d + a + b for d, a, b in zip(dims, flat[::2], flat[1::2])), op.x.spec.dtype)
 
 
 def _pairs(paddings: Any) -> list[tuple[int, int]]:
@@ -241,7 +200,9 @@ class Pad(LiteDefinition):
     paddings = Input(_WIDTHS)
     y = Output(like="x")
     quantized = "concatenation.pad"
-    infer = _padded_spec
+
+    def infer(op: Any) -> TensorSpec:
+        return spec(padded_dims(op.x.spec, op.paddings), op.x.spec.dtype)
 
     def parts(op: Any, x: np.ndarray, paddings: np.ndarray) -> Iterator[Part]:
         return surrounded(x, _pairs(paddings))
@@ -262,7 +223,7 @@ class PadV2(LiteDefinition):
 
     def infer(op: Any) -> TensorSpec:
         check_one(op.value, "the padding value")
-        return _padded_spec(op)
+        return spec(padded_dims(op.x.spec, op.paddings), op.x.spec.dtype)
 
     def parts(op: Any, x: np.ndarray, paddings: np.ndarray, value: np.ndarray) -> Iterator[Part]:
         return surrounded(x, _pairs(paddings), value.reshape(-1)[0])
@@ -281,16 +242,7 @@ class MirrorPad(LiteDefinition):
     moves = alike = True
 
     def infer(op: Any) -> TensorSpec:
-        dims, flat = op.x.spec.shape.dims, ints(op.paddings)
-        padded_spec = _padded_spec(op)
-        if flat is not None and dims is not None:
-            edge = 1 if op.mode == "REFLECT" else 0
-            for d, a, b in zip(dims, flat[::2], flat[1::2]):
-                if d is not None and max(a, b) > max(d - edge, 0):
-                    raise refuse(
-                        "the padding is larger than the mirror image", found=flat, wanted=f"at most {d - edge}"
-                    )
-        return padded_spec
+        return spec(padded_dims(op.x.spec, op.paddings, op.mode, reflects_empty=True), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, paddings: np.ndarray) -> np.ndarray:
         return mirrored(x, _pairs(paddings), op.mode)

@@ -1,16 +1,16 @@
 """Operators that run other subgraphs: IF, WHILE, CALL, STABLEHLO_CASE, STABLEHLO_COMPOSITE.
 
-Lives here: their declarations and what is known of their outputs.
+Lives here: their declarations and shape rules.
 Not here: running them (runtime/subgraph_calls.py), which programs they come from (convert/rules/control.py).
 
 In the IR an attribute holds the Graph, of the lite dialect too; in the file it is the index of a subgraph. The graphs
-are closed: what they use from outside comes in as an input. A loop's variables are the inputs of both its graphs.
+are closed: they receive outer values as inputs. A loop's variables are the inputs of both its graphs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import anything
 from ...core.errors import InvalidArgumentError
@@ -23,6 +23,16 @@ from ...ops.slots import Input, Output
 from ...ops.var_types import of_dtype
 from .definition import LiteDefinition, lite_operator
 from .shapes import check_one, refuse
+
+if TYPE_CHECKING:
+    from ..registration import Registration
+
+
+def _branch_registration(operator: Any, *fields: str) -> Registration:
+    """Return the registration of a node that runs one of the subgraphs in these fields of its options."""
+    from ..runtime.subgraph_calls import BranchRegistration  # loads the run time, which conversion does without
+
+    return BranchRegistration(operator.name, fields)
 
 
 def _check_inputs(graph: Graph, operands: Sequence[Any], role: str) -> None:
@@ -53,18 +63,16 @@ class If(LiteDefinition):
             _check_inputs(branch, op.inputs, role)
         return merged_specs(branches, roles)
 
-    def infer_kinds(op: Any) -> Any:
+    def infer_kinds(op: Any) -> list[Any]:
         return var_types.of_branches((op.then_branch, op.else_branch), op.inputs)
 
-    def registration(operator: Any) -> Any:
-        from ..runtime.subgraph_calls import BranchRegistration
-
-        return BranchRegistration(operator.name, ("then_subgraph_index", "else_subgraph_index"))
+    def registration(operator: Any) -> Registration:
+        return _branch_registration(operator, "then_subgraph_index", "else_subgraph_index")
 
 
 @lite_operator("STABLEHLO_CASE", graphs={"branch_subgraph_indices": "branches"})
 class Case(LiteDefinition):
-    """One of several subgraphs, chosen by its number; a number that is none of theirs means the last.
+    """One of several subgraphs, chosen by its number; numbers out of range mean the last.
 
     .. math:: outputs = branches_{index}(inputs)
     """
@@ -84,13 +92,11 @@ class Case(LiteDefinition):
             _check_inputs(branch, op.inputs, role)
         return merged_specs(op.branches, roles)
 
-    def infer_kinds(op: Any) -> Any:
+    def infer_kinds(op: Any) -> list[Any]:
         return var_types.of_branches(op.branches, op.inputs)
 
-    def registration(operator: Any) -> Any:
-        from ..runtime.subgraph_calls import BranchRegistration
-
-        return BranchRegistration(operator.name, ("branch_subgraph_indices",))
+    def registration(operator: Any) -> Registration:
+        return _branch_registration(operator, "branch_subgraph_indices")
 
 
 @lite_operator("CALL", graphs={"subgraph": "body"})
@@ -109,18 +115,16 @@ class Call(LiteDefinition):
         _check_inputs(op.body, op.inputs, "body")
         return [v.spec for v in op.body.outputs]
 
-    def infer_kinds(op: Any) -> Any:
+    def infer_kinds(op: Any) -> list[Any]:
         return var_types.of_branches([op.body], op.inputs)
 
-    def registration(operator: Any) -> Any:
-        from ..runtime.subgraph_calls import BranchRegistration
-
-        return BranchRegistration(operator.name, ("subgraph",))
+    def registration(operator: Any) -> Registration:
+        return _branch_registration(operator, "subgraph")
 
 
 @lite_operator("STABLEHLO_COMPOSITE", graphs={"decomposition_subgraph_index": "decomposition"})
 class Composite(LiteDefinition):
-    """An operator of this name, which a delegate may know; else the subgraph that says what it means.
+    """An operator of this name, which a delegate may know; otherwise the subgraph that defines it.
 
     .. math:: outputs = decomposition(inputs)
 
@@ -137,13 +141,11 @@ class Composite(LiteDefinition):
         _check_inputs(op.decomposition, op.inputs, "decomposition")
         return [v.spec for v in op.decomposition.outputs]
 
-    def infer_kinds(op: Any) -> Any:
+    def infer_kinds(op: Any) -> list[Any]:
         return var_types.of_branches([op.decomposition], op.inputs)
 
-    def registration(operator: Any) -> Any:
-        from ..runtime.subgraph_calls import BranchRegistration
-
-        return BranchRegistration(operator.name, ("decomposition_subgraph_index",))
+    def registration(operator: Any) -> Registration:
+        return _branch_registration(operator, "decomposition_subgraph_index")
 
 
 @lite_operator("WHILE", graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})
@@ -175,9 +177,9 @@ class While(LiteDefinition):
         return [v.spec for v in op.body.inputs]
 
     def infer_kinds(op: Any) -> list[str]:
-        return [of_dtype(v.dtype) for v in op.body.inputs]  # handles of variables are handed from turn to turn
+        return [of_dtype(v.dtype) for v in op.body.inputs]  # handles of variables pass from iteration to iteration
 
-    def registration(operator: Any) -> Any:
+    def registration(operator: Any) -> Registration:
         from ..runtime.while_loop import WhileRegistration
 
         return WhileRegistration(operator.name)

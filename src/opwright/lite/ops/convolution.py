@@ -2,7 +2,7 @@
 CONV_3D_TRANSPOSE.
 
 Lives here: shape rules and checks of these operators, and their results in parts.
-Not here: windows (windows.py), pools (pooling.py), convolutions of arrays (ops/conv_arrays.py), of integers
+Not here: windows (tiling.py), pools (pooling.py), convolutions of arrays (ops/windows.py), of integers
 (quantized/images.py).
 """
 
@@ -16,13 +16,23 @@ import numpy as np
 
 from ...core.dtypes import float32, int32
 from ...core.specs import TensorSpec
-from ...ops import conv_arrays
 from ...ops.slots import Input, Output
-from ...ops.windows import Window
+from ...ops.windows import AxisWindow, convolve, convolve_by_input, convolve_depthwise
 from .definition import LiteDefinition, lite_operator
-from .parts import Part, fuse, merge_parts
 from .shapes import Size, check_vector, ints, product, refuse, same, spec, text
-from .windows import bands, check_padded, check_positive, out_size, output_piece, sliding_spec, window, windows_of
+from .tiling import (
+    Part,
+    bands,
+    check_padded,
+    check_positive,
+    fuse,
+    merge_parts,
+    out_size,
+    output_piece,
+    sliding_spec,
+    window,
+    windows_of,
+)
 
 _F = (float32,)
 
@@ -32,12 +42,12 @@ def _check_bias(op: Any, depth: Size) -> None:
         raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{depth}]")
 
 
-def _cost(x: np.ndarray, channels: int, windows: Sequence[Window]) -> int:
+def _cost(x: np.ndarray, channels: int, windows: Sequence[AxisWindow]) -> int:
     """Return the bytes of scratch memory per output pixel: its channels, and its share of the padded image."""
     return int(x.itemsize * (channels + math.prod(w.stride for w in windows) * x.shape[3]))
 
 
-def _shape(x: np.ndarray, windows: Sequence[Window], depth: int) -> tuple[int, ...]:
+def _shape(x: np.ndarray, windows: Sequence[AxisWindow], depth: int) -> tuple[int, ...]:
     return (len(x), *(w.out for w in windows), depth)
 
 
@@ -61,7 +71,7 @@ def _transposed_spec(op: Any, spatial_kernel: Sequence[Size], o: Size, c: Size, 
         return spec((x[0] if x.rank else None, *(None,) * len(spatial_kernel), o), op.x.spec.dtype)
     if min(sizes) < 0:
         raise refuse("output_shape has a negative size", found=sizes, wanted="sizes of at least 0")
-    if None not in (*(x.dims or (None,)), o, *spatial_kernel):
+    if o is not None and None not in (*(x.dims or (None,)), *spatial_kernel):
         image = windows(sizes[1:-1])
         if [w.out for w in image] != list(x.dims[1:-1]) or sizes[0] != x[0] or sizes[-1] != o:
             raise refuse(
@@ -108,7 +118,7 @@ class Conv2D(LiteDefinition):
         w, windows = filter.transpose(1, 2, 3, 0), windows_of(op, x.shape[1:3], filter.shape[1:3])
         seen = math.prod(filter.shape[1:3]) * x.shape[3]
         for band in bands(len(x), windows, _cost(x, seen + 2 * len(filter), windows)):
-            yield band.y, _biased(op, conv_arrays.convolve(op, x[band.x], w, band.windows), bias)
+            yield band.y, _biased(op, convolve(op, x[band.x], w, band.windows), bias)
 
     def compute(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
@@ -150,7 +160,7 @@ class DepthwiseConv2D(LiteDefinition):
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
         by_channel = filter.reshape(*filter.shape[1:3], x.shape[3], -1 if x.shape[3] else 1)
         for band in bands(len(x), windows, _cost(x, 2 * filter.shape[3], windows)):
-            yield band.y, _biased(op, conv_arrays.depthwise(x[band.x], by_channel, band.windows), bias)
+            yield band.y, _biased(op, convolve_depthwise(x[band.x], by_channel, band.windows), bias)
 
     def compute(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
@@ -186,10 +196,10 @@ class TransposeConv(LiteDefinition):
         windows = windows_of(op, (h, w), filter.shape[1:3])
         for band in bands(n, windows, 3 * outputs * x.itemsize, output_piece):
             part = x[band.x]
-            y = conv_arrays.by_input(part, filter.transpose(1, 2, 0, 3), (len(part), 0, 0, outputs), band.windows)
+            y = convolve_by_input(part, filter.transpose(1, 2, 0, 3), (len(part), 0, 0, outputs), band.windows)
             yield band.y, _biased(op, y, bias)
 
-    def compute(op: Any, output_shape: Any, filter: Any, x: Any, bias: Any) -> Any:
+    def compute(op: Any, output_shape: Any, filter: np.ndarray, x: np.ndarray, bias: np.ndarray) -> np.ndarray:
         return merge_parts(op.parts(output_shape, filter, x, bias), output_shape, x.dtype)
 
 
@@ -197,7 +207,7 @@ _STEPS = ("stride_d", "stride_h", "stride_w", "dilation_d_factor", "dilation_h_f
 
 
 def _steps(op: Any) -> list[tuple[int, int]]:
-    """(stride, dilation) of each dimension, checked."""
+    """Return (stride, dilation) of each dimension, after checking them."""
     check_positive(op, *_STEPS)
     return [
         (op.stride_d, op.dilation_d_factor),
@@ -206,7 +216,7 @@ def _steps(op: Any) -> list[tuple[int, int]]:
     ]
 
 
-def _windows(op: Any, volume: Any, kernel: Any) -> list[Window]:
+def _windows(op: Any, volume: Any, kernel: Any) -> list[AxisWindow]:
     return [window(size, k, s, d, op.padding) for size, k, (s, d) in zip(volume, kernel, _steps(op))]
 
 
@@ -241,7 +251,7 @@ class Conv3D(LiteDefinition):
         return spec((n, *out, o), float32)
 
     def compute(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-        y = conv_arrays.convolve(op, x, filter, _windows(op, x.shape[1:4], filter.shape[:3]))
+        y = convolve(op, x, filter, _windows(op, x.shape[1:4], filter.shape[:3]))
         return _biased(op, y, bias)
 
 
@@ -270,4 +280,4 @@ class Conv3DTranspose(LiteDefinition):
     ) -> np.ndarray:
         shape = [int(s) for s in output_shape]
         windows = _windows(op, shape[1:4], filter.shape[:3])
-        return _biased(op, conv_arrays.by_input(x, filter, shape, windows), bias)
+        return _biased(op, convolve_by_input(x, filter, shape, windows), bias)

@@ -15,7 +15,7 @@ from ...core.dtypes import float16, float32, int8, int16, int32, int64, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import one_hot
-from ...ops.inference import number_of_steps
+from ...ops.shape_inference import number_of_steps
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, lite_operator
 from .shapes import axis_in, check_one, ints, refuse, same, spec, text, unknown

@@ -1,12 +1,15 @@
-"""The lite dialect's definitions: a class body becomes the `LiteOperator` of one builtin operator of `.tflite` files.
+"""Define builtin operators of `.tflite` files: a class body becomes a `LiteOperator`; and the table of these operators,
+by the module that defines them.
 
-Lives here: `lite_operator`, `LiteOperator` (an `Operator` that also reads and writes its options table), `EnumAttr`.
-Not here: `get` and which module defines which operator (families.py), the operators (the other modules of
-lite/ops/), running them (registration.py).
+Lives here: `lite_operator`, `LiteOperator` (an `Operator` that also reads and writes its options table), `EnumAttr`;
+`FAMILIES`, `get(name)`, `list_names()`, `operators()`, the operators defined so far.
+Not here: the operators (the other modules of lite/ops/), running them (registration.py).
 
 The attributes are the fields of the operator's options table, with the schema's names, types and defaults, and the
 versions that the rules of versions.json say brought them, so they are written nowhere else. An enum's values are the
 schema's names: padding="SAME", fused_activation_function="RELU6".
+
+`make families` writes the table, from the classes.
 """
 
 from __future__ import annotations
@@ -17,16 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.constants import FUSED_CLAMPS
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
-from ...core.lazy_imports import is_abandoned, note_origin
+from ...core.lazy_imports import is_abandoned, load, note_origin
 from ...ops.attributes import Attr, Check, one_of
 from ...ops.call import Call
 from ...ops.definition import Operator
+from ...scalar.formulas import FUSED_CLAMPS
 from ..format import objects, schema, versions
 from . import types
-from .families import defined, get
 
 
 class EnumAttr(Attr[str]):
@@ -85,20 +87,19 @@ class LiteOperator(Operator):
 
     options: name of its options table, or None. versions: (least, greatest) version of it that is implemented: those of
     versions.json whose types this package has.
-    typed_by: the attribute that says the dtype of output `typed_output` and is read off that tensor, as files leave it
-    out.
+    typed_by: the attribute for the dtype of output `typed_output`; it is read from that tensor, as files omit it.
     graphs: by field of the options that holds the index of a subgraph (or a vector of them), the attribute that holds
     the Graph (a tuple of them) in the IR; the definition declares it.
-    registration: the definition's method of that name, where running takes more than `compute`: it gives the
-    Registration (such as one that runs other subgraphs, or keeps state).
+    registration: the definition's function of that name, if `compute` does not suffice: from the operator to its
+    Registration (such as one that runs other subgraphs, or has state).
     quantized, hybrid: the rule for quantized tensors, and the one for float activations with integer weights, each as
     "module.function" of ops/quantized (or the function itself). moves: True where it treats their integers as any
     others.
-    alike: True where it moves them only to outputs that stand for the same numbers.
+    alike: True if it moves them only to outputs with the same parameters.
     unscaled: True where the rule `quantized` is also for integers of up to 16 bits that have no scales.
     by_row: True where each line of the result along the last dimension follows from that of the first input.
     once: True where, of constants, it is computed when tensors get their memory, and its output kept.
-    retypes: True where an output gets the operator's type whatever the file says, as the official converter relies on.
+    retypes: True if an output gets the operator's type regardless of the file's, as the official converter expects.
     """
 
     def __init__(self, cls: type, name: str, typed_by: str | None, graphs: Mapping[str, str]) -> None:
@@ -133,7 +134,7 @@ class LiteOperator(Operator):
     def from_options(
         self, options: Any, outputs: Sequence[DType] = (), graph: Callable[[int], Any] | None = None
     ) -> Call:
-        """Return the attributes in an options object (None: every option is 0, as the official run time has it).
+        """Return the attributes in an options object (None: every option is 0, as in the official run time).
 
         outputs: dtypes of the output tensors, for an operator that is `typed_by` them. graph: returns the Graph of a
         subgraph by its index, for attributes that are graphs.
@@ -207,7 +208,7 @@ class LiteOperator(Operator):
             values[name] = value
         return objects.table_class(self.options)(**values)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return get, (self.name,)
 
     __hash__ = Operator.__hash__
@@ -256,3 +257,80 @@ def lite_operator(
         return operator
 
     return define
+
+
+defined: dict[str, LiteOperator] = {}  # by the modules imported so far
+
+# module -> the operators it defines
+FAMILIES: dict[str, str] = {
+    "activation": "GELU L2_NORMALIZATION LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX PRELU SOFTMAX",
+    "concatenation": "CONCATENATION MIRROR_PAD PACK PAD PADV2 REVERSE_V2 SPLIT SPLIT_V UNPACK",
+    "control": "CALL IF STABLEHLO_CASE STABLEHLO_COMPOSITE WHILE",
+    "convolution": "CONV_2D CONV_3D CONV_3D_TRANSPOSE DEPTHWISE_CONV_2D TRANSPOSE_CONV",
+    "creation": "DENSIFY FILL MATRIX_DIAG MATRIX_SET_DIAG ONE_HOT RANGE SPARSE_TO_DENSE",
+    "elementwise": (
+        "ABS ADD ADD_N ATAN2 BITWISE_XOR CAST CEIL COS DIV ELU EQUAL EXP FLOOR FLOOR_DIV FLOOR_MOD GREATER "
+        "GREATER_EQUAL HARD_SWISH LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM MINIMUM MUL "
+        "NEG NOT_EQUAL POW RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RIGHT_SHIFT ROUND RSQRT SIGN SIN SQRT SQUARE "
+        "SQUARED_DIFFERENCE SUB TANH ZEROS_LIKE"
+    ),
+    "images": (
+        "BATCH_TO_SPACE_ND DEPTH_TO_SPACE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR SPACE_TO_BATCH_ND SPACE_TO_DEPTH"
+    ),
+    "lookup": "EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE HASHTABLE_LOOKUP LSH_PROJECTION",
+    "lstm": "BIDIRECTIONAL_SEQUENCE_LSTM LSTM UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "matmul": "BATCH_MATMUL FULLY_CONNECTED",
+    "pooling": "AVERAGE_POOL_2D DILATE L2_POOL_2D MAX_POOL_2D REDUCE_WINDOW",
+    "quantization": "DEQUANTIZE FAKE_QUANT QUANTIZE",
+    "random": "MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM STABLEHLO_RNG_BIT_GENERATOR",
+    "reduction": (
+        "CUMSUM MEAN REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SEGMENT_SUM SUM UNSORTED_SEGMENT_MAX "
+        "UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM"
+    ),
+    "reshape": "BITCAST BROADCAST_ARGS BROADCAST_TO EXPAND_DIMS RANK RESHAPE SHAPE SQUEEZE TILE TRANSPOSE",
+    "rnn": "BIDIRECTIONAL_SEQUENCE_RNN RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN",
+    "selection": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 SELECT SELECT_V2 WHERE",
+    "slicing": "DYNAMIC_UPDATE_SLICE GATHER GATHER_ND SCATTER_ND SLICE STRIDED_SLICE",
+    "sorting": "ARG_MAX ARG_MIN BUCKETIZE REVERSE_SEQUENCE SKIP_GRAM TOPK_V2 UNIQUE",
+    "spectral": "COMPLEX_ABS IMAG REAL RFFT2D",
+    "stablehlo": (
+        "STABLEHLO_ADD STABLEHLO_AND STABLEHLO_GATHER STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_MULTIPLY "
+        "STABLEHLO_PAD STABLEHLO_SHIFT_LEFT"
+    ),
+    "stablehlo_reduction": "STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER",
+    "state": (
+        "ASSIGN_VARIABLE CALL_ONCE HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE READ_VARIABLE VAR_HANDLE"
+    ),
+}
+
+_family_of = {name: module for module, names in FAMILIES.items() for name in names.split()}
+
+
+def get(name: str) -> LiteOperator:
+    """Return the builtin operator of that name, such as "CONV_2D"; imports its family. Raises NotFoundError."""
+    load(f"{__package__}.{family_of(name)}")
+    if name not in defined:
+        raise InternalError(what=f"lite.ops.{family_of(name)} does not define {name}", do="correct lite.ops.FAMILIES")
+    return defined[name]
+
+
+def family_of(name: str) -> str:
+    """Return the module of lite.ops that defines an operator. Raises NotFoundError."""
+    try:
+        return _family_of[name]
+    except KeyError:
+        raise NotFoundError(
+            what="the lite dialect has no operator of this name",
+            found=repr(name),
+            do="lite.ops.list_names() gives them all",
+        ) from None
+
+
+def list_names() -> list[str]:
+    """Return the sorted names of the dialect's operators. Imports nothing."""
+    return sorted(_family_of)
+
+
+def operators() -> dict[str, LiteOperator]:
+    """Return the dialect's operators by name, sorted. Imports every family."""
+    return {name: get(name) for name in list_names()}

@@ -2,7 +2,7 @@
 
 Lives here: RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR on reals, going over an image in parts; SPACE_TO_DEPTH,
 DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND.
-Not here: where pixels of the result lie on the image (opwright/scalar/resampling.py), how blocks move
+Not here: where pixels of the result lie on the image (opwright/scalar/fixed_point_layers.py), how blocks move
 (opwright/ops/array_functions.py), convolutions and pools (convolution.py).
 """
 
@@ -17,12 +17,12 @@ from ...core.dtypes import bfloat16, float16, float32, int8, int16, int32, int64
 from ...core.dtypes import bool as bool_
 from ...core.specs import TensorSpec
 from ...ops import array_functions
+from ...ops.shape_inference import batch_blocks_spec, depth_spec
 from ...ops.slots import Input, Output
-from ...ops.structural_shapes import batch_blocks_spec, depth_spec
-from ...scalar.resampling import Places, Sampling
+from ...scalar.fixed_point_layers import Places, Sampling
 from .definition import LiteDefinition, lite_operator
-from .parts import SCRATCH, Part, merge_parts, tiles
 from .shapes import ints, refuse, same, spec, text
+from .tiling import SCRATCH, Part, merge_parts, tiles
 from .types import ANY
 
 _f = np.float32
@@ -68,10 +68,11 @@ def stretched(
         )
 
 
-def _of_four(x: Any, rows: Places, columns: Places) -> Any:
+def _of_four(x: np.ndarray, rows: Places, columns: Places) -> np.ndarray:
     left, right, across = columns
     above, below = (x[:, r, left] * (_f(1) - across) + x[:, r, right] * across for r in rows[:2])
-    return above * (_f(1) - rows[2]) + below * rows[2]
+    result: np.ndarray = above * (_f(1) - rows[2]) + below * rows[2]
+    return result
 
 
 @lite_operator("RESIZE_BILINEAR")

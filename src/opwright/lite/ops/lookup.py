@@ -1,7 +1,7 @@
 """Rows of tables looked up: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP, LSH_PROJECTION.
 
 Lives here: operators that find by key or id, and the hash of LSH_PROJECTION.
-Not here: GATHER (slicing.py), hash tables that are resources (hash_tables.py).
+Not here: GATHER (slicing.py), hash tables that are resources (state.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _check_ids(ids: Any, rows: int) -> None:
 
 @lite_operator("EMBEDDING_LOOKUP")
 class EmbeddingLookup(LiteDefinition):
-    """Rows of a table by number; of a quantized table as integers, or as the reals that they stand for.
+    """Rows of a table by number; of a quantized table as integers, or as the real numbers that they represent.
 
     .. math:: y_i = value_{lookup_i}
     """
@@ -56,9 +56,10 @@ class EmbeddingLookup(LiteDefinition):
             _check_ids(ids, dims[0])
         return spec((op.lookup.spec.shape[0], *dims[1:]), op.value.spec.dtype)
 
-    def compute(op: Any, lookup: Any, value: Any) -> Any:
+    def compute(op: Any, lookup: np.ndarray, value: np.ndarray) -> np.ndarray:
         _check_ids(lookup, len(value))
-        return value[lookup]
+        result: np.ndarray = value[lookup]
+        return result
 
 
 @lite_operator("EMBEDDING_LOOKUP_SPARSE")
@@ -126,7 +127,7 @@ class EmbeddingLookupSparse(LiteDefinition):
 
 @lite_operator("HASHTABLE_LOOKUP")
 class HashtableLookup(LiteDefinition):
-    """The value of each key of a table, and whether it is there; what is not there gives zeros.
+    """The value of each key of a table, and whether it is present; zeros for missing keys.
 
     lookup: int32 [n]; key: int32 [rows], sorted; value: [rows, ...]; hits: uint8 [n]
     """
@@ -197,13 +198,14 @@ class LshProjection(LiteDefinition):
             )
         return spec((functions if op.type == "SPARSE" else product((functions, bits)),), int32)
 
-    def compute(op: Any, hash: Any, x: Any, weight: Any) -> Any:
+    def compute(op: Any, hash: np.ndarray, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
         bits = _signs(hash.reshape(-1), _bytes_of_rows(x), weight).reshape(hash.shape)
         if op.type == "DENSE":
             return bits.reshape(-1).astype(np.int32)
         powers = np.left_shift(np.int64(1), np.arange(hash.shape[1])[::-1])
         numbers = (bits * powers).sum(1) + np.arange(len(hash)) * (1 << hash.shape[1])
-        return (numbers & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+        result: np.ndarray = (numbers & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+        return result
 
 
 _HASHES = 1 << 14

@@ -7,7 +7,8 @@ recurrence (rnn.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,45 +21,36 @@ from .definition import LiteDefinition, lite_operator
 from .lstm_cell import BASIC, GATES, LstmCell, LstmNames, check_direction, optional, required, steps_and_batch
 from .quantized.operand import Operand, present
 from .recurrent import (
+    Arrays,
+    Kernel,
+    Operands,
     RecurrentRegistration,
     activation_attr,
+    both_directions,
     both_specs,
     check_aux,
     check_state,
     check_weights,
     linked,
     no_kernel,
-    outputs_of,
+    one_direction,
     products_for,
-    sequence,
     sigmoid,
 )
 from .shapes import refuse, spec, text
 
-_f = np.float32
 
-
-def _one_direction(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
+def _one_direction(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Kernel:
     x, weights = present(operands, "input", "input_to_output_weights")
     if x.type == "INT8" and weights.type == "INT8":
         from .quantized.recurrent import integer_lstm
 
         return integer_lstm(op, operands, outs[0], node)
-    cell = LstmCell(op, operands, LstmNames(), products_for(op, x, weights))
-    time_major = getattr(op, "time_major", True)
-
-    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
-        x = arrays["input"]
-        rows = sequence(x if x.ndim == 3 else x[None], time_major)
-        out = np.empty((*rows.shape[:2], outs[0].shape[-1]), _f)
-        cell.run(arrays, rows, out)
-        return (sequence(out, time_major).reshape(outs[0].shape),)
-
-    return run
+    return one_direction(op, LstmCell(op, operands, LstmNames(), products_for(op, x, weights)), outs[0])
 
 
-def _basic(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
-    """LSTM of kernel_type BASIC: one matrix for all gates (input, new, forget, output), over input and state."""
+def _basic(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Kernel:
+    """Return the rule of kernel_type BASIC: one matrix for the gates input, new, forget and output."""
     x, weights = present(operands, "input", "input_to_forget_weights")
     if x.type == "UINT8":
         from .quantized.recurrent import basic_lstm
@@ -67,7 +59,7 @@ def _basic(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Opera
     if x.type != "FLOAT32" or weights.type != "FLOAT32":
         raise no_kernel(op, x, weights)
 
-    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def run(arrays: Arrays) -> tuple[np.ndarray, ...]:
         x, h, w, b, c = (arrays[name] for name in BASIC)
         joined = np.concatenate([x, h], 1)
         let_in, new, forget, let_out = np.split(np.matmul(joined, w.T) + b, 4, 1)
@@ -80,7 +72,7 @@ def _basic(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Opera
     return run
 
 
-def _infer_basic(op: Any) -> Any:
+def _infer_basic(op: Any) -> list[TensorSpec]:
     x, h, w, b, c = (getattr(op, name) for name in BASIC)
     if any(o is None for o in (x, h, w, b, c)):
         raise refuse("LSTM of kernel_type BASIC has 5 inputs", wanted="input, state, weights, bias, cell state")
@@ -103,11 +95,11 @@ def _states(op: Any) -> tuple[str, ...]:
     return (BASIC[1], BASIC[4]) if op.kernel_type == "BASIC" else ("output_state", "cell_state")
 
 
-def _full_or_basic(op: Any, operands: Any, outs: Any, node: Any) -> Any:
+def _full_or_basic(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Kernel:
     return (_basic if op.kernel_type == "BASIC" else _one_direction)(op, operands, outs, node)
 
 
-def _check_operands(op: Any, batch: Any) -> Any:
+def _check_operands(op: Any, batch: Any) -> int | None:
     n_cell, n_out = check_direction(op, LstmNames(), op.input.spec)
     check_state("output_state", op.output_state, batch, n_out)
     check_state("cell_state", op.cell_state, batch, n_cell)
@@ -155,7 +147,7 @@ class Lstm(LiteDefinition):
     fused_activation_function = activation_attr()
     intermediates = Attr([object], default=())
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> list[TensorSpec]:
         if op.kernel_type == "BASIC":
             return _infer_basic(op)
         for name in (
@@ -175,8 +167,7 @@ class Lstm(LiteDefinition):
         n_out = _check_operands(op, None if x.shape.dims is None else x.shape.dims[-2])
         return [TensorSpec(None, x.dtype) if x.shape.dims is None else spec((*x.shape.dims[:-1], n_out), x.dtype)]
 
-    def registration(operator: Any) -> Any:
-        return RecurrentRegistration(operator, _full_or_basic, _states)
+    registration = functools.partial(RecurrentRegistration, rule=_full_or_basic, states=_states)
 
 
 @lite_operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -215,30 +206,22 @@ class UnidirectionalSequenceLstm(LiteDefinition):
         n_out = _check_operands(op, batch)
         return TensorSpec(None, x.dtype) if x.shape.dims is None else spec((*x.shape.dims[:-1], n_out), x.dtype)
 
-    def registration(operator: Any) -> Any:
-        return RecurrentRegistration(operator, _one_direction, ("output_state", "cell_state"))
+    registration = functools.partial(RecurrentRegistration, rule=_one_direction, states=("output_state", "cell_state"))
 
 
 FORWARD, BACKWARD = LstmNames("fw_"), LstmNames("bw_")
 
 
-def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Callable[..., Any]:
+def _both(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Kernel:
     x, weights = present(operands, "input", "fw_input_to_output_weights")
     by = products_for(op, x, weights)
-    forward, backward = (LstmCell(op, operands, names, by) for names in (FORWARD, BACKWARD))
+    cells = [LstmCell(op, operands, names, by) for names in (FORWARD, BACKWARD)]
     sizes = [o.shape[-1] for o in present(operands, *(n.recurrent_weights["output"] for n in (FORWARD, BACKWARD)))]
 
-    def run(arrays: Mapping[str, Any]) -> Any:
-        first, aux = arrays["input"], arrays["aux_input"]
-        second, aux = linked(first, aux, arrays["fw_aux_input_to_forget_weights"] is not None)
-        x, backward_rows = sequence(first, op.time_major), sequence(second, op.time_major)
-        aux = None if aux is None else sequence(aux, op.time_major)
-        outputs = [np.empty((*x.shape[:2], n), np.float32) for n in sizes]
-        forward.run(arrays, x, outputs[0], aux)
-        backward.run(arrays, backward_rows, outputs[1], aux, backward=True)
-        return outputs_of(op, outputs)
+    def link(arrays: Arrays) -> tuple[Any, Any]:
+        return linked(arrays["input"], arrays["aux_input"], arrays["fw_aux_input_to_forget_weights"] is not None)
 
-    return run
+    return both_directions(op, cells, sizes, link)
 
 
 @lite_operator("BIDIRECTIONAL_SEQUENCE_LSTM")
@@ -249,7 +232,7 @@ class BidirectionalSequenceLstm(LiteDefinition):
 
     input: [time, batch, n], or [batch, time, n] where time_major is not set; fw_y, bw_y: [time, batch, out], or one
     after another in one where merge_outputs is set. aux_input: with weights for it, a second input of both; without,
-    the input of the second LSTM. The docstring of UNIDIRECTIONAL_SEQUENCE_LSTM says what the weights are.
+    the input of the second LSTM. The docstring of UNIDIRECTIONAL_SEQUENCE_LSTM describes the weights.
     """
 
     input = Input((float32,))
@@ -281,7 +264,7 @@ class BidirectionalSequenceLstm(LiteDefinition):
     ys = Output(like="input", repeated=True)
     fused_activation_function = activation_attr()
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> list[TensorSpec]:
         x = op.input.spec
         _, batch = steps_and_batch(op, x)
         check_aux(op.input, op.aux_input)
@@ -294,5 +277,6 @@ class BidirectionalSequenceLstm(LiteDefinition):
             sizes.append(n_out)
         return both_specs(op, x, sizes)
 
-    def registration(operator: Any) -> Any:
-        return RecurrentRegistration(operator, _both, (FORWARD.h, FORWARD.c, BACKWARD.h, BACKWARD.c))
+    registration = functools.partial(
+        RecurrentRegistration, rule=_both, states=(FORWARD.h, FORWARD.c, BACKWARD.h, BACKWARD.c)
+    )

@@ -65,7 +65,9 @@ class LstmNames:
         self.h, self.c = f"{prefix}output_state", f"{prefix}cell_state"
 
 
-def check_direction(op: Any, names: LstmNames, x: TensorSpec, aux: TensorSpec | None = None) -> tuple[Any, Any]:
+def check_direction(
+    op: Any, names: LstmNames, x: TensorSpec, aux: TensorSpec | None = None
+) -> tuple[int | None, int | None]:
     """Check the inputs of one direction; return the numbers of cells and of outputs."""
 
     def get(name: str) -> Any:
@@ -139,10 +141,11 @@ def steps_and_batch(op: Any, x: TensorSpec) -> tuple[Any, Any]:
     return (steps, batch) if op.time_major else (batch, steps)
 
 
-def normalized(x: Any) -> Any:
+def normalized(x: np.ndarray) -> np.ndarray:
     """Normalize rows to mean 0 and variance 1."""
     centred = x - x.mean(1, keepdims=True, dtype=_f)
-    return centred / np.sqrt(np.mean(centred * centred, axis=1, keepdims=True, dtype=_f) + _f(1e-8))
+    result: np.ndarray = centred / np.sqrt(np.mean(centred * centred, axis=1, keepdims=True, dtype=_f) + _f(1e-8))
+    return result
 
 
 class LstmCell:
@@ -197,7 +200,7 @@ class LstmCell:
             self._step({g: y[t] for g, y in outside.items()}, arrays, ready, h, c)
             out[t] = h
 
-    def _gate(self, gate: str, y: Any, rows: Any, h: Any, c: Any, arrays: Any, ready: Any) -> Any:
+    def _gate(self, gate: str, y: np.ndarray, rows: Any, h: Any, c: Any, arrays: Any, ready: Any) -> np.ndarray:
         names = self.names
         recurrent = ready[names.recurrent_weights[gate]]
         y = y + (h * recurrent if self.diagonal else self.by.times(rows, recurrent))
@@ -206,13 +209,14 @@ class LstmCell:
             y += c * peephole
         if self.norm:
             y = normalized(y) * arrays[names.norms[gate]] + arrays[names.biases[gate]]
-        return self.act(y) if gate == "cell" else sigmoid(y)
+        result: np.ndarray = self.act(y) if gate == "cell" else sigmoid(y)
+        return result
 
     def _step(self, outside: Any, arrays: Any, ready: Any, h: Any, c: Any) -> None:
         """Run one step: h and c are overwritten."""
         op, rows = self.op, None if self.diagonal else self.by.rows(h)
 
-        def gate(name: str) -> Any:
+        def gate(name: str) -> np.ndarray:
             return self._gate(name, outside[name], rows, h, c, arrays, ready)
 
         forget, new = gate("forget"), gate("cell")

@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import float16, float32, int8, int32
+from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
-from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
+from ...ops.array_shapes import product_dims
 from ...ops.slots import Input, Output
 from ...ops.windows import wide
+from ..runtime.builtin_registrations import ShuffledFullyConnectedRegistration
 from .definition import EnumAttr, LiteDefinition, lite_operator
-from .parts import SCRATCH, Part, broadcast_slice, fuse, merge_parts, tiles
 from .shapes import product, refuse, same, spec, text
+from .tiling import SCRATCH, Part, broadcast_slice, fuse, merge_parts, tiles
 
 _FLOATS = (float32, float16)
 
@@ -41,10 +43,7 @@ class FullyConnected(LiteDefinition):
     quantized = "matmul.fully_connected"
     hybrid = "hybrid.fully_connected"
 
-    def registration(operator: Any) -> Any:
-        from ..runtime.builtin_registrations import ShuffledFullyConnectedRegistration
-
-        return ShuffledFullyConnectedRegistration(operator)
+    registration = ShuffledFullyConnectedRegistration
 
     def infer(op: Any) -> TensorSpec:
         shape, dtype = op.x.spec.shape, op.x.spec.dtype
@@ -97,7 +96,7 @@ class FullyConnected(LiteDefinition):
 
 
 def _widened(x: np.ndarray) -> np.ndarray:
-    """16-bit floats as float32, others as they are."""
+    """Convert 16-bit floats to float32; return others unchanged."""
     return x.astype(wide(x.dtype), copy=False)
 
 
@@ -107,7 +106,7 @@ def without_columns(op: Any, x: Any, n: int) -> np.ndarray:
 
 
 def _check_shuffled(op: Any, x: TensorShape, n: int | None, k: int | None) -> None:
-    """Weights in blocks of 4 rows by 16 columns, for 1 or 4 rows of activations."""
+    """Check weights in blocks of 4 rows by 16 columns, for 1 or 4 rows of activations."""
     total = product(x.dims or (None,))
     if op.bias is None or (n is not None and n % 4) or (k is not None and (k == 0 or k % 16)):
         raise refuse(
@@ -119,7 +118,7 @@ def _check_shuffled(op: Any, x: TensorShape, n: int | None, k: int | None) -> No
         raise refuse("shuffled weights go with 1 or 4 rows of activations", found=text(x), wanted=f"[1,{k}] or [4,{k}]")
 
 
-def _does_not_fit(x: TensorShape, weights: TensorShape) -> Any:
+def _does_not_fit(x: TensorShape, weights: TensorShape) -> InvalidArgumentError:
     return refuse(
         "the weights do not fit the input",
         found={"x": text(x), "weights": text(weights)},
@@ -133,7 +132,7 @@ class BatchMatMul(LiteDefinition):
 
     .. math:: z_{ij} = \\sum_k x_{ik} y_{kj}
 
-    output_type: INT32 for sums of int8 as they are, without scales; else that of x.
+    output_type: INT32 for raw sums of int8, without scales; else that of x.
     """
 
     x = Input(_FLOATS)
@@ -145,40 +144,25 @@ class BatchMatMul(LiteDefinition):
     hybrid = "hybrid.batch_matmul"
 
     def infer(op: Any) -> TensorSpec:
-        a, b, dtype = op.x.spec.shape, op.y.spec.shape, op.x.spec.dtype
+        dtype = op.x.spec.dtype
         if op.output_type == "INT32":
             if getattr(op.x, "stored", None) is not int8:
                 raise refuse("sums without scales are of int8", found=op.x.spec.short(), wanted="x of type int8")
             dtype = int32
-        if a.dims is None or b.dims is None:
-            return TensorSpec(UNKNOWN, dtype)
-        if len(a) < 2 or len(b) < 2:
-            raise refuse(
-                "operands of a matrix product have two dimensions or more",
-                found={"x": text(a), "y": text(b)},
-                wanted="rank 2 or more",
-            )
-        m, k = reversed(a.dims[-2:]) if op.adj_x else a.dims[-2:]
-        k2, n = reversed(b.dims[-2:]) if op.adj_y else b.dims[-2:]
-        if not same(k, k2):
-            raise refuse(
-                f"inner sizes differ, {k} and {k2}",
-                found={"x": text(a), "y": text(b), "adj_x": op.adj_x, "adj_y": op.adj_y},
-                wanted="equal inner sizes, after adj_x and adj_y",
-            )
-        return TensorSpec(broadcast_two(a[:-2], b[:-2]).concatenate((m, n)), dtype)
+        return spec(product_dims(op.x.spec, op.y.spec, op.adj_x, op.adj_y), dtype)
 
     def parts(op: Any, x: np.ndarray, y: np.ndarray) -> Iterator[Part]:
         return products(op, x, y, lambda a, b: np.matmul(_widened(a), _widened(b)))
 
-    def compute(op: Any, x: Any, y: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         a, b = _widened(x), _widened(y)
         z = np.matmul(a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b)
-        return z.astype(x.dtype, copy=False)
+        result: np.ndarray = z.astype(x.dtype, copy=False)
+        return result
 
 
 def products(op: Any, x: Any, y: Any, multiply: Callable[[Any, Any], Any]) -> Iterator[Part]:
-    """BATCH_MATMUL in parts: some matrices, or rows of one, at a time. multiply: fn(matrices, matrices) -> matrices"""
+    """Compute BATCH_MATMUL in parts: some matrices, or rows of one. multiply: fn(matrices, matrices) -> matrices"""
     a, b = x.swapaxes(-1, -2) if op.adj_x else x, y.swapaxes(-1, -2) if op.adj_y else y
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     for where in tiles((*lead, a.shape[-2]), SCRATCH // (8 * (a.shape[-1] + b.shape[-1] + 1))):

@@ -18,7 +18,7 @@ from ...graph.ir import Effect
 from ...graph.parser import parse
 from ...ops import registry
 from ..format import versions
-from .families import get, list_names
+from .definition import get, list_names
 from .specs import detailed
 
 RUNTIME = (versions.METADATA_NAME, b"")
@@ -26,7 +26,7 @@ RUNTIME = (versions.METADATA_NAME, b"")
 
 
 class GraphSignature(NamedTuple):
-    """How a caller knows one graph: its key, and by name which of the graph's inputs and outputs; number of the graph
+    """The signature of a graph: its key, the graph's inputs and outputs by name; number of the graph
     in its module."""
 
     key: str
@@ -88,7 +88,7 @@ class ExternalOp:
         return result
 
     def evaluate(self, operands: Any, attrs: Any) -> Any:
-        """Raise UnimplementedError: what the operator computes is not known."""
+        """Raise UnimplementedError: the operator has no definition."""
         raise UnimplementedError(op=self.name, what="a custom operator without a definition cannot be computed")
 
     def __eq__(self, other: object) -> bool:
@@ -100,7 +100,7 @@ class ExternalOp:
     def __repr__(self) -> str:
         return f"<external operator {self.name}>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return ExternalOp, (self.name,)
 
 
@@ -127,12 +127,12 @@ VARIABLE = _Variable()
 
 
 def is_source(node: Node) -> bool:
-    """Whether a node stands for a tensor that no operator writes: a constant, or state."""
+    """Whether a node represents a tensor that no operator writes: a constant, or state."""
     return node.op.name == "Const" or node.op is VARIABLE
 
 
 def find(name: str) -> Any:
-    """Return the operator that a name stands for in text of the lite dialect. Raises KeyError."""
+    """Return the operator of a name in text of the lite dialect. Raises KeyError."""
     if name[:1] in "'\"":
         return ExternalOp(introspection.literal(name))
     if name == VARIABLE.name:

@@ -1,7 +1,7 @@
 """Reductions of windows: AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D of images; REDUCE_WINDOW and DILATE of any rank.
 
 Lives here: these operators, and `reduce_windows`, which STABLEHLO_REDUCE_WINDOW shares.
-Not here: windows (windows.py), pools of integers (quantized/images.py).
+Not here: windows (tiling.py), pools of integers (quantized/images.py).
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from ...core.dtypes import float16, float32, float64, int8, int16, int32, int64,
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
-from ...ops.windows import Window
+from ...ops.windows import AxisWindow
 from . import types
 from .definition import LiteDefinition, lite_operator
-from .parts import Part, fuse, merge_parts
 from .shapes import check_one, ints, refuse, same, spec, text
-from .windows import bands, check_positive, combine_along, counts, sliding_spec, windows_of
+from .tiling import Part, bands, check_positive, combine_along, counts, fuse, merge_parts, sliding_spec, windows_of
 
 _F = (float32,)
 
@@ -38,18 +37,19 @@ def _pool(op: Any, x: np.ndarray) -> np.ndarray:
     return merge_parts(op.parts(x), (len(x), *(w.out for w in pool_windows(op, x)), x.shape[3]), x.dtype)
 
 
-def _mean(x: np.ndarray, rows: Window, columns: Window) -> np.ndarray:
+def _mean(x: np.ndarray, rows: AxisWindow, columns: AxisWindow) -> np.ndarray:
     total = combine_along(combine_along(x, rows, 1, np.add, 0.0), columns, 2, np.add, 0.0)
     total /= np.multiply.outer(counts(rows), counts(columns))[..., None]
     return total
 
 
-def _greatest(x: np.ndarray, rows: Window, columns: Window) -> np.ndarray:
+def _greatest(x: np.ndarray, rows: AxisWindow, columns: AxisWindow) -> np.ndarray:
     return combine_along(combine_along(x, rows, 1, np.fmax, -np.inf), columns, 2, np.fmax, -np.inf)
 
 
-def _root_mean_square(x: Any, rows: Window, columns: Window) -> Any:
-    return np.sqrt(_mean(np.square(x), rows, columns))
+def _root_mean_square(x: np.ndarray, rows: AxisWindow, columns: AxisWindow) -> np.ndarray:
+    result: np.ndarray = np.sqrt(_mean(np.square(x), rows, columns))
+    return result
 
 
 @lite_operator("AVERAGE_POOL_2D")
@@ -102,7 +102,7 @@ class L2Pool2D(LiteDefinition):
         return pooled(op, x, lambda *seen: fuse(op, _root_mean_square(*seen)))
 
 
-def pool_windows(op: Any, x: Any) -> list[Window]:
+def pool_windows(op: Any, x: Any) -> list[AxisWindow]:
     """Return the windows of a pool over x [n, h, w, c]."""
     return windows_of(op, x.shape[1:3], (op.filter_height, op.filter_width))
 

@@ -1,4 +1,4 @@
-"""Operators between real numbers and integers that stand for them: QUANTIZE, DEQUANTIZE, FAKE_QUANT.
+"""Operators between real numbers and integers that represent them: QUANTIZE, DEQUANTIZE, FAKE_QUANT.
 
 Lives here: these operators.  Not here: their arithmetic (quantized/quantization.py).
 """
@@ -13,11 +13,11 @@ from ...core.dtypes import float16, float32
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
-from ...scalar.quantization import nudged
+from ...scalar.fixed_point import nudged
 from . import types
 from .definition import EnumAttr, LiteDefinition, lite_operator
-from .parts import in_elements
 from .shapes import refuse
+from .tiling import in_elements
 
 
 @lite_operator("QUANTIZE", typed_by="output_type")
@@ -35,7 +35,7 @@ class Quantize(LiteDefinition):
 
     def infer(op: Any) -> TensorSpec:
         dtype = types.dtype_of(op.output_type)
-        return TensorSpec(op.x.spec.shape, dtype if dtype.is_floating else float32)  # integers stand for float32
+        return TensorSpec(op.x.spec.shape, dtype if dtype.is_floating else float32)  # integers represent float32
 
     def compute(op: Any, x: np.ndarray) -> np.ndarray:
         dtype = types.dtype_of(op.output_type)
@@ -54,7 +54,7 @@ class Quantize(LiteDefinition):
 
 @lite_operator("DEQUANTIZE")
 class Dequantize(LiteDefinition):
-    """Integers as the real numbers that they stand for; float16 as float32.
+    """Convert integers to the real numbers that they represent; float16 to float32.
 
     .. math:: y = s (q - z)
     """
@@ -90,11 +90,12 @@ class FakeQuant(LiteDefinition):
             raise refuse("min and max are not a range", found=[op.min, op.max], wanted="min < max")
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def compute(op: Any, x: Any) -> Any:
+    def compute(op: Any, x: np.ndarray) -> np.ndarray:
         f = np.float32
         scale, low, high = nudged(f(op.min), f(op.max), f(op.narrow_range), f((1 << op.num_bits) - 1))
         inverse = f(1) / scale
         steps = (np.fmin(np.fmax(x, low), high) - low) * inverse  # NaN becomes the least
-        return np.floor(steps + f(0.5)) * scale + low
+        result: np.ndarray = np.floor(steps + f(0.5)) * scale + low
+        return result
 
     parts = in_elements

@@ -19,7 +19,7 @@ from ...ops.attributes import Attr
 from ...ops.call import Call
 from ...ops.slots import Input, Output
 from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
-from ..registration import OperatorRegistration
+from ..registration import OperatorRegistration, Registration
 from . import types
 from .bit_generators import Philox, begun, blocks, doubles, normal, threefry_blocks, uniform
 from .definition import EnumAttr, LiteDefinition, LiteOperator, lite_operator
@@ -84,10 +84,11 @@ def sampled_spec(op: Any, output_type: str) -> TensorSpec:
 def drawn(name: str, numbers: Any, law: str) -> LiteOperator:
     """Define an operator that fills a shape. numbers: floats from an even number of words."""
 
-    def compute(op: Any, shape: Any) -> Any:
+    def compute(op: Any, shape: np.ndarray) -> np.ndarray:
         sizes = [int(d) for d in shape]
         count = int(np.prod(sizes, dtype=np.int64))
-        return numbers(generator_of(op).words(count + count % 2))[:count].reshape(sizes)
+        result: np.ndarray = numbers(generator_of(op).words(count + count % 2))[:count].reshape(sizes)
+        return result
 
     body = {
         "__doc__": f"{name}: a tensor of independent random numbers.\n\n.. math:: y_i \\sim {law}\n\n"
@@ -156,21 +157,17 @@ _WRAP = (1 << 64) - 1
 
 
 def _by_philox(state: list[int], count: int) -> np.ndarray:
-    """Blocks of a counter whose lower half wraps around without carrying into the upper one."""
+    """Generate blocks of a counter whose lower half wraps around without carrying into the upper one."""
     key, first, upper = state[0], state[1], state[-1] if len(state) == 3 else state[0]
     before = min(count, _WRAP + 1 - first)
     return np.concatenate([blocks(key, first, upper, before), blocks(key, 0, upper, count - before)])
-
-
-def _by_threefry(state: list[int], count: int) -> np.ndarray:
-    return threefry_blocks(state[0], state[1], count)
 
 
 # algorithm -> sizes of the state, words a block, blocks(state, count)
 ALGORITHMS: dict[str, tuple[tuple[int, ...], int, Callable[[list[int], int], np.ndarray]]] = {
     "DEFAULT": ((2, 3), BLOCK_WORDS["philox"], _by_philox),
     "PHILOX": ((2, 3), BLOCK_WORDS["philox"], _by_philox),
-    "THREEFRY": ((2,), BLOCK_WORDS["threefry"], _by_threefry),
+    "THREEFRY": ((2,), BLOCK_WORDS["threefry"], lambda state, count: threefry_blocks(state[0], state[1], count)),
 }
 
 
@@ -222,7 +219,7 @@ class RngBitGenerator(LiteDefinition):
         bits = blocks([int(v) for v in state], used).reshape(-1)[:count]
         return after, bits.view(dtype).reshape(op.shape)
 
-    def registration(operator: Any) -> Any:
+    def registration(operator: Any) -> Registration:
         return _Shaped(operator)
 
 
@@ -240,5 +237,4 @@ class _Shaped(OperatorRegistration):
             y = node.tensors_out[1]
             named = {"algorithm": call.algorithm, "shape": y.shape, "dtype": types.name_of(y.dtype)}
             node.user_data = operator.bind(named)
-        bound: Call = node.user_data
-        return bound
+        return node.user_data

@@ -4,14 +4,14 @@ Lives here: `RecurrentRegistration`, `Products` and its hybrid twin, `ACTIVATION
 Not here: the operators (lstm.py, rnn.py), those on integers alone (quantized/recurrent.py).
 
 State stays in variable tensors, which are inputs of the node and are written by it. A node's shapes never change once
-it is prepared, so what follows from constants is computed once: that is what an operator's rule does, which gives a
+it is prepared, so everything that depends only on constants is computed once, by the operator's rule, which returns a
 function of the node's arrays. Arrays of state are the tensors themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,12 @@ from .quantized.operand import Operand, check_symmetric
 from .shapes import refuse, same, text
 
 _f = np.float32
+Arrays = Mapping[str, Any]
+"""The arrays of a node by the name of the input; None for an omitted one. States are written."""
+Operands = Mapping[str, Operand | None]
+Kernel = Callable[[Arrays], Sequence[np.ndarray]]
+Rule = Callable[[Any, Operands, Sequence[Operand], Any], Kernel]
+"""rule(call, operands, outputs, node): the kernel of a node, by the types of its operands."""
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "NONE": lambda x: x,
@@ -45,16 +51,11 @@ def activation_attr() -> EnumAttr:
 
 
 class RecurrentRegistration(OperatorRegistration):
-    """The kernel of an operator with state.
-
-    states: its inputs that are variables, or what gives them for a call. rule(call, operands by
-    name, outputs, node) -> kernel(arrays by name), which gives the results; the rule gets Operands
-    and looks at their types.
-    """
+    """The kernel of an operator with state. states: the inputs that are variables, or a function that returns them."""
 
     __slots__ = ("rule", "states")
 
-    def __init__(self, operator: Any, rule: Callable[..., Any], states: Sequence[str] | Callable[[Any], Any]) -> None:
+    def __init__(self, operator: Any, rule: Rule, states: Sequence[str] | Callable[[Any], Sequence[str]]) -> None:
         super().__init__(operator)
         self.rule, self.states = rule, states
 
@@ -82,21 +83,21 @@ class RecurrentRegistration(OperatorRegistration):
                 wanted="shapes that are known before the model runs",
             )
 
-    def kernel(self, context: Context, node: Node, call: Any) -> Any:
+    def kernel(self, context: Context, node: Node, call: Any) -> Kernel:
         operands = {n: None if t is None else Operand(t) for n, t in self._named(node, node.tensors_in).items()}
         outs = [Operand(t) for t in node.tensors_out]
         x = operands["input"]
         for out in outs if x is not None and x.type == "FLOAT32" else ():
             if out.type != "FLOAT32":
                 raise out.wrong("is the output of floats", out.type, "FLOAT32")
-        with np.errstate(all="ignore"):  # of scales as they come
+        with np.errstate(all="ignore"):  # for any scales
             return self.rule(call, operands, outs, node)
 
-    def quantized_rule(self, node: Node) -> Any:
+    def quantized_rule(self, node: Node) -> Rule:
         """Return a non-None value: `infer` sees real numbers in place of quantized integers."""
         return self.rule
 
-    def quantized_kernel(self, call: Any, node: Node) -> Any:
+    def quantized_kernel(self, call: Any, node: Node) -> Rule:
         """Return the rule: `bind` builds the kernel."""
         return self.rule
 
@@ -137,9 +138,10 @@ class Products:
         """Return the function that dequantizes a vector of weights."""
         return lambda w: w
 
-    def times(self, rows: Any, matrix: Any) -> Any:
+    def times(self, rows: Any, matrix: Any) -> np.ndarray:
         """Multiply rows by a matrix: [rows, n]."""
-        return np.matmul(rows, matrix)
+        result: np.ndarray = np.matmul(rows, matrix)
+        return result
 
     def part(self, rows: np.ndarray, first: int, last: int) -> np.ndarray:
         """Return a slice of the rows."""
@@ -171,15 +173,16 @@ class HybridProducts(Products):
         scale = _scale(weights)
         return lambda w: w.view(np.int8).astype(_f) * scale
 
-    def times(self, rows: Any, matrix: Any) -> Any:
+    def times(self, rows: Any, matrix: Any) -> np.ndarray:
         w, scale = matrix
-        return np.matmul(rows.values.astype(w.dtype, copy=False), w).astype(_f) * (rows.scale * scale)
+        result: np.ndarray = np.matmul(rows.values.astype(w.dtype, copy=False), w).astype(_f) * (rows.scale * scale)
+        return result
 
     def part(self, rows: Any, first: int, last: int) -> Any:
         return self.Rows(rows.values[first:last], rows.scale[first:last])
 
 
-def _scale(weights: Operand) -> Any:
+def _scale(weights: Operand) -> np.float32:
     if weights.type not in ("INT8", "UINT8") or len(weights.scales) != 1:
         raise weights.wrong(
             "has no single scale, or is not of 8 bits", f"{len(weights.scales)} scales", "INT8 with one scale"
@@ -239,11 +242,50 @@ def check_aux(x: Any, aux: Any) -> None:
         )
 
 
-def outputs_of(op: Any, outputs: Sequence[Any]) -> list[Any]:
-    """Return the outputs of both directions in the layout of the node."""
-    if op.merge_outputs:
-        outputs = [np.concatenate(outputs, 2)]
-    return [sequence(y, op.time_major) for y in outputs]
+class Cell(Protocol):
+    """One direction of a recurrent layer."""
+
+    def run(
+        self, arrays: Arrays, x: np.ndarray, out: np.ndarray, aux: np.ndarray | None = None, backward: bool = False
+    ) -> None:
+        """Step through x [time, batch, n] and write [time, batch, units]; states are read and written."""
+        ...
+
+
+def one_direction(op: Any, cell: Cell, y: Operand) -> Kernel:
+    """Return the kernel that runs a cell over a sequence, or over one step."""
+    time_major = getattr(op, "time_major", True)
+
+    def run(arrays: Arrays) -> tuple[np.ndarray]:
+        x = arrays["input"]
+        rows = sequence(x if x.ndim == 3 else x[None], time_major)
+        out = np.empty((*rows.shape[:2], y.shape[-1]), _f)
+        cell.run(arrays, rows, out)
+        return (sequence(out, time_major).reshape(y.shape),)
+
+    return run
+
+
+def both_directions(
+    op: Any, cells: Sequence[Cell], sizes: Sequence[int], link: Callable[[Arrays], tuple[Any, Any]]
+) -> Kernel:
+    """Return the kernel that runs one cell from the start of a sequence and one from its end.
+
+    sizes: units of each. link: returns the input of the second direction and the auxiliary input of both.
+    """
+
+    def run(arrays: Arrays) -> list[np.ndarray]:
+        second, aux = link(arrays)
+        x, backward_rows = sequence(arrays["input"], op.time_major), sequence(second, op.time_major)
+        aux = None if aux is None else sequence(aux, op.time_major)
+        outputs = [np.empty((*x.shape[:2], n), _f) for n in sizes]
+        cells[0].run(arrays, x, outputs[0], aux)
+        cells[1].run(arrays, backward_rows, outputs[1], aux, backward=True)
+        if op.merge_outputs:
+            outputs = [np.concatenate(outputs, 2)]
+        return [sequence(y, op.time_major) for y in outputs]
+
+    return run
 
 
 def both_specs(op: Any, x: TensorSpec, sizes: Sequence[Any]) -> list[TensorSpec]:

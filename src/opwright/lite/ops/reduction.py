@@ -21,7 +21,7 @@ from .shapes import axis_in, check_one, ints, one_int, refuse, same, spec, text
 
 
 def axes_of(axes: list[int], rank: int) -> tuple[int, ...]:
-    """Axes counted from the front, each once; a second naming of one is ignored, as the official run time has it.
+    """Return axes counted from the front, each once: duplicates are ignored, as in the official run time.
 
     A scalar may be reduced over 0 and -1: over nothing, then.
     """
@@ -61,35 +61,43 @@ def reduction(name: str, reduce: Any, formula: str, dtypes: tuple[DType, ...]) -
     return lite_operator(name)(type(name, (), body))
 
 
-def _maximum(x: Any, axes: tuple[int, ...], keep: Any) -> Any:
+def _maximum(x: Any, axes: tuple[int, ...], keep: Any) -> np.ndarray:
     """Return the maximum, ignoring NaN; for no elements the least finite number of the type."""
     initial: Any = -np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).min
-    return np.fmax.reduce(x, axes, keepdims=keep, initial=initial)
+    result: np.ndarray = np.fmax.reduce(x, axes, keepdims=keep, initial=initial)
+    return result
 
 
-def _minimum(x: Any, axes: tuple[int, ...], keep: Any) -> Any:
+def _minimum(x: Any, axes: tuple[int, ...], keep: Any) -> np.ndarray:
     """Return the minimum, ignoring NaN; for no elements the greatest finite number of the type."""
     initial: Any = np.inf if x.size and x.dtype.kind == "f" else of_numpy(x.dtype).max
-    return np.fmin.reduce(x, axes, keepdims=keep, initial=initial)
+    result: np.ndarray = np.fmin.reduce(x, axes, keepdims=keep, initial=initial)
+    return result
 
 
-def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _sum(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
     """Return the sum, in float32 for 16-bit floats; for booleans, whether any is true."""
+    result: np.ndarray
     if x.dtype.kind == "b":
-        return x.any(axes, keepdims=keep)
-    if x.dtype.itemsize == 2:
-        return x.sum(axes, keepdims=keep, dtype=np.float32).astype(x.dtype)
-    return x.sum(axes, keepdims=keep, dtype=x.dtype)
+        result = np.any(x, axes, keepdims=keep)
+    elif x.dtype.itemsize == 2:
+        result = x.sum(axes, keepdims=keep, dtype=np.float32).astype(x.dtype)
+    else:
+        result = x.sum(axes, keepdims=keep, dtype=x.dtype)
+    return result
 
 
-def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _mean(x: np.ndarray, axes: tuple[int, ...], keep: bool) -> np.ndarray:
     """Return the mean; for integers truncated toward zero, and 0 for no elements."""
     count = int(np.prod([x.shape[a] for a in axes]))
+    result: np.ndarray
     if x.dtype.kind == "f":
         total = x.sum(axes, keepdims=keep, dtype=np.float32)
-        return (total / np.float32(count)).astype(x.dtype, copy=False)
-    total = x.sum(axes, keepdims=keep, dtype=np.int64)
-    return (np.sign(total) * (np.abs(total) // max(count, 1))).astype(x.dtype)
+        result = (total / np.float32(count)).astype(x.dtype, copy=False)
+    else:
+        total = x.sum(axes, keepdims=keep, dtype=np.int64)
+        result = (np.sign(total) * (np.abs(total) // max(count, 1))).astype(x.dtype)
+    return result
 
 
 _NUMBERS = (float32, int32, int64)
@@ -207,7 +215,7 @@ def _check_range(greatest: int, count: int) -> None:
 
 
 def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOperator:
-    """Define a reduction of each segment. initial: of a dtype, what a segment without elements gives."""
+    """Define a reduction of each segment. initial: from a dtype to the result of a segment without elements."""
 
     def compute(op: Any, x: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray) -> np.ndarray:
         inner = x.shape[segment_ids.ndim :]
@@ -233,7 +241,7 @@ def unsorted(name: str, ufunc: np.ufunc, formula: str, initial: Any) -> LiteOper
     return lite_operator(name)(type(name, (), body))
 
 
-def _limits(dtype: Any) -> Any:
+def _limits(dtype: np.dtype) -> np.finfo | np.iinfo:
     return np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
 
 

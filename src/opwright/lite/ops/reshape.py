@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import int32, uint32
-from ...core.shapes import UNKNOWN, TensorShape
+from ...core.shapes import TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops import array_functions
+from ...ops.array_shapes import permutation, reshaped_dims, squeezed_dims, tiled_dims, with_inferred_size
+from ...ops.shape_inference import bitcast_spec
 from ...ops.slots import Input, Output
-from ...ops.structural_shapes import bitcast_spec
 from . import types
 from .definition import EnumAttr, LiteDefinition, lite_operator
-from .shapes import axis_in, ints, product, refuse, same, spec, text, unknown
+from .shapes import axis_in, ints, refuse, same, spec, text, unknown
 from .types import ANY, INDEX
 
 
@@ -37,7 +38,7 @@ class Reshape(LiteDefinition):
     inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
-        dims, dtype = op.x.spec.shape.dims, op.x.spec.dtype
+        dtype = op.x.spec.dtype
         sizes: Any
         if op.shape is not None and _lists_sizes(op.shape.spec.dtype, op.shape.spec.shape.rank):
             sizes = ints(op.shape)
@@ -46,34 +47,12 @@ class Reshape(LiteDefinition):
                 return spec(None if rank is None else unknown(rank), dtype)
         else:
             sizes = _new_shape(op)
-        if any(d < -1 for d in sizes) or sizes.count(-1) > 1:
-            raise refuse("the new shape is none", found=sizes, wanted="sizes, at most one of them -1")
-        total = None if dims is None else product(dims)
-        product_of_known: Any = product([d for d in sizes if d != -1])
-        if -1 in sizes:
-            if total is not None and (total % product_of_known if product_of_known else total):
-                raise refuse(
-                    f"{total} elements do not fit the new shape",
-                    found=sizes,
-                    wanted="sizes whose product divides the number of elements",
-                )
-            remaining = None if total is None or not product_of_known else total // product_of_known
-            sizes[sizes.index(-1)] = 1 if product_of_known == 0 else remaining  # of 0 / 0 the official kernel makes 1
-        elif total is not None and total != product_of_known:
-            raise refuse(
-                f"num_input_elements != num_output_elements: {total} elements do not fit the new shape",
-                found=sizes,
-                wanted=f"{total} elements",
-            )
-        return spec(sizes, dtype)
+        return spec(reshaped_dims(op.x.spec, sizes, zeros_cancel=False), dtype)
 
-    def compute(op: Any, x: Any, shape: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
         has_shape = shape is not None and _lists_sizes(shape.dtype, shape.ndim)
         sizes = shape.tolist() if has_shape else _new_shape(op)
-        if -1 in sizes and not x.size:  # NumPy cannot tell a size from nothing
-            others = [d for d in sizes if d != -1]
-            sizes[sizes.index(-1)] = 0 if all(others) else 1
-        return x.reshape(sizes)
+        return x.reshape(sizes if x.size else with_inferred_size(x.shape, sizes, zeros_cancel=False))
 
 
 def _lists_sizes(dtype: Any, rank: int | None) -> bool:
@@ -118,17 +97,7 @@ class Squeeze(LiteDefinition):
     inplace = {"y": "x"}
 
     def infer(op: Any) -> TensorSpec:
-        dims = op.x.spec.shape.dims
-        if dims is None:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype)
-        named = {axis_in(a, len(dims), "squeeze_dims") for a in op.squeeze_dims}
-        for axis in named:
-            if not same(dims[axis], 1):
-                raise refuse(f"dimension {axis} is not of size 1", found=text(dims), wanted="dimensions of size 1")
-        if not named and None in dims:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype)
-        named = named or {i for i, d in enumerate(dims) if d == 1}
-        return spec((d for i, d in enumerate(dims) if i not in named), op.x.spec.dtype)
+        return spec(squeezed_dims(op.x.spec, op.squeeze_dims), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray) -> np.ndarray:
         return np.squeeze(x, tuple({a % x.ndim for a in op.squeeze_dims}) or None)
@@ -184,14 +153,7 @@ class Transpose(LiteDefinition):
         dims, perm = op.x.spec.shape.dims, ints(op.perm)
         if dims is None or perm is None:
             return spec(None if dims is None else (None,) * len(dims), op.x.spec.dtype)
-        order = [p + len(dims) if p < 0 else p for p in perm]
-        if sorted(order) != list(range(len(dims))):
-            raise refuse(
-                "Transpose op permutations array is out of bounds.",
-                found=perm,
-                wanted=f"0 to {len(dims) - 1}, each once",
-            )
-        return spec((dims[p] for p in order), op.x.spec.dtype)
+        return spec((dims[p] for p in permutation(perm, len(dims))), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, perm: np.ndarray) -> np.ndarray:
         return x.transpose([int(p) for p in perm.reshape(-1)])
@@ -287,12 +249,7 @@ class Tile(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        dims, times = op.x.spec.shape.dims, ints(op.multiples)
-        if dims is None or times is None:
-            return spec(None if dims is None else (None,) * len(dims), op.x.spec.dtype)
-        if len(times) != len(dims) or min(times, default=0) < 0:
-            raise refuse("multiples does not fit the input", found=times, wanted=f"{len(dims)} numbers >= 0")
-        return spec((None if d is None else d * t for d, t in zip(dims, times)), op.x.spec.dtype)
+        return spec(tiled_dims(op.x.spec, ints(op.multiples)), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, multiples: np.ndarray) -> np.ndarray:
         times = tuple(int(m) for m in multiples)

@@ -6,7 +6,8 @@ Not here: the cell of LSTMs (lstm_cell.py), products and time (recurrent.py), SV
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,26 +20,29 @@ from .lstm_cell import steps_and_batch
 from .quantized.operand import Operand, present
 from .recurrent import (
     ACTIVATIONS,
+    Arrays,
+    Kernel,
+    Operands,
     Products,
     RecurrentRegistration,
     activation_attr,
+    both_directions,
     both_specs,
     check_aux,
     check_state,
     check_weights,
     linked,
-    outputs_of,
+    one_direction,
     products_for,
-    sequence,
 )
 from .shapes import refuse, same, spec, text
 
 
-def _last(x: Any) -> Any:
+def _last(x: Any) -> int | None:
     return x.spec.shape[-1] if x.spec.shape.rank else None
 
 
-def _check(op: Any, prefix: str, x: Any, batch: Any) -> Any:
+def _check(op: Any, prefix: str, x: Any, batch: Any) -> int | None:
     """Check the weights of one direction; return its number of units."""
     weights = getattr(op, f"{prefix}weights")
     units = weights.spec.shape[0] if weights.spec.shape.rank == 2 else None
@@ -52,12 +56,12 @@ def _check(op: Any, prefix: str, x: Any, batch: Any) -> Any:
 class RnnCell:
     """One direction: `run` steps through a sequence, reading and writing its state."""
 
-    def __init__(self, op: Any, operands: Mapping[str, Operand | None], prefix: str, by: Products) -> None:
+    def __init__(self, op: Any, operands: Operands, prefix: str, by: Products) -> None:
         self.act, self.by, self.prefix = ACTIVATIONS[op.fused_activation_function], by, prefix
         names = (f"{prefix}weights", f"{prefix}recurrent_weights", f"{prefix}aux_weights")
         self.matrices = [(n, by.matrix(operands[n])) for n in names if operands.get(n) is not None]
 
-    def run(self, arrays: Mapping[str, Any], x: Any, out: Any, aux: Any = None, backward: bool = False) -> None:
+    def run(self, arrays: Arrays, x: Any, out: Any, aux: Any = None, backward: bool = False) -> None:
         """Step through x [time, batch, n] and write [time, batch, units]; the state is read and written."""
         by = self.by
         steps, batch = x.shape[:2]
@@ -73,19 +77,9 @@ class RnnCell:
             out[t] = h
 
 
-def _steps(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Callable[..., Any]:
+def _steps(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Kernel:
     x, weights = present(operands, "input", "weights")
-    cell, units = RnnCell(op, operands, "", products_for(op, x, weights)), weights.shape[0]
-    time_major = getattr(op, "time_major", True)
-
-    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
-        x = arrays["input"]
-        rows = sequence(x if x.ndim == 3 else x[None], time_major)
-        out = np.empty((*rows.shape[:2], units), np.float32)
-        cell.run(arrays, rows, out)
-        return (sequence(out, time_major).reshape(outs[0].shape),)
-
-    return run
+    return one_direction(op, RnnCell(op, operands, "", products_for(op, x, weights)), outs[0])
 
 
 @lite_operator("RNN")
@@ -107,8 +101,7 @@ class Rnn(LiteDefinition):
         batch = op.input.spec.shape[0] if op.input.spec.shape.rank else None
         return spec((batch, _check(op, "", op.input, batch)), op.input.spec.dtype)
 
-    def registration(operator: Any) -> Any:
-        return RecurrentRegistration(operator, _steps, ("hidden_state",))
+    registration = functools.partial(RecurrentRegistration, rule=_steps, states=("hidden_state",))
 
 
 @lite_operator("UNIDIRECTIONAL_SEQUENCE_RNN")
@@ -130,8 +123,7 @@ class UnidirectionalSequenceRnn(LiteDefinition):
         units = _check(op, "", op.input, steps_and_batch(op, x)[1])
         return TensorSpec(None, x.dtype) if x.shape.dims is None else spec((*x.shape.dims[:-1], units), x.dtype)
 
-    def registration(operator: Any) -> Any:
-        return RecurrentRegistration(operator, _steps, ("hidden_state",))
+    registration = functools.partial(RecurrentRegistration, rule=_steps, states=("hidden_state",))
 
 
 def _linked(op: Any, x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
@@ -139,23 +131,16 @@ def _linked(op: Any, x: Any, aux: Any, has_weights: bool) -> tuple[Any, Any]:
     return linked(x, aux, has_weights) if op.time_major or has_weights else (x, None)
 
 
-def _both(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Callable[..., Any]:
+def _both(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Kernel:
     x, weights = present(operands, "input", "fw_weights")
     by = products_for(op, x, weights)
     cells = [RnnCell(op, operands, prefix, by) for prefix in ("fw_", "bw_")]
     sizes = [o.shape[0] for o in present(operands, "fw_weights", "bw_weights")]
 
-    def run(arrays: Mapping[str, Any]) -> Any:
-        first = arrays["input"]
-        second, aux = _linked(op, first, arrays["aux_input"], arrays["fw_aux_weights"] is not None)
-        x, backward_rows = sequence(first, op.time_major), sequence(second, op.time_major)
-        aux = None if aux is None else sequence(aux, op.time_major)
-        outputs = [np.empty((*x.shape[:2], n), np.float32) for n in sizes]
-        cells[0].run(arrays, x, outputs[0], aux)
-        cells[1].run(arrays, backward_rows, outputs[1], aux, backward=True)
-        return outputs_of(op, outputs)
+    def link(arrays: Arrays) -> tuple[Any, Any]:
+        return _linked(op, arrays["input"], arrays["aux_input"], arrays["fw_aux_weights"] is not None)
 
-    return run
+    return both_directions(op, cells, sizes, link)
 
 
 @lite_operator("BIDIRECTIONAL_SEQUENCE_RNN")
@@ -185,7 +170,7 @@ class BidirectionalSequenceRnn(LiteDefinition):
     ys = Output(like="input", repeated=True)
     fused_activation_function = activation_attr()
 
-    def infer(op: Any) -> Any:
+    def infer(op: Any) -> list[TensorSpec]:
         x = op.input.spec
         _, batch = steps_and_batch(op, x)
         check_aux(op.input, op.aux_input)
@@ -197,14 +182,13 @@ class BidirectionalSequenceRnn(LiteDefinition):
                 check_weights(f"{prefix}aux_weights", getattr(op, f"{prefix}aux_weights"), sizes[-1], _last(aux))
         return both_specs(op, x, sizes)
 
-    def registration(operator: Any) -> Any:
-        return RecurrentRegistration(operator, _both, ("fw_hidden_state", "bw_hidden_state"))
+    registration = functools.partial(RecurrentRegistration, rule=_both, states=("fw_hidden_state", "bw_hidden_state"))
 
 
 # ---- filters over time -----------------------------------------------------------------------------------------------
 
 
-def _filters(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Operand], node: Any) -> Any:
+def _filters(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Kernel:
     x, feature, time = present(operands, "input", "weights_feature", "weights_time")
     if x.type == "INT8":
         from .quantized.recurrent import svdf
@@ -213,11 +197,11 @@ def _filters(op: Any, operands: Mapping[str, Operand | None], outs: Sequence[Ope
     by = products_for(op, x, feature)
     matrix, vector, act = by.matrix(feature), by.vector(time), ACTIVATIONS[op.fused_activation_function]
 
-    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
+    def run(arrays: Arrays) -> tuple[np.ndarray]:
         state = shifted(arrays["state"], x.shape[0], feature.shape[0])
         state[:, :, -1] = by.times(by.rows(arrays["input"]), matrix(arrays["weights_feature"]))
-        y = _filtered(state, vector(arrays["weights_time"]), op.rank, np.einsum)
-        bias = arrays["bias"]
+        y = np.einsum("bfm,fm->bf", state, vector(arrays["weights_time"]))
+        y, bias = y.reshape(len(y), -1, op.rank).sum(2, dtype=np.float32), arrays["bias"]
         return (act(y if bias is None else y + bias),)
 
     return run
@@ -228,11 +212,6 @@ def shifted(state: np.ndarray, batch: int, filters: int) -> np.ndarray:
     past = state.reshape(batch, filters, -1)
     past[:, :, :-1] = past[:, :, 1:].copy()
     return past
-
-
-def _filtered(state: Any, time: Any, rank: int, sums: Callable[..., Any]) -> Any:
-    y = sums("bfm,fm->bf", state, time)
-    return y.reshape(len(y), -1, rank).sum(2, dtype=np.float32)
 
 
 @lite_operator("SVDF")
@@ -271,5 +250,4 @@ class Svdf(LiteDefinition):
         check_state("state", op.state, batch, None if memory is None or filters is None else memory * filters)
         return spec((batch, units), op.input.spec.dtype)
 
-    def registration(operator: Any) -> Any:
-        return RecurrentRegistration(operator, _filters, ("state",))
+    registration = functools.partial(RecurrentRegistration, rule=_filters, states=("state",))

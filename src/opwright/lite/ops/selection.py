@@ -1,7 +1,7 @@
 """Selection of elements by truth values, and of boxes by score: SELECT, SELECT_V2, WHERE, NON_MAX_SUPPRESSION_V4, _V5.
 
 Lives here: these operators.
-Not here: comparison and logic (arithmetic.py), non-maximum suppression itself (ops/array_functions.py), its conversion
+Not here: comparison and logic (elementwise.py), non-maximum suppression itself (ops/array_functions.py), its conversion
 between the dialects (convert/rules/images.py).
 
 Boxes are [n, 4], two opposite corners (y1, x1, y2, x2). A box is suppressed if its overlap with a selected one is
@@ -22,8 +22,8 @@ from ...core.specs import TensorSpec
 from ...ops.array_functions import BoxAreas, suppressed
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, lite_operator
-from .parts import Part, elements
 from .shapes import bounded, broadcast, ints, refuse, same, spec, text
+from .tiling import Part, elements
 
 
 @lite_operator("SELECT")
@@ -128,8 +128,9 @@ def select(
     )
 
 
-def _number(operand: Any) -> Any:
-    return operand.reshape(-1)[0]
+def _number(operand: np.ndarray) -> np.generic:
+    result: np.generic = operand.reshape(-1)[0]
+    return result
 
 
 def _filled(elements: list[Any], size: int, dtype: Any) -> np.ndarray:
@@ -172,7 +173,7 @@ class NonMaxSuppressionV4(LiteDefinition):
 
 @lite_operator("NON_MAX_SUPPRESSION_V5")
 class NonMaxSuppressionV5(LiteDefinition):
-    """As NON_MAX_SUPPRESSION_V4, with scores that fall by what a box shares with better ones.
+    """NON_MAX_SUPPRESSION_V4 with scores reduced by the overlap with better boxes (soft suppression).
 
     .. math:: s_i' = s_i \\prod_{j \\text{ chosen before}} e^{-u_{ij}^2 / (2\\, soft\\_nms\\_sigma)}
 

@@ -15,7 +15,7 @@ from ...core.errors import InvalidArgumentError, ResourceExhaustedError
 from ...core.shapes import TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
-from ...ops.inference import axes_in, axis_in
+from ...ops.shape_inference import axes_in, axis_in
 from ..format.constants import MAX_RANK
 
 __all__ = [

@@ -15,11 +15,13 @@ from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from ...ops.array_functions import gathered
+from ...ops.array_shapes import batch_dims_of, gathered_dims, vectors_gathered_dims
+from ...ops.shape_inference import Sizes, SliceMasks, check_updates, dims_of_plan, key_of_plan, slice_dims
 from ...ops.slots import Input, Output
-from ...ops.structural_shapes import Sizes, SliceMasks, check_updates, dims_of_plan, key_of_plan, slice_dims
 from ..format.constants import MAX_RANK
+from ..runtime.builtin_registrations import DynamicUpdateSliceRegistration
 from .definition import LiteDefinition, lite_operator
-from .shapes import axis_in, fixed, ints, refuse, same, spec, text, unknown
+from .shapes import fixed, ints, refuse, same, spec, text, unknown
 from .types import ANY, INDEX
 
 _GATHERED = (float32, float16, bfloat16, int32, int64, int4, int8, uint8, int16, bool_, string)
@@ -52,7 +54,7 @@ class Slice(LiteDefinition):
 
 @lite_operator("STRIDED_SLICE")
 class StridedSlice(LiteDefinition):
-    """x[begin:end:strides, ...] as NumPy has it. Bit i of a mask is about entry i:
+    """x[begin:end:strides, ...] as in NumPy. Bit i of a mask applies to entry i:
 
     begin_mask, end_mask: the bound is left out; ellipsis_mask: as many full dimensions as are left; new_axis_mask: a
     new dimension of size 1; shrink_axis_mask: one element, and the dimension goes. offset: end counts from begin, in
@@ -80,8 +82,9 @@ class StridedSlice(LiteDefinition):
         begin, end, strides = (hidden if (values := ints(bound)) is None else values for bound in bounds)
         return spec(dims_of_plan(_plan(op, dims, begin, end, strides)), op.x.spec.dtype)
 
-    def compute(op: Any, x: Any, begin: Any, end: Any, strides: Any) -> Any:
-        return x[key_of_plan(_plan(op, x.shape, begin.tolist(), end.tolist(), strides.tolist()))]
+    def compute(op: Any, x: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray) -> np.ndarray:
+        result: np.ndarray = x[key_of_plan(_plan(op, x.shape, begin.tolist(), end.tolist(), strides.tolist()))]
+        return result
 
 
 def _plan(op: Any, dims: Sizes, begin: Sizes, end: Sizes, strides: Sizes) -> list[Any]:
@@ -131,29 +134,20 @@ class Gather(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        x, i = op.x.spec.shape.dims, op.indices.spec.shape.dims
-        if x is None or i is None:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype)
-        axis = axis_in(op.axis, len(x))
-        batch = op.batch_dims + len(i) if op.batch_dims < 0 else op.batch_dims
-        if not 0 <= batch <= min(len(i), axis) or not all(map(same, x[:batch], i[:batch])):
-            raise refuse(
-                "batch_dims does not fit",
-                found={"batch_dims": op.batch_dims, "axis": op.axis, "x": text(x), "indices": text(i)},
-                wanted="equal sizes before the axis",
-            )
-        if (elements := fixed(op.indices)) is not None:
-            _check_range(elements, x[axis], "gather")
-        return spec((*x[:axis], *i[batch:], *x[axis + 1 :]), op.x.spec.dtype)
+        x = op.x.spec
+        dims = gathered_dims(x, op.indices.spec.shape, op.axis, op.batch_dims)
+        if dims is not None and (elements := fixed(op.indices)) is not None:
+            _check_range(elements, x.shape[op.axis], "gather")
+        return spec(dims, x.dtype)
 
     def compute(op: Any, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        axis, batch = op.axis % x.ndim, op.batch_dims + indices.ndim if op.batch_dims < 0 else op.batch_dims
+        axis, batch = op.axis % x.ndim, batch_dims_of(op.batch_dims, indices.ndim)
         _check_range(indices, x.shape[axis], "gather")
         return gathered(x, indices, axis, batch)
 
 
 def _locate(indices: Any, shape: Sequence[int | None], what: str) -> tuple[Any, ...]:
-    """Index arrays, one for each of the first dimensions of an array of that shape, after checking their range."""
+    """Return an index array for each of the first dimensions of an array of that shape, after checking their range."""
     parts = tuple(indices[..., i] for i in range(indices.shape[-1]))
     for part, size in zip(parts, shape):
         _check_range(part, size, what)
@@ -170,23 +164,19 @@ class GatherNd(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        x, i = op.x.spec.shape.dims, op.indices.spec.shape.dims
-        if x is None or i is None or (i and i[-1] is None):
-            return TensorSpec(UNKNOWN, op.x.spec.dtype)
-        if not x or not i or i[-1] > len(x):
-            raise refuse(
-                "Index innermost dimension length must be <= params rank.",
-                found={"x": text(x), "indices": text(i)},
-                wanted="indices.shape[-1] <= rank of x",
-            )
-        if (elements := fixed(op.indices)) is not None:
-            _locate(elements, x, "gather_nd")
-        return spec((*i[:-1], *x[i[-1] :]), op.x.spec.dtype)
+        x = op.x.spec
+        if x.shape.rank == 0:
+            raise refuse("the input is a scalar", found=x.short(), wanted="one dimension or more")
+        dims = vectors_gathered_dims(x, op.indices.spec)
+        if dims is not None and (elements := fixed(op.indices)) is not None:
+            _locate(elements, x.shape.as_list(), "gather_nd")
+        return spec(dims, x.dtype)
 
-    def compute(op: Any, x: Any, indices: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
         if not indices.shape[-1]:
             return np.broadcast_to(x, (*indices.shape[:-1], *x.shape))
-        return x[_locate(indices, x.shape, "gather_nd")]
+        result: np.ndarray = x[_locate(indices, x.shape, "gather_nd")]
+        return result
 
 
 @lite_operator("SCATTER_ND")
@@ -242,8 +232,11 @@ class DynamicUpdateSlice(LiteDefinition):
 
     def infer(op: Any) -> TensorSpec:
         x, update = op.x.spec.shape.dims, op.update.spec.shape.dims
-        has_ranks = x is not None and update is not None
-        if has_ranks and (len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update))):
+        if (
+            x is not None
+            and update is not None
+            and (len(x) != len(update) or any(None not in (d, u) and u > d for d, u in zip(x, update)))
+        ):
             raise refuse(
                 "the update does not fit the operand",
                 found={"x": text(x), "update": text(update)},
@@ -261,7 +254,4 @@ class DynamicUpdateSlice(LiteDefinition):
         y[tuple(slice(s, s + u) for s, u in zip(starts, update.shape))] = update
         return y
 
-    def registration(operator: Any) -> Any:
-        from ..runtime.builtin_registrations import DynamicUpdateSliceRegistration
-
-        return DynamicUpdateSliceRegistration(operator)
+    registration = DynamicUpdateSliceRegistration

@@ -90,7 +90,7 @@ class Unique(LiteDefinition):
 
 @lite_operator("BUCKETIZE")
 class Bucketize(LiteDefinition):
-    """How many boundaries each element has reached.
+    """Count the boundaries that each element has reached.
 
     .. math:: y_i = |\\{j : boundaries_j \\le x_i\\}|
 
@@ -121,7 +121,7 @@ MAX_GRAMS = 1 << 20
 class SkipGram(LiteDefinition):
     """All runs of ngram_size words of a text, between two of which up to max_skip_size words are left out.
 
-    x: one string; include_all_ngrams: runs of fewer words, too; y: [count]. A text of too few words gives none.
+    x: one string; include_all_ngrams: runs of fewer words, too; y: [count]. A text of too few words has none.
     """
 
     x = Input((string,))
@@ -185,15 +185,16 @@ def _search_spec(op: Any) -> TensorSpec:
 
 
 def _search(name: str, find: Any, word: str, of_two: np.ufunc) -> LiteOperator:
-    """of_two: what is searched, as a ufunc that leaves out NaN."""
+    """Define ARG_MAX or ARG_MIN. of_two: the ufunc of the extreme, which ignores NaN."""
 
-    def compute(op: Any, x: Any, axis: Any) -> Any:
+    def compute(op: Any, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
         along = int(axis.reshape(-1)[0])
         if x.dtype.kind == "f" and np.isnan(x.max(initial=-np.inf)):
             x, first = x == of_two.reduce(x, along, keepdims=True), np.argmax
         else:
             first = find
-        return first(x, axis=along).astype(types.dtype_of(op.output_type).np)
+        result: np.ndarray = first(x, axis=along).astype(types.dtype_of(op.output_type).np)
+        return result
 
     body = {
         "__doc__": f"The first index of the {word} element along an axis.\n\n.. math:: y = \\arg\\{word[:3]} x",

@@ -1,6 +1,6 @@
 """Complex numbers and Fourier transforms: REAL, IMAG, COMPLEX_ABS, RFFT2D.
 
-Lives here: these operators.  Not here: arithmetic that takes complex numbers too (arithmetic.py).
+Lives here: these operators.  Not here: arithmetic that takes complex numbers too (elementwise.py).
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ def part(name: str, compute: Any, formula: str) -> LiteOperator:
         result: TensorSpec = op.x.spec.with_dtype(_PART[op.x.spec.dtype])
         return result
 
-    def computed(op: Any, x: Any) -> Any:
-        return compute(x)
+    def computed(op: Any, x: np.ndarray) -> np.ndarray:
+        result: np.ndarray = compute(x)
+        return result
 
     body = {
-        "__doc__": f"{name}, element by element: complex64 gives float32, complex128 float64.\n\n"
+        "__doc__": f"{name}, element by element: complex64 to float32, complex128 to float64.\n\n"
         f".. math:: y = {formula}",
         "__module__": __name__,
         "x": Input((complex64, complex128)),
@@ -52,7 +53,7 @@ for row in PARTS:
 
 @lite_operator("RFFT2D")
 class RFFT2D(LiteDefinition):
-    """The Fourier transform of real images, in two dimensions: the last half of what is symmetric is left out.
+    """The Fourier transform of real images, in two dimensions, without the symmetric half of the last one.
 
     .. math:: y_{pq} = \\sum_{jk} x_{jk} e^{-2 \\pi i (j p / h + k q / w)}
 

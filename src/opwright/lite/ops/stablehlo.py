@@ -39,8 +39,9 @@ def _one_shape(op: Any) -> TensorSpec:
 def binary(name: str, compute: Any, formula: str, dtypes: Any) -> LiteOperator:
     """Define an operator of two tensors of one shape."""
 
-    def computed(op: Any, x: Any, y: Any) -> Any:
-        return compute(x, y)
+    def computed(op: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        result: np.ndarray = compute(x, y)
+        return result
 
     body = {
         "__doc__": f"{name}, of operands of one shape.\n\n.. math:: z = {formula}",
@@ -101,7 +102,7 @@ class StablehloPad(LiteDefinition):
             )
         out = [None if d is None else (d - 1) * (k + 1) + 1 + a + b if d else a + b for d, a, b, k in zip(dims, *lists)]
         if any(o is not None and o <= 0 for o in out):
-            out = [0] * len(out)  # as the official kernel has it
+            out = [0] * len(out)  # as in the official kernel
         return spec(out, op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, padding_value: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Operators of StableHLO that bring numbers together as a subgraph says: STABLEHLO_SCATTER, STABLEHLO_REDUCE_WINDOW.
+"""Operators of StableHLO that combine numbers by a subgraph: STABLEHLO_SCATTER, STABLEHLO_REDUCE_WINDOW.
 
-Lives here: the two operators.  Not here: windows (windows.py), operators without subgraphs (stablehlo.py).
+Lives here: the two operators.  Not here: windows (tiling.py), operators without subgraphs (stablehlo.py).
 
-As in the official run time the subgraph holds one operator of two numbers, or for SCATTER none, which gives the second.
+As in the official run time the subgraph has one operator of two numbers, or for SCATTER none: the second number.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class StablehloScatter(LiteDefinition):
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
 
-    def registration(operator: Any) -> Any:
+    def registration(operator: Any) -> Registration:
         return _ReductionRegistration(_scatter, 3)
 
 
@@ -258,5 +258,5 @@ class StablehloReduceWindow(LiteDefinition):
     def infer(op: Any) -> TensorSpec:
         return TensorSpec(None, op.x.spec.dtype)
 
-    def registration(operator: Any) -> Any:
+    def registration(operator: Any) -> Registration:
         return _ReductionRegistration(_windows, 2)

@@ -2,7 +2,7 @@
 
 Lives here: model_loading.py and resolution.py (before a model runs); subgraph.py, callee_subgraph.py, subgraph_calls.py
 and while_loop.py (the life cycle of subgraphs); node.py and tensor.py (what kernels see); memory.py and resources.py
-(storage and its limits); delegation.py and delegate_context.py; tensor_io.py, tensor_views.py and introspection.py
-(what programs see); observers.py, profiling.py, errors.py.
+(storage and its limits); delegation.py and delegate_context.py; ownership.py, tensor_access.py and introspection.py
+(what programs see); steps.py, dynamic_shapes.py, profiling.py, errors.py.
 Not here: which kernel serves which operator (resolver.py), the public Interpreter (interpreter.py).
 """

@@ -23,8 +23,8 @@ from ...core.specs import TensorSpec
 from ..ops.quantized.operand import Operand
 from ..quantized_registration import rule_named
 from ..registration import OperatorRegistration, Registration
+from .dynamic_shapes import is_folded, nothing
 from .node import Context, Node
-from .shape_constant_folding import is_folded, nothing
 from .tensor import DYNAMIC, FOLDED
 
 

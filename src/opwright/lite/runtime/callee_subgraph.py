@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import InvalidArgumentError
-from .chains import Chain
+from .steps import Chain
 from .tensor import ARENA, CONSTANT, OUTSIDE, Tensor
 
 

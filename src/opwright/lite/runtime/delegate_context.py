@@ -1,7 +1,7 @@
 """The view of a subgraph that a delegate's prepare receives, and its requests.
 
 Lives here: `DelegateContext`, `NodeView`, `RegistrationView`, partitions of claimed nodes.
-Not here: replacing nodes (delegation.py), the partitioner (compiler/partitions.py).
+Not here: replacing nodes (delegation.py), the partitioner (compiler/regions.py).
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...compiler.partitions import Dependencies, NodeAccess, dependencies_of, partition, schedule
+from ...compiler.regions import Dependencies, NodeAccess, dependencies_of, partition, schedule
 from ...core.dtypes import DType
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
 from ..delegate import Delegate, DelegateFlags, DelegateParams
 from ..format import schema
+from .dynamic_shapes import is_folded
 from .node import Node
-from .shape_constant_folding import is_folded
 from .tensor import FOLDED, Tensor, TensorView
 
 if TYPE_CHECKING:

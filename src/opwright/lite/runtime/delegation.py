@@ -1,7 +1,7 @@
 """Delegation: replacement of a subgraph's nodes by a delegate's kernels, and its reversal.
 
 Lives here: `DelegateNode`, `Delegation` (the delegates of one subgraph), `apply_delegate`, `remove_all_delegates`.
-Not here: the view of a subgraph for delegates (delegate_context.py), the partitioner (compiler/partitions.py).
+Not here: the view of a subgraph for delegates (delegate_context.py), the partitioner (compiler/regions.py).
 
     apply     call the delegate's prepare; each partition becomes one node, appended to the subgraph's nodes after its
               kernel's init has run, and replaces the partition's nodes in the execution plan

@@ -1,9 +1,14 @@
-"""Reuse of a node's step between runs, where the shapes of its outputs are determined during the run.
+"""Shapes that a model computes: constant folding when tensors are allocated, and reuse of steps between runs.
 
-Lives here: `ReusableStep`; `RecordedOperand`, which records the values that shape rules read.
-Not here: shape inference during a run (../registration.py).
+Lives here: `fold`, `is_folded`, `nothing`; `ReusableStep`; `RecordedOperand`, which records the values that shape rules
+read.
+Not here: kernels and shape inference during a run (../registration.py), when nodes are prepared (subgraph.py).
 
-Sizes, axes and paddings computed by a model are mostly the same in every run. Comparing them takes a microsecond;
+A model for inputs of any size computes shapes by nodes: SHAPE, a slice of it, a product, a list of sizes for RESHAPE.
+All of these are known once the inputs have their shapes. Such a node runs once, in prepare; its outputs have the kind
+FOLDED until tensors are allocated again, and its readers have static shapes, too.
+
+Sizes, axes and paddings computed during a run are mostly the same in every run. Comparing them takes a microsecond;
 inferring and checking shapes again takes ten.
 """
 
@@ -14,10 +19,68 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .tensor import Tensor
+from ...core.dtypes import DType
+from ...core.errors import OpError
+from ...core.shapes import TensorShape
+from ...ops.dispatch import quietly
+from ..ops.definition import LiteOperator
+from .tensor import ARENA, FOLDED, Tensor
 
 if TYPE_CHECKING:
+    from ...ops.definition import Operator
     from .node import Node
+
+MOST = 1 << 12  # bytes of the outputs: sizes, axes, paddings; larger tensors are data
+
+
+def is_folded(node: Node) -> bool:
+    """Return whether a node was computed in prepare."""
+    outputs = node.tensors_out
+    return bool(outputs) and all(t.kind == FOLDED for t in outputs)
+
+
+def nothing() -> None:
+    """Do nothing: the step of a folded node."""
+
+
+def fold(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Callable[[], Any]]) -> None:
+    """Compute a prepared node if its inputs are known and its result is small.
+
+    call: the node's attributes. bound: returns the function that computes it. An error is ignored here, because the run
+    raises it.
+    """
+    if not _is_known(node, operator, call):
+        return
+    subgraph, outputs = node.subgraph, node.tensors_out
+    for t in outputs:
+        t.set_kind(FOLDED)
+        subgraph.allocate_own(t)
+    try:
+        quietly(bound(node))
+    except (OpError, ArithmeticError, IndexError, TypeError, ValueError):
+        subgraph.memory_usage.forget(outputs)
+        for t in outputs:
+            t.set_kind(ARENA)
+
+
+def _is_known(node: Node, operator: Operator, call: Any) -> bool:
+    inputs, outputs, subgraph = node.tensors_in, node.tensors_out, node.subgraph
+    last = len(operator.inputs) - 1
+    for position, t in enumerate(inputs):
+        if (
+            t is not None
+            and t.constant is None
+            and operator.inputs[min(position, last)].name not in operator.shape_only
+        ):
+            return False
+    if not inputs or subgraph.running or not isinstance(operator, LiteOperator):
+        return False
+    if operator.effect is not None or hasattr(call, "resume"):  # side effects, or random numbers
+        return False
+    return sum(t.nbytes for t in outputs) <= MOST and all(
+        t.kind == ARENA and t.index not in subgraph.outputs and subgraph.writers[t.index] == 1 for t in outputs
+    )
+
 
 MOST_READ = 1 << 8  # bytes of the values that determine shapes; larger tensors are data
 MOST_HELD = 1 << 16  # bytes of a node's tensors, which its step keeps alive
@@ -39,12 +102,12 @@ class RecordedOperand:
         return self._tensor.array
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         """The element type."""
         return self.spec.dtype
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> TensorShape:
         """The shape."""
         return self.spec.shape
 

@@ -33,14 +33,14 @@ def node_error(error: Exception, node: Any, phase: str, reported: list[str]) -> 
 
     phase: init, prepare, invoke or free. reported: messages of the method to context.report_error.
     """
-    said = "".join(f"\n  said    {line}" for line in reported)
+    lines = "".join(f"\n  said    {line}" for line in reported)
     delegate = node.delegate
     if delegate is not None:
         inside = ", ".join(f"{n.number} ({n.name})" for n in node.replaced[:8])
         count = f"{len(node.replaced)} node{'' if len(node.replaced) == 1 else 's'}"
-        said += f"\n  found   delegate {delegate.name} in place of {count}: {inside}"
-        said += ", ..." if len(node.replaced) > 8 else ""
-    last = said + failure_line(node, phase)
+        lines += f"\n  found   delegate {delegate.name} in place of {count}: {inside}"
+        lines += ", ..." if len(node.replaced) > 8 else ""
+    last = lines + failure_line(node, phase)
     nested = isinstance(error, OpError) and names_failed_node(error)  # raised in a subgraph that the node calls
     if delegate is None and not nested:
         last = tensors_line(node, "found" if "\n  found " not in str(error) else "tensors") + last

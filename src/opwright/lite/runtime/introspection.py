@@ -1,7 +1,7 @@
 """Introspection: tensors and nodes as dictionaries with the official interpreter's keys, and callable signatures.
 
 Lives here: the results of get_input_details, get_tensor_details and _get_ops_details; `SignatureRunner`.
-Not here: reading and writing elements (tensor_io.py).
+Not here: reading and writing elements (tensor_access.py).
 """
 
 from __future__ import annotations

@@ -31,11 +31,11 @@ def open_model(path: Any, content: Any) -> Model:
     """
     if isinstance(content, Model):
         return content
-    has_content = content is not None and len(content) > 0  # bytes or an array of bytes
-    if path and has_content:
+    size = 0 if content is None else len(content)  # of bytes or an array of bytes
+    if path and size:
         raise InvalidArgumentError(what="Can't both provide `model_path` and `model_content`")
-    if has_content:
-        _check_size(len(content), "the model")
+    if content is not None and size:
+        _check_size(size, "the model")
         return Model.read(content)
     if not path:
         raise InvalidArgumentError(what="`model_path` or `model_content` must be specified.")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.errors import InvalidArgumentError, NotFoundError, OpError, also
-from ...ops import plugins
+from ...ops import registry
 from .. import ops
 from ..format import schema, versions
 from ..format.flexbuffers import custom_version
@@ -144,10 +144,12 @@ def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
         lines.append(f"See instructions: {INSTRUCTIONS}")
     if builtins:
         lines.append("Registration failed.")
-    broken = dict.fromkeys(filter(None, (plugins.troubles(m.name) for m in own)))
+    broken = dict.fromkeys(filter(None, (registry.package_problems(m.name) for m in own)))
     parts: Any = {
         "what": "\n".join(lines),
-        "found": "; ".join([*map(_at_nodes, missing), *broken]),
+        "found": "; ".join(
+            [*(f"{m.name} version {m.version} at {', '.join(_few(m.nodes))}" for m in missing), *broken]
+        ),
         "wanted": _wanted(missing, resolver),
         "do": "; ".join(_ways_out(builtins, own, flex, resolver)),
     }
@@ -161,10 +163,6 @@ def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
     if missing[0].nodes:
         error.args = (f"{error.message}\n{missing[0].nodes[0].capitalize()} ({error.op}) failed to prepare.",)
     return error
-
-
-def _at_nodes(m: Missing) -> str:
-    return f"{m.name} version {m.version} at {', '.join(_few(m.nodes))}"
 
 
 def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:

@@ -2,7 +2,7 @@
 
 Lives here: `Resources` (one for each interpreter, shared by its subgraphs), `ResourceVariable`, `RandomSequence`,
 `HashTable`, `KeyValueCache`.
-Not here: the operators that use them (lite/ops/state.py, lite/ops/hash_tables.py), variable tensors (tensor.py).
+Not here: the operators that use them (lite/ops/state.py, lite/ops/state.py), variable tensors (tensor.py).
 
 A tensor of type RESOURCE holds one of these objects. `reset_all_variables` applies to variable tensors and leaves
 resources unchanged, as in the official run time.

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextvars
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -29,21 +29,18 @@ from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpErro
 from ...core.forks import cached_property
 from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
-from ..ops.families import defined
+from ..ops.definition import defined
 from . import memory
 from .callee_subgraph import CallableSubgraph
-from .chains import joined
 from .constants import link_block_scales, tensor_from_file
-from .direct_invocation import NO_TENSORS, DirectInvocation, DirectTensors
-from .dynamic_shapes import MOST_READ
+from .dynamic_shapes import MOST_READ, is_folded
 from .errors import failure_line, names_failed_node, node_error
 from .memory import MemoryUsage
 from .node import Context, Node, check_status, check_temporaries
-from .observers import run_observed, run_watched
-from .ownership import Ownership
+from .ownership import NO_TENSORS, DirectInvocation, DirectTensors, Ownership
 from .resolution import Resolved
 from .resources import Resources
-from .shape_constant_folding import is_folded
+from .steps import joined, run_observed, run_watched
 from .tensor import ARENA, CONSTANT, DYNAMIC, FOLDED, OUTSIDE, OWN, Tensor
 
 NOT_READY = "Invoke called on model that is not ready."
@@ -84,7 +81,7 @@ class Subgraph(CallableSubgraph):
         self._dynamic: set[int] = set()  # indices of tensors declared dynamic by a prepare
         self._touched: dict[int, Node] = {}  # by id of a tensor: the last prepared node that uses it
         self.steps: list[Callable[[], Any]] = []  # one for each node
-        self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (chains.py)
+        self.joined: list[Callable[[], Any]] = []  # the same work by fewer calls (steps.py)
         self._direct: DirectInvocation | None = None  # the last native call that `direct` returned
         self._reach: DirectTensors | None = None  # created on first access
         self._quiet: contextvars.Context | None = None
@@ -455,8 +452,11 @@ class Subgraph(CallableSubgraph):
         """Allocate memory of its own for a tensor, within the limit."""
         self.memory_usage.allocate(t, self.running)
 
-    def _run_deferred(self, node: Node) -> None:
-        """Prepare the node if its inputs have other shapes than at its last prepare; then run it."""
+    def _run_deferred(self, node: Node, planned: Mapping[int, np.ndarray] | None = None) -> None:
+        """Prepare the node if its inputs have other shapes than at its last prepare; then run it.
+
+        planned: memory of outputs by tensor, which those of its shape are written to; others get memory of their own.
+        """
         context = self.context
         if node.prepared_for != tuple(None if t is None else t.shape for t in node.tensors_in):
             for t in node.tensors_out:
@@ -465,8 +465,12 @@ class Subgraph(CallableSubgraph):
             self.prepare(node)
             for t in (*node.tensors_out, *(view.tensor for view in node.temporaries)):
                 if t.array is None and t.index not in self._dynamic:
+                    array = None if planned is None else planned.get(t.index)
                     t.set_kind(DYNAMIC)
-                    self.allocate_own(t)
+                    if array is not None and (array.shape, array.dtype) == (t.shape, t.dtype.np):
+                        t.bind(array)
+                    else:
+                        self.allocate_own(t)
         context.begin(node)
         registration: Any = node.registration
         check_status(registration.invoke(context, node), node.name, "invoke")

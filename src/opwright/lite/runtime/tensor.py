@@ -182,7 +182,7 @@ class TensorView:
     __slots__ = ("tensor", "tracker", "writable")
 
     def __init__(self, tensor: Tensor, writable: bool) -> None:
-        self.tracker: Any = None  # tracks views passed to methods (tensor_views.py), or None
+        self.tracker: Any = None  # tracks views passed to methods (tensor_access.py), or None
         self.tensor, self.writable = tensor, writable and tensor.kind != CONSTANT
 
     @property

@@ -21,11 +21,10 @@ from ...compiler.native.image import runs_images
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ..registration import Registration
-from .chains import Chain
-from .native_control_flow import LoopStep
 from .node import Context, Node
+from .steps import Chain
 from .subgraph import Subgraph
-from .subgraph_calls import check_interface, constant_handles, operands, set_output_shapes
+from .subgraph_calls import LoopStep, check_interface, constant_handles, operands, set_output_shapes
 from .tensor import DYNAMIC, Tensor
 
 
@@ -53,8 +52,7 @@ class WhileRegistration(Registration):
 
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         node.user_data.body.connected = None  # the node's arrays may have moved
-        run: Callable[[], Any] = LoopStep(node.user_data) if runs_images() else node.user_data.run
-        return run
+        return LoopStep(node.user_data) if runs_images() else node.user_data.run
 
     def _invoke(self, context: Context, node: Node) -> None:
         """Run a node that is prepared during a run, whose arrays may have moved since the last one."""

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import DataLossError
-from ..training.progress import format_number
 from ..weights_io import read_backup, write_backup
-from .base import Callback
+from .base import Callback, format_number
 from .metric_monitors import MetricMonitor
 
 
@@ -231,7 +230,7 @@ class BackupAndRestore(Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Write a backup if `save_freq` batches have passed."""
         self._batches += 1
-        if self.save_freq != "epoch" and self._batches % self.save_freq == 0:
+        if isinstance(self.save_freq, int) and self._batches % self.save_freq == 0:
             self._back_up(self._epoch)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

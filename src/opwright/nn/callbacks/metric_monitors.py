@@ -48,7 +48,7 @@ class MetricMonitor(Callback):
     def _worst(self) -> float:
         return -np.inf if self._maximizes() else np.inf
 
-    def _monitored_value(self, logs: Any) -> Any:
+    def _monitored_value(self, logs: Any) -> float | None:
         value = (logs or {}).get(self.monitor)
         if value is None:
             warnings.warn(

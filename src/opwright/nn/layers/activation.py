@@ -12,8 +12,8 @@ import ml_dtypes
 from ...autograph.api import convert_if_enabled
 from ...ops import array
 from .. import activations
-from ..input_spec import InputSpec
 from ..layer import Layer
+from ..layer_calls import InputSpec
 from .configurable_layer import ConfigurableLayer
 
 if TYPE_CHECKING:
@@ -40,16 +40,18 @@ class Activation(_Elementwise):
         self._set_arguments(activation=activation)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Return activation(inputs)."""
-        return convert_if_enabled(self.activation)(inputs)
+        outputs: Tensor = convert_if_enabled(self.activation)(inputs)
+        return outputs
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape for element-wise functions, else the inferred shape."""
         functions = activations.REGISTRY.members.values()
         if self.activation in functions and self.activation is not activations.glu:
             return input_shape
-        return Layer.compute_output_shape(self, input_shape)
+        output_shape: tuple[Any, ...] = Layer.compute_output_shape(self, input_shape)
+        return output_shape
 
 
 def _at_least_0(layer: str, **values: Any) -> None:

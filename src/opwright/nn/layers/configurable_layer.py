@@ -9,11 +9,14 @@ Not here: the base class of all layers, the mode of a call (../layer.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...ops import array, dispatch, linalg
 from ...ops.tensor import TensorLike
+from ...tracing.control import cond
 from .. import activations, constraints, initializers, regularizers
+from ..backend import image_data_format
 from ..layer import Layer
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 # Arguments with these suffixes are members of a registry: resolved by name, serialized as dictionaries.
+T = TypeVar("T")
+
 _REGISTRIES = {
     "activation": activations,
     "initializer": initializers,
@@ -29,7 +34,7 @@ _REGISTRIES = {
 }
 
 
-def _registry_of(name: str) -> Any:
+def _registry_of(name: str) -> ModuleType | None:
     return _REGISTRIES.get(name.rpartition("_")[2])
 
 
@@ -122,8 +127,6 @@ def padding_name(value: Any, allow_causal: bool = False) -> str:
 def data_format_name(value: Any) -> str:
     """Return "channels_last" or "channels_first"; the default for None. Raises ValueError for other values."""
     if value is None:
-        from ..backend import image_data_format
-
         return str(image_data_format())
     name = str(value).lower()
     if name not in ("channels_last", "channels_first"):
@@ -181,11 +184,11 @@ class LowRankAdaptation:
         if self.lora_rank:
             self.enable_lora(self.lora_rank, lora_alpha=self.lora_alpha)
 
-    def _effective_kernel(self) -> Any:
+    def _effective_kernel(self) -> Tensor | Variable:
         layer: Any = self
         if not layer.built:
             raise AttributeError(f"You must build the layer before accessing `{self._lora_kernel}`.")
-        kernel = layer._kernel
+        kernel: Tensor | Variable = layer._kernel
         if self.lora_enabled:
             rank: Any = self.lora_rank
             product = linalg.tensordot(layer.lora_kernel_a, layer.lora_kernel_b, 1)
@@ -193,7 +196,7 @@ class LowRankAdaptation:
         return kernel
 
     @property
-    def kernel(self) -> Any:
+    def kernel(self) -> Tensor | Variable:
         """The kernel, including the low-rank product if LoRA is enabled."""
         return self._effective_kernel()
 
@@ -242,7 +245,7 @@ class LowRankAdaptation:
         return config
 
 
-def if_training(training: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+def if_training(training: Any, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Return `then()` if training, else `otherwise()`; a conditional of the graph if training is symbolic.
 
     training: a bool, None (false), or a scalar tensor or variable.
@@ -251,6 +254,4 @@ def if_training(training: Any, then: Callable[[], Any], otherwise: Callable[[], 
         return then() if training else otherwise()
     if dispatch.state.trace is None:
         return then() if bool(training) else otherwise()
-    from ...tracing.control import cond
-
     return cond(array.cast(training, "bool"), then, otherwise)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from ...ops import nn as ops_nn
-from ..input_spec import InputSpec
+from ..layer_calls import InputSpec
 from .configurable_layer import (
     ConfigurableLayer,
     LowRankAdaptation,
@@ -217,7 +217,9 @@ class Conv3D(Conv):
 # ---- transposed -----------------------------------------------------------------------------------------------------
 
 
-def conv_transpose_size(size: Any, kernel: int, stride: int, dilation: int, padding: str, extra: int | None) -> Any:
+def conv_transpose_size(
+    size: int | None, kernel: int, stride: int, dilation: int, padding: str, extra: int | None
+) -> int | None:
     """Return the input size of a convolution with `size` window positions; output_padding selects among candidates."""
     if size is None:
         return None

@@ -1,12 +1,12 @@
 """Core layers.
 
-Lives here: Dense, EinsumDense, Embedding, Lambda, Masking, Identity.  Not here: InputLayer (../input_layer.py).
+Lives here: Dense, EinsumDense, Embedding, Lambda, Masking, Identity.  Not here: InputLayer (../network.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from ...core import nest
 from ...core.introspection import signature_of
 from ...ops import array, dispatch, linalg, math
 from .. import initializers
-from ..call_context import set_mask
-from ..input_spec import InputSpec
+from ..layer_calls import InputSpec, set_mask
 from .configurable_layer import ConfigurableLayer, LowRankAdaptation
 
 if TYPE_CHECKING:
+    from ...eager.variable import Variable
     from ...ops.tensor import Tensor
+    from ..layer_calls import Masks
 
 
 class Dense(LowRankAdaptation, ConfigurableLayer):
@@ -269,7 +270,7 @@ class Embedding(LowRankAdaptation, ConfigurableLayer):
         self._build_lora()
 
     @property
-    def embeddings(self) -> Any:
+    def embeddings(self) -> Tensor | Variable:
         """The table, including the low-rank product if LoRA is enabled."""
         return self._effective_kernel()
 
@@ -280,7 +281,7 @@ class Embedding(LowRankAdaptation, ConfigurableLayer):
             inputs = array.cast(inputs, "int32")
         return array.cast(array.gather(self.embeddings, inputs), self.compute_dtype)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return inputs != 0 if mask_zero, else None."""
         return math.not_equal(inputs, 0) if self.mask_zero else None
 
@@ -298,7 +299,12 @@ class Lambda(ConfigurableLayer):
     """
 
     def __init__(
-        self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **kwargs: Any
+        self,
+        function: Callable[..., Any],
+        output_shape: Any = None,
+        mask: Masks | Callable[[Any, Any], Masks] = None,
+        arguments: Any = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.arguments = arguments or {}
@@ -314,7 +320,7 @@ class Lambda(ConfigurableLayer):
             inputs, **self.arguments, **{name: extra[name] for name in self._passes}
         )
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Masks:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the mask, or the result of the mask function."""
         return self.mask(inputs, mask) if callable(self.mask) else self.mask
 
@@ -349,7 +355,7 @@ class Masking(ConfigurableLayer):
         self.supports_masking = True
         self.built = True
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return where any feature differs from mask_value."""
         return math.reduce_any(self._differs_from_mask_value(inputs), axis=-1)
 

@@ -25,8 +25,8 @@ def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Tensor:
         before = dilations[0] * (layer.kernel_size[0] - 1)
         inputs = array.pad(inputs, [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]])
         padding = "valid"
+    axis = 1 if last else 2
     if layer.rank == 1:
-        axis = 1 if last else 2
         inputs, kernel = array.expand_dims(inputs, axis), array.expand_dims(kernel, 0)
         strides, dilations = (1, *strides), (1, *dilations)
     along = (1, *strides, 1) if last else (1, 1, *strides)

@@ -5,6 +5,7 @@ Lives here: Attention, AdditiveAttention.  Not here: attention with projections 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...ops import array, linalg, math
@@ -76,12 +77,12 @@ class Attention(ConfigurableLayer):
 
     def call(
         self,
-        inputs: Any,
+        inputs: Sequence[Tensor],
         mask: Any = None,
         training: Any = False,
         return_attention_scores: bool = False,
         use_causal_mask: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Compute attention. See the class."""
         self._check(inputs, mask)
         query, value = inputs[0], inputs[1]
@@ -109,10 +110,11 @@ class Attention(ConfigurableLayer):
             output = array.where(query_rows, output, array.zeros_like(output))
         return (output, weights) if return_attention_scores else output
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the query's mask."""
         self._check(inputs, mask)
-        return None if mask is None else mask[0]
+        query_mask: Tensor | None = None if mask is None else mask[0]
+        return query_mask
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return [B, T, dim of the value]."""

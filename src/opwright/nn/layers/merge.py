@@ -8,11 +8,12 @@ Inputs are lists of tensors. Tensors of lower rank get dimensions of size 1 afte
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch, linalg, math
-from ..call_context import mask_of, set_mask
+from ..layer_calls import mask_of, set_mask
 from .configurable_layer import ConfigurableLayer
 
 if TYPE_CHECKING:
@@ -24,9 +25,12 @@ def _broadcast(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
         a, b = b, a
     out = list(a[: len(a) - len(b)])
     for i, j in zip(a[len(a) - len(b) :], b):
-        if i is not None and j is not None and 1 not in (i, j) and i != j:
+        if i is None or j is None:
+            out.append(None)
+            continue
+        if 1 not in (i, j) and i != j:
             raise ValueError(f"Inputs have incompatible shapes. Received shapes {a} and {b}")
-        out.append(None if None in (i, j) else max(i, j) if 1 in (i, j) and 0 not in (i, j) else i)
+        out.append(max(i, j) if 1 in (i, j) and 0 not in (i, j) else i)
     return tuple(out)
 
 
@@ -58,6 +62,10 @@ class _Merge(ConfigurableLayer):
                 f"Cannot merge tensors with different batch sizes. Received tensors with shapes {input_shape}"
             )
         self.compute_output_shape(input_shape)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Tensor: ...
 
     def call(self, inputs: Any) -> Tensor:
         """Merge the inputs."""
@@ -98,12 +106,13 @@ class _Merge(ConfigurableLayer):
                 f"The lists `inputs` and `mask` should have the same length. Received: {len(inputs)} and {len(mask)}"
             )
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Sequence[Tensor], mask: Sequence[Tensor | None] | None = None) -> Tensor | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the disjunction of the masks; None unless every input has one."""
         if mask is None:
             return None
         self._check_masks(inputs, mask)
-        return None if any(m is None for m in mask) else reduce(math.logical_or, [array.cast(m, "bool") for m in mask])
+        masks = [array.cast(m, "bool") for m in mask if m is not None]
+        return reduce(math.logical_or, masks) if len(masks) == len(mask) else None
 
 
 class Add(_Merge):
@@ -160,7 +169,7 @@ class Average(_Merge):
         return reduce(math.add, inputs) / float(len(inputs))
 
 
-def _masked_extremum(choose: Any, inputs: list[Any]) -> Any:
+def _masked_extremum(choose: Callable[[Tensor, Tensor], Tensor], inputs: list[Tensor]) -> Tensor:
     """Reduce the inputs by maximum or minimum, ignoring masked positions."""
     y, unmasked = inputs[0], mask_of(inputs[0])
     unmasked = None if unmasked is None else array.expand_dims(unmasked, -1)
@@ -182,14 +191,14 @@ def _masked_extremum(choose: Any, inputs: list[Any]) -> Any:
 class Maximum(_Merge):
     """Element-wise maximum of the inputs."""
 
-    def _merge_inputs(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Any]) -> Tensor:
         return _masked_extremum(math.maximum, inputs)
 
 
 class Minimum(_Merge):
     """Element-wise minimum of the inputs."""
 
-    def _merge_inputs(self, inputs: list[Any]) -> Any:
+    def _merge_inputs(self, inputs: list[Any]) -> Tensor:
         return _masked_extremum(math.minimum, inputs)
 
 
@@ -301,46 +310,46 @@ class Dot(_Merge):
         out = (*a, *b[1:])
         return out if len(out) > 1 else (*out, 1)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         """Return None: the output has no mask."""
         return
 
 
-def add(inputs: Any, **kwargs: Any) -> Any:
+def add(inputs: Any, **kwargs: Any) -> Tensor:
     """Return the element-wise sum of tensors, using an `Add` layer."""
     return Add(**kwargs)(inputs)
 
 
-def subtract(inputs: Any, **kwargs: Any) -> Any:
+def subtract(inputs: Any, **kwargs: Any) -> Tensor:
     """Return the difference of two tensors, using a `Subtract` layer."""
     return Subtract(**kwargs)(inputs)
 
 
-def multiply(inputs: Any, **kwargs: Any) -> Any:
+def multiply(inputs: Any, **kwargs: Any) -> Tensor:
     """Return the element-wise product of tensors, using a `Multiply` layer."""
     return Multiply(**kwargs)(inputs)
 
 
-def average(inputs: Any, **kwargs: Any) -> Any:
+def average(inputs: Any, **kwargs: Any) -> Tensor:
     """Return the element-wise mean of tensors, using an `Average` layer."""
     return Average(**kwargs)(inputs)
 
 
-def maximum(inputs: Any, **kwargs: Any) -> Any:
+def maximum(inputs: Any, **kwargs: Any) -> Tensor:
     """Return the element-wise maximum of tensors, using a `Maximum` layer."""
     return Maximum(**kwargs)(inputs)
 
 
-def minimum(inputs: Any, **kwargs: Any) -> Any:
+def minimum(inputs: Any, **kwargs: Any) -> Tensor:
     """Return the element-wise minimum of tensors, using a `Minimum` layer."""
     return Minimum(**kwargs)(inputs)
 
 
-def concatenate(inputs: Any, axis: int = -1, **kwargs: Any) -> Any:
+def concatenate(inputs: Any, axis: int = -1, **kwargs: Any) -> Tensor:
     """Return the concatenation of tensors, using a `Concatenate` layer."""
     return Concatenate(axis=axis, **kwargs)(inputs)
 
 
-def dot(inputs: Any, axes: Any = -1, **kwargs: Any) -> Any:
+def dot(inputs: Any, axes: Any = -1, **kwargs: Any) -> Tensor:
     """Return the dot product of two tensors, using a `Dot` layer."""
     return Dot(axes=axes, **kwargs)(inputs)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
-from ..call_context import mask_of, set_mask
+from .. import regularizers
+from ..layer_calls import mask_of, set_mask
 from .activation import Softmax, large_negative
 from .configurable_layer import ConfigurableLayer
 from .core import EinsumDense
@@ -95,17 +96,19 @@ class _ProjectedAttention(ConfigurableLayer):
         layer.build(tuple(shape))
         return layer
 
-    def _masked_softmax(self, scores: Any, mask: Any, depth: int) -> Any:
+    def _masked_softmax(self, scores: Tensor, mask: Tensor | None, depth: int) -> Tensor:
         """Return attention probabilities, 0 at masked positions. depth: the number of attention axes."""
-        return self._softmax(scores, mask=_expand_for_heads(mask, scores, depth))
+        probabilities: Tensor = self._softmax(scores, mask=_expand_for_heads(mask, scores, depth))
+        return probabilities
 
 
-def _expand_for_heads(mask: Any, scores: Any, depth: int) -> Any:
+def _expand_for_heads(mask: Any, scores: Any, depth: int) -> Tensor | None:
     if mask is None:
         return None
+    expanded: Tensor = mask
     for _ in range(scores.shape.rank - mask.shape.rank):
-        mask = array.expand_dims(mask, -2 * depth - 1)
-    return mask
+        expanded = array.expand_dims(expanded, -2 * depth - 1)
+    return expanded
 
 
 def _softmax_or_uniform(scores: Any, mask: Any) -> Tensor:
@@ -222,9 +225,9 @@ class MultiHeadAttention(_ProjectedAttention):
 
     def call(
         self,
-        query: Any,
-        value: Any,
-        key: Any = None,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None = None,
         query_mask: Any = None,
         value_mask: Any = None,
         key_mask: Any = None,
@@ -232,7 +235,7 @@ class MultiHeadAttention(_ProjectedAttention):
         return_attention_scores: bool = False,
         training: Any = None,
         use_causal_mask: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Compute attention. See the class."""
         key = value if key is None else key
         output_mask = mask_of(query) if query_mask is None else query_mask
@@ -274,8 +277,6 @@ class MultiHeadAttention(_ProjectedAttention):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain values."""
-        from .. import regularizers
-
         return {
             **super().get_config(),
             "output_shape": self._output_shape,
@@ -341,9 +342,9 @@ class GroupQueryAttention(_ProjectedAttention):
 
     def call(
         self,
-        query: Any,
-        value: Any,
-        key: Any = None,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None = None,
         query_mask: Any = None,
         value_mask: Any = None,
         key_mask: Any = None,
@@ -351,7 +352,7 @@ class GroupQueryAttention(_ProjectedAttention):
         return_attention_scores: bool = False,
         training: Any = None,
         use_causal_mask: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Compute attention. See MultiHeadAttention."""
         key = value if key is None else key
         mask = combine_masks(
@@ -381,8 +382,6 @@ class GroupQueryAttention(_ProjectedAttention):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain values."""
-        from .. import regularizers
-
         return {**super().get_config(), "activity_regularizer": regularizers.serialize(self._output_regularizer)}
 
 

@@ -1,7 +1,8 @@
-"""Normalization of each example, and of kernels.
+"""Normalization of batches and of each example.
 
-Lives here: LayerNormalization, RMSNormalization, GroupNormalization, UnitNormalization, SpectralNormalization.
-Not here: batch normalization (batch_normalization.py), normalization by fixed statistics (preprocessing.py).
+Lives here: BatchNormalization, with batch renormalization and moving averages for inference; LayerNormalization,
+RMSNormalization, GroupNormalization, UnitNormalization.
+Not here: normalization by fixed statistics (preprocessing.py), of kernels (wrappers.py).
 """
 
 from __future__ import annotations
@@ -11,13 +12,180 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
-from .. import initializers
-from ..input_spec import InputSpec
+from .. import backend
+from ..layer_calls import InputSpec
 from .configurable_layer import ConfigurableLayer, if_training
-from .recurrent_wrappers import Wrapper
 
 if TYPE_CHECKING:
+    from ...eager.variable import Variable
     from ...ops.tensor import Tensor
+
+
+class BatchNormalization(ConfigurableLayer):
+    """Normalization of each channel to mean 0 and variance 1, then scale and shift (Ioffe and Szegedy 2015).
+
+    .. math:: y = gamma \\frac{x - \\mu}{\\sqrt{\\sigma^2 + epsilon}} + beta
+
+    In training mu and sigma^2 are the batch statistics over all axes but `axis`, and update the moving averages:
+    moving = momentum * moving + (1 - momentum) * batch. Otherwise, and if `trainable` is False, they are the moving
+    averages. mask: [batch, ...], of one dimension less than the inputs: positions that count in the statistics.
+    renorm: correct the batch statistics toward the moving averages in training (Ioffe 2017), within renorm_clipping
+    ("rmin", "rmax", "dmax"). synchronized: accepted; there is one device.
+    Weights: gamma, beta, moving_mean, moving_variance, each [channels].
+    """
+
+    def __init__(
+        self,
+        axis: int = -1,
+        momentum: float = 0.99,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        moving_mean_initializer: Any = "zeros",
+        moving_variance_initializer: Any = "ones",
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        renorm: bool = False,
+        renorm_clipping: Any = None,
+        renorm_momentum: float = 0.99,
+        synchronized: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        clipping = renorm_clipping or {}
+        if renorm and set(clipping) - {"rmax", "rmin", "dmax"}:
+            raise ValueError(
+                "Received invalid keys for `renorm_clipping` argument: "
+                f"{renorm_clipping}. Supported values: ['rmax', 'rmin', 'dmax']."
+            )
+        self._set_arguments(
+            locals(),
+            omit=("renorm", "renorm_clipping", "renorm_momentum"),
+            axis=int(axis),
+            momentum=float(momentum),
+            epsilon=float(epsilon),
+        )
+        self.renorm, self.renorm_clipping, self.renorm_momentum = renorm, clipping, renorm_momentum
+        if renorm:
+            self._argument_names = (*self._argument_names, "renorm", "renorm_clipping", "renorm_momentum")
+        self.gamma: Variable | None = None
+        self.beta: Variable | None = None
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Create the weights."""
+        size = input_shape[self.axis]
+        if size is None:
+            raise ValueError(f"Axis {self.axis} of the inputs of BatchNormalization must be known; found {input_shape}")
+        if self.scale:
+            self.gamma = self._weight("gamma", (size,))
+        if self.center:
+            self.beta = self._weight("beta", (size,))
+        self.moving_mean = self._statistic("moving_mean", size, self.moving_mean_initializer)
+        self.moving_variance = self._statistic("moving_variance", size, self.moving_variance_initializer)
+        if self.renorm:
+
+            def deviation(shape: Any, dtype: Any = None) -> Tensor:
+                return math.sqrt(self.moving_variance_initializer(shape, dtype=dtype))
+
+            self.moving_stddev = self._statistic("moving_stddev", size, deviation)
+            self.renorm_mean = self._statistic("renorm_mean", size, self.moving_mean_initializer)
+            self.renorm_stddev = self._statistic("renorm_stddev", size, deviation)
+        self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: size})
+        axes = list(range(len(input_shape)))
+        del axes[self.axis]
+        self._axes = tuple(axes)
+
+    def _statistic(self, name: str, size: int, initializer: Any) -> Variable:
+        return self.add_weight(name=name, shape=(size,), initializer=initializer, trainable=False)
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Tensor:
+        """Return the normalized inputs."""
+        if mask is not None and mask.shape.rank != inputs.shape.rank - 1:
+            raise ValueError(
+                "The mask provided should be one dimension less than the inputs. Received: "
+                f"mask.shape={mask.shape}, inputs.shape={inputs.shape}"
+            )
+        dtype = inputs.dtype
+        if dtype.name in ("float16", "bfloat16"):  # their squares overflow
+            inputs = array.cast(inputs, "float32")
+        if not self.trainable:
+            training = False
+        y = if_training(
+            training, lambda: self._normalize_by_batch(inputs, mask), lambda: self._normalize_by_averages(inputs)
+        )
+        return y if y.dtype.name == self.compute_dtype else array.cast(y, self.compute_dtype)
+
+    def _normalize_by_averages(self, x: Tensor) -> Tensor:
+        mean, variance = (array.cast(v, x.dtype) for v in (self.moving_mean, self.moving_variance))
+        return self._apply(x, mean, variance, *self._affine(x.dtype))
+
+    def _normalize_by_batch(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        mean, variance = self._moments(x, mask)
+        gamma, beta = self._affine(x.dtype)
+        if self.renorm:
+            gamma, beta = self._renormalize(mean, variance, gamma, beta)
+        else:
+            self._update_average(self.moving_mean, mean, self.momentum)
+            self._update_average(self.moving_variance, variance, self.momentum)
+        return self._apply(x, mean, variance, gamma, beta)
+
+    def _affine(self, dtype: Any) -> tuple[Any, Any]:
+        return tuple(None if v is None else array.cast(v, dtype) for v in (self.gamma, self.beta))  # type: ignore[return-value]
+
+    def _apply(self, x: Any, mean: Any, variance: Any, gamma: Any, beta: object) -> Tensor:
+        if self.axis not in (-1, x.shape.rank - 1):
+            along = [1] * x.shape.rank
+            along[self.axis] = -1
+            mean, variance, gamma, beta = (
+                v if v is None else array.reshape(v, along) for v in (mean, variance, gamma, beta)
+            )
+        return ops_nn.batch_normalization(x, mean, variance, beta, gamma, self.epsilon)
+
+    def _moments(self, x: Any, mask: Any) -> tuple[Any, Any]:
+        if mask is None:
+            return ops_nn.moments(x, self._axes)
+        weights = array.broadcast_to(array.expand_dims(array.cast(mask, x.dtype), -1), array.shape(x))
+        count = math.reduce_sum(weights, axis=self._axes, keepdims=True) + backend.epsilon()
+        mean = math.reduce_sum(weights * x, axis=self._axes, keepdims=True) / count
+        distance = math.square(weights * x - mean)
+        variance = math.reduce_sum(weights * distance, axis=self._axes, keepdims=True) / count
+        return array.squeeze(mean, self._axes), array.squeeze(variance, self._axes)
+
+    def _update_average(self, average: Any, value: Any, momentum: float) -> None:
+        old = array.cast(average, value.dtype)
+        average.assign(array.cast(old * momentum + value * (1.0 - momentum), average.dtype))
+
+    def _renormalize(self, mean: Any, variance: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+        """Return scale and offset that correct the batch statistics toward the moving ones (batch renormalization)."""
+        deviation = math.sqrt(variance + self.epsilon)
+        expected = math.maximum(array.cast(self.renorm_stddev, mean.dtype), self.epsilon**0.5)
+        r = deviation / expected
+        d = (mean - array.cast(self.renorm_mean, mean.dtype)) / expected
+        clip = self.renorm_clipping
+        if clip.get("rmin") is not None:
+            r = math.maximum(r, float(clip["rmin"]))
+        if clip.get("rmax") is not None:
+            r = math.minimum(r, float(clip["rmax"]))
+        if clip.get("dmax") is not None:
+            d = math.clip_by_value(d, -float(clip["dmax"]), float(clip["dmax"]))
+        r, d = array.stop_gradient(r), array.stop_gradient(d)
+        scale, offset = (r, d) if gamma is None else (r * gamma, d * gamma)
+        self._update_average(self.renorm_mean, mean, self.renorm_momentum)
+        self._update_average(self.renorm_stddev, deviation, self.renorm_momentum)
+        self._update_average(self.moving_mean, mean, self.momentum)
+        self._update_average(self.moving_stddev, deviation, self.momentum)
+        moving_stddev = self.moving_stddev.value()
+        self.moving_variance.assign(ops_nn.relu(moving_stddev * moving_stddev - self.epsilon))
+        return scale, offset if beta is None else offset + beta
+
+    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the input shape."""
+        return input_shape
 
 
 class _ShapePreserving(ConfigurableLayer):
@@ -37,14 +205,14 @@ def _widen_half(x: Tensor) -> Tensor:
     return array.cast(x, "float32") if x.dtype.name in ("float16", "bfloat16") else x
 
 
-def _broadcast_weight(weight: Any, x: Any, axes: Sequence[int]) -> Any:
+def _broadcast_weight(weight: Any, x: Any, axes: Sequence[int]) -> Tensor:
     """Reshape a weight so that it broadcasts along these axes of x."""
     rank = x.shape.rank
-    weight = array.cast(weight, x.dtype)
+    cast: Tensor = array.cast(weight, x.dtype)
     positive = [a % rank for a in axes]
     if positive == [rank - 1]:
-        return weight
-    return array.reshape(weight, [weight.shape[positive.index(i)] if i in positive else 1 for i in range(rank)])
+        return cast
+    return array.reshape(cast, [cast.shape[positive.index(i)] if i in positive else 1 for i in range(rank)])
 
 
 def _axes_of(axis: Any) -> list[int]:
@@ -95,7 +263,7 @@ class LayerNormalization(_ShapePreserving):
         self.gamma = self._weight("gamma", shape) if self.scale or self.rms_scaling else None
         self.beta = self._weight("beta", shape) if self.center and not self.rms_scaling else None
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Return the normalized inputs."""
         x, axes = _widen_half(inputs), _axes_of(self.axis)
         if self.rms_scaling:
@@ -123,7 +291,7 @@ class RMSNormalization(_ShapePreserving):
         shape = _known_sizes(input_shape, _axes_of(self.axis), "RMSNormalization")
         self.scale = self.add_weight(name="scale", shape=shape, initializer="ones")
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Return the normalized inputs."""
         x, axes = _widen_half(inputs), _axes_of(self.axis)
         y = x * math.rsqrt(math.reduce_mean(math.square(x), axis=axes, keepdims=True) + self.epsilon)
@@ -218,69 +386,3 @@ class UnitNormalization(_ShapePreserving):
     def call(self, inputs: Any) -> Tensor:
         """Return the normalized inputs."""
         return linalg.l2_normalize(inputs, axis=self.axis, epsilon=1e-12**2)
-
-
-class SpectralNormalization(Wrapper):
-    """Wrapper that divides the kernel by its largest singular value in training (Miyato et al. 2018).
-
-    power_iterations: the number of power iterations per call. Weights: vector_u, then the layer's.
-    raises ValueError for a layer without kernel or embeddings
-    """
-
-    def __init__(self, layer: Any, power_iterations: int = 1, **kwargs: Any) -> None:
-        super().__init__(layer, **kwargs)
-        if power_iterations <= 0:
-            raise ValueError(
-                f"`power_iterations` should be greater than zero. Received: `power_iterations={power_iterations}`"
-            )
-        self._set_arguments(power_iterations=power_iterations)
-
-    def build(self, input_shape: Any = None) -> None:
-        """Build the wrapped layer, and create vector_u."""
-        super().build(input_shape)
-        self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
-        kernel = getattr(self.layer, "_kernel", None)
-        if kernel is None:
-            kernel = getattr(self.layer, "kernel", None)
-        if kernel is None or not hasattr(kernel, "assign"):
-            raise ValueError(f"{type(self.layer).__name__} object has no attribute 'kernel' nor 'embeddings'")
-        self.kernel = kernel
-        self.vector_u = self.add_weight(
-            name="vector_u",
-            shape=(1, kernel.shape[-1]),
-            dtype=kernel.dtype,
-            trainable=False,
-            initializer=initializers.TruncatedNormal(stddev=0.02),
-        )
-
-    def call(self, inputs: Any, training: Any = False) -> Any:
-        """Normalize the kernel in training, and call the wrapped layer."""
-
-        def update() -> Tensor:
-            u, kernel = self.normalized_weights()
-            zero = math.reduce_all(math.equal(self.kernel, 0.0))
-            self.vector_u.assign(array.where(zero, self.vector_u, u))
-            self.kernel.assign(array.where(zero, self.kernel, kernel))
-            return array.identity(True)
-
-        if_training(training, update, lambda: array.identity(True))
-        return array.cast(self.layer(inputs), inputs.dtype)
-
-    def normalized_weights(self) -> tuple[Any, Any]:
-        """Return the updated vector_u, and the kernel divided by its largest singular value (power iteration)."""
-        weights = array.reshape(self.kernel, [-1, self.kernel.shape[-1]])
-        u = v = array.identity(self.vector_u)
-        for _ in range(self.power_iterations):
-            v = _unit(linalg.matmul(u, weights, transpose_b=True))
-            u = _unit(linalg.matmul(v, weights))
-        u, v = array.stop_gradient(u), array.stop_gradient(v)
-        sigma = linalg.matmul(linalg.matmul(v, weights), u, transpose_b=True)
-        return u, array.reshape(self.kernel / sigma, self.kernel.shape.as_list())
-
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        """Return the output shape of the wrapped layer."""
-        return self.layer.compute_output_shape(input_shape)
-
-
-def _unit(x: Tensor) -> Tensor:
-    return x * math.rsqrt(math.maximum(math.reduce_sum(math.square(x)), 1e-12))

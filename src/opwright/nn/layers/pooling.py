@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, math
 from ...ops import nn as ops_nn
-from ..input_spec import InputSpec
+from ..layer_calls import InputSpec
 from .configurable_layer import ConfigurableLayer, data_format_name, image_shape, padding_name, sizes, spatial_sizes
 from .convolution import FORMATS, conv_output_size
 
@@ -196,7 +196,7 @@ class GlobalAveragePooling1D(_GlobalAverage):
         )
         return total / math.reduce_sum(array.cast(unmasked, inputs.dtype), axis=self._axes, keepdims=self.keepdims)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return None: the output has no steps."""
         return
 

@@ -1,21 +1,24 @@
 """Preprocessing layers.
 
-Lives here: Rescaling, Normalization, CategoryEncoding.
-Not here: Resizing (upsampling.py), trained normalization (normalization.py, batch_normalization.py).
+Lives here: Rescaling, Normalization, Resizing, CategoryEncoding.
+Not here: trained normalization (normalization.py), upsampling (reshaping.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ops import array, math
 from .. import backend
-from .configurable_layer import ConfigurableLayer
+from .configurable_layer import ConfigurableLayer, data_format_name
+from .reshaping import check_interpolation, resize
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
+    from ..configuration import JsonValue
 
 
 class Rescaling(ConfigurableLayer):
@@ -98,13 +101,13 @@ class Normalization(ConfigurableLayer):
         return array.reshape(self.adapt_mean, along), array.reshape(self.adapt_variance, along)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor | None:
         """Mean, in a shape that broadcasts to the inputs; None before the layer is built."""
         mean = self._statistics()[0]
         return mean if mean is None else array.cast(mean, "float32")
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor | None:
         """Variance, in a shape that broadcasts to the inputs; None before the layer is built."""
         variance = self._statistics()[1]
         return variance if variance is None else array.cast(variance, "float32")
@@ -135,10 +138,11 @@ class Normalization(ConfigurableLayer):
         self.adapt_variance.assign(wide.var(self._reduced).astype(np.float32))
         self.count.assign(np.int32(wide.shape[0]))
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any) -> Tensor:
         """Return the normalized inputs."""
-        mean, variance = (array.cast(v, self.compute_dtype) for v in self._statistics())
-        x = array.cast(inputs, self.compute_dtype)
+        statistics: Iterator[Tensor] = (array.cast(v, self.compute_dtype) for v in self._statistics())
+        mean, variance = statistics
+        x: Tensor = array.cast(inputs, self.compute_dtype)
         deviation = math.maximum(math.sqrt(variance), backend.epsilon())
         return x * deviation + mean if self.invert else (x - mean) / deviation
 
@@ -149,7 +153,7 @@ class Normalization(ConfigurableLayer):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain values."""
 
-        def plain(value: Any) -> Any:
+        def plain(value: Any) -> JsonValue:
             return None if value is None else np.asarray(value).tolist()
 
         return {
@@ -159,6 +163,72 @@ class Normalization(ConfigurableLayer):
             "mean": plain(self.input_mean),
             "variance": plain(self.input_variance),
         }
+
+
+class Resizing(ConfigurableLayer):
+    """Resizing of images to height x width.
+
+    interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5". crop_to_aspect_ratio: crop instead of
+    distorting. pad_to_aspect_ratio: pad with fill_value instead. antialias: average over the area of a new pixel.
+    inputs: [batch, height, width, channels] or without batch, or channels first by data_format.
+    raises ValueError for both crop and pad
+    """
+
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        interpolation: str = "bilinear",
+        crop_to_aspect_ratio: bool = False,
+        pad_to_aspect_ratio: bool = False,
+        fill_mode: str = "constant",
+        fill_value: float = 0.0,
+        antialias: bool = False,
+        data_format: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if crop_to_aspect_ratio and pad_to_aspect_ratio:
+            raise ValueError("Only one of `crop_to_aspect_ratio` & `pad_to_aspect_ratio` can be set to `True`.")
+        if fill_mode != "constant":
+            raise ValueError(f"Only fill_mode='constant' is supported by Resizing. Received: fill_mode={fill_mode}")
+        check_interpolation(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
+        self._set_arguments(locals(), interpolation=interpolation.lower(), data_format=data_format_name(data_format))
+        self.built = True
+
+    def _first(self, rank: int) -> int:
+        return rank - 3 if self.data_format == "channels_last" else rank - 2
+
+    def call(self, inputs: Any) -> Tensor:
+        """Resize the images."""
+        first = self._first(inputs.shape.rank)
+        x = array.cast(inputs, self.compute_dtype)
+        if self.crop_to_aspect_ratio or self.pad_to_aspect_ratio:
+            x = self._fit_aspect_ratio(x, first)
+        return resize(x, [self.height, self.width], self.interpolation, first, self.antialias)
+
+    def _fit_aspect_ratio(self, x: Any, first: int) -> Tensor:
+        height, width = x.shape[first], x.shape[first + 1]
+        if height is None or width is None:
+            raise ValueError(f"Resizing to an aspect ratio needs known sizes of the image; found {x.shape}")
+        if self.crop_to_aspect_ratio:
+            rows = min(height, int(float(width * self.height) / self.width))
+            columns = min(width, int(float(height * self.width) / self.height))
+            top, left = int((height - rows) / 2), int((width - columns) / 2)
+            before = (slice(None),) * first
+            cropped: Tensor = x[(*before, slice(top, top + rows), slice(left, left + columns))]
+            return cropped
+        rows = max(height, int(float(width * self.height) / self.width))
+        columns = max(width, int(float(height * self.width) / self.height))
+        ends = [[0, 0] for _ in range(x.shape.rank)]
+        for axis, (size, target) in zip((first, first + 1), ((height, rows), (width, columns))):
+            ends[axis] = [(target - size) // 2] * 2  # equal on both sides: an odd pixel is dropped
+        return array.pad(x, ends, constant_values=self.fill_value)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
+        """Return the input shape with height and width replaced."""
+        first = self._first(len(input_shape))
+        return (*input_shape[:first], self.height, self.width, *input_shape[first + 2 :])
 
 
 class CategoryEncoding(ConfigurableLayer):

@@ -1,7 +1,7 @@
 """Recurrent layers: a cell run over time.
 
 Lives here: RNN, SimpleRNN, GRU, LSTM.
-Not here: one step (cells.py), Bidirectional and TimeDistributed (recurrent_wrappers.py).
+Not here: one step (cells.py), Bidirectional and TimeDistributed (wrappers.py).
 
 Eagerly, and with unroll, the loop over time is a Python loop; in a traced function it is a loop of the graph.
 """
@@ -9,7 +9,7 @@ Eagerly, and with unroll, the loop over time is a Python loop; in a traced funct
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import nest
 from ...eager.variable import Variable
@@ -17,12 +17,26 @@ from ...ops import array, dispatch
 from ...ops.tensor import TensorLike
 from ...tracing.control.higher_order import loop_over
 from ...tracing.trace import init_scope
+from .. import regularizers
 from ..configuration import registry_name
 from ..layer import Layer
-from .cells import GatedCell, GRUCell, LSTMCell, SimpleRNNCell
+from .cells import (
+    GatedCell,
+    GRUCell,
+    LSTMCell,
+    SimpleRNNCell,
+    StackedRNNCells,
+    call_cell,
+    gated_cells,
+    initial_state,
+    output_size_of,
+    select_by_mask,
+)
 from .configurable_layer import ConfigurableLayer, if_training, parameter_names
-from .recurrent_wrappers import deserialize, serialize
-from .stacked_cells import StackedRNNCells, call_cell, gated_cells, initial_state, output_size_of, select_by_mask
+from .wrappers import deserialize, serialize
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class _StateHolder:
@@ -81,7 +95,7 @@ class RNN(ConfigurableLayer):
         """State variables of a stateful layer, else None."""
         return self._state_holder.states
 
-    def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
+    def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Build the cell, and create the state variables of a stateful layer."""
         batch = sequences_shape[0]
         if isinstance(self.cell, Layer) and not self.cell.built:
@@ -112,7 +126,9 @@ class RNN(ConfigurableLayer):
 
     # ---- calling ----------------------------------------------------------------------------------------------------
 
-    def call(self, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = False) -> Any:
+    def call(
+        self, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = False
+    ) -> Tensor | tuple[Any, ...]:
         """Run the cell over time. See the class."""
         batch, time = sequences.shape[0], sequences.shape[1]
         if self.unroll and time is None:
@@ -175,6 +191,13 @@ class RNN(ConfigurableLayer):
         own = isinstance(cell, GatedCell) and type(cell).call is GatedCell.call
         if own:
             steps["x"] = cell.project(steps["x"], bool(training))
+            if mask is None and not self.unroll:
+                packed = nest.flatten(states)
+                whole = cell.advance_sequence(steps["x"], packed, bool(training))
+                if whole is not None:
+                    outputs, packed = whole
+                    output = array.transpose(outputs, [1, 0, 2]) if self.return_sequences else packed[0]
+                    return self._cast_results(output, nest.pack_sequence_as(states, packed))
         # Cells of this package output their first state: without masks, the loop carries only states.
         carries = mask is not None or not (own or self.return_sequences)
         start = list(nest.flatten(states))
@@ -202,7 +225,11 @@ class RNN(ConfigurableLayer):
             output = array.transpose(outputs, [1, 0, *range(2, outputs.shape.rank)])
         else:
             output = carried[-1] if carries else carried[0]
-        final = nest.map_structure(lambda s: array.cast(s, self.compute_dtype), final)
+        return self._cast_results(output, final)
+
+    def _cast_results(self, output: Any, states: Any) -> tuple[Any, list[Any]]:
+        """Cast the output and the final states to the compute dtype."""
+        final = nest.map_structure(lambda s: array.cast(s, self.compute_dtype), states)
         return array.cast(output, self.compute_dtype), list(final)
 
     def _loop_over_steps(self, step: Any, steps: dict[str, Any], start: list[Any]) -> tuple[Any, Any]:
@@ -221,7 +248,7 @@ class RNN(ConfigurableLayer):
 
     # ---- shapes, masks, configuration -------------------------------------------------------------------------------
 
-    def compute_output_shape(
+    def compute_output_shape(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, sequences_shape: Any, initial_state_shape: Any = None
     ) -> tuple[Any, Any, int] | tuple[Any, int] | tuple[Any, ...]:
         """Return the output shape; with return_state, followed by the state shapes."""
@@ -235,7 +262,7 @@ class RNN(ConfigurableLayer):
             *(tuple((batch, n) for n in s) if isinstance(s, (list, tuple)) else (batch, s) for s in self.state_size),
         )
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> list[Tensor | None] | Tensor | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the input's mask if all steps are returned; states have none."""
         mask = nest.flatten(mask)[0] if mask is not None else None
         output_mask = mask if self.return_sequences else None
@@ -282,8 +309,6 @@ class _CellLayer(RNN):
         del config["cell"]
         of_cell = self.cell.get_config()
         config.update({k: v for k, v in of_cell.items() if k not in ("name", "trainable", "dtype")})
-        from .. import regularizers
-
         config["activity_regularizer"] = regularizers.serialize(self.activity_regularizer)
         if not self.zero_output_for_mask:
             del config["zero_output_for_mask"]

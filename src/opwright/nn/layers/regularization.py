@@ -11,10 +11,10 @@ from __future__ import annotations
 import math as python_math
 from typing import TYPE_CHECKING, Any
 
-from ...core.constants import SELU_ALPHA, SELU_SCALE
 from ...ops import array
+from ...scalar.formulas import SELU_ALPHA, SELU_SCALE
 from .. import regularizers
-from ..input_spec import InputSpec
+from ..layer_calls import InputSpec
 from ..random import SeedGenerator
 from .configurable_layer import ConfigurableLayer, data_format_name, if_training
 
@@ -38,7 +38,7 @@ class _TrainingNoise(ConfigurableLayer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs: Any, training: Any = False) -> Any:
+    def call(self, inputs: Tensor, training: Any = False) -> Tensor:
         """Return the inputs, perturbed in training."""
         if not self._level:
             return inputs
@@ -97,7 +97,9 @@ class Dropout(_TrainingNoise):
     def _perturb(self, inputs: Tensor) -> Tensor:
         return apply_dropout(inputs, self.rate, self._noise_shape(inputs), self.seed_generator)
 
-    def _noise_shape(self, inputs: Any) -> Any:
+    noise_shape: tuple[int | None, ...] | None
+
+    def _noise_shape(self, inputs: Any) -> tuple[int | None, ...] | None:
         return self.noise_shape
 
 
@@ -178,12 +180,11 @@ class AlphaDropout(_TrainingNoise):
         super().__init__(**kwargs)
         self._init_noise("rate", rate, 1, seed, noise_shape=noise_shape)
 
-    def _perturb(self, inputs: Any) -> Any:
-        keep = array.cast(
-            self.seed_generator.uniform(_resolve_shape(inputs, self.noise_shape)) >= self.rate, inputs.dtype
-        )
-        a = ((1 - self.rate) * (1 + self.rate * self.LOWEST**2)) ** -0.5
-        b = -a * self.LOWEST * self.rate
+    def _perturb(self, inputs: Tensor) -> Tensor:
+        rate: float = self.rate
+        keep = array.cast(self.seed_generator.uniform(_resolve_shape(inputs, self.noise_shape)) >= rate, inputs.dtype)
+        a: float = ((1 - rate) * (1 + rate * self.LOWEST**2)) ** -0.5
+        b = -a * self.LOWEST * rate
         return a * (inputs * keep + self.LOWEST * (1.0 - keep)) + b
 
 

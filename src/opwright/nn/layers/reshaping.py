@@ -1,17 +1,20 @@
-"""Layers that change shapes and rearrange elements.
+"""Layers that change shapes, rearrange elements, and upsample images and sequences.
 
-Lives here: Flatten, Reshape, Permute, RepeatVector, Cropping1D ... 3D, ZeroPadding1D ... 3D.
-Not here: upsampling (upsampling.py), merging (merge.py).
+Lives here: Flatten, Reshape, Permute, RepeatVector, Cropping1D ... 3D, ZeroPadding1D ... 3D, UpSampling1D ... 3D;
+`resize` for both data formats.
+Not here: merging (merge.py), resizing to a size (preprocessing.py), the interpolation methods (ops/image).
 """
 
 from __future__ import annotations
 
 import math as python_math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...ops import array
-from ..input_spec import InputSpec
-from .configurable_layer import ConfigurableLayer, data_format_name, image_shape, size_pairs, spatial_sizes
+from ...ops.image import resize as resize_images
+from ..layer_calls import InputSpec
+from .configurable_layer import ConfigurableLayer, data_format_name, image_shape, size_pairs, sizes, spatial_sizes
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -239,7 +242,7 @@ class _ZeroPadding(ConfigurableLayer):
         last = self.data_format == "channels_last"
         return array.pad(inputs, [[0, 0], *ends, [0, 0]] if last else [[0, 0], [0, 0], *ends])
 
-    def _pairs(self) -> Any:
+    def _pairs(self) -> tuple[tuple[int, int], ...]:
         return self.padding if self.rank > 1 else (self.padding,)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
@@ -276,3 +279,102 @@ class ZeroPadding3D(_ZeroPadding):
     def __init__(self, padding: Any = ((1, 1), (1, 1), (1, 1)), data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._init(padding, data_format)
+
+
+def check_interpolation(method: str, allowed: Sequence[str]) -> None:
+    """Raise ValueError for an interpolation method that is not allowed."""
+    if method not in allowed:
+        raise ValueError(
+            f"`interpolation` argument should be one of {', '.join(map(repr, allowed))}. Received: "
+            f"interpolation={method!r}"
+        )
+
+
+def resize(x: Any, size: Sequence[Any], method: str, first: int, antialias: bool = False) -> Tensor:
+    """Resize dimensions `first` and `first` + 1 of images; channels precede or follow them."""
+    rank = x.shape.rank
+    channels_first = first == rank - 2
+    lead = range(first - 1)
+    if channels_first:  # move the channels last, and back
+        x = array.transpose(x, [*lead, first, first + 1, first - 1])
+    y = array.cast(resize_images(x, list(size), method, antialias=antialias), x.dtype)
+    return array.transpose(y, [*lead, rank - 1, first - 1, first]) if channels_first else y
+
+
+class _UpSampling(ConfigurableLayer):
+    """Repetition of each element `size` times along each spatial dimension."""
+
+    rank: int
+
+    def _init(self, size: Any, data_format: Any, **others: Any) -> None:
+        self._set_arguments(size=sizes(size, self.rank, "size"), **others)
+        self.data_format = data_format_name(data_format)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.built = True
+
+    def _repeat(self, x: Tensor) -> Tensor:
+        first = 1 if self.data_format == "channels_last" else 2
+        for axis, n in enumerate(self._factors(), first):
+            x = array.repeat(x, n, axis=axis)
+        return x
+
+    def _factors(self) -> tuple[int, ...]:
+        return self.size if isinstance(self.size, tuple) else (self.size,)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Upsample the inputs."""
+        return self._repeat(inputs)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
+        """Return the sizes multiplied by `size`."""
+        sizes_ = zip(spatial_sizes(input_shape, self.data_format), self._factors())
+        middle = [None if n is None else n * k for n, k in sizes_]
+        last = self.data_format == "channels_last"
+        return image_shape(input_shape[0], middle, input_shape[-1 if last else 1], self.data_format)
+
+
+class UpSampling1D(_UpSampling):
+    __doc__ = _UpSampling.__doc__
+    rank = 1
+
+    def __init__(self, size: int = 2, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(size, "channels_last")
+        self.size = int(size)
+
+
+class UpSampling2D(_UpSampling):
+    """Upsampling of images. interpolation: "nearest", "bilinear", "bicubic", "lanczos3" or "lanczos5"."""
+
+    rank = 2
+
+    def __init__(
+        self, size: Any = (2, 2), data_format: Any = None, interpolation: str = "nearest", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        interpolation = interpolation.lower()
+        check_interpolation(interpolation, ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"))
+        self._init(size, data_format, interpolation=interpolation)
+        self._argument_names = (*self._argument_names, "data_format")
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Upsample the images."""
+        if self.interpolation == "nearest":
+            return self._repeat(inputs)
+        first = 1 if self.data_format == "channels_last" else 2
+        runtime_shape = array.shape(inputs)
+        size = [
+            (runtime_shape[first + i] if inputs.shape[first + i] is None else inputs.shape[first + i]) * k
+            for i, k in enumerate(self.size)
+        ]
+        return resize(inputs, size, self.interpolation, first)
+
+
+class UpSampling3D(_UpSampling):
+    __doc__ = _UpSampling.__doc__
+    rank = 3
+
+    def __init__(self, size: Any = (2, 2, 2), data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._init(size, data_format)
+        self._argument_names = (*self._argument_names, "data_format")

@@ -5,6 +5,7 @@ Lives here: the public names, `get`, `serialize`, `deserialize`.  Not here: thei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..configuration import ObjectRegistry
@@ -31,14 +32,11 @@ from .base import (
     SquaredHinge,
     Tversky,
 )
-from .crossentropy import (
+from .functions import (
     binary_crossentropy,
     binary_focal_crossentropy,
     categorical_crossentropy,
     categorical_focal_crossentropy,
-    sparse_categorical_crossentropy,
-)
-from .regression import (
     categorical_hinge,
     cosine_similarity,
     dice,
@@ -51,6 +49,7 @@ from .regression import (
     mean_squared_error,
     mean_squared_logarithmic_error,
     poisson,
+    sparse_categorical_crossentropy,
     squared_hinge,
     tversky,
 )
@@ -125,19 +124,20 @@ SHORT = {
 REGISTRY.members.update({**FUNCTIONS, **SHORT})
 
 
-def serialize(loss: Any) -> Any:
+def serialize(loss: Any) -> str | dict[str, Any] | None:
     """Return a loss as plain values: a dictionary of its class and arguments, or a function's name."""
     return REGISTRY.serialize(loss)
 
 
-def deserialize(name: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+def deserialize(name: Any, custom_objects: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
     return REGISTRY.deserialize(name, custom_objects)
 
 
-def get(identifier: Any) -> Any:
+def get(identifier: Any) -> Loss | Callable[..., Any] | None:
     """Return the loss or loss function for a name, a dictionary, a class or an instance; None for None."""
-    return REGISTRY.get(identifier)
+    loss: Loss | Callable[..., Any] | None = REGISTRY.get(identifier)
+    return loss
 
 
 __all__ += ["FunctionLoss"]

@@ -1,7 +1,7 @@
 """Losses as classes: functions of labels and predictions, reduced to a scalar.
 
 Lives here: the base class, losses defined by functions, one class for each loss.
-Not here: the formulas (regression.py, crossentropy.py).
+Not here: the formulas (functions.py).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ...core.dtypes import as_dtype
 from ...ops import math
 from ...tracing.name_scopes import name_scope
 from .. import backend, configuration
-from ..call_context import mask_of
+from ..layer_calls import mask_of
 from ..reduction import apply_weights, as_floating, check_reduction, mask_weights, reduce_losses, same_rank
-from . import crossentropy, regression
+from . import functions
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -41,7 +41,7 @@ class Loss:
         """Name of the dtype of the computation."""
         return self._dtype.name
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
         """Compute the reduced loss.
 
         y_true, y_pred: [batch, ...]. sample_weight: [batch] or [batch, ...], a factor for each sample. Masked positions
@@ -80,7 +80,7 @@ class FunctionLoss(Loss):
 
     def __init__(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., Tensor],
         reduction: Any = "sum_over_batch_size",
         name: str | None = None,
         dtype: Any = None,
@@ -91,7 +91,7 @@ class FunctionLoss(Loss):
         for key, value in arguments.items():
             setattr(self, key, value)
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return the result of the loss function."""
         if hasattr(y_true, "shape") and hasattr(y_pred, "shape"):
             y_true, y_pred = same_rank(y_true, y_pred)
@@ -124,23 +124,23 @@ def _plain_loss(function: Callable[..., Any], class_name: str, loss_name: str | 
     return PlainLoss
 
 
-MeanSquaredError = _plain_loss(regression.mean_squared_error, "MeanSquaredError")
-MeanAbsoluteError = _plain_loss(regression.mean_absolute_error, "MeanAbsoluteError")
-MeanAbsolutePercentageError = _plain_loss(regression.mean_absolute_percentage_error, "MeanAbsolutePercentageError")
-MeanSquaredLogarithmicError = _plain_loss(regression.mean_squared_logarithmic_error, "MeanSquaredLogarithmicError")
-LogCosh = _plain_loss(regression.log_cosh, "LogCosh")
-Poisson = _plain_loss(regression.poisson, "Poisson")
-KLDivergence = _plain_loss(regression.kl_divergence, "KLDivergence")
-Hinge = _plain_loss(regression.hinge, "Hinge")
-SquaredHinge = _plain_loss(regression.squared_hinge, "SquaredHinge")
-CategoricalHinge = _plain_loss(regression.categorical_hinge, "CategoricalHinge")
+MeanSquaredError = _plain_loss(functions.mean_squared_error, "MeanSquaredError")
+MeanAbsoluteError = _plain_loss(functions.mean_absolute_error, "MeanAbsoluteError")
+MeanAbsolutePercentageError = _plain_loss(functions.mean_absolute_percentage_error, "MeanAbsolutePercentageError")
+MeanSquaredLogarithmicError = _plain_loss(functions.mean_squared_logarithmic_error, "MeanSquaredLogarithmicError")
+LogCosh = _plain_loss(functions.log_cosh, "LogCosh")
+Poisson = _plain_loss(functions.poisson, "Poisson")
+KLDivergence = _plain_loss(functions.kl_divergence, "KLDivergence")
+Hinge = _plain_loss(functions.hinge, "Hinge")
+SquaredHinge = _plain_loss(functions.squared_hinge, "SquaredHinge")
+CategoricalHinge = _plain_loss(functions.categorical_hinge, "CategoricalHinge")
 
 
 class Huber(FunctionLoss):
     """Huber loss: squared error up to delta, linear beyond. See `huber`, and `Loss`."""
 
     def __init__(self, delta: float = 1.0, reduction: Any = _MEAN, name: str = "huber_loss", dtype: Any = None) -> None:
-        super().__init__(regression.huber, reduction, name, dtype, delta=delta)
+        super().__init__(functions.huber, reduction, name, dtype, delta=delta)
 
 
 class CosineSimilarity(FunctionLoss):
@@ -149,14 +149,14 @@ class CosineSimilarity(FunctionLoss):
     def __init__(
         self, axis: int = -1, reduction: Any = _MEAN, name: str = "cosine_similarity", dtype: Any = None
     ) -> None:
-        super().__init__(regression.cosine_similarity, reduction, name, dtype, axis=axis)
+        super().__init__(functions.cosine_similarity, reduction, name, dtype, axis=axis)
 
 
 class Dice(FunctionLoss):
     """Dice loss: one minus the overlap of two sets. See `dice`, and `Loss`."""
 
     def __init__(self, reduction: Any = _MEAN, name: str = "dice", axis: Any = None, dtype: Any = None) -> None:
-        super().__init__(regression.dice, reduction, name, dtype, axis=axis)
+        super().__init__(functions.dice, reduction, name, dtype, axis=axis)
 
 
 class Tversky(FunctionLoss):
@@ -171,7 +171,7 @@ class Tversky(FunctionLoss):
         axis: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(regression.tversky, reduction, name, dtype, alpha=alpha, beta=beta, axis=axis)
+        super().__init__(functions.tversky, reduction, name, dtype, alpha=alpha, beta=beta, axis=axis)
 
 
 class BinaryCrossentropy(FunctionLoss):
@@ -187,7 +187,7 @@ class BinaryCrossentropy(FunctionLoss):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            crossentropy.binary_crossentropy,
+            functions.binary_crossentropy,
             reduction,
             name,
             dtype,
@@ -213,7 +213,7 @@ class BinaryFocalCrossentropy(FunctionLoss):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            crossentropy.binary_focal_crossentropy,
+            functions.binary_focal_crossentropy,
             reduction,
             name,
             dtype,
@@ -239,7 +239,7 @@ class CategoricalCrossentropy(FunctionLoss):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            crossentropy.categorical_crossentropy,
+            functions.categorical_crossentropy,
             reduction,
             name,
             dtype,
@@ -264,7 +264,7 @@ class CategoricalFocalCrossentropy(FunctionLoss):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            crossentropy.categorical_focal_crossentropy,
+            functions.categorical_focal_crossentropy,
             reduction,
             name,
             dtype,
@@ -289,7 +289,7 @@ class SparseCategoricalCrossentropy(FunctionLoss):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            crossentropy.sparse_categorical_crossentropy,
+            functions.sparse_categorical_crossentropy,
             reduction,
             name,
             dtype,
@@ -298,6 +298,6 @@ class SparseCategoricalCrossentropy(FunctionLoss):
             ignore_class=ignore_class,
         )
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return the result of the loss function; labels keep their rank."""
         return self.fn(y_true, y_pred, **self.arguments)

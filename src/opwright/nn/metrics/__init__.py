@@ -5,14 +5,21 @@ Lives here: the public names, `get`, `serialize`, `deserialize`.  Not here: thei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import losses as _losses
 from ..configuration import ObjectRegistry
-from .accuracy import (
+from .base import Mean, MeanMetricWrapper, Metric, Sum
+from .classification import (
     Accuracy,
     BinaryAccuracy,
+    BinaryIoU,
     CategoricalAccuracy,
+    IoU,
+    MeanIoU,
+    OneHotIoU,
+    OneHotMeanIoU,
     SparseCategoricalAccuracy,
     SparseTopKCategoricalAccuracy,
     TopKCategoricalAccuracy,
@@ -22,7 +29,6 @@ from .accuracy import (
     sparse_top_k_categorical_accuracy,
     top_k_categorical_accuracy,
 )
-from .base import Mean, MeanMetricWrapper, Metric, Sum
 from .confusion import (
     F1Score,
     FalseNegatives,
@@ -34,7 +40,6 @@ from .confusion import (
     TruePositives,
 )
 from .curves import AUC, PrecisionAtRecall, RecallAtPrecision, SensitivityAtSpecificity, SpecificityAtSensitivity
-from .iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
 from .regression import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -140,16 +145,17 @@ REGISTRY.members.update(
 mean_squared_error, mean_absolute_error = _losses.mean_squared_error, _losses.mean_absolute_error
 
 
-def serialize(metric: Any) -> Any:
+def serialize(metric: Any) -> str | dict[str, Any] | None:
     """Return a metric as plain values: a dictionary of its class and arguments."""
     return REGISTRY.serialize(metric)
 
 
-def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
     return REGISTRY.deserialize(config, custom_objects)
 
 
-def get(identifier: Any) -> Any:
+def get(identifier: Any) -> Metric | Callable[..., Any] | None:
     """Return the metric, or the function to average, for a name, dictionary, class or instance; None for None."""
-    return REGISTRY.get(identifier)
+    metric: Metric | Callable[..., Any] | None = REGISTRY.get(identifier)
+    return metric

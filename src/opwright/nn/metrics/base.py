@@ -13,10 +13,10 @@ from ...core.dtypes import as_dtype
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
 from ...tracing.name_scopes import name_scope
-from .. import backend, configuration
-from ..call_context import mask_of, set_mask
+from .. import backend, configuration, initializers
+from ..layer_calls import mask_of, set_mask
 from ..module import Module, root_scope
-from ..reduction import as_floating, mask_weights, same_rank
+from ..reduction import apply_weights, as_floating, mask_weights, same_rank
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -49,8 +49,6 @@ class Metric(Module):
         name: str | None = None,
     ) -> Variable:
         """Create a state variable, which `reset_state` sets to zero. Default initializer: "zeros"."""
-        from .. import initializers
-
         make, variable_dtype = (
             initializers.get(initializer or "zeros"),
             as_dtype(dtype) if dtype is not None else self._dtype,
@@ -125,8 +123,7 @@ def weighted_sample_values(values: Any, sample_weight: Any, dtype: Any) -> tuple
     if sample_weight is None and mask is None:
         return _mean_from(values, 1), None
     weight = None if sample_weight is None else as_floating(sample_weight, dtype)
-    weight = mask_weights(weight, mask, dtype, "sum")
-    values, weight = same_rank(values, weight)
+    values, weight = same_rank(values, mask_weights(weight, mask, dtype, "sum"))
     values = _mean_from(values, weight.shape.rank)
     weight = array.broadcast_to(weight, array.shape(values))  # the sum of weights counts every use
     values = values * weight
@@ -174,8 +171,6 @@ class Sum(Metric):
         """Accumulate values. sample_weight: of the values' shape, or one weight per entry of the first axis."""
         values = as_floating(values, self._dtype)
         if sample_weight is not None:
-            from ..reduction import apply_weights
-
             values = apply_weights(values, as_floating(sample_weight, self._dtype))
         self.total.assign_add(math.reduce_sum(values))
 

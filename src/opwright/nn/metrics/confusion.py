@@ -1,7 +1,7 @@
 """Metrics of binary decisions: true and false positives and negatives, precision, recall, F scores.
 
 Lives here: the confusion counts at any number of thresholds, and the metrics at single thresholds.
-Not here: areas and trade-offs over many thresholds (curves.py), overlaps (iou.py).
+Not here: areas and trade-offs over many thresholds (curves.py), overlaps (classification.py).
 
 Each prediction is assigned once to an interval between thresholds; reverse cumulative sums of the weights per interval
 are the counts at all thresholds. Therefore 200 thresholds cost little more than one.

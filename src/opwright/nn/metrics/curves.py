@@ -14,6 +14,7 @@ from .base import Metric
 from .confusion import count
 
 if TYPE_CHECKING:
+    from ...eager.variable import Variable
     from ...ops.tensor import Tensor
 
 _COUNTS = ("true_positives", "false_positives", "true_negatives", "false_negatives")
@@ -29,15 +30,15 @@ class _ThresholdCurve(Metric):
     def __init__(self, thresholds: list[float], name: str | None, dtype: Any) -> None:
         super().__init__(dtype, name)
         self.thresholds = thresholds
-        self._counts: list[Any] = []
+        self._counts: list[Variable] = []
         self.class_id: int | None = None
 
     def _create_counts(self, shape: tuple[int, ...]) -> None:
         self._counts = [self.add_variable(shape, "zeros", name=n) for n in _COUNTS]
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Variable:
         """Return a count variable: true_positives, false_positives, true_negatives or false_negatives."""
-        counts = self.__dict__.get("_counts")
+        counts: list[Variable] | None = self.__dict__.get("_counts")
         if name in _COUNTS and counts:
             return counts[_COUNTS.index(name)]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, math
 from .. import backend
-from ..losses import crossentropy
-from ..losses import regression as losses
+from ..losses import functions
+from ..losses import functions as losses
 from ..reduction import as_floating, expand_weights, same_rank
 from .base import Mean, MeanMetricWrapper, Metric
 
@@ -69,7 +69,7 @@ class BinaryCrossentropy(MeanMetricWrapper):
         label_smoothing: float = 0,
     ) -> None:
         super().__init__(
-            crossentropy.binary_crossentropy, name, dtype, from_logits=from_logits, label_smoothing=label_smoothing
+            functions.binary_crossentropy, name, dtype, from_logits=from_logits, label_smoothing=label_smoothing
         )
 
 
@@ -85,7 +85,7 @@ class CategoricalCrossentropy(MeanMetricWrapper):
         axis: int = -1,
     ) -> None:
         super().__init__(
-            crossentropy.categorical_crossentropy,
+            functions.categorical_crossentropy,
             name,
             dtype,
             from_logits=from_logits,
@@ -106,7 +106,7 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
         axis: int = -1,
     ) -> None:
         super().__init__(
-            crossentropy.sparse_categorical_crossentropy,
+            functions.sparse_categorical_crossentropy,
             name,
             dtype,
             from_logits=from_logits,

@@ -44,7 +44,8 @@ def unpack(data: Any) -> tuple[Any, Any, Any]:
             "Data is expected to be in format `x`, `(x,)`, `(x, y)`, or `(x, y, sample_weight)`, found: "
             f"a tuple of {len(data)}"
         )
-    return (*data, *([None] * (3 - len(data))))
+    x, y, sample_weight = (*data, None, None, None)[:3]
+    return x, y, sample_weight
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -114,9 +115,8 @@ def _as_arrays(part: Any) -> Any:
         return np.asarray(part)
     if isinstance(part, list) and part and isinstance(part[0], list):
         return np.asarray(part)
-    if hasattr(part, "to_numpy"):  # a data frame or a column of one
-        return part.to_numpy()
-    return part
+    to_numpy = getattr(part, "to_numpy", None)  # of a data frame or a column of one
+    return part if to_numpy is None else to_numpy()
 
 
 class IterableBatches(Batches):

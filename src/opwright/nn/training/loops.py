@@ -7,7 +7,7 @@ Not here: the steps (trainer.py), the batches (batches.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from ...ops import dispatch
 from ...ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ...tracing.dispatch_table import RetraceDetector
 from ...tracing.function import Function
-from .batches import Batches, batches_of, pack, split, unpack
+from .batches import Batches, _as_arrays, as_array, batches_of, pack, split, unpack
 
 if TYPE_CHECKING:
+    from ...eager.variable import Variable
     from ..callbacks.base import History
+
+T = TypeVar("T")
 
 
 class TracedSteps:
@@ -38,7 +41,7 @@ class TracedSteps:
         """Discard the traces after a change of the model."""
         self._functions = {k: v for k, v in self._functions.items() if k[0] != kind}
 
-    def run(self, kind: str, step: Callable[[Any], Any], data: Any, prepare: Callable[[], None]) -> Any:
+    def run(self, kind: str, step: Callable[[Any], T], data: Any, prepare: Callable[[], None]) -> T:
         """Run a step on a batch, tracing it first if necessary. prepare: called before tracing."""
         if flags.run_functions_eagerly:
             return step(data)
@@ -63,7 +66,8 @@ class TracedSteps:
         if entry is None:
             prepare()
             entry = self._functions[key] = self._make(kind, step, data, flat, tensors), None
-        return entry[0](*tensors)
+        result: T = entry[0](*tensors)
+        return result
 
     def _make(
         self, kind: str, step: Callable[[Any], Any], data: Any, flat: list[Any], tensors: list[Any]
@@ -109,7 +113,11 @@ class TrainingLoops:
     reset_metrics: Any
     metrics: Any
     get_metrics_result: Any
-    trainable_weights: Any
+
+    if TYPE_CHECKING:
+
+        @property
+        def trainable_weights(self) -> list[Variable]: ...
 
     # ---- fit, evaluate, predict -------------------------------------------------------------------------------------
 
@@ -163,7 +171,7 @@ class TrainingLoops:
             if not logs and not batches.samples and epoch == initial_epoch:
                 raise ValueError("The dataset passed to `fit` has no batch")
             if validation is not None and _validates(epoch, validation_freq):
-                validation_logs = self.evaluate(validation, verbose=0, callbacks=callback_list, return_dict=True)
+                validation_logs: Any = self.evaluate(validation, verbose=0, callbacks=callback_list, return_dict=True)
                 logs = dict(sorted({**logs, **{f"val_{k}": v for k, v in validation_logs.items()}}.items()))
             callback_list.on_epoch_end(epoch, logs)
             if self.stop_training:
@@ -216,7 +224,7 @@ class TrainingLoops:
         callbacks: Any = None,
         return_dict: bool = False,
         **kwargs: Any,
-    ) -> Any:
+    ) -> float | list[Any] | dict[str, Any]:
         """Return loss and metrics over the data: a list of numbers (a single number if there is one), or a dict.
 
         Arguments: see `fit`. Raises ValueError before `compile`.
@@ -274,14 +282,16 @@ class TrainingLoops:
 
     def train_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
-    ) -> Any:
+    ) -> float | list[Any] | dict[str, Any]:
         """Train on one batch, and return its metrics. Arguments: see `fit`."""
         self._assert_compiled("train_on_batch")
         if class_weight is not None and sample_weight is not None:
             raise ValueError("Arguments `sample_weight` and `class_weight` cannot be specified at the same time.")
         return self._run_single("train", x, y, sample_weight, class_weight, return_dict)
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
+    ) -> float | list[Any] | dict[str, Any]:
         """Evaluate one batch, and return its metrics."""
         self._assert_compiled("test_on_batch")
         return self._run_single("test", x, y, sample_weight, None, return_dict)
@@ -290,7 +300,9 @@ class TrainingLoops:
         """Return the outputs for one batch as arrays."""
         return nest.map_structure(lambda t: t.numpy(), self._run("predict", _tensors(pack(x))))
 
-    def _run_single(self, kind: str, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
+    def _run_single(
+        self, kind: str, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool
+    ) -> float | list[Any] | dict[str, Any]:
         data = pack(x, y, sample_weight)
         if class_weight is not None:
             batch_size = max(len(np.asarray(a)) for a in nest.flatten(x))
@@ -316,8 +328,6 @@ def to_numbers(logs: Any) -> dict[str, Any]:
 
 
 def _tensors(data: Any) -> Any:
-    from .batches import _as_arrays, as_array
-
     if isinstance(data, tuple):
         data = tuple(_as_arrays(d) for d in data)
     leaf = lambda v: v if v is None or hasattr(v, "_dtype") else dispatch.to_tensor(as_array(v))  # noqa: E731

@@ -6,7 +6,7 @@ Lives here: matching them to outputs, their names, the total loss.  Not here: th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import nest
 from ...ops import array
@@ -15,6 +15,9 @@ from .. import metrics as metrics_module
 from ..losses.base import FunctionLoss, Loss
 from ..metrics.base import Mean, MeanMetricWrapper, Metric
 from ..module import Module
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 def _is_single(spec: Any) -> bool:
@@ -117,7 +120,7 @@ class OutputLosses:
             labels.append(name)
         return labels
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor | None:
         """Return the total loss, a scalar; None if no output has a loss."""
         if self.losses is None:
             self.build(y_true, y_pred)
@@ -154,8 +157,10 @@ def flat_targets(y: Any, names: Sequence[str], y_pred: Any, repeat: bool = False
     return flat
 
 
-def _as_loss(identifier: Any, y_true: Any, y_pred: Any) -> Any:
-    if identifier is None or isinstance(identifier, Loss):
+def _as_loss(identifier: Any, y_true: Any, y_pred: Any) -> Loss | None:
+    if identifier is None:
+        return None
+    if isinstance(identifier, Loss):
         return identifier
     if identifier in ("crossentropy", "ce"):
         identifier = {
@@ -163,21 +168,20 @@ def _as_loss(identifier: Any, y_true: Any, y_pred: Any) -> Any:
             "sparse": losses_module.sparse_categorical_crossentropy,
             "categorical": losses_module.categorical_crossentropy,
         }[_target_kind(y_true, y_pred)]
-    loss = losses_module.get(identifier)
+    loss: Any = losses_module.get(identifier)
     if isinstance(loss, Loss):
         return loss
-    for (
-        cls
-    ) in losses_module.REGISTRY.members.values():  # a function of this package: use its class, which matches ranks
-        if isinstance(cls, type) and cls is not Loss and issubclass(cls, FunctionLoss):
+    for cls in losses_module.REGISTRY.members.values():
+        if isinstance(cls, type) and issubclass(cls, FunctionLoss):
             make: Any = cls
             instance = _INSTANCES.get(cls) or _INSTANCES.setdefault(cls, make())
-            if instance.fn is loss:
-                return make()
+            if instance.fn is loss:  # a function of this package: its class matches ranks
+                matched: FunctionLoss = make()
+                return matched
     return FunctionLoss(loss, name=getattr(loss, "__name__", "custom_loss"))
 
 
-_INSTANCES: dict[Any, Any] = {}
+_INSTANCES: dict[type[FunctionLoss], FunctionLoss] = {}
 
 
 def _target_kind(y_true: Any, y_pred: Any) -> str:

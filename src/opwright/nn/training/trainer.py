@@ -9,7 +9,7 @@ A step is one traced function of a batch, for any batch size; it is traced again
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import optimizers
 from ...core import flags, nest
@@ -19,9 +19,14 @@ from ...eager.variable import Variable
 from ...ops import array, math
 from ...ops.lod_tensor import LoDTensor
 from ..metrics.base import Mean, Metric
+from ..model_config import compile_arguments, compile_config
+from ..weights import total
 from .batches import unpack
 from .loops import TracedSteps, TrainingLoops
 from .output_metrics import OutputLosses, OutputMetrics
+
+if TYPE_CHECKING:
+    from ...ops.tensor import Tensor
 
 
 class TrainingState:
@@ -43,8 +48,12 @@ class TrainingState:
 class Trainer(TrainingLoops):
     """Training methods of a model."""
 
-    name: Any
     built: bool
+
+    if TYPE_CHECKING:  # the model's
+
+        @property
+        def name(self) -> str: ...
 
     def _init_training(self) -> None:
         self._trainer = TrainingState()
@@ -109,14 +118,10 @@ class Trainer(TrainingLoops):
 
     def get_compile_config(self) -> dict[str, Any]:
         """Return the arguments of `compile` as plain values."""
-        from ..model_config import compile_config
-
         return compile_config(self._trainer.arguments)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Call `compile` with the result of `get_compile_config`."""
-        from ..model_config import compile_arguments
-
         self.compile(**compile_arguments(config))
 
     def _assert_compiled(self, method: str) -> None:
@@ -174,12 +179,12 @@ class Trainer(TrainingLoops):
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
-    ) -> Any:
+    ) -> Tensor:
         """Return the loss of a batch: the compiled losses plus those added by layers.
 
         raises ValueError if there is neither
         """
-        losses = []
+        losses: list[Tensor] = []
         if self._trainer.losses is not None and y is not None:
             value = self._trainer.losses(y, y_pred, sample_weight)
             if value is not None:
@@ -194,7 +199,7 @@ class Trainer(TrainingLoops):
             if not training:
                 return array.zeros(())
             raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
-        return losses[0] if len(losses) == 1 else math.add_n(losses)
+        return total(losses)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Accumulate the compiled metrics of a batch, and return all metrics."""
@@ -202,16 +207,18 @@ class Trainer(TrainingLoops):
             self._trainer.metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
 
-    def compiled_loss(self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None) -> Any:
+    def compiled_loss(
+        self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None
+    ) -> Tensor:
         """Return `compute_loss`, under its older name; layer losses are included."""
         return self.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
 
     @property
-    def compiled_metrics(self) -> Any:
+    def compiled_metrics(self) -> OutputMetrics:
         """Compiled metrics as one object with `update_state`, `result` and `reset_state`, under the older name."""
         return self._trainer.metrics or OutputMetrics(None, None)
 
-    def _compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Any:
+    def _compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, training: bool) -> Tensor:
         """Call `compute_loss`; pass `training` unless an override lacks it."""
         parameters = signature_of(type(self).compute_loss).parameters
         takes_mode = "training" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -234,6 +241,8 @@ class Trainer(TrainingLoops):
                 loss = self.optimizer.scale_loss(loss)
         variables = self.trainable_weights
         if variables:
+            if self.optimizer is None:
+                raise ValueError(f"Model {self.name!r} has weights to train: pass an optimizer to `compile()`.")
             self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
@@ -250,19 +259,19 @@ class Trainer(TrainingLoops):
 
     # ---- the traced steps -------------------------------------------------------------------------------------------
 
-    def make_train_function(self, force: bool = False) -> Any:
+    def make_train_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function of a batch that `fit` calls."""
         return self._step_function("train", force)
 
-    def make_test_function(self, force: bool = False) -> Any:
+    def make_test_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function of a batch that `evaluate` calls."""
         return self._step_function("test", force)
 
-    def make_predict_function(self, force: bool = False) -> Any:
+    def make_predict_function(self, force: bool = False) -> Callable[[Any], Any]:
         """Return the function of a batch that `predict` calls."""
         return self._step_function("predict", force)
 
-    def _step_function(self, kind: str, force: bool = False) -> Any:
+    def _step_function(self, kind: str, force: bool = False) -> Callable[[Any], Any]:
         if force:
             self._trainer.steps.discard(kind)
         return lambda data: self._run(kind, data)

@@ -20,11 +20,18 @@ from .constants import zeros_like as zeros_like
 from .indexing import gather as gather
 from .indexing import gather_nd as gather_nd
 from .indexing import unravel_index as unravel_index
+from .padding import batch_to_space as batch_to_space
+from .padding import depth_to_space as depth_to_space
 from .padding import pad as pad
+from .padding import space_to_batch as space_to_batch
+from .padding import space_to_batch_nd as space_to_batch_nd
+from .padding import space_to_depth as space_to_depth
 from .permutation import reverse as reverse
 from .permutation import reverse_sequence as reverse_sequence
 from .permutation import roll as roll
 from .permutation import transpose as transpose
+from .scatter import MergeRows as MergeRows
+from .scatter import RowsAt as RowsAt
 from .scatter import scatter_nd as scatter_nd
 from .scatter import tensor_scatter_nd_add as tensor_scatter_nd_add
 from .scatter import tensor_scatter_nd_max as tensor_scatter_nd_max
@@ -58,13 +65,6 @@ from .shape_operators import sum_to_shape_of as sum_to_shape_of
 from .slicing import getitem as getitem
 from .slicing import slice_op
 from .slicing import strided_slice as strided_slice
-from .space_blocks import batch_to_space as batch_to_space
-from .space_blocks import depth_to_space as depth_to_space
-from .space_blocks import space_to_batch as space_to_batch
-from .space_blocks import space_to_batch_nd as space_to_batch_nd
-from .space_blocks import space_to_depth as space_to_depth
-from .sparse_rows import MergeRows as MergeRows
-from .sparse_rows import RowsAt as RowsAt
 from .splits import dynamic_partition as dynamic_partition
 from .splits import dynamic_stitch as dynamic_stitch
 from .splits import split as split

@@ -17,9 +17,9 @@ from .. import array_functions, dispatch, math
 from ..attributes import Attr
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import bitcast_spec
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_shapes import bitcast_spec
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -52,10 +52,11 @@ class Cast(OperatorDefinition):
             raise InvalidArgumentError(what=f"Cast {op.x.spec.dtype.name} to {op.dtype.name} is not supported")
         return op.x.spec.with_dtype(op.dtype)
 
-    def compute(op, x: np.ndarray) -> np.ndarray:
+    def compute(op, x: Any) -> np.ndarray:
         if x.dtype.kind == "c" and not op.dtype.is_complex and not op.dtype.is_bool:
             x = x.real
-        return x.astype(op.dtype.np)
+        y: np.ndarray = x.astype(op.dtype.np)
+        return y
 
     def gradient(op, dy: Any) -> Tensor | None:
         source = op.x.dtype
@@ -67,7 +68,7 @@ def cast(x: IndexedSlices, dtype: Any, name: str | None = None) -> IndexedSlices
 @overload
 def cast(x: TensorLike | npt.ArrayLike, dtype: Any, name: str | None = None) -> Tensor: ...
 @documented_by(Cast)
-def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor | IndexedSlices:
     """Cast a tensor to a dtype.
 
     Returns x itself if it has that dtype. Sparse rows stay sparse.
@@ -120,7 +121,7 @@ class Bitcast(OperatorDefinition):
     def infer(op) -> TensorSpec:
         return bitcast_spec(op.input.spec, op.type)
 
-    def compute(op, input: Any) -> Any:
+    def compute(op, input: Any) -> np.ndarray:
         return array_functions.bitcast(input, op.type.np)
 
 

@@ -1,7 +1,7 @@
 """Concatenation, stacking and tiling.
 
 Lives here: Concat, Pack, Tile, TileGrad, and `concat`, `stack`, `repeat` over them.
-Not here: splitting (splits.py), blocks to batch (space_blocks.py).
+Not here: splitting (splits.py), blocks to batch (padding.py).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch, lod_rules, math
+from .. import array, dispatch, lod_propagation, math
+from ..array_shapes import concatenated_dims, stacked_dims, tiled_dims
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axis_in, elements_of, is_static, shape_from, static_int
 from ..kernels import KernelKey
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axis_in, elements_of, is_static, shape_from, static_int
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from ..tensor import TensorLike
@@ -30,39 +30,6 @@ from .shape_operators import dims_tensor, expand_dims, reshape, shape_op
 if TYPE_CHECKING:
     from .. import signatures
     from ..tensor import Tensor
-
-
-def _common_dims(values: Any, free: int | None, name: str) -> list[int | None] | None:
-    """Merge the sizes of all values, except along dimension `free`; None if no rank is known.
-
-    raises InvalidArgumentError naming the first two values that disagree, and the dimension
-    """
-    ranked = [(i, v.spec.shape.dims) for i, v in enumerate(values) if v.spec.shape.dims is not None]
-    if not ranked:
-        return None
-    first, dims = ranked[0]
-    merged, source = list(dims), [first] * len(dims)
-    for i, other in ranked[1:]:
-        if len(other) != len(dims):
-            raise InvalidArgumentError(
-                what=f"{name}[{first}] and {name}[{i}] differ in rank",
-                found=f"{values[first].spec.short()}, {values[i].spec.short()}",
-                wanted="one rank for all",
-            )
-        for axis, size in enumerate(other):
-            if axis == free or size is None or merged[axis] == size:
-                continue
-            if merged[axis] is not None:
-                raise InvalidArgumentError(
-                    what=f"Dimension {axis} of {name}[{source[axis]}] and {name}[{i}] differ: "
-                    f"{merged[axis]} and {size}",
-                    found=f"{values[source[axis]].spec.short()}, {values[i].spec.short()}",
-                    wanted="equal sizes in every dimension" + ("" if free is None else f" but {free}"),
-                )
-            merged[axis], source[axis] = size, i
-    if free is not None and free < len(merged):
-        merged[free] = None
-    return merged
 
 
 @operator
@@ -79,28 +46,13 @@ class Concat(OperatorDefinition):
     output = Output(like="values")
     axis = Attr(int)
     no_need_buffer = ("values",)
-    lod = lod_rules.concat
+    lod = lod_propagation.concat
 
     def expected_kernel_key(op, place: Any) -> KernelKey:
         return KernelKey(place, op.dtype_of("values", skip_empty=True))  # empty variables contribute nothing
 
     def infer(op) -> TensorSpec:
-        if not op.values:
-            raise InvalidArgumentError(what="no tensors to concatenate", wanted="at least one")
-        dtype = op.values[0].spec.dtype
-        ranks = [v.spec.shape.rank for v in op.values if v.spec.shape.rank is not None]
-        if not ranks:
-            return TensorSpec(UNKNOWN, dtype)
-        if ranks[0] == 0:
-            raise InvalidArgumentError(
-                what="a scalar cannot be concatenated", wanted="at least one dimension", do="ow.stack"
-            )
-        axis = axis_in(op.axis, ranks[0])
-        dims = _common_dims(op.values, axis, "values")
-        assert dims is not None
-        sizes = [None if v.spec.shape.rank is None else v.spec.shape[axis] for v in op.values]
-        dims[axis] = None if None in sizes else sum(n for n in sizes if n)
-        return TensorSpec(dims, dtype)
+        return TensorSpec(concatenated_dims(op.values, op.axis, "values"), op.values[0].spec.dtype)
 
     def compute(op, values: Any) -> np.ndarray:
         output: np.ndarray = CONCAT(op, values)
@@ -173,16 +125,10 @@ class Pack(OperatorDefinition):
     output = Output(like="values")
     axis = Attr(int, default=0)
     no_need_buffer = ("values",)
-    lod = lod_rules.added_axis("axis", "values")
+    lod = lod_propagation.added_axis("axis", "values")
 
     def infer(op) -> TensorSpec:
-        if not op.values:
-            raise InvalidArgumentError(what="no tensors to stack", wanted="at least one")
-        dims = _common_dims(op.values, None, "values")
-        if dims is None:
-            return TensorSpec(UNKNOWN, op.values[0].spec.dtype)
-        dims.insert(axis_in(op.axis, len(dims) + 1), len(op.values))
-        return TensorSpec(dims, op.values[0].spec.dtype)
+        return TensorSpec(stacked_dims(op.values, op.axis, "values"), op.values[0].spec.dtype)
 
     def compute(op, values: Any) -> np.ndarray:
         if isinstance(values[0], np.generic):  # usually the sizes of a shape or an index
@@ -226,24 +172,10 @@ class Tile(OperatorDefinition):
     multiples = Input(index, rank=1)
     output = Output(like="input")
     no_need_buffer = ("input",)
-    lod = lod_rules.first_of("multiples", "input", lambda times: times == 1)
+    lod = lod_propagation.first_of("multiples", "input", lambda times: times == 1)
 
     def infer(op) -> TensorSpec:
-        spec, multiples = op.input.spec, elements_of(op.multiples)
-        if multiples is None:
-            return spec.with_shape([None] * spec.shape.rank if spec.shape.rank is not None else UNKNOWN)
-        negative = [m for m in multiples if m is not None and m < 0]
-        if negative:
-            raise InvalidArgumentError(what="Expected multiples to be at least 0", found=multiples)
-        if spec.shape.rank is None:
-            return spec.with_shape([None] * len(multiples))
-        if spec.shape.rank != len(multiples):
-            raise InvalidArgumentError(
-                what=f"Expected multiples argument to be a vector of length {spec.shape.rank} "
-                f"but got length {len(multiples)}",
-                found=spec.short(),
-            )
-        return spec.with_shape([None if d is None or m is None else d * m for d, m in zip(spec.shape, multiples)])
+        return TensorSpec(tiled_dims(op.input.spec, elements_of(op.multiples)), op.input.spec.dtype)
 
     def compute(op, input: Any, multiples: Any) -> np.ndarray:
         return np.tile(input, tuple(multiples.tolist())) if multiples.size else input

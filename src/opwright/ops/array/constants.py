@@ -16,13 +16,13 @@ from ...core.dtypes import DType, as_dtype, index, of_numpy, real
 from ...core.errors import InvalidArgumentError, SignatureError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, array_functions, debugging, dispatch, like_device, lod_rules, registry
+from .. import array, array_functions, debugging, dispatch, like_device, lod_propagation, registry
 from .. import math as math_ops
 from ..arguments import natural_dtype
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axis_in, is_static, number_of_steps, shape_from, static_int
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axis_in, is_static, number_of_steps, shape_from, static_int
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from .shape_operators import dims_tensor
@@ -94,7 +94,7 @@ def _static_sizes(shape: Any) -> tuple[int, ...] | None:
         constant = constant.reshape(-1).tolist()
     sizes = []
     for size in constant if hasattr(constant, "__iter__") else (constant,):
-        value = getattr(size, "constant", size)
+        value: Any = getattr(size, "constant", size)
         if value is None:
             return None
         try:
@@ -308,7 +308,7 @@ class OneHot(OperatorDefinition):
     off_value = Input(dtypes.ALL, rank=0, like="on_value")
     output = Output(like="on_value")
     axis = Attr(int, default=-1)
-    lod = lod_rules.added_axis("axis", "indices")
+    lod = lod_propagation.added_axis("axis", "indices")
 
     def infer(op) -> TensorSpec:
         shape, dtype = op.indices.spec.shape, op.on_value.spec.dtype

@@ -1,6 +1,7 @@
-"""Gathering by tensors of indices.
+"""Gathering by tensors of indices, embedding lookup.
 
-Lives here: Gather, GatherGrad, GatherNd, UnravelIndex.  Not here: scatters (scatter.py), slices (slicing.py).
+Lives here: Gather, GatherGrad, GatherNd, UnravelIndex; EmbeddingRows, embedding_lookup.
+Not here: scatters (scatter.py), slices (slicing.py).
 """
 
 from __future__ import annotations
@@ -14,25 +15,26 @@ from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
-from .. import array, dispatch, like_device, lod_rules, registry
+from ...core.specs import TensorSpec
+from .. import array, dispatch, like_device, lod_propagation, registry
 from .. import math as math_ops
-from ..array_functions import batch_key, gathered
+from ..array_functions import batch_key, combine, gathered
+from ..array_shapes import batch_dims_of, gathered_dims, vectors_gathered_dims
 from ..attributes import Attr, at_least
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
-from ..inference import axis_in, is_static, shape_from, static_int
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import is_static, shape_from, static_int
 from ..slots import Input, OperatorDefinition, Output
 from .concatenation import concat
 from .constants import range as range_
-from .scatter_arrays import combine
 from .shape_operators import broadcast_to, expand_dims, reshape, shape_op, size
 from .slicing import getitem
 
 if TYPE_CHECKING:
-    from ...core.specs import TensorSpec
     from .. import signatures
-    from ..tensor import Tensor
+    from ..indexed_slices import IndexedSlices
+    from ..tensor import Tensor, TensorValue
 
 
 def check_indices(indices: np.ndarray, limit: int) -> None:
@@ -42,26 +44,6 @@ def check_indices(indices: np.ndarray, limit: int) -> None:
         raise InvalidArgumentError(
             what=f"indices{first.tolist() or ''} = {indices[tuple(first)]} is not in [0, {limit})"
         )
-
-
-def _nonnegative_batch_dims(batch_dims: int, rank: int) -> int:
-    if not -rank <= batch_dims <= rank:
-        raise InvalidArgumentError(what=f"batch_dims {batch_dims} is out of range", wanted=f"in [{-rank}, {rank}]")
-    return batch_dims + rank if batch_dims < 0 else batch_dims
-
-
-def _merge_batch(params: TensorShape, indices: TensorShape, batch_dims: int) -> list[int | None]:
-    """Merge the batch dimensions of params and indices. Raises InvalidArgumentError if they differ."""
-    merged = []
-    for i in range(batch_dims):
-        a, b = params[i], indices[i]
-        if a is not None and b is not None and a != b:
-            raise InvalidArgumentError(
-                what=f"params.shape[{i}]: {a} should be equal to indices.shape[{i}]: {b}",
-                found={"params": params, "indices": indices},
-            )
-        merged.append(b if a is None else a)
-    return merged
 
 
 @operator
@@ -81,20 +63,11 @@ class Gather(OperatorDefinition):
     axis = Attr(int, default=0)
     batch_dims = Attr(int, default=0)
     no_need_buffer = ("params",)
-    lod = lod_rules.gather
+    lod = lod_propagation.gather
 
     def infer(op) -> TensorSpec:
-        spec, indices = op.params.spec, op.indices.spec.shape
-        if spec.shape.rank is None or indices.rank is None:
-            return spec.with_shape(UNKNOWN)
-        batch = _nonnegative_batch_dims(op.batch_dims, indices.rank)
-        if spec.shape.rank == 0:
-            raise InvalidArgumentError(what="params must be at least 1 dimensional", found=spec.short())
-        axis = axis_in(op.axis, spec.shape.rank)
-        if batch > axis:
-            raise InvalidArgumentError(what=f"batch_dims {batch} must be less than or equal to axis {axis}")
-        merged = _merge_batch(spec.shape, indices, batch)
-        return spec.with_shape([*merged, *spec.shape[batch:axis], *indices[batch:], *spec.shape[axis + 1 :]])
+        params = op.params.spec
+        return TensorSpec(gathered_dims(params, op.indices.spec.shape, op.axis, op.batch_dims), params.dtype)
 
     def compute(op, params: np.ndarray, indices: np.ndarray) -> np.ndarray:
         if indices.ndim == 0 and not op.batch_dims:
@@ -103,7 +76,7 @@ class Gather(OperatorDefinition):
                 return params[i] if axis == 0 else params[(slice(None),) * axis + (i,)].copy()
         check_indices(indices, params.shape[op.axis])
         output: np.ndarray = gathered(
-            params, indices, op.axis % params.ndim, _nonnegative_batch_dims(op.batch_dims, indices.ndim)
+            params, indices, op.axis % params.ndim, batch_dims_of(op.batch_dims, indices.ndim)
         )
         return output
 
@@ -121,14 +94,14 @@ def sparse_rows(shape: Any, static_shape: TensorShape, indices: Any, dy: Any) ->
     flat = indices if indices.shape.rank == 1 else reshape(indices, [-1])
     if indices.shape.rank != 1:
         count = indices.shape.num_elements()
-        if count is not None and static_shape.rank is not None and None not in static_shape[1:].dims:
+        if count is not None and static_shape[1:].is_fully_defined():
             dy = reshape(dy, [count, *static_shape[1:]])
         else:
             dy = reshape(dy, concat([reshape(size(indices), [1]), getitem(shape, slice(1, None))], 0))
     return IndexedSlices(dy, flat, shape)
 
 
-def wide_index(indices: Any) -> Any:
+def wide_index(indices: TensorValue) -> TensorValue:
     """Cast int16 indices to int32; return others unchanged."""
     narrow = getattr(indices, "dtype", None) in (dtypes.int16, np.dtype("int16"))
     return array.cast(indices, dtypes.int32) if narrow else indices
@@ -180,7 +153,7 @@ class GatherGrad(OperatorDefinition):
 
     def compute(op, dy: Any, indices: Any, shape: Any) -> np.ndarray:
         dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
-        batch, axis = _nonnegative_batch_dims(op.batch_dims, indices.ndim), op.axis % dx.ndim
+        batch, axis = batch_dims_of(op.batch_dims, indices.ndim), op.axis % dx.ndim
         check_indices(indices, dx.shape[axis])
         if axis == 0:
             combine(np.add, dx, indices.reshape(-1), dy.reshape(indices.size, *dx.shape[1:]))
@@ -213,24 +186,7 @@ class GatherNd(OperatorDefinition):
     lod = "as indices"
 
     def infer(op) -> TensorSpec:
-        spec, indices, batch = op.params.spec, op.indices.spec.shape, op.batch_dims
-        if indices.rank is None or spec.shape.rank is None:
-            return spec.with_shape(UNKNOWN)
-        if indices.rank <= batch or spec.shape.rank < batch:
-            raise InvalidArgumentError(
-                what="batch_dims leaves no dimension of indices",
-                found={"params": spec.short(), "indices": op.indices.spec.short(), "batch_dims": batch},
-            )
-        merged, depth = _merge_batch(spec.shape, indices, batch), indices[-1]
-        if depth is None:
-            return spec.with_shape(UNKNOWN)
-        if depth > spec.shape.rank - batch:
-            raise InvalidArgumentError(
-                what="index innermost dimension length must be <= params rank; "
-                f"saw: {depth} vs. {spec.shape.rank - batch}",
-                found={"params": spec.short(), "indices": op.indices.spec.short()},
-            )
-        return spec.with_shape([*merged, *indices[batch:-1], *spec.shape[batch + depth :]])
+        return TensorSpec(vectors_gathered_dims(op.params.spec, op.indices.spec, op.batch_dims), op.params.spec.dtype)
 
     def compute(op, params: np.ndarray, indices: np.ndarray) -> np.ndarray:
         batch, depth = op.batch_dims, indices.shape[-1]
@@ -330,3 +286,79 @@ class UnravelIndex(OperatorDefinition):
 
 
 unravel_index: signatures.UnravelIndex = UnravelIndex.as_function("unravel_index")
+
+
+@operator
+class EmbeddingRows(OperatorDefinition):
+    """Look up rows of a table by index. The row of one padding index is zeros and is not trained.
+
+    .. math:: output_i = table_{ids_i} \\text{ where } ids_i \\ne padding\\_idx, \\text{ else } 0
+
+    table: [rows, ...]; ids: any shape; output: [*ids.shape, ...]. padding_idx: may be outside [0, rows).
+    The gradient is IndexedSlices of the looked-up rows, in their order and with repetitions, without padding, so no
+    optimizer updates the padding row.
+    raises InvalidArgumentError naming the first index, other than padding_idx, that is not in [0, rows)
+    """
+
+    table = Input()
+    ids = Input(index)
+    output = Output(like="table")
+    padding_idx = Attr(int)
+    no_need_buffer = ("table",)
+    lod = "as ids"
+
+    def infer(op) -> TensorSpec:
+        table, ids = op.table.spec, op.ids.spec.shape
+        if table.shape.rank == 0:
+            raise InvalidArgumentError(what="the table must be at least 1 dimensional", found=table.short())
+        if table.shape.rank is None or ids.rank is None:
+            return table.with_shape(UNKNOWN)
+        return table.with_shape([*ids, *table.shape[1:]])
+
+    def compute(op, table: Any, ids: Any) -> np.ndarray:
+        padding = ids == op.padding_idx
+        check_indices(np.where(padding, 0, ids) if len(table) else ids, len(table))
+        rows = np.take(table, np.where(padding, 0, ids), 0)
+        rows[padding] = 0
+        return rows
+
+    def gradient(op, doutput: Any) -> tuple[IndexedSlices, None]:
+        table_shape = shape_op(op.table)
+        flat = sparse_rows(table_shape, op.table.shape, op.ids, doutput)
+        is_trained = math_ops.not_equal(flat.indices, op.padding_idx)
+        ids, rows = (
+            array.boolean_mask(reshape(flat.indices, [-1]), is_trained),
+            array.boolean_mask(flat.values, is_trained),
+        )
+        return sparse_rows(table_shape, op.table.shape, ids, rows), None
+
+
+def embedding_lookup(
+    params: Any, ids: Any, max_norm: float | None = None, name: str | None = None, *, padding_idx: int | None = None
+) -> Tensor:
+    """Look up rows of a table by index. The gradient with respect to `params` is IndexedSlices.
+
+    .. math:: output_i = params_{ids_i}
+
+    params: a table [rows, ...], or a list of tables, which are concatenated. max_norm: rows of a larger norm are
+    scaled to it. padding_idx: an index whose rows are zeros and receive no gradient. Shape: [*ids.shape, ...].
+    raises ValueError for an empty list
+    """
+    if isinstance(params, (list, tuple)):
+        if not params:
+            raise ValueError("params must be specified: embedding_lookup got an empty list")
+        params = params[0] if len(params) == 1 else concat([dispatch.to_tensor(p) for p in params], 0)
+    ids = dispatch.to_tensor(ids)
+    if padding_idx is None:
+        rows = gather(params, ids, name=name)
+    else:
+        lookup: Any = EmbeddingRows
+        rows = lookup(params, ids, padding_idx=padding_idx, name=name)
+    if max_norm is None:
+        return rows
+    axes = None if rows.shape.rank is None or ids.shape.rank is None else tuple(range(ids.shape.rank, rows.shape.rank))
+    if axes is None:
+        raise ValueError(f"embedding_lookup: max_norm needs the ranks of params and ids; found {params}, {ids}")
+    squares = math_ops.reduce_sum(math_ops.square(rows), axis=axes, keepdims=True) if axes else math_ops.square(rows)
+    limit = float(max_norm)
+    return rows * (limit * math_ops.rsqrt(math_ops.maximum(squares, limit * limit)))

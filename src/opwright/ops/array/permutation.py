@@ -1,6 +1,6 @@
 """Permutations of elements: transposition, reversal, rotation.
 
-Lives here: Transpose, Reverse, Roll, ReverseSequence.  Not here: batches and blocks of images (space_blocks.py).
+Lives here: Transpose, Reverse, Roll, ReverseSequence.  Not here: batches and blocks of images (padding.py).
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import numpy as np
 
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
-from .. import array, dispatch, lod_rules, math
+from .. import array, dispatch, lod_propagation, math
 from ..array_functions import check_lengths, reversed_sequences
+from ..array_shapes import permutation
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
 from ..slots import Input, OperatorDefinition, Output
 from .casting import cast
 from .shape_operators import dims_tensor, reshape
@@ -25,18 +26,6 @@ from .shape_operators import dims_tensor, reshape
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
     from ..tensor import Tensor
-
-
-def _permutation(perm: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """Return a permutation with nonnegative axes. Raises InvalidArgumentError if it is not one of `rank` dimensions."""
-    axes = tuple(p + rank if p < 0 else p for p in perm)
-    if sorted(axes) != list(range(rank)):
-        raise InvalidArgumentError(
-            what="perm is not a permutation of the dimensions",
-            found=list(perm),
-            wanted=f"each of 0 to {rank - 1} once" if rank else "an empty list, for a scalar",
-        )
-    return axes
 
 
 @operator
@@ -52,7 +41,7 @@ class Transpose(OperatorDefinition):
     output = Output(like="a")
     perm = Attr([int], default=None)
     views = {"output": "a"}
-    lod = lod_rules.transpose
+    lod = lod_propagation.transpose
 
     def infer(op) -> TensorSpec:
         spec = op.a.spec
@@ -60,7 +49,7 @@ class Transpose(OperatorDefinition):
             return spec if op.perm is None else spec.with_shape([None] * len(op.perm))
         if op.perm is None:
             return spec.with_shape(spec.shape[::-1])
-        return spec.with_shape([spec.shape[p] for p in _permutation(op.perm, spec.shape.rank)])
+        return spec.with_shape([spec.shape[p] for p in permutation(op.perm, spec.shape.rank)])
 
     def compute(op, a: Any) -> np.ndarray:
         return np.transpose(a, op.perm)
@@ -68,7 +57,7 @@ class Transpose(OperatorDefinition):
     def gradient(op, doutput: Any) -> Tensor:
         if op.perm is None:
             return Transpose(doutput)
-        return Transpose(doutput, perm=np.argsort(_permutation(op.perm, len(op.perm))).tolist())
+        return Transpose(doutput, perm=np.argsort(permutation(op.perm, len(op.perm))).tolist())
 
 
 @operator
@@ -102,10 +91,10 @@ class Permute(OperatorDefinition):
         axes = [p for p in perm if p is not None]
         if len(axes) < rank:
             return spec.with_shape([None if p is None or not -rank <= p < rank else spec.shape[p] for p in perm])
-        return spec.with_shape([spec.shape[p] for p in _permutation(tuple(axes), rank)])
+        return spec.with_shape([spec.shape[p] for p in permutation(tuple(axes), rank)])
 
     def compute(op, a: Any, perm: Any) -> np.ndarray:
-        return np.transpose(a, _permutation(tuple(perm.tolist()), a.ndim))
+        return np.transpose(a, permutation(tuple(perm.tolist()), a.ndim))
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None]:
         n = array.rank(op.a)
@@ -142,7 +131,7 @@ class Reverse(OperatorDefinition):
     output = Output(like="tensor")
     axis = Attr([int])
     views = {"output": "tensor"}
-    lod = lod_rules.along("axis", "tensor")
+    lod = lod_propagation.along("axis", "tensor")
 
     def infer(op) -> TensorSpec:
         if op.tensor.spec.shape.rank is not None:
@@ -177,7 +166,7 @@ class Roll(OperatorDefinition):
     shift = Input(index, rank=1)
     output = Output(like="input")
     axis = Attr([int])
-    lod = lod_rules.along("axis", "input")
+    lod = lod_propagation.along("axis", "input")
 
     def infer(op) -> TensorSpec:
         shape, shifts = op.input.spec.shape, op.shift.spec.shape
@@ -246,7 +235,7 @@ class ReverseSequence(OperatorDefinition):
     output = Output(like="input")
     seq_axis = Attr(int)
     batch_axis = Attr(int, default=0)
-    lod = lod_rules.along("seq_axis", "input")
+    lod = lod_propagation.along("seq_axis", "input")
 
     def infer(op) -> TensorSpec:
         shape, lengths = op.input.spec.shape, op.seq_lengths.spec.shape
@@ -261,7 +250,7 @@ class ReverseSequence(OperatorDefinition):
             )
         return op.input.spec
 
-    def compute(op, input: Any, seq_lengths: Any) -> Any:
+    def compute(op, input: np.ndarray, seq_lengths: np.ndarray) -> np.ndarray:
         check_lengths(seq_lengths, input.shape[op.seq_axis])
         return reversed_sequences(input, seq_lengths, op.seq_axis, op.batch_axis)
 

@@ -19,8 +19,8 @@ from .. import array, dispatch, like_device, math
 from ..array_functions import first_occurrences
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..inference import axis_in, is_static, static_int
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axis_in, is_static, static_int
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .casting import cast

@@ -17,8 +17,8 @@ from ...core.shapes import TensorShape, as_shape, broadcast
 from .. import array, dispatch, like_device
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import shape_from
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
 from .shape_operators import dims_tensor, identity, shape_op
 

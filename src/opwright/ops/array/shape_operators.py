@@ -6,7 +6,6 @@ Not here: transposition (permutation.py), slicing, concatenation (their own modu
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,18 +13,19 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, index
 from ...core.errors import InvalidArgumentError
-from ...core.shapes import UNKNOWN, TensorShape, broadcast
+from ...core.shapes import TensorShape, broadcast
 from ...core.specs import TensorSpec
-from .. import array, dispatch, lod_rules
+from .. import array, dispatch, lod_propagation
+from ..array_shapes import reshaped_dims, squeezed_dims, with_inferred_size
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axis_in, elements_of, is_static, shape_from, static_axes, static_int
-from ..public_functions import documented_by
+from ..indexed_slices import IndexedSlices
+from ..registry import documented_by
+from ..shape_inference import axis_in, elements_of, is_static, shape_from, static_axes, static_int
 from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
     from .. import signatures
-    from ..indexed_slices import IndexedSlices
     from ..tensor import Tensor
 
 
@@ -41,8 +41,6 @@ class Identity(OperatorDefinition):
     inplace = {"output": "input"}
 
     def on_rows(op, input: Any) -> IndexedSlices:
-        from ..indexed_slices import IndexedSlices
-
         parts = (input.values, input.indices, input.dense_shape)
         return IndexedSlices(*(None if p is None else identity(p) for p in parts))
 
@@ -178,7 +176,7 @@ class Reshape(OperatorDefinition):
     output = Output(like="tensor")
     inplace = {"output": "tensor"}
     no_need_buffer = ("tensor",)
-    lod = lod_rules.reshape
+    lod = lod_propagation.reshape
 
     def infer(op) -> TensorSpec:
         spec, new_shape = op.tensor.spec, shape_from(op.shape)
@@ -186,43 +184,16 @@ class Reshape(OperatorDefinition):
         elements = elements_of(op.shape) if constant is None else None
         if elements is not None and None not in elements:  # computed from static shapes
             constant = np.array(elements, np.int64)
-        n = spec.shape.num_elements()
         if constant is not None:
-            inferred = int((constant == -1).sum())
-            if inferred > 1:
-                raise InvalidArgumentError(what="Only one input size may be -1", found=constant.tolist())
-            product = 1
-            for d in new_shape:
-                product *= 1 if d is None else d
-            if n is not None:
-                fits = n == product if inferred == 0 else product > 0 and n % product == 0
-                if inferred and product == 0:
-                    fits = n == 0
-                if not fits:
-                    raise InvalidArgumentError(
-                        what=f"Input to reshape is a tensor with {n} values, but the requested shape has {product}"
-                        + (" times an unknown size" if inferred else ""),
-                        found=spec.short(),
-                        wanted=f"shape {constant.tolist()}",
-                    )
-                if inferred:
-                    new_shape = TensorShape(_infer_size(spec.shape.dims, constant.tolist()))
+            return TensorSpec(reshaped_dims(spec, constant.tolist()), spec.dtype)
         return TensorSpec(new_shape, spec.dtype)
 
     def compute(op, tensor: Any, shape: Any) -> np.ndarray:
         sizes = tuple(shape.tolist())
-        return np.reshape(tensor, sizes if tensor.size else _infer_size(tensor.shape, sizes))
+        return np.reshape(tensor, sizes if tensor.size else with_inferred_size(tensor.shape, sizes))
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
         return reshape(doutput, shape_op(op.tensor)), None
-
-
-def _infer_size(dims: Any, sizes: Any) -> list[int]:
-    """Replace a size of -1 by the inferred one. Zeros on both sides cancel: [0, 2] reshaped to [0, -1] is [0, 2]."""
-    if 0 in sizes:
-        dims = [d for d in dims if d]
-    product = math.prod(s for s in sizes if s > 0)
-    return [math.prod(dims) // product if s == -1 else s for s in sizes]
 
 
 @documented_by(Reshape)
@@ -262,7 +233,7 @@ class ExpandDims(OperatorDefinition):
     axis = Attr(int)
     inplace = {"output": "input"}
     no_need_buffer = ("input",)
-    lod = lod_rules.added_axis("axis", "input")
+    lod = lod_propagation.added_axis("axis", "input")
 
     def infer(op) -> TensorSpec:
         spec = op.input.spec
@@ -300,20 +271,10 @@ class Squeeze(OperatorDefinition):
     axis = Attr([int], default=())
     inplace = {"output": "input"}
     no_need_buffer = ("input",)
-    lod = lod_rules.squeeze
+    lod = lod_propagation.squeeze
 
     def infer(op) -> TensorSpec:
-        spec = op.input.spec
-        dims = spec.shape.dims
-        if dims is None or (not op.axis and None in dims):
-            return spec.with_shape(UNKNOWN)
-        axes = {axis_in(a, len(dims)) for a in op.axis} or {i for i, d in enumerate(dims) if d == 1}
-        for i in axes:
-            if dims[i] not in (1, None):
-                raise InvalidArgumentError(
-                    what=f"Can not squeeze dim[{i}], expected a dimension of 1, got {dims[i]}", found=spec.short()
-                )
-        return spec.with_shape([d for i, d in enumerate(dims) if i not in axes])
+        return TensorSpec(squeezed_dims(op.input.spec, op.axis), op.input.spec.dtype)
 
     def compute(op, input: np.ndarray) -> np.ndarray:
         return np.squeeze(input, op.axis or None)
@@ -342,7 +303,7 @@ class BroadcastTo(OperatorDefinition):
     output = Output(like="input")
     no_need_buffer = ("input",)
     views = {"output": "input"}
-    lod = lod_rules.broadcast_to
+    lod = lod_propagation.broadcast_to
 
     def infer(op) -> TensorSpec:
         target, spec = shape_from(op.shape), op.input.spec

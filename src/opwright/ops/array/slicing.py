@@ -17,13 +17,21 @@ from ...core.dtypes import DType, index
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, dispatch, like_device, lod_rules
+from .. import array, dispatch, like_device, lod_propagation
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import elements_of, shape_from
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import (
+    Sizes,
+    SliceMasks,
+    dims_of_plan,
+    elements_of,
+    key_of_plan,
+    known_bounds,
+    shape_from,
+    slice_dims,
+)
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_shapes import Sizes, SliceMasks, dims_of_plan, key_of_plan, known_bounds, slice_dims
 from ..tensor import Tensor
 from .casting import cast
 from .concatenation import stack
@@ -47,7 +55,7 @@ class Slice(OperatorDefinition):
     output = Output(like="input")
     no_need_buffer = ("input",)
     views = {"output": "input"}
-    lod = lod_rules.slice_
+    lod = lod_propagation.slice_
 
     def infer(op) -> TensorSpec:
         spec = op.input.spec
@@ -114,7 +122,7 @@ class StridedSlice(OperatorDefinition):
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = _slice_attrs()
     no_need_buffer = ("input_",)
     views = {"output": "input_"}
-    lod = lod_rules.strided_slice
+    lod = lod_propagation.strided_slice
 
     def infer(op) -> TensorSpec:
         return op.input_.spec.with_shape(_slice_shape(op, op.input_.spec.shape))
@@ -318,7 +326,7 @@ def _bounds(key: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
     return _vector(begin, wide), _vector(end, wide), _vector(strides, wide), masks
 
 
-def _bound(value: Any) -> Any:
+def _bound(value: Any) -> int | Tensor:
     """Return a bound as an int if its value is known, else as a scalar tensor."""
     if isinstance(value, numbers.Integral):
         return int(value)
@@ -328,7 +336,8 @@ def _bound(value: Any) -> Any:
             constant = value.constant
             return value if constant is None else int(constant)
     elif hasattr(value, "__index__"):
-        return value.__index__()
+        index: int = value.__index__()
+        return index
     description = f"a tensor of {value.spec.short()}" if hasattr(value, "spec") else repr(value)
     raise TypeError(
         "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are "

@@ -16,18 +16,18 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
-from .. import array, dispatch, like_device, lod_rules
+from .. import array, dispatch, like_device, lod_propagation
+from ..array_functions import put_last
+from ..array_shapes import unstacked_dims
 from ..attributes import Attr, at_least
 from ..definition import operator
-from ..inference import axis_in, elements_of, is_static, static_int
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axis_in, elements_of, is_static, part_sizes, static_int
 from ..slots import Input, OperatorDefinition, Output
-from ..structural_shapes import part_sizes
 from ..tensor import Tensor
 from .concatenation import concat, stack
 from .constants import range as range_
 from .indexing import gather
-from .scatter_arrays import put_last
 from .shape_operators import dims_tensor, reshape, shape_op, size
 
 if TYPE_CHECKING:
@@ -49,20 +49,13 @@ class Unpack(OperatorDefinition[list[Tensor]]):
     num = Attr(int, check=at_least(0))
     axis = Attr(int, default=0)
     views = {"output": "value"}
-    lod = lod_rules.along("axis", "value")
+    lod = lod_propagation.along("axis", "value")
 
     def infer(op) -> list[Any]:
         spec = op.value.spec
         if spec.shape.rank is None:
             return [spec] * op.num
-        if spec.shape.rank == 0:
-            raise InvalidArgumentError(what="a scalar cannot be unstacked", wanted="at least one dimension")
-        axis = axis_in(op.axis, spec.shape.rank)
-        if spec.shape[axis] not in (None, op.num):
-            raise InvalidArgumentError(
-                what=f"num is {op.num}, dimension {axis} has size {spec.shape[axis]}", found=spec.short()
-            )
-        return [spec.with_shape([*spec.shape[:axis], *spec.shape[axis + 1 :]])] * op.num
+        return [spec.with_shape(unstacked_dims(spec, op.axis, op.num))] * op.num
 
     def compute(op, value: Any) -> list[Any]:
         if value.shape[op.axis] != op.num:
@@ -106,7 +99,7 @@ class Split(OperatorDefinition[list[Tensor]]):
     num_split = Attr(int, check=at_least(1))
     axis = Attr(int, default=0)
     views = {"output": "value"}
-    lod = lod_rules.along("axis", "value")
+    lod = lod_propagation.along("axis", "value")
 
     def infer(op) -> list[Any]:
         spec = op.value.spec
@@ -148,7 +141,7 @@ class SplitV(OperatorDefinition[list[Tensor]]):
     num_split = Attr(int, check=at_least(1))
     axis = Attr(int, default=0)
     views = {"output": "value"}
-    lod = lod_rules.along("axis", "value")
+    lod = lod_propagation.along("axis", "value")
 
     def infer(op) -> list[Any]:
         spec, sizes = op.value.spec, elements_of(op.size_splits)

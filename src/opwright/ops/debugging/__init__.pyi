@@ -1,4 +1,5 @@
 from .assertions import Assert as Assert
+from .assertions import assert_all_finite as assert_all_finite
 from .assertions import assert_equal as assert_equal
 from .assertions import assert_greater as assert_greater
 from .assertions import assert_greater_equal as assert_greater_equal
@@ -10,8 +11,7 @@ from .assertions import assert_non_negative as assert_non_negative
 from .assertions import assert_non_positive as assert_non_positive
 from .assertions import assert_none_equal as assert_none_equal
 from .assertions import assert_positive as assert_positive
-from .finiteness import assert_all_finite as assert_all_finite
-from .finiteness import check_numerics as check_numerics
+from .assertions import check_numerics as check_numerics
 from .static_assertions import assert_integer as assert_integer
 from .static_assertions import assert_proper_iterable as assert_proper_iterable
 from .static_assertions import assert_rank as assert_rank

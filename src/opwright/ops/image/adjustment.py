@@ -16,12 +16,12 @@ import numpy as np
 
 from ...core.dtypes import float32, float64, floating
 from ...core.errors import InvalidArgumentError
-from .. import array, lod_rules, math
+from .. import array, lod_propagation, math
 from ..array import cast
 from ..array.shape_operators import shape_op
 from ..definition import operator
-from ..public_functions import documented_by
 from ..random import stateless_uniform, uniform
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide, wide_dtype
 from .color_spaces import (
@@ -39,7 +39,7 @@ from .color_spaces import (
     rgb_to_hsv_gradient,
     with_three_channels,
 )
-from .sizes import check_image
+from .geometry import check_image
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
@@ -65,7 +65,7 @@ class AdjustContrast(OperatorDefinition):
     images = Input(floating)
     contrast_factor = Input((float32, float64), rank=0)
     output = Output(like="images")
-    lod = lod_rules.batched("images", 3)
+    lod = lod_propagation.batched("images", 3)
 
     def infer(op) -> TensorSpec:
         if op.images.spec.shape.rank in (0, 1, 2):
@@ -100,7 +100,7 @@ class AdjustHue(OperatorDefinition):
     images = Input(floating)
     delta = Input((float32, float64), rank=0)
     output = Output(like="images")
-    lod = lod_rules.batched("images", 3)
+    lod = lod_propagation.batched("images", 3)
 
     def infer(op) -> TensorSpec:
         check_channels(op.images, 3)
@@ -138,7 +138,7 @@ class AdjustSaturation(OperatorDefinition):
     images = Input(floating)
     scale = Input((float32, float64), rank=0)
     output = Output(like="images")
-    lod = lod_rules.batched("images", 3)
+    lod = lod_propagation.batched("images", 3)
 
     def infer(op) -> TensorSpec:
         check_channels(op.images, 3)

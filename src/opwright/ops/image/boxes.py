@@ -19,9 +19,9 @@ from ...core.specs import TensorSpec
 from .. import dispatch
 from ..attributes import Attr, greater_than, length
 from ..definition import operator
-from ..public_functions import documented_by
 from ..random.state import generator_for, seeds_for
 from ..random.stateless import SEEDS, check_seed, keyed
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.dtypes import DType, as_dtype, float32, floating
 from ...core.errors import InvalidArgumentError
-from .. import array, dispatch, lod_rules, math
+from .. import array, dispatch, lod_propagation, math
 from ..array import cast, concat, expand_dims, identity, ones, rank, saturate_cast, tile
 from ..definition import operator
 from ..linalg import matmul, tensordot
@@ -180,7 +180,7 @@ class RGBToHSV(OperatorDefinition):
 
     images = Input(floating)
     output = Output(like="images")
-    lod = lod_rules.batched("images", 1)
+    lod = lod_propagation.batched("images", 1)
 
     def infer(op) -> TensorSpec:
         _check_pixels(op)
@@ -220,7 +220,7 @@ class HSVToRGB(OperatorDefinition):
 
     images = Input(floating)
     output = Output(like="images")
-    lod = lod_rules.batched("images", 1)
+    lod = lod_propagation.batched("images", 1)
 
     def infer(op) -> TensorSpec:
         _check_pixels(op)

@@ -22,11 +22,11 @@ from ..array import reshape, transpose
 from ..array.shape_operators import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..inference import elements_of
 from ..math import reduce_prod, unsorted_segment_sum
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import elements_of
 from ..slots import Input, OperatorDefinition, Output
-from ..windows import Window, out_size, pad, taps, window
+from ..windows import AxisWindow, out_size, pad, taps, window
 from .resize_operators import PIXELS
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _check_windows(op: Any) -> None:
             )
 
 
-def _windows(op: Any, shape: Any) -> list[Window]:
+def _windows(op: Any, shape: Any) -> list[AxisWindow]:
     return [window(shape[i], op.sizes[i], op.strides[i], op.rates[i], op.padding) for i in (1, 2)]
 
 

@@ -11,7 +11,7 @@ divided by the area of their union. The first of boxes with equal scores is bett
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from .. import array_functions, dispatch
 from ..array import cast
 from ..attributes import Attr
 from ..definition import operator
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .sizes import static_or_tensor
+from .geometry import static_or_tensor
 
 
 def _constant(operand: Any) -> Any:
@@ -287,7 +287,7 @@ class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor,
         score_threshold: Any,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         check_thresholds((iou_threshold, "iou_threshold"))
-        n, _, classes = scores.shape
+        n, classes = len(scores), int(scores.shape[2])
         per_class, total = int(max_output_size_per_class), int(max_total_size)
         max_boxes = output_capacity(op, per_class, total, classes)
         out_boxes, out_scores = np.zeros((n, max_boxes, 4), boxes.dtype), np.zeros((n, max_boxes), boxes.dtype)
@@ -323,7 +323,11 @@ def check_combined(op: Any) -> None:
             raise InvalidArgumentError(what=f"{name} must be > 0", found=f"{name} {value}")
 
 
-def output_capacity(op: Any, per_class: Any, total: Any, classes: Any) -> Any:
+@overload
+def output_capacity(op: Any, per_class: int, total: int, classes: int) -> int: ...
+@overload
+def output_capacity(op: Any, per_class: int | None, total: int | None, classes: int | None) -> int | None: ...
+def output_capacity(op: Any, per_class: int | None, total: int | None, classes: int | None) -> int | None:
     """Return the number of boxes per image in the outputs; None if unknown."""
     if not op.pad_per_class or total is None:
         return total

@@ -17,7 +17,7 @@ from .. import array, dispatch, math
 from ..array.shape_operators import dims_tensor, shape_op
 from ..nn import avg_pool, depthwise_conv2d, relu, softmax
 from .color_spaces import convert_image_dtype
-from .sizes import is_known
+from .geometry import is_known
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

@@ -5,11 +5,9 @@ from ..math.rounding import global_norm
 from ..math.statistics import l2_normalize
 from .bands import banded_triangular_solve, tridiagonal_matmul, tridiagonal_solve
 from .diagonals import band_part, diag, diag_part, set_diag, tensor_diag, tensor_diag_part, trace
-from .einsum import einsum
-from .factorization import cholesky, eigh, eigvalsh, qr, svd
-from .lower_upper import lu, lu_matrix_inverse, lu_reconstruct, lu_solve
+from .einsum import adjoint, cross, einsum, matrix_transpose
+from .factorization import cholesky, eigh, eigvalsh, lu, lu_matrix_inverse, lu_reconstruct, lu_solve, qr, svd
 from .matmul import matmul, matvec, tensordot
-from .matrices import adjoint, cross, matrix_transpose
 from .matrix_functions import cholesky_solve, expm, logdet, lstsq, matrix_rank, norm, normalize, pinv
 from .solvers import det, inv, slogdet, solve, triangular_solve
 from .spectral import eig, eigh_tridiagonal, eigvals, logm, sqrtm

@@ -12,15 +12,15 @@ import numpy as np
 
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
-from .. import array, dispatch, lod_rules
+from .. import array, dispatch, lod_propagation
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.reduction import Sum
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .diagonals import diag_part
-from .matrices import matrix_transpose
+from .einsum import matrix_transpose
 from .solvers import SOLVABLE
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class TridiagonalSolve(OperatorDefinition):
     output = Output(like="rhs")
     partial_pivoting = Attr(bool, default=True)
     perturb_singular = Attr(bool, default=False)
-    lod = lod_rules.batched("diagonals", 2)
+    lod = lod_propagation.batched("diagonals", 2)
 
     def infer(op) -> TensorSpec:
         a, b = op.diagonals.spec, op.rhs.spec
@@ -80,6 +80,7 @@ class TridiagonalSolve(OperatorDefinition):
         return b.with_shape([*TensorShape([*batch, n]).merge_with(b.shape.dims[:-1]), b.shape.dims[-1]])
 
     def compute(op, diagonals: Any, rhs: Any) -> np.ndarray:
+        main: Any
         upper, main, lower = (np.array(diagonals[..., i, :]) for i in range(3))
         n, b, upper2 = main.shape[-1], np.array(rhs), np.zeros_like(main)
         if not n:
@@ -235,7 +236,7 @@ class BandedTriangularSolve(OperatorDefinition):
     lower = Attr(bool, default=True)
     adjoint = Attr(bool, default=False)
     no_need_buffer = ("rhs",)
-    lod = lod_rules.batched("bands", 2)
+    lod = lod_propagation.batched("bands", 2)
 
     def infer(op) -> TensorSpec:
         a, b = op.bands.spec, op.rhs.spec

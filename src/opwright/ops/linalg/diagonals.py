@@ -2,7 +2,7 @@
 
 Lives here: MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart; diag, diag_part, set_diag, band_part, trace,
 tensor_diag, tensor_diag_part.
-Not here: transposition (matrices.py), eye (ops/array).
+Not here: transposition (einsum.py), eye (ops/array).
 
 A band of diagonals is packed as rows of the length of the longest, from the highest diagonal down. Shorter ones are
 aligned to the left or the right of their rows according to `align`: first for superdiagonals, then for subdiagonals.
@@ -20,12 +20,12 @@ from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, debugging, dispatch, like_device, lod_rules, math
+from .. import array, debugging, dispatch, like_device, lod_propagation, math
 from ..attributes import Attr, length, one_of
 from ..definition import operator
-from ..inference import is_static, static_axes, static_int
 from ..math.reduction import Prod, Sum
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import is_static, static_axes, static_int
 from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class MatrixDiag(OperatorDefinition):
     no_need_buffer = ("diagonal", "padding_value")
 
     def lod(op) -> str:
-        return lod_rules.batched("diagonal", 1 if op.k[0] == op.k[1] else 2)(op)
+        return lod_propagation.batched("diagonal", 1 if op.k[0] == op.k[1] else 2)(op)
 
     def sizes(op, dims: Any) -> tuple[Any, Any]:
         """Return the numbers of rows and columns, None if unknown, for a diagonal of shape `dims`."""
@@ -218,7 +218,7 @@ class MatrixDiagPart(OperatorDefinition):
     k = Attr([int], default=(0, 0), check=length(2))
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
     no_need_buffer = ("input", "padding_value")
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> TensorSpec:
         spec = op.input.spec
@@ -264,7 +264,7 @@ class MatrixSetDiag(OperatorDefinition):
     k = Attr([int], default=(0, 0), check=length(2))
     align = Attr(str, default="RIGHT_LEFT", check=_ALIGN)
     no_need_buffer = ("diagonal",)
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> TensorSpec:
         spec, diagonal = op.input.spec, op.diagonal.spec
@@ -356,7 +356,7 @@ class MatrixBandPart(OperatorDefinition):
     num_lower = Input(index, rank=0)
     num_upper = Input(index, rank=0, like="num_lower")
     output = Output(like="input")
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> TensorSpec:
         spec = op.input.spec

@@ -11,15 +11,14 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, numeric
-from ...core.errors import InvalidArgumentError
-from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
-from .. import array, dispatch, lod_rules
+from .. import array, dispatch, lod_propagation
+from ..array_shapes import product_dims
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axis_in, known_value, static_axes
 from ..math.arithmetic import _conj
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axis_in, known_value, static_axes
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 
@@ -52,34 +51,13 @@ class MatMul(OperatorDefinition):
     adjoint_a = Attr(bool, default=False)
     adjoint_b = Attr(bool, default=False)
     output_type = Attr(DType, default=None)
-    lod = lod_rules.matmul
+    lod = lod_propagation.matmul
 
     def infer(op) -> TensorSpec:
-        a, b = op.a.spec, op.b.spec
-        dtype = op.output_type or a.dtype
-        for name, spec in (("In[0]", a), ("In[1]", b)):
-            if spec.shape.rank is not None and spec.shape.rank < 2:
-                raise InvalidArgumentError(what=f"{name} ndims must be >= 2", found=f"{a.short()}, {b.short()}")
-        if a.shape.dims is None or b.shape.dims is None:
-            return TensorSpec(UNKNOWN, dtype)
-        m, k = a.shape.dims[-2:][:: -1 if op.transpose_a or op.adjoint_a else 1]
-        inner, n = b.shape.dims[-2:][:: -1 if op.transpose_b or op.adjoint_b else 1]
-        if None not in (k, inner) and k != inner:
-            raise InvalidArgumentError(
-                what=f"Matrix size-incompatible: inner sizes differ, {k} and {inner}",
-                found={"a": a.short(), "b": b.short()},
-                wanted="a [..., m, k] and b [..., k, n]",
-                do="transpose_a=True or transpose_b=True",
-            )
-        try:
-            batch = broadcast(TensorShape(a.shape.dims[:-2]), TensorShape(b.shape.dims[:-2]))
-        except InvalidArgumentError:
-            raise InvalidArgumentError(
-                what="In[0] and In[1] must have compatible batch dimensions", found={"a": a.short(), "b": b.short()}
-            ) from None
-        return TensorSpec([*batch, m, n], dtype)
+        dims = product_dims(op.a.spec, op.b.spec, op.transpose_a or op.adjoint_a, op.transpose_b or op.adjoint_b)
+        return TensorSpec(dims, op.output_type or op.a.spec.dtype)
 
-    def compute(op, a: Any, b: Any) -> Any:
+    def compute(op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         dtype = a.dtype if op.output_type is None else op.output_type.np
         if op.output_type is not None:
             a, b = a.astype(dtype), b.astype(dtype)
@@ -89,7 +67,7 @@ class MatMul(OperatorDefinition):
             a = np.swapaxes(a.conj() if op.adjoint_a else a, -1, -2)
         if op.transpose_b or op.adjoint_b:
             b = np.swapaxes(b.conj() if op.adjoint_b else b, -1, -2)
-        product = np.matmul(a, b) if a.ndim == 2 else MATMUL(op, a, b)
+        product: np.ndarray = np.matmul(a, b) if a.ndim == 2 else MATMUL(op, a, b)
         return product if product.dtype == dtype else product.astype(dtype)
 
     def gradient(op, doutput: Any) -> tuple[Any, Any]:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import dtypes
-from .. import array, dispatch, like_device, lod_rules, math
+from .. import array, dispatch, like_device, lod_propagation, math
 from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.elementary import log, sqrt
 from ..math.reduction import Max, Sum
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .diagonals import diag_part, set_diag
+from .einsum import matrix_function_gradient
 from .factorization import Cholesky, svd
 from .matmul import product
-from .matrices import matrix_function_gradient
 from .solvers import SOLVABLE, MatrixTriangularSolve, matrix_shape
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def norm(
             raise ValueError(f"'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, 2, inf], got {ord}")
     elif ord != "euclidean" and (isinstance(ord, str) or not ord > 0):
         raise ValueError(f"'ord' must be a supported vector norm, got {ord}")
-    axes = None if axis is None else tuple(int(a) for a in axis) if pair else (int(axis),)
+    axes: Any = None if axis is None else tuple(int(a) for a in np.ravel(axis))
     size = math.abs(tensor)
     if pair and ord == 2:
         result = _spectral_norm(tensor, axes)
@@ -118,7 +118,7 @@ class MatrixExponential(OperatorDefinition):
 
     input = Input(SOLVABLE)
     output = Output(like="input")
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
@@ -165,12 +165,13 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
     return MatrixTriangularSolve(chol, MatrixTriangularSolve(chol, rhs), adjoint=True, name=name)
 
 
-def _singular_value_cutoff(s: Any, a: Any, factor: float) -> Any:
+def _singular_value_cutoff(s: Tensor, a: Tensor, factor: float) -> Tensor:
     """Return the threshold of zero singular values: factor * max(m, n) * epsilon, times the largest value."""
     eps = factor * float(np.finfo(s.dtype.np).eps)
     dims = a.shape.dims
-    if dims is not None and None not in dims[-2:]:
-        return eps * max(dims[-2:]) * Max(s, axis=(-1,), keepdims=True)
+    static = () if dims is None else [n for n in dims[-2:] if n is not None]
+    if len(static) == 2:
+        return eps * max(static) * Max(s, axis=(-1,), keepdims=True)
     size = Max(array.shape_op(a)[-2:], axis=None)
     return eps * array.cast(size, s.dtype) * Max(s, axis=(-1,), keepdims=True)
 

@@ -14,11 +14,11 @@ import numpy as np
 from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
-from .. import array, lod_rules, math
+from .. import array, lod_propagation, math
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .diagonals import band_part
@@ -69,7 +69,7 @@ class MatrixInverse(OperatorDefinition):
     input = Input(SOLVABLE)
     output = Output(like="input")
     adjoint = Attr(bool, default=False)
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
@@ -105,7 +105,7 @@ class MatrixDeterminant(OperatorDefinition):
 
     input = Input(SOLVABLE)
     output = Output(like="input")
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> TensorSpec:
         shape = matrix_shape(op.input)
@@ -138,7 +138,7 @@ class LogMatrixDeterminant(OperatorDefinition[tuple[Tensor, Tensor]]):
     input = Input(SOLVABLE)
     sign = Output(like="input")
     log_abs_determinant = Output(like="input")
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape = matrix_shape(op.input)
@@ -176,7 +176,7 @@ class MatrixSolve(OperatorDefinition):
     rhs = Input(SOLVABLE, like="matrix")
     output = Output(like="rhs")
     adjoint = Attr(bool, default=False)
-    lod = lod_rules.batched("matrix", 2)
+    lod = lod_propagation.batched("matrix", 2)
 
     def infer(op) -> TensorSpec:
         matrix, rhs = matrix_shape(op.matrix), op.rhs.spec
@@ -229,7 +229,7 @@ class MatrixTriangularSolve(OperatorDefinition):
     lower = Attr(bool, default=True)
     adjoint = Attr(bool, default=False)
     no_need_buffer = ("rhs",)
-    lod = lod_rules.batched("matrix", 2)
+    lod = lod_propagation.batched("matrix", 2)
 
     def infer(op) -> TensorSpec:
         matrix, rhs = matrix_shape(op.matrix), matrix_shape(op.rhs, square=False)

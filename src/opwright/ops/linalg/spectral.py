@@ -16,18 +16,18 @@ from ...core import dtypes
 from ...core.dtypes import DType, complexes
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch, like_device, lod_rules
+from .. import array, dispatch, like_device, lod_propagation
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.complex_numbers import real
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .diagonals import diag, diag_part, set_diag
+from .einsum import matrix_function_gradient
 from .factorization import SelfAdjointEig, _differences
 from .matmul import product
-from .matrices import matrix_function_gradient
 from .solvers import SOLVABLE, MatrixSolve, matrix_shape
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         q[:, rows] = q[:, rows] @ rotation
         attempt += 1
     # snap negative eigenvalues to the branch cut: rounding errors and signed zeros must not decide its side
-    t, values = np.triu(t), np.diagonal(t)
+    t = np.triu(t)
+    values: Any = np.diagonal(t)
     cut = (values.real < 0) & (np.abs(values.imag) <= 100 * _EPS * np.abs(t).max(initial=0.0))
     np.fill_diagonal(t, np.where(cut, values.real + 0j, values))
     return t, q
@@ -113,7 +114,7 @@ def _triangular_root(t: np.ndarray) -> np.ndarray:
 def square_root(a: np.ndarray) -> np.ndarray:
     """Return the principal square root; NaN if there is none, or none that is real for a real matrix."""
     t, q = schur(a)
-    root = q @ _triangular_root(t) @ q.conj().T
+    root: Any = q @ _triangular_root(t) @ q.conj().T
     if not np.isfinite(root).all():
         return np.full_like(a, np.nan)
     if a.dtype.kind != "c":
@@ -167,7 +168,7 @@ class MatrixSquareRoot(OperatorDefinition):
 
     input = Input(SOLVABLE)
     output = Output(like="input")
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
@@ -193,7 +194,7 @@ class MatrixLogarithm(OperatorDefinition):
 
     input = Input(complexes)
     output = Output(like="input")
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(matrix_shape(op.input))
@@ -226,7 +227,7 @@ class Eig(OperatorDefinition[tuple[Tensor, Tensor]]):
     e = Output()
     v = Output()
     compute_v = Attr(bool, default=True)
-    lod = lod_rules.batched("input", 2)
+    lod = lod_propagation.batched("input", 2)
 
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape, dtype = matrix_shape(op.input), op.input.spec.dtype

@@ -5,4 +5,4 @@ Lives here: the family's public names.  Not here: shapes and selection (array/),
 
 from ...core.lazy_imports import lazily
 
-__getattr__, __dir__, __all__ = lazily(__name__, unlisted=("integrals", "special"))
+__getattr__, __dir__, __all__ = lazily(__name__, unlisted=("special",))

@@ -1,7 +1,7 @@
 """Element-wise arithmetic with broadcasting: sums, products, quotients, powers.
 
 Lives here: Add ... Pow, Maximum, Minimum, SquaredDifference, Neg, AddN.
-Not here: quotients in which 0 overrides NaN (no_nan.py), abs and sign (complex_numbers.py), analysis (elementary.py).
+Not here: quotients in which 0 overrides NaN, analysis (elementary.py), abs and sign (complex_numbers.py).
 
 Gradients ignore broadcasting: for element-wise operators each is summed to its input's shape (autodiff.py).
 """
@@ -21,14 +21,15 @@ from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch, math
 from ..definition import operator
+from ..indexed_slices import IndexedSlices, summed
 from ..kernels import KernelKey
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
+from ..tensor import TensorLike
 from ..tensor_list import TensorList
 
 if TYPE_CHECKING:
     from .. import signatures
-    from ..indexed_slices import IndexedSlices
     from ..tensor import Tensor
 
 
@@ -151,8 +152,6 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
     raises SignatureError where the dtypes differ and both are given
     """
-    from ..tensor import TensorLike
-
     if isinstance(x, TensorLike) or (isinstance(x, (np.ndarray, np.generic)) and not isinstance(y, TensorLike)):
         x = dispatch.to_tensor(x)
         y = dispatch.to_tensor(y, None if isinstance(y, TensorLike) else x.dtype)
@@ -387,8 +386,6 @@ class AddN(OperatorDefinition):
         return "lod" if "lod" in kinds else "dense"
 
     def on_rows(op, inputs: Any) -> object:
-        from ..indexed_slices import summed
-
         return summed(inputs)
 
     def expected_kernel_key(op, place: Any) -> KernelKey:
@@ -421,14 +418,12 @@ class AddN(OperatorDefinition):
 
 
 @documented_by(AddN)
-def add_n(inputs: Any, name: str | None = None) -> Any:
+def add_n(inputs: Any, name: str | None = None) -> Tensor:
     """Return the sum of a list of tensors.
 
     Sparse rows (IndexedSlices) among them are added to the rows of the sum, which is a tensor.
     raises InvalidArgumentError for shapes or dtypes that differ, ValueError for no inputs or what is no tensor
     """
-    from ..indexed_slices import IndexedSlices, summed
-
     if isinstance(inputs, (list, tuple)) and any(isinstance(x, IndexedSlices) for x in inputs):
         total = summed([x if isinstance(x, IndexedSlices) else dispatch.to_tensor(x) for x in inputs])
         return total.to_dense() if isinstance(total, IndexedSlices) else total
@@ -440,8 +435,6 @@ accumulate_n = add_n
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> IndexedSlices | Tensor:
     """Multiply a tensor, or the values of sparse rows, by a scalar. Raises ValueError if `scalar` has dimensions."""
-    from ..indexed_slices import IndexedSlices
-
     scalar = dispatch.to_tensor(scalar, x.dtype if hasattr(x, "dtype") and not hasattr(scalar, "spec") else None)
     if scalar.shape.rank not in (0, None):
         raise ValueError(f"The input scalar must be a 0-D value. Received shape {scalar.shape}.")

@@ -21,7 +21,7 @@ from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch, like_device
 from ..definition import operator
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:

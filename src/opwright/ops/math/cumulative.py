@@ -18,10 +18,11 @@ from .. import array, dispatch, like_device, math
 from ..array_functions import scanned
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import is_static, static_int
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import is_static, static_int
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
+from .arithmetic import _conj
 
 
 def _scan_spec(op: Any) -> TensorSpec:
@@ -98,8 +99,6 @@ class Cumprod(OperatorDefinition):
     def gradient(op, dy: Any) -> Tensor:
         # dx_k = (product before k) * sum_{i >= k} dy_i * (product after k, up to i), the sum by a recurrence from the
         # end: no division, so zeros are no exception
-        from .arithmetic import _conj
-
         x, back = _conj(op.x), not op.reverse
         before = Cumprod(x, axis=op.axis, exclusive=True, reverse=op.reverse)
         if op.exclusive:
@@ -130,7 +129,7 @@ class ShiftByOne(OperatorDefinition):
     no_need_buffer = ("x",)
     infer = _scan_spec
 
-    def compute(op, x: Any) -> Any:
+    def compute(op, x: np.ndarray) -> np.ndarray:
         y = np.zeros_like(x)
         source, target = np.moveaxis(x, op.axis, 0), np.moveaxis(y, op.axis, 0)
         if op.reverse:
@@ -166,7 +165,7 @@ class LinearRecurrence(OperatorDefinition):
             )
         return TensorSpec(spec.shape.merge_with(op.factor.spec.shape), spec.dtype)
 
-    def compute(op, x: Any, factor: Any) -> Any:
+    def compute(op, x: np.ndarray, factor: np.ndarray) -> np.ndarray:
         wide = np.float32 if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x.dtype
         lines, factors = np.moveaxis(x, op.axis, 0).astype(wide), np.moveaxis(factor, op.axis, 0).astype(wide)
         places = range(len(lines))
@@ -176,8 +175,6 @@ class LinearRecurrence(OperatorDefinition):
         return np.moveaxis(lines, 0, op.axis).astype(x.dtype, copy=False)
 
     def gradient(op, dy: Any) -> tuple[Tensor, Any]:
-        from .arithmetic import _conj
-
         back = not op.reverse
         dx = LinearRecurrence(dy, ShiftByOne(_conj(op.factor), axis=op.axis, reverse=back), axis=op.axis, reverse=back)
         return dx, dx * _conj(ShiftByOne(op.y, axis=op.axis, reverse=op.reverse))

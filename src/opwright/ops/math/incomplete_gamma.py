@@ -18,8 +18,7 @@ from ...core import dtypes
 from .. import like_device
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
-from .elementary import exp
-from .no_nan import xlog1py, xlogy
+from .elementary import exp, xlog1py, xlogy
 from .special import lgamma
 from .special_arrays import digamma, stirling_series
 from .special_arrays import lgamma as log_gamma

@@ -15,12 +15,13 @@ from ...core import dtypes
 from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch, lod_rules, math, registry
+from .. import array, dispatch, lod_propagation, math, registry
 from ..array_functions import reduced_dims
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axes_in, is_static, static_axes
+from ..shape_inference import axes_in, is_static, static_axes
 from ..slots import Input, OperatorDefinition, Output
+from .arithmetic import _conj
 from .cumulative import cumprod
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Sum(OperatorDefinition):
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
     no_need_buffer = ("input_tensor",)
-    lod = lod_rules.along("axis", "input_tensor")
+    lod = lod_propagation.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
@@ -113,7 +114,7 @@ class Mean(OperatorDefinition):
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
     no_need_buffer = ("input_tensor",)
-    lod = lod_rules.along("axis", "input_tensor")
+    lod = lod_propagation.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
@@ -153,7 +154,7 @@ class Prod(OperatorDefinition):
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
-    lod = lod_rules.along("axis", "input_tensor")
+    lod = lod_propagation.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
@@ -180,12 +181,6 @@ class Prod(OperatorDefinition):
         if over_all:
             others = array.reshape(others, array.shape_op(x))
         return _spread(op, doutput) * _conj(others)
-
-
-def _conj(x: Any) -> Tensor:
-    from .arithmetic import _conj as conj_of_complex
-
-    return conj_of_complex(x)
 
 
 def _lowest(dtype: np.dtype) -> object:
@@ -224,7 +219,7 @@ class Max(OperatorDefinition):
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
-    lod = lod_rules.along("axis", "input_tensor")
+    lod = lod_propagation.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
@@ -251,7 +246,7 @@ class Min(OperatorDefinition):
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
-    lod = lod_rules.along("axis", "input_tensor")
+    lod = lod_propagation.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
@@ -276,7 +271,7 @@ class All(OperatorDefinition):
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
-    lod = lod_rules.along("axis", "input_tensor")
+    lod = lod_propagation.along("axis", "input_tensor")
     infer = _reduced
     gradient = None
 
@@ -298,7 +293,7 @@ class AnyTrue(OperatorDefinition):
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
-    lod = lod_rules.along("axis", "input_tensor")
+    lod = lod_propagation.along("axis", "input_tensor")
     infer = _reduced
     gradient = None
 
@@ -320,7 +315,7 @@ class EuclideanNorm(OperatorDefinition):
     output = Output(like="input_tensor")
     axis = Attr([int], default=None)
     keepdims = Attr(bool, default=False)
-    lod = lod_rules.along("axis", "input_tensor")
+    lod = lod_propagation.along("axis", "input_tensor")
     infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:

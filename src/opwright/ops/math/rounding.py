@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import maximum, minimum
 from .elementary import rsqrt, sqrt
@@ -29,9 +29,11 @@ from .reduction import reduce_sum
 from .ufunc import ufunc
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ...core.specs import TensorSpec
     from .. import signatures
-    from ..tensor import Tensor
+    from ..tensor import Tensor, TensorLike
 
 Floor, floor = ufunc("floor", "x -> y", floating, "The largest integer that is not greater.", r"y = \lfloor x \rfloor")
 Ceil, ceil = ufunc("ceil", "x -> y", floating, "The smallest integer that is not less.", r"y = \lceil x \rceil")
@@ -169,20 +171,34 @@ class ClipByValue(OperatorDefinition):
         return array.where(is_high, zero, passed), lowest, array.where(is_high, passed, zero)
 
 
-def _on_values(t: Any, clip: Callable[[Any], Any]) -> Any:
-    """`clip` of a tensor, or of the values of sparse rows."""
+def _on_values(t: Any, clip: Callable[[Any], Tensor]) -> Tensor | IndexedSlices:
+    """Apply `clip` to a tensor, or to the values of sparse rows."""
     if isinstance(t, IndexedSlices):
         return IndexedSlices(clip(t.values), t.indices, t.dense_shape)
     return clip(dispatch.to_tensor(t))
 
 
+@overload
+def clip_by_value(
+    t: IndexedSlices, clip_value_min: Any, clip_value_max: Any, name: str | None = None
+) -> IndexedSlices: ...
+@overload
+def clip_by_value(
+    t: TensorLike | npt.ArrayLike, clip_value_min: Any, clip_value_max: Any, name: str | None = None
+) -> Tensor: ...
 @documented_by(ClipByValue)
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Tensor | IndexedSlices:
     """Clamp elements to a range. Sparse rows stay sparse."""
     return _on_values(t, lambda x: ClipByValue(x, clip_value_min, clip_value_max, name=name))
 
 
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+@overload
+def clip_by_norm(t: IndexedSlices, clip_norm: Any, axes: Any = None, name: str | None = None) -> IndexedSlices: ...
+@overload
+def clip_by_norm(
+    t: TensorLike | npt.ArrayLike, clip_norm: Any, axes: Any = None, name: str | None = None
+) -> Tensor: ...
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor | IndexedSlices:
     """Scale `t` so that its norm over `axes` (None: all) is at most `clip_norm`. Sparse rows stay sparse.
 
     .. math:: output = t \\cdot \\min(1, clip\\_norm / \\lVert t \\rVert_2)

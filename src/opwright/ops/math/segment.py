@@ -20,10 +20,11 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import array, like_device
-from ..array.scatter_arrays import combine
+from ..array_functions import combine
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
+from .arithmetic import _conj
 
 if TYPE_CHECKING:
     from .. import signatures
@@ -336,12 +337,6 @@ def product_gradient(op: Any, doutput: Any, products: Any, sums: Any, spread: An
         doutput
     )
     return result
-
-
-def _conj(x: Any) -> Tensor:
-    from .arithmetic import _conj as conj_of_complex
-
-    return conj_of_complex(x)
 
 
 @operator

@@ -14,18 +14,18 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, floating, index, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array, dispatch, like_device, lod_rules
+from .. import array, dispatch, like_device, lod_propagation
 from ..array import run_time_axes
 from ..array_functions import is_of_floats, sort_order
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..inference import is_static, static_int
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import is_static, static_int
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from ..tensor import Tensor
-from .comparison import greater, greater_equal
 from .reduction import reduce_all
+from .ufunc import greater, greater_equal
 from .unsorted_segment import UnsortedSegmentSum
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ArgMax(OperatorDefinition):
     output = Output()
     axis = Attr(int, default=0)
     output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
-    lod = lod_rules.along("axis", "input")
+    lod = lod_propagation.along("axis", "input")
     infer = _without_axis
     gradient = None
 
@@ -95,7 +95,7 @@ class ArgMin(OperatorDefinition):
     output = Output()
     axis = Attr(int, default=0)
     output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
-    lod = lod_rules.along("axis", "input")
+    lod = lod_propagation.along("axis", "input")
     infer = _without_axis
     gradient = None
 
@@ -152,7 +152,7 @@ class Sort(OperatorDefinition[tuple[Tensor, Tensor]]):
     indices = Output(dtype=dtypes.int32)
     direction = Attr(str, default="ASCENDING", check=one_of("ASCENDING", "DESCENDING"))
     no_need_buffer = ("values",)
-    lod = lod_rules.batched("values", 1)
+    lod = lod_propagation.batched("values", 1)
 
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         spec = op.values.spec
@@ -226,7 +226,7 @@ class TopK(OperatorDefinition[tuple[Tensor, Tensor]]):
     sorted = Attr(bool, default=True, doc="whether the greatest comes first")
     index_type = Attr(DType, default=dtypes.int32, check=one_of(dtypes.int16, dtypes.int32, dtypes.int64))
     no_need_buffer = ("input",)
-    lod = lod_rules.batched("input", 1)
+    lod = lod_propagation.batched("input", 1)
 
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         spec, k = op.input.spec, op.k.constant

@@ -1,8 +1,10 @@
-"""Special functions: the error function, the normal quantile, the log-gamma function and its derivatives.
+"""Special functions: the error function, the normal quantile, the log-gamma function and its derivatives, integrals of
+elementary functions.
 
-Lives here: the table of their operators; erfcinv, lbeta.
-Not here: numerics (special_arrays.py), integrals (integrals.py), incomplete gamma and beta functions
-(incomplete_gamma.py).
+Lives here: the table of their operators; erfcinv, lbeta; the numerics of the integrals on float64 arrays, whose errors
+are a few units of the last place, in absolute terms near zeros of the function other than 0, 1 and that of Ei.
+Not here: other numerics (special_arrays.py), incomplete gamma and beta functions (incomplete_gamma.py), Bessel
+functions (bessel.py).
 
 float16, bfloat16 and float32 are computed in float64 and rounded once.
 """
@@ -10,6 +12,7 @@ float16, bfloat16 and float32 are computed in float64 and rounded once.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +22,9 @@ from ...core import dtypes
 from ...core.dtypes import floating
 from ...scalar.table import FUNCTIONS
 from .. import array, dispatch
-from .. import math as math_ops
 from ..definition import Operator
 from . import special_arrays
-from .elementary import exp
+from .elementary import cos, exp, log, sin
 from .reduction import reduce_sum
 from .ufunc import in_float64, ufunc
 
@@ -131,12 +133,195 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     return array.identity(reduce_sum(lgamma(x), -1) - lgamma(reduce_sum(x, -1)), name=name)
 
 
-def __getattr__(name: str) -> Any:
-    """Return Bessel functions and integrals, under TensorFlow's names of this module."""
+# ---- integrals -------------------------------------------------------------------------------------------------------
+
+_EULER = 0.57721566490153286060651209008240243
+# Where Ei is 0, in two parts
+_ZERO_HIGH, _ZERO_LOW = 0.37250741078136662, 1.3140183414386027e-17
+
+
+def dawson(x: np.ndarray) -> np.ndarray:
+    """Compute Dawson's integral: by sampling (Rybicki, Computers in Physics 3, 1989) unless it is small, else by
+    series.
+    """
+    size = np.abs(x)
+    small, large = size < 0.2, size > 12
+    middle = np.where(small | large | np.isnan(x), 1.0, size)
+    step = 0.2
+    nearest = 2 * np.rint(middle / (2 * step))
+    remainder = middle - nearest * step
+    total = np.zeros_like(middle)
+    for n in range(-35, 36, 2):
+        total += np.exp(-((remainder - n * step) ** 2)) / (n + nearest)
+    value = total / math.sqrt(math.pi)
+    near, term = np.where(small, size, 0.0), np.where(small, size, 0.0)
+    square = near * near
+    for k in range(1, 12):
+        term = term * square * (-2 / (2 * k + 1))
+        near = near + term
+    with np.errstate(all="ignore"):
+        inverse = np.where(large, 1 / size, 0.0)
+        far, term = inverse / 2, inverse / 2
+        for k in range(1, 12):
+            term = term * inverse * inverse * (k - 0.5)
+            far = far + term
+    result: np.ndarray = np.copysign(np.where(np.isnan(x), x, np.where(small, near, np.where(large, far, value))), x)
+    return result
+
+
+def exponential(x: np.ndarray) -> np.ndarray:
+    """Compute the exponential integral Ei of x >= 0; NaN below."""
+    with np.errstate(all="ignore"):
+        around, far = np.abs(x - 0.4) < 0.25, x > 40
+        middle = np.where(~far & (x > 0), x, 1.0)
+        total, term = np.zeros_like(middle), np.ones_like(middle)
+        for k in range(1, 180):
+            term = term * middle / k
+            total = total + term / k
+        value = _EULER + np.log(middle) + total
+        # ln(x / z) + the sum of (x^k - z^k) / (k k!), of which x - z is a factor
+        z = _ZERO_HIGH
+        argument = np.where(around, x, 0.5)
+        away, ratio, power, total = (argument - z) - _ZERO_LOW, np.ones_like(argument), z, np.ones_like(argument)
+        for k in range(2, 25):
+            ratio = ratio * argument + power
+            power *= z
+            total = total + ratio / (k * math.factorial(k))
+        near = np.log1p(away / z) + away * total
+        inverse = np.where(far, 1 / x, 0.0)
+        behind, term = np.ones_like(inverse), np.ones_like(inverse)
+        for k in range(1, 40):
+            term = term * inverse * k
+            behind = behind + term
+        large = np.exp(np.where(far, x / 2, 0)) * behind * inverse * np.exp(np.where(far, x / 2, 0))
+        value = np.where(around, near, np.where(far, np.where(np.isinf(x), np.inf, large), value))
+        return np.where(x > 0, value, np.where(x == 0, -np.inf, np.nan))
+
+
+def fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute Fresnel's integrals C and S: by series, and far from 0 by the continued fraction of the error function.
+
+    Source of the fraction: Abramowitz and Stegun 7.1.14 and 7.3.22, evaluated as Lentz does.
+    """
+    size = np.abs(x)
+    small = size < 1.6
+    near = np.where(small, size, 0.0)
+    t = (math.pi / 2) * near * near
+    c, s, term = np.zeros_like(t), np.zeros_like(t), near.copy()
+    for k in range(30):  # term = x (pi x^2 / 2)^k / k!, in turn of C and S
+        part = term / (2 * k + 1)
+        c, s = (c + (-1) ** (k // 2) * part, s) if k % 2 == 0 else (c, s + (-1) ** (k // 2) * part)
+        term = term * t / (k + 1)
+    with np.errstate(all="ignore"):
+        far = np.where(small | ~np.isfinite(size), 2.0, np.minimum(size, 1e16))
+        square = far * far
+        b = 1 - 1j * math.pi * square
+        d = h = 1 / b
+        e = np.full_like(b, 1e300)
+        for k in range(120):
+            a = -(2 * k + 1) * (2 * k + 2)
+            b = b + 4
+            d = 1 / (a * d + b)
+            e = b + a / e
+            h = h * (e * d)
+        h = h * (far - 1j * far)
+        # x^2 modulo 4 by both halves of the product: the phase of a large x is exact
+        high = far.astype(np.float32).astype(np.float64)
+        low = far - high
+        phase = (np.fmod(high * high, 4) + np.fmod(2 * high * low, 4) + np.fmod(low * low, 4)) * (math.pi / 2)
+        both: Any = (0.5 + 0.5j) * (1 - (np.cos(phase) + 1j * np.sin(phase)) * h)
+        both = np.where(np.isinf(size), 0.5 + 0.5j, both)
+    c, s = np.where(small, c, both.real), np.where(small, s, both.imag)
+    hole = np.isnan(x)
+    return np.copysign(np.where(hole, x, c), x), np.copysign(np.where(hole, x, s), x)
+
+
+def dilogarithm(x: np.ndarray) -> np.ndarray:
+    """Compute Spence's function of x >= 0, Li_2(1 - x); NaN below.
+
+    With u = ln x it is -u - u^2 / 4 - the sum of B_2k u^(2k+1) / (2k+1)!, used for x in [1/2, 2]; elsewhere by
+    reflection at 1/2 and by inversion.
+    """
+    with np.errstate(all="ignore"):
+        over = x > 2
+        y = np.where(over, 1 / x, x)
+        under = y < 0.5
+        u = np.log(np.where(under, 1 - y, y))
+        value, power = -u - u * u / 4, u
+        for k, b in enumerate(special_arrays.BERNOULLI, 1):
+            power = power * u * u
+            value = value - power * (b / math.factorial(2 * k + 1))
+        cross = np.where(y > 0, np.log(np.where(y > 0, y, 1.0)) * np.log1p(-y), 0.0)
+        value = np.where(under, math.pi**2 / 6 - cross - value, value)
+        value = np.where(over, -0.5 * np.log(x) ** 2 - value, value)
+        return np.where(x < 0, np.nan, value)
+
+
+# ---- the operators --------------------------------------------------------------------------------------------------
+
+
+def _spence_gradient(op: Any, dy: Any) -> Tensor:
+    # ln x / (1 - x), and around 1, where that is 0 / 0, its series: so that it can be differentiated there too
+    away = 1.0 - op.x
+    near = away * away < 1e-8
+    safe = array.where(near, array.ones_like(away) * 0.5, away)
+    series = -1.0 - away * (0.5 + away * (1.0 / 3.0 + away * 0.25))
+    result: Tensor = dy * array.where(near, series, log(1.0 - safe) / safe)
+    return result
+
+
+Dawsn, dawsn = ufunc(
+    "dawsn",
+    "x -> y",
+    floating,
+    "Dawson's integral.",
+    r"y = e^{-x^2} \int_0^x e^{t^2} dt",
+    lambda op, dy: dy * (1.0 - 2.0 * op.x * op.y),
+    compute=partial(in_float64, dawson),
+)
+Expint, expint = ufunc(
+    "expint",
+    "x -> y",
+    floating,
+    "Exponential integral, its principal value: minus infinity at 0, NaN below.",
+    r"y = -\int_{-x}^\infty \frac{e^{-t}}{t} dt",
+    lambda op, dy: dy * exp(op.x) / op.x,
+    compute=partial(in_float64, exponential),
+)
+FresnelCos, fresnel_cos = ufunc(
+    "fresnel_cos",
+    "x -> y",
+    floating,
+    "Fresnel's cosine integral.",
+    r"y = \int_0^x \cos(\pi t^2 / 2) dt",
+    lambda op, dy: dy * cos(op.x * op.x * (math.pi / 2)),
+    compute=partial(in_float64, lambda v: fresnel(v)[0]),
+)
+FresnelSin, fresnel_sin = ufunc(
+    "fresnel_sin",
+    "x -> y",
+    floating,
+    "Fresnel's sine integral.",
+    r"y = \int_0^x \sin(\pi t^2 / 2) dt",
+    lambda op, dy: dy * sin(op.x * op.x * (math.pi / 2)),
+    compute=partial(in_float64, lambda v: fresnel(v)[1]),
+)
+Spence, spence = ufunc(
+    "spence",
+    "x -> y",
+    floating,
+    "Spence's function, the dilogarithm of 1 - x; NaN below 0.",
+    r"y = -\int_1^x \frac{\ln t}{t - 1} dt",
+    _spence_gradient,
+    compute=partial(in_float64, dilogarithm),
+)
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    """Return Bessel functions, under TensorFlow's names of this module."""
     if name.startswith("bessel_"):
         from . import bessel
 
-        return getattr(bessel, name)
-    if name in ("dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence"):
-        return getattr(math_ops.integrals, name)
+        function: Callable[..., Tensor] = getattr(bessel, name)
+        return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

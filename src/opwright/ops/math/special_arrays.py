@@ -1,7 +1,7 @@
 """Special functions on NumPy arrays in float64: normal quantile, log gamma and its derivatives.
 
 Lives here: the numerics, vectorised, with their sources.
-Not here: the operators (special.py), the error function (scalar/error_arrays.py), incomplete gamma and beta functions
+Not here: the operators (special.py), the error function (scalar/arrays.py), incomplete gamma and beta functions
 (incomplete_gamma.py).
 
 Each function takes a float64 array and gives one of the same shape.
@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from ...scalar.error_arrays import piecewise, polynomial
+from ...scalar.arrays import piecewise, polynomial
 
 Array = np.ndarray
 

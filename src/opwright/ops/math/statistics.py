@@ -19,7 +19,7 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, math
 from ..attributes import Attr
 from ..definition import operator
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import _conj as conj_of_complex
 from .reduction import Max, Mean, Sum, reduced

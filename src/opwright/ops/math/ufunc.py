@@ -1,7 +1,9 @@
-"""Rows of the tables of universal functions: element-wise operators, each with its public function.
+"""Universal functions: element-wise operators, each with its public function; comparisons and logic.
 
-Lives here: `ufunc`, which defines one, and `in_float64`.  Not here: the tables (elementary.py, comparison.py,
-rounding.py, special.py, bessel.py, ../bitwise.py), the functions of one element (scalar/table.py).
+Lives here: `ufunc`, which defines one by a row of a table, and `in_float64`; the table of relations and connectives,
+ApproximateEqual, logical_xor.
+Not here: the other tables (elementary.py, rounding.py, special.py, bessel.py, ../bitwise.py), the functions of one
+element (scalar/table.py), choosing by a condition (array/), all and any (reduction.py).
 
 A gradient rule `(op, dy)` takes the conjugate of the derivative, which is the derivative itself for real numbers
 (complex_numbers.py).
@@ -16,13 +18,18 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
-from ...core.dtypes import DType
-from ...scalar.table import OF_OPERATOR
+from ...core import dtypes
+from ...core.dtypes import DType, numeric, real
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from ...scalar.table import FUNCTIONS, OF_OPERATOR
 from .. import like_device
+from ..attributes import Attr
 from ..definition import Operator, operator
-from ..slots import Input, Output
+from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
+    from .. import signatures
     from ..tensor import Tensor, TensorValue
 
 
@@ -108,3 +115,113 @@ def in_float64(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.n
     """Apply a function on float64 arrays to arrays of any floating dtype; round to the dtype of the first."""
     exact = [np.asarray(a, np.float64) if like_device.on_host(a) else a.astype(np.float64) for a in arrays]
     return function(*exact).astype(arrays[0].dtype, copy=False)
+
+
+def _compared(relation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Return a relation of arrays with its results as bools; NumPy returns objects for strings.
+
+    One string alone is `bytes`, which NumPy would compare without the zero bytes at its end.
+    """
+
+    def compare(x: Any, y: Any) -> np.ndarray:
+        if type(x) is bytes or type(y) is bytes:
+            x, y = np.asarray(x, object), np.asarray(y, object)
+        return np.asarray(relation(x, y), np.bool_)[()] if x.dtype.kind == "O" else relation(x, y)
+
+    return compare
+
+
+Equal, equal = ufunc(
+    "equal",
+    "x y -> z",
+    dtypes.ALL,
+    "Whether x equals y. NaN equals nothing.",
+    r"z = [x = y]",
+    result=dtypes.bool,
+    compute=_compared(FUNCTIONS["equal"].of_arrays),
+)
+NotEqual, not_equal = ufunc(
+    "not_equal",
+    "x y -> z",
+    dtypes.ALL,
+    "Whether x differs from y. NaN differs from everything.",
+    r"z = [x \ne y]",
+    result=dtypes.bool,
+    compute=_compared(FUNCTIONS["not_equal"].of_arrays),
+)
+Less, less = ufunc(
+    "less", "x y -> z", real, "Whether x is less than y; False where either is NaN.", r"z = [x < y]", result=dtypes.bool
+)
+LessEqual, less_equal = ufunc(
+    "less_equal",
+    "x y -> z",
+    real,
+    "Whether x is at most y; False where either is NaN.",
+    r"z = [x \le y]",
+    result=dtypes.bool,
+)
+Greater, greater = ufunc(
+    "greater",
+    "x y -> z",
+    real,
+    "Whether x is greater than y; False where either is NaN.",
+    r"z = [x > y]",
+    result=dtypes.bool,
+)
+GreaterEqual, greater_equal = ufunc(
+    "greater_equal",
+    "x y -> z",
+    real,
+    "Whether x is at least y; False where either is NaN.",
+    r"z = [x \ge y]",
+    result=dtypes.bool,
+)
+
+
+@operator
+class ApproximateEqual(OperatorDefinition):
+    """Whether x and y, of one shape, differ by less than `tolerance`.
+
+    .. math:: z = [|x - y| < tolerance]
+
+    raises InvalidArgumentError if the shapes differ
+    """
+
+    x = Input(numeric)
+    y = Input(numeric, like="x")
+    z = Output(dtype=dtypes.bool)
+    tolerance = Attr(float, default=1e-5)
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        x, y = op.x.spec, op.y.spec
+        if not x.shape.is_compatible_with(y.shape):
+            raise InvalidArgumentError(what="x and y must be of the same shape", found=f"{x.short()}, {y.short()}")
+        return TensorSpec(x.shape.merge_with(y.shape), dtypes.bool)
+
+    def compute(op, x: Any, y: Any) -> np.ndarray:
+        if x.dtype.kind in "iu":  # unsigned differences wrap
+            result: np.ndarray = np.subtract(np.maximum(x, y), np.minimum(x, y)) < op.tolerance
+            return result
+        output: np.ndarray = np.absolute(np.subtract(x, y)) < np.float32(op.tolerance)
+        return output
+
+
+approximate_equal: signatures.ApproximateEqual = ApproximateEqual.as_function("approximate_equal")
+
+
+LogicalAnd, logical_and = ufunc(
+    "logical_and", "x y -> z", dtypes.bool, "Whether both are true.", r"z = x \land y", result=dtypes.bool
+)
+LogicalOr, logical_or = ufunc(
+    "logical_or", "x y -> z", dtypes.bool, "Whether one or both are true.", r"z = x \lor y", result=dtypes.bool
+)
+LogicalNot, logical_not = ufunc(
+    "logical_not", "x -> y", dtypes.bool, "Whether it is false.", r"y = \lnot x", result=dtypes.bool
+)
+
+
+def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
+    """Return whether exactly one operand is true."""
+    result: Tensor = LogicalAnd(LogicalOr(x, y), LogicalNot(LogicalAnd(x, y)), name=name)
+    return result

@@ -17,7 +17,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch, math, registry
 from ..definition import operator
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .segment import UNSORTED_SEGMENT_SUM, as_column, product_gradient, reduce_rows
 

@@ -4,9 +4,23 @@ Lives here: the names of `ow.nn` that are functions.  Not here: layers with weig
 """
 
 from ..array import depth_to_space, space_to_batch, space_to_depth
+from ..array.indexing import embedding_lookup
 from ..math import in_top_k, l2_normalize, sigmoid, softplus, softsign, tanh, top_k, zero_fraction
-from .activation import crelu, elu, gelu, leaky_relu, relu, relu6, selu, silu, swish
-from .bias import bias_add
+from . import gru, lstm  # noqa: F401  operators without a public function
+from .activation import (
+    bias_add,
+    crelu,
+    dropout,
+    elu,
+    gelu,
+    leaky_relu,
+    relu,
+    relu6,
+    selu,
+    silu,
+    stateless_dropout,
+    swish,
+)
 from .convolution import (
     atrous_conv2d,
     atrous_conv2d_transpose,
@@ -25,24 +39,18 @@ from .depthwise import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
-from .dropout import dropout, stateless_dropout
-from .embedding import embedding_lookup
-from .losses import (
-    compute_average_loss,
-    l2_loss,
-    log_poisson_loss,
-    sigmoid_cross_entropy_with_logits,
-    weighted_cross_entropy_with_logits,
-)
-from .moments import (
+from .normalization import (
     batch_norm_with_global_normalization,
     batch_normalization,
+    fused_batch_norm,
+    layer_normalization,
+    local_response_normalization,
+    lrn,
     moments,
     normalize_moments,
     sufficient_statistics,
     weighted_moments,
 )
-from .normalization import fused_batch_norm, layer_normalization, local_response_normalization, lrn
 from .pooling import (
     avg_pool,
     avg_pool1d,
@@ -55,7 +63,17 @@ from .pooling import (
     max_pool_with_argmax,
     pool,
 )
-from .softmax import log_softmax, softmax, softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits
+from .softmax import (
+    compute_average_loss,
+    l2_loss,
+    log_poisson_loss,
+    log_softmax,
+    sigmoid_cross_entropy_with_logits,
+    softmax,
+    softmax_cross_entropy_with_logits,
+    sparse_softmax_cross_entropy_with_logits,
+    weighted_cross_entropy_with_logits,
+)
 
 __all__ = [
     "atrous_conv2d",

@@ -1,7 +1,9 @@
-"""Activation functions.
+"""Activation functions, and the other element-wise functions of a layer: bias addition, dropout.
 
-Lives here: Relu, Relu6, LeakyRelu, Elu, Selu, Gelu and silu, crelu over operators.
-Not here: softmax (softmax.py), sigmoid, tanh and other mathematical functions (ops/math/).
+Lives here: Relu, Relu6, LeakyRelu, Elu, Selu, Gelu and silu, crelu over operators; BiasAdd and its gradient
+BiasAddGrad; dropout, stateless_dropout.
+Not here: softmax (softmax.py), sigmoid, tanh and other mathematical functions (ops/math/), the layer of dropout, which
+applies it in training only (nn/layers/).
 
 At discontinuities of the derivative the gradient is the left-sided one, as in TensorFlow: 0 for relu at 0.
 """
@@ -9,23 +11,30 @@ At discontinuities of the derivative the gradient is the left-sided one, as in T
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.constants import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
-from ...core.dtypes import float32, floating, real
+from ...core.dtypes import DType, float32, floating, numeric, real
+from ...core.errors import InvalidArgumentError
+from ...core.shapes import TensorShape
+from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 from ...scalar.table import FUNCTIONS
 from .. import dispatch
 from ..array import cast, concat, where, zeros_like
-from ..attributes import Attr
+from ..array.shape_operators import shape_op
+from ..attributes import Attr, one_of
 from ..definition import operator
 from ..math import erfc, exp, logical_and, multiply_no_nan, negative, sigmoid
-from ..public_functions import documented_by
+from ..random import stateless_uniform, uniform
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..tensor import TensorLike
+from ..tensor import Tensor, TensorLike
+from ..windows import wide, wide_dtype
 
 if TYPE_CHECKING:
+    from ...core.specs import TensorSpec
     from .. import signatures
     from ..tensor import Tensor
 
@@ -218,3 +227,153 @@ def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
     """
     features = dispatch.to_tensor(features)
     return relu(concat([features, negative(features)], axis), name=name)
+
+
+def _channel_axis(op: Any, rank: int) -> int:
+    """Return the channel dimension of a tensor of the given rank. Raises InvalidArgumentError for ranks below 2."""
+    if rank < 2:
+        raise InvalidArgumentError(
+            what="the rank must be at least 2", found=f"rank {rank}", wanted="[batch, ..., channels]"
+        )
+    return 1 if op.data_format == "NCHW" else rank - 1
+
+
+@operator
+class BiasAdd(OperatorDefinition):
+    """Add a bias to each channel.
+
+    .. math:: output_{..., c} = value_{..., c} + bias_c
+
+    value: [batch, ..., channels], with data_format NCHW [batch, channels, ...]; bias: [channels].
+    raises InvalidArgumentError if the numbers of channels differ
+    """
+
+    value = Input(numeric)
+    bias = Input(numeric, like="value", rank=1)
+    output = Output(like="value")
+    data_format = Attr(str, default="NHWC", check=one_of("NHWC", "NCHW"))
+    inplace = {"output": "value"}
+    lod = "as value"
+
+    def infer(op) -> TensorSpec:
+        shape, bias = op.value.spec.shape, op.bias.spec.shape
+        if shape.dims is None:
+            return op.value.spec
+        axis = _channel_axis(op, len(shape))
+        if bias.rank == 1 and None not in (bias[0], shape[axis]) and bias[0] != shape[axis]:
+            position = "last" if axis == len(shape) - 1 else "second"
+            raise InvalidArgumentError(
+                what=f"Must provide as many biases as the {position} dimension of the input tensor: "
+                f"{list(bias)} vs. {list(shape)}",
+                found=f"value {op.value.spec.short()}, bias {op.bias.spec.short()}",
+            )
+        return op.value.spec
+
+    def compute(op, value: np.ndarray, bias: np.ndarray, *, out: Any = None) -> np.ndarray:
+        axis = _channel_axis(op, value.ndim)
+        if bias.shape[0] != value.shape[axis]:
+            raise InvalidArgumentError(
+                what=f"Must provide as many biases as channels: {bias.shape[0]} vs. {value.shape[axis]}"
+            )
+        output: np.ndarray = np.add(value, bias.reshape([-1 if i == axis else 1 for i in range(value.ndim)]), out)
+        return output
+
+    def gradient(op, doutput: Any) -> tuple[Any, Tensor]:
+        return doutput, BiasAddGrad(doutput, data_format=op.data_format)
+
+
+@operator
+class BiasAddGrad(OperatorDefinition):
+    """Compute the gradient of a bias: sum over all dimensions but the channels.
+
+    .. math:: output_c = \\sum_{...} out\\_backprop_{..., c}
+    """
+
+    out_backprop = Input(numeric)
+    output = Output(like="out_backprop")
+    data_format = Attr(str, default="NHWC", check=one_of("NHWC", "NCHW"))
+    no_need_buffer = ("out_backprop",)
+    lod = "vanishes"
+
+    def infer(op) -> TensorSpec:
+        shape = op.out_backprop.spec.shape
+        return op.out_backprop.spec.with_shape([None if shape.dims is None else shape[_channel_axis(op, len(shape))]])
+
+    def compute(op, out_backprop: np.ndarray) -> np.ndarray:
+        axis = _channel_axis(op, out_backprop.ndim)
+        axes = tuple(i for i in range(out_backprop.ndim) if i != axis)
+        output: np.ndarray = np.sum(out_backprop, axes, dtype=wide(out_backprop.dtype)).astype(out_backprop.dtype)
+        return output
+
+    def gradient(op, doutput: Any) -> Tensor:
+        return BiasAdd(zeros_like(op.out_backprop), doutput, data_format=op.data_format)
+
+
+@documented_by(BiasAdd)
+def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
+    """Add a bias to each channel. data_format: channels are the second dimension if it begins with "NC"."""
+    if data_format is not None and not data_format.startswith("N"):
+        raise InvalidArgumentError(
+            op="BiasAdd",
+            node=name,
+            what="`data_format` must be of the form `N...C` or `NC...`",
+            found=repr(data_format),
+        )
+    second = data_format is not None and data_format.startswith("NC")
+    value = dispatch.to_tensor(value)
+    return BiasAdd(value, bias, data_format="NCHW" if second else "NHWC", name=name)
+
+
+def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
+    """Set elements to 0 with probability `rate`, and scale the others by 1 / (1 - rate) (Srivastava et al. 2014).
+
+    .. math:: y_i = x_i m_i / (1 - rate), \\quad P(m_i = 0) = rate
+
+    noise_shape: the shape of m, which broadcasts with x; None in it means x's size.
+    raises ValueError for a rate outside [0, 1) and for x that is not floating
+    """
+    return _dropout(x, rate, noise_shape, lambda shape, dtype: uniform(shape, dtype=dtype, seed=seed), name)
+
+
+def stateless_dropout(
+    x: Any, rate: Any, seed: Any, rng_alg: Any = "auto_select", noise_shape: Any = None, name: str | None = None
+) -> Tensor:
+    """Apply dropout with zeros determined by `seed` (two integers)."""
+    return _dropout(x, rate, noise_shape, lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype), name)
+
+
+def _dropout(x: Any, rate: Any, noise_shape: Any, random: Callable[[Any, DType], Tensor], name: str | None) -> Tensor:
+    x = dispatch.to_tensor(x)
+    is_number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    requirement = "`rate` must be a scalar tensor or a float in the range [0, 1)."
+    if not is_number and not (isinstance(rate, TensorLike) or hasattr(rate, "dtype")):
+        raise ValueError(f"{requirement} Received: rate={rate!r}")
+    if is_number and not 0 <= rate < 1:
+        raise ValueError(f"{requirement} Received: rate={rate!r}")
+    if not x.dtype.is_floating:
+        raise ValueError(
+            f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype!r}"
+        )
+    if is_number and rate == 0:
+        result: Tensor = x  # as in TensorFlow: no numbers are drawn
+        return result
+    if not is_number:
+        rate = dispatch.to_tensor(rate)
+        if rate.shape.rank not in (None, 0):
+            raise ValueError(f"{requirement} Received: rate of shape {rate.shape}")
+        rate = cast(rate, wide_dtype(x.dtype))
+    noise = random(_noise_shape(x, noise_shape), wide_dtype(x.dtype))  # 16 bits are too coarse for a probability
+    scaled = x * cast(1.0 / (1.0 - rate), x.dtype)
+    return where(noise >= rate, scaled, zeros_like(scaled), name=name)
+
+
+def _noise_shape(x: Tensor, noise_shape: Any) -> TensorLike | Sequence[Any]:
+    if noise_shape is None:
+        return shape_op(x)
+    if isinstance(noise_shape, TensorLike):
+        return noise_shape
+    dims = TensorShape([None if d is None or d == -1 else d for d in noise_shape])
+    if dims.is_fully_defined():
+        return tuple(dims)
+    sizes = shape_op(x)
+    return [sizes[i] if d is None else d for i, d in enumerate(dims)]

@@ -2,7 +2,7 @@
 
 Lives here: Conv2D, Conv3D, Conv2DBackpropInput, Conv2DBackpropFilter, Conv3DBackpropInput, Conv3DBackpropFilter; under
 TensorFlow's names conv1d ... conv3d, their transposes, convolution, atrous_conv2d.
-Not here: depthwise convolutions (depthwise.py), the sums (conv_arrays.py).
+Not here: depthwise convolutions (depthwise.py), the sums (ops/windows.py).
 
 The convolution is linear in its input and in its filter, so the three operators of a rank are gradients of one another.
 In the functions, strides and dilations are one number, one per spatial dimension, or one per dimension of the input;
@@ -20,19 +20,22 @@ from ...core.dtypes import floating, index, int32
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
-from .. import conv_arrays, dispatch
+from .. import dispatch
 from ..array import concat, expand_dims, reshape, squeeze
 from ..array.shape_operators import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..inference import shape_from
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import (
     FORMATS,
     PADDINGS,
     channel_axis,
     check_sliding,
+    convolve,
+    convolve_by_filter,
+    convolve_by_input,
     out_size,
     padding_of,
     pairs,
@@ -105,7 +108,8 @@ def _infer_forward(op: Any, n: int) -> TensorSpec:
 
 def _infer_by_input(op: Any, n: int) -> TensorSpec:
     shape = TensorShape(dims_of_rank(shape_from(op.input_sizes), n + 2))
-    image, kernel = shape.dims or (), dims_of_rank(op.filters.spec.shape, n + 2)
+    image: Dims = [] if shape.dims is None else shape.dims
+    kernel = dims_of_rank(op.filters.spec.shape, n + 2)
     channel = channel_axis(op.data_format)
     check_depths(image[channel], kernel[-2], kernel[-1])
     dy_shape = op.out_backprop.spec.shape
@@ -145,7 +149,7 @@ def _compute_forward(op: Any, input: np.ndarray, filters: np.ndarray) -> np.ndar
     x = to_last(input, op.data_format)
     check_depths(x.shape[-1], *filters.shape[-2:])
     windows = spatial_windows(op, x.shape[1:-1], filters.shape)
-    return from_last(conv_arrays.convolve(op, x, filters, windows), op.data_format)
+    return from_last(convolve(op, x, filters, windows), op.data_format)
 
 
 def _compute_by_input(op: Any, input_sizes: np.ndarray, filters: np.ndarray, out_backprop: np.ndarray) -> np.ndarray:
@@ -154,7 +158,7 @@ def _compute_by_input(op: Any, input_sizes: np.ndarray, filters: np.ndarray, out
     check_depths(shape[-1], *filters.shape[-2:])
     windows = spatial_windows(op, shape[1:-1], filters.shape)
     check_backprop(op, TensorShape(dy.shape), TensorShape([shape[0], *(w.out for w in windows), filters.shape[-1]]))
-    return from_last(conv_arrays.by_input(dy, filters, shape, windows), op.data_format)
+    return from_last(convolve_by_input(dy, filters, shape, windows), op.data_format)
 
 
 def _compute_by_filter(op: Any, input: np.ndarray, filter_sizes: np.ndarray, out_backprop: np.ndarray) -> np.ndarray:
@@ -163,7 +167,7 @@ def _compute_by_filter(op: Any, input: np.ndarray, filter_sizes: np.ndarray, out
     check_depths(x.shape[-1], depth, filters)
     windows = spatial_windows(op, x.shape[1:-1], kernel)
     check_backprop(op, TensorShape(dy.shape), TensorShape([x.shape[0], *(w.out for w in windows), filters]))
-    return conv_arrays.by_filter(x, dy, kernel, depth, windows)
+    return convolve_by_filter(x, dy, kernel, depth, windows)
 
 
 def _define(n: int, input_dtypes: Any) -> tuple[Any, Any, Any]:

@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
-from .. import conv_arrays, dispatch
+from .. import dispatch
 from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..inference import shape_from
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
-from ..windows import FORMATS, PADDINGS, channel_axis, spatial_windows
+from ..windows import (
+    FORMATS,
+    PADDINGS,
+    channel_axis,
+    convolve_depthwise,
+    depthwise_by_filter,
+    depthwise_by_input,
+    spatial_windows,
+)
 from .convolution import (
     Dims,
     as_sizes,
@@ -88,7 +96,7 @@ class DepthwiseConv2dNative(OperatorDefinition):
         x = to_last(input, op.data_format)
         _check_channels(x.shape[-1], filter.shape[2])
         windows = spatial_windows(op, x.shape[1:-1], filter.shape)
-        return from_last(conv_arrays.depthwise(x, filter, windows), op.data_format)
+        return from_last(convolve_depthwise(x, filter, windows), op.data_format)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, Tensor]:
         x, w = op.input, op.filter
@@ -136,7 +144,7 @@ class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
         windows = spatial_windows(op, shape[1:-1], filter.shape)
         channels = filter.shape[2] * filter.shape[3]
         check_backprop(op, TensorShape(dy.shape), TensorShape([shape[0], *(w.out for w in windows), channels]))
-        return from_last(conv_arrays.depthwise_by_input(dy, filter, shape, windows), op.data_format)
+        return from_last(depthwise_by_input(dy, filter, shape, windows), op.data_format)
 
     def gradient(op, doutput: Any) -> tuple[None, Tensor, Tensor]:
         w, dy = op.filter, op.out_backprop
@@ -181,7 +189,7 @@ class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
         check_backprop(
             op, TensorShape(dy.shape), TensorShape([x.shape[0], *(w.out for w in windows), kernel[2] * kernel[3]])
         )
-        return conv_arrays.depthwise_by_filter(x, dy, kernel, windows)
+        return depthwise_by_filter(x, dy, kernel, windows)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, Tensor]:
         x, dy = op.input, op.out_backprop

@@ -25,14 +25,14 @@ from ..array import expand_dims, squeeze
 from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..inference import shape_from
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from ..windows import (
     FORMATS,
     PADDINGS,
-    Window,
+    AxisWindow,
     check_explicit,
     check_positive,
     out_size,
@@ -73,14 +73,15 @@ def _out_shape(op: Any, image: TensorShape, rank: int) -> TensorShape:
     return TensorShape([out_size(d, op.ksize[i], op.strides[i], 1, op.padding, pads[i]) for i, d in enumerate(dims)])
 
 
-def _windows(op: Any, shape: Sequence[int]) -> list[Window]:
+def _windows(op: Any, shape: Sequence[int]) -> list[AxisWindow]:
     pads = pairs(getattr(op, "explicit_paddings", ()), len(shape))
     return [window(d, op.ksize[i], op.strides[i], 1, op.padding, pads[i]) for i, d in enumerate(shape)]
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def _lowest(dtype: np.dtype) -> float | np.generic:
     element = of_numpy(dtype)
-    return dtype.type(-np.inf) if element.is_floating else element.min
+    lowest: float | np.generic = dtype.type(-np.inf) if element.is_floating else element.min
+    return lowest
 
 
 def _window_max(op: Any, x: np.ndarray) -> np.ndarray:
@@ -258,7 +259,7 @@ class MaxPoolWithArgmax(OperatorDefinition[tuple[Tensor, Tensor]]):
         return result
 
 
-def _counts(windows: Sequence[Window]) -> np.ndarray:
+def _counts(windows: Sequence[AxisWindow]) -> np.ndarray:
     """Count the elements of the image in each window, excluding padding."""
     total = np.ones((), np.int64)
     for w in windows:

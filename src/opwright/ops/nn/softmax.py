@@ -1,13 +1,16 @@
-"""Softmax and cross entropies over it.
+"""Softmax and cross entropies over it; losses on independent logits; L2 loss.
 
-Lives here: Softmax, LogSoftmax, SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits.
-Not here: losses on independent logits (losses.py).
+Lives here: Softmax, LogSoftmax, SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits; L2Loss; sigmoid and
+weighted cross entropies, Poisson loss as functions over operators.
+Not here: Keras's losses (nn/losses).
 
-All subtract the maximum logit before exponentiation to avoid overflow; 16-bit floats are computed in float32.
+Softmax operators subtract the maximum logit before exponentiation to avoid overflow; 16-bit floats are computed in
+float32.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,19 +18,21 @@ import numpy as np
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
-from .. import array, dispatch, lod_rules
-from ..array import cast, expand_dims, one_hot
+from ...core.specs import TensorSpec
+from .. import array, dispatch, lod_propagation
+from ..array import cast, expand_dims, one_hot, where, zeros_like
 from ..array.shape_operators import shape_op, sum_to_shape_of
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axis_in, static_int
-from ..math import exp, reduce_sum
-from ..public_functions import documented_by
+from ..math import exp, log, log1p, negative, reduce_sum
+from ..registry import documented_by
+from ..shape_inference import axis_in, static_int
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import wide
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec
+    from .. import signatures
     from ..tensor import Tensor
 
 
@@ -59,7 +64,7 @@ class Softmax(OperatorDefinition):
     logits = Input(floating)
     softmax = Output(like="logits")
     axis = Attr(int, default=-1)
-    lod = lod_rules.along("axis", "logits")
+    lod = lod_propagation.along("axis", "logits")
 
     def infer(op) -> TensorSpec:
         _check_axis(op)
@@ -89,7 +94,7 @@ class LogSoftmax(OperatorDefinition):
     logits = Input(floating)
     logsoftmax = Output(like="logits")
     axis = Attr(int, default=-1)
-    lod = lod_rules.along("axis", "logits")
+    lod = lod_propagation.along("axis", "logits")
 
     def infer(op) -> TensorSpec:
         _check_axis(op)
@@ -241,3 +246,101 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: Any = -1, 
 def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
     """Compute the cross entropy of class indices and logits."""
     return SparseSoftmaxCrossEntropyWithLogits(labels, logits, name=name)
+
+
+@operator
+class L2Loss(OperatorDefinition):
+    """Compute half the sum of squares.
+
+    .. math:: output = \\frac{1}{2} \\sum_i t_i^2
+    """
+
+    t = Input(floating)
+    output = Output(like="t")
+    lod = "vanishes"
+
+    def infer(op) -> TensorSpec:
+        return TensorSpec([], op.t.spec.dtype)
+
+    def compute(op, t: np.ndarray) -> np.ndarray:
+        flat = np.ravel(t).astype(wide(t.dtype), copy=False)
+        output: np.ndarray = (np.dot(flat, flat) / 2).astype(t.dtype)
+        return output
+
+    def gradient(op, dy: Tensor) -> Tensor:
+        return dy * op.t
+
+
+l2_loss: signatures.L2Loss = L2Loss.as_function("l2_loss")
+
+
+def _as_tensors(labels: Any, logits: Any, what: str, name: str | None) -> tuple[Tensor, Tensor]:
+    """Convert labels and logits to tensors of one dtype. Raises InvalidArgumentError if the shapes differ."""
+    logits = dispatch.to_tensor(logits)
+    labels = dispatch.to_tensor(labels, None if hasattr(labels, "spec") else logits.dtype)
+    if not logits.shape.is_compatible_with(labels.shape):
+        raise InvalidArgumentError(
+            op=what,
+            node=name,
+            what="`logits` and `labels` must have the same shape",
+            found=f"logits {logits.spec.short()}, labels {labels.spec.short()}",
+        )
+    return labels, logits
+
+
+def _relu_and_log1p_exp(x: Any) -> tuple[Tensor, Tensor]:
+    """Return max(x, 0) and log(1 + exp(-|x|)), with derivatives at 0 whose sum is exact."""
+    positive = x >= 0
+    zeros = zeros_like(x)
+    return where(positive, x, zeros), log1p(exp(where(positive, negative(x), x)))
+
+
+def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
+    """Compute the element-wise cross entropy of independent probabilities and the sigmoid of logits.
+
+    .. math:: loss = \\max(x, 0) - x z + \\log(1 + e^{-|x|}), \\quad x = logits, \\; z = labels
+    """
+    labels, logits = _as_tensors(labels, logits, "sigmoid_cross_entropy_with_logits", name)
+    relu, softplus = _relu_and_log1p_exp(logits)
+    result: Tensor = relu - logits * labels + softplus
+    return result
+
+
+def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Tensor:
+    """Compute the element-wise sigmoid cross entropy with positive labels weighted by `pos_weight`.
+
+    .. math:: loss = (1 - z) x + (1 + (q - 1) z) (\\log(1 + e^{-|x|}) + \\max(-x, 0)), \\quad q = pos\\_weight
+    """
+    labels, logits = _as_tensors(labels, logits, "weighted_cross_entropy_with_logits", name)
+    if not hasattr(pos_weight, "spec"):
+        pos_weight = dispatch.to_tensor(pos_weight, logits.dtype)
+    weight = 1.0 + (pos_weight - 1.0) * labels
+    relu, softplus = _relu_and_log1p_exp(logits)
+    result: Tensor = (1.0 - labels) * logits + weight * (softplus + (relu - logits))
+    return result
+
+
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
+    """Compute the negative log-likelihood of Poisson counts, given the logarithm of their rate, without log(z!).
+
+    .. math:: loss = e^c - z c \\; [ + z \\log z - z + \\tfrac12 \\log(2 \\pi z) ]
+
+    compute_full_loss: whether to add Stirling's approximation of log(z!), for z > 1.
+    """
+    targets, log_input = _as_tensors(targets, log_input, "log_poisson_loss", name)
+    result: Tensor = exp(log_input) - log_input * targets
+    if compute_full_loss:
+        large = targets > 1
+        z = where(large, targets, zeros_like(targets) + 1.0)
+        stirling = z * log(z) - z + 0.5 * log(2.0 * math.pi * z)
+        result = result + where(large, stirling, zeros_like(targets))
+    return result
+
+
+def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
+    """Divide the weighted sum of per-example losses by the batch size, by default their number."""
+    losses = dispatch.to_tensor(per_example_loss)
+    if sample_weight is not None:
+        losses = losses * cast(sample_weight, losses.dtype)
+    count = array.size(losses) if global_batch_size is None else global_batch_size
+    return reduce_sum(losses) / cast(count, losses.dtype)

@@ -5,11 +5,14 @@ The seed rules are TensorFlow's; the numbers are our own (state.py).
 """
 
 from .functions import (
+    Generator,
     categorical,
     fold_in,
     gamma,
+    get_global_generator,
     normal,
     poisson,
+    set_global_generator,
     shuffle,
     split,
     stateless_binomial,
@@ -23,7 +26,6 @@ from .functions import (
     truncated_normal,
     uniform,
 )
-from .generator import Generator, get_global_generator, set_global_generator
 from .state import set_seed
 
 __all__ = [

@@ -60,7 +60,7 @@ def seeds_for(seed: Any) -> dict[str, int]:
     """Return the attributes seed, seed2 and stream for a call of a random operator. seed: None for no seed."""
     global _seed_count
     trace = dispatch.state.trace
-    stream = 0
+    stream = count = 0
     with _lock:
         if seed is None and _global_seed is None:
             _refuse_unseeded()

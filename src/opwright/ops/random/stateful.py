@@ -34,7 +34,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import shape_from
+from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
 from .state import generator_for
 

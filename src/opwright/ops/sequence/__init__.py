@@ -1,15 +1,12 @@
 """Sequences of different lengths, packed without padding. Public names as in `ow.sequence`."""
 
-from .context_windows import conv
-from .expansion import expand, expand_as
 from .gru import dynamic_gru
 from .lod_changes import lod_append, lod_reset, reshape, scatter
 from .lstm import dynamic_lstm
+from .nn import conv, softmax
 from .padding import mask, pad, unpad
-from .pooling import first_step, last_step, pool
-from .rearrangement import concat, reverse, slice
-from .softmax import softmax
-from .tokens import enumerate, erase
+from .pooling import expand, expand_as, first_step, last_step, pool
+from .rearrangement import concat, enumerate, erase, reverse, slice
 
 __all__ = [
     "concat",

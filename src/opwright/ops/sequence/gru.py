@@ -1,7 +1,7 @@
 """Gated recurrent units over sequences of different lengths.
 
 Lives here: DynamicGru, its gradient, `dynamic_gru`.
-Not here: batching by time step (time_batches.py), the layer over padded batches (nn/layers/).
+Not here: batching by time step (segments.py), the layer over padded batches (nn/layers/).
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from ...core.specs import TensorSpec
 from .. import like_device, math
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .lstm import check_shape
-from .segments import count, wide
-from .time_batches import ACTIVATIONS, SLOPES, TimeBatches
+from .segments import ACTIVATIONS, SLOPES, TimeBatches, count, wide
 
 
 def _check(shapes: dict[str, Any], n: int | None) -> int | None:
@@ -106,7 +105,7 @@ class DynamicGru(OperatorDefinition):
 
     def gradient(
         op, dhidden: Any, dbatch_gate: Any, dbatch_reset_hidden_prev: Any, dbatch_hidden: Any
-    ) -> tuple[Tensor, Tensor, Any, Tensor, None]:
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, None]:
         dx, dweight, dh0 = DynamicGruGrad(
             dhidden,
             op.weight,
@@ -149,12 +148,12 @@ def _run(
             r = np.multiply(h, z[:, d : 2 * d], out=reset[begin:end])
             c += np.matmul(r, w_candidate, out=candidate_product[:n])
         activation(c)
-        first, second = (c, h) if op.origin_mode else (h, c)  # h_t = first + u (second - first)
-        if first is None:
-            np.multiply(u, second, out=h_now)
-        elif second is None:
-            np.subtract(first, np.multiply(u, first, out=h_now), out=h_now)
+        if h is None and op.origin_mode:
+            np.subtract(c, np.multiply(u, c, out=h_now), out=h_now)
+        elif h is None:
+            np.multiply(u, c, out=h_now)
         else:
+            first, second = (c, h) if op.origin_mode else (h, c)  # h_t = first + u (second - first)
             np.subtract(second, first, out=h_now)
             h_now *= u
             h_now += first

@@ -20,10 +20,10 @@ from .. import array, dispatch, like_device
 from ..attributes import Attr, greater_than
 from ..definition import operator
 from ..lod_tensor import LoDTensor
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .expansion import SEQUENCE_DTYPES
+from .pooling import SEQUENCE_DTYPES
 from .segments import check_rank, check_width_one, count, lengths_of, offsets_like, owners
 
 

@@ -1,7 +1,7 @@
 """Long short-term memory over sequences of different lengths.
 
 Lives here: DynamicLstm, its gradient, `dynamic_lstm`.
-Not here: batching by time step (time_batches.py), the layer over padded batches (nn/layers/).
+Not here: batching by time step (segments.py), the layer over padded batches (nn/layers/).
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from ...core.specs import TensorSpec
 from .. import like_device
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .segments import count, wide
-from .time_batches import ACTIVATIONS, SLOPES, TimeBatches
+from .segments import ACTIVATIONS, SLOPES, TimeBatches, count, wide
 
 
 def check_shape(name: str, shape: Any, expected: Iterable[int | None], why: str) -> None:
@@ -128,7 +127,7 @@ class DynamicLstm(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def gradient(
         op, dhidden: Any, dcell: Any, dbatch_gate: Any, dbatch_cell_pre_act: Any
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, None]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, None]:
         dx, dweight, dbias, dh0, dc0 = DynamicLstmGrad(
             dhidden,
             dcell,

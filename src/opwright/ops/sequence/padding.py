@@ -19,10 +19,10 @@ from .. import array, dispatch, like_device
 from ..attributes import Attr, satisfies
 from ..definition import operator
 from ..lod_tensor import LoDTensor
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .expansion import SEQUENCE_DTYPES
+from .pooling import SEQUENCE_DTYPES
 from .segments import check_rank, count, lengths_of, offsets_of, windows
 
 

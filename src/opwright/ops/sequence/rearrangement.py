@@ -1,11 +1,13 @@
-"""Concatenation, slicing and reversal of sequences.
+"""Rearrangement of sequences: concatenation, slicing, reversal; removal and n-grams of tokens.
 
-Lives here: SequenceConcat, SequenceSlice, SequenceReverse, `concat`, `slice`, `reverse`.
-Not here: operators along axes of dense tensors (ops/array).
+Lives here: SequenceConcat, SequenceSlice, SequenceReverse, SequenceErase, SequenceEnumerate and their functions.
+Not here: operators along axes of dense tensors (ops/array), text (ops/strings).
 """
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,26 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import index
 from ...core.errors import InvalidArgumentError, OutOfRangeError, compose
+from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import array, like_device
+from ..attributes import Attr, at_least
 from ..definition import operator
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .expansion import SEQUENCE_DTYPES
-from .segments import check_rank, check_widths, count, lengths_of, offsets_like, offsets_of, rows_like, windows
+from .pooling import SEQUENCE_DTYPES
+from .segments import (
+    check_rank,
+    check_width_one,
+    check_widths,
+    count,
+    lengths_of,
+    offsets_like,
+    offsets_of,
+    rows_like,
+    windows,
+)
 
 
 @operator
@@ -49,7 +63,7 @@ class SequenceConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
             raise InvalidArgumentError(
                 what="there are not offsets for each input", found=f"{len(op.offsets)} for {len(op.x)}"
             )
-        check_widths({f"input {i}": x.spec.shape for i, x in enumerate(op.x)})
+        check_widths({f"input {i}": x.spec.shape for i, x in builtins.enumerate(op.x)})
         counts = [count(o) for o in op.offsets]
         if len(set(counts) - {None}) > 1:
             _raise_count_mismatch(counts)
@@ -59,10 +73,10 @@ class SequenceConcat(OperatorDefinition[tuple[Tensor, Tensor]]):
         return y, offsets_like(op.offsets[0]), [TensorSpec([n], dtypes.int64) for n in sizes]
 
     def compute(op, x: Any, offsets: Any) -> tuple[Any, Any, list[np.ndarray]]:
-        check_widths({f"input {i}": part.shape for i, part in enumerate(x)})
+        check_widths({f"input {i}": part.shape for i, part in builtins.enumerate(x)})
         if len({len(o) for o in offsets}) > 1:
             _raise_count_mismatch([len(o) - 1 for o in offsets])
-        lengths = [lengths_of(o, len(part), f"input {i}") for i, (part, o) in enumerate(zip(x, offsets))]
+        lengths = [lengths_of(o, len(part), f"input {i}") for i, (part, o) in builtins.enumerate(zip(x, offsets))]
         joined = np.sum(np.stack(offsets), axis=0)
         y = like_device.empty(x[0], (int(joined[-1]), *x[0].shape[1:]), x[0].dtype)
         starts = joined[:-1].copy()
@@ -276,3 +290,85 @@ def reverse(x: Any, name: str | None = None) -> Tensor:
     [[[2], [1]], [[3]]]
     """
     return SequenceReverse(x, name=name)
+
+
+@operator
+class SequenceErase(OperatorDefinition[tuple[Tensor, Tensor]]):
+    """Remove tokens from each sequence.
+
+    .. math:: y = (x_t : x_t \\notin tokens)
+
+    x: [rows, 1] with a LoD, of which the last level changes. y: [remaining rows, 1].
+    raises InvalidArgumentError for x without LoD, or of another width than 1
+    """
+
+    x = Input(index)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    y_offsets = Output(dtype=dtypes.int64, lod_of="y")
+    tokens = Attr([int])
+    lod = "changed"
+    gradient = None
+
+    def infer(op) -> tuple[TensorSpec, TensorSpec]:
+        check_width_one(op.x.spec.shape)
+        return TensorSpec([None, 1], op.x.spec.dtype), offsets_like(op.offsets)
+
+    def compute(op, x: Any, offsets: Any) -> tuple[Any, Any]:
+        check_width_one(TensorShape(x.shape))
+        lengths_of(offsets, len(x))
+        remaining = ~np.isin(x[:, 0], like_device.array(x, np.array(op.tokens, np.int64)))
+        new_positions = like_device.zeros(x, len(x) + 1, np.int64)
+        np.cumsum(remaining, out=new_positions[1:])
+        return x[remaining], new_positions[offsets]
+
+
+@operator
+class SequenceEnumerate(OperatorDefinition):
+    """Return the win_size tokens beginning at each position; `pad_value` beyond the end of the sequence.
+
+    .. math:: y_{t,j} = x_{t+j} \\text{ in the sequence of } t, \\text{ else the pad value}
+
+    x: [rows, 1] with one LoD level. y: [rows, win_size], the same LoD.
+    raises InvalidArgumentError for win_size below 2, x without LoD or with more levels, or of another width than 1
+    """
+
+    x = Input(index, lod=1)
+    offsets = Input(dtypes.int64, rank=1, lod_of="x")
+    y = Output(like="x")
+    win_size = Attr(int, check=at_least(2))
+    pad_value = Attr(int, default=0)
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        shape = op.x.spec.shape
+        check_width_one(shape)
+        return TensorSpec([shape[0] if shape.rank else None, op.win_size], op.x.spec.dtype)
+
+    def compute(op, x: Any, offsets: Any) -> np.ndarray:
+        check_width_one(TensorShape(x.shape))
+        lengths = lengths_of(offsets, len(x))
+        positions = like_device.arange(x, len(x))[:, None] + like_device.arange(x, op.win_size)
+        y = np.append(x[:, 0], x.dtype.type(op.pad_value))
+        return y[np.where(positions < np.repeat(offsets[1:], lengths)[:, None], positions, len(x))]
+
+
+@documented_by(SequenceErase)
+def erase(x: Any, tokens: Sequence[int], name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Remove tokens from sequences.
+
+    >>> x = ow.LoDTensor([[2], [2], [6], [1]], [[0, 3, 4]])
+    >>> ow.sequence.erase(x, [2, 1]).to_nested()
+    [[[6]], []]
+    """
+    return SequenceErase(x, tokens=tokens, name=name)
+
+
+@documented_by(SequenceEnumerate)
+def enumerate(x: Any, win_size: int, pad_value: int = 0, name: str | None = None) -> Tensor:
+    """Return the subsequences of fixed length that start at each position.
+
+    >>> ow.sequence.enumerate(ow.LoDTensor([[4], [5], [6]], [[0, 2, 3]]), 2).to_nested()
+    [[[4, 5], [5, 0]], [[6, 0]]]
+    """
+    return SequenceEnumerate(x, win_size=win_size, pad_value=pad_value, name=name)

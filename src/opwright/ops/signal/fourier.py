@@ -19,16 +19,17 @@ from ...core.dtypes import DType, complexes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch, like_device, lod_rules
+from .. import array, dispatch, like_device, lod_propagation
 from ..definition import operator
-from ..inference import elements_of
 from ..math.arithmetic import maximum, minimum
 from ..math.reduction import Prod
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import elements_of
 from ..slots import Input, Output
 
 if TYPE_CHECKING:
     from .. import signatures
+    from ..definition import Operator
     from ..tensor import Tensor
 
 REALS = (dtypes.float32, dtypes.float64)
@@ -64,7 +65,10 @@ def length_elements(fft_length: Any, rank: int | None) -> Dims | None:
     sizes = elements_of(fft_length)
     if sizes is not None and any(n is not None and n < 0 for n in sizes):
         raise InvalidArgumentError(what="fft_length must be at least 0", found=sizes)
-    return sizes if sizes is not None or rank is None else [None] * rank
+    if sizes is None and rank is not None:
+        unknown: Dims = [None] * rank
+        return unknown
+    return sizes
 
 
 def crop_or_pad(x: Tensor, like: Any) -> Tensor:
@@ -103,7 +107,7 @@ _BY_NAME: dict[str, Any] = {}
 _EXPONENT = "\\sum_i k_i j_i / n_i"
 
 
-def _define_complex(name: str, inverse: bool, rank: int) -> Any:
+def _define_complex(name: str, inverse: bool, rank: int) -> Operator:
     """Define FFT or IFFT over the last `rank` dimensions."""
     kind, other = ("ifftn", name[1:]) if inverse else ("fftn", f"I{name}")
     axes = list(range(-rank, 0))
@@ -111,7 +115,7 @@ def _define_complex(name: str, inverse: bool, rank: int) -> Any:
     class ComplexTransform:
         input = Input(complexes)
         output = Output(like="input")
-        lod = lod_rules.batched("input", rank)
+        lod = lod_propagation.batched("input", rank)
 
         def infer(op) -> TensorSpec:
             check_min_rank(op.input.spec, rank)
@@ -134,15 +138,16 @@ def _define_complex(name: str, inverse: bool, rank: int) -> Any:
     input: complex, of rank {rank} or more; output: of its shape.
     raises InvalidArgumentError for a lower rank
     """
-    _BY_NAME[name] = operator(name=name)(ComplexTransform)
-    return _BY_NAME[name]
+    op = operator(name=name)(ComplexTransform)
+    _BY_NAME[name] = op
+    return op
 
 
 def _dimensions(rank: int) -> str:
     return "dimension" if rank == 1 else f"{rank} dimensions"
 
 
-def _define_real(name: str, rank: int) -> Any:
+def _define_real(name: str, rank: int) -> Operator:
     """Define RFFT over the last `rank` dimensions."""
     axes = list(range(-rank, 0))
 
@@ -151,7 +156,7 @@ def _define_real(name: str, rank: int) -> Any:
         fft_length = Input(dtypes.int32)
         output = Output()
         no_need_buffer = ("input",)
-        lod = lod_rules.batched("input", rank)
+        lod = lod_propagation.batched("input", rank)
 
         def infer(op) -> TensorSpec:
             spec, lengths = op.input.spec, length_elements(op.fft_length, rank)
@@ -179,11 +184,12 @@ def _define_real(name: str, rank: int) -> Any:
     input: of rank {rank} or more; fft_length: [{rank}], the n_i, to which input is cropped or padded with zeros.
     raises InvalidArgumentError for a lower rank, or an fft_length of another size
     """
-    _BY_NAME[name] = operator(name=name)(RealTransform)
-    return _BY_NAME[name]
+    op = operator(name=name)(RealTransform)
+    _BY_NAME[name] = op
+    return op
 
 
-def _define_inverse_real(name: str, rank: int) -> Any:
+def _define_inverse_real(name: str, rank: int) -> Operator:
     """Define IRFFT over the last `rank` dimensions."""
     axes = list(range(-rank, 0))
 
@@ -192,7 +198,7 @@ def _define_inverse_real(name: str, rank: int) -> Any:
         fft_length = Input(dtypes.int32)
         output = Output()
         no_need_buffer = ("input",)
-        lod = lod_rules.batched("input", rank)
+        lod = lod_propagation.batched("input", rank)
 
         def infer(op) -> TensorSpec:
             spec, lengths = op.input.spec, length_elements(op.fft_length, rank)
@@ -221,8 +227,9 @@ def _define_inverse_real(name: str, rank: int) -> Any:
     padded.
     raises InvalidArgumentError for a lower rank, or an fft_length of another size
     """
-    _BY_NAME[name] = operator(name=name)(InverseRealTransform)
-    return _BY_NAME[name]
+    op = operator(name=name)(InverseRealTransform)
+    _BY_NAME[name] = op
+    return op
 
 
 FFT, FFT2D, FFT3D = (

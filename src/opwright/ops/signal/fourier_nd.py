@@ -15,13 +15,13 @@ from ...core.dtypes import complexes
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch, lod_rules
+from .. import array, dispatch, lod_propagation
 from ..array import run_time_axes
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axes_in, is_static, static_axes
 from ..math.elementary import sqrt
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axes_in, is_static, static_axes
 from ..slots import Input, OperatorDefinition, Output
 from .fourier import (
     COMPLEX_OF,
@@ -91,7 +91,7 @@ class FFTND(OperatorDefinition):
     output = Output(like="input")
     axes = Attr([int])
     no_need_buffer = ("input",)
-    lod = lod_rules.along("axes", "input")
+    lod = lod_propagation.along("axes", "input")
 
     def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(_infer_dims(op))
@@ -120,7 +120,7 @@ class IFFTND(OperatorDefinition):
     output = Output(like="input")
     axes = Attr([int])
     no_need_buffer = ("input",)
-    lod = lod_rules.along("axes", "input")
+    lod = lod_propagation.along("axes", "input")
 
     def infer(op) -> TensorSpec:
         return op.input.spec.with_shape(_infer_dims(op))
@@ -150,7 +150,7 @@ class RFFTND(OperatorDefinition):
     output = Output()
     axes = Attr([int])
     no_need_buffer = ("input", "output")
-    lod = lod_rules.along("axes", "input")
+    lod = lod_propagation.along("axes", "input")
 
     def infer(op) -> TensorSpec:
         return TensorSpec(_infer_dims(op, halved=True), COMPLEX_OF[op.input.spec.dtype])
@@ -183,7 +183,7 @@ class IRFFTND(OperatorDefinition):
     output = Output()
     axes = Attr([int])
     no_need_buffer = ("input", "output")
-    lod = lod_rules.along("axes", "input")
+    lod = lod_propagation.along("axes", "input")
 
     def infer(op) -> TensorSpec:
         return TensorSpec(_infer_dims(op), op.input.spec.dtype.real_dtype)

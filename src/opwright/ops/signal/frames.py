@@ -18,18 +18,18 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
-from .. import array, dispatch, like_device, lod_rules
+from .. import array, dispatch, like_device, lod_propagation
 from ..array import run_time_axes
 from ..attributes import Attr
 from ..definition import operator
-from ..inference import axis_in, is_static, static_int
 from ..linalg.matmul import wide
 from ..math.arithmetic import maximum
 from ..math.bessel import bessel_i0e
 from ..math.cumulative import cumsum
 from ..math.elementary import cos, exp, sin, sqrt, square
 from ..math.reduction import Sum
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axis_in, is_static, static_int
 from ..slots import Input, OperatorDefinition, Output
 from .fourier import crop_or_pad
 
@@ -184,7 +184,7 @@ class Frame(OperatorDefinition):
     output = Output(like="signal")
     axis = Attr(int, default=-1)
     no_need_buffer = ("signal", "pad_value")
-    lod = lod_rules.along("axis", "signal")
+    lod = lod_propagation.along("axis", "signal")
 
     def infer(op) -> TensorSpec:
         spec, length = op.signal.spec, _static_scalar(op.frame_length, "frame_length", 0)
@@ -209,7 +209,7 @@ class Frame(OperatorDefinition):
         indices = like_device.arange(x, frames)[:, None] * step + like_device.arange(x, length)
         return np.moveaxis(x[..., indices], (-2, -1), (axis, axis + 1))
 
-    def gradient(op, doutput: Any) -> tuple[Any, None, None, Tensor]:
+    def gradient(op, doutput: Any) -> tuple[Any, None, None, Tensor | None]:
         dsignal = OverlapAndAdd(doutput, op.frame_step, axis=op.axis)
         dpad = None
         if op.pad_value is not None:

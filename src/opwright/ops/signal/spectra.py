@@ -138,7 +138,7 @@ def _transform_length(frame_length: Any, fft_length: Any) -> Tensor | int:
     return powers[array.searchsorted(powers, array.reshape(frame_length, [1]))[0]]
 
 
-def _window(window_fn: WindowFn | None, length: Any, dtype: Any) -> Any:
+def _window(window_fn: WindowFn | None, length: Any, dtype: Any) -> Tensor | None:
     return None if window_fn is None else window_fn(length, dtype=dtype)
 
 

@@ -13,36 +13,59 @@ from typing import Any, Protocol
 import numpy as np
 
 _WORD = (1 << 64) - 1
+_FEW = 8
+"""Pairs up to which Python's integers are faster than arrays, whose every operation costs a microsecond."""
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 
 
-def _rotr(x: Any, n: int) -> Any:
-    x &= _WORD
-    return (x >> n | x << 64 - n) & _WORD
+class Word(Protocol):
+    """A 64-bit unsigned integer: Python's, an array of NumPy's, or a value of a kernel."""
 
-
-def _shift_mix(x: Any) -> Any:
-    x &= _WORD
-    return x ^ x >> 47
-
-
-def _hash_16(u: Any, v: Any, mul: Any) -> Any:
-    """Hash two words to one."""
-    a = _shift_mix((u ^ v & _WORD) * mul)
-    return _shift_mix((v ^ a) * mul) * mul & _WORD
+    def __add__(self, other: Any, /) -> Word: ...
+    def __mul__(self, other: Any, /) -> Word: ...
+    def __and__(self, other: Any, /) -> Word: ...
+    def __or__(self, other: Any, /) -> Word: ...
+    def __xor__(self, other: Any, /) -> Word: ...
+    def __lshift__(self, other: Any, /) -> Word: ...
+    def __rshift__(self, other: Any, /) -> Word: ...
+    def __radd__(self, other: Any, /) -> Word: ...
 
 
 class ByteReader(Protocol):
-    """Little-endian reads of bytes, as 64-bit integers: Python's, NumPy's, or values of a kernel."""
+    """Little-endian reads of bytes, as words."""
 
-    def word(self, offset: int) -> Any:
+    def word(self, offset: int) -> Word:
         """Read eight bytes."""
+        ...
 
-    def half(self, offset: int) -> Any:
+    def half(self, offset: int) -> Word:
         """Read four bytes."""
+        ...
 
-    def byte(self, offset: int) -> Any:
+    def byte(self, offset: int) -> Word:
         """Read one byte."""
+        ...
+
+
+def _wrapped(x: Word) -> Word:
+    """Return an integer modulo 2^64; words of arrays and kernels wrap by themselves."""
+    return x & _WORD if type(x) is int else x
+
+
+def _rotr(x: Word, n: int) -> Word:
+    x = _wrapped(x)
+    return _wrapped(x >> n | x << 64 - n)
+
+
+def _shift_mix(x: Word) -> Word:
+    x = _wrapped(x)
+    return x ^ x >> 47
+
+
+def _hash_16(u: Word, v: Word, mul: Word) -> Word:
+    """Hash two words to one."""
+    a = _shift_mix((u ^ _wrapped(v)) * mul)
+    return _wrapped(_shift_mix((v ^ a) * mul) * mul)
 
 
 class _BytesReader:
@@ -107,6 +130,9 @@ def prefixed_fingerprints64(prefixes: np.ndarray, rows: np.ndarray) -> np.ndarra
 
     prefixes: uint8[prefixes, p]; rows: uint8[rows, length]
     """
+    if len(prefixes) * len(rows) <= _FEW:
+        pairs = [[fingerprint64(p.tobytes() + row.tobytes()) for row in rows] for p in prefixes]
+        return np.array(pairs, np.uint64).reshape(len(prefixes), len(rows))
     fingerprints = fingerprint_of(_PrefixedReader(prefixes, rows), prefixes.shape[1] + rows.shape[1])
     return np.broadcast_to(np.asarray(fingerprints, np.uint64), (len(prefixes), len(rows)))
 
@@ -120,62 +146,64 @@ def fingerprint_of(s: ByteReader, n: int) -> Any:
     return _hash_33_to_64(s, n) if n <= 64 else _hash_long(s, n)
 
 
-def _hash_0_to_16(s: ByteReader, n: int) -> Any:
+def _hash_0_to_16(s: ByteReader, n: int) -> Word:
     mul = _K2 + n * 2
     if n >= 8:
         a, b = s.word(0) + _K2, s.word(n - 8)
-        return _hash_16((_rotr(b, 37) * mul + a) & _WORD, (_rotr(a, 25) + b) * mul & _WORD, mul)
+        return _hash_16(_wrapped(_rotr(b, 37) * mul + a), _wrapped((_rotr(a, 25) + b) * mul), mul)
     if n >= 4:
-        return _hash_16((s.half(0) << 3) + n & _WORD, s.half(n - 4), mul)
+        return _hash_16(_wrapped((s.half(0) << 3) + n), s.half(n - 4), mul)
     if n == 0:
         return _K2
     y, z = s.byte(0) + (s.byte(n >> 1) << 8), (s.byte(n - 1) << 2) + n
-    return _shift_mix(y * _K2 & _WORD ^ z * _K0 & _WORD) * _K2 & _WORD
+    return _wrapped(_shift_mix(_wrapped(y * _K2) ^ _wrapped(z * _K0)) * _K2)
 
 
-def _hash_ends(s: ByteReader, n: int, first: int) -> tuple[Any, Any, Any, Any]:
+def _hash_ends(s: ByteReader, n: int, first: int) -> tuple[Word, Word, int, Word]:
     """Return two words of the first and last 16 of 17 to 64 bytes, the multiplier, and the first word's product."""
     mul = _K2 + n * 2
     a, b, c, d = s.word(0) * first, s.word(8), s.word(n - 8) * mul, s.word(n - 16) * _K2
-    y = _rotr(a + b, 43) + _rotr(c, 30) + d & _WORD
-    return y, a + _rotr(b + _K2, 18) + c & _WORD, mul, a & _WORD
+    y = _wrapped(_rotr(a + b, 43) + _rotr(c, 30) + d)
+    return y, _wrapped(a + _rotr(b + _K2, 18) + c), mul, _wrapped(a)
 
 
-def _hash_17_to_32(s: ByteReader, n: int) -> Any:
+def _hash_17_to_32(s: ByteReader, n: int) -> Word:
     y, z, mul, _ = _hash_ends(s, n, _K1)
     return _hash_16(y, z, mul)
 
 
-def _hash_33_to_64(s: ByteReader, n: int) -> Any:
+def _hash_33_to_64(s: ByteReader, n: int) -> Word:
     y, z, mul, a = _hash_ends(s, n, _K2)
     z = _hash_16(y, z, mul)
     e, f = s.word(16) * mul, s.word(24)
     g, h = (y + s.word(n - 32)) * mul, (z + s.word(n - 24)) * mul
-    return _hash_16(_rotr(e + f, 43) + _rotr(g, 30) + h & _WORD, e + _rotr(f + a, 18) + g & _WORD, mul)
+    return _hash_16(_wrapped(_rotr(e + f, 43) + _rotr(g, 30) + h), _wrapped(e + _rotr(f + a, 18) + g), mul)
 
 
-def _weak_hash_32(s: ByteReader, offset: int, a: Any, b: Any) -> tuple[Any, Any]:
+def _weak_hash_32(s: ByteReader, offset: int, a: Word, b: Word) -> tuple[Word, Word]:
     """Hash 32 bytes and two words to two words."""
     w, x, y, z = (s.word(offset + 8 * i) for i in range(4))
     first = a + w
     b = _rotr(b + first + z, 21)
     a = first + x + y
-    return a + z & _WORD, b + _rotr(a, 44) + first & _WORD
+    return _wrapped(a + z), _wrapped(b + _rotr(a, 44) + first)
 
 
-def _hash_long(s: ByteReader, n: int) -> Any:
-    x, y = 81, 81 * _K1 + 113 & _WORD
-    z = _shift_mix(y * _K2 + 113) * _K2 & _WORD
-    x = s.word(0) + (x * _K2 & _WORD) & _WORD
-    v, w = (0, 0), (0, 0)
+def _hash_long(s: ByteReader, n: int) -> Word:
+    x: Word = 81
+    y = _wrapped(81 * _K1 + 113)
+    z = _wrapped(_shift_mix(y * _K2 + 113) * _K2)
+    x = _wrapped(s.word(0) + _wrapped(x * _K2))
+    v: tuple[Word, Word] = (0, 0)
+    w: tuple[Word, Word] = (0, 0)
 
-    def round(offset: int, mul: Any, extra: int) -> None:
+    def round(offset: int, mul: Word, extra: int) -> None:
         nonlocal x, y, z, v, w
-        x = _rotr(x + y + v[0] + s.word(offset + 8), 37) * mul & _WORD
-        y = _rotr(y + v[1] + s.word(offset + 48), 42) * mul & _WORD
-        x ^= w[1] * extra & _WORD
-        y = y + v[0] * extra + s.word(offset + 40) & _WORD
-        z = _rotr(z + w[0], 33) * mul & _WORD
+        x = _wrapped(_rotr(x + y + v[0] + s.word(offset + 8), 37) * mul)
+        y = _wrapped(_rotr(y + v[1] + s.word(offset + 48), 42) * mul)
+        x = x ^ _wrapped(w[1] * extra)
+        y = _wrapped(y + v[0] * extra + s.word(offset + 40))
+        z = _wrapped(_rotr(z + w[0], 33) * mul)
         v = _weak_hash_32(s, offset, v[1] * mul, x + w[0])
         w = _weak_hash_32(s, offset + 32, z + w[1], y + s.word(offset + 16))
         z, x = x, z
@@ -183,9 +211,9 @@ def _hash_long(s: ByteReader, n: int) -> Any:
     for offset in range(0, (n - 1) // 64 * 64, 64):
         round(offset, _K1, 1)
     mul = _K1 + ((z & 255) << 1)
-    w = (w[0] + (n - 1 & 63) & _WORD, w[1])
-    v = (v[0] + w[0] & _WORD, v[1])
-    w = (w[0] + v[0] & _WORD, w[1])
+    w = (_wrapped(w[0] + (n - 1 & 63)), w[1])
+    v = (_wrapped(v[0] + w[0]), v[1])
+    w = (_wrapped(w[0] + v[0]), w[1])
     round(n - 64, mul, 9)
-    first = _hash_16(v[0], w[0], mul) + _shift_mix(y) * _K0 + z & _WORD
-    return _hash_16(first, _hash_16(v[1], w[1], mul) + x & _WORD, mul)
+    first = _wrapped(_hash_16(v[0], w[0], mul) + _shift_mix(y) * _K0 + z)
+    return _hash_16(first, _wrapped(_hash_16(v[1], w[1], mul) + x), mul)

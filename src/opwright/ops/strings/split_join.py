@@ -16,13 +16,13 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import dispatch, lod_rules
+from .. import dispatch, lod_propagation
 from ..array import reshape, run_time_axes
 from ..attributes import Attr, at_least
 from ..attributes import each as each_item
 from ..definition import operator
-from ..inference import axes_in, is_static, static_axes
-from ..public_functions import documented_by
+from ..registry import documented_by
+from ..shape_inference import axes_in, is_static, static_axes
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .elementwise import each
@@ -132,7 +132,7 @@ class ReduceJoin(OperatorDefinition):
     keep_dims = Attr(bool, default=False)
     separator = Attr(str, default="")
     views = {"output": "inputs"}
-    lod = lod_rules.along("axis", "inputs")
+    lod = lod_propagation.along("axis", "inputs")
 
     def infer(op) -> TensorSpec:
         spec = op.inputs.spec

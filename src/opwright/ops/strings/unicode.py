@@ -21,7 +21,7 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch
 from ..attributes import Attr, one_of
 from ..definition import operator
-from ..public_functions import documented_by
+from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .elementwise import each

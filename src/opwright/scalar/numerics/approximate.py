@@ -1,4 +1,4 @@
-"""Exp, Log, Tanh and Sigmoid of float32 in float32 alone: quicker than the exact code, and further off.
+"""Exp, Log, Tanh and Sigmoid of float32 in float32 arithmetic: faster and less accurate than the exact code.
 
 Lives here: functions used in kernels under the switch `fast_math`.
 Not here: which operators use them (scalar/table.py).
@@ -35,12 +35,12 @@ _TANH = (-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 
 
-def _power_of_two(m: MathNamespace, n: Values) -> Values:
+def _power_of_two(m: MathNamespace[Values], n: Values) -> Values:
     """Compute 2^n of an int32 in [-126, 127], by its bits."""
     return m.bitcast((n + 127) << 23, float32)
 
 
-def exp(m: MathNamespace, x: Values) -> Values:
+def exp(m: MathNamespace[Values], x: Values) -> Values:
     """Compute 2^n e^r with r = x - n ln 2, with 2^n as two factors: only the last can overflow or be denormal."""
     x = m.select(x > 89.0, m.full_like(x, 89.0), x)
     x = m.select(x < -104.0, m.full_like(x, -104.0), x)
@@ -52,7 +52,7 @@ def exp(m: MathNamespace, x: Values) -> Values:
     return p * _power_of_two(m, half) * _power_of_two(m, rounded - half)
 
 
-def log(m: MathNamespace, x: Values) -> Values:
+def log(m: MathNamespace[Values], x: Values) -> Values:
     """Compute e ln 2 + log(1 + f), with x = 2^e (1 + f) and 1 + f between the roots of 1/2 and 2."""
     tiny = x < 2.0**-126
     bits = m.bitcast(m.select(tiny, x * 2.0**23, x), int32)
@@ -67,7 +67,7 @@ def log(m: MathNamespace, x: Values) -> Values:
     return m.select((x < 0.0) | is_nan(m, x), m.full_like(y, float("nan")), y)
 
 
-def tanh(m: MathNamespace, x: Values) -> Values:
+def tanh(m: MathNamespace[Values], x: Values) -> Values:
     """Compute a polynomial near 0, else 1 - 2 / (e^2a + 1), a = |x|, with the sign of x."""
     a = m.abs(x)
     z = a * a
@@ -76,7 +76,7 @@ def tanh(m: MathNamespace, x: Values) -> Values:
     return m.copysign(m.select(a < 0.625, near, far), x)
 
 
-def sigmoid(m: MathNamespace, x: Values) -> Values:
+def sigmoid(m: MathNamespace[Values], x: Values) -> Values:
     """Compute 1 / (1 + e) or e / (1 + e) with e = exp(-|x|), which cannot overflow."""
     e = exp(m, -m.abs(x))
     return m.select(x < 0.0, e, 1.0) / (e + 1.0)

@@ -20,7 +20,7 @@ _EXACT = 2.0**28  # float64 has the product of a smaller quotient and a float32 
 _STEPS = tuple(range(270, -1, -27))  # a quotient of float32 is below 2^277: each step removes 27 bits
 
 
-def remainder(m: MathNamespace, x: Values, y: Values) -> Values:
+def remainder(m: MathNamespace[Values], x: Values, y: Values) -> Values:
     """Compute x - y trunc(x / y), with the sign of x."""
     if m.type_of(x) is float64:
         return m.float_remainder(x, y)
@@ -34,13 +34,13 @@ def remainder(m: MathNamespace, x: Values, y: Values) -> Values:
     return m.convert(m.copysign(left, a), float32)
 
 
-def _step(m: MathNamespace, quotient: Values, a: Values, b: Values) -> Values:
+def _step(m: MathNamespace[Values], quotient: Values, a: Values, b: Values) -> Values:
     """Compute a - quotient b exactly; if the quotient was rounded up to an integer, add |b| toward a's sign."""
     left = m.fma(-quotient, b, a)
     return m.select((left != 0.0) & ((left < 0.0) != (a < 0.0)), left + m.copysign(m.abs(b), a), left)
 
 
-def _long_division(m: MathNamespace, a: Values, b: Values, large: Values) -> Values:
+def _long_division(m: MathNamespace[Values], a: Values, b: Values, large: Values) -> Values:
     """Compute the remainder of large lanes; other lanes are undefined."""
     dividend = m.select(large, a, 0.0)
     for bits in _STEPS:
@@ -49,14 +49,14 @@ def _long_division(m: MathNamespace, a: Values, b: Values, large: Values) -> Val
     return dividend
 
 
-def floor_remainder(m: MathNamespace, x: Values, y: Values) -> Values:
+def floor_remainder(m: MathNamespace[Values], x: Values, y: Values) -> Values:
     """Compute x - y floor(x / y), with the sign of y; a zero of floats has it too."""
     left = remainder(m, x, y)
     adjusted = m.select(unlike_signs(m, left, y), left + y, left)
     return m.select(left == 0.0, m.copysign(left, y), adjusted)
 
 
-def floor_quotient(m: MathNamespace, x: Values, y: Values) -> Values:
+def floor_quotient(m: MathNamespace[Values], x: Values, y: Values) -> Values:
     """Compute floor(x / y) from the exact remainder, so that x is nearly y z + mod.
 
     source: Python and NumPy, floor_divide
@@ -67,7 +67,7 @@ def floor_quotient(m: MathNamespace, x: Values, y: Values) -> Values:
     return m.select(y == 0.0, x / y, _whole(m, quotient, x, y))
 
 
-def truncated_quotient(m: MathNamespace, x: Values, y: Values) -> Values:
+def truncated_quotient(m: MathNamespace[Values], x: Values, y: Values) -> Values:
     """Return trunc(x / y): of float32 from the quotient in float64, of float64 as `floor_quotient`."""
     if m.type_of(x) is not float64:
         return m.convert(m.trunc(m.convert(x, float64) / m.convert(y, float64)), float32)
@@ -76,7 +76,7 @@ def truncated_quotient(m: MathNamespace, x: Values, y: Values) -> Values:
     return m.select((m.abs(quotient) < float("inf")) & (m.abs(y) < float("inf")), near, m.trunc(quotient))
 
 
-def _whole(m: MathNamespace, quotient: Values, x: Values, y: Values) -> Values:
+def _whole(m: MathNamespace[Values], quotient: Values, x: Values, y: Values) -> Values:
     """Round a quotient to the integer that it is but for rounding errors; a zero has the sign of x / y."""
     rounded = m.floor(quotient)
     rounded = m.select(quotient - rounded > 0.5, rounded + 1.0, rounded)

@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ...core.constants import GELU_CUBIC, GELU_SLOPE
 from ...core.dtypes import float32, int32
+from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE
 from ..formulas import polynomial
 from . import approximate, polynomials
 
@@ -29,19 +29,19 @@ _FLAT, _OVER = 87.3, 88.8  # 1 + exp of the negative of one is 1, exp of the oth
 _FAR = 14.0  # where gelu is no normal number
 
 
-def _within(m: MathNamespace, x: Values, low: float, high: float) -> Values:
+def _within(m: MathNamespace[Values], x: Values, low: float, high: float) -> Values:
     """Clamp to low <= x <= high; NaN stays. One instruction each."""
     x = m.minimum(m.full_like(x, high), x)
     return m.maximum(m.full_like(x, low), x)
 
 
-def _split(m: MathNamespace, x: Values) -> tuple[Values, Values]:
+def _split(m: MathNamespace[Values], x: Values) -> tuple[Values, Values]:
     """Compute 2^n and r, with x / ln 2 = n + r. float32's log2(e) is 1.4e-8 off."""
     z = m.fma(x, _LOG2E, _MAGIC)
     return m.bitcast(m.bitcast(z, int32) << 23, float32), m.fma(x, _LOG2E, _MAGIC - z)
 
 
-def _exp(m: MathNamespace, x: Values, more: Values | None = None) -> Values:
+def _exp(m: MathNamespace[Values], x: Values, more: Values | None = None) -> Values:
     """Compute exp(x + more) of x within _LEAST and _MOST and a very small `more`: 2^n 2^r.
 
     The factor 2^n is made of bits. Adding n to the bits of 2^r would save the product, and make numbers of some NaN.
@@ -52,13 +52,13 @@ def _exp(m: MathNamespace, x: Values, more: Values | None = None) -> Values:
     return m.fma(polynomial(m, r, polynomials.SINGLE_EXP2), r, 1.0) * scale
 
 
-def _expm1(m: MathNamespace, x: Values) -> Values:
+def _expm1(m: MathNamespace[Values], x: Values) -> Values:
     """Compute exp(x) - 1 of x within _LEAST and _MOST: 2^n (2^r - 1) + (2^n - 1)."""
     scale, r = _split(m, x)
     return m.fma(polynomial(m, r, polynomials.SINGLE_EXP2) * r, scale, scale - 1.0)
 
 
-def _exp_of_any(m: MathNamespace, x: Values) -> Values:
+def _exp_of_any(m: MathNamespace[Values], x: Values) -> Values:
     """Compute exp(x); below -87.3 possibly that of -87.3, above 88.3 possibly inf.
 
     With AVX-512 2^t is 2^(t - floor(t)) scaled by 2^floor(t), two instructions that need no bounds. t is rounded, so
@@ -70,7 +70,7 @@ def _exp_of_any(m: MathNamespace, x: Values) -> Values:
     return m.scale(polynomial(m, m.fraction(t), polynomials.SINGLE_FRACTION), t)
 
 
-def exp(m: MathNamespace, x: Values) -> Values:
+def exp(m: MathNamespace[Values], x: Values) -> Values:
     """Compute exp(x) over all of its range, within 2 units in the last place."""
     if not m.has_exponents(x):
         return approximate.exp(m, x)
@@ -80,12 +80,12 @@ def exp(m: MathNamespace, x: Values) -> Values:
     return m.scale(m.fma(polynomial(m, r, polynomials.SINGLE_EXP2), r, 1.0), n)
 
 
-def sigmoid(m: MathNamespace, x: Values) -> Values:
+def sigmoid(m: MathNamespace[Values], x: Values) -> Values:
     """Compute 1 / (1 + exp(-x))."""
     return 1.0 / (_exp_of_any(m, -x) + 1.0)
 
 
-def silu(m: MathNamespace, x: Values) -> Values:
+def silu(m: MathNamespace[Values], x: Values) -> Values:
     """Compute x / (1 + exp(-x)); NaN of -inf.
 
     Without AVX-512's instructions t = -x / ln 2 is rounded before it is split: other ports than those of the
@@ -100,24 +100,24 @@ def silu(m: MathNamespace, x: Values) -> Values:
     return x / m.fma(m.fma(polynomial(m, r, polynomials.SHORT_EXP2), r, 1.0), scale, 1.0)
 
 
-def tanh(m: MathNamespace, x: Values) -> Values:
+def tanh(m: MathNamespace[Values], x: Values) -> Values:
     """Compute t / (t + 2), t = exp(2 |x|) - 1; beyond 10 it is 1."""
     t = _expm1(m, _within(m, m.abs(x), 0.0, 10.0) * 2.0)
     return m.copysign(t / (t + 2.0), x)
 
 
-def elu(m: MathNamespace, x: Values, alpha: Values | float = 1.0) -> Values:
+def elu(m: MathNamespace[Values], x: Values, alpha: Values | float = 1.0) -> Values:
     """Compute x, below 0 alpha (exp(x) - 1)."""
     return m.select(x < 0.0, _expm1(m, _within(m, x, _LEAST, 0.0)) * alpha, x)
 
 
-def _erfc(m: MathNamespace, a: Values, square: Values, more: Values) -> Values:
+def _erfc(m: MathNamespace[Values], a: Values, square: Values, more: Values) -> Values:
     """Compute erfc of a, 0 <= a < 10, with square + more = -a^2."""
     t = 1.0 / m.fma(a, 0.4, 1.0)
     return _exp(m, _within(m, square, _LEAST, 0.0), more) * (polynomial(m, t, polynomials.SINGLE_ERFC) * t)
 
 
-def erf(m: MathNamespace, x: Values) -> Values:
+def erf(m: MathNamespace[Values], x: Values) -> Values:
     """Compute a polynomial near 0, else 1 - erfc(|x|)."""
     a = _within(m, m.abs(x), 0.0, 4.0)
     z = a * a
@@ -125,12 +125,12 @@ def erf(m: MathNamespace, x: Values) -> Values:
     return m.copysign(m.select(a < 1.0, polynomial(m, z, polynomials.SINGLE_ERF) * a, far), x)
 
 
-def _beyond(m: MathNamespace, x: Values, y: Values) -> Values:
+def _beyond(m: MathNamespace[Values], x: Values, y: Values) -> Values:
     """Return y, or -0.0 where x is below -_FAR; NaN of -inf."""
     return m.select(m.full_like(x, -_FAR) > x, x * 0.0, y)
 
 
-def gelu(m: MathNamespace, x: Values) -> Values:
+def gelu(m: MathNamespace[Values], x: Values) -> Values:
     """Compute x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, without cancellation; NaN of -inf."""
     a = _within(m, m.abs(x), 0.0, _FAR)
     half = a * -0.5
@@ -139,7 +139,7 @@ def gelu(m: MathNamespace, x: Values) -> Values:
     return _beyond(m, x, m.fma(half, tail, m.select(m.full_like(x, 0.0) > x, m.full_like(x, 0.0), x)))
 
 
-def gelu_tanh(m: MathNamespace, x: Values) -> Values:
+def gelu_tanh(m: MathNamespace[Values], x: Values) -> Values:
     """Compute x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)). source: Hendrycks and Gimpel, 2016."""
     clamped = _within(m, x, -_FAR, _FAR)
     inner = m.fma(clamped * clamped, -GELU_CUBIC, -1.0) * clamped * (2.0 * GELU_SLOPE)

@@ -10,7 +10,7 @@ functions, 1983), one lane after the other, and only where a lane is so large.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.dtypes import float32, float64, int32, int64
 from ..formulas import is_nan, polynomial
@@ -25,7 +25,7 @@ _LARGE = 2.0**28
 _WORD = (1 << 32) - 1
 
 
-def _turns(m: MathNamespace, x: Values) -> Values:
+def _turns(m: MathNamespace[Values], x: Values) -> Values:
     """Compute x 2 / pi modulo 4 of finite x >= 2^28, an int64 with 62 fraction bits."""
     bits = m.convert(m.bitcast(x, int32), int64)
     exponent = (bits >> 23) & 255
@@ -41,17 +41,17 @@ def _turns(m: MathNamespace, x: Values) -> Values:
     return (high << 32) | (middle & _WORD)
 
 
-def _large_turns(m: MathNamespace, a: Values, large: Values) -> Values:
+def _large_turns(m: MathNamespace[Values], a: Values, large: Values) -> Values:
     """Compute the turns of large lanes, if any; other lanes are undefined."""
 
-    def reduce_large() -> Any:
+    def reduce_large() -> Values:
         safe = m.select(large & (a < float("inf")), a, _LARGE)
         return m.each_lane("turns.f32", _turns, safe, int64)
 
     return m.where_any(large, reduce_large, m.full_like(a, 0, int64))
 
 
-def _reduced(m: MathNamespace, x: Values) -> tuple[Values, Values]:
+def _reduced(m: MathNamespace[Values], x: Values) -> tuple[Values, Values]:
     """Compute r of float64, |r| <= pi / 4, and n of int32 modulo 4, with |x| = n pi / 2 + r; NaN of inf and NaN."""
     a = m.abs(x)
     small = a < _LARGE
@@ -66,19 +66,19 @@ def _reduced(m: MathNamespace, x: Values) -> tuple[Values, Values]:
     return m.select(a < float("inf"), r, m.full_like(r, float("nan"))), n
 
 
-def _sine(m: MathNamespace, r: Values, z: Values) -> Values:
+def _sine(m: MathNamespace[Values], r: Values, z: Values) -> Values:
     return m.fma(polynomial(m, z, polynomials.SIN) * z, r, r)
 
 
-def _cosine(m: MathNamespace, z: Values) -> Values:
+def _cosine(m: MathNamespace[Values], z: Values) -> Values:
     return m.fma(polynomial(m, z, polynomials.COS), z * z, m.fma(z, -0.5, 1.0))
 
 
-def _signed(m: MathNamespace, y: Values, negative: Values) -> Values:
+def _signed(m: MathNamespace[Values], y: Values, negative: Values) -> Values:
     return m.select(negative, -y, y)
 
 
-def sin(m: MathNamespace, x: Values) -> Values:
+def sin(m: MathNamespace[Values], x: Values) -> Values:
     r, n = _reduced(m, x)
     z = r * r
     y = m.convert(m.select((n & 1) == 0, _sine(m, r, z), _cosine(m, z)), float32)
@@ -86,14 +86,14 @@ def sin(m: MathNamespace, x: Values) -> Values:
     return m.select(x == 0.0, x, _signed(m, y, x < 0.0))
 
 
-def cos(m: MathNamespace, x: Values) -> Values:
+def cos(m: MathNamespace[Values], x: Values) -> Values:
     r, n = _reduced(m, x)
     z = r * r
     y = m.convert(m.select((n & 1) == 0, _cosine(m, z), _sine(m, r, z)), float32)
     return _signed(m, y, ((n + 1) & 2) != 0)
 
 
-def tan(m: MathNamespace, x: Values) -> Values:
+def tan(m: MathNamespace[Values], x: Values) -> Values:
     r, n = _reduced(m, x)
     z = r * r
     s, c = _sine(m, r, z), _cosine(m, z)
@@ -102,20 +102,20 @@ def tan(m: MathNamespace, x: Values) -> Values:
     return m.select(x == 0.0, x, _signed(m, y, x < 0.0))
 
 
-def _arctangent(m: MathNamespace, t: Values) -> Values:
+def _arctangent(m: MathNamespace[Values], t: Values) -> Values:
     """Compute atan of float64, |t| <= 1."""
     z = t * t
     return m.fma(polynomial(m, z, polynomials.ATAN) * z, t, t)
 
 
-def atan(m: MathNamespace, x: Values) -> Values:
+def atan(m: MathNamespace[Values], x: Values) -> Values:
     a = m.abs(m.convert(x, float64))
     steep = a > 1.0
     p = _arctangent(m, m.select(steep, 1.0 / a, a))
     return m.copysign(m.convert(m.select(steep, HALF_PI - p, p), float32), x)
 
 
-def atan2(m: MathNamespace, y: Values, x: Values) -> Values:
+def atan2(m: MathNamespace[Values], y: Values, x: Values) -> Values:
     """Compute the angle of the point (x, y), in (-pi, pi]; of zeros and infinities as C's atan2."""
     wide_x, wide_y = m.convert(x, float64), m.convert(y, float64)
     ax, ay = m.abs(wide_x), m.abs(wide_y)
@@ -130,24 +130,24 @@ def atan2(m: MathNamespace, y: Values, x: Values) -> Values:
     return m.select(is_nan(m, x) | is_nan(m, y), m.full_like(angle, float("nan")), angle)
 
 
-def _arcsine(m: MathNamespace, t: Values) -> Values:
+def _arcsine(m: MathNamespace[Values], t: Values) -> Values:
     """Compute asin of float64, |t| <= 1/2."""
     z = t * t
     return m.fma(polynomial(m, z, polynomials.ASIN) * z, t, t)
 
 
-def _steep(m: MathNamespace, a: Values) -> Values:
+def _steep(m: MathNamespace[Values], a: Values) -> Values:
     """Compute 2 asin(sqrt((1 - a) / 2)) = acos(a), a above 1/2; NaN above 1."""
     return _arcsine(m, m.sqrt(m.fma(a, -0.5, 0.5))) * 2.0
 
 
-def asin(m: MathNamespace, x: Values) -> Values:
+def asin(m: MathNamespace[Values], x: Values) -> Values:
     a = m.abs(m.convert(x, float64))
     y = m.convert(m.select(a > 0.5, HALF_PI - _steep(m, a), _arcsine(m, a)), float32)
     return m.select(is_nan(m, x), x, m.copysign(y, x))
 
 
-def acos(m: MathNamespace, x: Values) -> Values:
+def acos(m: MathNamespace[Values], x: Values) -> Values:
     wide = m.convert(x, float64)
     a = m.abs(wide)
     edge = _steep(m, a)

@@ -24,8 +24,20 @@ from ...ops.math import reduce_any, reduce_sum
 from ...ops.tensor import Tensor, TensorLike
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .body import CONTROL_RECORDS, Body, capture_placeholders, captured_by, flat_tensors, joined, of_graph, record_body
-from .gradient_structure import is_sparse, parts, reachable_inputs, sparse_rows
+from .body import (
+    CONTROL_RECORDS,
+    Body,
+    capture_placeholders,
+    captured_by,
+    flat_tensors,
+    is_sparse,
+    joined,
+    of_graph,
+    parts,
+    reachable_inputs,
+    record_body,
+    sparse_rows,
+)
 
 state = dispatch.state
 R = TypeVar("R")
@@ -48,13 +60,15 @@ def cond(
     if not isinstance(pred, TensorLike) or state.trace is None:
         chosen = bool(pred.value() if isinstance(pred, Variable) else pred)
         return (true_fn if chosen else false_fn)()
-    result: R = branch(If, pred, [true_fn, false_fn], ["true_fn", "false_fn"], "tf.cond", name or "cond")
-    return result
+    return branch(If, pred, [true_fn, false_fn], ["true_fn", "false_fn"], "tf.cond", name or "cond")
 
 
 def switch_case(
-    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case"
-) -> Any:
+    branch_index: Any,
+    branch_fns: Mapping[int, Callable[[], R]] | Sequence[Callable[[], R] | tuple[int, Callable[[], R]]],
+    default: Callable[[], R] | None = None,
+    name: str = "switch_case",
+) -> R:
     """Return the result of one of several functions, selected by index at run time.
 
     branch_index: int32 scalar. branch_fns: callables, or (int, callable) pairs, or a dictionary of these; the keys are
@@ -72,7 +86,7 @@ def switch_case(
     return branch(Case, index, branches, roles, "tf.switch_case", name)
 
 
-def _numbered(branch_fns: Any, default: Callable[[], Any] | None) -> list[Callable[[], Any]]:
+def _numbered(branch_fns: Any, default: Callable[[], R] | None) -> list[Callable[[], R]]:
     if isinstance(branch_fns, Mapping):
         branch_fns = list(branch_fns.items())
     if not isinstance(branch_fns, (list, tuple)):
@@ -95,12 +109,12 @@ def _numbered(branch_fns: Any, default: Callable[[], Any] | None) -> list[Callab
 
 
 def case(
-    pred_fn_pairs: Any,
-    default: Callable[[], Any] | None = None,
+    pred_fn_pairs: Mapping[Any, Callable[[], R]] | Sequence[tuple[Any, Callable[[], R]]],
+    default: Callable[[], R] | None = None,
     exclusive: bool = False,
     strict: bool = False,
     name: str = "case",
-) -> Any:
+) -> R:
     """Return the result of the function of the first true predicate.
 
     pred_fn_pairs: (scalar bool, callable) pairs. default: called if none is true; without it, that is an error at run
@@ -121,21 +135,22 @@ def case(
         names = ", ".join(getattr(p, "name", "eager") if state.trace is not None else "eager" for p in preds)
         message = f"Input error: exclusive=True: more than 1 conditions ({names}) evaluated as True:"
         Assert(reduce_sum(array.cast(stacked_preds, dtypes.int32)) <= 1, [message, stacked_preds])
-    result: Callable[[], Any]
-    if default is None:
+    result = default
+    if result is None:
         *pairs, (_, last) = pairs
 
-        def result() -> object:
+        def checked_last() -> R:
             Assert(reduce_any(stacked_preds), ["Input error: None of conditions evaluated as True:", stacked_preds])
-            return last()
-    else:
-        result = default
+            selected: R = last()
+            return selected
+
+        result = checked_last
     for pred, (_, function) in reversed(list(zip(preds, pairs))):
         result = _either(pred, function, result, name)
     return result()
 
 
-def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any], name: str) -> Callable[[], Any]:
+def _either(pred: Any, function: Callable[[], R], otherwise: Callable[[], R], name: str) -> Callable[[], R]:
     return lambda: cond(pred, function, otherwise, name)
 
 
@@ -143,8 +158,8 @@ def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any]
 
 
 def branch(
-    op: Any, selector: Any, functions: Sequence[Callable[[], Any]], roles: Sequence[str], caller: str, name: str
-) -> Any:
+    op: Any, selector: Any, functions: Sequence[Callable[[], R]], roles: Sequence[str], caller: str, name: str
+) -> R:
     """Record the functions into one node of `op`; return their results' structure, filled with its outputs.
 
     raises TypeError, on behalf of the caller, if their results differ in structure or dtype
@@ -172,9 +187,9 @@ def branch(
         BranchRecord, op, [selector, operands], branch_attrs(op, graphs), merged_specs(graphs, roles), name
     )
     remaining = iter(outs)
-    return nest.pack_sequence_as(
-        structure, [None if t is None else next(remaining) for t in flats[0]], expand_composites=True
-    )
+    flat = [None if t is None else next(remaining) for t in flats[0]]
+    filled: R = nest.pack_sequence_as(structure, flat, expand_composites=True)
+    return filled
 
 
 def branch_attrs(op: Any, graphs: Sequence[Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ one element is one element.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...autograph.api import convert_if_enabled
 from ...core import dtypes, nest
@@ -21,12 +21,10 @@ from ...ops import array, dispatch
 from ...ops.list_ops import ListGet, ListPush, ListReserve
 from ...ops.list_tensor_ops import ListFromTensor, ListStack
 from ...ops.lod_tensor import LoDTensor
+from ..name_scopes import name_scope
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
 from .body import emit_while
-
-if TYPE_CHECKING:
-    from ..name_scopes import name_scope
 
 state = dispatch.state
 R = TypeVar("R")
@@ -61,7 +59,7 @@ def map_fn(
     def step(element: Any, carried: Sequence[Any]) -> tuple[Sequence[Any], Any]:
         return (), fn(element)
 
-    with _scope(name or "map"):
+    with name_scope(name or "map"):
         _, stacked = _loop(step, elems, flat, n, (), False)
     result: R = stacked if signature is None else _checked_signature(stacked, signature)
     return result
@@ -94,7 +92,7 @@ def scan(
     dtype
     """
     del parallel_iterations, back_prop, swap_memory, infer_shape
-    with _scope(name or "scan"):
+    with name_scope(name or "scan"):
         results: R = _fold(fn, elems, initializer, reverse, "scan")[1]
     return results
 
@@ -115,7 +113,7 @@ def foldl(
     raises ValueError for no elements without an initializer
     """
     del parallel_iterations, back_prop, swap_memory
-    with _scope(name or "foldl"):
+    with name_scope(name or "foldl"):
         result: R = _fold(fn, elems, initializer, False, "foldl", keep=False)[0]
     return result
 
@@ -136,15 +134,9 @@ def foldr(
     raises ValueError for no elements without an initializer
     """
     del parallel_iterations, back_prop, swap_memory
-    with _scope(name or "foldr"):
+    with name_scope(name or "foldr"):
         result: R = _fold(fn, elems, initializer, True, "foldr", keep=False)[0]
     return result
-
-
-def _scope(name: str) -> name_scope:
-    from ..name_scopes import name_scope
-
-    return name_scope(name)
 
 
 def _elements(elems: Any, caller: str) -> tuple[list[Any], Any]:
@@ -234,7 +226,7 @@ def _loop(
     count = int(n)
     if count == 0:
         return start, _empty_stack(step, elems, flat, start)
-    carried, results = start, []
+    carried, result, results = start, None, []
     for i in reversed(range(count)) if reverse else range(count):
         element = nest.pack_sequence_as(elems, [t[i] for t in flat], expand_composites=True)
         carried, result = step(element, carried)

@@ -3,9 +3,10 @@
 Lives here: the handler of tensors and other values of a graph, registered when this is imported.
 Not here: rewriting Python (autograph/), the nodes of branches and loops (tracing/control/).
 
-    graph_handler.py  GraphHandler: dispatch of statements   merge.py        merging of the variables of two branches
-    conditionals.py   if                                     loops.py        while, and for over cursors
-    cursors.py        iteration in a `for`                   builtins.py     len, range, min, sorted ...
+    graph_handler.py  GraphHandler: dispatch of statements; len, range, min, sorted ...
+    conditionals.py   if, and the merging of the variables of its branches
+    loops.py          while, and for over cursors
+    cursors.py        iteration in a `for`
     growing_list.py   lists that grow in a graph
 
 Another type of iterable (a dataset) subclasses `Cursor` and registers a `GraphHandler` whose `cursor` returns it.

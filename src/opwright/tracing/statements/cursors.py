@@ -127,12 +127,13 @@ class RangeCursor(Indexed):
             length = array.cast(length, dtypes.int32)
         super().__init__(length, self._number)
 
-    def _number(self, i: Any) -> Any:
+    def _number(self, i: Any) -> Tensor:
         i = i if self.dtype is dtypes.int32 else array.cast(i, self.dtype)
         if self.step.constant is not None and int(self.step.constant) == 1:
             first = self.first.constant
             return array.identity(i) if first is not None and int(first) == 0 else self.first + i
-        return self.first + i * self.step
+        number: Tensor = self.first + i * self.step
+        return number
 
     def tensor(self) -> Tensor:
         """Return the numbers as a tensor."""
@@ -149,7 +150,7 @@ class RangeCursor(Indexed):
 class Sized(Indexed):
     """Indexed items that a program can store: enumerate, zip or map of values of a graph."""
 
-    def __getitem__(self, i: Any) -> Any:
+    def __getitem__(self, i: Any) -> object:
         return self.item(i)
 
 

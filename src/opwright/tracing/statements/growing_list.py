@@ -1,7 +1,7 @@
 """GrowingList: a Python list that grows in a graph.
 
-Lives here: the list as a value of a graph, and its conversion from a Python list.  Not here: the operators on it
-(ops/list_ops.py).
+Lives here: the list as a value of a graph, and its conversion from a Python list; `refuse`, by which the statements of
+a graph raise errors.  Not here: the operators on it (ops/list_ops.py).
 
 `l.append(x)` in a loop of the graph cannot modify a Python list, as the body is recorded once. A list that control flow
 appends to is therefore converted to a GrowingList. It has a list's methods and is implemented by a persistent list of
@@ -11,21 +11,27 @@ tensors, which branches and loops carry: one per tensor of an item, if items are
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...core import dtypes, nest
+from ...core.errors import compose
+from ...core.introspection import users_line
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...core.type_spec import CompositeTensor, TypeSpec
 from ...eager.tensor import EagerTensor
 from ...ops import array, dispatch, list_ops, list_tensor_ops
 from ...ops.tensor import TensorLike
-from .merge import refuse
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 state = dispatch.state
+
+
+def refuse(kind: type[Exception], text: str, **parts: Any) -> NoReturn:
+    """Raise an error about a variable, with the user's line."""
+    raise kind(compose(text, at=users_line(), **parts))
 
 
 class Items:
@@ -155,7 +161,7 @@ class GrowingList(CompositeTensor):
         self.extend(values)
         return self
 
-    def pop(self, index: int = -1) -> Any:
+    def pop(self, index: int = -1) -> object:
         """Remove and return the last item. Raises IndexError for another index."""
         if not (isinstance(index, int) and index == -1):
             raise IndexError(f"list {self.items.name!r} grows in the graph: only its last item can be removed")
@@ -186,7 +192,7 @@ class GrowingList(CompositeTensor):
             return int(length)
         raise TypeError(f"the length of list {self.items.name!r} is not known while tracing; use tf.shape(tf.stack(l))")
 
-    def item(self, index: Any) -> Any:
+    def item(self, index: Any) -> object:
         """Return the item at a nonnegative index."""
         self._require_items("reading an item")
         tensors = [
@@ -195,7 +201,7 @@ class GrowingList(CompositeTensor):
         ]
         return nest.pack_sequence_as(self.items.element, tensors, expand_composites=True)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> object:
         if isinstance(index, slice):
             return self.stack()[index]
         if isinstance(index, int):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...autograph.handlers import StatementState, Thunk, Unbound, is_flag, is_returned_value
 from ...core import dtypes, nest
@@ -20,20 +20,21 @@ from ...core.shapes import TensorShape, as_shape
 from ...core.specs import TensorSpec
 from ...ops import array, dispatch, math
 from ...ops.control import Undefined as UndefinedOperator
+from ...ops.debugging import Assert
 from ...ops.list_ops import ListReserve
 from ...ops.tensor import TensorLike
 from ..control.body import emit_while
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
-from .conditionals import truth
+from .conditionals import described, is_value, leaves_of, same_structure, truth
 from .cursors import Cursor
-from .growing_list import GrowingList, begin_growing, common_shape
-from .merge import described, is_value, leaves_of, refuse, same_structure
+from .growing_list import GrowingList, begin_growing, common_shape, refuse
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 state = dispatch.state
+R = TypeVar("R")
 Test = Callable[[Sequence[Any]], Any]
 Step = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -212,7 +213,7 @@ class _LoopRecorder:
                 values.append(nest.pack_sequence_as(value, flat, expand_composites=True))
         self.variables.set(values)
 
-    def _with_definition_errors(self, evaluate: Thunk) -> Any:
+    def _with_definition_errors(self, evaluate: Callable[[], R]) -> R:
         try:
             return evaluate()
         except NameError as error:
@@ -361,8 +362,6 @@ class _LoopRecorder:
             tensors = iter([next(remaining) for _ in range(count)])
             if i < 0:
                 (ran,) = tensors
-                from ...ops.debugging import Assert
-
                 Assert(ran, [f"loop must iterate at least once to initialize {', '.join(self.assigned_names)}"])
             else:
                 flat = [next(tensors) if is_carried(leaf) else leaf for leaf in leaves_of(value)]

@@ -15,18 +15,16 @@ from ....graph import Graph, Node, Value
 from ....graph.ir import flat
 from ....graph.passes.rewrite_rules import RewriteRule
 from ...format import objects, versions
-from ...format.conditions import OperatorView
+from ...format.versions import OperatorView
 from ...ops.definition import LiteOperator
-from ...ops.spec_serialization import tensor_of
+from ...ops.specs import tensor_of
 from ..errors import ConverterError
 from ..export import set_builtin_options
 from ..passes import rewrite_greedily
 from ..rewriter import join
-from .arithmetic import ARITHMETIC
-from .indexing import IMAGES, INDEXING
+from .elementwise import ARITHMETIC, WIDENING
 from .linear_algebra import PRODUCTS
-from .ranks import RANKS
-from .widen_types import WIDENING
+from .shapes import IMAGES, INDEXING, RANKS
 
 DOWNLEVEL_RULES = join(
     ARITHMETIC, PRODUCTS, INDEXING, IMAGES, RANKS, WIDENING
@@ -52,7 +50,7 @@ def version_of(node: Node, specs: Mapping[Value, TensorSpec] = MappingProxyType(
     specs, attrs: types of its values and attributes in place of those they have.
     """
 
-    def tensor(value: Value | None) -> object:
+    def tensor(value: Value | None) -> objects.TableObject | None:
         return None if value is None else tensor_of(specs.get(value, value.spec))
 
     operator = objects.Operator()

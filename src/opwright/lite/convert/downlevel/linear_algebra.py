@@ -7,16 +7,15 @@ TRANSPOSE_CONV with bias or activation.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from ..rules.emission import constant_of, number, reshaped, sizes
-from .ranks import around
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, constant_of, number, reshaped, rule_table, sizes
+from .shapes import around
 
 MOST_PARTS = 128  # more nodes than this for one would not help anybody
 
@@ -131,7 +130,7 @@ def _grouped_conv(node: Node, rewriter: LiteRewriter) -> RuleResult:
     if not 1 < groups <= MOST_PARTS or channels % groups:
         return NoMatch(f"a convolution of {groups} groups")
 
-    def parts(value: Value | None, axis: int) -> Any:
+    def parts(value: Value | None, axis: int) -> Sequence[Value | None]:
         if value is None:
             return [None] * groups
         if value.constant is not None:

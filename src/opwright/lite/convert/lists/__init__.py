@@ -4,7 +4,7 @@
 
 Lives here: `lower_lists` (lowering.py), its table of operators (operators.py), the types of each list's elements
 (element_types.py), loop counters and sizes available before a loop (loop_analysis.py).
-Not here: the list and its operators (opwright/ops/list_ops.py).
+Not here: the list and its operators (ops/list_ops.py).
 
 A list is lowered if all its elements have one shape, as far as it is known, and the unknown sizes can be computed
 before the list is filled. Lists of lists, and lists among a function's inputs or outputs, are not lowered: an error

@@ -16,11 +16,11 @@ from ....graph.passes.control_flow import control_operands
 from ..errors import UnsupportedNode
 
 Frames = tuple[tuple[Graph, Node], ...]
-"""Where a graph stands: from the outermost on, each graph inside and the node of the one before that holds it."""
+"""The nesting of a graph: from the outermost on, each subgraph and the node that holds it."""
 
 
 class UnlowerableList(Exception):
-    """A list cannot be a tensor; holds the UnsupportedNode."""
+    """An error for a list that cannot become a tensor. unsupported: the node to report."""
 
     def __init__(self, node: Node, why: str) -> None:
         super().__init__(why)
@@ -61,7 +61,7 @@ def _said(node: Node) -> Iterator[tuple[DType | None, TensorShape, Value | None,
     if "element_dtype" in attrs:
         shape = attrs["element_shape"]
         if name == "ListConcat" and shape.rank is None and (whole := node.outputs[0].shape).rank is not None:
-            shape = TensorShape([None, *whole[1:].dims])
+            shape = TensorShape([None, *whole[1:]])
         yield attrs["element_dtype"], shape, None, 0
     if name in ("ListPush", "ListSet"):
         item = operands[-1]
@@ -84,9 +84,9 @@ def _said(node: Node) -> Iterator[tuple[DType | None, TensorShape, Value | None,
 
 
 class ListTypes:
-    """The lists of a function: `of` gives the ListElements of a value of dtype variant.
+    """The lists of a function: `of` returns the ListElements of a value of dtype variant.
 
-    raises UnlowerableList for a list that is none of equal elements
+    raises UnlowerableList for a list whose elements differ in type or shape
     """
 
     def __init__(self, graph: Graph, updates: bool = True) -> None:
@@ -167,7 +167,7 @@ class ListTypes:
 
 
 class _ReportedOperator(NamedTuple):
-    """Stands for an operator in a report."""
+    """A placeholder for an operator in a report."""
 
     name: str
     effect: Any = None

@@ -18,9 +18,9 @@ from .element_types import Frames
 
 
 class LoopCounter(NamedTuple):
-    """Variable `place` goes up by 1 each turn, while it is below `limit`.
+    """The loop variable at `place`, which increases by 1 in each iteration while it is below `limit`.
 
-    limit: a number, or a value outside of the loop. exact: whether nothing else ends the loop.
+    limit: a number, or a value outside of the loop. exact: whether this is the loop's only condition.
     """
 
     place: int
@@ -99,7 +99,7 @@ def appends_of(loop: Node, counter: LoopCounter | None) -> dict[int, Node]:
 
 
 Dim = tuple[Value, int]
-DEPTH = 200  # steps back through a program; more is no use of a batch size
+DEPTH = 200  # steps back through a program; a batch size is never further away
 
 
 def source(

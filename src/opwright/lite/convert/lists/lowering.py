@@ -29,7 +29,7 @@ from .loop_analysis import appends_of, counter_of, source
 from .operators import OPERATORS, Size, part
 
 UPDATES_SINCE = versions.min_runtime("DYNAMIC_UPDATE_SLICE", 1)
-AHEAD_BYTES = 1 << 20  # what is set aside for the results of a loop that may end before it has counted to its limit
+AHEAD_BYTES = 1 << 20  # greatest preallocation for a loop that may end before its counter reaches the limit
 
 
 def lower_lists(graph: Graph, unsupported: list[UnsupportedNode], runtime: str | None = None) -> Graph:
@@ -48,17 +48,17 @@ def lower_lists(graph: Graph, unsupported: list[UnsupportedNode], runtime: str |
 
 
 class _ReservedList:
-    """A list whose tensor does not exist yet: its number of elements, none of them set."""
+    """A list whose tensor does not exist yet. count: the number of elements, all unset."""
 
     def __init__(self, node: Node, count: Size) -> None:
         self.node, self.count = node, count
 
 
 class ListRewriter(GraphRewriter):
-    """One graph while it is rewritten.
+    """The rewriter of one graph.
 
-    frames: where it stands; specs: of the tensors that its lists among the inputs are; more: further inputs, after its
-    own; appends: by ListPush, the input that counts and what to add to it for the place of the element.
+    frames: its nesting; specs: types of the tensors that replace lists among its inputs; more: additional inputs, after
+    its own; appends: by ListPush, the counter and the offset from it to the element's index.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ListRewriter(GraphRewriter):
         }
         self.inputs = [*map(self.value, graph.inputs), *more]
 
-    # ---- what operators use ---------------------------------------------------------------------------------------
+    # ---- for operators --------------------------------------------------------------------------------------------
 
     def make(self, op_name: str, *inputs: Operand, like: TensorSpec | None = None, **attrs: Any) -> Value:
         """Append a node with one output, of the catalogue or, if the name is in capitals, of the lite dialect."""

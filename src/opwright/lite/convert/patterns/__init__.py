@@ -5,5 +5,5 @@
     fusion      matching in the graphs of a conversion, replacement, and the account of both
 
 Not here: matching of graphs (graph/matcher.py), functions that implement an operator (custom_operators.py), comparison
-of the fused with the unfused form (testing/patterns.py).
+of the fused with the unfused form (testing/cases.py).
 """

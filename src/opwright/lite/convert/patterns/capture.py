@@ -26,7 +26,7 @@ from ...format.flexbuffers import encode_options
 if TYPE_CHECKING:
     from .pattern import Pattern
 
-# Numbers that float32 holds as they are and that no rule simplifies, negative axes that every rank has first.
+# Numbers that float32 represents exactly and no rule simplifies; first the negative axes that every rank has.
 STAND_INS: dict[Any, tuple[Any, ...]] = {
     float: (0.34375, 0.71875, 0.15625, 0.90625, 1.40625, 2.59375, 5.65625, 11.28125, -0.34375, -1.40625),
     int: (-1, -2, 1, 2, 3, 0, 4, 5, 6, 7, 8),
@@ -35,7 +35,7 @@ STAND_INS: dict[Any, tuple[Any, ...]] = {
 
 
 class Capture(NamedTuple):
-    """A keyword-only parameter. type: of the attribute; values: that stand for it while the pattern is traced."""
+    """A keyword-only parameter. type: the attribute's type. values: its values while the pattern is traced."""
 
     name: str
     type: Any
@@ -60,11 +60,11 @@ def stand_ins(type_: Any, allowed: Callable[[Any], bool], choices: Sequence[Any]
 def template_of(name: str, trace: Callable[[Mapping[str, Any]], Graph], captures: Sequence[Capture]) -> Template:
     """Return the template of a pattern. trace: traces the function with values of the captures.
 
-    raises InvalidArgumentError where a capture has no place in the pattern, or is computed with; what tracing raises
+    raises InvalidArgumentError for a capture that does not occur in the graph unchanged; errors of tracing
     """
     if not captures:
         return Template(trace({}))
-    forms: list[list[PatternTrace]] = []  # a value that a rule simplifies, 1 as a factor, gives another form
+    forms: list[list[PatternTrace]] = []  # a value that a rule simplifies, such as the factor 1, yields another form
     failed: Exception | None = None
     unlike: str | None = None
     for values in _choices(captures):
@@ -159,7 +159,7 @@ class _Comparison:
         return Template(self.traces[0].graph, constants, attrs, frozenset(c.name for c in self.captures if c.several))
 
     def captured(self, places: Sequence[Any]) -> str | None:
-        """Return the capture whose values stand at these positions, one for each trace."""
+        """Return the capture whose values occur at these positions, one for each trace."""
         for c in self.captures:
             if all(_stands(t.values[c.name], place) for t, place in zip(self.traces, places)):
                 return c.name
@@ -182,7 +182,7 @@ class _Comparison:
 
 
 def _stands(value: Any, place: Any) -> bool:
-    """Return whether a position holds the value: itself, a list of it alone, a constant of it."""
+    """Return whether a position contains the value, as such, as a list of one element, or as a constant."""
     if isinstance(place, np.ndarray):
         if isinstance(value, tuple):
             return place.ndim == 1 and place.tolist() == list(value)
@@ -195,7 +195,7 @@ def _brief(value: Any) -> str:
 
 
 class InferFailed(InvalidArgumentError):
-    """An operator's `infer` raised what is no error of operators: it may ask for shapes that a pattern has not."""
+    """An error for an `infer` that raised an unexpected exception, possibly because a pattern's shapes are unknown."""
 
 
 def check_template(pattern: Pattern, template: Template) -> None:
@@ -251,7 +251,7 @@ def _check_results(pattern: Pattern, graph: Graph, attrs: dict[str, Any]) -> Non
     except InferFailed:
         if all(v.shape.is_fully_defined() for v in graph.inputs):
             raise
-        return  # the shapes that it asks for are those of a model, where it is asked again
+        return  # `infer` needs shapes that only a model has; it runs again for each match
     if len(specs) != len(expected) or not all(
         f.dtype is w.dtype and f.shape.is_compatible_with(w.shape) for f, w in zip(specs, expected)
     ):

@@ -3,8 +3,8 @@
 Lives here: `fuse_patterns`, and its account: `PatternCount`.
 Not here: patterns (pattern.py), matching (graph/matcher.py).
 
-Patterns are tried in the given order, forms of one pattern in the order of their addition, positions from the first
-node of a graph to the last; a node belongs to the first match. Equal models therefore yield equal files.
+Patterns are tried in the order of the list, forms of one pattern in the order of their addition, positions from the
+first node of a graph to the last; a node belongs to the first match. Equal models therefore yield equal files.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ....graph import Graph, Node, Value
 from ....graph.builder import GraphTransform, map_subgraphs, refined
 from ....graph.ir import output_names
 from ....graph.matcher import Finder, Match, Miss, Template
-from ....graph.node_replacement import NodeReplacement, splice
 from ....graph.passes import dead_code
+from ....graph.passes.rewrite_rules import NodeReplacement, splice
 from ...format.flexbuffers import encode_options
 from ...ops.module import ExternalOp, external_attrs
 from .pattern import STAGES, Pattern, Stage
@@ -83,7 +83,7 @@ class FusionAccount:
         """Return a count for each pattern. Warns of patterns without a match."""
         account = []
         for p in self.patterns:
-            enough = 2 if self.places[p] else 1  # where some were found, more than the last operator has to be alike
+            enough = 2 if self.places[p] else 1  # with matches, a near miss must share more than the last operator
             misses = [m for m in self.misses[p].values() if m.depth >= enough]
             miss = max(misses, key=lambda m: m.depth, default=None)
             nearest = "" if miss is None else f"{miss.reason}" + (f" ({miss.node.at})" if miss.node.at else "")
@@ -118,7 +118,7 @@ def _fused(graph: Graph, inside: Any, stage: Stage, account: FusionAccount) -> G
 
 
 def _with_graphs(graph: Graph, inside: Any) -> Graph:
-    """Fuse matches in the graphs that nodes hold."""
+    """Fuse matches in subgraphs."""
     changed = {node: map_subgraphs(node, inside) for node in graph.nodes if any(True for _ in node.subgraphs)}
     swaps = [
         NodeReplacement(new, {old}, {v: i for i, v in enumerate(old.outputs)})
@@ -200,7 +200,7 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
 
 
 def _as_declared(pattern: Pattern, captured: dict[str, Any]) -> dict[str, Any]:
-    """Convert numbers to the types of their attributes: a captured 3.0 to 3. Values without such a form stay."""
+    """Convert numbers to the types of their attributes: a captured 3.0 to 3. Other values remain unchanged."""
     converted = dict(captured)
     for c in pattern.captures:
         value = converted[c.name]

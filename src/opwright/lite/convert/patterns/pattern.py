@@ -9,7 +9,7 @@
     converter.patterns = [layer_norm]
 
 Lives here: the decorator, declarations of a pattern.
-Not here: captures and the check of templates (capture.py), matching (fusion.py), trials (testing/patterns.py).
+Not here: captures and the check of templates (capture.py), matching (fusion.py), trials (testing/cases.py).
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ def pattern(
 
     Converters with the pattern replace subgraphs of this form by `operator`.
 
-    operator: an @ow.operator class, whose inputs the function's parameters are, by name; or a custom operator's name,
-    which takes them in order. Parameters stand for any tensor: of the dtype and shape of a TensorSpec that annotates
-    them, else of any shape and one dtype for all of them that take it, float32 or another that the operator's inputs
-    have and the function can be traced in; of a name, float32. Keyword-only parameters are attributes: what stands in
-    their place in a model is given to the operator.
-    attrs: attributes that are the same for all. where: asked with what was found (parameters as things with `spec`,
-    `dtype`, `shape` and `constant`, attributes by value); False, or text that says why, declines.
-    samples: for an attribute two values or more to trace the function with, where none can be made up.
+    operator: an @ow.operator class, whose inputs have the names of the function's parameters; or the name of a custom
+    operator, which takes them in order. A parameter matches any tensor with the dtype and shape of the TensorSpec that
+    annotates it. Without annotation it matches every shape, and all parameters have one dtype: float32, or another that
+    the operator's inputs accept and the function can be traced in; for a custom operator's name, float32. Keyword-only
+    parameters are attributes, whose values are taken from the matched subgraph.
+    attrs: fixed attributes. where: a predicate of each match, called with the parameters (objects with `spec`, `dtype`,
+    `shape` and `constant`) and the attributes by value; False, or a reason as text, declines the match.
+    samples: by attribute, two or more values to trace the function with, if none can be derived from its type.
 
-    Calling the pattern computes the unfused form. `also` adds another way to write it.
-    raises InvalidArgumentError for a pattern that can never be found, whose attributes nothing tells, or whose operator
-    does not give what the function gives; what tracing the function raises
+    Calling the pattern computes the unfused form. `also` adds an alternative form.
+    raises InvalidArgumentError for a pattern that no model can match, with attributes that do not occur in it, or whose
+    operator has other outputs than the function; errors of tracing the function
     """
     if not isinstance(operator, Operator) and not (isinstance(operator, str) and operator):
         raise InvalidArgumentError(
@@ -83,10 +83,10 @@ def pattern(
 
 
 class Pattern:
-    """A shape of operators with the fused operator that stands for it. Made by `pattern`.
+    """A subgraph pattern with the fused operator that replaces its matches; see `pattern`.
 
-    name: of the fused operator; operator: its definition, None where there is a name alone; parameters: the names of
-    its tensors; captures: its attributes that a model tells; attrs: its fixed attributes; forms: the functions.
+    name: the fused operator's; operator: its definition, None for a custom operator's name; parameters: the names of
+    its tensors; captures: attributes taken from matches; attrs: fixed attributes; forms: the functions.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Pattern:
         functools.update_wrapper(self, function, updated=())
 
     def also(self, function: Form) -> Pattern:
-        """Add another way to write the same: parameters and attributes have the names that they have in the first.
+        """Add an alternative form, with the parameter and attribute names of the first.
 
         >>> @layer_norm.also
         ... def with_moments(x, gamma, beta, *, epsilon): ...
@@ -258,7 +258,7 @@ class Pattern:
             return None
         try:
             return self._made(function, {**specs, **others})
-        except Exception:  # a person's function, which is not for this dtype, whatever it says
+        except Exception:  # the user's function may raise anything for a dtype that it does not support
             return None
 
     def _traced(self, function: Form, specs: Mapping[str, TensorSpec], values: Mapping[str, Any]) -> Graph:
@@ -288,7 +288,7 @@ class Pattern:
             inferred = operator.infer(bound, [values.get(i.name) for i in operator.inputs])
         except OpError as error:
             cause = error.__cause__
-            if cause is not None and not isinstance(cause, OpError):  # a person's rule
+            if cause is not None and not isinstance(cause, OpError):  # raised by the user's rule
                 text = f"{type(cause).__name__}: {cause}"
                 raise InferFailed(op=self.name, what=f"pattern: the operator's `infer` raises {text}") from cause
             raise self.wrong(f"the operator does not take what the pattern gives it: {error.message}") from error

@@ -4,7 +4,7 @@
     module = quantize(module, mode, representative_dataset)       # of a file: import_model before, export after
 
 Integer modes: calibrate (ranges, from data or FAKE_QUANT), plan (nodes that run on integers, with their parameters),
-quantise each graph (graph_quantizer.py). Weights alone need no data (weights.py). Sparse weights: sparsity.py.
+quantise each graph (driver.py). Weights alone need no data, and may be sparse (weights.py).
 Not here: integer kernels (lite/ops/quantized), version rules (format/versions.py).
 """
 

@@ -1,6 +1,12 @@
-"""The driver of quantisation: its stages in order, and the report of nodes without an integer form.
+"""The driver of quantisation, and quantisation of one graph by its plan.
 
-Lives here: `quantize`, `sparsify`.  Not here: the stages (the other modules of this package).
+Lives here: `quantize` and `sparsify`, the stages in order; the report of nodes without an integer form;
+`GraphQuantizer`: forms of values, QUANTIZE and DEQUANTIZE between them, inputs and outputs of the model, weights,
+biases.
+Not here: choosing parameters (plan.py, parameters.py), the other stages (calibration.py, weights.py).
+
+A value has up to three forms: real numbers, the integers that its producer writes, and the integers that a reader
+wants. Each is created at its first use, so that no form is unused.
 """
 
 from __future__ import annotations
@@ -8,31 +14,196 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ....graph import Graph, Value
-from ....graph.builder import GraphTransform
+import numpy as np
+
+from ....core.specs import TensorSpec
+from ....graph import Graph, Node, Value
+from ....graph.builder import GraphTransform, subgraphs_mapped
+from ....graph.ir import flat
 from ...ops.definition import LiteOperator
-from ...ops.module import LiteModule
+from ...ops.module import LiteModule, is_source
 from ...ops.specs import name_of
 from ..errors import ConverterError
-from . import modes, sparsity, weights
-from .calibrated_graph import CalibratedGraph, Range
+from . import modes, weights
 from .calibration import calibrate, carried, trained
-from .graph_quantizer import GraphQuantizer
-from .modes import Mode
-from .plan import QuantizationPlan, plan_for
-from .rules import QuantizationRule, rules_of_users
+from .graphs import CalibratedGraph, QuantizationRewriter, Range, constant, is_float, operand, regrouped
+from .modes import INT16, Mode
+from .parameters import BIAS_LIMIT, QuantizationParameters, of_io, of_range, of_weights, quantized
+from .plan import QuantizationPlan, activations, plan_for
+from .rules import NONE, LinearOperands, QuantizationRule, rules_of_users
 
-PASSING = ("IF", "WHILE", "CALL")  # pass real numbers on and compute nothing; what they call is quantised inside
+LEAST_MULTIPLIER = 2.0**-30  # of a channel: kernels read a smaller one as zero
+FLOAT: None = None  # the form of real numbers
+Form = QuantizationParameters | None
+
+
+class GraphQuantizer(QuantizationRewriter):
+    """One graph. border: whether it is called from outside, so that its inputs and outputs take the mode's types.
+
+    inside: returns the quantised form of a subgraph.
+    """
+
+    def __init__(
+        self, graph: CalibratedGraph, plan: QuantizationPlan, mode: Mode, border: bool, inside: Callable[[Graph], Graph]
+    ) -> None:
+        super().__init__(graph.graph, inside)
+        self.graph, self.plan, self.mode = graph, plan, mode
+        self.ends = (mode.inputs, mode.outputs) if border else ("float32", "float32")
+        self.forms: dict[tuple[Value, Form], Value] = {}  # a value in a form, in the new graph
+        self.born: dict[Value, Form] = {}  # the form that its producer writes
+        self.outer: dict[Value, Form] = {}  # of outputs: the forms that bear the values' names
+        self.names: set[str] = set()
+
+    def rewritten(self) -> Graph:
+        """Return the new graph."""
+        self.outer = {v: self._end(v, self.ends[1]) for v in self.source.outputs if is_float(v)}
+        for value in self.source.inputs:
+            self.born[value] = form = self._end(value, self.ends[0])
+            self.forms[value, form] = self.add_input(self._spec(value, form), self._name(value, form))
+        for node in self.graph.operators:
+            self._operator(node)
+        return self.build([self.form(v, self.outer.get(v, FLOAT)) for v in self.source.outputs])
+
+    # ---- forms of values ------------------------------------------------------------------------------------------
+
+    def _end(self, value: Value, dtype: str) -> Form:
+        """Return the form of an input or output of the graph."""
+        if dtype == "float32" or not is_float(value):
+            return FLOAT
+        low, high = self.graph.range_of(value) or (0.0, 1.0)
+        behind = self.plan.produced.get(value) or of_range(low, high, self.mode.activations)
+        return of_io(behind, dtype, low, high)
+
+    @staticmethod
+    def _spec(value: Value, form: Form) -> TensorSpec:
+        return value.spec if form is None else form.of(value.spec)
+
+    def _name(self, value: Value, form: Form) -> str:
+        name = name_of(value)
+        main = self.outer[value] if value in self.outer else self.born.get(value, form)
+        if form != main:
+            name += "_float" if form is None else f"_{form.dtype}"
+        return self._free_name(name)
+
+    def _free_name(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate and candidate in self.names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self.names.add(candidate)
+        return candidate
+
+    def form(self, value: Value, form: Form) -> Value:
+        """Return a value in a form, converted at the first use."""
+        existing = self.forms.get((value, form))
+        if existing is not None:
+            return existing
+        if value not in self.born:  # no operator writes it: a constant, or state
+            return self._constant(value, form)
+        source = self.forms[value, self.born[value]]
+        step = "DEQUANTIZE" if form is FLOAT else "QUANTIZE"
+        converted = self.unary(step, source, self._spec(value, form), self._name(value, form))
+        self.forms[value, form] = converted
+        return converted
+
+    def _constant(self, value: Value, form: Form, narrow: bool = False) -> Value:
+        node, array = value.node, constant(value)
+        assert node is not None
+        assert is_source(node)
+        attrs = dict(node.attrs)
+        if form is not None and array is not None:
+            attrs["value"] = quantized(array, form, narrow)
+        (fresh,) = self.add(node.op, (), attrs, [self._spec(value, form)], [self._name(value, form)]).outputs
+        self.forms[value, form] = fresh
+        return fresh
+
+    # ---- operators ------------------------------------------------------------------------------------------------
+
+    def _operator(self, node: Node) -> None:
+        rule = self.plan.rule.get(node)
+        attrs = dict(subgraphs_mapped(node.attrs, self.inside))
+        if rule is not None and rule.sum and self.mode.kind == INT16:
+            # else scales that are powers of two take an older kernel, which cannot broadcast
+            attrs["pot_scale_int16"] = False
+        operands = flat(node.inputs)
+        if rule is None:
+            loose = node in self.plan.loose
+            places = [v and self.form(v, self.born.get(v, FLOAT) if loose else FLOAT) for v in operands]
+        else:
+            read = activations(node, rule)
+            special = self._linear(node, rule.linear, attrs) if rule.linear is not None else {}
+            places = []
+            for at, value in enumerate(operands):
+                if at in special:
+                    places.append(special[at])
+                else:
+                    places.append(value and self.form(value, self.plan.wanted(node, value) if value in read else FLOAT))
+        specs, names = [], []
+        for value in node.outputs:
+            integers = rule is not None and rule.results is not NONE and is_float(value)
+            self.born[value] = form = self.plan.produced[value] if integers else FLOAT
+            specs.append(self._spec(value, form))
+            names.append(self._name(value, form))
+        fresh = self.add(node.op, regrouped(node.inputs, places), attrs, specs, names, node)
+        self.forms |= {(old, self.born[old]): new for old, new in zip(node.outputs, fresh.outputs)}
+
+    def _linear(self, node: Node, linear: LinearOperands, attrs: dict[str, Any]) -> dict[int, Value]:
+        """Return the weights and bias of an operator, by place among its inputs.
+
+        A channel's weights get max / 127 as scale, or more where its bias would not fit the accumulator, or its
+        multiplier would be nothing.
+        """
+        mode, rule = self.mode, self.plan.rule[node]
+        source = operand(node, linear.weights)
+        weights = constant(source)
+        assert source is not None
+        assert weights is not None
+        x = self.plan.wanted(node, activations(node, rule)[0]).scale
+        y = self.plan.produced[node.outputs[0]].scale
+        bias_of = operand(node, linear.bias)
+        bias = constant(bias_of)
+        # The kernel of DEPTHWISE_CONV_2D on int16 takes no other bias.
+        wide = mode.kind == INT16 and (mode.bias == "int64" or node.op.name == "DEPTHWISE_CONV_2D")
+        dtype = np.dtype(np.int64 if wide else np.int32)
+        floor: Any = LEAST_MULTIPLIER * y / x
+        if bias is not None:
+            floor = np.maximum(floor, np.abs(bias.astype(np.float64)).reshape(-1) / (BIAS_LIMIT[dtype] * x))
+        dense = node.op.name == "FULLY_CONNECTED"
+        axis = linear.axis if (mode.per_channel_dense if dense else mode.per_channel) else None
+        parameters = of_weights(weights, axis, floor if axis is not None else np.max(floor))
+        existing = self.forms.get((source, parameters))
+        replacements = {
+            linear.weights: self._constant(source, parameters, narrow=True) if existing is None else existing
+        }
+        if bias is None and not linear.needs_bias:
+            return replacements
+        name = name_of(bias_of) if bias_of is not None else f"{name_of(node.outputs[0])}_bias"
+        values = np.zeros(weights.shape[linear.axis], np.float32) if bias is None else bias.reshape(-1)
+        replacements[linear.bias] = self._bias(name, values, parameters, x, dtype)
+        if mode.kind == INT16 and mode.bias == "int32" and not wide:
+            attrs["quantized_bias_type"] = "INT32"
+        return replacements
+
+    def _bias(self, name: str, values: np.ndarray, weights: QuantizationParameters, x: float, dtype: np.dtype) -> Value:
+        scales = np.array(weights.scales, np.float64) * x
+        limit = BIAS_LIMIT[dtype]
+        integers = np.clip(np.rint(values.astype(np.float64) / scales), -limit, limit).astype(dtype)
+        parameters = QuantizationParameters(dtype.name, tuple(map(float, scales.astype(np.float32))))
+        spec = parameters.of(TensorSpec(integers.shape))
+        return self.add_constant(integers, spec, self._free_name(name))
+
+
+PASSING = ("IF", "WHILE", "CALL")  # pass real numbers on without computing; their subgraphs are quantised
 SHOWN = 5  # nodes named for each reason
 
 
 def quantize(
     module: LiteModule, mode: Mode, dataset: Any = None, *, custom_ops: Any = (), op_resolver: Any = None
 ) -> LiteModule:
-    """Return the quantised form of a float model, which is left as it was.
+    """Return the quantised form of a float model.
 
-    dataset: representative data, where the mode wants it; None where FAKE_QUANTs say all ranges. custom_ops,
-    op_resolver: what the model needs to run, as for the Interpreter.
+    dataset: representative data, if the mode needs it; None if FAKE_QUANTs state all ranges. custom_ops, op_resolver:
+    as for the Interpreter, to run the model.
     raises ConverterError where the mode wants integers alone and an operator has none; InvalidArgumentError for data
     that does not fit the model
     """
@@ -44,7 +215,7 @@ def quantize(
     module = _each(module, lambda graph, inside: trained(graph, inside, ranges))
     customs = rules_of_users(module, custom_ops, op_resolver)
     if mode.kind == modes.DYNAMIC:
-        if ranges:  # then their operators run on integers, and what is left is quantised by its weights
+        if ranges:  # their operators run on integers; the weights of all others are quantised
             module = _integers(module, mode._replace(kind=modes.INT8), ranges, customs)
         return _each(module, lambda graph, inside: weights.dynamic_range(graph, inside, mode))
     if dataset is not None:
@@ -54,7 +225,7 @@ def quantize(
 
 def sparsify(module: LiteModule, mode: Mode) -> LiteModule:
     """Return the model with its weights of many zeros in sparse form. mode: of the quantisation, which was before."""
-    return _each(module, lambda graph, inside: sparsity.sparsify(graph, inside, mode))
+    return _each(module, lambda graph, inside: weights.sparsify(graph, inside, mode))
 
 
 def _each(module: LiteModule, change: Callable[[Graph, Callable[[Graph], Graph]], Graph]) -> LiteModule:

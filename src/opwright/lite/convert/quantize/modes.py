@@ -17,7 +17,7 @@ from ..errors import ConverterError
 from ..options import OpsSet, Optimize, as_type
 
 FLOAT, FLOAT16, DYNAMIC, INT8, INT16 = "float", "float16", "dynamic range", "int8", "int16x8"
-# Before these run times there are no kernels at all for what a kind writes, whatever the rules of versions say.
+# The first run times with kernels for each kind; the version rules do not cover them.
 SINCE = {FLOAT16: "1.15.0", DYNAMIC: "1.14.0", INT8: "1.14.0", INT16: "2.3.0"}
 TRAINED = frozenset({"FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars"})
 INT16_SET = OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8

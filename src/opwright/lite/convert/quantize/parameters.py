@@ -25,7 +25,7 @@ BIAS_LIMIT = {np.dtype(np.int32): 2.0**30, np.dtype(np.int64): 2.0**44}
 
 
 class QuantizationParameters(NamedTuple):
-    """How integers of a dtype stand for real numbers. scales: one, or one for each slice of `axis`."""
+    """The affine mapping from integers of a dtype to real numbers. scales: one, or one for each slice of `axis`."""
 
     dtype: str  # as NumPy has it: "int8"
     scales: tuple[float, ...]
@@ -53,7 +53,7 @@ class QuantizationParameters(NamedTuple):
 
     @property
     def quantization(self) -> Quantization:
-        """Return the parameters as types hold them."""
+        """Return the parameters as a part of a type."""
         return Quantization(self.scales, np.full(len(self.scales), self.zero_point), self.axis)
 
     def of(self, spec: TensorSpec, **changes: Any) -> TensorSpec:
@@ -79,7 +79,7 @@ def of_range(low: float, high: float, dtype: str) -> QuantizationParameters:
     least, most = limits(dtype)
     if dtype == "int16":
         return QuantizationParameters(dtype, (float(np.float32(max(-low, high) / most)),))
-    # the range may be wider than float32 can say
+    # the range may exceed float32
     scale = float(np.float32(min((high - low) / (most - least), float(np.finfo(np.float32).max))))
     point = float(np.clip(least - low / scale, least, most))
     return QuantizationParameters(dtype, (scale,), int(np.floor(point + 0.5)))
@@ -93,8 +93,7 @@ def of_io(parameters: QuantizationParameters, dtype: str, low: float, high: floa
 
 
 def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 0.0) -> QuantizationParameters:
-    """Return symmetric int8 parameters of a constant: greatest magnitude
-    127, of all or of each slice of `axis`.
+    """Return symmetric int8 parameters of a constant, in which 127 is the greatest magnitude, of all or of each slice.
 
     floor: scales are at least this; where a slice holds zeros alone and there is no floor, the scale is 1 / 127.
     """

@@ -1,13 +1,13 @@
 """The quantisation plan of one graph: nodes that run on integers, and the parameters of every quantised value.
 
 Lives here: `plan`, which applies the rows of rules.py to a graph; `plan_for`, `late`: plans within a run time.
-Not here: the new graph (graph_quantizer.py), versions (lite/format/versions.py), older float forms (../downlevel).
+Not here: the new graph (driver.py), versions (lite/format/versions.py), older float forms (../downlevel).
 
 1. An operator runs on integers if its row, its types and the ranges allow it.
 2. Backwards: an operator that wants its operands alike (JOIN) asks their producers for its parameters, through
    operators that pass parameters on (SAME), as far as these are free to take them and no other reader loses precision.
 3. Forwards: outputs take the parameters asked for, else those of their row or range. Where a reader wants others,
-   graph_quantizer.py inserts a QUANTIZE.
+   driver.py inserts a QUANTIZE.
 
 An operator whose integer form is too new for the run time stays float. This changes the operands of its neighbours, so
 the whole graph is planned again.
@@ -21,16 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from ....core.constants import FUSED_CLAMPS
 from ....core.specs import TensorSpec
 from ....graph import Node, Value
 from ....graph.ir import flat
+from ....scalar.formulas import FUSED_CLAMPS
 from ...format import versions
 from ...ops.definition import LiteOperator
 from ...ops.specs import LiteTensorSpec, Quantization, name_of
 from ..downlevel.driver import version_of
 from ..rewriter import fused_activation
-from .calibrated_graph import CalibratedGraph, constant, is_float, narrowed, operand, producer
+from .graphs import CalibratedGraph, constant, is_float, narrowed, operand, producer
 from .modes import INT16, Mode
 from .parameters import QuantizationParameters, of_range
 from .rules import ALL, FREE, JOIN, NONE, SAME, LinearOperands, QuantizationRule
@@ -58,7 +58,7 @@ class QuantizationPlan:
         self.loose: set[Node] = set()
 
     def wanted(self, node: Node, value: Value) -> QuantizationParameters:
-        """Return what a node that runs on integers reads an operand with."""
+        """Return the parameters with which a node on integers reads an operand."""
         return self.joined.get(node) or self.produced[value]
 
 
@@ -91,7 +91,7 @@ def activations(node: Node, rule: QuantizationRule) -> list[Value]:
 
 
 def _declines(graph: CalibratedGraph, node: Node, mode: Mode) -> str | None:
-    """Return why a node stays float; "" where that is no matter, None where it does not."""
+    """Return why a node remains float; "" if it reads operands in any form, None if it runs on integers."""
     rule = graph.rule(node)
     if rule is None:
         return "it has no integer kernel"
@@ -146,7 +146,7 @@ def _fixed(rule: QuantizationRule, dtype: str) -> QuantizationParameters | None:
 
 
 def _given(graph_plan: QuantizationPlan, value: Value, dtype: str) -> QuantizationParameters | None:
-    """Return the parameters that a value cannot help having: those fixed at its source."""
+    """Return the parameters that are fixed at a value's source, if any."""
     while True:
         node = producer(value)
         rule = graph_plan.rule.get(node) if node is not None else None
@@ -177,7 +177,7 @@ def _asked(graph: CalibratedGraph, graph_plan: QuantizationPlan, dtype: str) -> 
         outs = node.outputs
         read = activations(node, rule)
         if rule.results is SAME and is_float(outs[0]) and outs[0] in asked:
-            target = asked.pop(outs[0])  # what the operand gets it will have
+            target = asked.pop(outs[0])  # the output takes the operand's parameters
             if all(asked.pop(v, target) == target for v in outs[1:]):
                 measured = graph.range_of(read[0])
                 if measured is not None and target.covers(*measured) and constant(read[0]) is None:
@@ -202,7 +202,7 @@ def _assign(
     produced = graph_plan.produced
 
     def source(value: Value) -> QuantizationParameters:
-        """Return those of a value that is born float, or is constant."""
+        """Return the parameters of a constant, or of a value that a node on floats produces."""
         if value not in produced:
             produced[value] = asked.get(value) or _natural(graph, value, dtype)
         return produced[value]
@@ -229,7 +229,7 @@ def _assign(
 
 
 def _least_scale(node: Node, rule: QuantizationRule, read: list[QuantizationParameters]) -> float:
-    """Return the least scale of the output that the kernel's arithmetic bears."""
+    """Return the least scale of the output that the kernel's arithmetic supports."""
     clamped = node.op.name in CLAMPS or fused_activation(node) in CLAMPS
     return max(LEAST_CLAMPED if clamped else 0.0, _least_of_products(node, rule, read))
 
@@ -250,7 +250,7 @@ def _at_least(parameters: QuantizationParameters, scale: float) -> QuantizationP
 
 
 def plan_for(graph: CalibratedGraph, mode: Mode) -> QuantizationPlan:
-    """Return the plan of a graph in which every operator on integers is there in the run time asked for."""
+    """Return the plan of a graph whose operators on integers all exist in the target run time."""
     kept: dict[Node, str] = {}
     while True:
         candidate = plan(graph, mode, kept)
@@ -267,7 +267,7 @@ def plan_for(graph: CalibratedGraph, mode: Mode) -> QuantizationPlan:
 def late(mode: Mode, node: Node, specs: Mapping[Value, TensorSpec], **attrs: Any) -> str:
     """Return why a node is too new for the mode's run time once values have these types and attributes; ""."""
     if mode.runtime is None or not isinstance(node.op, LiteOperator):
-        return ""  # run times know nothing of users' operators
+        return ""  # custom operators have no version rules
     version = version_of(node, specs, **attrs)
     needed = versions.min_runtime(node.op.name, version)
     return f"in this form it is version {version}, of run time {needed}" if mode.too_new(needed) else ""

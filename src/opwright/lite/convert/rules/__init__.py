@@ -7,10 +7,11 @@ Not here: the pass that applies them, merging within the dialect (../passes.py).
 from __future__ import annotations
 
 from ..rewriter import join
-from .arrays import ARRAYS
+from .arrays import ARRAYS, STRINGS
+from .axes import REDUCTIONS, SEGMENTS, SEQUENCES
 from .composites import COMPOSITES
 from .control import CONTROL
-from .convolution import CONVOLUTION
+from .convolution import CONVOLUTION, VOLUMES
 from .direct import DIRECT
 from .images import COLOURS, IMAGES
 from .indexing import INDEXING, SCATTERING
@@ -19,11 +20,7 @@ from .linear_algebra import MATRICES, SPECTRAL
 from .matmul import MATMUL
 from .nn import LOSSES, NN
 from .random import RANDOM
-from .reductions import REDUCTIONS, SEGMENTS
-from .sequences import SEQUENCES
-from .strings import STRINGS
 from .training import TRAINING
-from .volumes import VOLUMES
 
 RULES = join(
     DIRECT,

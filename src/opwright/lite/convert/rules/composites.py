@@ -7,15 +7,13 @@ Not here: operators without such a form (Atan, Asin, Acos, Erf, Lgamma ...), whi
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from ....core.constants import SELU_ALPHA, SELU_SCALE
 from ....core.dtypes import int32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .emission import number
-from .reductions import axes_tensor
+from ....scalar.formulas import SELU_ALPHA, SELU_SCALE
+from ..rewriter import LiteRewriter, NoMatch, Rewrite, RuleResult, number, rule_table
+from .axes import axes_tensor
 
 
 def _reciprocal(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -112,7 +110,7 @@ def _selu(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return rewriter.emit("ADD", above, rewriter.emit("MUL", below, number(rewriter, SELU_SCALE * SELU_ALPHA, x)))
 
 
-def _or_zero(lite: str) -> Any:
+def _or_zero(lite: str) -> Rewrite:
     """Emit x op y, but 0 where y is 0 (DivNoNan, MulNoNan)."""
 
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -123,7 +121,7 @@ def _or_zero(lite: str) -> Any:
     return lower
 
 
-def _x_times(lite: str) -> Any:
+def _x_times(lite: str) -> Rewrite:
     """Emit x * f(y), but 0 where x is 0 (Xlogy, Xdivy)."""
 
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -184,7 +182,7 @@ def _is_nan(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return rewriter.emit("NOT_EQUAL", x, x)
 
 
-def _against_infinity(lite: str) -> Any:
+def _against_infinity(lite: str) -> Rewrite:
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,) = node.operands
         return rewriter.emit(lite, rewriter.emit("ABS", x), number(rewriter, math.inf, x))

@@ -1,17 +1,19 @@
 """Rules for control flow: If, Case, While.
 
 Lives here: the lite operators, and the graphs that they run.
-Not here: constants moved into the graphs (../constant_sinking.py), lists in loops (../lists/), legalisation of the
-graphs (../passes.py), outputs that the official run time mishandles (../subgraph_outputs.py).
+Not here: constants moved into the graphs (../subgraphs.py), lists in loops (../lists/), legalisation of the
+graphs (../passes.py), outputs that the official run time mishandles (../subgraphs.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ....core.dtypes import int32, string
+from ....core.specs import TensorSpec
 from ....graph import Graph, Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, RuleResult, rule_table
@@ -45,11 +47,17 @@ def _case(node: Node, rewriter: LiteRewriter) -> RuleResult:
         rewriter.emit("LESS", index, rewriter.constant(last, int32)),
     )
     index = rewriter.emit("SELECT", clamped, index, rewriter.constant(last, int32))
-    result: RuleResult = _tree(rewriter, index, operands, branches, 0, [v.spec for v in node.outputs])
-    return result
+    return _tree(rewriter, index, operands, branches, 0, [v.spec for v in node.outputs])
 
 
-def _tree(rewriter: Any, index: Value, operands: Any, branches: Any, first: int, likes: Any) -> Any:
+def _tree(
+    rewriter: LiteRewriter,
+    index: Value,
+    operands: tuple[Value, ...],
+    branches: Sequence[Graph],
+    first: int,
+    likes: Sequence[TensorSpec],
+) -> tuple[Value, ...]:
     half = (len(branches) + 1) // 2
     condition = rewriter.emit("LESS", index, rewriter.constant(first + half, int32))
     parts = (branches[:half], branches[half:])
@@ -64,7 +72,9 @@ def _tree(rewriter: Any, index: Value, operands: Any, branches: Any, first: int,
     return rewriter.emit_many("IF", condition, operands, then_branch=graphs[0], else_branch=graphs[1], likes=likes)
 
 
-def _inner(rewriter: LiteRewriter, index: Value, operands: Any, branches: Any, first: int) -> Graph:
+def _inner(
+    rewriter: LiteRewriter, index: Value, operands: tuple[Value, ...], branches: Sequence[Graph], first: int
+) -> Graph:
     """Return a graph that chooses among branches by its first input."""
     inner = LiteRewriter(Graph(f"{branches[0].name}_or_later", [], [], []))
     inner.prefix, inner.at = rewriter.prefix, rewriter.at

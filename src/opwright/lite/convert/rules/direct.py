@@ -20,8 +20,7 @@ from ....graph.passes.rewrite_rules import RewriteRule
 from ....scalar.table import OF_OPERATOR
 from ... import ops as dialect
 from ...ops import types
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .emission import UnmatchedNode, only, rank_of
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, UnmatchedNode, only, rank_of, rule_table
 
 SLICE_RANK = 5
 """The greatest rank that the official kernels slice."""
@@ -143,7 +142,7 @@ def having(name: str, value: Any, reason: str) -> Condition:
 def direct(
     op: str, lite: str, *sources: Source, when: Condition | None = None, **options: str | Callable[[Node], Any]
 ) -> RewriteRule:
-    """Return the rule that makes a node of the catalogue's operator `op` one of the builtin operator `lite`.
+    """Return the rule that replaces a node of the catalogue's operator `op` by one of the builtin operator `lite`.
 
     sources: of each operand; by default those of the node, spread where the rank is beyond the kernel's broadcasting.
     options: by name, the attribute that has the value, or a function of the node.
@@ -196,7 +195,7 @@ OTHERS = ("Round", "RightShift", "BitwiseXor")
 
 DIRECT = rule_table(
     *(direct(op, row.builtin) for op, row in OF_OPERATOR.items() if row.builtin and op not in OTHERS),
-    # the dialect's give another operand where one is NaN
+    # unlike the catalogue's, these kernels return the other operand if one is NaN
     direct("Maximum", "MAXIMUM"),
     direct("Minimum", "MINIMUM"),
     direct("Select", "SELECT_V2"),
@@ -207,7 +206,7 @@ DIRECT = rule_table(
     direct("Imag", "IMAG", when=of_types(complex64)),
     direct("ComplexAbs", "COMPLEX_ABS", when=of_types(complex64)),
     direct("LRN", "LOCAL_RESPONSE_NORMALIZATION", radius="depth_radius"),
-    # made and shaped
+    # creation and shapes
     direct("Fill", "FILL", as_int32, as_it_is),
     direct("Range", "RANGE"),
     direct("BroadcastArgs", "BROADCAST_ARGS"),
@@ -226,7 +225,7 @@ DIRECT = rule_table(
         as_int32,
         when=of_types(float32, uint8, int8, int16),
     ),
-    # picked, put and summed
+    # gathering, scattering, sums
     direct(
         "Slice",
         "SLICE",
@@ -253,7 +252,7 @@ DIRECT = rule_table(
     # variables
     direct("ReadVariable", "READ_VARIABLE", dtype=type_option("dtype")),
     direct("AssignVariable", "ASSIGN_VARIABLE"),
-    # with a word about types
+    # conditional on types
     RewriteRule("truncate_div", "TruncateDiv", _truncate_div, "integers divide toward zero"),
     RewriteRule("cast", "Cast", _cast),
     RewriteRule("round", "Round", _round, "integers are round"),

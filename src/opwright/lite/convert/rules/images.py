@@ -18,8 +18,21 @@ import numpy as np
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ..rewriter import LiteRewriter, RuleResult, rule_table
-from .emission import along, constant_of, matrix_of, number, numbered, only, picked, rank_of, run, sizes
+from ..rewriter import (
+    LiteRewriter,
+    RuleResult,
+    along,
+    constant_of,
+    matrix_of,
+    number,
+    numbered,
+    only,
+    picked,
+    rank_of,
+    rule_table,
+    run,
+    sizes,
+)
 
 FLAGS = ("align_corners", "half_pixel_centers")
 MOST_ELEMENTS = 1 << 22  # of a matrix written to the file
@@ -120,7 +133,7 @@ def _patches(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return picked(rewriter, x, (h, w, c), places)
 
 
-ALL = 1.0  # what two boxes share that are one and the same
+ALL = 1.0  # intersection over union of two equal boxes
 
 
 def _suppression(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -155,11 +168,9 @@ _LINEAR = "resizing is linear: a matrix for each direction, made of what it does
 IMAGES = rule_table(
     RewriteRule("resize_bilinear", "ResizeBilinear", _resize_bilinear),
     RewriteRule("nearest_by_gathers", "ResizeNearestNeighbor", _nearest_by_gathers, "for other types: the same pixels"),
-    RewriteRule("resize_by_matrices", "ResizeBicubic", _resize_linear, _LINEAR),
-    RewriteRule("resize_by_matrices", "ResizeArea", _resize_linear, _LINEAR),
+    RewriteRule("resize_by_matrices", "ResizeBicubic ResizeArea", _resize_linear, _LINEAR),
     RewriteRule("resize_by_matrices", "ScaleAndTranslate", _scale_and_translate, _LINEAR),
-    RewriteRule("gradient_by_matrices", "ResizeBilinearGrad", _resize_grad, _LINEAR),
-    RewriteRule("gradient_by_matrices", "ResizeBicubicGrad", _resize_grad, _LINEAR),
+    RewriteRule("gradient_by_matrices", "ResizeBilinearGrad ResizeBicubicGrad", _resize_grad, _LINEAR),
     RewriteRule("gradient_by_matrices", "ResizeNearestNeighborGrad", _nearest_grad, _LINEAR),
     RewriteRule("patches_by_gather", "ExtractImagePatches", _patches, "each element of a patch has a known place"),
     RewriteRule(

@@ -2,7 +2,7 @@
 
 Lives here: StridedSlice, Gather and its gradient, TensorScatter*, DynamicStitch, DynamicPartition, Unique,
 InvertPermutation.
-Not here: joining and reshaping (arrays.py), pairs (direct.py), segments (reductions.py).
+Not here: joining and reshaping (arrays.py), pairs (direct.py), segments (axes.py).
 
 SCATTER_ND adds updates of one position. Where the last update is to win, UNSORTED_SEGMENT_MAX over the numbers of the
 updates selects it, and its row is gathered.
@@ -18,9 +18,20 @@ import numpy as np
 from ....core.dtypes import float32, int8, int16, int32, int64, string, uint8
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from ..rewriter import (
+    LiteRewriter,
+    NoMatch,
+    Rewrite,
+    RuleResult,
+    number,
+    only,
+    rank_of,
+    reshaped,
+    rule_table,
+    size_along,
+    sizes,
+)
 from .direct import SLICE_RANK, front
-from .emission import number, only, rank_of, reshaped, size_along, sizes
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
@@ -160,7 +171,7 @@ def _scatter_update(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return reshaped(rewriter, y, outer + rest)
 
 
-def _scatter_sum(lite: str) -> Any:
+def _scatter_sum(lite: str) -> Rewrite:
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         tensor, indices, updates = node.operands
         only(tensor, float32, int32, int64)
@@ -175,7 +186,7 @@ def _scatter_sum(lite: str) -> Any:
     return lower
 
 
-def _scatter_extreme(lite: str) -> Any:
+def _scatter_extreme(lite: str) -> Rewrite:
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         tensor, indices, updates, outer, rest = _parts(node)
         only(tensor, float32, int32)

@@ -7,18 +7,15 @@ Not here: xor and right shift themselves, Bitcast (direct.py), quantisation by t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....core.dtypes import float32, int8, int16, int32, int64, uint8
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from ..rewriter import LiteRewriter, NoMatch, Rewrite, RuleResult, constant_of, number, only, rule_table
 from .direct import BIT_TYPES
-from .emission import constant_of, number, only
 
-NARROW = (int8, int16, uint8)  # what CAST takes to int32 and back
+NARROW = (int8, int16, uint8)  # types that CAST converts to int32 and back
 
 
 def _invert(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -47,7 +44,7 @@ def _and(rewriter: LiteRewriter, x: Value, y: Value) -> Value:
     return rewriter.emit("ADD", rewriter.emit("MUL", both(xh, yh), unit), both(xl, yl))
 
 
-def _and_or(op: str) -> Any:
+def _and_or(op: str) -> Rewrite:
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         x, y = node.operands
         only(x, int32, *NARROW)
@@ -122,10 +119,9 @@ def _steps(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return rewriter.emit("ADD", rewriter.emit("MUL", steps, scale), start, like=node.outputs[0].spec)
 
 
+_FAKE_QUANT = "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars"
+
 QUANTIZING = rule_table(
-    *(RewriteRule("fake_quant", op, _whole) for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars")),
-    *(
-        RewriteRule("fake_quant_by_steps", op, _steps, "its definition")
-        for op in ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
-    ),
+    RewriteRule("fake_quant", _FAKE_QUANT, _whole),
+    RewriteRule("fake_quant_by_steps", f"{_FAKE_QUANT} FakeQuantWithMinMaxVarsPerChannel", _steps, "its definition"),
 )

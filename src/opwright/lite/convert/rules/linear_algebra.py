@@ -10,15 +10,29 @@ imaginary part separately: exact, but the file holds the matrix, so up to a size
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....core.dtypes import complex64, float32, int32, int64
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .emission import UnmatchedNode, constant_of, number, numbered, only, padded, picked, rank_of, run, sizes, sliced
+from ..rewriter import (
+    LiteRewriter,
+    NoMatch,
+    Rewrite,
+    RuleResult,
+    UnmatchedNode,
+    constant_of,
+    number,
+    numbered,
+    only,
+    padded,
+    picked,
+    rank_of,
+    rule_table,
+    run,
+    sizes,
+    sliced,
+)
 
 
 def _is_zero(value: Value) -> bool:
@@ -98,7 +112,7 @@ def _bucketize(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return y if dtype is int32 else rewriter.cast(y, dtype)
 
 
-def _bound(lite: str) -> Any:
+def _bound(lite: str) -> Rewrite:
     """Count the elements of its row that each value exceeds: LESS, or reaches: LESS_EQUAL."""
 
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -189,7 +203,7 @@ def _rfft(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 def _fitted(rewriter: LiteRewriter, x: Value, n: int) -> Value:
     """Return the last dimension truncated or zero-padded to n."""
-    dims = x.spec.shape.dims or ()
+    dims = x.spec.shape.dims or (None,)
     size, lead = dims[-1], len(dims) - 1
     if size is None:
         raise UnmatchedNode("the size of the last dimension is not known")
@@ -229,7 +243,7 @@ def _rfft_matrix(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return _pair(rewriter, _product(rewriter, x, cos), _product(rewriter, x, sin))
 
 
-def _fft_matrix(sign: int) -> Any:
+def _fft_matrix(sign: int) -> Rewrite:
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,) = node.operands
         only(x, complex64)

@@ -20,9 +20,8 @@ from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
 from ....ops.linalg.einsum import expand_ellipsis, parse
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, UnmatchedNode, rule_table, size_along
 from .convolution import transposed
-from .emission import UnmatchedNode, size_along
 
 
 def _flags(node: Node) -> tuple[bool, bool, bool, bool]:

@@ -14,14 +14,26 @@ import numpy as np
 from ....core.dtypes import float32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
+from ..rewriter import (
+    LiteRewriter,
+    NoMatch,
+    Rewrite,
+    RuleResult,
+    constant_of,
+    only,
+    padded,
+    rank_of,
+    reshaped,
+    rule_table,
+    sizes,
+    sliced,
+)
 from .convolution import transposed
 from .direct import front
-from .emission import constant_of, only, padded, rank_of, reshaped, sizes, sliced
 from .indexing import MASKS
 
 
-def _softmax(lite: str, **attrs: Any) -> Any:
+def _softmax(lite: str, **attrs: Any) -> Rewrite:
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (x,), axis = node.operands, node.attrs["axis"]
         rank = x.spec.shape.rank

@@ -15,8 +15,7 @@ from typing import Any
 from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .emission import constant_of, only, rank_of, size_along
+from ..rewriter import LiteRewriter, NoMatch, Rewrite, RuleResult, constant_of, only, rank_of, rule_table, size_along
 
 EXACT = 1 << 23  # the number of distinct uniform values: integer ranges much smaller than this are uniform
 
@@ -34,7 +33,7 @@ def _seeds(node: Node) -> dict[str, Any]:
     return seeds
 
 
-def _drawn(lite: str) -> Any:
+def _drawn(lite: str) -> Rewrite:
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         (shape,) = node.operands
         if node.attrs["dtype"] is not float32:

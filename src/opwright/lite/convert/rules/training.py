@@ -16,10 +16,23 @@ import numpy as np
 from ....core.dtypes import float32, int32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
-from ....ops.windows import Window, window
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, rule_table
-from .convolution import FROM_LAST, ImageLayout, transposed
-from .emission import UnmatchedNode, constant_of, number, only, padded, picked, reshaped, size_along, sliced
+from ....ops.windows import AxisWindow, window
+from ..rewriter import (
+    LiteRewriter,
+    NoMatch,
+    RuleResult,
+    UnmatchedNode,
+    constant_of,
+    number,
+    only,
+    padded,
+    picked,
+    reshaped,
+    rule_table,
+    size_along,
+    sliced,
+)
+from .convolution import FROM_LAST, WindowLayout, transposed
 from .nn import per_channel
 
 
@@ -30,14 +43,13 @@ def _inside(value: Value, *axes: int) -> list[int]:
     return [int(dims[a] or 0) for a in axes]
 
 
-def _windows(image: ImageLayout, spatial: Sequence[int], kernel: Sequence[int]) -> list[Window]:
+def _windows(image: WindowLayout, spatial: Sequence[int], kernel: Sequence[int]) -> list[AxisWindow]:
     """Return the windows of the kernel over height and width."""
-    steps = ((image.stride_h, image.dilation_h), (image.stride_w, image.dilation_w))
-    pads = image.pads[1:3].tolist()
-    return [window(n, k, s, d, image.padding, p) for n, k, (s, d), p in zip(spatial, kernel, steps, pads)]
+    sizes = zip(spatial, kernel, image.strides, image.dilations, image.pads[1:3])
+    return [window(n, k, s, d, image.padding, p) for n, k, s, d, p in sizes]
 
 
-def _whole(rewriter: LiteRewriter, x: Value, windows: Sequence[Window]) -> Value:
+def _whole(rewriter: LiteRewriter, x: Value, windows: Sequence[AxisWindow]) -> Value:
     """Return the image that the windows cover, with padding and without unused borders."""
     used = [(w.out - 1) * w.stride + w.extent for w in windows]
     pads = [(w.before, max(0, n - w.before - w.size)) for w, n in zip(windows, used)]
@@ -51,8 +63,8 @@ def _conv_filter(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, filter_sizes, dy = node.operands
     only(x, float32)
     kh, kw, depth, _ = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
-    image = ImageLayout(node, rewriter, x)
-    back = transposed(rewriter, dy, (0, 2, 3, 1)) if image.order else dy
+    image = WindowLayout(node, rewriter, x)
+    back = transposed(rewriter, dy, image.to_last) if image.to_last else dy
     *spatial, channels = _inside(image.x, 1, 2, 3)
     if depth != channels:
         return NoMatch("the gradient by a filter of groups")
@@ -63,10 +75,10 @@ def _conv_filter(node: Node, rewriter: LiteRewriter) -> RuleResult:
         transposed(rewriter, back, (3, 1, 2, 0)),
         rewriter.constant(np.zeros(_inside(back, 3)), float32),
         padding="VALID",
-        stride_h=image.dilation_h,
-        stride_w=image.dilation_w,
-        dilation_h_factor=image.stride_h,
-        dilation_w_factor=image.stride_w,
+        stride_h=image.dilations[0],
+        stride_w=image.dilations[1],
+        dilation_h_factor=image.strides[0],
+        dilation_w_factor=image.strides[1],
     )
     return transposed(rewriter, y, (1, 2, 0, 3))
 
@@ -75,8 +87,8 @@ def _depthwise_filter(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, filter_sizes, dy = node.operands
     only(x, float32)
     kh, kw, channels, m = (int(d) for d in constant_of(filter_sizes, "the shape of the filter"))
-    image = ImageLayout(node, rewriter, x)
-    back = transposed(rewriter, dy, (0, 2, 3, 1)) if image.order else dy
+    image = WindowLayout(node, rewriter, x)
+    back = transposed(rewriter, dy, image.to_last) if image.to_last else dy
     n = (image.x.spec.shape.dims or (None,))[0]
     oh, ow = _inside(back, 1, 2)
     seen = _whole(rewriter, image.x, _windows(image, _inside(image.x, 1, 2), (kh, kw)))
@@ -93,17 +105,17 @@ def _depthwise_filter(node: Node, rewriter: LiteRewriter) -> RuleResult:
         rewriter.constant(np.zeros(channels * n * m), float32),
         padding="VALID",
         depth_multiplier=m,
-        stride_h=image.dilation_h,
-        stride_w=image.dilation_w,
-        dilation_h_factor=image.stride_h,
-        dilation_w_factor=image.stride_w,
+        stride_h=image.dilations[0],
+        stride_w=image.dilations[1],
+        dilation_h_factor=image.strides[0],
+        dilation_w_factor=image.strides[1],
     )
     by_image = reshaped(rewriter, y, [kh * kw, channels, n, m])
     return reshaped(rewriter, rewriter.emit("SUM", by_image, rewriter.int32([2])), [kh, kw, channels, m])
 
 
 def spread(
-    rewriter: LiteRewriter, x: Value, filters: Value, spatial: Sequence[int], windows: Sequence[Window]
+    rewriter: LiteRewriter, x: Value, filters: Value, spatial: Sequence[int], windows: Sequence[AxisWindow]
 ) -> Value:
     """Add windows' values [n, p, q, c] up on an image of that height and width; filters [o, kh, kw, c]."""
     used = [max((w.out - 1) * w.stride + w.extent, w.before + w.size) for w in windows]
@@ -132,8 +144,8 @@ def spread(
 def _depthwise_input(node: Node, rewriter: LiteRewriter) -> RuleResult:
     _, filters, dy = node.operands
     only(dy, float32)
-    image = ImageLayout(node, rewriter, dy)
-    if (image.dilation_h, image.dilation_w) != (1, 1):
+    image = WindowLayout(node, rewriter, dy)
+    if image.dilations != [1, 1]:
         return NoMatch("TRANSPOSE_CONV has no dilation")
     dims = image.out.shape.dims
     if dims is None or None in dims[1:]:
@@ -192,7 +204,7 @@ def _average_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return planes.together(spread(rewriter, values, ones, planes.spatial, planes.windows))
 
 
-def _counts(w: Window) -> np.ndarray:
+def _counts(w: AxisWindow) -> np.ndarray:
     first = np.arange(w.out) * w.stride - w.before
     return np.minimum(first + w.kernel, w.size) - np.maximum(first, 0)
 
@@ -225,7 +237,7 @@ def _max_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 
 def _batch_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
-    """Normalise by the statistics of the batch, or by given ones that are not constant."""
+    """Normalise by the statistics of the batch, or by operands that are not constant."""
     x, scale, offset, mean, variance = node.inputs
     assert isinstance(x, Value)
     assert isinstance(scale, Value)

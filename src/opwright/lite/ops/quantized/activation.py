@@ -1,7 +1,7 @@
 """Integer rules of activations: RELU and its variants, LEAKY_RELU, PRELU, HARD_SWISH, ELU, GELU, LOGISTIC, TANH.
 
 Lives here: these rules, and the table of the logistic function that LOGISTIC and TANH of int16 interpolate.
-Not here: SOFTMAX (normalization.py).
+Not here: SOFTMAX (reduction.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ....core.constants import CLAMPS, GELU_CUBIC, GELU_SLOPE
-from ....scalar.fixed_point import interpolation_table
-from ....scalar.quantization import multiplier, short_multiplier
-from .fixed_point import INT16, INT32, byte_table, interpolated, look_up, tabulated
+from ....scalar.fixed_point import interpolation_table, multiplier, short_multiplier
+from ....scalar.formulas import CLAMPS, GELU_CUBIC, GELU_SLOPE
+from .fixed_point import INT16, INT32, Function, byte_table, interpolated, look_up, tabulated
 from .operand import Operand, check_output, check_scaled, check_symmetric, check_types, quantize_real
 
 BYTES = ("INT8 INT8", "UINT8 UINT8")
@@ -27,7 +26,7 @@ _f = np.float32
 def _clipped(low: float, high: float | None) -> Rule:
     """Return the rule of a RELU with two real bounds: rescale the input, then clamp."""
 
-    def rule(op: Any, x: Operand, y: Operand) -> Any:
+    def rule(op: Any, x: Operand, y: Operand) -> Function:
         kind = check_types(op, ALL, x, y)
         check_scaled(x, y)
         if kind == "INT16":
@@ -45,7 +44,7 @@ relu, relu6, relu_n1_to_1, relu_0_to_1 = (
 )
 
 
-def leaky_relu(op: Any, x: Operand, y: Operand) -> Any:
+def leaky_relu(op: Any, x: Operand, y: Operand) -> Function:
     kind = check_types(op, ALL, x, y)
     check_scaled(x, y)
     if kind == "INT16":
@@ -77,8 +76,8 @@ def prelu(op: Any, x: Operand, alpha: Operand, y: Operand) -> Callable[..., Any]
     return run
 
 
-def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
-    """x relu6(x + 3) / 6 in 16-bit arithmetic."""
+def hard_swish(op: Any, x: Operand, y: Operand) -> Function:
+    """Compute x relu6(x + 3) / 6 in 16-bit arithmetic."""
     check_types(op, BYTES, x, y)
     check_scaled(x, y)
     fine = x.scale / _f(128)
@@ -108,10 +107,10 @@ def hard_swish(op: Any, x: Operand, y: Operand) -> Any:
     return tabulated(run, x)
 
 
-def tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
+def tabled(f: Function) -> Callable[[Operand, Operand], Function]:
     """Return the rule of a function computed by table lookup; f: on float64, its result is rounded to float32."""
 
-    def kernel(x: Operand, y: Operand) -> Any:
+    def kernel(x: Operand, y: Operand) -> Function:
         check_scaled(x, y)
         with np.errstate(all="ignore"):
             table = byte_table(lambda v: f(v.astype(np.float64)).astype(_f), x, y)
@@ -120,10 +119,10 @@ def tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
     return kernel
 
 
-def wide_tabled(f: Callable[[Any], Any]) -> Callable[[Operand, Operand], Any]:
+def wide_tabled(f: Function) -> Callable[[Operand, Operand], Function]:
     """Return the rule for int16, by an interpolated table; f: on float32."""
 
-    def kernel(x: Operand, y: Operand) -> Any:
+    def kernel(x: Operand, y: Operand) -> Function:
         check_scaled(x, y)
         with np.errstate(all="ignore"):
             table = interpolation_table(
@@ -144,25 +143,27 @@ def real_of(o: Operand, q: int) -> float:
     return float(o.scale * _f(q - o.zero_point))
 
 
-# The sum is a float32, too: what it loses decides ties.
+# The sum is a float32, too: its rounding decides ties.
 _logistic = tabled(lambda v: _f(1) / (_f(1) + np.exp(-v).astype(_f)))
 _tanh = tabled(np.tanh)
 _elu = tabled(lambda v: np.where(v < 0, np.expm1(np.minimum(v, 0)), v))
-_erf = np.frompyfunc(math.erf, 1, 1)
+_erf: Function = np.frompyfunc(math.erf, 1, 1)
 
 
-def _gelu(v: Any) -> Any:
-    return 0.5 * v * (1 + _erf(v * math.sqrt(0.5)).astype(np.float64))
+def _gelu(v: Any) -> np.ndarray:
+    result: np.ndarray = 0.5 * v * (1 + _erf(v * math.sqrt(0.5)).astype(np.float64))
+    return result
 
 
-def _gelu_by_tanh(v: Any) -> Any:
-    return 0.5 * v * (1 + np.tanh(GELU_SLOPE * (v + GELU_CUBIC * v**3)))
+def _gelu_by_tanh(v: np.ndarray) -> np.ndarray:
+    result: np.ndarray = 0.5 * v * (1 + np.tanh(GELU_SLOPE * (v + GELU_CUBIC * v**3)))
+    return result
 
 
 GELUS = {by_tanh: (tabled(f), wide_tabled(single(f))) for by_tanh, f in ((False, _gelu), (True, _gelu_by_tanh))}
 
 
-def logistic(op: Any, x: Operand, y: Operand) -> Any:
+def logistic(op: Any, x: Operand, y: Operand) -> Function:
     kind = check_types(op, ALL, x, y)
     check_scaled(x, y)
     if kind == "INT16":
@@ -173,7 +174,7 @@ def logistic(op: Any, x: Operand, y: Operand) -> Any:
     return _logistic(x, y)
 
 
-def tanh(op: Any, x: Operand, y: Operand) -> Any:
+def tanh(op: Any, x: Operand, y: Operand) -> Function:
     kind = check_types(op, ALL, x, y)
     check_scaled(x, y)
     if kind == "INT16":
@@ -183,12 +184,12 @@ def tanh(op: Any, x: Operand, y: Operand) -> Any:
     return _tanh(x, y)
 
 
-def elu(op: Any, x: Operand, y: Operand) -> Any:
+def elu(op: Any, x: Operand, y: Operand) -> Function:
     check_types(op, ("INT8 INT8",), x, y)
     return _elu(x, y)
 
 
-def gelu(op: Any, x: Operand, y: Operand) -> Any:
+def gelu(op: Any, x: Operand, y: Operand) -> Function:
     narrow, wide = GELUS[bool(op.approximate)]
     return (wide if check_types(op, ALL, x, y) == "INT16" else narrow)(x, y)
 
@@ -252,7 +253,7 @@ LOGISTIC_TABLE = _table()
 
 
 def _table_steps(x: Operand, max_shift: int) -> Callable[..., Any]:
-    """From integers of x to steps of the table, whose unit is 1 / (3 * 2^12).
+    """Return the steps of the table, of unit 1 / (3 * 2^12), for integers of x.
 
     Scales of 2^-12 times 2^0..2^max_shift are met by a shift, others by a 15-bit factor.
     """

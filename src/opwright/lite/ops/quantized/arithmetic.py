@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import InvalidArgumentError
-from ....scalar.quantization import multiplier
-from ..arithmetic import check_nonzero
+from ....scalar.fixed_point import multiplier
+from ..elementwise import check_nonzero
 from .activation import real_of, single, tabled, wide_tabled
-from .fixed_point import INT16, INT32, finishing, tabulated
+from .fixed_point import INT16, INT32, Function, finishing, tabulated
 from .operand import Operand, check_scaled, check_symmetric, check_types, fused_bounds
 
 TYPES = ("INT8 INT8 INT8", "UINT8 UINT8 UINT8", "INT16 INT16 INT16")
@@ -34,11 +34,11 @@ def _checked(op: Any, types: tuple[str, ...], *operands: Operand) -> str:
     return kind
 
 
-def add(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+def add(op: Any, x: Operand, y: Operand, z: Operand) -> _Pair:
     return _sum(op, x, y, z, np.add)
 
 
-def subtract(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
+def subtract(op: Any, x: Operand, y: Operand, z: Operand) -> _Pair:
     return _sum(op, x, y, z, np.subtract)
 
 
@@ -65,7 +65,7 @@ def _sum(op: Any, x: Operand, y: Operand, z: Operand, combine: Any) -> _Pair:
 
 
 def _lifted(o: Operand, bits: int, m: int, e: int) -> Callable[[Any], Any]:
-    """Integers less their zero point, with more bits, brought to another scale."""
+    """Return a function that subtracts the zero point, shifts left by `bits` and rescales."""
     return tabulated(lambda q: INT32.rescale(o.centred(q) << bits, m, e), o)
 
 
@@ -78,18 +78,19 @@ def _by_shifts(z: Operand, scales: list[Any], nx: int, ny: int, combine: Any, lo
             "the greater of the inputs' scales, or pot_scale_int16=False",
         )
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         total = combine(INT32.shifted_right(a.astype(np.int64), nx), INT32.shifted_right(b.astype(np.int64), ny))
-        return np.clip(total, low, high)
+        result: np.ndarray = np.clip(total, low, high)
+        return result
 
     return run
 
 
-def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
-    """int16 inputs may give 8 bits, which may have a zero point.
+def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> _Pair:
+    """Multiply; outputs of int16 inputs may have 8 bits and a zero point.
 
-    The official kernel of that takes it that the scales are those of numbers below 1: z stands for 2^23 times the
-    product of x and y. With other scales we compute what they say.
+    The official kernel of that case assumes scales of numbers below 1: z represents 2^23 times the product of x and y.
+    Other scales are computed as specified.
     """
     kind = check_types(op, (*TYPES, "INT16 INT16 INT8", "INT16 INT16 UINT8"), x, y, z)
     check_scaled(x, y, z)
@@ -100,8 +101,9 @@ def multiply(op: Any, x: Operand, y: Operand, z: Operand) -> Any:
 
     finish = finishing(m, e, 0, z.zero_point, low, high)
 
-    def run(a: Any, b: Any) -> Any:
-        return finish(np.asarray(x.centred(a) * y.centred(b)))
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        result: np.ndarray = finish(np.asarray(x.centred(a) * y.centred(b)))
+        return result
 
     def run_below_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         product = INT16.high_product(a.astype(np.int64), b.astype(np.int64))
@@ -182,12 +184,12 @@ def absolute(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     return run
 
 
-def exp(op: Any, x: Operand, y: Operand) -> Any:
+def exp(op: Any, x: Operand, y: Operand) -> Function:
     kind = check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
     return _exp(x, y) if kind == "INT8" else wide_tabled(single(np.exp))(x, y)
 
 
-def log(op: Any, x: Operand, y: Operand) -> Any:
+def log(op: Any, x: Operand, y: Operand) -> Function:
     kind = check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
     lowest = np.float32(real_of(y, y.low))  # what has no logarithm
     return _log(x, y) if kind == "INT8" else wide_tabled(lambda v: np.where(v > 0, single(np.log)(v), lowest))(x, y)
@@ -202,15 +204,16 @@ def _not_negative(x: Operand, q: Any, name: str) -> None:
         )
 
 
-def rsqrt(op: Any, x: Operand, y: Operand) -> Any:
-    """1 / sqrt(x) in fixed point, of int16 by table; 0 gives the greatest output."""
+def rsqrt(op: Any, x: Operand, y: Operand) -> Function:
+    """Compute 1 / sqrt(x) in fixed point, of int16 by table; for 0 return the greatest output."""
     if check_types(op, ("INT8 INT8", "INT16 INT16"), x, y) == "INT16":
         greatest = np.float32(real_of(y, y.high))
         wide = wide_tabled(lambda v: np.where(v > 0, np.float32(1) / np.sqrt(v), greatest))(x, y)
 
-        def run_wide(q: Any) -> Any:
+        def run_wide(q: np.ndarray) -> np.ndarray:
             _not_negative(x, q, "Rsqrt")
-            return wide(q)
+            result: np.ndarray = wide(q)
+            return result
 
         return run_wide
     check_scaled(x, y)
@@ -228,7 +231,7 @@ def rsqrt(op: Any, x: Operand, y: Operand) -> Any:
 
 
 def sqrt(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
-    """sqrt(x) in float32, its fraction cut off."""
+    """Compute sqrt(x) in float32, truncated."""
     check_types(op, ("INT8 INT8", "INT16 INT16"), x, y)
     check_scaled(x, y)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....core.errors import InvalidArgumentError
 from ....ops import array_functions
-from ....scalar.quantization import array_round_away as round_away
+from ....scalar.fixed_point import array_round_away as round_away
 from ..concatenation import joined, surrounded
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types
 
@@ -22,8 +22,7 @@ _f = np.float32
 
 
 def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Callable[..., Any]:
-    """int8, int16 and int4: integers are copied, and for int8 parameters are equal. uint8: inputs are rescaled to the
-    output's."""
+    """Copy integers of int8, int16 and int4; parameters of int8 are equal. Rescale inputs of uint8 to the output."""
     for x in xs:
         check_types(op, ("INT8 INT8", "UINT8 UINT8", "INT16 INT16", "INT4 INT4"), x, y)
     if op.fused_activation_function != "NONE":
@@ -49,11 +48,12 @@ def concatenation(op: Any, xs: tuple[Operand, ...], y: Operand) -> Callable[...,
     return lambda arrays: np.concatenate([rescaled(x, q) for x, q in zip(xs, arrays)], op.axis)
 
 
-def pack(op: Any, xs: tuple[Operand, ...], y: Operand) -> Any:
+def pack(op: Any, xs: tuple[Operand, ...], y: Operand) -> Callable[..., Any]:
     for x in xs:
         check_types(op, tuple(f"{t} {t}" for t in BYTES), x, y)
     check_same(y, *xs)
-    return op.parts
+    result: Callable[..., Any] = op.parts
+    return result
 
 
 def _check_pad(op: Any, x: Operand, y: Operand, *more: str) -> None:

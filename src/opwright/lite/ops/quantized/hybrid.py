@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.quantization import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symmetric_steps
-from ....scalar.quantization import array_round_away as round_away
+from ....scalar.fixed_point import ASYMMETRIC, SYMMETRIC, asymmetric_steps, symmetric_steps
+from ....scalar.fixed_point import array_round_away as round_away
 from ..matmul import products, without_columns
-from ..parts import Part, broadcast_slice, fuse
-from .fixed_point import exact_float
+from ..tiling import Part, broadcast_slice, fuse
+from .fixed_point import Image, Weights, convolved, convolved_by_channel, exact_float, multiplied, transposed
 from .operand import Operand, check_axis, check_symmetric, check_types
-from .sums import Image, Weights, convolved, convolved_by_channel, multiplied, transposed
 
 _f = np.float32
 
@@ -41,19 +40,19 @@ class ScaledRows(NamedTuple):
 
 
 class RowQuantization(NamedTuple):
-    """Rows to integers: by a factor and an offset each, [rows, 1...], within limits. scale: what 1 stands for."""
+    """Quantization of rows: by a factor and an offset each, [rows, 1...], within limits. scale: of the integers."""
 
     factor: Any
     offset: Any
     limits: tuple[int, int]
     scale: Any
 
-    def of(self, x: Any, where: tuple[slice, ...] = (slice(None),)) -> Any:
+    def of(self, x: np.ndarray, where: tuple[slice, ...] = (slice(None),)) -> np.ndarray:
         """Quantize the part `where` of x: integers less their zero points, as floats."""
         factor, offset = _seen(self.factor, where), _seen(self.offset, where)
-        values = x[where] * factor
+        values = round_away(x[where] * factor)
         values += offset
-        values = np.clip(round_away(values), *self.limits, out=values)
+        values = np.clip(values, *self.limits, out=values)
         values -= offset
         return values
 
@@ -61,12 +60,12 @@ class RowQuantization(NamedTuple):
         """Quantize all rows."""
         return ScaledRows(self.of(x), self.scale)
 
-    def scale_of(self, where: tuple[slice, ...]) -> Any:
+    def scale_of(self, where: tuple[slice, ...]) -> np.ndarray:
         """Return the scales of the rows in a part."""
         return _seen(self.scale, where)
 
 
-def _seen(vector: Any, where: tuple[slice, ...]) -> Any:
+def _seen(vector: np.ndarray, where: tuple[slice, ...]) -> np.ndarray:
     """Return the slice of an array whose first dimensions `where` indexes."""
     return broadcast_slice(vector, where, vector.ndim - len(where))
 
@@ -90,7 +89,7 @@ def asymmetric(x: Any, axes: tuple[int, ...]) -> RowQuantization:
 
 
 REACH = 255
-"""How far an integer can be from its zero point."""
+"""The greatest distance of an integer from its zero point."""
 
 DENSE = tuple(f"{real} {weights} {real}" for real in ("FLOAT32", "FLOAT16") for weights in ("INT8", "INT4", "INT2"))
 DENSE += ("FLOAT32 UINT8 FLOAT32",)
@@ -142,7 +141,7 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
 
         return multiplied((*vectors.shape[:-1], n), w, matrix, _image(steps, vectors), finish)
 
-    def run(real: Any, w: Any, b: Any) -> Any:
+    def run(real: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> Iterator[Part] | np.ndarray:
         return parts(real, signed(w), b) if w.shape[1] else without_columns(op, real, len(w))
 
     return run
@@ -155,11 +154,12 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., A
     scales = y.scales if y.per_channel else y.scale
     quantize = asymmetric if op.asymmetric_quantize_inputs else symmetric
 
-    def multiply(a: Any, b: Any) -> Any:
+    def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         steps = quantize(a, (-1,))
         exact = exact_float(a.shape[-1] * REACH * 128)
         acc = np.matmul(steps.of(a).astype(exact, copy=False), b.astype(exact)).astype(_f)
-        return acc * (steps.scale * scales)
+        result: np.ndarray = acc * (steps.scale * scales)
+        return result
 
     return lambda a, b: products(op, a, b, multiply)
 
@@ -229,9 +229,10 @@ def embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Operand) -> Ca
     check_axis(value, 0)
     rank = len(value.shape)
 
-    def run(ids: Any, table: Any) -> Any:
+    def run(ids: np.ndarray, table: np.ndarray) -> Iterator[Part] | np.ndarray:
         scale = value.scales[ids].reshape((-1,) + (1,) * (rank - 1)) if value.per_channel else value.scale
-        return op.reference(ids, signed(table)).astype(_f) * scale
+        result: Iterator[Part] | np.ndarray = op.reference(ids, signed(table)).astype(_f) * scale
+        return result
 
     return run
 
@@ -280,8 +281,11 @@ def blockwise_embedding_lookup(op: Any, lookup: Operand, value: Operand, y: Oper
     check_types(op, ("INT4 FLOAT32", "INT4 FLOAT16", "INT2 FLOAT32", "INT2 FLOAT16"), value, y)
     scales, size = block_scales(value), value.blocks.size
 
-    def run(ids: Any, table: Any) -> Any:
+    def run(ids: np.ndarray, table: np.ndarray) -> Iterator[Part] | np.ndarray:
         rows = op.reference(ids, table).astype(_f)
-        return (rows.reshape(len(ids), scales.shape[1], size) * scales[ids][..., None]).reshape(rows.shape)
+        result: Iterator[Part] | np.ndarray = (
+            rows.reshape(len(ids), scales.shape[1], size) * scales[ids][..., None]
+        ).reshape(rows.shape)
+        return result
 
     return run

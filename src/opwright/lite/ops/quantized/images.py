@@ -2,14 +2,14 @@
 
 Lives here: the rules of CONV_2D, DEPTHWISE_CONV_2D and TRANSPOSE_CONV (int8 by channel, uint8, int16 with int8
 weights), of AVERAGE_POOL_2D and MAX_POOL_2D, and of RESIZE_BILINEAR.
-Not here: sums of products (sums.py), float activations with integer weights (hybrid.py), the windows
-(lite/ops/windows.py), RESIZE_NEAREST_NEIGHBOR, which moves integers.
+Not here: sums of products (fixed_point.py), float activations with integer weights (hybrid.py), the windows
+(lite/ops/tiling.py), RESIZE_NEAREST_NEIGHBOR, which moves integers.
 
 .. math:: q_y = clamp(z_y + M_o (b_o + \\sum (q_w - z_w)(q_x - z_x))),   M_o = s_x s_{w,o} / s_y
 
-Sums of convolutions are exact (sums.py); each band of the result is finished before the next is begun. Pools work on
-raw integers, which input and output scale alike: a mean is the sum divided by the taps inside the image, halves away
-from zero. Resizing computes positions and weights in steps of 1/1024 of a pixel (uint8: in floats).
+Sums of convolutions are exact (fixed_point.py); each band of the result is finished before the next is begun. Pools
+work on raw integers, which input and output scale alike: a mean is the sum divided by the taps inside the image, halves
+away from zero. Resizing computes positions and weights in steps of 1/1024 of a pixel (uint8: in floats).
 """
 
 from __future__ import annotations
@@ -20,15 +20,24 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.quantization import multipliers
-from ....scalar.resampling import FixedMean, Places, Sampling
+from ....scalar.fixed_point import multipliers
+from ....scalar.fixed_point_layers import FixedMean, Places, Sampling
 from ..images import stretched
-from ..parts import Part
 from ..pooling import pooled
-from ..windows import combine_along, counts
-from .fixed_point import by_rows, finishing, finishing_wide, rounded_quotient
+from ..tiling import Part, combine_along, counts
+from .fixed_point import (
+    Finish,
+    Image,
+    Weights,
+    by_rows,
+    convolved,
+    convolved_by_channel,
+    finishing,
+    finishing_wide,
+    rounded_quotient,
+    transposed,
+)
 from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
-from .sums import Finish, Image, Weights, convolved, convolved_by_channel, transposed
 
 TYPES = (
     "INT8 INT8 INT8",
@@ -137,10 +146,11 @@ def average(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     check_scaled(x, y)
     low, high = fused_bounds(op.fused_activation_function, y)
 
-    def mean(q: Any, rows: Any, columns: Any) -> Any:
+    def mean(q: np.ndarray, rows: Any, columns: Any) -> np.ndarray:
         total = combine_along(combine_along(q.astype(np.int32), rows, 1, np.add, 0), columns, 2, np.add, 0)
         n = np.multiply.outer(counts(rows, np.int32), counts(columns, np.int32))[..., None]
-        return np.clip(rounded_quotient(total, n), low, high)
+        result: np.ndarray = np.clip(rounded_quotient(total, n), low, high)
+        return result
 
     return lambda q: pooled(op, q, mean)
 
@@ -150,9 +160,10 @@ def maximum(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     check_scaled(x, y)
     low, high = fused_bounds(op.fused_activation_function, y)
 
-    def pool(q: Any, rows: Any, columns: Any) -> Any:
+    def pool(q: np.ndarray, rows: Any, columns: Any) -> np.ndarray:
         greatest = combine_along(combine_along(q, rows, 1, np.maximum, y.low), columns, 2, np.maximum, y.low)
-        return np.clip(greatest, low, high)
+        result: np.ndarray = np.clip(greatest, low, high)
+        return result
 
     return lambda q: pooled(op, q, pool, q.itemsize)
 
@@ -161,14 +172,15 @@ _f = np.float32
 MEAN = FixedMean(numpy_namespace)
 
 
-def _in_floats(q: Any, rows: Places, columns: Places) -> Any:
+def _in_floats(q: np.ndarray, rows: Places, columns: Places) -> np.ndarray:
     """Interpolate in float32 and round half up, as the official kernel for uint8."""
     (top, bottom, down), (left, right, across) = rows, columns
     v = q[:, top, left].astype(np.float32) * (_f(1) - down) * (_f(1) - across)
     v += q[:, bottom, left].astype(np.float32) * down * (_f(1) - across)
     v += q[:, top, right].astype(np.float32) * (_f(1) - down) * across
     v += q[:, bottom, right].astype(np.float32) * down * across
-    return np.clip(np.trunc(v + _f(0.5)), 0, 255)
+    result: np.ndarray = np.clip(np.trunc(v + _f(0.5)), 0, 255)
+    return result
 
 
 def resize_bilinear(op: Any, x: Operand, size: Operand, y: Operand) -> Callable[..., Any]:
@@ -177,9 +189,10 @@ def resize_bilinear(op: Any, x: Operand, size: Operand, y: Operand) -> Callable[
     if x.type == "UINT8":
         return lambda q, size: stretched(op, q, size, Sampling.between, _in_floats, 4)
 
-    def in_steps(q: Any, rows: Places, columns: Places) -> Any:
+    def in_steps(q: np.ndarray, rows: Places, columns: Places) -> np.ndarray:
         left, right, across = columns
         four = [q[:, row, column] for row in rows[:2] for column in (left, right)]
-        return np.clip(MEAN.of_four(four, across, rows[2]), y.low, y.high)
+        result: np.ndarray = np.clip(MEAN.of_four(four, across, rows[2]), y.low, y.high)
+        return result
 
     return lambda q, size: stretched(op, q, size, Sampling.between_steps, in_steps, 8)

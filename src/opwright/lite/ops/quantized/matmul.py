@@ -21,13 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.quantization import array_round_away as round_away
-from ....scalar.quantization import multiplier, multipliers, short_multiplier
+from ....scalar.fixed_point import array_round_away as round_away
+from ....scalar.fixed_point import multiplier, multipliers, short_multiplier
 from ..matmul import products, without_columns
-from ..parts import Part
-from .fixed_point import INT32, exact_float, finishing, finishing_wide
+from ..tiling import Part
+from .fixed_point import INT32, Weights, exact_float, finishing, finishing_wide, multiplied
 from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
-from .sums import Weights, multiplied
 
 TYPES = (
     "INT8 INT8 INT8",
@@ -75,14 +74,14 @@ def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None,
 
         return multiplied((*vectors.shape[:-1], n), w, matrix, lambda rows, t: x.centred(vectors[rows], t), finish)
 
-    def run(q: Any, w: Any, b: Any) -> Any:
+    def run(q: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> Iterator[Part] | np.ndarray:
         return parts(q, w, b) if w.shape[1] else without_columns(op, q, len(w))
 
     return run
 
 
 def _by_wide_sums(x: Operand, weights: Operand, y: Operand) -> Callable[[Any, slice], Any]:
-    """From exact sums (floats) of some outputs to integers, by the multipliers of these."""
+    """Return the function from exact sums (floats) of some outputs to integers, by their multipliers."""
     if weights.per_channel:
         m, e = multipliers(float(x.scale) * weights.scales.astype(np.float64) / float(y.scale))
     else:
@@ -92,7 +91,7 @@ def _by_wide_sums(x: Operand, weights: Operand, y: Operand) -> Callable[[Any, sl
 
 
 def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., Any]:
-    """Integers of the output; of output type INT32, which has no scale, the sums of raw products."""
+    """Rescale the sums; with output type INT32, which has no scale, return the sums of raw products."""
     kind = check_types(op, ("INT8 INT8 INT8", "INT8 INT8 INT32", "INT16 INT16 INT16", "INT16 INT8 INT16"), x, y, z)
     if z.type == "INT32":
         return lambda a, b: products(op, a, b, lambda a, b: _sums(a, b, 128 * 128))
@@ -102,16 +101,18 @@ def batch_matmul(op: Any, x: Operand, y: Operand, z: Operand) -> Callable[..., A
     m, e = multiplier(float(x.scale * y.scale) / float(z.scale))
     finish = (finishing_wide if kind == "INT16" else finishing)(m, e, 0, z.zero_point, z.low, z.high)
 
-    def multiply(a: Any, b: Any) -> Any:
-        return finish(_sums(a, b, x.reach * y.reach, x.zero_point, y.zero_point))
+    def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        result: np.ndarray = finish(_sums(a, b, x.reach * y.reach, x.zero_point, y.zero_point))
+        return result
 
     return lambda a, b: products(op, a, b, multiply)
 
 
-def _sums(a: Any, b: Any, max_product: int, a_zero: int = 0, b_zero: int = 0) -> Any:
-    """Exact sums of products of integers less their zero points, int64. most: the greatest |product|."""
+def _sums(a: np.ndarray, b: np.ndarray, max_product: int, a_zero: int = 0, b_zero: int = 0) -> np.ndarray:
+    """Compute exact sums of products of integers less their zero points, int64. max_product: the greatest |product|."""
     exact = exact_float(a.shape[-1] * max_product)
-    return np.matmul(a.astype(exact) - exact(a_zero), b.astype(exact) - exact(b_zero)).astype(np.int64)
+    result: np.ndarray = np.matmul(a.astype(exact) - exact(a_zero), b.astype(exact) - exact(b_zero)).astype(np.int64)
+    return result
 
 
 SHUFFLED_TYPES = ("UINT8 UINT8 INT32 INT16 UINT8",)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.constants import CLAMPS
 from ....core.errors import InvalidArgumentError, UnimplementedError
+from ....scalar.formulas import CLAMPS
 
 LIMITS = {
     "INT8": (-128, 127),
@@ -117,7 +117,7 @@ class Operand:
         return result
 
     def centred(self, q: np.ndarray, dtype: Any = np.int64) -> np.ndarray:
-        """q - zero_point in a wider type."""
+        """Return q - zero_point in a wider type."""
         wide = q.astype(dtype)
         if self.zero_point:
             wide -= dtype(self.zero_point)
@@ -181,7 +181,7 @@ def check_symmetric(*operands: Operand | None) -> None:
 def check_same(*operands: Operand) -> None:
     """Raise InvalidArgumentError if operands differ in scale or zero point.
 
-    As the official kernels have it, an operand with several scales counts as one with none.
+    As in the official kernels, an operand with several scales counts as one without.
     """
     first = operands[0]
     for o in operands[1:]:

@@ -15,17 +15,17 @@ Not here: which nodes are quantized, calls of rules (../../quantized_registratio
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ....core.dtypes import float32
 from ....core.errors import DefinitionError, UnimplementedError
-from ....ops.rule_errors import call_rule, contract_violation
-from ....scalar.quantization import array_round_away as round_away
-from ....scalar.quantization import multiplier
-from ..parts import elements, store_parts
+from ....ops.call import call_rule, contract_violation
+from ....scalar.fixed_point import array_round_away as round_away
+from ....scalar.fixed_point import multiplier
+from ..tiling import Part, elements, store_parts
 from .fixed_point import INT32
 from .operand import Operand, check_scaled, check_types
 
@@ -37,12 +37,12 @@ QUANTIZED = (
 )
 
 
-def _along(values: Any, axis: int, rank: int) -> Any:
+def _along(values: np.ndarray, axis: int, rank: int) -> np.ndarray:
     """Shape a vector of scales or zero points to be broadcast along a dimension of a tensor."""
     return values.reshape([-1 if i == axis else 1 for i in range(rank)])
 
 
-def quantize(op: Any, x: Operand, y: Operand) -> Any:
+def quantize(op: Any, x: Operand, y: Operand) -> Callable[[np.ndarray], Iterator[Part] | np.ndarray]:
     """.. math:: q_y = clamp(round(x / s_y) + z_y)    of reals, halves away from zero"""
     check_types(op, QUANTIZED, x, y)
     if x.type not in REALS:
@@ -55,21 +55,24 @@ def quantize(op: Any, x: Operand, y: Operand) -> Any:
             f"{len(y.scales)} along {y.axis}, and {list(x.shape)}",
             "one scale, or one for each slice along that dimension",
         )
-    scale, zero_point = y.scale, y.zero_point
+    scale: Any = y.scale
+    zero_point: Any = y.zero_point
     if y.per_channel:  # along a dimension of the input: the file may say another shape of the output
         scale, zero_point = (_along(values, y.axis, len(x.shape)) for values in (y.scales, y.zero_points))
     if not np.all(scale):
         raise y.wrong("has a scale of 0", y.scales[:8].tolist(), "positive scales")
 
-    def run(real: Any, scale: Any, zero_point: Any) -> Any:
+    def run(real: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
         q = round_away(np.nan_to_num(real.astype(np.float32, copy=False) / scale, nan=0.0)).astype(np.float64)
-        return np.clip(q + zero_point, y.low, y.high)
+        result: np.ndarray = np.clip(q + zero_point, y.low, y.high)
+        return result
 
     return lambda real: elements(run, (real, np.asarray(scale), np.asarray(zero_point)), real.shape)
 
 
 def _requantize(x: Operand, y: Operand) -> Callable[..., Any]:
-    """Integers of another scale. Integers without a scale have scale 0 in the official kernels, and all represent 0."""
+    """Return the rule from integers to integers of another scale. A tensor without a scale officially has scale 0 and
+    represents 0."""
     check_scaled(*([x] if len(x.scales) else []), y)
     m, e = multiplier(float(x.scale) / float(y.scale))
 
@@ -85,8 +88,9 @@ def dequantize(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
     if x.per_channel:
         scales, zero_points = (_along(values, x.axis, len(x.shape)) for values in (x.scales, x.zero_points))
 
-        def of_channels(q: Any, scale: Any, zero_point: Any) -> Any:
-            return scale * (q.astype(np.int64) - zero_point).astype(np.float32)
+        def of_channels(q: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
+            result: np.ndarray = scale * (q.astype(np.int64) - zero_point).astype(np.float32)
+            return result
 
         return lambda q: elements(of_channels, (q, scales, zero_points), q.shape)
     check_scaled(x)
@@ -108,17 +112,17 @@ def rule_for(operator: Any, node: Any, narrow: Sequence[Any]) -> Callable[..., A
 
     A rule maps (call, *inputs, *outputs) to a function of arrays.
 
-    narrow: its quantized tensors. raises UnimplementedError where the class says that there is none, or takes no reals
+    narrow: its quantized tensors. raises UnimplementedError if the class declares that there is none, or takes no reals
     """
-    said = operator.quantized_rule
-    if callable(said):
-        return functools.partial(_by_method, said)
-    if said == "integers":
+    declared = operator.quantized_rule
+    if callable(declared):
+        return functools.partial(_by_method, declared)
+    if declared == "integers":
         return None
     takes_reals = all(float32 in i.dtypes for i, t in zip(operator.inputs, node.tensors_in) if t in narrow)
-    if said is None or not takes_reals:
+    if declared is None or not takes_reals:
         why = "this operator has no kernel for quantized tensors"
-        if said is not None:
+        if declared is not None:
             why = "this operator takes no reals, and its class says nothing of integers that stand for some"
         raise UnimplementedError(
             op=node.name,
@@ -132,7 +136,7 @@ def rule_for(operator: Any, node: Any, narrow: Sequence[Any]) -> Callable[..., A
 
 
 def _on_reals(call: Any, *operands: Any) -> Callable[..., Any]:
-    """Dequantise, compute, quantise."""
+    """Dequantize, compute, quantize."""
     operator = call.operator
     inputs, outputs = operands[: len(operator.inputs)], _flat(operands[len(operator.inputs) :])
     before = [_each(_real_numbers, o) for o in inputs]

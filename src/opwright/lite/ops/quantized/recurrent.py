@@ -1,12 +1,16 @@
-"""Recurrent operators on integers: LSTM of int8 with int16 cells, LSTM of kernel_type BASIC on uint8, SVDF.
+"""Recurrent operators on integers: LSTM of int8 with gates of int16 or int8, LSTM of kernel_type BASIC on uint8, SVDF.
 
-Lives here: these rules.
-Not here: float activations (ops/lstm.py, ops/rnn.py), gates of int8 (lstm_int8_gates.py), activations of gates
-(opwright/scalar).
+Lives here: these rules; `IntegerProduct` (rows by weights).
+Not here: float activations (ops/lstm.py, ops/rnn.py), activations of gates (opwright/scalar).
 
-LSTM of int8: gates are int16 with 12 fraction bits (with layer normalization: the scales of the node's intermediate
-tensors), their activations have 15, and the scale of cells is a power of two. SVDF: int8 features, int16 filters over
-time and state.
+LSTM of int8 with five intermediate tensors: gates are int16 with 12 fraction bits (with layer normalization: the scales
+of the intermediate tensors), their activations have 15, and the scale of cells is a power of two. SVDF: int8 features,
+int16 filters over time and state.
+
+LSTM of int8 with twelve intermediate tensors: gates are int8. For each gate of input, forget, cell and output there are
+three scales: of both sums together, of the input's W x, of the state's R h. Normalization, logistic and tanh are
+float32. There is no input gate (1 - f replaces it) and no peephole; normalization and projection are always there;
+cells have the scale 2^-15.
 """
 
 from __future__ import annotations
@@ -17,11 +21,154 @@ from typing import Any
 import numpy as np
 
 from ....scalar import numpy_namespace
-from ....scalar.integer_layers import GATE, GateNormalization, IntegerCells, least_variance, normalization_factor
-from ....scalar.quantization import multiplier
-from .fixed_point import INT16, INT32
-from .lstm_int8_gates import GATES, IntegerProduct, clip_of, narrow_lstm
+from ....scalar.fixed_point import array_round_away as round_away
+from ....scalar.fixed_point import multiplier
+from ....scalar.fixed_point_layers import GATE, GateNormalization, IntegerCells, least_variance, normalization_factor
+from ..lstm_cell import GATES
+from .fixed_point import INT16, INT32, exact_float
 from .operand import Operand, check_scaled, check_symmetric, check_types, present
+
+Ready = tuple[np.ndarray, np.ndarray]
+"""A matrix of weights, and the bias with the contribution of the zero point."""
+
+
+class IntegerProduct:
+    """Rows of int8 times weights, brought to another scale: x W^T m 2^e, with a bias of int32 before that."""
+
+    def __init__(self, name: str, weights: Operand, x: Operand, out_scale: float, bias: str = "") -> None:
+        check_types(_Named(name), ("INT8",), weights)
+        check_scaled(weights, x)
+        check_symmetric(weights)
+        self.name, self.bias, self.zero_point = name, bias, x.zero_point
+        self.m, self.e = multiplier(float(weights.scale * x.scale / np.float32(out_scale)))  # in float32
+
+    def ready(self, arrays: Mapping[str, Any]) -> Ready:
+        """Return the matrix, and the bias with the contribution of the zero point."""
+        w = arrays[self.name]
+        exact = exact_float(w.shape[1] * 128 * 128)
+        offset = -self.zero_point * w.sum(1, dtype=np.int64)
+        if self.bias and arrays[self.bias] is not None:
+            offset += arrays[self.bias]
+        return w.astype(exact).T, offset
+
+    def times(self, x: np.ndarray, ready: Ready) -> np.ndarray:
+        sums = np.matmul(x.astype(ready[0].dtype), ready[0]).astype(np.int64)
+        return INT32.rescale(sums + ready[1], self.m, self.e)
+
+
+class _Named:
+    """The operator's name in errors about types."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.operator = name, self
+
+
+def clip_of(limit: float, o: Operand, high: int) -> int:
+    """Quantize a clipping limit to o's scale in float32 arithmetic."""
+    return int(np.minimum(np.float32(limit) / o.scale, high))
+
+
+_f = np.float32
+CELLS = IntegerCells(numpy_namespace, -15)
+
+
+class _Int8Gate:
+    """One gate: two products rounded to int8, their sum, normalization and activation."""
+
+    def __init__(self, gate: str, operands: Mapping[str, Operand | None], three: Sequence[Operand]) -> None:
+        both, outside, inside = three
+        check_scaled(both, outside, inside)
+        self.tanh, self.norm, self.bias = gate == "cell", f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias"
+        x, h, w, r, norm = present(
+            operands, "input", "output_state", f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights", self.norm
+        )
+        check_scaled(norm)
+        self.norm_scale = norm.scale
+        self.products = [
+            (
+                IntegerProduct(o.name, o, rows, float(part.scale)),
+                part.zero_point,
+                multiplier(float(part.scale / both.scale)),
+            )
+            for o, rows, part in (
+                (_named(w, f"input_to_{gate}_weights"), x, outside),
+                (_named(r, f"recurrent_to_{gate}_weights"), h, inside),
+            )
+        ]
+
+    def run(self, x: np.ndarray, h: np.ndarray, arrays: Mapping[str, Any]) -> np.ndarray:
+        """Compute the gate, int16 with 15 fraction bits."""
+        y: Any = 0
+        for rows, (product, zero, to_both) in zip((x, h), self.products):
+            part = np.clip(product.times(rows, product.ready(arrays)) + zero, -128, 127)
+            y = y + INT32.rescale(part - zero, *to_both)
+        real = self._normalized(INT16.saturated(y), arrays)
+        real = np.tanh(real) if self.tanh else _f(1) / (_f(1) + np.exp(-real))
+        return _fixed(real)
+
+    def _normalized(self, y: np.ndarray, arrays: Mapping[str, Any]) -> np.ndarray:
+        """Normalize rows to mean 0 and variance 1; apply coefficients and bias; round to 12 fraction bits."""
+        y, n = y.astype(_f), _f(y.shape[1])
+        total, squares = (np.cumsum(v, 1, dtype=_f)[:, -1:] for v in (y, y * y))  # summed one after the other
+        mean = total / n
+        variance = squares / n - mean * mean
+        inverse = _f(1) / np.sqrt(np.where(variance == 0, _f(1e-8), variance))
+        bias = arrays[self.bias].astype(_f) * (self.norm_scale * _f(2.0**-10))
+        real = (y - mean) * inverse * arrays[self.norm].astype(_f) * self.norm_scale + bias
+        return INT16.saturated(round_away(real.astype(np.float64) * 4096)).astype(_f) * _f(2.0**-12)
+
+
+def _named(o: Operand, name: str) -> Operand:
+    """Set the operand's name to the key of its array."""
+    o.name = name
+    return o
+
+
+def _fixed(real: np.ndarray) -> np.ndarray:
+    """Convert to int16 with 15 fraction bits, truncating."""
+    return INT16.saturated(np.trunc(real.astype(np.float64) * 32768)).astype(np.int64)
+
+
+def narrow_lstm(
+    op: Any, operands: Mapping[str, Operand | None], y: Operand, intermediates: Sequence[Operand]
+) -> Callable[..., Any]:
+    """Return the rule of one step of an int8 LSTM with int8 gates. intermediates: twelve."""
+    h, c = present(operands, "output_state", "cell_state")
+    for name in ("input_to_input_weights", "cell_to_forget_weights", "cell_to_output_weights"):
+        if operands[name] is not None:
+            raise y.wrong(f"comes of a node with gates of int8 that also has {name}", name, "none")
+    for name in ("projection_weights", *(f"{g}_layer_norm_coefficients" for g in GATES[1:])):
+        if operands[name] is None:
+            raise y.wrong(f"comes of a node with gates of int8 and without {name}", "none", name)
+    if c.scale != 2.0**-15 or c.zero_point:
+        raise c.wrong("has another scale than gates of int8 fix", float(c.scale), "2^-15, zero point 0")
+    gates = {g: _Int8Gate(g, operands, intermediates[3 * i : 3 * i + 3]) for i, g in enumerate(GATES) if i}
+    (weights,) = present(operands, "projection_weights")
+    factor = multiplier(float(_f(float(weights.scale) * 2.0**-15 / float(h.scale))))
+    cell_clip, proj_clip = clip_of(op.cell_clip, c, 32767), clip_of(op.proj_clip, y, 127)
+    zero = h.zero_point
+
+    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
+        x, state, cells = arrays["input"], arrays["output_state"], arrays["cell_state"]
+        hidden_state, cell = state.reshape(len(x), -1).astype(np.int64), cells.reshape(len(x), -1).astype(np.int64)
+        forget, new = gates["forget"].run(x, hidden_state, arrays), gates["cell"].run(x, hidden_state, arrays)
+        cell = CELLS.after(forget, cell, CELLS.one - forget, new)
+        if cell_clip > 0:
+            cell = np.clip(cell, -cell_clip, cell_clip)
+        squashed = _fixed(np.tanh(cell.astype(_f) * _f(2.0**-15)))
+        hidden = INT32.shifted_right(gates["output"].run(x, hidden_state, arrays) * squashed, 15)
+        sums = np.matmul(hidden.astype(np.float64), arrays["projection_weights"].T.astype(np.float64)).astype(np.int64)
+        if arrays["projection_bias"] is not None:
+            sums = sums + arrays["projection_bias"]
+        out = np.clip(INT32.rescale(sums, *factor) + zero, -128, 127)
+        if proj_clip > 0:
+            out = np.clip(out, -proj_clip, proj_clip)
+        np.copyto(state, out.reshape(state.shape), casting="unsafe")
+        np.copyto(cells, cell.reshape(cells.shape), casting="unsafe")
+        return (out.astype(np.int8),)
+
+    return run
+
 
 NORMALIZATION = GateNormalization(numpy_namespace)
 
@@ -57,10 +204,12 @@ class _Int16Gate:
         p = operands.get(self.peephole)
         self.peephole_by = None if p is None else multiplier(float(np.float32(2.0**power * float(p.scale) / scale)))
 
-    def ready(self, arrays: Mapping[str, Any]) -> Any:
+    def ready(self, arrays: Mapping[str, Any]) -> tuple[Ready, Ready]:
         return self.outside.ready(arrays), self.inside.ready(arrays)
 
-    def run(self, x: Any, h: Any, c: Any, ready: Any, arrays: Mapping[str, Any]) -> Any:
+    def run(
+        self, x: np.ndarray, h: np.ndarray, c: np.ndarray, ready: tuple[Ready, Ready], arrays: Mapping[str, Any]
+    ) -> np.ndarray:
         """Compute the gate, int16 with 15 fraction bits. x: the product of input and weights, from `outside`."""
         y = INT16.saturated(x)
         y = INT16.saturated(y + self.inside.times(h, ready[1]))
@@ -70,7 +219,7 @@ class _Int16Gate:
             y = self._normalized(y, arrays[self.norm].astype(np.int64), arrays[self.bias].astype(np.int64))
         return INT16.tanh(y, GATE) if self.gate == "cell" else INT16.logistic(y, GATE)
 
-    def _normalized(self, y: Any, coefficients: Any, bias: Any) -> Any:
+    def _normalized(self, y: np.ndarray, coefficients: np.ndarray, bias: np.ndarray) -> np.ndarray:
         """Normalize rows to mean 0 and variance 1 with 10 bits; apply coefficients and bias, with 12 fraction bits."""
         total, squares = y.sum(1, keepdims=True), (y * y).sum(1, keepdims=True)
         mean, variance = NORMALIZATION.moments(total, squares, y.shape[1])
@@ -87,8 +236,8 @@ def _check_vectors(operands: Mapping[str, Operand | None]) -> None:
             raise o.wrong("has another type than an LSTM on integers takes", o.type, expected)
 
 
-def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, node: Any) -> Any:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM and LSTM of int8 with int16 cells. The node's intermediate tensors say scales."""
+def integer_lstm(op: Any, operands: Mapping[str, Operand | None], y: Operand, node: Any) -> Callable[..., Any]:
+    """Return the rule of an int8 LSTM with int16 cells. The node's intermediate tensors specify scales."""
     x, h, c = present(operands, "input", "output_state", "cell_state")
     check_types(op, ("INT8 INT8 INT16 INT8",), x, h, c, y)
     check_scaled(x, h, c, y)
@@ -134,10 +283,12 @@ class _IntegerLstm:
         self.cell_clip, self.proj_clip = clip_of(op.cell_clip, c, 32767), clip_of(op.proj_clip, y, 127)
         self.time_major, self.shape = getattr(op, "time_major", True), y.shape
 
-    def _step(self, shares: Any, h: Any, c: Any, ready: Any, arrays: Any) -> Any:
-        """State and cell after one step. shares: of the gates, what the input gives."""
+    def _step(
+        self, shares: Mapping[str, np.ndarray], h: np.ndarray, c: np.ndarray, ready: Any, arrays: Mapping[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return state and cell after one step. shares: the input's contribution to each gate."""
 
-        def gate(name: str, cell: Any) -> Any:
+        def gate(name: str, cell: np.ndarray) -> np.ndarray:
             return self.gates[name].run(shares[name], h, cell, ready[name], arrays)
 
         input_gate = None if self.cifg else gate("input", c)
@@ -154,13 +305,13 @@ class _IntegerLstm:
                 out = np.clip(out, -self.proj_clip, self.proj_clip)
         return out, c
 
-    def run(self, arrays: Mapping[str, Any]) -> Any:
-        """All steps; the states are written to their arrays."""
+    def run(self, arrays: Mapping[str, Any]) -> tuple[np.ndarray]:
+        """Run all steps; write the states to their arrays."""
         x = arrays["input"]
         x = x if x.ndim == 3 else x[None]
         rows = x if self.time_major else x.swapaxes(0, 1)
         steps, batch = rows.shape[:2]
-        ready = {name: gate.ready(arrays) for name, gate in self.gates.items()}
+        ready: dict[str, Any] = {name: gate.ready(arrays) for name, gate in self.gates.items()}
         if self.projection is not None:
             ready[""] = self.projection.ready(arrays)
         flat = rows.reshape(steps * batch, -1)
@@ -177,7 +328,7 @@ class _IntegerLstm:
 
 
 def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Callable[..., Any]:
-    """LSTM of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of scale 2^-11, gates of scale 2^-12."""
+    """Return the rule of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of 2^-11, gates of 2^-12."""
     names = (
         "input",
         "input_to_input_weights",
@@ -195,7 +346,7 @@ def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Ca
     m, e = multiplier(float(x.scale) * float(w.scale) * 4096)
     cells = IntegerCells(numpy_namespace, power)
 
-    def run(arrays: Mapping[str, Any]) -> Any:
+    def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
         x, h, weights, bias, c = (arrays[n] for n in names)
         joined = np.concatenate([x, h], 1)
         sums = np.matmul(joined - 128.0, weights.T - float(w.zero_point)).astype(np.int64) + bias

@@ -1,6 +1,7 @@
-"""Integer rules of MEAN, SUM, REDUCE_PROD, REDUCE_MAX and REDUCE_MIN.
+"""Integer rules of operators that reduce axes: MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN.
 
-Lives here: these rules.  Not here: which axes there are (lite/ops/reduction.py).
+Lives here: these rules.
+Not here: which axes there are (lite/ops/reduction.py), normalization by such a reduction (softmax.py).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ....scalar.quantization import array_round_away as round_away
-from ....scalar.quantization import multiplier, short_multiplier
+from ....scalar.fixed_point import array_round_away as round_away
+from ....scalar.fixed_point import multiplier, short_multiplier
 from ..reduction import axes_of
 from .fixed_point import INT32
 from .operand import Operand, check_same, check_scaled, check_symmetric, check_types, quantize_real
@@ -32,8 +33,9 @@ def _checked(op: Any, x: Operand, y: Operand, types: tuple[str, ...] = TYPES) ->
     check_scaled(x, y)
 
 
-def _centred_sum(op: Any, x: Operand, q: Any, axes: tuple[int, ...]) -> Any:
-    return q.sum(axes, keepdims=op.keep_dims, dtype=np.int64) - x.zero_point * _count(q, axes)
+def _centred_sum(op: Any, x: Operand, q: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    result: np.ndarray = q.sum(axes, keepdims=op.keep_dims, dtype=np.int64) - x.zero_point * _count(q, axes)
+    return result
 
 
 def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
@@ -57,7 +59,7 @@ def mean(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
 
 
 def sum(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
-    """In float32, as the official kernels (not in fixed point): round(sum s_x / s_y - z_x n s_x / s_y) + z_y."""
+    """Sum in float32, as the official kernels do (not in fixed point): round(sum s_x / s_y - z_x n s_x / s_y) + z_y."""
     _checked(op, x, y)
     scale = x.scale / y.scale
 
@@ -98,11 +100,12 @@ def prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
     return run
 
 
-def _raw(op: Any, x: Operand, axes: Operand, y: Operand) -> Any:
+def _raw(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[..., Any]:
     check_types(op, TYPES, x, y)
     check_scaled(x, y)
     check_same(x, y)
-    return op.reference
+    result: Callable[..., Any] = op.reference
+    return result
 
 
 maximum = minimum = _raw

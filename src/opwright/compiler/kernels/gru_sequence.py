@@ -1,0 +1,220 @@
+"""GRU for training: all steps of a batch in one kernel, and their gradients in another.
+
+Lives here: the selectors of GruSequence and GruSequenceGrad, their families.
+Not here: GRUs of files, whose weights are constants (rnn.py); the organization of work, which is the LSTM's
+(lstm_sequence.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import language as kl
+from ..language import f32, i64, ptr
+from ..loops.domain_ops import GruSequence, GruSequenceGrad
+from ..target import host
+from . import selector
+from .lstm_sequence import pack_transposed, propagate, sequence_sizes
+from .recurrent_cells import GateSums, activate, load_padded, padded_size, sigmoid, store_row
+from .rnn import pack_matrices
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Value, Work
+    from ..loops.plan_builder import Builder
+
+GATES = 3
+
+
+@kl.family
+def gru_sequence(
+    work: Work,
+    x: ptr[f32],
+    weights: ptr[f32],
+    bias: ptr[f32],
+    h0: ptr[f32],
+    h: ptr[f32],
+    last_h: ptr[f32],
+    gates: ptr[f32],
+    inner: ptr[f32],
+    steps: i64,
+    batch: i64,
+    cells: i64,
+    item_rows: i64,
+    *,
+    rows: int,
+) -> None:
+    """Run a GRU. A work item is `item_rows` rows of the batch. Scratch: the item's h and next h, padded."""
+    lanes = work.lanes(f32)
+    wide = padded_size(cells, lanes)
+    h_now, h_next = (work.scratch(f32) + part * item_rows * wide for part in range(2))
+    for item in work.items():
+        first = item * item_rows
+        count = kl.minimum(batch - first, item_rows)
+        full = count // rows * rows
+        for row in range(count):
+            load_padded(h_now + row * wide, h0 + (first + row) * cells, cells, wide, lanes)
+        for step in range(steps):
+            base = step * batch + first
+            w = weights
+            for i in range(0, wide, lanes):
+                for row in range(0, full, rows):
+                    sources, memory = (x, bias), (h_now + row * wide, h_next + row * wide)
+                    _advance(sources, w, memory, (h, gates, inner), base + row, i, cells, wide, lanes, rows)
+                for row in range(full, count):
+                    sources, memory = (x, bias), (h_now + row * wide, h_next + row * wide)
+                    _advance(sources, w, memory, (h, gates, inner), base + row, i, cells, wide, lanes, 1)
+                w = w + wide * GATES * lanes
+            h_now, h_next = h_next, h_now
+        for row in range(count):
+            store_row(last_h + (first + row) * cells, h_now + row * wide, cells, lanes)
+
+
+def _advance(
+    sources: tuple[Pointer, Pointer],
+    weights: Pointer,
+    memory: tuple[Pointer, Pointer],
+    targets: tuple[Pointer, Pointer, Pointer],
+    index: Value,
+    i: Value | int,
+    cells: Value,
+    wide: Value,
+    lanes: int,
+    rows: int,
+) -> None:
+    """Compute one vector of cells of some rows at a step. index: of the first row in x, h, gates and inner."""
+    x, bias = sources
+    h_now, h_next = memory
+    h, gates, inner = targets
+    mask = kl.tail_mask(cells - i, lanes)
+    sums = GateSums(rows, GATES, lanes, 1)
+    for gate in range(GATES):
+        added = (bias + gate * cells).load(i, lanes, mask)
+        for row in range(rows):
+            sums.start(row, gate, added)
+    sums.add(h_now, wide, weights, wide)
+    for row in range(rows):
+        projected = x + (index + row) * GATES * cells
+        x_z, x_r, x_g = ((projected + gate * cells).load(i, lanes, mask) for gate in range(GATES))
+        n = sums.total(row, 2)
+        update, reset = sigmoid(x_z + sums.total(row, 0)), sigmoid(x_r + sums.total(row, 1))
+        candidate = activate("TANH", kl.fma(reset, n, x_g))
+        hidden = kl.fma(update, (h_now + row * wide).load(i, lanes) - candidate, candidate)
+        # padding stays zero: infinity times the zero padding of weights would be NaN
+        (h_next + row * wide).store(kl.select(mask, hidden, 0.0), i)
+        (h + (index + row) * cells).store(hidden, i, mask)
+        (inner + (index + row) * cells).store(n, i, mask)
+        for gate, v in enumerate((update, reset, candidate)):
+            (gates + ((index + row) * GATES + gate) * cells).store(v, i, mask)
+
+
+@selector(GruSequence)
+def select_gru_sequence(form: GruSequence, build: Builder) -> None:
+    sizes = sequence_sizes(form, form.x, GATES)
+    lanes = host().vector_bytes // 4
+    wide = padded_size(sizes.cells, lanes)
+    weights = pack_matrices(form.recurrent, 0, GATES, sizes.cells, wide, lanes, build)
+    results = [build.pointer(form.output, start) for _, start in form.results]
+    states = [build.pointer(b) for b in (form.bias, form.h)]
+    words = [build.pointer(form.x), weights, *states, *results, *sizes[:3], sizes.item_rows]
+    code = gru_sequence.code(rows=sizes.rows)
+    build.step(code, words, sizes.items, scratch=2 * sizes.item_rows * wide * 4, chunk=1)
+
+
+@kl.family
+def gru_sequence_grad(
+    work: Work,
+    dh: ptr[f32],
+    last_h: ptr[f32],
+    weights: ptr[f32],
+    h0: ptr[f32],
+    h: ptr[f32],
+    gates: ptr[f32],
+    inner: ptr[f32],
+    dx: ptr[f32],
+    dn: ptr[f32],
+    dh0: ptr[f32],
+    steps: i64,
+    batch: i64,
+    cells: i64,
+    item_rows: i64,
+    *,
+    rows: int,
+    vectors: int,
+) -> None:
+    """Compute the gradients of a GRU. A work item is `item_rows` rows of the batch. Scratch: the item's gradient of the
+    state after the step through n, and through the update gate, padded to groups of vectors."""
+    lanes = work.lanes(f32)
+    group, depth = vectors * lanes, GATES * cells
+    wide = (cells + (group - 1)) // group * group
+    p, kept = (work.scratch(f32) + part * item_rows * wide for part in range(2))
+    for item in work.items():
+        first = item * item_rows
+        count = kl.minimum(batch - first, item_rows)
+        full = count // rows * rows
+        for row in range(count):
+            load_padded(p + row * wide, last_h + (first + row) * cells, cells, wide, lanes)
+        for i in range(0, count * wide, lanes):
+            kept.store(kl.zeros(f32, lanes), i)
+        for back in range(steps):
+            step = steps - 1 - back
+            base = step * batch + first
+            for row in range(count):
+                index = base + row
+                before = kl.select(step > 0, (index - batch) * cells, 0)
+                for i in range(0, cells, lanes):
+                    mask = kl.tail_mask(cells - i, lanes)
+                    of_first = (h0 + (first + row) * cells).load(i, lanes, mask)
+                    previous = kl.select(step > 0, (h + before).load(i, lanes, mask), of_first)
+                    memory, sources = (p + row * wide, kept + row * wide), (dh, gates, inner, dx, dn)
+                    _differentiate(memory, sources, previous, index, i, cells, lanes, mask)
+            w = weights
+            for i in range(0, wide, group):
+                for row in range(0, full, rows):
+                    propagate(dn + (base + row) * depth, w, p + row * wide, i, depth, wide, lanes, rows, vectors)
+                for row in range(full, count):
+                    propagate(dn + (base + row) * depth, w, p + row * wide, i, depth, wide, lanes, 1, vectors)
+                w = w + depth * group
+        for row in range(count):
+            for i in range(0, cells, lanes):
+                mask = kl.tail_mask(cells - i, lanes)
+                total = (p + row * wide).load(i, lanes) + (kept + row * wide).load(i, lanes)
+                (dh0 + (first + row) * cells).store(total, i, mask)
+
+
+def _differentiate(
+    memory: tuple[Pointer, Pointer],
+    sources: tuple[Pointer, Pointer, Pointer, Pointer, Pointer],
+    previous: Value,
+    index: Value,
+    i: Value | int,
+    cells: Value,
+    lanes: int,
+    mask: Value,
+) -> None:
+    """Compute dx and dn of one vector of cells of a row, and the gradient that the update gate keeps. previous: h of
+    the step before."""
+    p, kept = memory
+    dh, gates, inner, dx, dn = sources
+    row, gate_row = index * cells, index * GATES * cells
+    update, reset, candidate = ((gates + gate_row + g * cells).load(i, lanes, mask) for g in range(GATES))
+    of_hidden = (dh + row).load(i, lanes, mask) + p.load(i, lanes) + kept.load(i, lanes)
+    of_candidate = of_hidden * (1.0 - update) * (1.0 - candidate * candidate)
+    of_update = of_hidden * (previous - candidate) * update * (1.0 - update)
+    of_reset = of_candidate * (inner + row).load(i, lanes, mask) * reset * (1.0 - reset)
+    for gate, v in enumerate((of_update, of_reset, of_candidate)):
+        (dx + gate_row + gate * cells).store(v, i, mask)
+        (dn + gate_row + gate * cells).store(v * reset if gate == 2 else v, i, mask)
+    kept.store(of_hidden * update, i)
+
+
+@selector(GruSequenceGrad)
+def select_gru_sequence_grad(form: GruSequenceGrad, build: Builder) -> None:
+    sizes = sequence_sizes(form, form.gates, GATES)
+    lanes = host().vector_bytes // 4
+    vectors, wide, weights = pack_transposed(form.recurrent, sizes.cells, GATES, lanes, build)
+    arrivals = [build.pointer(b) for b in (form.dh, form.last_h)]
+    operands = [build.pointer(b) for b in (form.first, form.h, form.gates, form.inner)]
+    results = [build.pointer(form.output, start) for _, start in form.results]
+    words = [*arrivals, weights, *operands, *results, *sizes[:3], sizes.item_rows]
+    code = gru_sequence_grad.code(rows=sizes.rows, vectors=vectors)
+    build.step(code, words, sizes.items, scratch=2 * sizes.item_rows * wide * 4, chunk=1)

@@ -1,0 +1,436 @@
+"""Operations of one domain: images, random numbers, signals, fixed-point arithmetic, recurrent layers.
+
+Lives here: of images, `Resize`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`, `Suppression`, `Detection`; of
+random numbers, `RandomWords`, `Advanced`, `NormalPairs`, `Classes`; `FixedProduct`, `TabledSoftmax`, `Fourier`,
+`Projection` (of locality-sensitive hashing); of recurrent layers, `Lstm`, `LstmInt8`, `BasicLstm`, `Gru`, `Rnn`,
+`Svdf`; `LstmSequence` and `GruSequence`, of the catalogue, and their gradients.
+Not here: other operations (ops.py), kernels (../kernels/), the storage of generators' states
+(lite/runtime/resources.py).
+
+A matrix is 4 by 4, of which the first two rows are used: (x, y) maps to m[i, 0] x + m[i, 1] y + m[i, 3].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .buffers import Buffer
+from .expressions import Expr
+from .ops import LoopOp
+
+
+@dataclass(frozen=True, eq=False)
+class Resize(LoopOp):
+    """Images resized, NHWC. kind: bilinear or nearest; then expr of the float32 result (nearest: of the element)."""
+
+    input: Buffer
+    kind: Literal["bilinear", "nearest"]
+    align_corners: bool
+    half_pixel_centers: bool
+    expr: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class AffinePoints(LoopOp):
+    """Points [points, 2 or 3] mapped by a matrix; a third coordinate is copied. scale: of the translation."""
+
+    input: Buffer
+    matrix: Buffer
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class AffineImage(LoopOp):
+    """output [1, OH, OW, C]: the input [1, H, W, C] read between four pixels where the matrix takes a pixel (column,
+    row); 0 beyond the middle of the outermost pixels. centred: pixels lie in the middle of their squares."""
+
+    input: Buffer
+    matrix: Buffer
+    centred: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PixelsAt(LoopOp):
+    """Images [N, H, W, C] read between four pixels at places [N, OH, OW, 2] of each pixel of the output.
+
+    flow: (rows, columns) that a pixel is away from where it is read; beyond the border lies the border. Else (column,
+    row) in the image, outside of which all is 0.
+    """
+
+    input: Buffer
+    places: Buffer
+    flow: bool
+
+
+@dataclass(frozen=True, eq=False)
+class CropMatrix(LoopOp):
+    """The matrix that takes a crop to the image: of points [points, 3] the box of `subset`, turned by an angle.
+
+        angle = turn - atan2(y_r - y_l, x_r - x_l), or, half_turn, -arctan((y_r - y_l) / (x_r - x_l))
+        m[i, j] = rows[i] R(-angle)[i, j] size[j] columns[j]
+        m[i, 3] = middles[i] middle[i] - sum_j m[i, j] halves[j]
+    middle, size: of the box of R(angle) p, the middle turned back. subset: constant int64. ends: l and r.
+    """
+
+    input: Buffer
+    subset: Buffer
+    ends: tuple[int, int]
+    turn: float
+    half_turn: bool
+    rows: tuple[float, float]
+    columns: tuple[float, float]
+    middles: tuple[float, float]
+    halves: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Suppression(LoopOp):
+    """Non-maximum suppression, float32: indices of boxes by descending score whose overlap (IoU) with better ones is
+    less than `threshold`; the overlap with a flat box is 0.
+
+    boxes [n, 4], two opposite corners each; scores [n], ignored up to `least`; sigma, if any: scores decay by exp(-u^2
+    / 2 sigma) for each better box with overlap u. results: indices int32 [most], padded with 0; with sigma, the decayed
+    scores; their number, int32; and the byte in `output` where each begins.
+    """
+
+    boxes: Buffer
+    scores: Buffer
+    threshold: Buffer
+    least: Buffer
+    sigma: tuple[Buffer, ...]
+    results: tuple[tuple[Buffer, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Detection(LoopOp):
+    """Boxes of detected objects, float32: codes [n, 4 or more], anchors [n, 4], both (y, x, h, w), to corners, and
+    those without what shares more than `threshold` with better ones.
+
+    scores: [n, all classes], of which the last `classes` count; or, by_class, the other way round: each class by
+    itself then, `each` boxes of it at most. results: boxes [1, m, 4], classes and scores [1, m], their number [1], m =
+    most * several; and the byte in `output` where each begins.
+    """
+
+    codes: Buffer
+    scores: Buffer
+    anchors: Buffer
+    results: tuple[tuple[Buffer, int], ...]
+    classes: int
+    most: int
+    several: int
+    each: int
+    by_class: bool
+    least: float
+    threshold: float
+    scales: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class TabledSoftmax(LoopOp):
+    """Softmax of rows of int16, whole numbers throughout; results are steps of 2^-15.
+
+    factor: (m, e), m 2^(e - 31) takes differences to the greatest to steps of 10 / 65535. tables: constant int64
+    [2, 513], exp over [-10, 0] and 1 / (1 + x) over [0, 1], between whose entries values are interpolated.
+    """
+
+    input: Buffer
+    tables: Buffer
+    factor: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class RandomWords(LoopOp):
+    """The next words of a random generator's sequence after its state, uint32, as many as the output has.
+
+    state: uint64, the key, the lower and, if it has three, the upper half of the first block's number; with two the
+    upper half is the key. carries: whether the lower half carries into the upper one from block to block.
+    """
+
+    state: Buffer
+    algorithm: Literal["philox", "threefry"]
+    carries: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Advanced(LoopOp):
+    """The state advanced by a number of blocks."""
+
+    state: Buffer
+    blocks: int
+    carries: bool
+
+
+@dataclass(frozen=True, eq=False)
+class NormalPairs(LoopOp):
+    """Standard normal float32, two of each two numbers in [0, 1): sqrt(-2 log u) sin(2 pi v) and the same with cos.
+
+    The last cosine of an odd number of results is left out.
+    """
+
+    uniform: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Classes(LoopOp):
+    """The class that each float64 in [0, 1) falls into, int32 or int64 [rows, n].
+
+    Class c of a row of logits [rows, classes] has the weight exp(l_c - max l), 0 where l_c is not finite; capped: what
+    falls behind the last class is in it, else it has the number behind.
+    """
+
+    logits: Buffer
+    numbers: Buffer
+    capped: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FixedProduct(LoopOp):
+    """The product of each column of the input, [n, m] of int8 or int16, as integers of the same type.
+
+        p_1 = x_1 - zero    p_k = rescale(p_(k - 1) (x_k - zero))    y = clamp(rescale(p_n) + output_zero)
+    factor: (m, e); rescale(a) = a m 2^(e - 31), m cut to 16 bits, halves up. p is int32 and wraps.
+    """
+
+    input: Buffer
+    zero: int
+    factor: tuple[int, int]
+    output_zero: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fourier(LoopOp):
+    """The discrete Fourier transform of rows, float32: y[k] = sum_j x[j] exp(-2 pi i j k / size), 0 behind a row's end.
+
+    input: real [..., n], and the output the first half, [..., size / 2 + 1, 2]; or, complex, [..., n, 2], and the
+    output [..., size, 2]. Real and imaginary parts are neighbours. n <= size.
+    """
+
+    input: Buffer
+    size: int
+    complex: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Projection(LoopOp):
+    """Bits of locality-sensitive hashing, int32: [sum_r weight_r fingerprint(hash_ij, x_r) > 0].
+
+    hash: float32 [functions, bits]; x: [rows, n] bytes; weights: float32 [rows], or none, which are all 1. sparse: the
+    bits of each function are a number, the first the highest, plus i 2^bits for function i; the output is [functions].
+    Else it is [functions bits].
+    """
+
+    hash: Buffer
+    x: Buffer
+    weights: tuple[Buffer, ...]
+    sparse: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Lstm(LoopOp):
+    """A sequence of steps of a long short-term memory, float32; output [time, batch, out] (or [batch, time, out]).
+
+        i, f, o = sigmoid(G + R h + p c)    g = act(G + R h)    c' = f c + i g    h' = P (o act(c')) + p_b
+    gates: G, what does not depend on the state: [time, batch, cells] each (batch first as the output), for i, f, g, o;
+    of three i is 1 - f. recurrent: R, [cells, out] each, or [cells], the diagonals of matrices. peepholes: p, [cells],
+    for i, f, o (f, o); or none. projection: P [out, cells] and p_b [out]; P; or none, and out is cells. h [batch, out],
+    c [batch, cells]: the state, which is read and then written. clips: of c' and of h' after a projection; 0: none.
+    backward: from the last step to the first.
+
+    norms: of each gate coefficients [cells] and a bias [cells], for i, f, g, o (f, g, o), or none: what a function is
+    applied to is normalised over the cells, times the coefficient, plus the bias then. rounding: h, and what is
+    projected, are rounded to int8 as Contract's input; R and P are int8, and scales what one stands for, of each gate
+    and of P.
+    """
+
+    gates: tuple[Buffer, ...]
+    recurrent: tuple[Buffer, ...]
+    h: Buffer
+    c: Buffer
+    peepholes: tuple[Buffer, ...] = ()
+    projection: tuple[Buffer, ...] = ()
+    activation: str = "TANH"
+    time_major: bool = True
+    clips: tuple[float, float] = (0.0, 0.0)
+    backward: bool = False
+    norms: tuple[Buffer, ...] = ()
+    rounding: Literal["", "symmetric", "asymmetric"] = ""
+    scales: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LstmInt8(LoopOp):
+    """The steps of an LSTM of int8 with int16 cells; output int8 [time, batch, out] (or [batch, time, out]).
+
+        i, f, o = sigmoid(G + R h + p c)    g = tanh(G + R h)    c' = f c + i g    h' = P (o tanh(c'))
+    gates: G as sums of int32, for i, f, g, o; of three i is 1 - f. recurrent: R, int8. projection: P, int8, and its
+    bias, int32; P; or none. h int8 and c int16: the state, read and written. clips: of c' and h', in their steps.
+    power: a step of c is 2^power. zeros: of what is projected, of h.
+
+    Factors are (m, e), m 2^(e - 31): gate_factors take G and R h of each gate to its steps, 2^-12 but where sums are
+    normalised; hidden_factor takes o tanh(c'), output_factor what P gives to steps of int8.
+
+    peepholes: p, int16 [cells], for i, f, o (f, o); peephole_factors take p c to steps of the gate. norms: of each gate
+    coefficients, int16 [cells], and a bias, int32 [cells]; or none: sums are normalised over the cells, as
+    lite/ops/quantized/recurrent.py says, to steps of 2^-12. norm_factors: (m, e, least variance) of each.
+    """
+
+    gates: tuple[Buffer, ...]
+    recurrent: tuple[Buffer, ...]
+    h: Buffer
+    c: Buffer
+    projection: tuple[Buffer, ...]
+    gate_factors: tuple[tuple[int, int], ...]
+    hidden_factor: tuple[int, int]
+    output_factor: tuple[int, int]
+    zeros: tuple[int, int]
+    clips: tuple[int, int]
+    power: int
+    time_major: bool
+    peepholes: tuple[Buffer, ...] = ()
+    peephole_factors: tuple[tuple[int, int], ...] = ()
+    norms: tuple[Buffer, ...] = ()
+    norm_factors: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class BasicLstm(LoopOp):
+    """One step of an LSTM whose gates are i, g, f, o side by side: c' = sigmoid(f) c + sigmoid(i) tanh(g), h' =
+    sigmoid(o) tanh(c').
+
+    gates [batch, 4 cells], float32; or sums of int32, which factor, (m, e), takes to int16 of steps of 2^-12. h, c: the
+    state, read and written: float32, or uint8 of steps of 2^-7 and int16 of steps of 2^power. results: h', c' and, of
+    integers, the gates as int16; and the byte in `output` where each begins.
+    """
+
+    gates: Buffer
+    h: Buffer
+    c: Buffer
+    results: tuple[tuple[Buffer, int], ...]
+    factor: tuple[int, int] = (0, 0)
+    power: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class LstmSequence(LoopOp):
+    """All steps of the catalogue's LSTMSequence, float32.
+
+    x [time, batch, 4 cells]: the input projections of i, f, g, o, side by side. recurrent: [cells, 4 cells]. h, c
+    [batch, cells]: the states before the first step. results: h [time, batch, cells], the last h and c, c [time, batch,
+    cells] and the activated gates, like x; and the byte in `output` where each begins.
+    """
+
+    x: Buffer
+    recurrent: Buffer
+    h: Buffer
+    c: Buffer
+    results: tuple[tuple[Buffer, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LstmSequenceGrad(LoopOp):
+    """The gradients of LstmSequence with respect to x and the first states, from the last step to the first.
+
+    dh [time, batch, cells], last_h, last_c [batch, cells]: the gradients of its results; recurrent, first (c before the
+    first step), c, gates: its operands and results. results: the gradients of x, h and c; and the byte in `output`
+    where each begins.
+    """
+
+    dh: Buffer
+    last_h: Buffer
+    last_c: Buffer
+    recurrent: Buffer
+    first: Buffer
+    c: Buffer
+    gates: Buffer
+    results: tuple[tuple[Buffer, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GruSequence(LoopOp):
+    """All steps of the catalogue's GRUSequence, float32.
+
+    x [time, batch, 3 cells]: the input projections of z, r, g, side by side. recurrent: [cells, 3 cells]; bias: [3
+    cells]. h [batch, cells]: the state before the first step. results: h [time, batch, cells], the last h, the gates,
+    like x, and the part of n for g [time, batch, cells]; and the byte in `output` where each begins.
+    """
+
+    x: Buffer
+    recurrent: Buffer
+    bias: Buffer
+    h: Buffer
+    results: tuple[tuple[Buffer, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GruSequenceGrad(LoopOp):
+    """The gradients of GruSequence with respect to x, n and the first state, from the last step to the first.
+
+    dh [time, batch, cells], last_h [batch, cells]: the gradients of its results; recurrent, first (h before the first
+    step), h, gates, inner: its operands and results. results: the gradients of x, n and h; and the byte in `output`
+    where each begins.
+    """
+
+    dh: Buffer
+    last_h: Buffer
+    recurrent: Buffer
+    first: Buffer
+    h: Buffer
+    gates: Buffer
+    inner: Buffer
+    results: tuple[tuple[Buffer, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Gru(LoopOp):
+    """A sequence's steps of gated recurrent units, float32; output [batch, time, cells], all sequences of one length.
+
+        u, r = sigmoid(x_u + h U), sigmoid(x_r + h R)    c = act(x_c + (r h) C)
+        h' = (1 - u) h + u c, or where the gate `keeps` u h + (1 - u) c
+    x [batch, time, 3 cells]: what does not depend on the state, of u, r and c side by side. weight: in its memory lie
+    U and R as [cells, 2 cells], then C as [cells, cells]. h: the first state [batch, cells]; zeros where it is left
+    out. backward: from the last step.
+    """
+
+    x: Buffer
+    weight: Buffer
+    h: tuple[Buffer, ...] = ()
+    activation: str = "TANH"
+    keeps: bool = False
+    backward: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rnn(LoopOp):
+    """A sequence's steps of simple recurrence, float32: h' = act(x + R h).
+
+    output: [time, batch, units] (or [batch, time, units]).
+
+    x: what does not depend on the state, of the output's shape. recurrent: R, [units, units]. h [batch, units]: the
+    state, read and written. rounding, scale: as of Lstm. backward: from the last step.
+    """
+
+    x: Buffer
+    recurrent: Buffer
+    h: Buffer
+    activation: str = "TANH"
+    time_major: bool = True
+    backward: bool = False
+    rounding: Literal["", "symmetric", "asymmetric"] = ""
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Svdf(LoopOp):
+    """Filters over time: output [batch, units] = expr(sum over a unit's filters and m of time[f, m] state[f, m],
+    operands...).
+
+    features [batch, filters]: what each filter gets now. state [batch, filters, memory]: what it has got, the newest
+    last; moved back by one and written. time: [filters, memory]. Floats, or int16 whose sums are int32 and wrap.
+    """
+
+    features: Buffer
+    state: Buffer
+    time: Buffer
+    operands: tuple[Buffer, ...]
+    expr: Expr

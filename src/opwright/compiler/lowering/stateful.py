@@ -1,0 +1,274 @@
+"""Operators with state: variables and random generators.
+
+Lives here: the rules of READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE; of RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL,
+MULTINOMIAL, STABLEHLO_RNG_BIT_GENERATOR, RandomUniform, RandomUniformInt, RandomStandardNormal, Multinomial;
+`ResourceState`, memory that persists from run to run; the operations `Reading` and `Assignment`, and `with_stores`,
+which replaces those of one plan by views at its start and Stores at its end.
+Not here: resources, which the graph's owner has; in-place computation of stored values (../loops/planner.py).
+
+After an assignment, a variable is the assigned buffer, so that no read within a plan waits for memory. A compiled node
+and its reference kernel draw from the same random sequence, so that both return the same numbers and may alternate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...core.dtypes import float32, float64, int8, int32, int64, uint32, uint64
+from ...graph import Node, Value
+from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
+from ..loops.buffers import Buffer, IndexMap, SameMemory
+from ..loops.domain_ops import Advanced, Classes, NormalPairs, RandomWords
+from ..loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
+from ..loops.ops import Bitcast, LoopOp, Map, Move, Store, View
+from .context import LoweringContext, NoLowering, RuleOperand
+from .registry import rule
+from .type_conversion import check_whole_bytes
+
+
+class ResourceState(Protocol):
+    """Resources of a graph: variables by the values of their handles, generator states by node."""
+
+    def variable(self, handle: Value) -> tuple[str, Hashable] | None:
+        """Return the name of a handle's memory and the variable, or None if it is determined at run time."""
+        ...
+
+    def sequence(self, node: Node, seeds: tuple[int, int]) -> tuple[str, Hashable]:
+        """Return the name of the memory and the resource of a node's random numbers."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Reading(LoopOp):
+    """The value of a variable at this point of the plan."""
+
+    variable: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment(LoopOp):
+    """An assignment of a variable. output: a placeholder without readers."""
+
+    input: Buffer
+    variable: Buffer
+
+
+def with_stores(ops: Sequence[LoopOp]) -> tuple[list[LoopOp], list[Buffer], list[Buffer]]:
+    """Return a plan's operations with views for reads and Stores at the end; the variables; their values afterwards."""
+    lowered: list[LoopOp] = []
+    variables: dict[int, Buffer] = {}
+    now: dict[int, Assignment] = {}
+    for op in ops:
+        if isinstance(op, Reading | Assignment):
+            variables[id(op.variable)] = op.variable
+        if isinstance(op, Assignment):
+            now[id(op.variable)] = op
+        elif isinstance(op, Reading):
+            last = now.get(id(op.variable))
+            lowered.append(View(op.output, op.variable if last is None else last.input, origin=op.origin))
+        else:
+            lowered.append(op)
+    after: list[Buffer] = []
+    for key, op in now.items():
+        v = variables[key]
+        after.append(SameMemory(v.name, v.dtype, v.shape, of=v))
+        lowered.append(Store(after[-1], op.input, origin=op.origin))
+    return lowered, list(variables.values()), after
+
+
+def sequence_of(ctx: LoweringContext, seeds: tuple[int, int]) -> Buffer:
+    """Return the memory of the node's random generator. Raises NoLowering if sizes are assumed."""
+    name, resource = _resources(ctx).sequence(ctx.node.node, seeds)
+    memory = Buffer(name, uint64, (3,))
+    ctx.buffers.state[resource] = memory, None
+    return memory
+
+
+def _resources(ctx: LoweringContext) -> ResourceState:
+    if ctx.buffers.seen is not None or ctx.buffers.resources is None:  # plans of assumed sizes bind tensors alone
+        raise NoLowering("it has state, and sizes that are known at run time only")
+    return ctx.buffers.resources
+
+
+def _variable_of(ctx: LoweringContext, value: Buffer, assigned: bool = False) -> Buffer:
+    """Return the memory of the variable whose handle is the first input, for values like this one.
+
+    raises NoLowering if the handle is known at run time only, or other nodes read or assign values of another type or
+    shape
+    """
+    handle: Any = ctx.node.inputs[0] if ctx.node.inputs else None
+    if handle is None:
+        raise NoLowering("input 0 is omitted")
+    variable_of_handle = _resources(ctx).variable(handle)
+    if variable_of_handle is None:
+        raise NoLowering(f"the variable of {handle!r} is unknown before a run")
+    name, variable = variable_of_handle
+    memory, shape = ctx.buffers.state.get(variable, (None, None))
+    if memory is None:
+        memory = Buffer(name, value.dtype, value.shape)
+    if memory.dtype is not value.dtype or memory.size != value.size:
+        raise NoLowering(f"{variable!r} is {memory} elsewhere")
+    if assigned and shape not in (None, value.shape):
+        raise NoLowering(f"{variable!r} gets the shape {list(shape or ())} elsewhere")
+    ctx.buffers.state[variable] = memory, value.shape if assigned else shape
+    return memory
+
+
+@rule("READ_VARIABLE")
+def read(ctx: LoweringContext) -> None:
+    y = ctx.output()
+    check_whole_bytes(y)
+    ctx.add(Reading, y.buffer, _variable_of(ctx, y.buffer))
+
+
+@rule("ASSIGN_VARIABLE")
+def assign(ctx: LoweringContext) -> None:
+    x = ctx.operand(1)
+    check_whole_bytes(x)
+    variable = _variable_of(ctx, x.buffer, assigned=True)
+    ctx.add(Assignment, Buffer(f"{variable.name}.after", x.dtype, x.shape), x.buffer, variable)
+
+
+@rule("CALL_ONCE")
+def call_once(ctx: LoweringContext) -> None:
+    """Add no operation: the caller runs the subgraph before the plan."""
+
+
+def _words(ctx: LoweringContext, count: int, blocks: int | None = None) -> Buffer:
+    """Draw words from the node's sequence, which advances by `blocks`."""
+    memory = sequence_of(ctx, ctx.node.call.seeds())
+    state, after = (ctx.new(uint64, memory.shape, f".{name}") for name in ("state", "after"))
+    words = ctx.new(uint32, (count,), ".words")
+    ctx.add(Reading, state, memory)
+    ctx.add(RandomWords, words, state, "philox", True)
+    ctx.add(Advanced, after, state, -(-count // BLOCK_WORDS["philox"]) if blocks is None else blocks, True)
+    ctx.add(Assignment, Buffer(f"{memory.name}.after", uint64, memory.shape), after, memory)
+    return words
+
+
+def _check_filled(ctx: LoweringContext) -> RuleOperand:
+    """Return the output. Raises NoLowering if its shape is not the constant first input, or it has no elements."""
+    y = ctx.output(ctx.constant(0).reshape(-1).tolist())
+    if not y.size:
+        raise NoLowering(f"random numbers {y}")
+    return y
+
+
+def _uniform(ctx: LoweringContext, out: Buffer) -> None:
+    """Add float32 numbers in [0, 1) from the low 23 bits of each word."""
+    bits = apply("bitwise_and", arg(0, uint32), const(0x7FFFFF, uint32))
+    ones = apply("bitwise_or", bits, const(127 << 23, uint32))
+    value = apply("sub", Expr("bitcast", float32, (ones,)), const(1.0, float32))
+    ctx.add(Map, out, (_words(ctx, out.size),), value)
+
+
+def _doubles(ctx: LoweringContext, count: int, blocks: int | None = None) -> tuple[Buffer, Expr]:
+    """Return float64 numbers in [0, 1) as expressions of word pairs: 20 bits of the first word, all of the second."""
+    pairs = ctx.new(uint64, (count,), ".pairs")
+    ctx.add(Bitcast, pairs, _words(ctx, 2 * count, blocks))
+    pair, half = arg(0, uint64), const(32, uint64)
+    upper = apply("shift_left", apply("bitwise_and", pair, const(0xFFFFF, uint64)), half)
+    bits = apply("bitwise_or", apply("bitwise_or", upper, apply("shift_right", pair, half)), const(1023 << 52, uint64))
+    return pairs, apply("sub", Expr("bitcast", float64, (bits,)), const(1.0, float64))
+
+
+@rule("RANDOM_UNIFORM")
+def uniform(ctx: LoweringContext) -> None:
+    y = _check_filled(ctx)
+    with ctx.reshaped(y, (y.size,)) as out:
+        _uniform(ctx, out)
+
+
+@rule("RANDOM_STANDARD_NORMAL")
+def normal(ctx: LoweringContext) -> None:
+    y = _check_filled(ctx)
+    numbers = ctx.new(float32, (y.size + y.size % 2,), ".uniform")
+    _uniform(ctx, numbers)
+    ctx.add(NormalPairs, y.buffer, numbers)
+
+
+@rule("MULTINOMIAL", custom=("Multinomial",))
+def multinomial(ctx: LoweringContext) -> None:
+    """Lower sampling of classes; the builtin skips blocks of the sequence, the custom operator does not."""
+    logits, samples = ctx.operand(0), ctx.constant(1).reshape(-1)
+    builtin = ctx.operator == "MULTINOMIAL"
+    if samples.size != 1 or len(logits.shape) != 2 or not logits.size:
+        raise NoLowering(f"samples of {logits}")
+    batch, n = logits.shape[0], int(samples[0])
+    y = ctx.output((batch, n))
+    if not y.size or y.dtype not in (int32, int64):
+        raise NoLowering(f"samples {y}")
+    pairs, value = _doubles(ctx, batch * n, ctx.node.call.blocks(batch, n) if builtin else None)
+    numbers = ctx.new(float64, (batch * n,), ".numbers")
+    ctx.add(Map, numbers, (pairs,), value)
+    ctx.add(Classes, y.buffer, logits.buffer, numbers, not builtin)
+
+
+@rule("STABLEHLO_RNG_BIT_GENERATOR")
+def random_bits(ctx: LoweringContext) -> None:
+    state = ctx.operand(0)
+    algorithm = "threefry" if ctx.attr("algorithm") == "THREEFRY" else "philox"
+    after, y = ctx.output(state.shape), ctx.output(index=1)
+    if (
+        state.dtype is not uint64
+        or state.shape not in [(n,) for n in ctx.node.call.state_sizes()]
+        or y.dtype not in BIT_TYPES
+        or not y.size
+    ):
+        raise NoLowering(f"random bits {y} of {state}")
+    count = y.size * y.dtype.size // 4
+    words = ctx.new(uint32, (count,), ".words")
+    ctx.add(RandomWords, words, state.buffer, algorithm, False)
+    ctx.add(Bitcast if y.dtype is not uint32 else View, y.buffer, words)
+    ctx.add(Advanced, after.buffer, state.buffer, -(-count // BLOCK_WORDS[algorithm]), False)
+
+
+@rule(custom=("RandomUniform",))
+def custom_uniform(ctx: LoweringContext) -> None:
+    """Lower RandomUniform, computed in float64; a result rounded to 1 in float32 is out of range and clamped."""
+    y = _check_filled(ctx)
+    pairs, value = _doubles(ctx, y.size)
+    if y.dtype is float32:
+        below_one = float(np.nextafter(np.float32(1), np.float32(0)))
+        value = apply("minimum", convert(value, float32), const(below_one, float32))
+    _write(ctx, y, value, pairs)
+
+
+@rule(custom=("RandomUniformInt",))
+def custom_integers(ctx: LoweringContext) -> None:
+    """Lower RandomUniformInt of constant limits whose distance is exact in float64."""
+    low, high = (int(ctx.constant(i).reshape(-1)[0]) for i in (1, 2))
+    y = _check_filled(ctx)
+    if not 0 < high - low < 1 << 52 or y.dtype not in (int8, int32, int64):
+        raise NoLowering(f"integers from {low} to {high}, {y}")
+    pairs, value = _doubles(ctx, y.size)
+    steps = convert(apply("mul", value, scalar(float(high - low), float64)), int64)
+    value = apply("add", apply("minimum", steps, scalar(high - low - 1, int64)), scalar(low, int64))
+    _write(ctx, y, convert(value, y.dtype), pairs)
+
+
+@rule(custom=("RandomStandardNormal",))
+def custom_normal(ctx: LoweringContext) -> None:
+    """Lower RandomStandardNormal by the cosines of the Box-Muller transform: of 2 n uniform numbers, the first n are
+    radii, the others angles."""
+    y = _check_filled(ctx)
+    if y.dtype is not float32:
+        raise NoLowering(f"normal numbers {y}")
+    pairs, value = _doubles(ctx, 2 * y.size)
+    halves = [ctx.new(uint64, (y.size,), f".{name}") for name in ("radii", "turns")]
+    for i, half in enumerate(halves):
+        ctx.add(Move, half, (pairs,), (IndexMap((0,), half.shape, i * y.size, (1,)),))
+    from_one = convert(apply("sub", const(1.0, float64), value), float32)
+    radius = apply("sqrt", apply("mul", apply("log", from_one), const(-2.0, float32)))
+    angle = convert(apply("mul", substitute(value, {0: arg(1, uint64)}), const(2 * math.pi, float64)), float32)
+    _write(ctx, y, apply("mul", radius, apply("cos", angle)), *halves)
+
+
+def _write(ctx: LoweringContext, y: RuleOperand, value: Expr, *operands: Buffer) -> None:
+    with ctx.reshaped(y, (y.size,)) as out:
+        ctx.add(Map, out, operands, value)
