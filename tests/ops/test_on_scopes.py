@@ -42,6 +42,8 @@ def _wanted(trial: CheckedCall, result: Any) -> Any:
 NOT_READ = {
     ("Conv2D", "filters"): "no pixels, or no images",
     ("Frame", "pad_value"): "no frame reaches over the end",
+    ("GRUSequence", "recurrent_kernel"): "no steps",
+    ("LSTMSequence", "recurrent_kernel"): "no steps",
     ("ListPush", "item"): "kept, not read",
     ("LodReset", "y"): "it has a LoD, which is an input of its own",
     ("NonMaxSuppressionPadded", "iou_threshold"): "no boxes",

@@ -28,6 +28,13 @@ def is_of_floats(x: np.ndarray) -> bool:
     return dtypes.of_numpy(x.dtype).is_floating
 
 
+def wide(x: np.ndarray) -> np.ndarray:
+    """Convert 16-bit floats to float32, in which sums are accumulated; return others unchanged."""
+    if x.dtype.itemsize != 2:  # bfloat16.np imports ml_dtypes
+        return x
+    return x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
+
+
 # ---- borders and blocks ---------------------------------------------------------------------------------------------
 
 
@@ -197,11 +204,6 @@ def scanned(ufunc: np.ufunc, x: np.ndarray, axis: int, first: Any, exclusive: bo
     else:
         y = ufunc.accumulate(lines, axis=-1, dtype=wide.dtype)
     return np.moveaxis(y[..., ::-1] if reverse else y, -1, axis).astype(x.dtype, copy=False)
-
-
-def wide(x: np.ndarray) -> np.ndarray:
-    """Return 16-bit floats as float32."""
-    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
 
 
 class BoxAreas:

@@ -7,6 +7,7 @@ that is allowed: as a custom operator, or by the framework's own kernel (OpsSet.
 from __future__ import annotations
 
 from each_row import each_row
+from opwright.lite.convert import recurrence
 from opwright.lite.convert.passes import DROP_IDENTITY
 from opwright.lite.convert.rules import RULES
 from opwright.ops import registry
@@ -25,6 +26,7 @@ TRANSFORM = "transforms over several dimensions but RFFT2D: no builtin operator"
 TEXT = "no builtin operator reads text; variables and tables hold it only"
 SECOND = "a second derivative, or one over volumes, of pools and convolutions: their places have no short form"
 LISTS = "lists become tensors as a whole, in loops (lists/); what no loop carries in one shape has no form"
+SECOND_OF_LOOPS = "a second derivative of a recurrence: a model that trains needs the first"
 SPARSE_ROWS = "rows of sparse gradients by the index they bear: a search with an unknown number of results"
 POSITIONS = "resampling at positions that are tensors: no builtin operator"
 OWN_BOXES = "other thresholds, several classes or given overlaps: not the rule of NON_MAX_SUPPRESSION"
@@ -59,6 +61,7 @@ _because(
     "SequenceSoftmax SequenceSoftmaxGrad SequenceTake SequenceUnpad DynamicGru DynamicGruGrad DynamicLstm",
     "DynamicLstmGrad",
 )
+_because(SECOND_OF_LOOPS, "LSTMSequenceGradGrad GRUSequenceGradGrad")
 _because(
     DATASET,
     "BuildDataset DatasetCardinality DatasetReduce IteratorHasNext IteratorNext IteratorNextAsOptional",
@@ -94,7 +97,8 @@ _because(SPARSE_ROWS, "MergeRows RowsAt")
 _because(POSITIONS, "CropAndResize DrawBoundingBoxes")
 _because(OWN_BOXES, "NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression")
 
-# Taken care of before rules are asked: constants stay, names go, reads and writes of variables are rewritten (freeze).
+# Taken care of before rules are asked: constants stay, names go, reads and writes of variables are rewritten (freeze),
+# recurrences become loops (recurrence.py).
 BEFORE = {
     "Const",
     *DROP_IDENTITY.ops.split(),
@@ -111,6 +115,7 @@ BEFORE = {
     "UpdateVariable",
     "FusionInputs",
     "FusionResults",
+    *(rule.ops for rule in recurrence.RULES),
 }
 
 

@@ -18,12 +18,12 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_propagation
+from ..array_functions import wide
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from .matmul import wide
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

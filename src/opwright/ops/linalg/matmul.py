@@ -13,6 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, numeric
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_propagation
+from ..array_functions import wide
 from ..array_shapes import product_dims
 from ..attributes import Attr
 from ..definition import operator
@@ -24,11 +25,6 @@ from ..strategies import Strategies, Strategy
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
-
-
-def wide(x: np.ndarray) -> np.ndarray:
-    """Convert 16-bit floats to float32, in which products are accumulated."""
-    return x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
 
 
 @operator

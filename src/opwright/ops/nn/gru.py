@@ -14,13 +14,15 @@ import numpy as np
 from ...core.dtypes import floating
 from ...core.specs import TensorSpec
 from ...scalar.arrays import sigmoid
+from .. import like_device
 from ..array import concat, expand_dims, zeros_like
+from ..array_functions import wide
 from ..definition import operator
 from ..linalg import matmul
 from ..math import reduce_sum
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .lstm import as_floats, product_over_time, sequence_shapes, states_before
+from .lstm import gates_of, product_over_time, sequence_shapes, states_before, wide_copy, with_first
 
 GATES = 3
 
@@ -64,10 +66,9 @@ class GRUSequence(OperatorDefinition[tuple[Tensor, Tensor]]):
         return state, TensorSpec(states[1:], dtype), TensorSpec(gates, dtype), state
 
     def compute(op, x: Any, recurrent_kernel: Any, bias: Any, h0: Any) -> tuple[np.ndarray, ...]:
-        units, kernel = len(recurrent_kernel), as_floats(recurrent_kernel)
-        gates = np.array(x, kernel.dtype)
-        h, inner = (np.empty((*x.shape[:2], units), kernel.dtype) for _ in range(2))
-        state, added = as_floats(h0), as_floats(bias)
+        units, kernel, gates = len(recurrent_kernel), wide(recurrent_kernel), wide_copy(x)
+        h, inner = (like_device.empty(gates, (*x.shape[:2], units), gates.dtype) for _ in range(2))
+        state, added = wide(h0), wide(bias)
         for step in range(len(x)):
             n = state @ kernel + added
             z = gates[step]
@@ -129,7 +130,7 @@ class GRUSequenceGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     def compute(
         op, dh: Any, dlast_h: Any, x: Any, recurrent_kernel: Any, bias: Any, h0: Any, h: Any, gates: Any, inner: Any
     ) -> tuple[np.ndarray, ...]:
-        grads = _backpropagate(*map(as_floats, (dh, dlast_h, recurrent_kernel, h0, h, gates, inner)))[:3]
+        grads = _backpropagate(*map(wide, (dh, dlast_h, recurrent_kernel, h0, h, gates, inner)))[:3]
         return tuple([a.astype(dh.dtype, copy=False) for a in grads])
 
     def gradient(op, ddx: Tensor, ddn: Tensor, ddh0: Tensor) -> tuple[Any, ...]:
@@ -150,11 +151,11 @@ def _backpropagate(
     dh: Any, dlast_h: Any, kernel: Any, h0: Any, h: Any, gates: Any, inner: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return dx, dn and dh0 of GRUSequenceGrad, and p of all steps."""
-    z, r, g = np.split(gates, GATES, -1)
-    before = np.concatenate([h0[None], h])[:-1]
+    z, r, g = gates_of(gates, GATES)
+    before = with_first(h0, h)
     of_update, of_candidate, of_reset = (before - g) * z * (1 - z), (1 - z) * (1 - g * g), inner * r * (1 - r)
-    dx, dn, p = np.empty_like(gates), np.empty_like(gates), np.array(dh)
-    units, transposed = h.shape[-1], np.ascontiguousarray(kernel.T)
+    dx, dn, p = np.empty_like(gates), np.empty_like(gates), dh.copy()
+    units, transposed = h.shape[-1], kernel.T.copy()
     following = dlast_h
     for step in reversed(range(len(h))):
         p[step] += following
@@ -166,7 +167,7 @@ def _backpropagate(
         dn[step, :, 2 * units :] *= r[step]
         following = dn[step] @ transposed
         following += p[step] * z[step]
-    return dx, dn, np.array(following), p
+    return dx, dn, following.copy(), p
 
 
 @operator
@@ -226,27 +227,27 @@ class GRUSequenceGradGrad(OperatorDefinition[tuple[Tensor, ...]]):
         gates: Any,
         inner: Any,
     ) -> tuple[np.ndarray, ...]:
-        arrays = [as_floats(a) for a in (dh, dlast_h, recurrent_kernel, h0, h, gates, inner)]
+        arrays = [wide(a) for a in (dh, dlast_h, recurrent_kernel, h0, h, gates, inner)]
         _, _, kernel, h0, h, gates, inner = arrays
         dx, _, _, p = _backpropagate(*arrays)
-        z, r, g = np.split(gates, GATES, -1)
-        before = np.concatenate([h0[None], h])[:-1]
-        shared, n = np.array(ddx, h.dtype), np.array(ddn, h.dtype)
+        z, r, g = gates_of(gates, GATES)
+        before = with_first(h0, h)
+        shared, n = wide_copy(ddx), wide_copy(ddn)
         ddh, hidden, of_candidate = np.empty_like(h), np.empty_like(h), np.empty_like(h)
-        now = np.array(ddh0, h.dtype)
+        now = wide_copy(ddh0)
         for t in range(len(h)):
             hidden[t] = now
             n[t] += now @ kernel
-            n_z, n_r, n_g = np.split(n[t], GATES, -1)
-            x_z, x_r, x_g = np.split(shared[t], GATES, -1)
+            n_z, n_r, n_g = gates_of(n[t], GATES)
+            x_z, x_r, x_g = gates_of(shared[t], GATES)
             x_z += n_z
             x_r += n_r
             of_candidate[t] = x_g + n_g * r[t] + x_r * inner[t] * r[t] * (1 - r[t])
             now = now * z[t] + x_z * (before[t] - g[t]) * z[t] * (1 - z[t])
             now += of_candidate[t] * (1 - z[t]) * (1 - g[t] * g[t])
             ddh[t] = now
-        x_z, x_r, _ = np.split(shared, GATES, -1)
-        n_g, dg = np.split(n, GATES, -1)[2], np.split(dx, GATES, -1)[2]
+        x_z, x_r, _ = gates_of(shared, GATES)
+        n_g, dg = gates_of(n, GATES)[2], gates_of(dx, GATES)[2]
         dbefore = x_z * p * z * (1 - z)
         of_z = hidden * p + x_z * p * (before - g) * (1 - 2 * z) - of_candidate * p * (1 - g * g)
         of_r = n_g * dg + x_r * dg * inner * (1 - 2 * r)

@@ -16,17 +16,30 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...scalar.arrays import sigmoid
+from .. import like_device
 from ..array import concat, expand_dims, reshape, shape, zeros_like
+from ..array_functions import wide
 from ..definition import operator
 from ..linalg import matmul
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from ..windows import wide
 
 
-def as_floats(x: np.ndarray) -> np.ndarray:
-    """Convert an array to the dtype that it is computed in."""
-    return x.astype(wide(x.dtype), copy=False)
+def gates_of(x: np.ndarray, number: int) -> list[np.ndarray]:
+    """Return views of the gates, which lie side by side along the last axis."""
+    units = x.shape[-1] // number
+    return [x[..., k * units : (k + 1) * units] for k in range(number)]
+
+
+def wide_copy(x: np.ndarray) -> np.ndarray:
+    """Return a copy of x in the dtype that it is computed in."""
+    result = wide(x)
+    return x.copy() if result is x else result
+
+
+def with_first(first: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """Return the states before each step, as `states_before`, of arrays."""
+    return np.concatenate([first[None], states])[:-1]
 
 
 def sequence_shapes(
@@ -105,10 +118,9 @@ class LSTMSequence(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
 
     def compute(op, x: Any, recurrent_kernel: Any, h0: Any, c0: Any) -> tuple[np.ndarray, ...]:
         steps, batch, _ = x.shape
-        units, kernel = len(recurrent_kernel), as_floats(recurrent_kernel)
-        gates = np.array(x, kernel.dtype)
-        h, c = (np.empty((steps, batch, units), kernel.dtype) for _ in range(2))
-        state, cell = as_floats(h0), as_floats(c0)
+        units, kernel, gates = len(recurrent_kernel), wide(recurrent_kernel), wide_copy(x)
+        h, c = (like_device.empty(gates, (steps, batch, units), gates.dtype) for _ in range(2))
+        state, cell = wide(h0), wide(c0)
         for step in range(steps):
             z = gates[step]
             z += state @ kernel
@@ -169,7 +181,8 @@ class LSTMSequenceGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     dx = Output(like="dh")
     dh0 = Output(like="dh")
     dc0 = Output(like="dh")
-    shape_only = no_need_buffer = ("x",)
+    no_need_buffer = ("x",)
+    shape_only = ("x", "h0", "h")
     lod = "vanishes"
 
     def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
@@ -192,9 +205,7 @@ class LSTMSequenceGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         gates: Any,
         dc: Any,
     ) -> tuple[np.ndarray, ...]:
-        arrays = [
-            None if a is None else as_floats(a) for a in (dh, dlast_h, dlast_c, recurrent_kernel, c0, c, gates, dc)
-        ]
+        arrays = [None if a is None else wide(a) for a in (dh, dlast_h, dlast_c, recurrent_kernel, c0, c, gates, dc)]
         grads = _backpropagate(*arrays)[:3]
         return tuple([a.astype(dh.dtype, copy=False) for a in grads])
 
@@ -217,13 +228,13 @@ def _backpropagate(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return dx, dh0 and dc0 of LSTMSequenceGrad, and p and q of all steps. Factors of p and q that do not depend on
     later steps are computed for all steps at once."""
-    i, f, g, o = np.split(gates, 4, -1)
-    before = np.concatenate([c0[None], c])[:-1]
+    i, f, g, o = gates_of(gates, 4)
+    before = with_first(c0, c)
     activated = np.tanh(c)
     through = o * (1 - activated * activated)
     slopes = [g * i * (1 - i), before * f * (1 - f), i * (1 - g * g), activated * o * (1 - o)]
-    dx, p, q = np.empty_like(gates), np.array(dh), np.zeros_like(c) if dc is None else np.array(dc)
-    units, transposed = c.shape[-1], np.ascontiguousarray(kernel.T)
+    dx, p, q = np.empty_like(gates), dh.copy(), np.zeros_like(c) if dc is None else dc.copy()
+    units, transposed = c.shape[-1], kernel.T.copy()
     next_p, next_q = dlast_h, dlast_c
     for step in reversed(range(len(c))):
         p[step] += next_p
@@ -233,7 +244,7 @@ def _backpropagate(
             source = p if k == 3 else q
             np.multiply(source[step], slope[step], out=dx[step, :, k * units : (k + 1) * units])
         next_p, next_q = dx[step] @ transposed, q[step] * f[step]
-    return dx, np.array(next_p), np.array(next_q), p, q
+    return dx, next_p.copy(), next_q.copy(), p, q
 
 
 @operator
@@ -298,27 +309,25 @@ class LSTMSequenceGradGrad(OperatorDefinition[tuple[Tensor, ...]]):
         dc: Any,
     ) -> tuple[np.ndarray, ...]:
         dtype = ddx.dtype
-        arrays = [
-            None if a is None else as_floats(a) for a in (dh, dlast_h, dlast_c, recurrent_kernel, c0, c, gates, dc)
-        ]
+        arrays = [None if a is None else wide(a) for a in (dh, dlast_h, dlast_c, recurrent_kernel, c0, c, gates, dc)]
         _, _, _, kernel, c0, c, gates, _ = arrays
         _, _, _, p, q = _backpropagate(*arrays)
-        i, f, g, o = np.split(gates, 4, -1)
-        before = np.concatenate([c0[None], c])[:-1]
+        i, f, g, o = gates_of(gates, 4)
+        before = with_first(c0, c)
         activated = np.tanh(c)
         slope = 1 - activated * activated
-        ddh, ddc, hidden, z = np.empty_like(c), np.empty_like(c), np.empty_like(c), np.array(ddx, c.dtype)
-        now_p, now_q, previous_q = np.array(ddh0, c.dtype), np.array(ddc0, c.dtype), np.empty_like(c)
+        ddh, ddc, hidden, z = np.empty_like(c), np.empty_like(c), np.empty_like(c), wide_copy(ddx)
+        now_p, now_q, previous_q = wide_copy(ddh0), wide_copy(ddc0), np.empty_like(c)
         for t in range(len(c)):
             hidden[t], previous_q[t] = now_p, now_q
             z[t] += now_p @ kernel
-            z_i, z_f, z_g, z_o = np.split(z[t], 4, -1)
+            z_i, z_f, z_g, z_o = gates_of(z[t], 4)
             now_q = now_q * f[t]
             now_q += z_i * g[t] * i[t] * (1 - i[t]) + z_f * before[t] * f[t] * (1 - f[t])
             now_q += z_g * i[t] * (1 - g[t] * g[t])
             now_p = z_o * activated[t] * o[t] * (1 - o[t]) + now_q * o[t] * slope[t]
             ddh[t], ddc[t] = now_p, now_q
-        z_i, z_f, z_g, z_o = np.split(z, 4, -1)
+        z_i, z_f, z_g, z_o = gates_of(z, 4)
         d_before = z_f * q * f * (1 - f)
         d_activated = z_o * p * o * (1 - o) - 2 * ddc * p * o * activated
         d_state = d_activated * slope

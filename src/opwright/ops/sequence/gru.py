@@ -16,13 +16,14 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device, math
+from ..array_functions import wide
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .lstm import check_shape
-from .segments import ACTIVATIONS, SLOPES, TimeBatches, count, wide
+from .segments import ACTIVATIONS, SLOPES, TimeBatches, count
 
 
 def _check(shapes: dict[str, Any], n: int | None) -> int | None:

@@ -17,12 +17,13 @@ from ...core.errors import InvalidArgumentError, NotFoundError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device
+from ..array_functions import wide
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .segments import ACTIVATIONS, SLOPES, TimeBatches, count, wide
+from .segments import ACTIVATIONS, SLOPES, TimeBatches, count
 
 
 def check_shape(name: str, shape: Any, expected: Iterable[int | None], why: str) -> None:

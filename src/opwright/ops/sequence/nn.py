@@ -17,13 +17,14 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device, linalg
+from ..array_functions import wide
 from ..attributes import Attr, greater_than
 from ..definition import operator
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .pooling import SequenceExpandAs, SequencePool
-from .segments import count, lengths_of, reduced, wide
+from .segments import count, lengths_of, reduced
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

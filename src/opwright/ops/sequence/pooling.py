@@ -19,13 +19,14 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, like_device
+from ..array_functions import wide
 from ..attributes import Attr, at_least, one_of
 from ..definition import operator
 from ..math.unsorted_segment import UnsortedSegmentSum
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .segments import as_column, check_rank, count, lengths_of, offsets_of, owners, reduced, rows_like, wide, windows
+from .segments import as_column, check_rank, count, lengths_of, offsets_of, owners, reduced, rows_like, windows
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

@@ -23,18 +23,13 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device
+from ..array_functions import wide
 from ..math.segment import reduce_rows
 
-HALVES = (dtypes.float16.np, dtypes.bfloat16.np)
 # Sequences of at least this many numbers are reduced one by one, the others together by `reduceat`, which takes 0.9 ns
 # per number; NumPy's reduce takes 0.2 ns, but 2 us per call. Only the size of the sequence decides, as the two add in
 # different orders: the bits of a sum do not depend on the batch. [2661, 128] in 64: 160 us instead of 310.
 LONG = 2560
-
-
-def wide(x: np.ndarray) -> np.ndarray:
-    """Convert 16-bit floats to float32, as NumPy computes them slowly and accumulates them inaccurately."""
-    return x.astype(np.float32) if x.dtype in HALVES else x
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------

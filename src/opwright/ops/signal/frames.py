@@ -20,9 +20,9 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from .. import array, dispatch, like_device, lod_propagation
 from ..array import run_time_axes
+from ..array_functions import wide
 from ..attributes import Attr
 from ..definition import operator
-from ..linalg.matmul import wide
 from ..math.arithmetic import maximum
 from ..math.bessel import bessel_i0e
 from ..math.cumulative import cumsum
