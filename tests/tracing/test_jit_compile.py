@@ -256,27 +256,6 @@ def test_left_alone_a_function_is_not_compiled():
         f.experimental_get_compiler_ir(ow.ones([3]))
 
 
-def test_what_is_called_often_is_compiled_in_the_background():
-    def f(x):
-        return ow.reduce_sum(ow.tanh(x) * 2.0, 1)
-
-    with ow.flags(hot_calls=3):
-        left_open, never = ow.function(f, autograph=False), ow.function(f, autograph=False, jit_compile=False)
-        x = array(8, 8)
-        wanted = f(x).numpy()
-        for _ in range(3):
-            np.testing.assert_allclose(left_open(x), wanted, 1e-5, 1e-6)
-            never(x)
-        plan = left_open.get_concrete_function(x).program.plan
-        for thread in threading.enumerate():
-            if thread.name == "opwright-compiler":
-                thread.join()
-        assert plan._native is not None
-        assert type(never.get_concrete_function(x).program.plan).__name__ == "Plan"
-        for _ in range(3):
-            np.testing.assert_allclose(left_open(x), wanted, 1e-5, 1e-6)
-
-
 def test_fit_with_compiled_steps():
     x, y = RNG.standard_normal((70, 6), dtype=np.float32), RNG.integers(0, 3, 70)
     losses = []

@@ -1,8 +1,9 @@
 """NativePlan: a graph whose native parts run as machine code, compiled for each set of input shapes.
 
 Lives here: selection by shapes, `specialize` (the graph for one set of input shapes, simplified), the fallback to a
-plain Plan, compilation of frequent shapes, the report on native parts.
-Not here: regions (partitioner.py, calls.py), plans of Python lines (plan.py), passes (graph/passes/).
+plain Plan, the report on native parts.
+Not here: when a function becomes one (tiered_plan.py), regions (partitioner.py, calls.py), plans of Python lines
+(plan.py), passes (graph/passes/).
 """
 
 from __future__ import annotations
@@ -203,56 +204,21 @@ class NativePlan:
 
     def compiled_for(self, shapes: Sequence[Shape | None]) -> CompiledGraph | None:
         """Return the compiled graph for inputs of these shapes; None if it is not compiled."""
+        entry = self._entry(shapes)
+        return None if entry is None else entry[1]
+
+    def plan_for(self, shapes: Sequence[Shape | None]) -> Plan | None:
+        """Return the plan for inputs of these shapes; None if nothing of it is machine code."""
+        entry = self._entry(shapes)
+        return None if entry is None or not entry[1].regions else entry[0]
+
+    def _entry(self, shapes: Sequence[Shape | None]) -> tuple[Plan, CompiledGraph] | None:
         key = tuple(shapes)
         with self._lock:
-            entry = self._made.get(key) or self._make(key)
-        return None if entry is None else entry[1]
+            return self._made.get(key) or self._make(key)
 
     def __str__(self) -> str:
         return "\n\n".join(str(plan) for plan, _ in self._made.values()) or f"plan of {self.graph.name}, not run yet"
-
-
-class HotPlan:
-    """A plain Plan that is compiled in the background after a number of calls, while calls continue.
-
-    It is compiled for the shapes of the last of these calls, and later for others, as NativePlan does.
-    """
-
-    def __init__(self, graph: Graph, calls: int) -> None:
-        self.graph = graph
-        self._plain, self._left = Plan(graph), calls
-        self._native: NativePlan | None = None
-
-    def _chosen(self, inputs: Sequence[Any]) -> Plan | NativePlan:
-        if self._native is not None:
-            return self._native
-        self._left -= 1
-        if self._left == 0:
-            native = NativePlan(self.graph)
-            shapes = [None if v.dtype.is_handle else np.shape(a) for a, v in zip(inputs, self.graph.inputs)]
-            compiling.submit(lambda: self._compile(native, shapes))
-        return self._plain
-
-    def _compile(self, native: NativePlan, shapes: Sequence[Shape | None]) -> None:
-        if native.compiled_for(shapes) is not None:
-            self._native = native
-
-    def run(self, *inputs: Any) -> tuple[Any, ...]:
-        """Compute on arrays."""
-        return self._chosen(inputs).run(*inputs)
-
-    def consume(self, inputs: list[Any]) -> tuple[Any, ...]:
-        """Implement `run(*inputs)` on a list, which it empties, so that an input without other references dies at its
-        last use."""
-        return self._chosen(inputs).consume(inputs)
-
-    def explain(self, error: Exception, inputs: Sequence[Any] = ()) -> Exception:
-        """Implement Plan.explain for the plan that raised the error."""
-        explained = self._plain.explain(error, inputs)
-        return explained if explained is not error or self._native is None else self._native.explain(error, inputs)
-
-    def __str__(self) -> str:
-        return str(self._native or self._plain)
 
 
 def _compiled(graph: Graph) -> CompiledGraph:

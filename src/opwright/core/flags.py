@@ -42,6 +42,7 @@ cuda_deterministic: bool
 fast_math: bool
 tune: bool
 num_threads: int
+jit: bool
 hot_calls: int
 cache_dir: str | None  # None: nothing is cached
 target: str
@@ -199,7 +200,8 @@ FLAGS: dict[str, Flag] = {
         Flag("fast_math", SWITCH, False, "Let kernels of the kernel language round differently, where that is faster."),
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
-        Flag("hot_calls", COUNT, 0, "Calls after which a function that jit_compile leaves open is compiled; 0: never."),
+        Flag("jit", SWITCH, True, "Compile functions that leave jit_compile open after some calls, in the background."),
+        Flag("hot_calls", COUNT, 0, "Calls after which such a function is compiled; 0: by its size, 3 to 50."),
         Flag("cache_dir", FOLDER, _user_cache, "The folder of compiled kernels, to which only you have write access."),
         Flag("target", NAME, "host", "Compile for this processor, by name: x86-64-v3 leaves out AVX-512, for example."),
         Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),

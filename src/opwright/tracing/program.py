@@ -32,7 +32,8 @@ from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace
 
 if TYPE_CHECKING:
-    from ..compiler.native_plan import HotPlan, NativePlan
+    from ..compiler.native_plan import NativePlan
+    from ..compiler.tiered_plan import TieredPlan
 
 state = dispatch.state
 quietly = dispatch.quietly
@@ -57,7 +58,7 @@ class Program:
         self.graph = run_passes(raw)
         if "graph" in flags.show:
             print(self.graph, file=sys.stderr)
-        self._plan: Plan | NativePlan | HotPlan | None = None
+        self._plan: Plan | NativePlan | TieredPlan | None = None
         self._checked: dict[tuple[bool, bool], Plan] = {}
         self._derivatives: dict[bool, _Derivative] = {}
 
@@ -75,15 +76,20 @@ class Program:
         return plan
 
     @property
-    def plan(self) -> Plan | NativePlan | HotPlan:
+    def plan(self) -> Plan | NativePlan | TieredPlan:
         """The plan, built on first use; it uses machine code if requested, or if it may be compiled after frequent
         calls.
         """
         if self._plan is None:
-            if self.trace.native or (self.trace.native is None and flags.hot_calls):
-                from ..compiler.native_plan import HotPlan, NativePlan
+            if self.trace.native:
+                from ..compiler.native_plan import NativePlan
 
-                self._plan = NativePlan(self.graph) if self.trace.native else HotPlan(self.graph, flags.hot_calls)
+                self._plan = NativePlan(self.graph)
+                return self._plan
+            if self.trace.native is None and flags.jit:
+                from ..compiler.tiered_plan import TieredPlan
+
+                self._plan = TieredPlan(self.graph)
                 return self._plan
             self._plan = Plan(self.graph)
             if "plan" in flags.show:

@@ -1,0 +1,216 @@
+"""Test functions that leave jit_compile open: which call runs machine code, and that nothing but the call decides.
+
+Lives here: schedules, shapes that come once, warnings, errors, switches, threads, forks.
+Not here: what compiled functions compute (test_jit_compile.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright.compiler import background, native_plan, tiered_plan
+
+RNG = np.random.default_rng(3)
+
+
+def array(*shape: int) -> Any:
+    return ow.constant(RNG.standard_normal(shape, dtype=np.float32))
+
+
+def row_sums(x: Any) -> Any:
+    return ow.reduce_sum(ow.tanh(x) * 2.0, 1)
+
+
+def plan_of(f: Any, *args: Any) -> Any:
+    return f.get_concrete_function(*args).program.plan
+
+
+def is_compiled(f: Any, *args: Any) -> bool:
+    return bool(plan_of(f, *args)._compiled)
+
+
+def bits_by_call(calls: int) -> list[bytes]:
+    f, x = (
+        ow.function(row_sums, autograph=False),
+        ow.constant(np.linspace(-3, 3, 4096, dtype=np.float32).reshape(64, 64)),
+    )
+    return [f(x).numpy().tobytes() for _ in range(calls)]
+
+
+def test_calls_alone_decide_which_result_is_the_first_of_machine_code(monkeypatch):
+    with ow.flags(hot_calls=3):
+        at_once = bits_by_call(6)
+        monkeypatch.setattr(background.compiling, "submit", lambda work: background.Job(work, False))  # never starts
+        assert bits_by_call(6) == at_once
+    assert len(set(at_once[:3])) == len(set(at_once[3:])) == 1
+
+
+def test_a_call_that_needs_the_code_waits_for_it():
+    f, x = ow.function(row_sums, autograph=False), array(8, 8)
+    with ow.flags(hot_calls=2):
+        for _ in range(2):
+            np.testing.assert_allclose(f(x), row_sums(x), 1e-5, 1e-6)
+            assert not is_compiled(f, x)
+        np.testing.assert_allclose(f(x), row_sums(x), 1e-5, 1e-6)
+        assert is_compiled(f, x)
+        assert "native call" in str(plan_of(f, x)) or "run" in str(plan_of(f, x))
+
+
+@pytest.mark.parametrize("switch", ["jit=False", "jit_compile=False"])
+def test_switches(switch):
+    f, x = ow.function(row_sums, autograph=False, jit_compile=None if switch == "jit=False" else False), array(4, 4)
+    with ow.flags(hot_calls=1, jit=switch != "jit=False"):
+        for _ in range(4):
+            f(x)
+        assert type(plan_of(f, x)).__name__ == "Plan"
+
+
+def test_work_starts_the_compiler_earlier():
+    def schedule(size: int) -> tuple[int, int]:
+        program = ow.function(lambda x: ow.matmul(x, x) @ x, autograph=False).get_concrete_function(
+            ow.TensorSpec([size, size])
+        )
+        return tiered_plan.schedule(program.program.graph)
+
+    (few, few_switch), (many, many_switch) = schedule(1024), schedule(4)
+    assert (few, many) == (tiered_plan.FEWEST_CALLS, tiered_plan.MOST_CALLS)
+    assert few < few_switch < 20 < 1000 < many_switch <= many + tiered_plan.MOST_AWAITED
+
+
+def test_shapes_that_come_once_are_never_compiled(monkeypatch):
+    monkeypatch.setattr(native_plan.NativePlan, "plan_for", lambda *_: pytest.fail("compiled"))
+    f = ow.function(row_sums, input_signature=[ow.TensorSpec([None, 4])], autograph=False)
+    with ow.flags(hot_calls=2):
+        for size in range(1, 40):
+            np.testing.assert_allclose(f(ow.ones([size, 4])), np.full(size, 8 * np.tanh(1.0)), 1e-5)
+
+
+def test_a_short_last_batch_is_one_more_set_of_shapes():
+    f = ow.function(row_sums, input_signature=[ow.TensorSpec([None, 4])], autograph=False)
+    with ow.flags(hot_calls=2), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(5):
+            for size in (32, 32, 32, 7):
+                np.testing.assert_allclose(f(ow.ones([size, 4])), np.full(size, 8 * np.tanh(1.0)), 1e-5)
+        assert len(plan_of(f)._compiled) == 2
+
+
+def test_many_sets_of_shapes_warn_once_and_are_bounded(monkeypatch):
+    monkeypatch.setattr(native_plan, "MOST", 10)
+    f = ow.function(row_sums, input_signature=[ow.TensorSpec([None, 4])], autograph=False)
+    with ow.flags(hot_calls=1), warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        for size in range(1, 16):
+            for _ in range(2):
+                np.testing.assert_allclose(f(ow.ones([size, 4])), np.full(size, 8 * np.tanh(1.0)), 1e-5)
+        assert len(plan_of(f)._compiled) == 10
+    assert [str(w.message)[:40] for w in raised] == ["row_sums has been compiled for 8 sets of"]
+
+
+def test_gradients_of_a_hot_function():
+    x = array(16, 16)
+
+    def grads(f: Any) -> list[np.ndarray]:
+        results = []
+        for _ in range(5):
+            with ow.GradientTape() as tape:
+                tape.watch(x)
+                y = ow.reduce_sum(f(x) ** 2.0)
+            results.append(tape.gradient(y, x).numpy())
+        return results
+
+    with ow.flags(hot_calls=2):
+        hot = grads(ow.function(row_sums, autograph=False))
+    np.testing.assert_allclose(hot, grads(row_sums), 1e-4, 1e-5)
+
+
+def test_an_error_names_the_operator_before_and_after():
+    f = ow.function(lambda x, i: ow.tanh(ow.gather(x, i)) + 1.0, autograph=False)
+    x, good, bad = array(8, 4), ow.constant([1, 2]), ow.constant([1, 99])
+    with ow.flags(hot_calls=2):
+        for _ in range(4):
+            with pytest.raises(ow.errors.InvalidArgumentError, match="Gather") as raised:
+                f(x, bad)
+            assert "99" in str(raised.value)
+            f(x, good)
+
+
+def test_what_cannot_be_compiled_goes_on_as_it_is(monkeypatch):
+    def refuse(*_: Any) -> Any:
+        raise RuntimeError("no target")
+
+    monkeypatch.setattr(native_plan, "_compiled", refuse)
+    f, x = ow.function(row_sums, autograph=False), array(4, 4)
+    with ow.flags(hot_calls=1):
+        f(x)
+        with pytest.warns(RuntimeWarning, match="no target"):
+            f(x)
+        for _ in range(2):
+            np.testing.assert_allclose(f(x), row_sums(x), 1e-6)
+
+
+def test_a_function_of_python_alone_stays():
+    f = ow.function(lambda x: ow.py_function(lambda v: v, [x], ow.float32), autograph=False)
+    with ow.flags(hot_calls=1):
+        for _ in range(4):
+            assert f(ow.constant(2.0)).numpy() == 2.0
+
+
+def test_threads_that_call_at_once():
+    f, x = ow.function(row_sums, autograph=False), array(64, 64)
+    expected, wrong = row_sums(x).numpy(), list[int]()
+
+    def work() -> None:
+        wrong.extend(i for i in range(20) if not np.allclose(f(x).numpy(), expected, 1e-5, 1e-6))
+
+    with ow.flags(hot_calls=5):
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert is_compiled(f, x)
+
+
+def test_a_fork_between_the_start_and_the_first_run():
+    import os
+
+    f, x = ow.function(row_sums, autograph=False), array(8, 8)
+    expected = row_sums(x).numpy()
+    with ow.flags(hot_calls=2):
+        for _ in range(2):
+            f(x)
+        child = os.fork()
+        if not child:
+            os._exit(0 if all(np.allclose(f(x).numpy(), expected, 1e-5, 1e-6) for _ in range(3)) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        for _ in range(3):
+            np.testing.assert_allclose(f(x), expected, 1e-5, 1e-6)
+
+
+def test_variables_are_updated_the_same():
+    def losses(hot: int) -> list[float]:
+        w = ow.Variable(ow.zeros([4, 3]))
+        x, y = array_of(64, 4), array_of(64, 3)
+
+        @ow.function
+        def step() -> Any:
+            with ow.GradientTape() as tape:
+                loss = ow.reduce_mean((x @ w - y) ** 2.0)
+            w.assign_sub(0.1 * tape.gradient(loss, w))
+            return loss
+
+        with ow.flags(hot_calls=hot):
+            return [float(step()) for _ in range(10)]
+
+    def array_of(*shape: int) -> Any:
+        return ow.constant(np.random.default_rng(1).standard_normal(shape).astype(np.float32))
+
+    np.testing.assert_allclose(losses(3), losses(100), 1e-5)
