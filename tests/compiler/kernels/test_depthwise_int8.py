@@ -13,7 +13,7 @@ from windows import correlated, output_size
 import opwright as ow
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
-from opwright.compiler.kernels.depthwise_tiles import Tile
+from opwright.compiler.kernels.depthwise_tiles import DepthwiseTile
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, row_scale
@@ -226,9 +226,9 @@ QUICK = {"together": 1, "more": 2, "epilogue": EPILOGUE, "signed": True, "dilate
 
 
 @targets(
-    (depthwise_int8, {"tile": Tile((3, 3), (1, 1), 4, 2, 1, 4), **QUICK}),
+    (depthwise_int8, {"tile": DepthwiseTile((3, 3), (1, 1), 4, 2, 1, 4), **QUICK}),
     (depthwise_any_int8, {**ANY, **CODE}),
-    (depthwise_int8, {"tile": Tile((5, 5), (1, 1), 2, 2, 2, 4), **QUICK, "dilated": True}),
+    (depthwise_int8, {"tile": DepthwiseTile((5, 5), (1, 1), 2, 2, 2, 4), **QUICK, "dilated": True}),
 )
 def test_every_target(family, constants, names):
     compiles_for(names, family, **constants)

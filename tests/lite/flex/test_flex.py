@@ -179,8 +179,8 @@ def test_unknown_batch_and_dynamic_results():
         ([b"Erf", b"\x12\x7fErf"], "runs past its end"),
         ([b"Erf", b"\x12\x80"], "has no end"),
         ([b"Erf", b"\x0b"], "wire type 3"),
-        ([b"NoSuch", nodedef.encode(nodedef.NodeDef("NoSuch"))], "which is not here"),
-        ([b"MatrixInverse", nodedef.encode(nodedef.NodeDef("MatrixInverse", attrs={"new": 3}))], "new"),
+        ([b"NoSuch", nodedef.encode(nodedef.FlexNodeDef("NoSuch"))], "which is not here"),
+        ([b"MatrixInverse", nodedef.encode(nodedef.FlexNodeDef("MatrixInverse", attrs={"new": 3}))], "new"),
     ],
     ids=["none", "no_node", "length", "number", "wire_type", "no_operator", "no_attribute"],
 )
@@ -218,7 +218,7 @@ def test_node_definitions_read_back():
         "u": ow.TensorShape(None),
         "none": nodedef.Typed("int", []),
     }
-    node = nodedef.NodeDef("Op", "n", ["a", "b"], attrs)
+    node = nodedef.FlexNodeDef("Op", "n", ["a", "b"], attrs)
     again = nodedef.decode(nodedef.encode(node))
     assert (again.op, again.name, again.inputs) == ("Op", "n", ["a", "b"])
     expected = attrs | {"lf": [1.0, 2.0], "none": []}
@@ -229,7 +229,7 @@ def test_node_definitions_read_back():
 
 def test_random_bytes_are_no_node_definition_but_no_crash():
     rng = np.random.default_rng(0)
-    good = nodedef.encode(nodedef.NodeDef("Svd", attrs={"T": ow.float32, "compute_uv": True, "l": [1, 2]}))
+    good = nodedef.encode(nodedef.FlexNodeDef("Svd", attrs={"T": ow.float32, "compute_uv": True, "l": [1, 2]}))
     for _ in range(2000):
         data = bytearray(good)
         for _ in range(rng.integers(1, 4)):

@@ -29,7 +29,7 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..target import Target
 from .depthwise_rows import Bands, Columns, Integers, Planes, RowSums, Taps, convolve_window, is_inside, line_of
-from .depthwise_tiles import FOURS, ONES, PAIRS, Tile
+from .depthwise_tiles import FOURS, ONES, PAIRS, DepthwiseTile
 from .output_tiles import tile_epilogue
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def depthwise_int8(
     zeros: ptr[i32],
     scales: ptr[f32],
     *more: i64,
-    tile: Tile,
+    tile: DepthwiseTile,
     signed: bool,
     dilated: bool,
     rounded: bool,
@@ -115,7 +115,7 @@ class _IntegerSums(RowSums):
     """Sums of integers. table: of a lookup after a row, if any; scale: of a rounded image; groups: of rows of the
     image, each as deep as the tile is."""
 
-    tile: Tile
+    tile: DepthwiseTile
     taps: Pointer
     zero: Value
     scale: Value | None

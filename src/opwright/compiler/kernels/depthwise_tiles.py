@@ -1,6 +1,6 @@
 """Tiles of integer depthwise convolutions: outputs computed together, and packed filters.
 
-Lives here: `Tile`, `tiles_of`, `tile_of`, `pack`, `fill_initial_sums`, `parts_of`, `columns_of`.
+Lives here: `DepthwiseTile`, `tiles_of`, `tile_of`, `pack`, `fill_initial_sums`, `parts_of`, `columns_of`.
 Not here: the kernel (depthwise_int8.py) and its selector (depthwise.py), epilogues (epilogue.py).
 
 One instruction multiplies a group of image rows by as many weights of each channel: four bytes (`kl.dot4`), or on
@@ -28,7 +28,7 @@ HIGH = 24
 """Rows of outputs from which a few redundant ones are negligible."""
 
 
-class Tile(NamedTuple):
+class DepthwiseTile(NamedTuple):
     """Outputs that are computed together. rows: of outputs, in teams that use the same groups of image rows; parts: of
     8
     bits whose sum is a weight; lanes: channels; deep: rows of a group, FOURS, PAIRS, ONES."""
@@ -81,19 +81,19 @@ def lane_bytes(target: Target) -> int:
     return 2 if target.is_aarch64 else 4
 
 
-def tiles_of(target: Target, window: Window, out_height: int, parts: int, lanes: int) -> tuple[Tile, ...]:
+def tiles_of(target: Target, window: Window, out_height: int, parts: int, lanes: int) -> tuple[DepthwiseTile, ...]:
     """Return the tiles for a window and an output height: of one team, and of two if registers suffice."""
     size, strides, deep = window.size, window.strides, deep_on(target)
     dense = window.dilations[0] == 1
     team = _team(size[0], strides[0], deep) if dense and out_height > 1 else 1
-    one = Tile(size, strides, team, team, parts, lanes, deep)
+    one = DepthwiseTile(size, strides, team, team, parts, lanes, deep)
     two = one._replace(rows=2 * team)
     fits_registers = two.registers(target.vector_bytes // 4) <= target.registers
     fits = dense and strides[0] <= size[0] and fits_registers and out_height >= two.rows
     return (one, two) if fits else (one,)
 
 
-def tile_of(tiles: Sequence[Tile], out_height: int) -> Tile:
+def tile_of(tiles: Sequence[DepthwiseTile], out_height: int) -> DepthwiseTile:
     """Return the default tile."""
     return tiles[-1] if _two_teams(out_height, tiles[0].team) else tiles[0]
 
@@ -130,7 +130,7 @@ def fill_initial_sums(
         out += bias
 
 
-def pack(out: np.ndarray, filter: np.ndarray, zero: int, tile: Tile) -> None:
+def pack(out: np.ndarray, filter: np.ndarray, zero: int, tile: DepthwiseTile) -> None:
     """Pack a filter [KH, KW, C] less its zero point into out: [blocks, *tile.packed], initially zeros."""
     kh, _, channels = filter.shape
     weights = filter.astype(np.int16) - np.int16(zero)
@@ -145,7 +145,7 @@ def pack(out: np.ndarray, filter: np.ndarray, zero: int, tile: Tile) -> None:
                     packed[index, :, :, i] = parts[part][ky, :, c : c + tile.lanes]
 
 
-def columns_of(target: Target, tile: Tile, out: Buffer, out_width: int, epilogue: Epilogue) -> int:
+def columns_of(target: Target, tile: DepthwiseTile, out: Buffer, out_width: int, epilogue: Epilogue) -> int:
     """Return the columns of outputs whose elements fill a vector, or 0 to apply the epilogue to each row separately.
 
     It is 0 for several columns without a lookup, and on 64-bit ARM, whose vectors are short.

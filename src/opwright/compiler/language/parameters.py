@@ -71,7 +71,7 @@ class Array:
         return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"
 
 
-class Word(NamedTuple):
+class CallWord(NamedTuple):
     """One word of a call. what: "number", "address", "size" or "stride"; kind: its type; axis: of a size or stride."""
 
     parameter: str
@@ -85,17 +85,17 @@ def is_record(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-def call_words(parameters: Mapping[str, Any]) -> list[Word]:
+def call_words(parameters: Mapping[str, Any]) -> list[CallWord]:
     """Return the words that a call passes for annotated parameters, in order."""
-    words: list[Word] = []
+    words: list[CallWord] = []
     for name, kind in parameters.items():
         if isinstance(kind, Array):
-            words.append(Word(name, "address", PointerKind(kind.dtype)))
-            words += [Word(name, what, dtypes.int64, k) for what in ("size", "stride") for k in range(len(kind.shape))]
+            words.append(CallWord(name, "address", PointerKind(kind.dtype)))
+            words += [CallWord(name, what, dtypes.int64, k) for what in ("size", "stride") for k in range(len(kind.shape))]
         elif is_record(kind):
-            words += [Word(f"{name}.{field}", "number", dtypes.int64) for field in kind._fields]
+            words += [CallWord(f"{name}.{field}", "number", dtypes.int64) for field in kind._fields]
         else:
-            words.append(Word(name, "number" if isinstance(kind, DType) else "address", kind))
+            words.append(CallWord(name, "number" if isinstance(kind, DType) else "address", kind))
     return words
 
 

@@ -20,7 +20,7 @@ from .definition import custom_operator
 
 
 @custom_operator("AudioSpectrogram")
-class AudioSpectrogram(LiteDefinition):
+class AudioSpectrogramOp(LiteDefinition):
     """Spectrogram of sound: the squared magnitude, or the magnitude, of each window's transform.
 
     .. math:: y_{ctf} = |\\sum_j h_j x_{s t + j, c} e^{-2 \\pi i f j / n}|^2,
@@ -73,7 +73,7 @@ class AudioSpectrogram(LiteDefinition):
 
 
 @custom_operator("Mfcc")
-class Mfcc(LiteDefinition):
+class MfccOp(LiteDefinition):
     """Coefficients of sound as ears hear it: the cosine transform of the logarithm of energies in mel bands.
 
     .. math:: y_k = \\sqrt{2 / b} \\sum_j \\cos(\\pi k (j + 1/2) / b) \\log \\max(10^{-12}, \\sum_f w_{jf} \\sqrt{x_f})

@@ -130,7 +130,7 @@ def _quantized(op: Any, codes: Operand, scores: Operand, anchors: Operand, *outp
 
 
 @custom_operator("TFLite_Detection_PostProcess")
-class DetectionPostProcess(LiteDefinition):
+class DetectionPostProcessOp(LiteDefinition):
     """Boxes, classes and scores of detections, the best first, after non-maximum suppression.
 
     .. math:: y_c = y / s_y h_a + y_a, \\quad h = e^{h / s_h} h_a, \\quad

@@ -28,7 +28,7 @@ _F = (float32,)
 
 
 @custom_operator("UNIDIRECTIONAL_SEQUENCE_GRU")
-class UnidirectionalSequenceGRU(LiteDefinition):
+class UnidirectionalSequenceGRUOp(LiteDefinition):
     """A gated recurrent unit over time; the first rows of gate_weights give the reset gate r, the others the update u.
 
     .. math:: (r, u) = \\sigma(W_g (x_t, h) + b_g), \\quad c = \\tanh(W_c (x_t, r h) + b_c), \\quad h' = (1 - u) c + u h
@@ -85,7 +85,7 @@ class UnidirectionalSequenceGRU(LiteDefinition):
 
 
 @custom_operator("MeanVarianceNormalization")
-class MeanVarianceNormalization(LiteDefinition):
+class MeanVarianceNormalizationOp(LiteDefinition):
     """Elements less the mean over some axes, over their standard deviation.
 
     .. math:: y = (x - E x) / (\\sqrt{E (x - E x)^2} + eps)
@@ -129,7 +129,7 @@ class _Scores:
 
 
 @custom_operator("odml.scaled_dot_product_attention")
-class ScaledDotProductAttention(LiteDefinition):
+class ScaledDotProductAttentionOp(LiteDefinition):
     """For each query a mean of the values, weighted by how well their keys fit it.
 
     .. math:: y_{bsn} = \\sum_t \\operatorname{softmax}_t(scale \\cdot q_{bsn} \\cdot k_{btn} + mask_{bnst}) v_{btn}
@@ -184,7 +184,7 @@ ENTRIES, LAYERS = 2048, 32
 
 
 @custom_operator("odml.update_external_kv_cache")
-class UpdateExternalKVCache(LiteDefinition):
+class UpdateExternalKVCacheOp(LiteDefinition):
     """The caches with slices in place of some of their entries.
 
     .. math:: y_{0, position_i} = slice_{0, i}
@@ -244,7 +244,7 @@ class UpdateExternalKVCache(LiteDefinition):
 
 
 @custom_operator("odml.update_kv_cache")
-class UpdateKVCache(LiteDefinition):
+class UpdateKVCacheOp(LiteDefinition):
     """Keys and values put into a cache that stays from run to run, and the whole cache; the oldest entries make room.
 
     .. math:: cache_{position_0 - first + i} = keys_i

@@ -30,7 +30,7 @@ from .definition import custom_operator
 
 
 @custom_operator("Sign")
-class Sign(LiteDefinition):
+class SignOp(LiteDefinition):
     """-1, 0 or 1.
 
     .. math:: y = \\operatorname{sign} x
@@ -46,7 +46,7 @@ class Sign(LiteDefinition):
 
 
 @custom_operator("Atan2")
-class Atan2(LiteDefinition):
+class Atan2Op(LiteDefinition):
     """The angle of a point.
 
     .. math:: y = \\operatorname{atan2}(a, b)
@@ -79,7 +79,7 @@ def _looked_up(x: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 
 @custom_operator("Table")
-class Table(LiteDefinition):
+class TableOp(LiteDefinition):
     """The table's entry for each integer: of int8, one for each of -128..127; of int16, 513, with linear interpolation
     between the two around it.
 
@@ -124,7 +124,7 @@ def _shape(op: Any, dtype: Any, columns: Any) -> TensorSpec:
 
 
 @custom_operator("Complex")
-class Complex(LiteDefinition):
+class ComplexOp(LiteDefinition):
     """Complex numbers of their two parts.
 
     .. math:: y = real + i \\cdot imag
@@ -146,7 +146,7 @@ class Complex(LiteDefinition):
 
 
 @custom_operator("RFFT2D", "Rfft2d")
-class RFFT2D(LiteDefinition):
+class CustomRFFT2DOp(LiteDefinition):
     """The Fourier transform of real images, without the symmetric half of the last dimension.
 
     .. math:: y_{pq} = \\sum_{jk} x_{jk} e^{-2 \\pi i (j p / h + k q / w)}
@@ -170,7 +170,7 @@ class RFFT2D(LiteDefinition):
 
 
 @custom_operator("IRFFT2D", "Irfft2d")
-class IRFFT2D(LiteDefinition):
+class IRFFT2DOp(LiteDefinition):
     """The real image of which x is the first half of the Fourier transform.
 
     .. math:: y_{jk} = (h w)^{-1} \\sum_{pq} x_{pq} e^{2 \\pi i (j p / h + k q / w)}
@@ -197,7 +197,7 @@ _INDEX = (int32, int64)
 
 
 @custom_operator("Roll")
-class Roll(LiteDefinition):
+class RollOp(LiteDefinition):
     """Elements rotated along axes: elements that pass the end reappear at the front.
 
     .. math:: y_{..., (i + shift) \\bmod n, ...} = x_{..., i, ...}
@@ -233,7 +233,7 @@ class Roll(LiteDefinition):
 
 
 @custom_operator("BroadcastGradientArgs")
-class BroadcastGradientArgs(LiteDefinition):
+class BroadcastGradientArgsOp(LiteDefinition):
     """By which axes of a broadcast result the gradients of its two operands are summed.
 
     .. math:: axes_a = \\{i : a_i = 1 \\ne b_i\\} \\cup \\{i : a_i = b_i = 1\\}, \\quad axes_b \\text{ likewise}
@@ -265,7 +265,7 @@ class BroadcastGradientArgs(LiteDefinition):
 
 
 @custom_operator("aeq.hadamard_rotation")
-class HadamardRotation(LiteDefinition):
+class HadamardRotationOp(LiteDefinition):
     """The normalised Walsh-Hadamard transform of each run of hadamard_size elements along the last axis.
 
     .. math:: y_i = n^{-1/2} \\sum_j (-1)^{|i \\wedge j|} x_j, \\quad n = hadamard\\_size
@@ -328,7 +328,7 @@ def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Callable[
 
 
 @custom_operator("NumericVerify")
-class NumericVerify(LiteDefinition):
+class NumericVerifyOp(LiteDefinition):
     """The difference between a quantized tensor and its reference.
 
     .. math:: y = dequantized(x) - expected

@@ -75,7 +75,7 @@ def _windows(x: Any, kernel: Any, strides: Any, padding: str) -> list[AxisWindow
 
 
 @custom_operator("MaxPoolingWithArgmax2D")
-class MaxPoolingWithArgmax2D(LiteDefinition):
+class MaxPoolingWithArgmax2DOp(LiteDefinition):
     """The greatest of each window, and where in the window it is: y * filter_width + x, with 0.1 added.
 
     .. math:: y_{npqc} = act(\\max_{ij} x_{n, p s + i, q s + j, c})
@@ -112,7 +112,7 @@ class MaxPoolingWithArgmax2D(LiteDefinition):
 
 
 @custom_operator("MaxPoolWithArgmax", typed_by="Targmax")
-class MaxPoolWithArgmax(LiteDefinition):
+class MaxPoolWithArgmaxOp(LiteDefinition):
     """The greatest of each window, and where in the image it is: (row * w + column) * c + channel.
 
     .. math:: y_{npqc} = \\max_{ij} x_{n, p s + i, q s + j, c}
@@ -201,7 +201,7 @@ def _scatter_in_windows(op: Any, x: np.ndarray, index: np.ndarray, y: np.ndarray
 
 
 @custom_operator("MaxUnpooling2D")
-class MaxUnpooling2D(LiteDefinition):
+class MaxUnpooling2DOp(LiteDefinition):
     """The inverse of a pool that returns the positions of its elements: each is stored there, all others are 0.
 
     .. math:: y_{n, place(npqc), c} = x_{npqc}
@@ -255,7 +255,7 @@ class MaxUnpooling2D(LiteDefinition):
 
 
 @custom_operator("Convolution2DTransposeBias")
-class Convolution2DTransposeBias(LiteDefinition):
+class Convolution2DTransposeBiasOp(LiteDefinition):
     """The adjoint of a convolution by its input, with a bias: each pixel of x spreads over a window of y.
 
     .. math:: y_{n, p s + i - a, q s + j - b, o} = b_o + \\sum_{ijc} x_{npqc} f_{oijc}
@@ -368,7 +368,7 @@ def _maximum(op: Any, x: Operand, y: Operand) -> Callable[..., Any]:
 
 
 @custom_operator("AvgPool3D", "AveragePool3D")
-class AvgPool3D(LiteDefinition):
+class AvgPool3DOp(LiteDefinition):
     """The mean over each window; padding does not count.
 
     .. math:: y_{ntpqc} = \\operatorname{mean}_{ijk} x_{n, t s + i, p s + j, q s + k, c}
@@ -392,7 +392,7 @@ class AvgPool3D(LiteDefinition):
 
 
 @custom_operator("MaxPool3D")
-class MaxPool3D(LiteDefinition):
+class MaxPool3DOp(LiteDefinition):
     """The greatest of each window.
 
     .. math:: y_{ntpqc} = \\max_{ijk} x_{n, t s + i, p s + j, q s + k, c}

@@ -78,7 +78,7 @@ _filled("RandomStandardNormal", _normal, "N(0, 1)")
 
 
 @custom_operator("RandomUniformInt", typed_by="dtype")
-class RandomUniformInt(LiteDefinition):
+class RandomUniformIntOp(LiteDefinition):
     """A tensor of independent random integers.
 
     .. math:: y_i \\sim U\\{minval, ..., maxval - 1\\}
@@ -112,7 +112,7 @@ class RandomUniformInt(LiteDefinition):
 
 
 @custom_operator("Multinomial", typed_by="output_dtype")
-class Multinomial(LiteDefinition):
+class CustomMultinomialOp(LiteDefinition):
     """Random classes, each by the weights that its row of logits gives.
 
     .. math:: P(y_{ij} = c) = e^{logits_{ic}} / \\sum_k e^{logits_{ik}}

@@ -42,7 +42,7 @@ def _moved(points: np.ndarray, matrix: np.ndarray, scale: float = 1.0) -> np.nda
 
 
 @custom_operator("TransformLandmarks")
-class TransformLandmarks(LiteDefinition):
+class TransformLandmarksOp(LiteDefinition):
     """Points through an affine map: (x, y) becomes the first two of matrix (x, y, 0, scale); a third number stays.
 
     .. math:: y_i = m_{i0} x_0 + m_{i1} x_1 + scale \\cdot m_{i3}, \\quad i \\in \\{0, 1\\}
@@ -77,7 +77,7 @@ class TransformLandmarks(LiteDefinition):
 
 
 @custom_operator("TransformLandmarks", versions=(2, 2))
-class TransformLandmarksV2(LiteDefinition):
+class TransformLandmarksV2Op(LiteDefinition):
     """Points through an affine map; a third number stays.
 
     .. math:: y_0 = m_{00} x_0 + m_{01} x_1 + m_{03}, \\quad y_1 = m_{10} x_0 + m_{11} x_1 + m_{13}
@@ -135,7 +135,7 @@ def _affine(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
 
 
 @custom_operator("Landmarks2TransformMatrix")
-class Landmarks2TransformMatrix(LiteDefinition):
+class Landmarks2TransformMatrixOp(LiteDefinition):
     """The map from a crop's pixels to the image's, for the crop that holds some landmarks, turned so that a line lies.
 
     .. math:: m = A_{in} R(-\\alpha) S A_{out}^{-1}, \\quad
@@ -186,7 +186,7 @@ class Landmarks2TransformMatrix(LiteDefinition):
 
 
 @custom_operator("Landmarks2TransformMatrix", versions=(2, 2))
-class Landmarks2TransformMatrixV2(LiteDefinition):
+class Landmarks2TransformMatrixV2Op(LiteDefinition):
     """The map from a crop's pixels to the image's, for the crop that holds some landmarks, turned so that a line has
     the direction target_rotation_radians.
 
@@ -239,7 +239,7 @@ def _check_places(op: Any, name: str) -> None:
 
 
 @custom_operator("DenseImageWarp")
-class DenseImageWarp(LiteDefinition):
+class DenseImageWarpOp(LiteDefinition):
     """Sample each pixel at the position that a flow specifies, between the four pixels around it.
 
     .. math:: y_{nijc} = x(n, i - flow_{nij0}, j - flow_{nij1}, c)
@@ -289,7 +289,7 @@ def _corner(x: np.ndarray, batch: Any, i: np.ndarray, j: np.ndarray) -> np.ndarr
 
 
 @custom_operator("Resampler")
-class Resampler(LiteDefinition):
+class ResamplerOp(LiteDefinition):
     """Sample each pixel of the output at the position in `warp`; 0 outside the image.
 
     .. math:: y_{nijc} = x(n, warp_{nij1}, warp_{nij0}, c)

@@ -54,7 +54,7 @@ def _strings(elements: list[bytes], shape: Any) -> np.ndarray:
 
 
 @custom_operator("tftext:WhitespaceTokenizer", counted_by="outputs")
-class WhitespaceTokenizer(LiteDefinition):
+class WhitespaceTokenizerOp(LiteDefinition):
     """The words of each text, as white space parts them.
 
     .. math:: words_{i} = split(x_i)
@@ -94,7 +94,7 @@ class WhitespaceTokenizer(LiteDefinition):
 
 
 @custom_operator("tftext:Ngrams")
-class Ngrams(LiteDefinition):
+class NgramsOp(LiteDefinition):
     """Each run of `width` words of a row, joined.
 
     .. math:: y_{...i} = x_{...i} + separator + ... + x_{...,i + width - 1}
@@ -215,7 +215,7 @@ def value_type(name: str) -> str:
 
 
 @custom_operator("HashTableV2")
-class HashTableV2(LiteDefinition):
+class HashTableV2Op(LiteDefinition):
     """The hash table of this name; one in all subgraphs.
 
     .. math:: table = table(name)
@@ -253,7 +253,7 @@ def _table(resources: Resources, handle: np.ndarray, *entries: np.ndarray) -> Ha
 
 
 @custom_operator("LookupTableImportV2")
-class LookupTableImportV2(LiteDefinition):
+class LookupTableImportV2Op(LiteDefinition):
     """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
 
     .. math:: table_{keys_i} \\leftarrow values_i
@@ -277,7 +277,7 @@ class LookupTableImportV2(LiteDefinition):
 
 
 @custom_operator("LookupTableFindV2")
-class LookupTableFindV2(LiteDefinition):
+class LookupTableFindV2Op(LiteDefinition):
     """The value of each key, or the default where a key is not there.
 
     .. math:: values_i = table_{keys_i}
@@ -303,7 +303,7 @@ class LookupTableFindV2(LiteDefinition):
 
 
 @custom_operator("LookupTableSizeV2")
-class LookupTableSizeV2(LiteDefinition):
+class LookupTableSizeV2Op(LiteDefinition):
     """The number of keys in a table.
 
     .. math:: size = |table|

@@ -239,7 +239,7 @@ def to_flex(node: Node) -> FlexNode:
 
 
 def _flex_node(op: str, attrs: dict[str, Any], inputs: list[Any]) -> FlexNode:
-    definition = nodedef.NodeDef(op, inputs=[""] * len(inputs), attrs=attrs)
+    definition = nodedef.FlexNodeDef(op, inputs=[""] * len(inputs), attrs=attrs)
     return FlexNode(f"Flex{op}", encode_strings([op.encode(), nodedef.encode(definition)]), inputs)
 
 

@@ -1,6 +1,6 @@
 """NodeDef: how a Flex operator carries a framework's operator in its options, in protocol-buffer bytes.
 
-Lives here: `NodeDef`, `encode`, `decode` of it and of attribute values.
+Lives here: `FlexNodeDef`, `encode`, `decode` of it and of attribute values.
 Not here: the meaning of attributes, operators (conversion.py).
 
 The options are a FlexBuffer vector of the operator's name and the NodeDef's bytes. Fields by number, in TensorFlow's
@@ -55,7 +55,7 @@ AttrValue = Element | list[Element] | None
 
 
 @dataclass
-class NodeDef:
+class FlexNodeDef:
     """op: the operator's name. inputs: names, empty where only their number counts. attrs: bool, int, float, bytes,
     DType, TensorShape, or a list of one of these."""
 
@@ -135,7 +135,7 @@ def encode_value(value: Any) -> bytes:
     return _sized(1, b"".join(_varint(number << 3 | wire) + item for item in items))
 
 
-def encode(node: NodeDef) -> bytes:
+def encode(node: FlexNodeDef) -> bytes:
     """Return the bytes of a NodeDef, attributes sorted by name. Raises InvalidArgumentError for a value that it cannot
     represent."""
     parts = [_sized(1, node.name.encode())] if node.name else []
@@ -255,11 +255,11 @@ def decode_value(data: bytes) -> AttrValue:
     return result
 
 
-def decode(data: bytes) -> NodeDef:
+def decode(data: bytes) -> FlexNodeDef:
     """Return the NodeDef in bytes of a file. Raises DataLossError for damaged bytes."""
     if len(data) > MAX_SIZE:
         raise _damaged(f"it has {len(data)} bytes")
-    node = NodeDef("")
+    node = FlexNodeDef("")
     try:
         for number, wire, value in fields(data):
             if wire != BYTES:

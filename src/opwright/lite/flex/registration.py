@@ -1,7 +1,7 @@
 """Flex operators in the interpreter: the framework's own kernels under a custom operator's name.
 
 Lives here: `flex_registration`.
-Not here: NodeDefs (nodedef.py), mapping of TensorFlow's operators to ours (conversion.py).
+Not here: FlexNodeDefs (nodedef.py), mapping of TensorFlow's operators to ours (conversion.py).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class FlexRegistration(OperatorRegistration):
         return values if const.vector else values[0]
 
 
-def _read(operator: Operator, definition: nodedef.NodeDef) -> _FlexState:
+def _read(operator: Operator, definition: nodedef.FlexNodeDef) -> _FlexState:
     attrs: dict[str, Any] = {}
     attributes = dict(definition.attrs)
     if attributes.pop(OURS, False):

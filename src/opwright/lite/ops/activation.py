@@ -24,7 +24,7 @@ _REALS = (float32, float16)
 
 
 @lite_operator("LEAKY_RELU")
-class LeakyRelu(LiteDefinition):
+class LeakyReluOp(LiteDefinition):
     """.. math:: y = x > 0: x,\\ \\text{else}\\ \\alpha x"""
 
     x = Input(_REALS)
@@ -38,7 +38,7 @@ class LeakyRelu(LiteDefinition):
 
 
 @lite_operator("PRELU")
-class PRelu(LiteDefinition):
+class PReluOp(LiteDefinition):
     """As LEAKY_RELU, with alpha as a tensor that is broadcast to x.
 
     .. math:: y = x \\ge 0: x,\\ \\text{else}\\ \\alpha x
@@ -64,7 +64,7 @@ class PRelu(LiteDefinition):
 
 
 @lite_operator("GELU")
-class Gelu(LiteDefinition):
+class GeluOp(LiteDefinition):
     """Gaussian error linear unit, exact or by tanh.
 
     .. math:: y = x (1 + \\operatorname{erf}(x / \\sqrt 2)) / 2
@@ -99,7 +99,7 @@ def _shifted(x: np.ndarray) -> np.ndarray:
 
 
 @lite_operator("SOFTMAX")
-class Softmax(LiteDefinition):
+class SoftmaxOp(LiteDefinition):
     """.. math:: y_i = e^{\\beta x_i} / \\sum_j e^{\\beta x_j}    over the last dimension"""
 
     x = Input((float32, float16))
@@ -116,7 +116,7 @@ class Softmax(LiteDefinition):
 
 
 @lite_operator("LOG_SOFTMAX")
-class LogSoftmax(LiteDefinition):
+class LogSoftmaxOp(LiteDefinition):
     """.. math:: y_i = x_i - \\ln \\sum_j e^{x_j}    over the last dimension
 
     Also of a scalar, which is a row of one.
@@ -137,7 +137,7 @@ class LogSoftmax(LiteDefinition):
 
 
 @lite_operator("L2_NORMALIZATION")
-class L2Normalization(LiteDefinition):
+class L2NormalizationOp(LiteDefinition):
     """.. math:: y = x / \\max(\\sqrt{\\sum x^2}, 10^{-6})    over the last dimension"""
 
     x = Input((float32,))
@@ -157,7 +157,7 @@ class L2Normalization(LiteDefinition):
 
 
 @lite_operator("LOCAL_RESPONSE_NORMALIZATION")
-class LocalResponseNormalization(LiteDefinition):
+class LocalResponseNormalizationOp(LiteDefinition):
     """.. math:: y_i = x_i / (bias + \\alpha \\sum_{|j - i| \\le radius} x_j^2)^\\beta    over the channels"""
 
     x = Input((float32,), rank=4)

@@ -29,7 +29,7 @@ _WIDTHS = (*INDEX, int8, int16, bool_)
 
 
 @lite_operator("CONCATENATION")
-class Concatenation(LiteDefinition):
+class ConcatenationOp(LiteDefinition):
     """Tensors one after the other along an axis; their other sizes agree."""
 
     xs = Input((*_PADDED, uint32, int4, string), repeated=True)
@@ -66,7 +66,7 @@ def joined(arrays: Sequence[np.ndarray], axis: int) -> Iterator[Part]:
 
 
 @lite_operator("PACK")
-class Pack(LiteDefinition):
+class PackOp(LiteDefinition):
     """Tensors of one shape stacked along a new axis."""
 
     xs = Input((*_PADDED, uint32), repeated=True)
@@ -89,7 +89,7 @@ class Pack(LiteDefinition):
 
 
 @lite_operator("UNPACK")
-class Unpack(LiteDefinition):
+class UnpackOp(LiteDefinition):
     """The slices along an axis, without it; num is their number."""
 
     x = Input(_PADDED)
@@ -125,7 +125,7 @@ def _constant_axis(operand: Any, rank: int | None) -> int | None:
 
 
 @lite_operator("SPLIT")
-class Split(LiteDefinition):
+class SplitOp(LiteDefinition):
     """num_splits equal parts along an axis."""
 
     axis = Input(NUMBER)
@@ -155,7 +155,7 @@ class Split(LiteDefinition):
 
 
 @lite_operator("SPLIT_V")
-class SplitV(LiteDefinition):
+class SplitVOp(LiteDefinition):
     """Parts of the given sizes along an axis; one size may be -1, which follows from the others."""
 
     x = Input(_COMMON)
@@ -193,7 +193,7 @@ def surrounded(x: np.ndarray, pairs: Sequence[tuple[int, int]], value: Any = 0) 
 
 
 @lite_operator("PAD")
-class Pad(LiteDefinition):
+class PadOp(LiteDefinition):
     """Zeros around the input: paddings[i] = (before, after) dimension i."""
 
     x = Input(_PADDED)
@@ -212,7 +212,7 @@ class Pad(LiteDefinition):
 
 
 @lite_operator("PADV2")
-class PadV2(LiteDefinition):
+class PadV2Op(LiteDefinition):
     """One value around the input: paddings[i] = (before, after) dimension i."""
 
     x = Input(_PADDED)
@@ -233,7 +233,7 @@ class PadV2(LiteDefinition):
 
 
 @lite_operator("MIRROR_PAD")
-class MirrorPad(LiteDefinition):
+class MirrorPadOp(LiteDefinition):
     """The input continued by its mirror image. REFLECT: the edge is not repeated; SYMMETRIC: it is."""
 
     x = Input(tuple(d for d in ANY if d is not string))
@@ -249,7 +249,7 @@ class MirrorPad(LiteDefinition):
 
 
 @lite_operator("REVERSE_V2")
-class Reverse(LiteDefinition):
+class ReverseOp(LiteDefinition):
     """The elements along the given axes in reverse order."""
 
     x = Input(_PADDED)

@@ -43,7 +43,7 @@ def _check_inputs(graph: Graph, operands: Sequence[Any], role: str) -> None:
 
 
 @lite_operator("IF", graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})
-class If(LiteDefinition):
+class IfOp(LiteDefinition):
     """One of two subgraphs, chosen by a bool.
 
     .. math:: outputs = then(inputs) if cond else else(inputs)
@@ -71,7 +71,7 @@ class If(LiteDefinition):
 
 
 @lite_operator("STABLEHLO_CASE", graphs={"branch_subgraph_indices": "branches"})
-class Case(LiteDefinition):
+class CaseOp(LiteDefinition):
     """One of several subgraphs, chosen by its number; numbers out of range mean the last.
 
     .. math:: outputs = branches_{index}(inputs)
@@ -100,7 +100,7 @@ class Case(LiteDefinition):
 
 
 @lite_operator("CALL", graphs={"subgraph": "body"})
-class Call(LiteDefinition):
+class CallOp(LiteDefinition):
     """Another subgraph.
 
     .. math:: outputs = body(inputs)
@@ -123,7 +123,7 @@ class Call(LiteDefinition):
 
 
 @lite_operator("STABLEHLO_COMPOSITE", graphs={"decomposition_subgraph_index": "decomposition"})
-class Composite(LiteDefinition):
+class CompositeOp(LiteDefinition):
     """An operator of this name, which a delegate may know; otherwise the subgraph that defines it.
 
     .. math:: outputs = decomposition(inputs)
@@ -149,7 +149,7 @@ class Composite(LiteDefinition):
 
 
 @lite_operator("WHILE", graphs={"cond_subgraph_index": "cond", "body_subgraph_index": "body"})
-class While(LiteDefinition):
+class WhileOp(LiteDefinition):
     """A subgraph run again and again, on its own results, while a condition on them holds.
 
     The shapes of the body's inputs must hold in every iteration.

@@ -84,7 +84,7 @@ def _transposed_spec(op: Any, spatial_kernel: Sequence[Size], o: Size, c: Size, 
 
 
 @lite_operator("CONV_2D")
-class Conv2D(LiteDefinition):
+class Conv2DOp(LiteDefinition):
     """A convolution; with fewer channels in the filter than in x, in groups.
 
     .. math:: y_{npqo} = act(b_o + \\sum_{ijc} x_{n, p s + i d, q s + j d, c} f_{oijc})
@@ -126,7 +126,7 @@ class Conv2D(LiteDefinition):
 
 
 @lite_operator("DEPTHWISE_CONV_2D")
-class DepthwiseConv2D(LiteDefinition):
+class DepthwiseConv2DOp(LiteDefinition):
     """A convolution of each channel by itself, giving m channels each; depth_multiplier is not looked at.
 
     .. math:: y_{n, p, q, c m + j} = act(b_{c m + j} + \\sum_{ik} x_{n, p s + i d, q s + k d, c} f_{1, i, k, c m + j})
@@ -168,7 +168,7 @@ class DepthwiseConv2D(LiteDefinition):
 
 
 @lite_operator("TRANSPOSE_CONV")
-class TransposeConv(LiteDefinition):
+class TransposeConvOp(LiteDefinition):
     """The adjoint of a convolution by its input: each pixel of x spreads over a window of y.
 
     .. math:: y_{n, p s + i, q s + j, o} \\mathrel{+}= x_{npqc} f_{oijc}
@@ -221,7 +221,7 @@ def _windows(op: Any, volume: Any, kernel: Any) -> list[AxisWindow]:
 
 
 @lite_operator("CONV_3D")
-class Conv3D(LiteDefinition):
+class Conv3DOp(LiteDefinition):
     """A convolution of volumes.
 
     .. math:: y_{npqro} = act(b_o + \\sum_{ijkc} x_{n, p s + i d, q s + j d, r s + k d, c} f_{ijkco})
@@ -256,7 +256,7 @@ class Conv3D(LiteDefinition):
 
 
 @lite_operator("CONV_3D_TRANSPOSE")
-class Conv3DTranspose(LiteDefinition):
+class Conv3DTransposeOp(LiteDefinition):
     """The adjoint of a convolution of volumes by its input: each element of x spreads over a window of y.
 
     .. math:: y_{n, p s + i, q s + j, r s + k, o} \\mathrel{+}= x_{npqrc} f_{ijkoc}

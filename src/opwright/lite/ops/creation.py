@@ -23,7 +23,7 @@ from .types import ANY, INDEX, NUMBER
 
 
 @lite_operator("FILL")
-class Fill(LiteDefinition):
+class FillOp(LiteDefinition):
     """A tensor of shape `dims` filled with one value."""
 
     dims = Input(INDEX, rank=1)
@@ -45,7 +45,7 @@ class Fill(LiteDefinition):
 
 
 @lite_operator("RANGE")
-class Range(LiteDefinition):
+class RangeOp(LiteDefinition):
     """Numbers from start, up to but without limit, in steps of delta.
 
     .. math:: y_0 = start, \\quad y_{i+1} = y_i + delta
@@ -86,7 +86,7 @@ def _count(start: Any, limit: Any, delta: Any) -> int:
 
 
 @lite_operator("ONE_HOT")
-class OneHot(LiteDefinition):
+class OneHotOp(LiteDefinition):
     """For each index a vector of `depth`, on_value at the index and off_value elsewhere, put along `axis`."""
 
     indices = Input((int32, int64))
@@ -118,7 +118,7 @@ _DIAGONAL = (float32, uint8, int8, int16, int32, int64)
 
 
 @lite_operator("MATRIX_DIAG")
-class MatrixDiag(LiteDefinition):
+class MatrixDiagOp(LiteDefinition):
     """Square matrices with the rows of x on their diagonals, and zeros elsewhere.
 
     .. math:: y_{... ii} = x_{... i}
@@ -144,7 +144,7 @@ class MatrixDiag(LiteDefinition):
 
 
 @lite_operator("MATRIX_SET_DIAG")
-class MatrixSetDiag(LiteDefinition):
+class MatrixSetDiagOp(LiteDefinition):
     """Matrices with their diagonals replaced.
 
     .. math:: y_{... ij} = i = j: diagonal_{... i},\\ \\text{else}\\ x_{... ij}
@@ -182,7 +182,7 @@ _VALUES = (float32, int32, int64, int8, uint8)
 
 
 @lite_operator("SPARSE_TO_DENSE")
-class SparseToDense(LiteDefinition):
+class SparseToDenseOp(LiteDefinition):
     """A tensor of one value, with others at some places; of a place named twice the last counts.
 
     .. math:: y_{indices_i} = values_i
@@ -231,7 +231,7 @@ class SparseToDense(LiteDefinition):
 
 
 @lite_operator("DENSIFY")
-class Densify(LiteDefinition):
+class DensifyOp(LiteDefinition):
     """A sparse constant with its zeros. Sparse constants get them when the model is read, so nothing is left to do."""
 
     x = Input((float32, float16, int8))

@@ -196,7 +196,7 @@ unary("LOGISTIC", "1 / (1 + e^{-x})", _FLOATS, logistic, quantized="activation.l
 
 
 @lite_operator("CAST", typed_by="out_data_type")
-class Cast(LiteDefinition):
+class CastOp(LiteDefinition):
     """Every element converted to another type: fractions are cut off, integers wrap, truth is "not 0".
 
     .. math:: y = (\\text{out\\_data\\_type}) x
@@ -338,7 +338,7 @@ test("LOGICAL_OR", r"x \vee y", (bool_,))
 
 
 @lite_operator("ADD_N")
-class AddN(LiteDefinition):
+class AddNOp(LiteDefinition):
     """Sum of tensors of one shape.
 
     .. math:: y = \\sum_i x_i

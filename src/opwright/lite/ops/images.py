@@ -76,7 +76,7 @@ def _of_four(x: np.ndarray, rows: Places, columns: Places) -> np.ndarray:
 
 
 @lite_operator("RESIZE_BILINEAR")
-class ResizeBilinear(LiteDefinition):
+class ResizeBilinearOp(LiteDefinition):
     """An image stretched to a size, each pixel a weighted mean of the four around its position.
 
     .. math:: y_{pq} = \\sum_{ij} w_{pi} v_{qj} x_{ij}
@@ -106,7 +106,7 @@ class ResizeBilinear(LiteDefinition):
 
 
 @lite_operator("RESIZE_NEAREST_NEIGHBOR")
-class ResizeNearestNeighbor(LiteDefinition):
+class ResizeNearestNeighborOp(LiteDefinition):
     """An image stretched to a size, each pixel the one its position falls on. Both flags may be set.
 
     .. math:: y_{pq} = x_{\\lfloor p h / h' \\rfloor, \\lfloor q w / w' \\rfloor}
@@ -145,7 +145,7 @@ def _depth_spec(op: Any, to_depth: bool) -> TensorSpec:
 
 
 @lite_operator("SPACE_TO_DEPTH")
-class SpaceToDepth(LiteDefinition):
+class SpaceToDepthOp(LiteDefinition):
     """Blocks of b x b pixels become one pixel with b² times the channels. x: [n, h, w, c]"""
 
     x = Input(_DEPTH, rank=4)
@@ -160,7 +160,7 @@ class SpaceToDepth(LiteDefinition):
 
 
 @lite_operator("DEPTH_TO_SPACE")
-class DepthToSpace(LiteDefinition):
+class DepthToSpaceOp(LiteDefinition):
     """The inverse of SPACE_TO_DEPTH. x: [n, h, w, c b²]"""
 
     x = Input((*_DEPTH, float16), rank=4)
@@ -175,7 +175,7 @@ class DepthToSpace(LiteDefinition):
 
 
 @lite_operator("SPACE_TO_BATCH_ND")
-class SpaceToBatch(LiteDefinition):
+class SpaceToBatchOp(LiteDefinition):
     """Blocks of space, after zero padding, moved to the batch.
 
     [n, s..., rest] -> [n prod(block), (s + before + after) / block..., rest]
@@ -195,7 +195,7 @@ class SpaceToBatch(LiteDefinition):
 
 
 @lite_operator("BATCH_TO_SPACE_ND")
-class BatchToSpace(LiteDefinition):
+class BatchToSpaceOp(LiteDefinition):
     """The inverse of SPACE_TO_BATCH_ND: blocks of the batch moved to space, then cropped."""
 
     x = Input(_MOVED)

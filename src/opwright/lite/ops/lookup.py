@@ -36,7 +36,7 @@ def _check_ids(ids: Any, rows: int) -> None:
 
 
 @lite_operator("EMBEDDING_LOOKUP")
-class EmbeddingLookup(LiteDefinition):
+class EmbeddingLookupOp(LiteDefinition):
     """Rows of a table by number; of a quantized table as integers, or as the real numbers that they represent.
 
     .. math:: y_i = value_{lookup_i}
@@ -63,7 +63,7 @@ class EmbeddingLookup(LiteDefinition):
 
 
 @lite_operator("EMBEDDING_LOOKUP_SPARSE")
-class EmbeddingLookupSparse(LiteDefinition):
+class EmbeddingLookupSparseOp(LiteDefinition):
     """Weighted sums of rows of a table: for each place of a sparse tensor of ids without its last dimension.
 
     .. math:: y_{p} = \\sum_{i: indices_i = (p, *)} weights_i\\, value_{ids_i}
@@ -126,7 +126,7 @@ class EmbeddingLookupSparse(LiteDefinition):
 
 
 @lite_operator("HASHTABLE_LOOKUP")
-class HashtableLookup(LiteDefinition):
+class HashtableLookupOp(LiteDefinition):
     """The value of each key of a table, and whether it is present; zeros for missing keys.
 
     lookup: int32 [n]; key: int32 [rows], sorted; value: [rows, ...]; hits: uint8 [n]
@@ -164,7 +164,7 @@ class HashtableLookup(LiteDefinition):
 
 
 @lite_operator("LSH_PROJECTION")
-class LshProjection(LiteDefinition):
+class LshProjectionOp(LiteDefinition):
     """Bits of a tensor's rows by locality-sensitive hashing: each the sign of a sum of random numbers.
 
     .. math:: bit_{ij} = [\\sum_r weight_r \\operatorname{fingerprint}(hash_{ij}, x_r) > 0]

@@ -107,7 +107,7 @@ def _check_operands(op: Any, batch: Any) -> int | None:
 
 
 @lite_operator("LSTM")
-class Lstm(LiteDefinition):
+class LstmOp(LiteDefinition):
     """One step of an LSTM, or with kernel_type BASIC of one with a matrix for all gates.
 
     .. math:: c' = f c + i g,\\ y = h' = P (o\\ act(c')) + p_b
@@ -171,7 +171,7 @@ class Lstm(LiteDefinition):
 
 
 @lite_operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
-class UnidirectionalSequenceLstm(LiteDefinition):
+class UnidirectionalSequenceLstmOp(LiteDefinition):
     """An LSTM over a sequence.
 
     .. math:: c' = f c + i g,\\ y_t = h' = P (o\\ act(c')) + p_b
@@ -225,7 +225,7 @@ def _both(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Ke
 
 
 @lite_operator("BIDIRECTIONAL_SEQUENCE_LSTM")
-class BidirectionalSequenceLstm(LiteDefinition):
+class BidirectionalSequenceLstmOp(LiteDefinition):
     """Two LSTMs over a sequence, one from its start and one from its end.
 
     .. math:: y^{fw}_t = LSTM_{fw}(x_0 ... x_t),\\ y^{bw}_t = LSTM_{bw}(x_{T-1} ... x_t)

@@ -27,7 +27,7 @@ _FLOATS = (float32, float16)
 
 
 @lite_operator("FULLY_CONNECTED")
-class FullyConnected(LiteDefinition):
+class FullyConnectedOp(LiteDefinition):
     """A matrix product with the weights transposed, a bias and a fused activation.
 
     .. math:: y_{ij} = act(\\sum_k x_{ik} w_{jk} + b_j)
@@ -127,7 +127,7 @@ def _does_not_fit(x: TensorShape, weights: TensorShape) -> InvalidArgumentError:
 
 
 @lite_operator("BATCH_MATMUL", typed_by="output_type")
-class BatchMatMul(LiteDefinition):
+class BatchMatMulOp(LiteDefinition):
     """Matrix products over the last two dimensions; the others are broadcast. adj_x, adj_y: swap the last two first.
 
     .. math:: z_{ij} = \\sum_k x_{ik} y_{kj}

@@ -53,7 +53,7 @@ def _root_mean_square(x: np.ndarray, rows: AxisWindow, columns: AxisWindow) -> n
 
 
 @lite_operator("AVERAGE_POOL_2D")
-class AveragePool2D(LiteDefinition):
+class AveragePool2DOp(LiteDefinition):
     """The mean over each window; padding does not count. float16 is added up in float32.
 
     .. math:: y_{npqc} = act(\\operatorname{mean}_{ij} x_{n, p s + i, q s + j, c})
@@ -70,7 +70,7 @@ class AveragePool2D(LiteDefinition):
 
 
 @lite_operator("MAX_POOL_2D")
-class MaxPool2D(LiteDefinition):
+class MaxPool2DOp(LiteDefinition):
     """The greatest of each window, NaN aside.
 
     .. math:: y_{npqc} = act(\\max_{ij} x_{n, p s + i, q s + j, c})
@@ -87,7 +87,7 @@ class MaxPool2D(LiteDefinition):
 
 
 @lite_operator("L2_POOL_2D")
-class L2Pool2D(LiteDefinition):
+class L2Pool2DOp(LiteDefinition):
     """The root of the mean of the squares in each window; padding does not count.
 
     .. math:: y_{npqc} = act(\\sqrt{\\operatorname{mean}_{ij} x_{n, p s + i, q s + j, c}^2})
@@ -172,7 +172,7 @@ def _lists(op: Any, *names: str) -> list[Any]:
 
 
 @lite_operator("REDUCE_WINDOW")
-class ReduceWindow(LiteDefinition):
+class ReduceWindowOp(LiteDefinition):
     """Each window of a tensor reduced to one element, beginning with init_value.
 
     .. math:: y_p = \\operatorname{reduce}_q x_{p \\cdot strides + q \\cdot dilations}
@@ -217,7 +217,7 @@ class ReduceWindow(LiteDefinition):
 
 
 @lite_operator("DILATE")
-class Dilate(LiteDefinition):
+class DilateOp(LiteDefinition):
     """Elements moved apart: dilations[i] - 1 times the padding value between two of dimension i.
 
     dilations: int32 [rank]; padding_value: one number

@@ -21,7 +21,7 @@ from .tiling import in_elements
 
 
 @lite_operator("QUANTIZE", typed_by="output_type")
-class Quantize(LiteDefinition):
+class QuantizeOp(LiteDefinition):
     """Real numbers as integers by the output's scale and zero point; integers by those of both, rescaled; float32 and
     float16 into each other.
 
@@ -53,7 +53,7 @@ class Quantize(LiteDefinition):
 
 
 @lite_operator("DEQUANTIZE")
-class Dequantize(LiteDefinition):
+class DequantizeOp(LiteDefinition):
     """Convert integers to the real numbers that they represent; float16 to float32.
 
     .. math:: y = s (q - z)
@@ -74,7 +74,7 @@ class Dequantize(LiteDefinition):
 
 
 @lite_operator("FAKE_QUANT")
-class FakeQuant(LiteDefinition):
+class FakeQuantOp(LiteDefinition):
     """Real numbers moved to the nearest that num_bits can tell apart between min and max, which are moved to have a 0.
 
     .. math:: y = round((clamp(x, min', max') - min') / s) s + min',   s = (max - min) / (2^{num\\_bits} - 1)

@@ -122,7 +122,7 @@ def classes_of(logits: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 @lite_operator("MULTINOMIAL", typed_by="output_type")
-class Multinomial(LiteDefinition):
+class MultinomialOp(LiteDefinition):
     """Random classes, each by the weights that its row of logits gives.
 
     .. math:: P(y_{ij} = c) = e^{logits_{ic}} / \\sum_k e^{logits_{ik}}
@@ -172,7 +172,7 @@ ALGORITHMS: dict[str, tuple[tuple[int, ...], int, Callable[[list[int], int], np.
 
 
 @lite_operator("STABLEHLO_RNG_BIT_GENERATOR")
-class RngBitGenerator(LiteDefinition):
+class RngBitGeneratorOp(LiteDefinition):
     """Random bits, and the state that comes after them.
 
     .. math:: y = blocks(key, counter), blocks(key, counter + 1), ...

@@ -130,7 +130,7 @@ for row in REDUCTIONS:
 
 
 @lite_operator("CUMSUM")
-class Cumsum(LiteDefinition):
+class CumsumOp(LiteDefinition):
     """Running sums along an axis. exclusive: without the element itself; reverse: from the end.
 
     .. math:: y_i = \\sum_{j \\le i} x_j
@@ -154,7 +154,7 @@ _SEGMENTED = (float32, int32)
 
 
 @lite_operator("SEGMENT_SUM")
-class SegmentSum(LiteDefinition):
+class SegmentSumOp(LiteDefinition):
     """Sums of the rows of each segment; a segment without rows is 0.
 
     .. math:: y_s = \\sum_{i: segment\\_ids_i = s} x_i

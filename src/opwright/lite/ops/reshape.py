@@ -25,7 +25,7 @@ from .types import ANY, INDEX
 
 
 @lite_operator("RESHAPE")
-class Reshape(LiteDefinition):
+class ReshapeOp(LiteDefinition):
     """The elements in row-major order, in another shape; one size may be -1, which follows from the others.
 
     shape: int32 [rank]; where it is left out, or is no such list, the option new_shape counts.
@@ -65,7 +65,7 @@ def _new_shape(op: Any) -> list[Any]:
 
 
 @lite_operator("EXPAND_DIMS")
-class ExpandDims(LiteDefinition):
+class ExpandDimsOp(LiteDefinition):
     """The input with a dimension of size 1 put in at an axis."""
 
     x = Input(ANY)
@@ -88,7 +88,7 @@ class ExpandDims(LiteDefinition):
 
 
 @lite_operator("SQUEEZE")
-class Squeeze(LiteDefinition):
+class SqueezeOp(LiteDefinition):
     """The input without dimensions of size 1: those named by squeeze_dims, or all."""
 
     x = Input(ANY)
@@ -104,7 +104,7 @@ class Squeeze(LiteDefinition):
 
 
 @lite_operator("SHAPE")
-class Shape(LiteDefinition):
+class ShapeOp(LiteDefinition):
     """The sizes of the input, as out_type [rank]."""
 
     x = Input(ANY)
@@ -122,7 +122,7 @@ class Shape(LiteDefinition):
 
 
 @lite_operator("RANK")
-class Rank(LiteDefinition):
+class RankOp(LiteDefinition):
     """The number of dimensions of the input, int32."""
 
     x = Input(ANY)
@@ -138,7 +138,7 @@ class Rank(LiteDefinition):
 
 
 @lite_operator("TRANSPOSE")
-class Transpose(LiteDefinition):
+class TransposeOp(LiteDefinition):
     """The dimensions in another order.
 
     .. math:: y.shape[i] = x.shape[perm[i]]
@@ -160,7 +160,7 @@ class Transpose(LiteDefinition):
 
 
 @lite_operator("BROADCAST_TO")
-class BroadcastTo(LiteDefinition):
+class BroadcastToOp(LiteDefinition):
     """The input stretched to a shape, int32 or int64 [rank]."""
 
     x = Input(ANY)
@@ -191,7 +191,7 @@ class BroadcastTo(LiteDefinition):
 
 
 @lite_operator("BROADCAST_ARGS")
-class BroadcastArgs(LiteDefinition):
+class BroadcastArgsOp(LiteDefinition):
     """The shape that two shapes broadcast to; all are int32 or int64 [rank]."""
 
     x = Input(INDEX, rank=1)
@@ -216,7 +216,7 @@ def _broadcast_args(a: list[int], b: list[int]) -> list[int]:
 
 
 @lite_operator("BITCAST", typed_by="output_type")
-class Bitcast(LiteDefinition):
+class BitcastOp(LiteDefinition):
     """The same bytes as elements of another type.
 
     To a smaller type a last dimension is added, to a larger one the last dimension is taken.
@@ -240,7 +240,7 @@ class Bitcast(LiteDefinition):
 
 
 @lite_operator("TILE")
-class Tile(LiteDefinition):
+class TileOp(LiteDefinition):
     """The input repeated multiples[i] times along each dimension i."""
 
     x = Input(ANY)

@@ -83,7 +83,7 @@ def _steps(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> K
 
 
 @lite_operator("RNN")
-class Rnn(LiteDefinition):
+class RnnOp(LiteDefinition):
     """One step of a recurrent layer, whose output is its state.
 
     .. math:: y = h' = act(W x + R h + b)
@@ -105,7 +105,7 @@ class Rnn(LiteDefinition):
 
 
 @lite_operator("UNIDIRECTIONAL_SEQUENCE_RNN")
-class UnidirectionalSequenceRnn(LiteDefinition):
+class UnidirectionalSequenceRnnOp(LiteDefinition):
     """A recurrent layer over a sequence.
 
     .. math:: y_t = h' = act(W x_t + R h + b)
@@ -144,7 +144,7 @@ def _both(op: Any, operands: Operands, outs: Sequence[Operand], node: Any) -> Ke
 
 
 @lite_operator("BIDIRECTIONAL_SEQUENCE_RNN")
-class BidirectionalSequenceRnn(LiteDefinition):
+class BidirectionalSequenceRnnOp(LiteDefinition):
     """Two recurrent layers over a sequence, one from its start and one from its end.
 
     .. math:: y_t = h' = act(W x_t + A a_t + R h + b)
@@ -215,7 +215,7 @@ def shifted(state: np.ndarray, batch: int, filters: int) -> np.ndarray:
 
 
 @lite_operator("SVDF")
-class Svdf(LiteDefinition):
+class SvdfOp(LiteDefinition):
     """Filters over the features of the input, then over time; each unit is the sum of `rank` of them.
 
     .. math:: y_u = act(b_u + \\sum_{f \\in u} \\sum_m T_{fm} s_{fm}),\\ s_f = (W_f x)\\ \\text{of the last runs}

@@ -27,7 +27,7 @@ from .tiling import Part, elements
 
 
 @lite_operator("SELECT")
-class Select(LiteDefinition):
+class SelectOp(LiteDefinition):
     """Each element of x where the condition holds, else of y, which has x's shape.
 
     .. math:: z_i = c_i: x_i,\\ \\text{else}\\ y_i
@@ -61,7 +61,7 @@ class Select(LiteDefinition):
 
 
 @lite_operator("SELECT_V2")
-class SelectV2(LiteDefinition):
+class SelectV2Op(LiteDefinition):
     """Each element of x where the condition holds, else of y; all three broadcast.
 
     .. math:: z_i = c_i: x_i,\\ \\text{else}\\ y_i
@@ -84,7 +84,7 @@ class SelectV2(LiteDefinition):
 
 
 @lite_operator("WHERE")
-class Where(LiteDefinition):
+class WhereOp(LiteDefinition):
     """The coordinates of elements that are not 0 (not False), in row-major order: int64 [count, rank].
 
     .. math:: y = \\{ i : x_i \\ne 0 \\}
@@ -140,7 +140,7 @@ def _filled(elements: list[Any], size: int, dtype: Any) -> np.ndarray:
 
 
 @lite_operator("NON_MAX_SUPPRESSION_V4")
-class NonMaxSuppressionV4(LiteDefinition):
+class NonMaxSuppressionV4Op(LiteDefinition):
     """Indices of boxes by falling score, without boxes whose overlap with a better one is iou_threshold or more.
 
     boxes: float32 [n, 4]; scores: [n]; the others one number each. selected_indices: int32 [max_output_size], filled
@@ -172,7 +172,7 @@ class NonMaxSuppressionV4(LiteDefinition):
 
 
 @lite_operator("NON_MAX_SUPPRESSION_V5")
-class NonMaxSuppressionV5(LiteDefinition):
+class NonMaxSuppressionV5Op(LiteDefinition):
     """NON_MAX_SUPPRESSION_V4 with scores reduced by the overlap with better boxes (soft suppression).
 
     .. math:: s_i' = s_i \\prod_{j \\text{ chosen before}} e^{-u_{ij}^2 / (2\\, soft\\_nms\\_sigma)}

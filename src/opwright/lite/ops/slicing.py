@@ -28,7 +28,7 @@ _GATHERED = (float32, float16, bfloat16, int32, int64, int4, int8, uint8, int16,
 
 
 @lite_operator("SLICE")
-class Slice(LiteDefinition):
+class SliceOp(LiteDefinition):
     """size[i] elements from begin[i] along each dimension; a size of -1 takes the rest."""
 
     x = Input(ANY)
@@ -53,7 +53,7 @@ class Slice(LiteDefinition):
 
 
 @lite_operator("STRIDED_SLICE")
-class StridedSlice(LiteDefinition):
+class StridedSliceOp(LiteDefinition):
     """x[begin:end:strides, ...] as in NumPy. Bit i of a mask applies to entry i:
 
     begin_mask, end_mask: the bound is left out; ellipsis_mask: as many full dimensions as are left; new_axis_mask: a
@@ -122,7 +122,7 @@ def _check_range(indices: Any, size: int | None, what: str) -> None:
 
 
 @lite_operator("GATHER")
-class Gather(LiteDefinition):
+class GatherOp(LiteDefinition):
     """Slices of x along an axis, by indices; the first batch_dims dimensions of both go together.
 
     .. math:: y_{b, o, i, r} = x_{b, o, indices_{b, i}, r}
@@ -155,7 +155,7 @@ def _locate(indices: Any, shape: Sequence[int | None], what: str) -> tuple[Any, 
 
 
 @lite_operator("GATHER_ND")
-class GatherNd(LiteDefinition):
+class GatherNdOp(LiteDefinition):
     """The slice of x at each index vector: y[i] = x[indices[i, 0], indices[i, 1], ...]."""
 
     x = Input(_GATHERED)
@@ -180,7 +180,7 @@ class GatherNd(LiteDefinition):
 
 
 @lite_operator("SCATTER_ND")
-class ScatterNd(LiteDefinition):
+class ScatterNdOp(LiteDefinition):
     """Zeros of a shape, with each update added at its index vector."""
 
     indices = Input((int32,))
@@ -217,7 +217,7 @@ _UPDATED = tuple(d for d in ANY if d is not string)
 
 
 @lite_operator("DYNAMIC_UPDATE_SLICE")
-class DynamicUpdateSlice(LiteDefinition):
+class DynamicUpdateSliceOp(LiteDefinition):
     """x with a part replaced; where the part would leave x, it is moved inside.
 
     x, update: of one rank, update no larger; start_indices: int32 or int64 [rank]

@@ -26,7 +26,7 @@ from .types import INDEX
 
 
 @lite_operator("REVERSE_SEQUENCE")
-class ReverseSequence(LiteDefinition):
+class ReverseSequenceOp(LiteDefinition):
     """Reverse the first seq_lengths[i] elements along seq_dim of each slice i along batch_dim.
 
     seq_lengths: int32 or int64, one a slice, each between 0 and the size of seq_dim
@@ -61,7 +61,7 @@ class ReverseSequence(LiteDefinition):
 
 
 @lite_operator("UNIQUE")
-class Unique(LiteDefinition):
+class UniqueOp(LiteDefinition):
     """The different elements in the order of their first occurrence, and for each element which of them it is.
 
     .. math:: x_i = y_{idx_i}
@@ -89,7 +89,7 @@ class Unique(LiteDefinition):
 
 
 @lite_operator("BUCKETIZE")
-class Bucketize(LiteDefinition):
+class BucketizeOp(LiteDefinition):
     """Count the boundaries that each element has reached.
 
     .. math:: y_i = |\\{j : boundaries_j \\le x_i\\}|
@@ -118,7 +118,7 @@ MAX_GRAMS = 1 << 20
 
 
 @lite_operator("SKIP_GRAM")
-class SkipGram(LiteDefinition):
+class SkipGramOp(LiteDefinition):
     """All runs of ngram_size words of a text, between two of which up to max_skip_size words are left out.
 
     x: one string; include_all_ngrams: runs of fewer words, too; y: [count]. A text of too few words has none.
@@ -219,7 +219,7 @@ MAX_INT16_INDEX = 2**15 - 1
 
 
 @lite_operator("TOPK_V2", typed_by="indices_type")
-class TopK(LiteDefinition):
+class TopKOp(LiteDefinition):
     """The k greatest along the last dimension, greatest first, and their indices; of equals the first comes first.
 
     indices: int32, or int16 where the file has that type

@@ -52,7 +52,7 @@ for row in PARTS:
 
 
 @lite_operator("RFFT2D")
-class RFFT2D(LiteDefinition):
+class RFFT2DOp(LiteDefinition):
     """The Fourier transform of real images, in two dimensions, without the symmetric half of the last one.
 
     .. math:: y_{pq} = \\sum_{jk} x_{jk} e^{-2 \\pi i (j p / h + k q / w)}

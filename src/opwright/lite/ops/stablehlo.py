@@ -72,7 +72,7 @@ for row in BINARY:
 
 
 @lite_operator("STABLEHLO_PAD")
-class StablehloPad(LiteDefinition):
+class StablehloPadOp(LiteDefinition):
     """A value around the elements and between them; around them less than nothing cuts elements off.
 
     edge_padding_low, edge_padding_high: before and after each dimension, may be negative; interior_padding: between
@@ -134,7 +134,7 @@ def dilated_and_padded(
 
 
 @lite_operator("STABLEHLO_GATHER")
-class StablehloGather(LiteDefinition):
+class StablehloGatherOp(LiteDefinition):
     """Slices of a tensor at index vectors; where a slice would leave the tensor, it is moved inside.
 
     start_indices: int32 or int64; index_vector_dim: the dimension of the vectors; start_index_map: the dimension of x

@@ -177,7 +177,7 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
 
 
 @lite_operator("STABLEHLO_SCATTER", graphs={"update_computation_subgraph_index": "update_computation"})
-class StablehloScatter(LiteDefinition):
+class StablehloScatterOp(LiteDefinition):
     """A tensor with updates brought in at index vectors; what would lie outside is left out.
 
     .. math:: y_{p} = computation(y_{p}, u),\\ p = start + window
@@ -238,7 +238,7 @@ def _windows(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
 
 
 @lite_operator("STABLEHLO_REDUCE_WINDOW", graphs={"body_subgraph_index": "body"})
-class StablehloReduceWindow(LiteDefinition):
+class StablehloReduceWindowOp(LiteDefinition):
     """Each window of a tensor, which is spread and padded with init_value first, brought to one element.
 
     .. math:: y_p = \\operatorname{body}_q x_{p \\cdot strides + q \\cdot dilations}

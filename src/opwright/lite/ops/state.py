@@ -32,7 +32,7 @@ from .shapes import refuse, text
 
 
 @lite_operator("VAR_HANDLE")
-class VarHandle(LiteDefinition):
+class VarHandleOp(LiteDefinition):
     """The variable of this name in this container; handles of one name are one variable in all subgraphs.
 
     .. math:: handle = variable(container, name)
@@ -55,7 +55,7 @@ class VarHandle(LiteDefinition):
 
 
 @lite_operator("READ_VARIABLE", typed_by="dtype")
-class ReadVariable(LiteDefinition):
+class ReadVariableOp(LiteDefinition):
     """The value of a variable at this point of the run.
 
     .. math:: value = variable
@@ -115,7 +115,7 @@ def _read(context: Any, node: Any) -> None:
 
 
 @lite_operator("ASSIGN_VARIABLE")
-class AssignVariable(LiteDefinition):
+class AssignVariableOp(LiteDefinition):
     """Set a variable; shape and dtype may be others than before.
 
     .. math:: variable \\leftarrow value
@@ -144,7 +144,7 @@ def _assign(context: Any, node: Any) -> None:
 
 
 @lite_operator("CALL_ONCE", graphs={"init_subgraph_index": "init"})
-class CallOnce(LiteDefinition):
+class CallOnceOp(LiteDefinition):
     """Run a subgraph without inputs and outputs, the first time only that a node with it runs in an interpreter.
 
     .. math:: init()
@@ -220,7 +220,7 @@ ENTRY = (int64, string)
 
 
 @lite_operator("HASHTABLE")
-class Hashtable(LiteDefinition):
+class HashtableOp(LiteDefinition):
     """The hash table of this number; one in all subgraphs.
 
     .. math:: table = table(number)
@@ -260,7 +260,7 @@ def check_pairs(op: Any) -> None:
 
 
 @lite_operator("HASHTABLE_IMPORT")
-class HashtableImport(LiteDefinition):
+class HashtableImportOp(LiteDefinition):
     """Fill a table that is empty still; another import changes nothing. The first of equal keys counts.
 
     .. math:: table_{keys_i} \\leftarrow values_i
@@ -287,7 +287,7 @@ class HashtableImport(LiteDefinition):
 
 
 @lite_operator("HASHTABLE_FIND")
-class HashtableFind(LiteDefinition):
+class HashtableFindOp(LiteDefinition):
     """The value of each key, or the default where a key is not there.
 
     .. math:: values_i = table_{keys_i}
@@ -309,7 +309,7 @@ class HashtableFind(LiteDefinition):
 
 
 @lite_operator("HASHTABLE_SIZE")
-class HashtableSize(LiteDefinition):
+class HashtableSizeOp(LiteDefinition):
     """The number of keys in a table.
 
     .. math:: size = |table|
