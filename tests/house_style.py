@@ -38,28 +38,15 @@ MOST_USES = 100
 """How often src may use each vague name for a local or a parameter."""
 
 TERMS = {
-    "casting",
     "constant_folding",
     "debugging",
-    "embedding",
-    "encoding",
     "indexing",
-    "inlining",
-    "lowering",
-    "model_loading",
     "padding",
     "pooling",
     "preprocessing",
-    "profiling",
-    "resampling",
-    "reshaping",
     "rounding",
-    "slicing",
     "sorting",
     "tiling",
-    "training",
-    "upsampling",
-    "weight_packing",
 }
 """Module names in -ing that are terms of the field: everything else is named by a noun."""
 DIALECTS = ("ops", "lite/ops", "lite/customs", "nn", "compiler/loops")

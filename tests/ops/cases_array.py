@@ -65,7 +65,7 @@ def distinct(x):
 
 def slices_of(tensor, begin, end, strides, **masks):
     """The gradient of a strided slice as one call: the tensor gives the shape and is otherwise not read."""
-    from opwright.ops.array.slicing import StridedSliceGrad
+    from opwright.ops.array.slices import StridedSliceGrad
 
     return StridedSliceGrad(
         ow.shape(tensor), begin, end, strides, ow.strided_slice(tensor, begin, end, strides, **masks), **masks
@@ -150,7 +150,7 @@ CASES = {
         case(2, expect=np.array([[1.0, 0], [0, 1]]), gives="float32"),
         case(1, 2, batch_shape=[2], dtype="int32", expect=np.array([[[1, 0]], [[1, 0]]])),
     ],
-    # ---- dtypes (casting.py) ----
+    # ---- dtypes (type_conversion.py) ----
     "Cast": [
         case(np.array([-1.9, 0.0, 2.7], np.float32), dtype="int32", expect=np.array([-1, 0, 2])),
         case(np.array([0, 2, -1], np.int32), dtype="bool", expect=np.array([False, True, True])),
@@ -314,7 +314,7 @@ CASES = {
         case(f32(2), np.int64(2), expect=lambda x, r: x[[0, 0, 1, 1]]),
         bad(f32(3), ints(1, 2), says="2 repeats for 3"),
     ],
-    # ---- sliced (slicing.py) ----
+    # ---- sliced (slices.py) ----
     "Slice": [
         case(f64(3, 4), ints(1, 0), ints(2, 3), expect=lambda x, b, s: x[1:3, :3]),
         case(f64(3, 4), longs(0, 2), longs(-1, -1), expect=lambda x, b, s: x[:, 2:]),

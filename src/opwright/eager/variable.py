@@ -19,7 +19,7 @@ from ..core.specs import TensorSpec
 from ..ops import array as array_ops
 from ..ops import dispatch
 from ..ops import state as state_ops
-from ..ops.array.slicing import set_item
+from ..ops.array.slices import set_item
 from ..ops.autodiff import OpRecord
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import rows_of

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from . import resolver
     from .compiled import ahead, engine
     from .format import model as formats
-    from .runtime import delegation, introspection, model_loading, profiling, resolution
+    from .runtime import delegation, introspection, model_loader, profiler, resolution
     from .runtime.subgraph import Subgraph
 else:  # not needed by a model with a cached plan: 60 ms of a process's start
     resolver, formats = later(".resolver", __package__), later(".format.model", __package__)
     ahead, engine = later(".compiled.ahead", __package__), later(".compiled.engine", __package__)
     children = later("..core.children", __package__)
     delegation, introspection = later(".runtime.delegation", __package__), later(".runtime.introspection", __package__)
-    model_loading, profiling = later(".runtime.model_loading", __package__), later(".runtime.profiling", __package__)
+    model_loader, profiler = later(".runtime.model_loader", __package__), later(".runtime.profiler", __package__)
     resolution = later(".runtime.resolution", __package__)
 
 
@@ -156,7 +156,7 @@ class Interpreter:
     def _open(self, path: Any, content: Any) -> None:
         """Read the model. Raises OpErrors that are ValueErrors."""
         try:
-            model, subgraphs = model_loading.open_subgraphs(
+            model, subgraphs = model_loader.open_subgraphs(
                 path, content, self._resolver, self._threads, self._ownership
             )
         except OpError as error:
@@ -280,7 +280,7 @@ class Interpreter:
             self._invoke(0)  # by the file's nodes
 
     @exclusive("profiled")
-    def profile(self, runs: int = 20, *, memory: bool = False) -> profiling.Profile:
+    def profile(self, runs: int = 20, *, memory: bool = False) -> profiler.Profile:
         """Invoke `runs` times and time each node. memory: run once more to measure each node's allocations beyond the
         arena.
 
@@ -297,7 +297,7 @@ class Interpreter:
             raise InvalidArgumentError(
                 op="Interpreter.profile", what="no runs to time", found=f"runs={runs}", wanted="1 or more"
             )
-        return profiling.profile(self._subgraphs, runs, memory)
+        return profiler.profile(self._subgraphs, runs, memory)
 
     @exclusive("closed")
     def close(self) -> None:

@@ -4,7 +4,7 @@ Lives here: `If`, `Case` and `While`, whose attributes hold the graphs that they
 and `FusionResults`, which mark a function that is converted as one fused operator (`experimental_implements`);
 operators that build a dataset, make an iterator of it, and take elements from it.
 Not here: execution (compiler/plan.py inlines the graphs: these operators have no kernels), recording and
-differentiation (tracing/control/), marking a call (tracing/inlining.py) and converting it
+differentiation (tracing/control/), marking a call (tracing/inliner.py) and converting it
 (lite/convert/custom_operators.py); datasets and iterators themselves (data/).
 
 The graphs are closed: values that a branch or body uses from outside are inputs. All graphs of one node have the same

@@ -1,7 +1,7 @@
 """`ow.dtypes`: the dtypes and their conversions, under TensorFlow's names.
 
 Lives here: names only.
-Not here: the dtypes (core/dtypes.py), casts (array/casting.py), `complex` (math/complex_numbers.py).
+Not here: the dtypes (core/dtypes.py), casts (array/type_conversion.py), `complex` (math/complex_numbers.py).
 """
 
 from __future__ import annotations

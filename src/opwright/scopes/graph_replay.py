@@ -16,7 +16,7 @@ from ..graph import Graph, Node, Value
 from ..graph.builder import has_subgraphs, subgraphs_mapped
 from ..ops.autodiff import CustomRecord
 from ..tracing.control.body import rerecord
-from ..tracing.inlining import inline
+from ..tracing.inliner import inline
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
 

@@ -3,7 +3,7 @@
 Lives here: measuring, the figures; other interpreters on the same inputs, in separate processes, with errors for models
 that they cannot run.
 Not here: the tables of nodes and operators (profiles.py), inputs (model_runner.py), timing nodes
-(lite/runtime/profiling.py).
+(lite/runtime/profiler.py).
 
 The official interpreter is tried first. From Python it accepts only its own custom operators; if it
 lacks one, the run time's CompiledModel is tried, with the kernels that run here registered (lite/litert).

@@ -1,6 +1,6 @@
 """Print a model's profile: tables in the manner of TensorFlow Lite's benchmark tool, and a page.
 
-Lives here: `print_profile`, `html_page`.  Not here: timing (lite/runtime/profiling.py), other figures (benchmark.py).
+Lives here: `print_profile`, `html_page`.  Not here: timing (lite/runtime/profiler.py), other figures (benchmark.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
-from ..lite.runtime.profiling import Profile, Row
+from ..lite.runtime.profiler import Profile, Row
 from .report import out
 
 SLOWEST = 10

@@ -26,7 +26,7 @@ from ..ops import array, dispatch
 from ..ops.autodiff import CustomRecord, accumulate, backpropagate, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.tensor import ShapeOnlyTensor, Tensor, identity_key, tensor_identity
-from .inlining import fused_call, inline
+from .inliner import fused_call, inline
 from .placeholders import VariableArgument, shape_placeholder
 from .symbolic import SymbolicTensor
 from .trace import TRACING, FuncTrace

@@ -2,7 +2,7 @@
 
 Lives here: the conversion of calls to nodes, captures of outer values, variables created while tracing. Not here: when
 to trace and how long traces are kept (function.py), execution (program.py), copying one trace into another
-(inlining.py), control flow (control/).
+(inliner.py), control flow (control/).
 """
 
 from __future__ import annotations

@@ -91,7 +91,9 @@ def call_words(parameters: Mapping[str, Any]) -> list[CallWord]:
     for name, kind in parameters.items():
         if isinstance(kind, Array):
             words.append(CallWord(name, "address", PointerKind(kind.dtype)))
-            words += [CallWord(name, what, dtypes.int64, k) for what in ("size", "stride") for k in range(len(kind.shape))]
+            words += [
+                CallWord(name, what, dtypes.int64, k) for what in ("size", "stride") for k in range(len(kind.shape))
+            ]
         elif is_record(kind):
             words += [CallWord(f"{name}.{field}", "number", dtypes.int64) for field in kind._fields]
         else:

@@ -3,7 +3,7 @@
 Lives here: the rules of ResizeBilinear, ResizeNearestNeighbor and their builtins; TransformLandmarks,
 Landmarks2TransformMatrix, TransformTensorBilinear in both versions; DenseImageWarp, Resampler; NON_MAX_SUPPRESSION_V4
 and _V5, TFLite_Detection_PostProcess.
-Not here: sampling positions (scalar/fixed_point_layers.py), the operators (lite/customs/detection.py, resampling.py),
+Not here: sampling positions (scalar/fixed_point_layers.py), the operators (lite/customs/detection.py, image_warp.py),
 the kernels (../kernels/).
 """
 

@@ -2,7 +2,7 @@
 
 Lives here: the order of the passes, `run_passes`, the names of the package. Not here: selection of kernels and layouts
 (compiler/), conversion to another dialect (lite/), inlining of functions, which the caller's trace does
-(tracing/inlining.py).
+(tracing/inliner.py).
 
     rewrite_rules.py  rules, and the walk that applies them; constant folding, common subexpressions; groups
     identities.py     identities of numbers, shape and order

@@ -3,7 +3,7 @@
 Lives here: `in_least_version`, options of custom operators; `fuse`, which replaces calls of functions with
 `experimental_implements` by operators.
 Not here: FlexBuffers (format/flexbuffers.py), reading options back (lite/custom_options.py), how versions follow from
-definitions (ops/call.py), marks of calls in graphs (ops/control.py, tracing/inlining.py).
+definitions (ops/call.py), marks of calls in graphs (ops/control.py, tracing/inliner.py).
 
 An old definition reads the files of a newer one as long as they use nothing new: a node is stamped with the least
 version that expresses it, and stores only what that version knows.

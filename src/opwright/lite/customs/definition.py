@@ -128,6 +128,9 @@ defined: dict[str, list[CustomOperator]] = {}  # by the modules imported so far;
 FAMILIES: dict[str, str] = {
     "audio": "AudioSpectrogram Mfcc",
     "detection": "TFLite_Detection_PostProcess",
+    "image_warp": (
+        "DenseImageWarp Landmarks2TransformMatrix Resampler TransformLandmarks TransformTensor TransformTensorBilinear"
+    ),
     "layers": (
         "MeanVarianceNormalization UNIDIRECTIONAL_SEQUENCE_GRU odml.scaled_dot_product_attention "
         "odml.update_external_kv_cache odml.update_kv_cache"
@@ -141,9 +144,6 @@ FAMILIES: dict[str, str] = {
         "MaxUnpooling2D"
     ),
     "random": "Multinomial RandomStandardNormal RandomUniform RandomUniformInt",
-    "resampling": (
-        "DenseImageWarp Landmarks2TransformMatrix Resampler TransformLandmarks TransformTensor TransformTensorBilinear"
-    ),
     "text": (
         "HashTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2 tftext:Ngrams tftext:WhitespaceTokenizer"
     ),

@@ -20,7 +20,7 @@ from ...core.errors import InvalidArgumentError
 from ..format import Model
 from ..format.model import refuse_external
 from ..resolver import CustomOps
-from ..runtime.model_loading import open_model
+from ..runtime.model_loader import open_model
 from .custom_op_nodes import CustomOpNode, kernel
 from .invocation import (
     BufferBinding,

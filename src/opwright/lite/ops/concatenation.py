@@ -1,6 +1,6 @@
 """Tensors joined, split, repeated, padded and turned round: CONCATENATION to REVERSE_V2.
 
-Lives here: these operators.  Not here: slices and gathers (slicing.py), blocks of space (images.py).
+Lives here: these operators.  Not here: slices and gathers (slices.py), blocks of space (images.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tensors filled in from a few elements: FILL, RANGE, ONE_HOT, diagonals, SPARSE_TO_DENSE, DENSIFY.
 
-Lives here: these operators.  Not here: broadcasting (reshape.py), updates by index (SCATTER_ND in slicing.py),
+Lives here: these operators.  Not here: broadcasting (reshape.py), updates by index (SCATTER_ND in slices.py),
 sparse constants of files (format/).
 """
 

@@ -1,7 +1,7 @@
 """Rows of tables looked up: EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, HASHTABLE_LOOKUP, LSH_PROJECTION.
 
 Lives here: operators that find by key or id, and the hash of LSH_PROJECTION.
-Not here: GATHER (slicing.py), hash tables that are resources (state.py).
+Not here: GATHER (slices.py), hash tables that are resources (state.py).
 """
 
 from __future__ import annotations

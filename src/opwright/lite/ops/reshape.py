@@ -1,7 +1,7 @@
 """Shapes changed and told, elements kept: RESHAPE to BROADCAST_ARGS, BITCAST.
 
 Lives here: operators whose output holds the input's elements, or its shape.
-Not here: concatenation and splitting (concatenation.py), parts of tensors (slicing.py).
+Not here: concatenation and splitting (concatenation.py), parts of tensors (slices.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: `Subgraph`: init, prepare, planning, invoke, free; nodes whose shapes are determined during a run.
 Not here: memory (memory.py), kernels (registration.py), subgraphs called by nodes (callee_subgraph.py), delegates
-(delegation.py), timing (profiling.py).
+(delegation.py), timing (profiler.py).
 
     allocate   init each node once; prepare each node in order; plan and bind memory; bind kernels
     invoke     call the bound kernels in order

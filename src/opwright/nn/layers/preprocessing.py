@@ -1,7 +1,7 @@
 """Preprocessing layers.
 
 Lives here: Rescaling, Normalization, Resizing, CategoryEncoding.
-Not here: trained normalization (normalization.py), upsampling (reshaping.py).
+Not here: trained normalization (normalization.py), upsampling (reshape.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ...ops import array, math
 from .. import backend
 from .configurable_layer import ConfigurableLayer, data_format_name
-from .reshaping import check_interpolation, resize
+from .reshape import check_interpolation, resize
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor

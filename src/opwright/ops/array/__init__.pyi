@@ -1,7 +1,4 @@
 from . import run_time_axes as run_time_axes
-from .casting import bitcast as bitcast
-from .casting import cast as cast
-from .casting import saturate_cast as saturate_cast
 from .concatenation import concat as concat
 from .concatenation import parallel_stack as parallel_stack
 from .concatenation import repeat as repeat
@@ -62,13 +59,16 @@ from .shape_operators import size as size
 from .shape_operators import squeeze as squeeze
 from .shape_operators import stop_gradient as stop_gradient
 from .shape_operators import sum_to_shape_of as sum_to_shape_of
-from .slicing import getitem as getitem
-from .slicing import slice_op
-from .slicing import strided_slice as strided_slice
+from .slices import getitem as getitem
+from .slices import slice_op
+from .slices import strided_slice as strided_slice
 from .splits import dynamic_partition as dynamic_partition
 from .splits import dynamic_stitch as dynamic_stitch
 from .splits import split as split
 from .splits import unstack as unstack
+from .type_conversion import bitcast as bitcast
+from .type_conversion import cast as cast
+from .type_conversion import saturate_cast as saturate_cast
 
 newaxis: None
 

@@ -24,8 +24,8 @@ from ..shape_inference import axis_in, elements_of, is_static, shape_from, stati
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from ..tensor import TensorLike
-from .casting import cast
 from .shape_operators import dims_tensor, expand_dims, reshape, shape_op
+from .type_conversion import cast
 
 if TYPE_CHECKING:
     from .. import signatures

@@ -1,7 +1,7 @@
 """Gathering by tensors of indices, embedding lookup.
 
 Lives here: Gather, GatherGrad, GatherNd, UnravelIndex; EmbeddingRows, embedding_lookup.
-Not here: scatters (scatter.py), slices (slicing.py).
+Not here: scatters (scatter.py), slices (slices.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..slots import Input, OperatorDefinition, Output
 from .concatenation import concat
 from .constants import range as range_
 from .shape_operators import broadcast_to, expand_dims, reshape, shape_op, size
-from .slicing import getitem
+from .slices import getitem
 
 if TYPE_CHECKING:
     from .. import signatures

@@ -24,7 +24,7 @@ from ..shape_inference import batch_blocks_spec, blocks_size, depth_spec
 from ..slots import Input, OperatorDefinition, Output
 from .constants import fill
 from .shape_operators import shape_op
-from .slicing import Slice, getitem
+from .slices import Slice, getitem
 
 if TYPE_CHECKING:
     from .. import signatures

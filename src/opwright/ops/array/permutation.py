@@ -20,8 +20,8 @@ from ..definition import operator
 from ..registry import documented_by
 from ..shape_inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
 from ..slots import Input, OperatorDefinition, Output
-from .casting import cast
 from .shape_operators import dims_tensor, reshape
+from .type_conversion import cast
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

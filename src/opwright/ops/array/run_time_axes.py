@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core import dtypes
 from .. import array, dispatch, math
-from .casting import cast
 from .concatenation import Concat
 from .constants import range as range_
 from .permutation import Permute
 from .shape_operators import dims_tensor, expand_dims, rank, reshape, shape_op, size
-from .slicing import getitem
+from .slices import getitem
+from .type_conversion import cast
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

@@ -23,11 +23,11 @@ from ..registry import documented_by
 from ..shape_inference import check_updates, shape_from
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .casting import cast
 from .constants import zeros_like
 from .indexing import check_vectors, gather, gather_nd, sparse_rows
 from .selection import searchsorted
 from .shape_operators import dims_tensor, reshape, shape_op
+from .type_conversion import cast
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

@@ -23,13 +23,13 @@ from ..registry import documented_by
 from ..shape_inference import axis_in, is_static, static_int
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .casting import cast
 from .concatenation import concat
 from .constants import range as range_
 from .constants import zeros_like
 from .indexing import gather
 from .shape_operators import broadcast_to, expand_dims, reshape, shape_op, squeeze
-from .slicing import getitem
+from .slices import getitem
+from .type_conversion import cast
 
 
 @operator

@@ -1,7 +1,7 @@
 """Splits along a dimension; dynamic partition and stitch.
 
 Lives here: Unpack, Split, SplitV with `unstack` and `split`; DynamicPartition, DynamicStitch.
-Not here: slices of several dimensions (slicing.py), concatenation (concatenation.py).
+Not here: slices of several dimensions (slices.py), concatenation (concatenation.py).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, math
 from ..array import cast, expand_dims, pad, reshape, squeeze
 from ..array.shape_operators import dims_tensor, shape_op
-from ..array.slicing import slice_op
+from ..array.slices import slice_op
 from ..math import mod
 from ..random import stateless_uniform, uniform
 

@@ -2,7 +2,7 @@
 
 Lives here: the table of these operators, TruncateDiv and TruncateMod; ClipByValue, clip_by_norm, clip_by_global_norm,
 clip_by_average_norm, global_norm.
-Not here: division rounded down (arithmetic.py), casts, saturating ones among them (array/casting.py).
+Not here: division rounded down (arithmetic.py), casts, saturating ones among them (array/type_conversion.py).
 """
 
 from __future__ import annotations

@@ -11,6 +11,6 @@ before the list is filled. Lists of lists, and lists among a function's inputs o
 names the operator and its line.
 """
 
-from .lowering import lower_lists
+from .list_rewriter import lower_lists
 
 __all__ = ["lower_lists"]

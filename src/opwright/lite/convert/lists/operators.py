@@ -20,7 +20,7 @@ from ....graph import Node, Value
 from .element_types import UnlowerableList
 
 if TYPE_CHECKING:
-    from .lowering import ListRewriter
+    from .list_rewriter import ListRewriter
 
 Size = int | Value
 

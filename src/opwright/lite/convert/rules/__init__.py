@@ -13,14 +13,14 @@ from .composites import COMPOSITES
 from .control import CONTROL
 from .convolution import CONVOLUTION, VOLUMES
 from .direct import DIRECT
+from .gather_scatter import INDEXING, SCATTERING
 from .images import COLOURS, IMAGES
-from .indexing import INDEXING, SCATTERING
 from .integers import BITS, QUANTIZING
 from .linear_algebra import MATRICES, SPECTRAL
 from .matmul import MATMUL
 from .nn import LOSSES, NN
 from .random import RANDOM
-from .training import TRAINING
+from .window_gradients import TRAINING
 
 RULES = join(
     DIRECT,

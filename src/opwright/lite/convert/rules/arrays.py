@@ -2,7 +2,7 @@
 
 Lives here: shapes, constants made at run time, joining and splitting, transposing, padding, space and depth; operators
 on strings, which few official kernels take, as one GATHER.
-Not here: slicing and gathering (indexing.py), operators that the dialect has as they are (direct.py).
+Not here: slicing and gathering (gather_scatter.py), operators that the dialect has as they are (direct.py).
 
 Sizes and axes are operands of int32 in the lite dialect; axes that are attributes in the catalogue become constants.
 

@@ -2,7 +2,7 @@
 
 Lives here: Softmax, LogSoftmax, BiasAdd, FusedBatchNorm (inference), LayerNorm; cross entropies, BiasAddGrad,
 gradients of Tile, MirrorPad and StridedSlice.
-Not here: convolutions and pools (convolution.py), their gradients (training.py), activations (direct.py).
+Not here: convolutions and pools (convolution.py), their gradients (window_gradients.py), activations (direct.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..rewriter import (
 )
 from .convolution import transposed
 from .direct import front
-from .indexing import MASKS
+from .gather_scatter import MASKS
 
 
 def _softmax(lite: str, **attrs: Any) -> Rewrite:

@@ -33,10 +33,10 @@ from ..shape_inference import (
 )
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .casting import cast
 from .concatenation import stack
 from .constants import ones_like, zeros_like
 from .shape_operators import shape_op, sum_to_shape_of
+from .type_conversion import cast
 
 
 @operator
