@@ -2,8 +2,8 @@
 
 Lives here: Sum, Mean, Max, Min, Prod, All, Any; ArgMax, ArgMin, TopK, Sort; reductions of sorted segments, bincounts,
 histograms, confusion matrices; SequenceMask, frames, running products, LinSpace, InTopK, UnravelIndex, ShiftByOne.
-Not here: running sums (direct.py), softmax and norms (nn.py), scatters (gather_scatter.py); the Sequence* operators on packed
-sequences with offsets, which have no lite form.
+Not here: running sums (direct.py), softmax and norms (nn.py), scatters (gather_scatter.py); the Sequence* operators on
+packed sequences with offsets, which have no lite form.
 """
 
 from __future__ import annotations
