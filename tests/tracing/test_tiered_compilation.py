@@ -83,6 +83,17 @@ def test_work_starts_the_compiler_earlier():
     assert few < few_switch < 20 < 1000 < many_switch <= many + tiered_plan.MOST_AWAITED
 
 
+def test_an_unknown_batch_counts_with_its_size():
+    """A large batch is compiled as early as where its size is part of the signature."""
+
+    def schedule(rows: int | None) -> tuple[int, int]:
+        f = ow.function(lambda x: ow.tanh(ow.matmul(x, ow.ones([512, 512]))), autograph=False)
+        plan = tiered_plan.TieredPlan(f.get_concrete_function(ow.TensorSpec([rows, 512])).program.graph)
+        return plan._schedule([np.zeros([256, 512], np.float32)])
+
+    assert schedule(None) == schedule(256)
+
+
 def test_shapes_that_come_once_are_never_compiled(monkeypatch):
     monkeypatch.setattr(native_plan.NativePlan, "plan_for", lambda *_: pytest.fail("compiled"))
     f = ow.function(row_sums, input_signature=[ow.TensorSpec([None, 4])], autograph=False)

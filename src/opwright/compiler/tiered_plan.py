@@ -49,25 +49,27 @@ Key = tuple[Shape | None, ...]
 Run = Callable[..., tuple[Any, ...]]
 
 
-def call_time(graph: Graph) -> float:
-    """Estimate the time of a call of a graph's plain plan, in microseconds, from the shapes that are known.
+def call_time(graph: Graph, unknown: int = 1) -> float:
+    """Estimate the time of a call of a graph's plain plan, in microseconds. unknown: the size of unknown dimensions.
 
     A contraction of a [m, k] and b [k, n] takes m k n = sqrt(|a| |b| |a b|) multiplications; the same formula stands
     for convolutions, where it is a lower bound.
     """
     time = 0.0
     for node in graph.nodes:
-        results = [_elements(v) for v in node.outputs]
+        results = [_elements(v, unknown) for v in node.outputs]
         time += NODE_US + sum(results) * 4 / BYTES_PER_US
         if node.op.name.startswith(CONTRACTIONS):
-            operands = sorted([_elements(v) for v in node.operands])
+            operands = sorted([_elements(v, unknown) for v in node.operands])
             time += math.sqrt(math.prod(operands[-2:]) * max(results)) / PRODUCTS_PER_US
-        time += sum([ITERATIONS * call_time(part) for part in node.subgraphs])
+        time += sum([ITERATIONS * call_time(part, unknown) for part in node.subgraphs])
     return time
 
 
-def _elements(value: Value) -> int:
-    return 0 if value.dtype.is_handle else value.shape.num_elements() or 1
+def _elements(value: Value, unknown: int) -> int:
+    if value.dtype.is_handle or value.shape.dims is None:
+        return 0 if value.dtype.is_handle else unknown
+    return math.prod([unknown if d is None else d for d in value.shape.dims])
 
 
 def _count(graph: Graph) -> int:
@@ -75,7 +77,7 @@ def _count(graph: Graph) -> int:
     return sum([1 + sum([_count(part) for part in node.subgraphs]) for node in graph.nodes])
 
 
-def schedule(graph: Graph) -> tuple[int, int]:
+def schedule(graph: Graph, unknown: int = 1) -> tuple[int, int]:
     """Return the number of the call at which the compiler starts, and of the one that runs its code.
 
     The compiler starts once calls have taken a twentieth of its own time, by estimate, and its code runs when calls
@@ -83,7 +85,7 @@ def schedule(graph: Graph) -> tuple[int, int]:
     """
     if flags.hot_calls:
         return flags.hot_calls, flags.hot_calls + 1
-    time, compilation = max(call_time(graph), NODE_US), COMPILE_US * _count(graph)
+    time, compilation = max(call_time(graph, unknown), NODE_US), COMPILE_US * _count(graph)
     start = min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(compilation / 20 / time)))
     return start, start + min(MOST_AWAITED, math.ceil(compilation / time))
 
@@ -115,7 +117,7 @@ class TieredPlan:
         self._candidates: dict[Key, _Candidate] = {}
         self._compiled: dict[Key, Plan] = {}
         self._number = 0
-        self._schedule: tuple[int, int] | None = None
+        self._schedules: dict[int, tuple[int, int]] = {}
         self.run: Run = self._run
 
     def _run(self, *inputs: Any) -> tuple[Any, ...]:
@@ -155,12 +157,25 @@ class TieredPlan:
     def _candidate(self, key: Key, inputs: Sequence[Any]) -> _Candidate:
         while len(self._candidates) >= MOST_COUNTED:
             del self._candidates[next(iter(self._candidates))]
-        if self._schedule is None:
-            self._schedule = schedule(self.graph)
         arrays = [a for a, v in zip(inputs, self.graph.inputs) if not v.dtype.is_handle]
         on_host = all(isinstance(a, (np.ndarray, np.generic)) for a in arrays)  # machine code reads no device's arrays
-        candidate = self._candidates[key] = _Candidate(*self._schedule) if on_host else _Candidate(math.inf, math.inf)
+        bounds = self._schedule(inputs) if on_host else (math.inf, math.inf)
+        candidate = self._candidates[key] = _Candidate(*bounds)
         return candidate
+
+    def _schedule(self, inputs: Sequence[Any]) -> tuple[int, int]:
+        """Return the schedule for inputs of these sizes: one for each power of two of the largest unknown dimension."""
+        sizes = [
+            size
+            for a, v in zip(inputs, self.graph.inputs)
+            if not v.dtype.is_handle and v.shape.dims is not None and v.shape.rank == np.ndim(a)
+            for size, dim in zip(np.shape(a), v.shape.dims)
+            if dim is None
+        ]
+        power = max(sizes, default=1).bit_length()
+        if power not in self._schedules:
+            self._schedules[power] = schedule(self.graph, 1 << power >> 1 or 1)
+        return self._schedules[power]
 
     def _switch(self, key: Key, plan: Plan) -> Plan:
         """Run these shapes by that plan from now on; return it."""
