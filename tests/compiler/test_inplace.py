@@ -129,7 +129,7 @@ def test_what_is_no_value_is_passed_over() -> None:
 def test_variables_are_never_written() -> None:
     v = ow.Variable(big())
 
-    @ow.function
+    @ow.function(jit_compile=False)
     def read() -> Any:
         return ow.exp(v.read_value())
 
