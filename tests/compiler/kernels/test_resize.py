@@ -9,7 +9,8 @@ from opwright.compiler.kernels.resize import bilinear, nearest
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.domain_ops import Resize
 from opwright.compiler.loops.expressions import apply, arg, parametrised, quantize, scalar
-from opwright.core.dtypes import float32, int8
+from opwright.core.dtypes import float32, int8, int16
+from opwright.scalar.fixed_point_layers import Sampling
 
 RNG = np.random.default_rng(10)
 MODES = [(False, False), (True, False), (False, True)]  # align_corners, half_pixel_centers
@@ -76,6 +77,25 @@ def test_bilinear_of_bytes(dtype, mode):
         assert np.abs(got - mean_of_four(x, sizes, mode)).max() <= 0.5001 + away
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("channels", [1, 19])
+def test_bilinear_of_int16(channels, mode):
+    """Exactly the mean of four by weights in steps of 1/1024, which no sum of 32 bits holds."""
+    for size, sizes in SIZES:
+        x = RNG.integers(-32768, 32767, (2, *size, channels), endpoint=True).astype(np.int16)
+        x[0] = RNG.choice([-32768, 32767], x[0].shape)
+        actual = resized(x, "bilinear", sizes, mode, quantize(arg(0, float32), 0, int16))
+        places = (Sampling(n, out, *mode).between_steps() for n, out in zip(x.shape[1:3], sizes))
+        (top, bottom, down), (left, right, across) = places
+        down, across = down[:, None, None], across[:, None]
+        sums = np.zeros(actual.shape, np.int64)
+        for rows, by in ((top, 1024 - down), (bottom, down)):
+            for columns, along in ((left, 1024 - across), (right, across)):
+                sums += x.astype(np.int64)[:, rows[:, None], columns] * by * along
+        expected = np.sign(sums) * ((np.abs(sums) + (1 << 19)) >> 20)  # halves away from zero
+        np.testing.assert_array_equal(actual, expected)
+
+
 @pytest.mark.parametrize("mode", [*MODES, (True, True)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int16, np.int64])
 def test_nearest(dtype, mode):
@@ -106,16 +126,18 @@ def test_expressions_and_slices():
 
 
 def test_other_dtypes_are_refused():
-    x = np.zeros((1, 4, 4, 3), np.int16)
-    with pytest.raises(NoKernel, match="int16"):
+    x = np.zeros((1, 4, 4, 3), np.int32)
+    with pytest.raises(NoKernel, match="int32"):
         resized(x, "bilinear", (2, 2), MODES[0], arg(0, float32))
 
 
 ROUNDED = parametrised(quantize(arg(0, float32), 0, int8))[0]
+ROUNDED_WIDE = parametrised(quantize(arg(0, float32), 0, int16))[0]
 
 
 @targets(
     (bilinear, {"dtype": int8, "lanes": 4, "expr": ROUNDED, "params": (buffer(np.int32([0])).dtype,), "more": 1}),
+    (bilinear, {"dtype": int16, "lanes": 4, "expr": ROUNDED_WIDE, "params": (buffer(np.int32([0])).dtype,), "more": 1}),
     (bilinear, {"dtype": float32, "lanes": 4, "expr": arg(0, float32), "params": (), "more": 0}),
     (nearest, {"dtype": int8, "lanes": 4, "expr": None, "params": (), "more": 0}),
 )

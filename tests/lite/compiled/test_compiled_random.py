@@ -145,6 +145,8 @@ def test_custom_operators_draw_the_same_in_both_engines() -> None:
     created = [
         ("RandomUniform", "FLOAT32", []),
         ("RandomStandardNormal", "FLOAT32", []),
+        ("RandomUniform", "FLOAT64", []),
+        ("RandomStandardNormal", "FLOAT64", []),
         ("RandomUniformInt", "INT32", limits),
     ]
     for name, kind, constants in created:
@@ -159,7 +161,7 @@ def test_custom_operators_draw_the_same_in_both_engines() -> None:
             interpreter = started(lite.Interpreter(model_content=content))
             actual = run(interpreter, X, 3)
             assert whole(interpreter), interpreter._engine.delegate.refused
-        np.testing.assert_allclose(actual, expected, atol=2e-6 if kind == "FLOAT32" else 0)
+        np.testing.assert_allclose(actual, expected, rtol=1e-7, atol={"FLOAT32": 2e-6, "FLOAT64": 1e-14}.get(kind, 0))
     b = Build().tensor("x", LOGITS.shape).tensor("n", type="INT32", data=np.int32(9)).tensor("y", (2, 9), "INT64")
     content = b.custom("Multinomial", "x n", "y", seed=3, seed2=4).done()
     with flags.override(compiled=False):

@@ -186,6 +186,7 @@ ROWS = [
     Row("CONV_2D", INTEGERS, _conv(constant=False), label="CONV_2D computed weights"),
     Row("CONV_2D", ("INT16",), _conv(bias="INT32"), label="CONV_2D any shape, int32 bias"),
     Row("CONV_2D", SIGNED, _conv("INT4"), label="CONV_2D any shape, int4"),
+    Row("CONV_2D", SIGNED, _conv("INT4", constant=False), label="CONV_2D int4, computed weights"),
     Row("CONV_2D", FLOAT, _conv("INT8"), SUMS, label="CONV_2D hybrid, any shape"),
     Row("CONV_2D", FLOAT, _conv("INT4"), SUMS, label="CONV_2D hybrid int4"),
     Row("CONV_2D", FLOAT, _conv("INT8", constant=False), SUMS, label="CONV_2D hybrid, computed weights"),

@@ -17,6 +17,7 @@ from drawn import NUMPY, Draw, Drawn, Row, T, plain
 NARROW = ("INT8", "UINT8", "INT16")
 INTEGERS = ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32")
 SINGLE = 1e-6  # float32 functions, computed otherwise: some units in the last place of the greatest
+DOUBLE = 1e-15  # float64 functions: some units in the last place of the greatest
 HALF = 1e-3  # two units in the last place of float16
 COARSE = 8e-3  # one of bfloat16
 ENDS = (0.0, -0.0, 1.5, -2.5, 3e38, -3e38, 1e-20, np.inf, -np.inf, np.nan)
@@ -295,7 +296,8 @@ ROWS = [
     Row("SQUARED_DIFFERENCE", ("FLOAT32", "INT32"), _two()),
     *(Row(n, (*ORDERED, "BFLOAT16"), _ends()) for n in ("MAXIMUM", "MINIMUM")),
     *(Row(n, NARROW, _ends(), label=f"{n} raw") for n in ("MAXIMUM", "MINIMUM")),
-    Row("ATAN2", ("FLOAT32", "FLOAT64"), same_shapes, within=SINGLE),
+    Row("ATAN2", ("FLOAT32",), same_shapes, within=SINGLE),
+    Row("ATAN2", ("FLOAT64",), same_shapes, within=DOUBLE),
     Row("ATAN2", ("FLOAT16",), same_shapes, within=HALF),
     Row("ATAN2", ("BFLOAT16",), same_shapes, within=COARSE),
     Row("ADD_N", ("FLOAT32", "INT32"), many, within=SINGLE),

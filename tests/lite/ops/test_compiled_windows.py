@@ -58,9 +58,12 @@ TAKEN = [
     ("MAX_POOL_2D", "INT16"),
     ("DEPTHWISE_CONV_2D hybrid", "FLOAT32"),
     ("DEPTHWISE_CONV_2D int4", "INT8"),
+    ("DEPTHWISE_CONV_2D any shape, int4", "INT8"),
     ("AVERAGE_POOL_2D", "INT16"),
     ("DEPTHWISE_CONV_2D", "INT16"),
     ("TRANSPOSE_CONV", "INT16"),
+    ("RESIZE_BILINEAR", "INT16"),
+    ("RESIZE_NEAREST_NEIGHBOR", "INT16"),
 ]
 
 

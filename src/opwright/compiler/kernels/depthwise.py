@@ -13,6 +13,7 @@ Floats with a filter of integers are rounded first (quantization.py), each image
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ import numpy as np
 from ...core import dtypes
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.buffers import Ring, Window
+from ..loops.buffers import Buffer, Ring, Window
 from ..loops.ops import Depthwise
 from ..target import host
 from ..tuning.choices import DEPTHWISE_ROWS, DEPTHWISE_TEAMS
@@ -276,7 +277,10 @@ def select_depthwise_int8(form: Depthwise, build: Builder) -> None:
         raise NoKernel("a filter that is a slice")
     unrolled = _is_unrolled(form)
     if not unrolled and filter.dtype is dtypes.int4:
-        raise NoKernel(f"such a window with {filter.dtype.name}")
+        if filter.constant is None:
+            raise NoKernel(f"a computed filter of {filter.dtype.name}")
+        taps = filter.constant.astype(np.int8)
+        form = dataclasses.replace(form, filter=Buffer(f"{filter.name}.bytes", dtypes.int8, filter.shape, taps))
     if isinstance(x, Ring) and not unrolled:
         raise NoKernel("any window over a ring")
     size = lane_bytes(host()) if unrolled else 8 if x.dtype is dtypes.int16 else 4

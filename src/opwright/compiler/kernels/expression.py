@@ -19,6 +19,7 @@ from ...core.errors import InternalError
 from ...scalar.table import FUNCTIONS, ScalarFunction
 from .. import language as kl
 from ..loops.expressions import Expr
+from ..native.image import address_of
 from . import NoKernel
 
 if TYPE_CHECKING:
@@ -138,9 +139,20 @@ def _check_function(name: str, dtype: DType) -> None:
     row = FUNCTIONS.get(name)
     if row is None:
         raise NoKernel(f"no operation {name} in kernels")
-    no_float32 = dtype.is_floating and row.only_float32 and dtype is not dtypes.float32 and dtype not in NARROW
-    if not row.takes(dtype) or no_float32:
+    if not row.takes(dtype) or (_calls_libm(row, dtype) and not _has_libm(row)):
         raise NoKernel(f"{name} of {dtype.name}")
+
+
+def _calls_libm(row: ScalarFunction, dtype: DType) -> bool:
+    """Return whether a function is computed by the C library: of float64, if its own code is for float32 only."""
+    return dtype is dtypes.float64 and row.only_float32
+
+
+def _has_libm(row: ScalarFunction) -> bool:
+    """Return whether the C library has a function, or every function in its formula."""
+    if row.libm:
+        return address_of(row.libm) is not None
+    return row.formula is not None and all(_has_libm(FUNCTIONS[n]) for n in row.calls if FUNCTIONS[n].only_float32)
 
 
 def cost(e: Expr) -> int:
@@ -181,8 +193,13 @@ def fast(name: str, *xs: Value) -> Value:
 
 
 def _function(row: ScalarFunction, *xs: Value) -> Value:
-    """Evaluate a function: for floats its fast code, otherwise its formula. Narrow floats are computed in float32."""
+    """Evaluate a function: for floats its fast code, otherwise its formula. Narrow floats are computed in float32;
+    functions of float64 whose code is for float32 only, by the C library."""
     dtype = xs[0].dtype  # of a mask: bool
+    if _calls_libm(row, dtype):
+        from ..language.operators import evaluate as by_table  # which needs llvmlite
+
+        return by_table(row, *xs, libm=True)
     if dtype in NARROW:
         result = _function(row, *(x.to(dtypes.float32) for x in xs))
         return result if row.is_test else result.to(dtype)

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 MEAN = FixedMean(kl)
-BILINEAR = (dtypes.float32, dtypes.int8, dtypes.uint8)
+BILINEAR = (dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int16)
+FIXED = {dtypes.int8: i32, dtypes.int16: i64}
+"""Integers that are interpolated in fixed point, with the type of their sums: a pixel with 20 more bits."""
 UNITS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
@@ -63,30 +65,31 @@ def bilinear(
     """
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(expr.dtype)
-    fixed = dtype is dtypes.int8
+    sums = FIXED.get(dtype)
     for item in work.items():
         n, row = item // out_height, item % out_height
         above, below = (
             image + (n * height + rows[row + k * out_height].to(dtypes.int64)) * width * in_pitch for k in (0, 1)
         )
-        down = _weight(rows, row + 2 * out_height, fixed)
+        down = _weight(rows, row + 2 * out_height, sums)
         for column in range(out_width):
             left, right = (columns[column + k * out_width].to(dtypes.int64) * in_pitch for k in (0, 1))
-            across = _weight(columns, column + 2 * out_width, fixed)
+            across = _weight(columns, column + 2 * out_width, sums)
             into = out + (item * out_width + column) * out_pitch
             for block in range(0, channels, lanes):
                 c = kl.minimum(block, channels - lanes)
                 four = [line.load(side + c, lanes) for line in (above, below) for side in (left, right)]
-                if fixed:
-                    mean = MEAN.of_four([v.to(i32) for v in four], across, down).to(f32)
+                if sums is not None:
+                    mean = MEAN.of_four([v.to(sums) for v in four], across, down).to(i32).to(f32)
                 else:
                     mean = _interpolate(four, across, down, dtype)
                 into.store(evaluate(expr, [mean], numbers).splat(lanes), c)
 
 
-def _weight(table: Pointer, i: Value, fixed: bool) -> Value:
+def _weight(table: Pointer, i: Value, sums: DType | None) -> Value:
+    """Return a weight: an integer of the type of sums in fixed point, else float32."""
     weight = table[i]
-    return weight if fixed else kl.bitcast(weight, dtypes.float32)
+    return kl.bitcast(weight, dtypes.float32) if sums is None else weight.to(sums)
 
 
 def _interpolate(four: list[Value], across: Value, down: Value, dtype: DType) -> Value:
@@ -156,7 +159,7 @@ def _fill(table: Callable[[Sampling], np.ndarray], positions: Sampling, into: np
 
 @selector(Resize)
 def select_resize(form: Resize, build: Builder) -> None:
-    """Select bilinear for float32 and bytes, nearest for elements of 1, 2, 4 or 8 bytes."""
+    """Select bilinear for float32, bytes and int16, nearest for elements of 1, 2, 4 or 8 bytes."""
     x, out = form.input, form.output
     check(form.expr)
     n, out_height, out_width, channels = out.shape
@@ -166,7 +169,8 @@ def select_resize(form: Resize, build: Builder) -> None:
     if form.kind == "bilinear":
         if dtype not in BILINEAR:
             raise NoKernel(f"a bilinear resize of {dtype.name}")
-        family, table, size = bilinear, _fixed_bilinear_table if dtype is dtypes.int8 else _bilinear_table, 4
+        size = 8 if FIXED.get(dtype) is i64 else 4
+        family, table = bilinear, _fixed_bilinear_table if dtype in FIXED else _bilinear_table
     else:
         if form.expr.op == "arg":
             expr, dtype = None, UNITS.get(dtype.size, dtype)

@@ -18,6 +18,7 @@ or sum * scale_w[f] * scale_x, for a convolution whose channels have individual 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,11 +26,11 @@ import numpy as np
 
 from ...core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
 from ...scalar.fixed_point import multipliers, short_multiplier
-from ..loops.buffers import Buffer, Window
-from ..loops.expressions import Expr, apply, arg, convert, row_scale, substitute
-from ..loops.ops import Contract, Depthwise, MatMul
+from ..loops.buffers import Buffer, IndexMap, Window
+from ..loops.expressions import Expr, apply, arg, const, convert, row_scale, substitute
+from ..loops.ops import Contract, Depthwise, Map, MatMul, Move
 from .context import LoweringContext, NoLowering, RuleOperand
-from .data_movement import layout, move
+from .data_movement import layout, move, move_view, row_major
 from .nodes import window_of
 from .operand_expressions import clamped, in_steps, steps_per
 from .registry import CATALOGUE, rule
@@ -56,7 +57,7 @@ SUM_BOUNDS = {int32: 2.0**31, int64: 2.0**63}
 @rule("Conv2D", "CONV_2D")
 def conv_2d(ctx: LoweringContext) -> None:
     """Lower a convolution. Filters are [height, width, in, out] in the catalogue, [out, height, width, in] in files."""
-    x, w = ctx.operand(0), ctx.operand(1)
+    x, w = ctx.operand(0), _readable(ctx, ctx.operand(1))
     if len(x.shape) != 4 or len(w.shape) != 4:
         raise NoLowering(f"a convolution of {x} and {w}")
     if ctx.node.dialect == CATALOGUE:
@@ -76,7 +77,41 @@ def conv_2d(ctx: LoweringContext) -> None:
         ctx.add(Contract, y.buffer, x.buffer, _signed(ctx, w), operands, expr, window, groups, rounding=rounding)
         return
     operands, expr = epilogue(ctx, x, w, y, features)
+    if groups == 1 and not _is_packed(x, w):
+        rows, size = x.shape[0] * math.prod(sizes), math.prod(w.shape[1:])
+        windows = ctx.viewed(_windows(ctx, x, window, sizes), (rows, size))
+        with ctx.reshaped(y, (rows, features)) as out:
+            ctx.add(MatMul, out, windows, ctx.viewed(w.buffer, (features, size)), operands, expr, transpose_b=True)
+        return
     ctx.add(Contract, y.buffer, x.buffer, w.buffer, operands, expr, window, groups, *zeros_of(x, w))
+
+
+def _readable(ctx: LoweringContext, w: RuleOperand) -> RuleOperand:
+    """Return weights as kernels read them: those below a byte as bytes, except int4 constants."""
+    return w if w.dtype is int4 and w.buffer.constant is not None else as_bytes(ctx, w)
+
+
+def _is_packed(x: RuleOperand, w: RuleOperand) -> bool:
+    """Whether kernels pack the weights of a contraction: with inputs of int16, constants of at most 8 bits only."""
+    return x.dtype is not int16 or (w.dtype is not int16 and w.buffer.constant is not None)
+
+
+def _windows(ctx: LoweringContext, x: RuleOperand, window: Window, sizes: tuple[int, int]) -> Buffer:
+    """Return the pixels of each window of an image, [n, height, width, window height, window width, channels]; those
+    outside of the image are 0."""
+    n, height, width, channels = x.shape
+    above, below, left, right = window.padding
+    image = x.buffer
+    if any(window.padding):
+        image = ctx.new(x.dtype, (n, above + height + below, left + width + right, channels), ".padded")
+        move(ctx, image, (x.buffer, layout(x), (0, above, left, 0)), fill=0)
+    image_step, row, column, _ = row_major(image.shape)
+    steps = [step * s for step, s in zip((row, column), window.strides)]
+    taps = [step * d for step, d in zip((row, column), window.dilations)]
+    windows = ctx.new(x.dtype, (n, *sizes, *window.size, channels), ".windows")
+    box = IndexMap((0,) * 6, windows.shape, 0, (image_step, *steps, *taps, 1))
+    ctx.add(Move, windows, (image,), (box,))
+    return windows
 
 
 def _is_pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> bool:
@@ -107,7 +142,7 @@ def transposed(ctx: LoweringContext, x: Buffer, order: Sequence[int]) -> Buffer:
 def depthwise_conv_2d(ctx: LoweringContext) -> None:
     """Lower a depthwise convolution. Filters are [height, width, channels, multiplier] in the catalogue, [1, height,
     width, out] in files."""
-    x, w = ctx.operand(0), ctx.operand(1)
+    x, w = ctx.operand(0), _readable(ctx, ctx.operand(1))
     if ctx.node.dialect == CATALOGUE:
         w = w.with_buffer(ctx.viewed(w.buffer, (1, *w.shape[:2], w.shape[2] * w.shape[3])))
     if len(x.shape) != 4 or len(w.shape) != 4 or w.shape[0] != 1 or x.shape[3] == 0 or w.shape[3] % x.shape[3]:
@@ -134,9 +169,10 @@ def depthwise_conv_2d(ctx: LoweringContext) -> None:
 @rule("FULLY_CONNECTED")
 @in_float32
 def fully_connected(ctx: LoweringContext) -> None:
-    x, w = ctx.operand(0), ctx.operand(1)
-    if w.dtype is not int4:  # kernels read int4 directly
-        w = as_bytes(ctx, w)
+    x, w = ctx.operand(0), _readable(ctx, ctx.operand(1))
+    if ctx.attr("weights_format") == "SHUFFLED4x16INT8":
+        _shuffled(ctx, x, w)
+        return
     if len(w.shape) != 2 or not w.shape[1] or x.size % w.shape[1] or ctx.attr("weights_format") not in (0, "DEFAULT"):
         raise NoLowering(f"a product of {x} and {w}")
     features, channels = w.shape
@@ -158,13 +194,53 @@ def fully_connected(ctx: LoweringContext) -> None:
     else:
         operands, expr = epilogue(ctx, x, w, y, features)
         more = dict(zip(("input_zero", "filter_zero"), zeros_of(x, w)))
-    if x.dtype is int16 and (w.dtype is int16 or w.buffer.constant is None):  # the filter cannot be packed
+    if not _is_packed(x, w):
         with ctx.reshaped(y, (rows, features)) as target:
             matrix = ctx.viewed(x.buffer, (rows, channels))
             ctx.add(MatMul, target, matrix, w.buffer, operands, expr, transpose_b=True)
         return
     with ctx.reshaped(y, (rows, 1, 1, features)) as target:
         ctx.add(Contract, target, source, filter, operands, expr, Window((1, 1)), **more)
+
+
+BLOCK = (4, 16)
+"""Rows and columns of a block of shuffled weights."""
+
+
+def _shuffled(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> None:
+    """Lower a product by weights in blocks, of bytes with their sign flipped; the second output is what the official
+    kernel leaves in its workspace: rows as int8, of four of them block by block."""
+    features, channels = w.shape if len(w.shape) == 2 else (0, 0)
+    rows, columns = BLOCK
+    if (
+        w.constant is None
+        or x.dtype is not uint8
+        or not x.size
+        or features % rows
+        or not channels
+        or channels % columns
+    ):
+        raise NoLowering(f"a product of {x} and shuffled {w}")
+    count, keep = x.size // channels, bool(ctx.attr("keep_num_dims")) and x.shape[-1] == channels
+    y, workspace = ctx.output((*x.shape[:-1], features) if keep else (count, features)), ctx.output(index=1)
+    if count not in (1, rows) or workspace.size != x.size or workspace.dtype is not uint8:
+        raise NoLowering(f"a product of {x} and shuffled {w} to {y} with {workspace}")
+    blocks = w.constant.view(np.int8).reshape(features // rows, channels // columns, rows, columns)
+    matrix = np.ascontiguousarray(blocks.transpose(0, 2, 1, 3)).reshape(features, 1, 1, channels)
+    operands, expr = epilogue(ctx, x, w, y, features)
+    filter = Buffer(f"{w.buffer.name}.rows", int8, matrix.shape, matrix)
+    with ctx.reshaped(y, (count, 1, 1, features)) as target:
+        source = ctx.viewed(x.buffer, (count, 1, 1, channels))
+        ctx.add(Contract, target, source, filter, operands, expr, Window((1, 1)), 1, FLIPPED, 0)
+    flipped = ctx.new(uint8, (count, channels // columns, columns), ".flipped")
+    value = apply("bitwise_xor", arg(0, uint8), const(FLIPPED, uint8))
+    ctx.add(Map, flipped, (ctx.viewed(x.buffer, flipped.shape),), value)
+    places = layout(flipped)
+    move_view(ctx, workspace.buffer, flipped, places.swapaxes(0, 1) if count == rows else places, places)
+
+
+FLIPPED = 0x80
+"""The sign of a byte, and the zero point of bytes of which it is flipped."""
 
 
 def _block_scales(x: RuleOperand, w: RuleOperand, y: RuleOperand) -> Buffer:

@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import uint8
 from ..loops.buffers import Buffer, IndexMap
-from ..loops.ops import Move, View
+from ..loops.expressions import arg, lookup
+from ..loops.ops import Map, Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .nodes import check_channels_last
 from .operand_expressions import same_numbers
@@ -119,9 +121,39 @@ def join(ctx: LoweringContext) -> None:
         moves.append((part.buffer, view, [size if i == axis else 0 for i in range(rank)]))
         size += view.shape[axis]
     y = ctx.output((*others[:axis], size, *others[axis:]))
-    for part in parts:
-        same_numbers(part, y)
+    if ctx.operator == "CONCATENATION" and y.dtype is uint8 and y.is_quantized:
+        sources = _rescaled(ctx, parts, y, axis)
+        moves = [(source, view, start) for source, (_, view, start) in zip(sources, moves)]
+    else:
+        for part in parts:
+            same_numbers(part, y)
     move(ctx, y.buffer, *moves)
+
+
+BYTE = 256
+"""Values of a byte."""
+
+
+def _rescaled(ctx: LoweringContext, parts: Sequence[RuleOperand], y: RuleOperand, axis: int) -> list[Buffer]:
+    """Return the parts of a concatenation of uint8 in the output's scale: by tables of the operator's integer rule."""
+    if any(part.dtype is not uint8 or not part.is_quantized for part in parts):
+        raise NoLowering(f"concatenation of {parts} to {y}")
+    if all((part.scale, part.zero) == (y.scale, y.zero) for part in parts):
+        return [part.buffer for part in parts]
+    shape = [BYTE if i == axis else 1 for i in range(len(y.shape))]
+    values = np.arange(BYTE, dtype=np.uint8).reshape(shape)
+    entries = np.empty([n * len(parts) if i == axis else 1 for i, n in enumerate(shape)], np.uint8)
+    ctx.node.integer_kernel()([[values] * len(parts)], [entries])  # one input, repeated
+    sources = []
+    for i, (part, table) in enumerate(zip(parts, np.split(entries.reshape(-1), len(parts)))):
+        if (part.scale, part.zero) == (y.scale, y.zero):
+            sources.append(part.buffer)
+            continue
+        rescaled = ctx.new(uint8, part.shape, f".part{i}")
+        steps = Buffer(f"{y.buffer.name}.table{i}", uint8, (BYTE,), np.ascontiguousarray(table))
+        ctx.add(Map, rescaled, (part.buffer, steps), lookup(arg(0, uint8), arg(1, uint8)))
+        sources.append(rescaled)
+    return sources
 
 
 @rule(custom=("Roll",))

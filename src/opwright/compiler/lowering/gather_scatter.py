@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.dtypes import bool as bool_
-from ...core.dtypes import float16, float32, int8, int16, int32, int64, uint8
+from ...core.dtypes import complex64, complex128, float16, float32, int8, int16, int32, int64, uint8
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.domain_ops import Projection
@@ -27,7 +27,7 @@ from ..loops.indexing_ops import (
     SliceLayout,
     UpdateSlice,
 )
-from ..loops.ops import Map, Move
+from ..loops.ops import Bitcast, Map, Move
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import row_major
 from .operand_expressions import same_numbers, truth
@@ -239,33 +239,44 @@ def embedding_lookup_sparse(ctx: LoweringContext) -> None:
     ctx.add(Map, y.buffer, (total, ctx.viewed(norms, along), ctx.viewed(used, along)), value)
 
 
+COMPLEX_WORDS = {complex64: int32, complex128: int64}
+"""Types of integers as which the parts of complex numbers are copied."""
+
+
 @rule("HASHTABLE_LOOKUP")
 def hashtable_lookup(ctx: LoweringContext) -> None:
     """Lower a look-up of rows by ascending keys; missing keys select row 0, whose elements are replaced by zeros."""
     queries, keys, table = ctx.operand(0), ctx.operand(1), ctx.operand(2)
     constant_keys = keys.constant
-    if not table.shape or table.shape[0] != keys.size or not keys.size or table.dtype not in DTYPES:
+    parts = COMPLEX_WORDS.get(table.dtype)
+    if not table.shape or table.shape[0] != keys.size or not keys.size or (table.dtype not in DTYPES and not parts):
         raise NoLowering(f"rows of {table} by {keys}")
     if constant_keys is not None and (constant_keys[1:] < constant_keys[:-1]).any():
         raise NoLowering("the keys do not ascend")
-    n, inner = queries.size, table.shape[1:]
-    y, hits = ctx.output((n, *inner)), ctx.output((n,), 1)
+    y, hits = ctx.output((queries.size, *table.shape[1:])), ctx.output((queries.size,), 1)
     same_numbers(table, y)
     check_whole_bytes(table)
+    target = y.buffer
+    if parts is not None:
+        table = table.with_buffer(ctx.bits(table.buffer, parts, (*table.shape, 2)))
+        target = ctx.new(parts, (*y.shape, 2), ".words")
+    n, inner = queries.size, table.shape[1:]
     positions, rows = ctx.new(int32, (n,), ".places"), ctx.new(int32, (n,), ".rows")
     ctx.add(KeyPlaces, positions, keys.buffer, queries.buffer, constant_keys is not None)
     is_hit = truth("greater_equal", arg(0, int32), const(0, int32))
     ctx.add(Map, hits.buffer, (positions,), convert(is_hit, uint8))
     ctx.add(Map, rows, (positions,), apply("maximum", arg(0, int32), const(0, int32)))
-    selected = ctx.new(table.dtype, y.shape, ".found")
+    selected = ctx.new(table.dtype, target.shape, ".selected")
     ctx.add(Gather, selected, table.buffer, rows, 0)
     zero = const(False if table.dtype.is_bool else 0, table.dtype)
     ctx.add(
         Map,
-        y.buffer,
+        target,
         (ctx.viewed(positions, (n, *(1,) * len(inner))), selected),
         Expr("select", table.dtype, (is_hit, arg(1, table.dtype), zero)),
     )
+    if target is not y.buffer:
+        ctx.add(Bitcast, y.buffer, target)
 
 
 @rule(custom=("odml.update_external_kv_cache",))

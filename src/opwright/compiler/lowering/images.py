@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import float32, int8, int32, int64, uint8
+from ...core.dtypes import float32, int32, int64, uint8
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.domain_ops import AffineImage, AffinePoints, CropMatrix, Detection, PixelsAt, Resize, Suppression
 from ..loops.expressions import Expr, arg, quantize
 from ..loops.ops import Map, Move
 from .context import LoweringContext, NoLowering, RuleOperand
-from .operand_expressions import real
+from .operand_expressions import NARROW, real
 from .registry import CATALOGUE, rule
 
 
@@ -42,7 +42,7 @@ def resize(ctx: LoweringContext) -> None:
 def _mean(x: RuleOperand, y: RuleOperand) -> Expr:
     if x.dtype is float32:
         return arg(0, float32)
-    if x.dtype not in (int8, uint8) or x.scale != y.scale or x.zero != y.zero:
+    if x.dtype not in NARROW or x.scale != y.scale or x.zero != y.zero:
         raise NoLowering(f"a bilinear resize of {x} to {y}")
     return quantize(arg(0, float32), 0, y.dtype)
 

@@ -257,15 +257,15 @@ def custom_normal(ctx: LoweringContext) -> None:
     """Lower RandomStandardNormal by the cosines of the Box-Muller transform: of 2 n uniform numbers, the first n are
     radii, the others angles."""
     y = _check_filled(ctx)
-    if y.dtype is not float32:
+    if y.dtype not in (float32, float64):
         raise NoLowering(f"normal numbers {y}")
     pairs, value = _doubles(ctx, 2 * y.size)
     halves = [ctx.new(uint64, (y.size,), f".{name}") for name in ("radii", "turns")]
     for i, half in enumerate(halves):
         ctx.add(Move, half, (pairs,), (IndexMap((0,), half.shape, i * y.size, (1,)),))
-    from_one = convert(apply("sub", const(1.0, float64), value), float32)
-    radius = apply("sqrt", apply("mul", apply("log", from_one), const(-2.0, float32)))
-    angle = convert(apply("mul", substitute(value, {0: arg(1, uint64)}), const(2 * math.pi, float64)), float32)
+    from_one = convert(apply("sub", const(1.0, float64), value), y.dtype)
+    radius = apply("sqrt", apply("mul", apply("log", from_one), const(-2.0, y.dtype)))
+    angle = convert(apply("mul", substitute(value, {0: arg(1, uint64)}), const(2 * math.pi, float64)), y.dtype)
     _write(ctx, y, apply("mul", radius, apply("cos", angle)), *halves)
 
 

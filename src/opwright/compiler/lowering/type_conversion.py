@@ -198,6 +198,9 @@ def quantize_(ctx: LoweringContext) -> None:
     if x.dtype in REALS and y.dtype in REALS:
         mapped(ctx, y, convert(arg(0, x.dtype), y.dtype), x)
         return
+    if y.is_quantized and x.dtype in NARROW and (y.dtype is int32 or not x.is_quantized):
+        tabulated(ctx, x, y)
+        return
     if not y.is_quantized or (y.dtype not in NARROW and y.dtype.name not in BITS):
         raise NoLowering(f"{x.dtype.name} to {y.dtype.name}")
     if x.dtype in REALS:
