@@ -90,6 +90,59 @@ def peak_bytes(call: Callable[[], object]) -> float:
     return peak_bytes_so_far() - before
 
 
+def whole_peak_bytes(small: Callable[[], Callable[[], object]], whole: Callable[[], Callable[[], object]]) -> float:
+    """Return the peak memory of a program's calls, what it keeps between them included; Linux only.
+
+    small: prepares a smaller program of the same kind, which is run first so that libraries and compilers are loaded
+    and not counted. whole: prepares the program; the memory that only its preparation and first calls need is no part
+    of the peak.
+    """
+    run = small()
+    for _ in range(3):
+        run()
+    del run
+    before = resident_bytes()
+    run = whole()
+    for _ in range(3):
+        run()
+    resident_bytes()
+    for _ in range(3):
+        run()
+    return peak_bytes_so_far() - before
+
+
+FULL_SPEED = 1.25
+"""Maximum time of a call at full speed, relative to the median of the last calls."""
+
+
+def seconds_until_steady(call: Callable[[], object], *, budget_s: float = 20.0, calls: int = 2000) -> float:
+    """Return the seconds from the first call until three calls in a row are at full speed.
+
+    Full speed is the median of the last quarter of the calls, at most a hundred; there are `calls` of them, or as many
+    as last `budget_s`, at least thirty.
+    """
+    times: list[float] = []
+    while len(times) < 30 or (sum(times) < budget_s and len(times) < calls):
+        times.append(time_batch(call, 1))
+    limit = FULL_SPEED * statistics.median(times[-min(100, len(times) // 4) :])
+    steady = next((i for i in range(len(times) - 2) if max(times[i : i + 3]) <= limit), len(times))
+    return sum(times[:steady])
+
+
+def training_runs(step: Callable[[str, Any], Callable[[], object]], workloads: Mapping[str, Any]) -> dict[str, Prepare]:
+    """Return a peer's rows on training. step: of a workload's name and sizes; a call of one step."""
+
+    def rows(name: str) -> dict[str, Prepare]:
+        whole, reduced = workloads[name].sizes, workloads[name].reduced
+        return {
+            f"train_{name}": lambda: step(name, whole),
+            f"train_{name}_memory": lambda: whole_peak_bytes(lambda: step(name, reduced), lambda: step(name, whole)),
+            f"train_{name}_ready": lambda: seconds_until_steady(step(name, whole)),
+        }
+
+    return {row: run for name in workloads for row, run in rows(name).items()}
+
+
 def resident_bytes() -> float:
     """Return the process's resident set size in bytes, after trimming the heap, and reset the recorded peak."""
     import ctypes

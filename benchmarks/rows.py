@@ -1,7 +1,7 @@
 """The table of rows: measurement, target, and the peers that measure the same.
 
 Lives here: names, descriptions and targets.  Not here: the functions of the rows, under the same names, of Opwright
-(ours.py) and of the peers (peers/peer_*.py); networks, which both run in one process (duels.py).
+(ours.py, training.py) and of the peers (peers/peer_*.py); networks, which both run in one process (duels.py).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.peers import restricted
+from benchmarks.workloads import WORKLOADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,14 @@ PEERS = {
         Peer("tensorflow", "benchmarks.peers.peer_tensorflow", "OPWRIGHT_PEER_TENSORFLOW"),
         Peer("jax", "benchmarks.peers.peer_jax", "OPWRIGHT_PEER_JAX"),
         Peer("torch", "benchmarks.peers.peer_torch", "OPWRIGHT_PEER_TORCH"),
+        Peer("tensorflow_xla", "benchmarks.peers.peer_tensorflow_xla", "OPWRIGHT_PEER_TENSORFLOW"),
+        Peer("torch_compile", "benchmarks.peers.peer_torch_compile", "OPWRIGHT_PEER_TORCH"),
         Peer("litert", "benchmarks.peers.peer_litert", None),
     )
 }
 
 FRAMEWORKS = ("tensorflow", "jax", "torch")
+TRAINING = ("tensorflow", "tensorflow_xla", "jax", "torch", "torch_compile")
 
 INVOKE_MS = {
     "mobilenet_v2": (2.7, 1.1),
@@ -138,6 +142,33 @@ def _duels() -> tuple[Row, ...]:
     ]
     return tuple(rows)
 
+
+def _training() -> tuple[Row, ...]:
+    """The rows of training.py: the compiled step with all peers, and its other modes."""
+    rows: list[Row] = []
+    module = "benchmarks.training"
+    for name, workload in WORKLOADS.items():
+        what, row = f"training step with Adam, {workload.what}", f"train_{name}"
+        rows += [
+            Row(row, f"{what}: jit_compile=True", None, TRAINING, module=module, ahead=True, times=workload.times),
+            Row(f"{row}_function", f"{what}: function, jit_compile open", None, module=module),
+            Row(f"{row}_fit", f"{what}: fit", None, module=module),
+            Row(f"{row}_eager", f"{what}: eager", None, module=module),
+            Row(f"{row}_memory", f"peak memory of that step: {workload.what}", None, TRAINING, "B", module, ahead=True),
+            Row(f"{row}_function_memory", "peak memory of the function", None, unit="B", module=module),
+            Row(f"{row}_fit_memory", "peak memory of fit", None, unit="B", module=module),
+        ]
+        if name in READY:
+            compilers = ("tensorflow_xla", "jax", "torch_compile")
+            rows += [
+                Row(f"{row}_ready", "from the first call of that step to full speed", None, compilers, module=module),
+                Row(f"{row}_function_ready", "the same, jit_compile open", None, module=module),
+            ]
+    return tuple(rows)
+
+
+READY = ("mlp", "encoder")
+"""Workloads whose time to full speed is measured."""
 
 ROWS = (
     Row("import", "import in a fresh process, less the start of the interpreter", 0.15, FRAMEWORKS),
@@ -277,5 +308,6 @@ ROWS = (
         "single_get", "get_tensor of a model of one operator", 0.35e-6, module="benchmarks.single_operators", ahead=True
     ),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
+    *_training(),
     *_duels(),
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.peers import training_jax
 
 
 def _matrices() -> tuple[Any, Any, Any, Any, Any]:
@@ -122,6 +123,7 @@ RUNS: dict[str, measure.Prepare] = {
     "while_turn": while_turn,
     "deep_chain": deep_chain,
     "tape_step": tape_step,
+    **training_jax.runs(),
 }
 
 if __name__ == "__main__":

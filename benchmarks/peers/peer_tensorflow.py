@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.peers import training_tensorflow
 from benchmarks.ragged import LENGTHS, LONGEST, ROWS, WIDTH
 
 
@@ -370,6 +371,7 @@ RUNS: dict[str, measure.Prepare] = {
     "sequence_max_padded": lambda: sequence_pool_padded("max"),
     "sequence_softmax_padded": sequence_softmax_padded,
     "sequence_lstm_padded": sequence_lstm_padded,
+    **training_tensorflow.runs(jit_compile=False),
 }
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.peers import training_torch
 
 
 def _matrices() -> tuple[Any, Any, Any, Any]:
@@ -147,6 +148,7 @@ RUNS: dict[str, measure.Prepare] = {
     "deep_memory": deep_memory,
     "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
+    **training_torch.runs(compiled=False),
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,98 @@
+"""Our side of the rows on training: `python -m benchmarks.training ROW...`.
+
+Lives here: a step of each workload as machine code (`train_mlp`), as a function that leaves jit_compile open
+(`train_mlp_function`), eagerly (`train_mlp_eager`) and in `fit` (`train_mlp_fit`), its peak memory and the time until
+it is at full speed.  Not here: the models (training_models.py), the peers' steps (peers/training_*.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks import measure, training_models
+from benchmarks.workloads import WORKLOADS, Sizes, batch_of
+
+HOT_CALLS = 3
+"""Calls before a function is compiled, where the speed that it reaches is what is measured, and not how soon."""
+EPOCH = 10
+"""Batches of an epoch of `fit`."""
+
+
+def step(name: str, sizes: Sizes, mode: str) -> Callable[[], object]:
+    """Return a call of one step. mode: "jit", "function" or "eager"."""
+    import opwright as ow
+
+    inputs, targets = batch_of(name, sizes)
+    x = [ow.constant(a) for a in inputs]
+    x, y = x[0] if len(x) == 1 else x, ow.constant(targets)
+    run = training_models.step_of(ow, name, training_models.MODELS[name](ow, sizes))
+    if mode != "eager":
+        run = ow.function(run, jit_compile=True if mode == "jit" else None)
+    return lambda: run(x, y).numpy()
+
+
+def fit(name: str, sizes: Sizes) -> Callable[[], object]:
+    """Return a call of `fit` over an epoch."""
+    import numpy as np
+
+    import opwright as ow
+
+    inputs, targets = batch_of(name, sizes)
+    x = [np.concatenate([a] * EPOCH) for a in inputs]
+    model = training_models.MODELS[name](ow, sizes)
+    model.compile(training_models.optimizer_of(ow, name), training_models.loss_of(ow, name), jit_compile="auto")
+    y = np.concatenate([targets] * EPOCH)
+    return lambda: model.fit(x[0] if len(x) == 1 else x, y, batch_size=sizes["batch"], verbose=0)
+
+
+def _hot(run: Callable[[], object], calls: int) -> None:
+    import opwright as ow
+
+    with ow.flags(hot_calls=HOT_CALLS):
+        for _ in range(calls):
+            run()
+
+
+def seconds(name: str, mode: str) -> float:
+    """Seconds of a step at full speed."""
+    sizes = WORKLOADS[name].sizes
+    run = fit(name, sizes) if mode == "fit" else step(name, sizes, mode)
+    _hot(run, 1 if mode == "fit" else HOT_CALLS + 2)
+    return measure.median_seconds(run) / (EPOCH if mode == "fit" else 1)
+
+
+def memory(name: str, mode: str) -> float:
+    """Peak memory of a step: weights, optimizer and code among it."""
+
+    def make(sizes: Sizes) -> Callable[[], object]:
+        run = fit(name, sizes) if mode == "fit" else step(name, sizes, mode)
+        return lambda: _hot(run, 1 if mode == "fit" else HOT_CALLS + 2)
+
+    return measure.whole_peak_bytes(lambda: make(WORKLOADS[name].reduced), lambda: make(WORKLOADS[name].sizes))
+
+
+def ready(name: str, mode: str) -> float:
+    """Seconds from the first call to full speed, with an empty cache."""
+    import tempfile
+
+    import opwright as ow
+
+    with tempfile.TemporaryDirectory() as folder, ow.flags(cache_dir=folder):
+        return measure.seconds_until_steady(step(name, WORKLOADS[name].sizes, mode))
+
+
+def runs(name: str) -> dict[str, measure.Prepare]:
+    return {
+        f"train_{name}": lambda: seconds(name, "jit"),
+        **{f"train_{name}_{mode}": lambda mode=mode: seconds(name, mode) for mode in ("function", "fit", "eager")},
+        f"train_{name}_memory": lambda: memory(name, "jit"),
+        **{f"train_{name}_{mode}_memory": lambda mode=mode: memory(name, mode) for mode in ("function", "fit")},
+        f"train_{name}_ready": lambda: ready(name, "jit"),
+        f"train_{name}_function_ready": lambda: ready(name, "function"),
+    }
+
+
+RUNS: dict[str, measure.Prepare] = {row: run for name in WORKLOADS for row, run in runs(name).items()}
+
+if __name__ == "__main__":
+    measure.main(RUNS)
