@@ -26,14 +26,14 @@ from ..core import flags
 from ..core.errors import InternalError
 from ..core.files import digest
 from ..core.lazy_imports import later
-from ..graph import Graph, Node, Value
+from ..graph import Graph, Node
 from . import plan_cache
 from .memory import LARGE, large
 from .native import executor as native
 from .native.builtins import items_offset
 from .native.executor import BoundPlan, PlanImage
 from .plan import Plan
-from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, replace_regions
+from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, replace_regions, shape_of
 
 if TYPE_CHECKING:
     from . import partitioner, plan_serialization
@@ -142,14 +142,16 @@ def _positions(plan: LoopPlan) -> dict[Buffer, int]:
     return {b: index for index, b in enumerate(plan.outside)}
 
 
-class _Callee:
+class RegionCallee:
     """A region that several threads may call: each acquires a plan bound to memory, or binds one."""
 
     def __init__(self, region: CompiledRegion, connector: int | None) -> None:
         self.region, self._connector = region, connector
         self.values = (*region.inputs, *region.outputs)
-        self.shapes = [shape_of(v) for v in self.values]
-        self.dtypes = [v.dtype.np for v in self.values]
+        variables = region.variables
+        specs = [variables.get(v, v.spec) for v in self.values]
+        self.shapes = [shape_of(spec) for spec in specs]
+        self.dtypes = [spec.dtype.np for spec in specs]
         self.native = items_offset() is not None
         self.threads = max(1, flags.num_threads or os.cpu_count() or 1) if region.work >= SHARED else 1
         self.free: list[tuple[Any, Any, Any]] = []
@@ -190,19 +192,22 @@ class _Callee:
                 )
             fitting.append(np.ascontiguousarray(np.asarray(a), d).reshape(shape))
         arguments = (*fitting, *arrays[inputs:])
-        running = acquired[2].running if isinstance(acquired[2], _Holding) else acquired[2]
-        if self.native:
-            acquired[0][0] = id(arguments) + (items_offset() or 0)
-        else:
-            running.connect({key: a.ctypes.data for key, a in zip(self.region.plan.outside, arguments)})
+        self.connect(acquired, arguments)
         try:
-            running.executor.run()
+            acquired[1].run()
         except native.StepError:  # the operators themselves have the right words for it, or a result after all
-            for y, result in zip(arrays[inputs:], self._plainly(fitting)):
+            for y, result in zip(arrays[inputs:], self.plainly(fitting)):
                 np.copyto(y, result)
         self.free.append(acquired)
 
-    def _plainly(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    def connect(self, acquired: tuple[Any, Any, Any], arguments: tuple[Any, ...]) -> None:
+        """Let the next run of an acquired plan use these arrays, which the caller keeps alive."""
+        if self.native:
+            acquired[0][0] = id(arguments) + (items_offset() or 0)
+        else:
+            acquired[2].connect({key: a.ctypes.data for key, a in zip(self.region.plan.outside, arguments)})
+
+    def plainly(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the nodes one by one."""
         if self.plain is None:
             self.plain = Plan(self.region.graph)
@@ -216,19 +221,13 @@ class _Holding:
         self.running, self.table = running, table
 
 
-def shape_of(value: Value) -> tuple[int, ...]:
-    """Return the shape of a value of a region, all of whose sizes are known."""
-    dims: Any = value.shape.dims
-    return tuple(map(int, dims))
-
-
 def function_of(region: CompiledRegion, connector: int | None = None) -> Callable[..., Any]:
     """Return the region as a function of its inputs, which returns its output, or a tuple of them.
 
     Generated for the number of inputs and outputs: for 3 operators of 4x4, a loop over them would cost as much as the
     kernels. connector: the address of the code of `connected`, for a plan of the cache.
     """
-    callee = _Callee(region, connector)
+    callee = RegionCallee(region, connector)
     scope: dict[str, Any] = {
         "pop": callee.free.pop,
         "push": callee.free.append,
@@ -242,7 +241,7 @@ def function_of(region: CompiledRegion, connector: int | None = None) -> Callabl
     ys = [f"y{i}" for i in range(len(region.outputs))]
     lines = [f"def native({', '.join(xs)}):"]
     for y, v in zip(ys, region.outputs):
-        shape, dtype = shape_of(v), v.dtype.np
+        shape, dtype = shape_of(v.spec), v.dtype.np
         big = math.prod(shape) * dtype.itemsize >= LARGE
         scope |= {f"{y}_shape": shape, f"{y}_dtype": dtype, f"{y}_empty": large if big else np.empty}
         lines.append(f"    {y} = {y}_empty({y}_shape, {y}_dtype)")

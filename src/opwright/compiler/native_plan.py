@@ -27,7 +27,8 @@ from . import calls
 from .background import compiling
 from .calls import function_of
 from .plan import Plan
-from .regions import CompiledGraph
+from .regions import CompiledGraph, CompiledRegion
+from .update_calls import updating
 
 if TYPE_CHECKING:
     from . import partitioner
@@ -221,13 +222,18 @@ class NativePlan:
         return "\n\n".join(str(plan) for plan, _ in self._made.values()) or f"plan of {self.graph.name}, not run yet"
 
 
+def _call_of(region: CompiledRegion, connector: int | None = None) -> Callable[..., Any]:
+    """Return a region as a function. connector: see function_of."""
+    return (updating if region.variables else function_of)(region, connector)
+
+
 def _compiled(graph: Graph) -> CompiledGraph:
     """Return a graph with its regions, from the cache if possible."""
     key = calls.key_of(graph)
-    cached = None if key is None else calls.find_regions(key, graph, function_of)
+    cached = None if key is None else calls.find_regions(key, graph, _call_of)
     if cached is not None:
         return cached
-    compiled = partitioner.compile_regions(graph, function_of)
+    compiled = partitioner.compile_regions(graph, _call_of)
     for region in compiled.regions:
         region.plan.pack()
     if key is not None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..core import flags
 from ..core.errors import InternalError
-from ..graph import Graph, Node
+from ..graph import Graph, Node, Value
 from .inlined_kernels import own_kernel, user_code
 from .kernels import NoKernel
 from .loops.buffers import Buffer
@@ -29,6 +29,7 @@ from .loops.planner import plan_of
 from .lowering.context import Buffers, LoweringContext, NoLowering
 from .lowering.nodes import GraphNode, catalogue_operand
 from .lowering.registry import lower
+from .lowering.updates import HandleMemory
 from .regions import (
     CompiledGraph,
     CompiledRegion,
@@ -41,7 +42,9 @@ from .regions import (
     partition,
     replace_regions,
     schedule,
+    shape_of,
 )
+from .update_regions import UPDATES, UpdateGrouping, update_graph
 
 MIN_NODES, MIN_ELEMENTS = 2, 4096
 """Minimum nodes of a region, or else elements: a native call costs as much as one of NumPy's."""
@@ -82,15 +85,20 @@ def code_of(node: Node) -> str:
 
 
 class Partitioner:
-    """A graph under partitioning. ops: of the nodes that may be compiled; why: reasons of the others; alone: nodes
-    outside of regions, which would not pay."""
+    """A graph under partitioning. ops: of the nodes that may be compiled; updates: of writes of variables in place;
+    why: reasons of the others; alone: nodes outside of regions, which would not pay; within: nodes of regions of
+    updates."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.operands, self.buffers = graph, Operands(graph), Buffers(catalogue_operand)
+        self.graph, self.operands = graph, Operands(graph)
+        self.handles = [v for v in graph.inputs if v.dtype.is_handle]
+        self.buffers = Buffers(catalogue_operand, resources=HandleMemory(self.handles))
         self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
         self.ops: dict[Node, list[LoopOp]] = {}
+        self.updates: dict[Node, list[LoopOp]] = {}
         self.why: dict[Node, str] = {}
         self.alone: set[Node] = set()
+        self.within: set[Node] = set()
         read = {v for n in self.nodes for v in n.operands} | set(self.operands.outputs)
         for node in self.nodes:
             try:
@@ -98,12 +106,12 @@ class Partitioner:
                 computed = {id(b) for f in ops for b in (f.output, *parents(f.output))}
                 if any(v in read and id(self.buffers.of(v).buffer) not in computed for v in node.outputs):
                     raise NoLowering("a result with readers is not computed")
-                self.ops[node] = ops
+                (self.ops if node.effect is None else self.updates)[node] = ops
             except NoLowering as why:
                 self.why[node] = str(why)
 
     def _lowered(self, node: Node) -> list[LoopOp]:
-        if node.effect is not None:
+        if node.effect is not None and node.op.name not in UPDATES:
             raise NoLowering(f"it has effects ({node.effect})")
         if any(True for _ in node.subgraphs):
             raise NoLowering("control flow")
@@ -114,7 +122,7 @@ class Partitioner:
     def uncompiled(self) -> list[UncompiledNode]:
         """Return the uncompiled nodes, in program order."""
         why = self.why | dict.fromkeys(self.alone, "alone it costs less as it is")
-        return [UncompiledNode(n.name, n.op.name, why[n]) for n in self.nodes if n in why]
+        return [UncompiledNode(n.name, n.op.name, why[n]) for n in self.nodes if n in why and n not in self.within]
 
     def planned(self) -> list[CompiledRegion | Node]:
         """Return regions with their plans, and uncompiled nodes, in execution order."""
@@ -132,35 +140,59 @@ class Partitioner:
         regions = [self._region([self.nodes[index] for index in group]) for group in paying]
         self.alone = {self.nodes[index] for index in compiled.difference(*paying)}
         order = schedule(dependencies, paying)
-        return [self.nodes[index] if group is None else regions[group] for group, index in order]
+        return self._with_updates([self.nodes[index] if group is None else regions[group] for group, index in order])
+
+    def _with_updates(self, order: Sequence[CompiledRegion | Node]) -> list[CompiledRegion | Node]:
+        """Return a schedule with groups of updates as regions."""
+        if not self.updates:
+            return list(order)
+        grouping = UpdateGrouping(order, self._access, self.updates, self.operands.outputs)
+        grouped = [
+            e if isinstance(e, Node | CompiledRegion) else self._update_region(e)
+            for e in grouping.grouped(_written_together)
+        ]
+        self.alone |= self.updates.keys() & {e for e in grouped if isinstance(e, Node)}
+        self.within = {n for e in grouped if isinstance(e, CompiledRegion) for n in e.nodes}
+        return grouped
+
+    def _update_region(self, nodes: Sequence[Node]) -> CompiledRegion:
+        region = self.operands.region(self.graph.name, nodes, None, 0)
+        memory = {v: Buffer(v.name, s.dtype, shape_of(s)) for v, s in region.variables.items()}
+        memory |= {v: b for v, (b, _) in self.buffers.state.items() if isinstance(v, Value) and v in memory}
+
+        def buffer_of(value: Value) -> Buffer:
+            return memory[value] if value.dtype.is_handle else self.buffers.of(value).buffer
+
+        plan = plan_of(update_graph(region, self.updates, buffer_of))
+        if "plan" in flags.show:
+            print(plan, file=sys.stderr)
+        return region._replace(plan=plan, work=sum(op.output.size * len(op.inputs) for op in plan.ops))
 
     def _leave(self, why: NoKernel) -> None:
         """Leave the nodes of operations without a kernel uncompiled."""
         names = {name: reason for op, reason in why.ops.items() for name in op.origin}
-        nodes = [n for n in self.ops if n.name in names]
+        nodes = [n for n in (*self.ops, *self.updates) if n.name in names]
         if not nodes:
             raise InternalError(op=self.graph.name, what=f"no kernel for an operation of no node: {why}") from why
         for node in nodes:
-            del self.ops[node]
+            (self.ops if node in self.ops else self.updates).pop(node)
             self.why[node] = f"no kernel: {names[node.name]}"
 
     def _dependencies(self) -> Dependencies:
-        handles = [v for v in self.graph.inputs if v.dtype.is_handle]
-        accesses = []
-        for node in self.nodes:
-            operands, states = list(node.operands), [v for v in node.operands if v.dtype.is_handle]
-            if node.effect is None:
-                accesses.append(NodeAccess(operands, node.outputs))
-            elif (
-                node.effect in ("read", "write")
-                and states
-                and set(states) <= set(handles)
-                and not any(True for _ in node.subgraphs)
-            ):
-                accesses.append(NodeAccess([*operands, _WORLD], [*node.outputs, *states]))
-            else:
-                accesses.append(NodeAccess([*operands, *handles, _WORLD], [*node.outputs, *handles, _WORLD]))
-        return dependencies_of(accesses)
+        return dependencies_of([self._access(node) for node in self.nodes])
+
+    def _access(self, node: Node) -> NodeAccess:
+        operands, states = list(node.operands), [v for v in node.operands if v.dtype.is_handle]
+        if node.effect is None:
+            return NodeAccess(operands, node.outputs)
+        if (
+            node.effect in ("read", "write")
+            and states
+            and set(states) <= set(self.handles)
+            and not any(True for _ in node.subgraphs)
+        ):
+            return NodeAccess([*operands, _WORLD], [*node.outputs, *states])
+        return NodeAccess([*operands, *self.handles, _WORLD], [*node.outputs, *self.handles, _WORLD])
 
     def _pays(self, nodes: Sequence[Node]) -> bool:
         if len(nodes) >= MIN_NODES:
@@ -178,6 +210,13 @@ class Partitioner:
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
         return region._replace(plan=plan, work=sum(math.prod(op.output.shape) for op in plan.ops))
+
+
+def _written_together(nodes: Sequence[Node]) -> bool:
+    """Return whether a group of updates pays: a rule on arrays is a dozen calls of NumPy, a sum is one."""
+    return any(n.op.name == "UpdateVariable" for n in nodes) or any(
+        (v.shape.num_elements() or 0) >= MIN_ELEMENTS for n in nodes for v in n.operands
+    )
 
 
 def _needed(ops: Sequence[LoopOp], outputs: Iterable[Buffer]) -> list[LoopOp]:

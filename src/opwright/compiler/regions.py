@@ -25,6 +25,7 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, map_subgraphs
 from ..graph.ir import Operand
@@ -214,6 +215,12 @@ def schedule(dependencies: Dependencies, groups: Sequence[Sequence[int]]) -> lis
     return plan
 
 
+def shape_of(spec: TensorSpec) -> tuple[int, ...]:
+    """Return the shape of a value of a region, all of whose sizes are known."""
+    dims: Any = spec.shape.dims
+    return tuple(map(int, dims))
+
+
 class UncompiledNode(NamedTuple):
     """A node that runs uncompiled: its name and operator, and the reason."""
 
@@ -239,6 +246,17 @@ class CompiledRegion(NamedTuple):
         """Return the nodes as a graph, which is executed if a guard fails."""
         return Graph(self.name, self.inputs, [*self.constants, *self.nodes], self.outputs)
 
+    @property
+    def variables(self) -> dict[Value, TensorSpec]:
+        """The types of the variables that the nodes access, by handle."""
+        specs: dict[Value, TensorSpec] = {}
+        for node in self.nodes:
+            handles = [v for v in node.operands if v.dtype.is_handle]
+            if handles:  # a write has the values next, those of the variable
+                spec = next(v.spec for v in (*node.outputs, *node.operands) if not v.dtype.is_handle)
+                specs.update(dict.fromkeys(handles, spec))
+        return specs
+
 
 class CompiledGraph(NamedTuple):
     """A graph with compiled regions. graph: has a node of a `NativeOperator` for each region; regions, including those
@@ -262,14 +280,13 @@ class NativeOperator:
 
     name = "Native"
     catalogue = True
-    effect = None
     compute_rule = None
     cpu_kernels = elementwise = control = False
     inplace: dict[str, str] = {}
     shape_only = ()
 
-    def __init__(self, function: Callable[..., Any], outputs: int) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], outputs: int, effect: str | None = None) -> None:
+        self.function, self.effect = function, effect
         self.outputs = tuple(range(outputs))
         self.profile = NativeProfile(outputs == 1)
 
@@ -361,8 +378,8 @@ def replace_regions(
         if isinstance(entry, Node):
             copied = rewriter.insert(rewriter.remap(map_subgraphs(entry, within) if entry.op.control else entry))
             rewriter.replace(entry, copied.outputs)
-        elif entry.outputs:
-            operator = NativeOperator(call_of(entry), len(entry.outputs))
+        elif entry.outputs or entry.variables:
+            operator = NativeOperator(call_of(entry), len(entry.outputs), "write" if entry.variables else None)
             inputs, specs = [rewriter.operand(v) for v in entry.inputs], [v.spec for v in entry.outputs]
             call = rewriter.node(operator, inputs, {}, specs, f"native_{count}", entry.nodes[0].at)
             rewriter.mapping.update(zip(entry.outputs, call.outputs))

@@ -6,7 +6,6 @@ Not here: the rules (optimizer_rules.py), sparse rows themselves (indexed_slices
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +19,7 @@ from .attributes import Attr, one_of
 from .definition import operator
 from .optimizer_rules import RULES
 from .slots import Input, OperatorDefinition
-from .state import IN_PLACE, check_rows, writing
+from .state import IN_PLACE, WritableArrays, check_rows
 
 # Bytes. A step of Adam on 256 MB takes 160 ms by 64 KiB, 140 by 128 and 256, and its terms are no new pages each time.
 _BLOCK = 1 << 18
@@ -66,8 +65,8 @@ class UpdateVariable(OperatorDefinition[None]):
                 holder.write_array(x)
             return ()
         del arrays
-        with contextlib.ExitStack() as stack:
-            _by_blocks(rule, [stack.enter_context(writing(x)) for x in holders], values, scalars)
+        with WritableArrays(holders) as arrays:
+            _by_blocks(rule, arrays, values, scalars)
         return ()
 
 
@@ -105,8 +104,7 @@ class UpdateRows(OperatorDefinition[None]):
 
     def compute(op, variable: Any, state: Any, values: Any, indices: Any, scalars: Any) -> tuple[()]:
         rule = RULES[op.rule]
-        with contextlib.ExitStack() as stack:
-            arrays = [stack.enter_context(writing(x)) for x in (variable, *state)]
+        with WritableArrays((variable, *state)) as arrays:
             check_rows(op.rule, arrays[0], indices, values)
             _check_arrays(arrays, values)
             rows, values = merge(indices, values)

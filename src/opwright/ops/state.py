@@ -8,7 +8,7 @@ A handle is a scalar of dtype resource; when a graph runs, the value behind it i
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,6 +98,41 @@ def writing(variable: Any) -> contextlib.AbstractContextManager[np.ndarray]:
     """
     own = getattr(variable, "writing", None)
     return _copied(variable) if own is None else own()
+
+
+class WritableArrays:
+    """The values of several variables as writable arrays, as `writing` for one; a context manager.
+
+    Every caller acquires them in one order, so that two that write the same variables do not wait for each other.
+    """
+
+    __slots__ = ("_entered", "_variables")
+
+    def __init__(self, variables: Sequence[Any]) -> None:
+        self._variables = variables
+        self._entered: list[contextlib.AbstractContextManager[np.ndarray]] = []
+
+    def __enter__(self) -> list[np.ndarray]:
+        variables = self._variables
+        arrays: list[Any] = [None] * len(variables)
+        try:
+            for i in sorted(range(len(variables)), key=[id(x) for x in variables].__getitem__):
+                access = writing(variables[i])
+                arrays[i] = access.__enter__()
+                self._entered.append(access)
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
+        return arrays
+
+    def __exit__(self, *exc: Any) -> None:
+        entered = self._entered
+        try:
+            while entered:
+                entered.pop().__exit__(*exc)
+        finally:
+            if entered:  # one of them was interrupted
+                self.__exit__(*exc)
 
 
 def _combine(ufunc: np.ufunc, variable: Any, value: np.ndarray) -> None:

@@ -494,9 +494,13 @@ class Optimizer:
 
     def _update_averages(self) -> None:
         step = self.iterations
+        after_first = step != 0  # the first average is the variable
+        scalars: dict[DType, tuple[Any, Any]] = {}
         for v, average in zip(self._trainable_variables, self._averages):
-            momentum = array.cast(step != 0, v.dtype) * self.ema_momentum  # the first average is the variable
-            self.update_by("average", v.value(), average, (), (momentum, 1.0 - momentum))
+            if v.dtype not in scalars:
+                momentum = array.cast(after_first, v.dtype) * self.ema_momentum
+                scalars[v.dtype] = momentum, 1.0 - momentum
+            self.update_by("average", v.value(), average, (), scalars[v.dtype])
         if self.ema_overwrite_frequency:
             due = (step + 1) % self.ema_overwrite_frequency == 0
             for v, average in zip(self._trainable_variables, self._averages):

@@ -234,6 +234,7 @@ DIVISION = (
         "fi",
         formulas.integer_power,
         arrays.power,
+        np.power,
         exact="exponential.pow",
         libm="pow",
         cost=40,

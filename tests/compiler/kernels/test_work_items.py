@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opwright.compiler.kernels.maps import BLOCK, _balanced_block
+from opwright.compiler.kernels.maps import BLOCK, balanced_block
 from opwright.compiler.kernels.tiling import SERIAL_BYTES, WorkBlocks, evened, grain
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg
@@ -32,7 +32,7 @@ def connected(x, features):
     [(150528, 8192, 8, 64), (57600, 8192, 8, 64), (196, 17, 3840, 1), (28224, 32768, 2, 64), (49, 56, 4608, 1)],
 )
 def test_items_are_even_in_number(n, most, nbytes, unit):
-    each = _balanced_block(n, most, nbytes, unit)
+    each = balanced_block(n, most, nbytes, unit)
     assert each <= most
     assert each % unit == 0
     assert -(-n // each) % 2 == 0
@@ -40,7 +40,7 @@ def test_items_are_even_in_number(n, most, nbytes, unit):
 
 @pytest.mark.parametrize(("n", "most", "nbytes"), [(4096, 8192, 8), (10 * 8192, 8192, 8), (99 * 8192, 8192, 8)])
 def test_what_is_little_even_or_in_many_parts_is_left(n, most, nbytes):
-    assert _balanced_block(n, most, nbytes, 64) == most
+    assert balanced_block(n, most, nbytes, 64) == most
 
 
 def test_maps():

@@ -70,6 +70,7 @@ FAMILIES: dict[str, str] = {
     "sorting": "ArgReduce KeyPlaces Ordered Scan",
     "ssd_postprocess": "Detection",
     "transposed_convolution": "TransposedContract",
+    "updates": "Update",
     "user_kernels": "UserKernelCall",
 }
 """Modules of selectors in the order of trial, with their forms. `make families` writes the table

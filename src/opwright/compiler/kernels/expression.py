@@ -1,6 +1,7 @@
 """Expression trees in kernels: evaluation on values of the kernel language.
 
-Lives here: `evaluate`, `fast`, `check`, `tables`, `cost`; the operations `quantize`, `convert` and `lookup`.
+Lives here: `evaluate`, `evaluate_all`, `fast`, `check`, `tables`, `cost`; the operations `quantize`, `convert` and
+`lookup`.
 Not here: functions (scalar/table.py), the trees (../loops/expressions.py), their evaluation in NumPy
 (../loops/expressions.py), element-wise loops (maps.py).
 
@@ -37,11 +38,24 @@ def evaluate(
     finite: bool = False,
     small: bool = False,
 ) -> Value:
-    """Evaluate an expression.
+    """Evaluate an expression as `evaluate_all` does."""
+    return evaluate_all((expr,), args, params, row_scale, finite=finite, small=small)[0]
+
+
+def evaluate_all(
+    exprs: Sequence[Expr],
+    args: Sequence[Value | Pointer],
+    params: Sequence[Value] = (),
+    row_scale: Value | None = None,
+    *,
+    finite: bool = False,
+    small: bool = False,
+) -> list[Value]:
+    """Evaluate expressions; parts that they share are computed once.
 
     args[i], params[i]: values of arg i and param i. row_scale: the value of that leaf. finite: whether all floats among
     them are finite, except arg 0; small: whether these are also below 1 in absolute value.
-    Operands are vectors of one length, or numbers; the table of a `lookup` is a Pointer. The result is a vector if one
+    Operands are vectors of one length, or numbers; the table of a `lookup` is a Pointer. A result is a vector if one
     of the operands that it depends on is. raises NoKernel for an unknown operation
     """
     values: dict[Expr, Value] = {}
@@ -61,7 +75,7 @@ def evaluate(
                 value = values[e] = _evaluate_node(e, walk, args, params)
         return value
 
-    return walk(expr)
+    return [walk(expr) for expr in exprs]
 
 
 def _is_number(e: Expr) -> bool:

@@ -329,9 +329,9 @@ def select_map(form: Map, build: Builder) -> None:
     widths = [b.dtype.size for b in (output, *plain)]
     block, block_rows = BLOCK // max(widths), 1
     if outer:
-        block_rows = _balanced_block(rows, max(1, block // inner), inner * sum(widths))
+        block_rows = balanced_block(rows, max(1, block // inner), inner * sum(widths))
     else:
-        block = _balanced_block(inner, block, sum(widths), ITEM)
+        block = balanced_block(inner, block, sum(widths), ITEM)
     items = -(-rows // block_rows) * -(-inner // block)
     build.step(
         map_elements.code(pattern=pattern, more=len(words)),
@@ -341,7 +341,7 @@ def select_map(form: Map, build: Builder) -> None:
     )
 
 
-def _balanced_block(n: int, limit: int, nbytes: int, unit: int = 1) -> int:
+def balanced_block(n: int, limit: int, nbytes: int, unit: int = 1) -> int:
     """Return a block size of at most `limit` of n for which two threads have equal work.
 
     nbytes: read and written per element; unit: a divisor of the block size.

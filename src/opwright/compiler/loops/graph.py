@@ -22,7 +22,20 @@ from .buffers import Buffer
 from .domain_ops import Resize
 from .expressions import Expr
 from .indexing_ops import GUARDS
-from .ops import Attention, Banded, Contract, Depthwise, LoopOp, Map, MatMul, Pool, Reduce, RowPass, TransposedContract
+from .ops import (
+    Attention,
+    Banded,
+    Contract,
+    Depthwise,
+    LoopOp,
+    Map,
+    MatMul,
+    Pool,
+    Reduce,
+    RowPass,
+    TransposedContract,
+    Update,
+)
 
 Read = tuple[DType, tuple[int, ...]]
 """Dtype and shape of an argument of an expression; of an element that the operation computes, the shape is ()."""
@@ -128,6 +141,12 @@ def _row_pass(op: RowPass) -> Elements:
     yield op.expr, [(float32, ())], op.output.dtype
 
 
+def _update(op: Update) -> Elements:
+    reads = _of((*op.targets, *op.operands))
+    for target, expr in zip(op.targets, op.exprs, strict=True):
+        yield expr, reads, target.dtype
+
+
 ELEMENTS: dict[type[LoopOp], Callable[[Any], Elements]] = {
     Map: _map,
     Contract: _contraction,
@@ -139,6 +158,7 @@ ELEMENTS: dict[type[LoopOp], Callable[[Any], Elements]] = {
     Reduce: _reduction,
     Resize: _resize,
     RowPass: _row_pass,
+    Update: _update,
 }
 """By form, its expressions with what they read, by number, and the dtype of what they give."""
 

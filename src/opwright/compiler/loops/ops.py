@@ -288,6 +288,19 @@ class Store(LoopOp):
 
 
 @dataclass(frozen=True, eq=False)
+class Update(LoopOp):
+    """Arrays written in place, element by element: targets[k][i] = exprs[k](targets[0][i], ..., operands[0][i], ...).
+
+    Every expression reads the values from before the operation. targets: external buffers of one shape; operands: of
+    that shape, or one number for all elements. output: a SameMemory of the first target.
+    """
+
+    targets: tuple[Buffer, ...]
+    operands: tuple[Buffer, ...]
+    exprs: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class View(LoopOp):
     """The input's elements in order under another shape; free if the planner can share the memory."""
 

@@ -96,12 +96,16 @@ def _resources(ctx: LoweringContext) -> ResourceState:
 
 
 def _variable_of(ctx: LoweringContext, value: Buffer, assigned: bool = False) -> Buffer:
-    """Return the memory of the variable whose handle is the first input, for values like this one.
+    """Return the memory of the variable whose handle is the first input, as `memory_of`."""
+    return memory_of(ctx, ctx.node.inputs[0] if ctx.node.inputs else None, value, assigned)
+
+
+def memory_of(ctx: LoweringContext, handle: Any, value: Buffer, assigned: bool = False) -> Buffer:
+    """Return the memory of the variable of a handle, for values like this one.
 
     raises NoLowering if the handle is known at run time only, or other nodes read or assign values of another type or
     shape
     """
-    handle: Any = ctx.node.inputs[0] if ctx.node.inputs else None
     if handle is None:
         raise NoLowering("input 0 is omitted")
     variable_of_handle = _resources(ctx).variable(handle)

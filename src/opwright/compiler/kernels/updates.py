@@ -1,0 +1,116 @@
+"""Updates in place: element-wise loops that write several arrays of one shape.
+
+Lives here: the selector of Update, its family of kernels.
+Not here: the computation of an element (expression.py), maps into new memory (maps.py), the formulas of optimizers
+(ops/optimizer_rules.py, which ../lowering/updates.py reads).
+
+A step of Adam reads a gradient, a variable and two moments, and writes three of them: one pass over memory. A work item
+is a block of elements; each element is read before it is written, and by no other item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...core.dtypes import DType
+from .. import language as kl
+from ..language import i64
+from ..loops.expressions import Expr
+from ..loops.ops import Update
+from . import NoKernel, selector
+from .epilogue import weight
+from .expression import check, evaluate_all
+from .maps import BLOCK, EACH, ITEM, ONE, balanced_block
+from .tiling import grain
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Value, Work
+    from ..loops.plan_builder import Builder
+
+UNROLLED_WEIGHT = 24
+"""Instructions of the expressions up to which an iteration computes two vectors."""
+
+
+@dataclass(frozen=True)
+class UpdatePattern:
+    """The constants of a kernel. exprs: one per target; kinds, dtypes: of the targets, then of the operands."""
+
+    exprs: tuple[Expr, ...]
+    kinds: tuple[str, ...]
+    dtypes: tuple[DType, ...]
+
+    def lanes(self, target: Any) -> tuple[int, int]:
+        """Return the elements of a vector, and the vectors per iteration."""
+        count: int = target.vector_bytes // max(d.size for d in self.dtypes)
+        return count, 2 if sum(map(weight, self.exprs)) <= UNROLLED_WEIGHT else 1
+
+
+@kl.family
+def update_elements(work: Work, n: i64, block: i64, *more: i64, pattern: UpdatePattern) -> None:
+    """Evaluate the expressions for n elements. more: addresses of the targets and the operands."""
+    arrays = [kl.pointer(x, d) for x, d in zip(more, pattern.dtypes)]
+    for item in work.items():
+        start = item * block
+        _update(work, pattern, arrays, start, kl.minimum(start + block, n))
+
+
+def _update(work: Any, pattern: UpdatePattern, arrays: Sequence[Pointer], start: Value, end: Value) -> None:
+    """Update the elements [start, end)."""
+    lanes, unroll = pattern.lanes(work.target)
+    numbers = [p[0] if kind == ONE else p for p, kind in zip(arrays, pattern.kinds)]
+
+    def compute(i: Any, count: int, mask: Value | None = None) -> list[Value]:
+        args = [
+            p.load(i, count, mask=mask) if kind == EACH else number
+            for p, kind, number in zip(arrays, pattern.kinds, numbers)
+        ]
+        return evaluate_all(pattern.exprs, args)
+
+    n = end - start
+    unrolled_end = end - n % (lanes * unroll)
+    if unroll > 1:
+        for i in range(start, unrolled_end, lanes * unroll):
+            vectors = [compute(i + k * lanes, lanes) for k in range(unroll)]
+            for k in range(unroll):
+                for p, y in zip(arrays, vectors[k]):
+                    p.store(kl.splat(y, lanes), i + k * lanes)
+    else:
+        unrolled_end = start + 0
+    last = end - n % lanes
+    for i in range(unrolled_end, last, lanes):
+        for p, y in zip(arrays, compute(i, lanes)):
+            p.store(kl.splat(y, lanes), i)
+    if work.target.has("avx512bw"):
+        if last < end:
+            mask = kl.first(end - last, lanes)
+            for p, y in zip(arrays, compute(last, lanes, mask)):
+                p.store(kl.splat(y, lanes), last, mask=mask)
+    else:
+        for i in range(last, end):
+            for p, y in zip(arrays, compute(i, 0)):
+                p[i] = y
+
+
+@selector(Update)
+def select_update(form: Update, build: Builder) -> None:
+    """Build one step. Raises NoKernel for operations or dtypes without code, and for arrays of other shapes."""
+    for expr in form.exprs:
+        check(expr)
+    buffers, shape, n = (*form.targets, *form.operands), form.output.shape, form.output.size
+    for b in buffers:
+        if b.parent is not None or (b.shape != shape and (b.size != 1 or b in form.targets)):
+            raise NoKernel(f"an update of {form.output!r} with {b!r}")
+    kinds = tuple(EACH if b.shape == shape else ONE for b in buffers)
+    pattern = UpdatePattern(form.exprs, kinds, tuple(b.dtype for b in buffers))
+    moved = sum(b.dtype.size for b, kind in zip(buffers, kinds) if kind == EACH)
+    block = balanced_block(n, BLOCK // max(b.dtype.size for b in buffers), moved, ITEM)
+    items = -(-n // block)
+    words = [build.pointer(b) for b in buffers]
+    build.step(
+        update_elements.code(pattern=pattern, more=len(words)),
+        [n, block, *words],
+        items,
+        chunk=grain(min(n, block) * moved, items),
+    )

@@ -1,0 +1,184 @@
+"""Writes of variables that depend on single elements: steps of optimizers, sums in place.
+
+Lives here: the rules of UpdateVariable, AssignAddVariable, AssignSubVariable; `HandleMemory`, the variables of a
+graph's handles; `traced_rule`, a rule of an optimizer as expressions; `joined`, which makes one pass of several.
+Not here: the formulas (ops/optimizer_rules.py), which nodes are written together (../update_regions.py), the kernel
+(../kernels/updates.py).
+
+A rule of an optimizer is a function on NumPy arrays. Called with arrays that only record what is computed, it returns
+the expressions of an element, so that each formula exists once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, float32, float64
+from ...graph import Node, Value
+from ...ops.optimizer_rules import RULES
+from ...scalar.table import FUNCTIONS
+from ..loops.buffers import Buffer, SameMemory
+from ..loops.expressions import Expr, apply, arg, substitute
+from ..loops.ops import Update
+from .context import LoweringContext, NoLowering
+from .registry import rule
+from .stateful import memory_of
+
+DTYPES = (float32, float64)
+"""Types of variables. Narrower floats would round less often than the rules on arrays do."""
+
+
+class HandleMemory:
+    """The variables of a graph whose handles are its inputs: a `ResourceState` without random numbers."""
+
+    def __init__(self, handles: Iterable[Value]) -> None:
+        self._handles = frozenset(handles)
+
+    def variable(self, handle: Value) -> tuple[str, Hashable] | None:
+        """Return the name and the identity of the memory; None for a handle that the graph computes."""
+        return (handle.name, handle) if handle in self._handles else None
+
+    def sequence(self, node: Node, seeds: tuple[int, int]) -> tuple[str, Hashable]:
+        """Raise NoLowering: generators of graphs run outside of machine code."""
+        raise NoLowering("it draws random numbers")
+
+
+class _Element(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of a rule, as the expression of its element; a write in place replaces the expression."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> _Element:
+        out = options.pop("out", None)
+        name = _functions().get(ufunc)
+        if method != "__call__" or options or name is None or not all(isinstance(x, _Element) for x in inputs):
+            raise NoLowering(f"a rule calls {ufunc.__name__} on {len(inputs)} arrays")
+        expr = apply(name, *(x.expr for x in inputs))
+        if out is None:
+            return _Element(expr)
+        (target,) = out
+        target.expr = expr
+        result: _Element = target
+        return result
+
+
+@functools.cache
+def _functions() -> dict[np.ufunc, str]:
+    """Return the names of scalar functions by the ufunc that computes them on arrays."""
+    names: dict[np.ufunc, str] = {}
+    for row in FUNCTIONS.values():
+        ufunc = row.ufunc or row.numpy
+        if isinstance(ufunc, np.ufunc):
+            names.setdefault(ufunc, row.name)
+    return names
+
+
+@functools.cache
+def traced_rule(name: str, dtype: DType) -> tuple[Expr, ...]:
+    """Return a rule as expressions of the new variable and its state, in order.
+
+    Their args are the variable, its state, the gradient and the scalars. raises NoLowering if the rule computes what
+    expressions cannot
+    """
+    update_rule = RULES[name]
+    states, scalars = len(update_rule.state), len(update_rule.scalars)
+    w, *others = [_Element(arg(i, dtype)) for i in range(2 + states + scalars)]
+    state, g, c = others[:states], others[states], others[states + 1 :]
+    update_rule.update(g, w, state, c)
+    return tuple(x.expr for x in (w, *state))
+
+
+@rule("UpdateVariable")
+def update_variable(ctx: LoweringContext) -> None:
+    variable, state, _, scalars = ctx.node.inputs
+    name: str = ctx.attr("rule")
+    handles: Any = (variable, *_values(state))
+    numbers = [ctx.buffers.of(c).buffer for c in _values(scalars)]
+    gradient = ctx.operand(2).buffer
+    _add(ctx, handles, (gradient, *numbers), traced_rule(name, _dtype(gradient)))
+
+
+@rule("AssignAddVariable", "AssignSubVariable")
+def add_in_place(ctx: LoweringContext) -> None:
+    value = ctx.operand(1).buffer
+    function = "add" if ctx.operator == "AssignAddVariable" else "sub"
+    dtype = _dtype(value)
+    _add(ctx, (ctx.node.inputs[0],), (value,), (apply(function, arg(0, dtype), arg(1, dtype)),))
+
+
+def _values(inputs: Any) -> Sequence[Value]:
+    return inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
+
+
+def _dtype(values: Buffer) -> DType:
+    if values.dtype not in DTYPES:
+        raise NoLowering(f"a variable of {values.dtype.name}")
+    if not values.size:
+        raise NoLowering("a variable without elements")
+    return values.dtype
+
+
+def _add(ctx: LoweringContext, handles: Sequence[Any], operands: tuple[Buffer, ...], exprs: tuple[Expr, ...]) -> None:
+    """Add an update. operands: the first has the variables' shape, the others one element."""
+    values, *numbers = operands
+    if any(b.size != 1 or b.dtype is not values.dtype for b in numbers):
+        raise NoLowering("a scalar of another shape or type")
+    targets = tuple(memory_of(ctx, handle, values) for handle in handles)
+    if any(t.shape != values.shape for t in targets) or len({*map(id, targets)}) < len(targets):
+        raise NoLowering("variables of other shapes, or one twice")
+    output = SameMemory(f"{targets[0].name}.after", values.dtype, values.shape, of=targets[0])
+    ctx.add(Update, output, targets, operands, exprs)
+
+
+def joined(updates: Iterable[Update]) -> list[Update]:
+    """Return the updates with those of the same arrays in one pass, in an order with the same results.
+
+    A decay, the step by a gradient and the average of the result are one pass over the variable.
+    """
+    passes: list[Update] = []
+    for update in updates:
+        last = next((i for i in reversed(range(len(passes))) if _conflict(passes[i], update)), None)
+        if last is not None and _is_one_pass(passes[last], update):
+            passes[last] = _join(passes[last], update)
+        else:
+            passes.append(update)
+    return passes
+
+
+def _conflict(earlier: Update, later: Update) -> bool:
+    """Return whether one of the two writes an array that the other accesses."""
+    targets, later_targets = {*map(id, earlier.targets)}, {*map(id, later.targets)}
+    return bool(targets & (later_targets | {*map(id, later.operands)}) or later_targets & {*map(id, earlier.operands)})
+
+
+def _is_one_pass(earlier: Update, later: Update) -> bool:
+    """Return whether each element of the later update depends on the same element of the earlier one."""
+    shape = earlier.output.shape
+    written = {*map(id, earlier.targets), *map(id, later.targets)}
+    reads = (*earlier.operands, *later.operands)
+    return later.output.shape == shape and all(b.shape == shape for b in reads if id(b) in written)
+
+
+def _join(earlier: Update, later: Update) -> Update:
+    targets = list(dict.fromkeys((*earlier.targets, *later.targets)))
+    operands = list(dict.fromkeys(b for b in (*earlier.operands, *later.operands) if b not in targets))
+    index = {b: i for i, b in enumerate((*targets, *operands))}
+    values: dict[Buffer, Expr] = {b: arg(i, b.dtype) for b, i in index.items()}
+    for update in (earlier, later):
+        reads = {i: values[b] for i, b in enumerate((*update.targets, *update.operands))}
+        values |= {t: substitute(e, reads) for t, e in zip(update.targets, update.exprs)}
+    return dataclasses.replace(
+        earlier,
+        targets=tuple(targets),
+        operands=tuple(operands),
+        exprs=tuple(values[t] for t in targets),
+        origin=(*earlier.origin, *later.origin),
+    )
