@@ -1,7 +1,7 @@
 """The training rows in PyTorch, eagerly and by torch.compile.
 
-Lives here: the models, steps with Adam's fused form, which is the fastest of the optimizer's.
-Not here: sizes and batches (../workloads.py).
+Lives here: steps with Adam's fused form, which is the fastest of the optimizer's.
+Not here: the models (models_torch.py), sizes and batches (../workloads.py).
 
 torch.compile compiles forward and backward; images are [n, c, h, w], PyTorch's own layout.
 """
@@ -12,101 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.peers.models_torch import MODELS
 from benchmarks.training_models import LEARNING_RATE
 from benchmarks.workloads import WORKLOADS, Sizes, batch_of
-
-
-def mlp(torch: Any, s: Sizes) -> Any:
-    nn = torch.nn
-    return nn.Sequential(
-        nn.Linear(s["features"], s["hidden"]),
-        nn.ReLU(),
-        nn.Linear(s["hidden"], s["hidden"]),
-        nn.ReLU(),
-        nn.Linear(s["hidden"], s["classes"]),
-    )
-
-
-def cnn(torch: Any, s: Sizes) -> Any:
-    nn = torch.nn
-    side = ((s["image"] - 2) // 2 - 2) // 2 - 2
-    return nn.Sequential(
-        nn.Conv2d(s["channels"], s["first"], 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(s["first"], s["filters"], 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(s["filters"], s["filters"], 3),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(side * side * s["filters"], s["filters"]),
-        nn.ReLU(),
-        nn.Linear(s["filters"], s["classes"]),
-    )
-
-
-def lstm(torch: Any, s: Sizes) -> Any:
-    nn = torch.nn
-
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.recurrent = nn.LSTM(s["features"], s["units"], batch_first=True)
-            self.head = nn.Linear(s["units"], s["classes"])
-
-        def forward(self, x):
-            return self.head(self.recurrent(x)[0][:, -1])
-
-    return Model()
-
-
-def attention(torch: Any, width: int, heads: int, causal: bool = False) -> Any:
-    nn = torch.nn
-
-    class Attention(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.projection, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-        def forward(self, x):
-            n, t, _ = x.shape
-            q, k, v = self.projection(x).view(n, t, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
-            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-            return self.output(y.transpose(1, 2).reshape(n, t, width))
-
-    return Attention()
-
-
-def encoder(torch: Any, s: Sizes) -> Any:
-    nn, width = torch.nn, s["width"]
-
-    class Layer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.attention = attention(torch, width, s["heads"])
-            self.first, self.second = nn.Linear(width, s["hidden"]), nn.Linear(s["hidden"], width)
-            self.norms = nn.ModuleList([nn.LayerNorm(width, eps=1e-3) for _ in range(2)])
-
-        def forward(self, x):
-            x = self.norms[0](x + self.attention(x))
-            return self.norms[1](x + self.second(torch.relu(self.first(x))))
-
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = nn.ModuleList([Layer() for _ in range(s["layers"])])
-            self.head = nn.Linear(width, s["classes"])
-
-        def forward(self, x):
-            for layer in self.layers:
-                x = layer(x)
-            return self.head(x.mean(1))
-
-    return Model()
-
-
-MODELS: dict[str, Callable[[Any, Sizes], Any]] = {"mlp": mlp, "cnn": cnn, "lstm": lstm, "encoder": encoder}
 
 
 def inputs_of(torch: Any, name: str, sizes: Sizes) -> tuple[list[Any], Any]:
@@ -119,11 +27,21 @@ def inputs_of(torch: Any, name: str, sizes: Sizes) -> tuple[list[Any], Any]:
 
 
 def loss_of(torch: Any, name: str) -> Callable[[Any, Any], Any]:
-    return torch.nn.functional.cross_entropy  # type: ignore[no-any-return]
+    functional = torch.nn.functional
+    cross_entropy, binary = functional.cross_entropy, functional.binary_cross_entropy_with_logits
+    if name == "vae":
+        return lambda outputs, y: binary(outputs[0], y) + outputs[1]
+    if name == "gpt":
+        return lambda logits, y: cross_entropy(logits, y.flatten())
+    return binary if name == "dlrm" else cross_entropy  # type: ignore[no-any-return]
 
 
 def optimizers_of(torch: Any, name: str, model: Any) -> list[Any]:
-    return [torch.optim.Adam(model.parameters(), LEARNING_RATE, eps=1e-7, fused=True)]
+    """Adam's fused form, and SparseAdam for a table whose gradients are rows."""
+    table = model.table.weight if name == "dlrm" else None
+    dense = [p for p in model.parameters() if p is not table]
+    rows = [] if table is None else [torch.optim.SparseAdam([table], LEARNING_RATE, eps=1e-7)]
+    return [torch.optim.Adam(dense, LEARNING_RATE, eps=1e-7, fused=True), *rows]
 
 
 def step(name: str, sizes: Sizes, compiled: bool) -> Callable[[], object]:
