@@ -39,10 +39,13 @@ def of(number: float) -> np.ndarray:
 
 
 @settings(max_examples=200)
-@given(steps, st.integers(0, 6), st.booleans())
-def test_every_version_stays(program: Any, length: int, recent: bool) -> None:
+@given(steps, st.integers(0, 6), st.booleans(), st.booleans())
+def test_every_version_stays(program: Any, length: int, recent: bool, packed: bool) -> None:
     """A program on versions picked anywhere in the history; Python lists, copied, say what each one is."""
     versions = [(TensorList(length, dtypes.float64, SCALAR), [None] * length)]
+    if packed:
+        numbers = np.arange(float(length))
+        versions = [(TensorList.of_array(numbers, dtypes.float64, SCALAR), list(numbers))]
     for n, (step, which, place) in enumerate(program):
         back = which % min(len(versions), 3 if recent else len(versions))
         result, model = versions[-1 - back]

@@ -100,6 +100,31 @@ def test_state_loops_and_nodes_between_regions(folder, monkeypatch):
         np.testing.assert_allclose(result, table[[3, 39]] + total * calls, 1e-4)
 
 
+def test_loops_on_single_elements(folder, monkeypatch):
+    def powers(x, n):
+        def body(i, y, z):
+            z = ow.while_loop(lambda z: z < y, lambda z: z * 3.0, [z])[0]
+            return i + 1, ow.where(i % 2 == 0, y * 2.0, y + 1.0), z
+
+        return ow.while_loop(lambda i, y, z: i < n, body, (ow.constant(0), x, x))[1:]
+
+    def gradient(x, n):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y, z = powers(x, n)
+        return y, z, tape.gradient(z, x)
+
+    x, n = np.float32(1), np.int32(4)
+    y, z = 1.0, 1.0
+    for i in range(n):
+        while z < y:
+            z *= 3
+        y = y * 2 if i % 2 == 0 else y + 1
+    expected = [y, z, z]
+    np.testing.assert_allclose(jitted(gradient, x, n), expected)
+    np.testing.assert_allclose(kept(monkeypatch, gradient, x, n), expected)
+
+
 def test_guards_of_kept_regions_name_the_operator(folder, monkeypatch):
     def look(x, at):
         return ow.gather(ow.tanh(x) * 2.0, at) + 1.0
@@ -154,7 +179,8 @@ import opwright as ow
 from opwright.compiler.background import compiling
 
 f = ow.function(lambda x: ow.sqrt(x) * 2.0 + 1.0, jit_compile=True)
-y = f(ow.constant(np.float32([[1, 4], [9, 16]])))
+loop = ow.function(lambda x: ow.while_loop(lambda y: y < 9.0, lambda y: y * 2.0, [x]), jit_compile=True)
+y = f(ow.constant(np.float32([[1, 4], [9, 16]]))) + loop(ow.constant(3.0)) - 12.0
 print(float(ow.reduce_sum(y)), *[m for m in sys.modules if m.startswith(HEAVY)])
 compiling.submit(lambda: None).wait()
 """

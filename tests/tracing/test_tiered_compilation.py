@@ -46,7 +46,9 @@ def bits_by_call(calls: int) -> list[bytes]:
 def test_calls_alone_decide_which_result_is_the_first_of_machine_code(monkeypatch):
     with ow.flags(hot_calls=3):
         at_once = bits_by_call(6)
-        monkeypatch.setattr(background.compiling, "submit", lambda work: background.Job(work, False))  # never starts
+        monkeypatch.setattr(
+            background.compiling, "submit", lambda work, urgent=False: background.Job(work, False)
+        )  # never starts
         assert bits_by_call(6) == at_once
     assert len(set(at_once[:3])) == len(set(at_once[3:])) == 1
 

@@ -15,6 +15,7 @@ affect results. A note lists the nodes of each region; a process that finds it l
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ from .native import executor as native
 from .native.builtins import items_offset
 from .native.executor import BoundPlan, PlanImage
 from .plan import Plan
-from .regions import CompiledGraph, CompiledRegion, Operands, UncompiledNode, replace_regions, shape_of
+from .regions import CompiledGraph, CompiledLoop, CompiledRegion, Operands, UncompiledNode, replace_regions, shape_of
+from .scalar_loops import LoopInput
 
 if TYPE_CHECKING:
     from . import partitioner, plan_serialization
@@ -85,7 +87,13 @@ def find_regions(key: str, graph: Graph, call_of: Call) -> CompiledGraph | None:
     if cached is None:
         return None
     connector = cached.helpers.get(_CONNECTED)
-    return _restored(graph, cached.note, iter(cached.plans), _Constants(), lambda region: call_of(region, connector))
+    codes = map(cached.helpers.__getitem__, map(_loop_name, itertools.count()))
+    constants = _Constants()
+    return _restored(graph, cached.note, iter(cached.plans), codes, constants, lambda r: call_of(r, connector))
+
+
+def _loop_name(index: int) -> str:
+    return f"loop {index}"
 
 
 class _Constants:
@@ -101,30 +109,42 @@ class _Constants:
 
 
 def _restored(
-    graph: Graph, note: Any, plans: Iterator[PlanImage], constants: _Constants, call_of: Callable[[CompiledRegion], Any]
+    graph: Graph,
+    note: Any,
+    plans: Iterator[PlanImage],
+    codes: Iterator[int],
+    constants: _Constants,
+    call_of: Callable[[CompiledRegion], Any],
 ) -> CompiledGraph:
+    """Return a graph with the regions and loops of a note. codes: addresses of the kernels of loops."""
     operands = Operands(graph)
     nodes = [node for node in operands.nodes if node.op.name != "Const"]
-    schedule: list[CompiledRegion | Node] = []
+    schedule: list[CompiledRegion | CompiledLoop | Node] = []
     for entry in note["schedule"]:
         if isinstance(entry, int):
             schedule.append(nodes[entry])
+            continue
+        if isinstance(entry, dict):
+            inputs = tuple([LoopInput(kind, dtype, tuple(shape)) for kind, dtype, shape in entry["inputs"]])
+            schedule.append(CompiledLoop(nodes[entry["loop"]], next(codes), inputs, entry["steps"]))
             continue
         work, *indices = entry
         region = operands.region(graph.name, [nodes[index] for index in indices], None, work)
         constants.add(region)
         schedule.append(region._replace(plan=next(plans).located(constants.arrays)))
     regions = [entry for entry in schedule if isinstance(entry, CompiledRegion)]
+    loops = [entry for entry in schedule if isinstance(entry, CompiledLoop)]
     uncompiled = [UncompiledNode(*row) for row in note["uncompiled"]]
     notes = iter(note["inner"])
 
     def within(inner: Graph) -> Graph:
-        restored = _restored(inner, next(notes), plans, constants, call_of)
+        restored = _restored(inner, next(notes), plans, codes, constants, call_of)
         regions.extend(restored.regions)
+        loops.extend(restored.loops)
         uncompiled.extend(restored.uncompiled)
         return restored.graph
 
-    return CompiledGraph(replace_regions(graph, operands, schedule, call_of, within), regions, uncompiled, note)
+    return CompiledGraph(replace_regions(graph, operands, schedule, call_of, within), regions, loops, uncompiled, note)
 
 
 def save_regions(key: str, compiled: CompiledGraph) -> None:
@@ -133,6 +153,7 @@ def save_regions(key: str, compiled: CompiledGraph) -> None:
     for region in compiled.regions:
         constants.add(region)
     helpers = {} if items_offset() is None else {_CONNECTED: array_addresses.connected.code().address}
+    helpers |= {_loop_name(i): loop.code for i, loop in enumerate(compiled.loops)}
     plans = [region.plan for region in compiled.regions]
     name = plan_cache.key_with_modes(key, measured=False)
     plan_serialization.save(name, plans, compiled.note, constants.arrays, _positions, helpers)

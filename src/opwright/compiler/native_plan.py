@@ -211,7 +211,7 @@ class NativePlan:
     def plan_for(self, shapes: Sequence[Shape | None]) -> Plan | None:
         """Return the plan for inputs of these shapes; None if nothing of it is machine code."""
         entry = self._entry(shapes)
-        return None if entry is None or not entry[1].regions else entry[0]
+        return None if entry is None or not (entry[1].regions or entry[1].loops) else entry[0]
 
     def _entry(self, shapes: Sequence[Shape | None]) -> tuple[Plan, CompiledGraph] | None:
         key = tuple(shapes)
@@ -253,6 +253,7 @@ def report(compiled: CompiledGraph) -> str:
     for i, s in enumerate(compiled.regions):
         names = ", ".join(n.name for n in s.nodes)
         lines.append(f"  native call {i}: {len(s.plan.steps)} steps for {names}")
+    lines += [f"  native loop: {loop.steps} operations for {loop.node.name}" for loop in compiled.loops]
     state = [left for left in compiled.uncompiled if left.op in STATE]
     lines += [f"  {left.op} {left.node}: {left.why}" for left in compiled.uncompiled if left.op not in STATE]
     if state:

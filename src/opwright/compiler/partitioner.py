@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core import flags
-from ..core.errors import InternalError
+from ..core.errors import InternalError, InvalidArgumentError
 from ..graph import Graph, Node, Value
 from .inlined_kernels import own_kernel, user_code
 from .kernels import NoKernel
+from .kernels.scalar_loops import scalar_loop
 from .loops.buffers import Buffer
 from .loops.fusion import fused
 from .loops.graph import LoopGraph, parents
@@ -29,9 +30,11 @@ from .loops.planner import plan_of
 from .lowering.context import Buffers, LoweringContext, NoLowering
 from .lowering.nodes import GraphNode, catalogue_operand
 from .lowering.registry import lower
+from .lowering.scalar_loops import loop_of
 from .lowering.updates import HandleMemory
 from .regions import (
     CompiledGraph,
+    CompiledLoop,
     CompiledRegion,
     Dependencies,
     NodeAccess,
@@ -56,6 +59,7 @@ def compile_regions(graph: Graph, call_of: Callable[[CompiledRegion], Callable[.
     partitioner = Partitioner(graph)
     order = partitioner.planned()
     regions = [entry for entry in order if isinstance(entry, CompiledRegion)]
+    loops = [entry for entry in order if isinstance(entry, CompiledLoop)]
     uncompiled = partitioner.uncompiled()
     notes: list[Any] = []
     note = note_of(partitioner.nodes, order, uncompiled, notes)
@@ -64,11 +68,12 @@ def compile_regions(graph: Graph, call_of: Callable[[CompiledRegion], Callable[.
         compiled = compile_regions(inner, call_of)
         notes.append(compiled.note)
         regions.extend(compiled.regions)
+        loops.extend(compiled.loops)
         uncompiled.extend(compiled.uncompiled)
         return compiled.graph
 
     return CompiledGraph(
-        replace_regions(graph, partitioner.operands, order, call_of, within), regions, uncompiled, note
+        replace_regions(graph, partitioner.operands, order, call_of, within), regions, loops, uncompiled, note
     )
 
 
@@ -86,8 +91,8 @@ def code_of(node: Node) -> str:
 
 class Partitioner:
     """A graph under partitioning. ops: of the nodes that may be compiled; updates: of writes of variables in place;
-    why: reasons of the others; alone: nodes outside of regions, which would not pay; within: nodes of regions of
-    updates."""
+    loops: nodes that are one kernel each; why: reasons of the others; alone: nodes outside of regions, which would not
+    pay; within: nodes of regions of updates."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.operands = graph, Operands(graph)
@@ -96,12 +101,16 @@ class Partitioner:
         self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
         self.ops: dict[Node, list[LoopOp]] = {}
         self.updates: dict[Node, list[LoopOp]] = {}
+        self.loops: dict[Node, CompiledLoop] = {}
         self.why: dict[Node, str] = {}
         self.alone: set[Node] = set()
         self.within: set[Node] = set()
         read = {v for n in self.nodes for v in n.operands} | set(self.operands.outputs)
         for node in self.nodes:
             try:
+                if node.op.catalogue and node.op.name == "While":
+                    self.loops[node] = _loop(node)
+                    continue
                 ops = self._lowered(node)
                 computed = {id(b) for f in ops for b in (f.output, *parents(f.output))}
                 if any(v in read and id(self.buffers.of(v).buffer) not in computed for v in node.outputs):
@@ -124,15 +133,15 @@ class Partitioner:
         why = self.why | dict.fromkeys(self.alone, "alone it costs less as it is")
         return [UncompiledNode(n.name, n.op.name, why[n]) for n in self.nodes if n in why and n not in self.within]
 
-    def planned(self) -> list[CompiledRegion | Node]:
-        """Return regions with their plans, and uncompiled nodes, in execution order."""
+    def planned(self) -> list[CompiledRegion | CompiledLoop | Node]:
+        """Return regions with their plans, loops and uncompiled nodes, in execution order."""
         while True:
             try:
                 return self._planned()
             except NoKernel as why:
                 self._leave(why)
 
-    def _planned(self) -> list[CompiledRegion | Node]:
+    def _planned(self) -> list[CompiledRegion | CompiledLoop | Node]:
         dependencies = self._dependencies()
         compiled = {index for index, node in enumerate(self.nodes) if node in self.ops}
         groups = partition(dependencies, compiled, connected=False)
@@ -140,7 +149,8 @@ class Partitioner:
         regions = [self._region([self.nodes[index] for index in group]) for group in paying]
         self.alone = {self.nodes[index] for index in compiled.difference(*paying)}
         order = schedule(dependencies, paying)
-        return self._with_updates([self.nodes[index] if group is None else regions[group] for group, index in order])
+        entries = [self.nodes[index] if group is None else regions[group] for group, index in order]
+        return [self.loops.get(e, e) if isinstance(e, Node) else e for e in self._with_updates(entries)]
 
     def _with_updates(self, order: Sequence[CompiledRegion | Node]) -> list[CompiledRegion | Node]:
         """Return a schedule with groups of updates as regions."""
@@ -217,6 +227,16 @@ def _written_together(nodes: Sequence[Node]) -> bool:
     return any(n.op.name == "UpdateVariable" for n in nodes) or any(
         (v.shape.num_elements() or 0) >= MIN_ELEMENTS for n in nodes for v in n.operands
     )
+
+
+def _loop(node: Node) -> CompiledLoop:
+    """Return a `While` node as one kernel. Raises NoLowering if it is none."""
+    loop = loop_of(node)
+    try:
+        code = scalar_loop.code(program=loop.program)
+    except InvalidArgumentError as error:  # it is too large
+        raise NoLowering(error.message) from None
+    return CompiledLoop(node, code.address, loop.inputs, loop.program.size)
 
 
 def _needed(ops: Sequence[LoopOp], outputs: Iterable[Buffer]) -> list[LoopOp]:

@@ -26,6 +26,9 @@ from .writer import Writer
 _names_left: list[str] = []
 Result = TypeVar("Result")
 
+NATIVE = "Native"
+"""Name of the operator of native calls (regions.py), which compute in no rule of an operator."""
+
 _numbers = itertools.count()
 
 
@@ -93,6 +96,8 @@ class Plan:
                 node = self._nodes.get(trace.tb_lineno)
             trace = trace.tb_next
         if node is None or (isinstance(error, OpError) and error.node is not None):
+            return error
+        if node.op.name == NATIVE and not isinstance(error, OpError):  # from the handler of a signal
             return error
         if isinstance(error, OpError):
             located = type(error)(

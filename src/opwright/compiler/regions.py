@@ -1,9 +1,9 @@
 """Compiled regions: the partition of a graph into sets of nodes, and the graph with one node for each set.
 
 Lives here: dependencies, levels, grouping, merging and the resulting schedule, on plain numbers; `CompiledRegion`,
-`UncompiledNode`, `CompiledGraph`; `Schedule`, `replace_regions`.
-Not here: the selection of nodes (partitioner.py; files: lite/compiled/partition_plans.py), calls of regions (calls.py),
-plans (loops/).
+`CompiledLoop`, `UncompiledNode`, `CompiledGraph`; `Schedule`, `replace_regions`.
+Not here: the selection of nodes (partitioner.py; files: lite/compiled/partition_plans.py), calls of regions (calls.py)
+and of loops (scalar_loops.py), plans (loops/).
 
 Nodes are places 0, 1, 2, ... in a valid order. A partition is a set of claimed nodes that is
 
@@ -30,6 +30,8 @@ from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, map_subgraphs
 from ..graph.ir import Operand
 from .memory import ALIASES
+from .plan import NATIVE
+from .scalar_loops import LoopInput, ScalarLoopCall
 
 BUDGET = 2_000_000  # steps of search for merging, about half a second; networks of 1000 nodes take a few thousand
 
@@ -258,12 +260,24 @@ class CompiledRegion(NamedTuple):
         return specs
 
 
+class CompiledLoop(NamedTuple):
+    """A `While` node that is one kernel. code: its address; inputs: how the node's inputs are passed; steps: number of
+    operations."""
+
+    node: Node
+    code: int
+    inputs: tuple[LoopInput, ...]
+    steps: int
+
+
 class CompiledGraph(NamedTuple):
-    """A graph with compiled regions. graph: has a node of a `NativeOperator` for each region; regions, including those
-    of control flow; uncompiled: the remaining nodes; note: restores this in a later process, see calls.py."""
+    """A graph with compiled regions and loops. graph: has a node of a `NativeOperator` for each of them; regions,
+    loops: including those of control flow; uncompiled: the remaining nodes; note: restores this in a later process,
+    see calls.py."""
 
     graph: Graph
     regions: list[CompiledRegion]
+    loops: list[CompiledLoop]
     uncompiled: list[UncompiledNode]
     note: Any
 
@@ -278,7 +292,7 @@ class NativeProfile(NamedTuple):
 class NativeOperator:
     """The operator of a region's node, with the attributes that plans read. function: the native call."""
 
-    name = "Native"
+    name = NATIVE
     catalogue = True
     compute_rule = None
     cpu_kernels = elementwise = control = False
@@ -344,8 +358,8 @@ class Operands:
         return CompiledRegion(name, tuple(nodes), constants, inputs, outputs, plan, work)
 
 
-Schedule = Sequence[CompiledRegion | Node]
-"""Regions and uncompiled nodes in execution order, without constants."""
+Schedule = Sequence[CompiledRegion | CompiledLoop | Node]
+"""Regions, loops and uncompiled nodes in execution order, without constants."""
 
 
 def note_of(
@@ -356,7 +370,14 @@ def note_of(
     nodes: of the graph, without aliases and constants; inner: notes of graphs in control flow.
     """
     indices = {node: index for index, node in enumerate(nodes)}
-    rows = [indices[e] if isinstance(e, Node) else [e.work, *(indices[n] for n in e.nodes)] for e in schedule]
+    rows: list[Any] = []
+    for e in schedule:
+        if isinstance(e, Node):
+            rows.append(indices[e])
+        elif isinstance(e, CompiledLoop):
+            rows.append({"loop": indices[e.node], "inputs": e.inputs, "steps": e.steps})
+        else:
+            rows.append([e.work, *(indices[n] for n in e.nodes)])
     return {"schedule": rows, "uncompiled": [list(node) for node in uncompiled], "inner": inner}
 
 
@@ -378,12 +399,22 @@ def replace_regions(
         if isinstance(entry, Node):
             copied = rewriter.insert(rewriter.remap(map_subgraphs(entry, within) if entry.op.control else entry))
             rewriter.replace(entry, copied.outputs)
-        elif entry.outputs or entry.variables:
-            operator = NativeOperator(call_of(entry), len(entry.outputs), "write" if entry.variables else None)
-            inputs, specs = [rewriter.operand(v) for v in entry.inputs], [v.spec for v in entry.outputs]
-            call = rewriter.node(operator, inputs, {}, specs, f"native_{count}", entry.nodes[0].at)
-            rewriter.mapping.update(zip(entry.outputs, call.outputs))
-            count += 1
+            continue
+        function: Callable[..., Any]
+        if isinstance(entry, CompiledLoop):
+            first, read, results, effect = entry.node, tuple(entry.node.operands), entry.node.outputs, None
+            function = ScalarLoopCall(*entry[:3])
+        else:
+            first, read, results = entry.nodes[0], entry.inputs, entry.outputs
+            effect = "write" if entry.variables else None
+            if not (results or effect):
+                continue
+            function = call_of(entry)
+        operator = NativeOperator(function, len(results), effect)
+        inputs, specs = [rewriter.operand(v) for v in read], [v.spec for v in results]
+        call = rewriter.node(operator, inputs, {}, specs, f"native_{count}", first.at)
+        rewriter.mapping.update(zip(results, call.outputs))
+        count += 1
     outputs = [rewriter.mapping.get(v, v) for v in operands.outputs]
     used = {v for n in rewriter.nodes for v in n.operands} | set(outputs)
     nodes = [n for n in rewriter.nodes if n.op.name != "Const" or n.outputs[0] in used]

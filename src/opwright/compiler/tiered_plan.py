@@ -37,8 +37,8 @@ COMPILE_US = 5000.0
 NODE_US, BYTES_PER_US, PRODUCTS_PER_US = 1.0, 10_000.0, 20_000.0
 """Estimated time of a node of a plain plan: its call, its results, the multiplications of a contraction."""
 CONTRACTIONS = ("MatMul", "Conv", "DepthwiseConv", "Einsum", "LSTMSequence", "GRUSequence")
-ITERATIONS = 10
-"""Estimated number of times that a loop runs its body."""
+ITERATIONS = 100
+"""Estimated number of times that a loop runs its body; a branch runs once, if at all."""
 MOST_COUNTED = 1024
 """Maximum number of sets of shapes whose calls are counted; the oldest is forgotten."""
 MANY = 8
@@ -62,7 +62,8 @@ def call_time(graph: Graph, unknown: int = 1) -> float:
         if node.op.name.startswith(CONTRACTIONS):
             operands = sorted([_elements(v, unknown) for v in node.operands])
             time += math.sqrt(math.prod(operands[-2:]) * max(results)) / PRODUCTS_PER_US
-        time += sum([ITERATIONS * call_time(part, unknown) for part in node.subgraphs])
+        times = [call_time(part, unknown) for part in node.subgraphs]
+        time += ITERATIONS * sum(times) if node.op.name == "While" else max(times, default=0.0)
     return time
 
 

@@ -59,6 +59,7 @@ class TensorList:
         "_lock",
         "_newer",
         "_old",
+        "_packed",
         "_store",
         "dtype",
         "elastic",
@@ -79,6 +80,7 @@ class TensorList:
         self.length, self.dtype, self.element_shape = length, dtype, element_shape
         self.elastic = False  # whether it is an empty sum, which takes the length of its addend
         self._store: dict[int, Any] | None = {} if elements is None else elements
+        self._packed: np.ndarray | None = None  # all elements, instead of the store, until a version follows
         self._age = 0  # number of versions of this store
         self._newer: TensorList | None = None  # from here on: the difference of an older version to the next newer
         self._at, self._old = -1, None
@@ -92,10 +94,20 @@ class TensorList:
         empty.elastic = True
         return empty
 
+    @classmethod
+    def of_array(cls, array: np.ndarray, dtype: DType, element_shape: TensorShape = UNKNOWN) -> TensorList:
+        """Return the list of the elements along the first axis of an array, which no caller changes afterwards."""
+        packed = cls(len(array), dtype, element_shape)
+        packed._packed = array
+        return packed
+
     # ---- versions -------------------------------------------------------------------------------------------------
 
     def _own(self) -> dict[int, Any]:
         """Make this version the owner and return its elements. The caller holds the lock."""
+        if self._packed is not None:
+            self._store = {i: self._packed[i, ...] for i in range(self.length)}
+            self._packed = None
         store = self._store
         if store is not None:
             return store
@@ -138,6 +150,8 @@ class TensorList:
     def _get(self, index: int) -> TensorList | np.ndarray | None:
         """Return the element, None if unset."""
         with self._lock:
+            if self._packed is not None:
+                return self._packed[index, ...] if 0 <= index < self.length else None
             store = self._store
             if store is not None:
                 return store.get(index)
@@ -168,6 +182,20 @@ class TensorList:
         """Return the number of elements that are set."""
         with self._lock:
             return len(self._own())
+
+    def packed(self, dtype: DType, shape: tuple[int, ...]) -> np.ndarray | None:
+        """Return all elements along a first axis, read-only; None if one is unset, or has another dtype or shape."""
+        array = self._packed
+        if self.dtype is not dtype:
+            return None
+        if array is None:
+            elements = self.elements()
+            if any(x is None or x.shape != shape for x in elements):
+                return None
+            array = np.empty((len(elements), *shape), dtype.np)
+            for i, x in enumerate(elements):
+                array[i, ...] = x
+        return array if array.shape[1:] == shape else None
 
     # ---- reading --------------------------------------------------------------------------------------------------
 

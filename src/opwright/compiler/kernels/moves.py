@@ -359,13 +359,14 @@ def copy_checked(work: Work, x: ptr[u8], y: ptr[u8], n: i64, limit: ptr[u8], *, 
         while i < end:
             mask = kl.tail_mask(end - i, lanes)
             v = x.load(i, lanes, mask)
-            failed = kl.select(kl.any(_is_rejected(refused, v, bound) & mask), 1, failed)
+            failed = kl.select(kl.any(is_rejected(refused, v, bound) & mask), 1, failed)
             y.store(v, i, mask=mask)
             i = i + lanes
     return failed
 
 
-def _is_rejected(refused: str, v: Value, limit: Value) -> Value:
+def is_rejected(refused: str, v: Value, limit: Value) -> Value:
+    """Return whether `Checked` rejects elements."""
     if refused == "equal":
         return v == limit
     return v < limit if refused == "below" else (v > limit) | (v < -limit)

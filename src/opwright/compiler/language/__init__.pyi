@@ -51,6 +51,9 @@ from .parameters import Array as Array
 from .pointers import Pointer as Pointer
 from .pointers import Registers as Registers
 from .pointers import copy as copy
+from .structured_control import conditional as conditional
+from .structured_control import fail_if as fail_if
+from .structured_control import while_loop as while_loop
 from .values import Value as Value
 from .values import bitcast as bitcast
 from .values import clamp as clamp
