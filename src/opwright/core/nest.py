@@ -118,6 +118,9 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
     >>> pack_sequence_as({"b": [1, 2], "a": 3}, [10, 20, 30])
     {'b': [20, 30], 'a': 10}
     """
+    rows = EXPANDED if expand_composites else PLAIN
+    if rows[type(structure)] is None and type(flat_sequence) is list and len(flat_sequence) == 1:
+        return flat_sequence[0]  # a leaf in a list, as `flatten` returns one
     if not isinstance(flat_sequence, Sequence) or isinstance(flat_sequence, TEXT):
         raise TypeError(
             compose(
@@ -138,7 +141,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
                 wanted="as many leaves as the structure has",
             )
         )
-    return _pack(structure, iter(flat_sequence), EXPANDED if expand_composites else PLAIN)
+    return _pack(structure, iter(flat_sequence), rows)
 
 
 def _pack(structure: Any, leaves: Iterator[Any], rows: RowByType) -> object:

@@ -28,7 +28,8 @@ from ..ops.compute_wrappers import compare, fingerprint
 from ..ops.definition import Operator
 from ..ops.kernels import computed_by
 from ..ops.tensor import Tensor, WithheldError, overriding, withheld_error
-from .tensor import EagerTensor, make, number
+from . import short_calls
+from .tensor import EagerTensor, make, number, tensor_of
 
 state = dispatch.state
 quietly = dispatch.quietly
@@ -37,6 +38,17 @@ quietly = dispatch.quietly
 def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Any:
     """Execute one call. inputs: one entry per declared input, in any form that the argument rules accept."""
     profile = op.profile
+    if bound._short and not op.cpu_kernels:
+        out = bound._short(*inputs)
+        if out is None and profile.paired and (number_operands := _with_number(*inputs)):
+            inputs = number_operands
+            out = bound._short(*inputs)
+        if out is not None:
+            if state.tapes:
+                _record(op, bound, inputs, (out,))
+            if flags.check_numerics:
+                _check_numerics(op, inputs, (out,), name)
+            return out
     for x in inputs:
         if type(x) is not EagerTensor:
             number_operands = _with_number(*inputs) if profile.paired else None
@@ -63,7 +75,9 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             dtype: Any = out_dtypes[0]
             if not op.catalogue and not _is_elementwise_result(result, dtype, inputs[0]._array):
                 _check_results(op, (result,), op.infer(bound, inputs), bound, inputs, name)
-            out = EagerTensor(result, dtype)
+            out = tensor_of(result, dtype)
+            if bound._short is None:
+                short_calls.count_call(op, bound)
             if state.tapes:
                 _record(op, bound, inputs, (out,))
             if flags.check_numerics:
@@ -79,15 +93,25 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         else:
             promised = _flat_specs(op.infer(bound, inputs, name))
             arrays = [None if x is None else [y._array for y in x] if type(x) is tuple else x._array for x in inputs]
-        specs = [s.dtype for s in promised]
         try:
-            result = quietly(op.kernel(bound, _first_dtype(inputs)), *arrays)
+            kernel = bound.reference
+            if op.cpu_kernels or kernel is None:
+                kernel = op.kernel(bound, _first_dtype(inputs))
+            result = quietly(kernel, *arrays)
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
+        if profile.single and (op.catalogue or _matches_spec(result, promised[0])):
+            out = tensor_of(result, promised[0].dtype)
+            if state.tapes:
+                _record(op, bound, inputs, (out,))
+            if flags.check_numerics:
+                _check_numerics(op, inputs, (out,), name)
+            return out
+        specs = [s.dtype for s in promised]
     flat = op.flat_outputs(result)
-    if not op.catalogue and not (profile.single and not profile.quick and _matches_spec(result, promised[0])):
+    if not op.catalogue:
         _check_results(op, flat, promised, bound, inputs, name)
-    outs = tuple([EagerTensor(a, d) for a, d in zip(flat, specs, strict=True)])
+    outs = tuple([tensor_of(a, d) for a, d in zip(flat, specs, strict=True)])
     if state.tapes:
         _record(op, bound, inputs, outs)
     if flags.check_numerics:

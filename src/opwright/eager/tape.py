@@ -22,6 +22,7 @@ from ..ops.autodiff import CustomRecord, OpRecord, accumulate, backpropagate, is
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor, rows_of
 from ..ops.tensor import TensorLike, identity_key, tensor_identity
+from .tensor import EagerTensor, tensor_of
 from .variable import Variable
 
 if TYPE_CHECKING:
@@ -83,12 +84,14 @@ class GradientTape:
     def _start(self) -> None:
         if self._recording:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
-        trace = self._trace = dispatch.state.trace
+        state = dispatch.state
+        trace = self._trace = state.trace
         if trace is not None:
             trace.opened.add(self)
-        outer = tuple(tape for tape in dispatch.state.tapes if sys.getrefcount(tape) > _UNREFERENCED)
         self._recording = True
-        dispatch.state.tapes = (*outer, self)
+        if outer := state.tapes:
+            outer = tuple(tape for tape in outer if sys.getrefcount(tape) > _UNREFERENCED)
+        state.tapes = (*outer, self)
 
     def _stop(self) -> None:
         if not self._recording:
@@ -109,7 +112,7 @@ class GradientTape:
         """Record a call, unless its operator ends differentiation."""
         if type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule:
             return
-        self._live.update([id(y) for y in record.outputs if y.dtype.has_gradient])
+        self._live.update(record.flowing)
         self._records.append(record)
 
     def follow(self, outputs: Sequence[Any], added: Any) -> None:
@@ -131,7 +134,8 @@ class GradientTape:
             identity = tensor_identity(part)  # not the tensor itself: watching keeps nothing alive
             self._watched[id(identity)] = identity
             self._live.add(id(identity))
-            self._live.add(id(tensor_identity(self._local(part, capture=True))))
+            if self._trace is not None:
+                self._live.add(id(tensor_identity(self._local(part, capture=True))))
 
     def _local(self, tensor: Any, capture: bool = False) -> Any:
         """Return a tensor as the records of this tape refer to it: in a function, an outer tensor has a local one."""
@@ -194,7 +198,9 @@ class GradientTape:
         a source that the target does not depend on, ZERO returns zeros. The gradient of `gather` is an IndexedSlices.
         raises RuntimeError at a second call on a non-persistent tape, LookupError through an operator without gradient
         """
-        unconnected = UnconnectedGradients(unconnected_gradients)
+        unconnected: Any = unconnected_gradients
+        if type(unconnected) is not UnconnectedGradients:
+            unconnected = UnconnectedGradients(unconnected)
         flat_sources = _parts(sources)
         for source in flat_sources:
             if not isinstance(source, TensorLike):
@@ -237,7 +243,7 @@ class GradientTape:
             if not is_trainable(t.dtype):
                 continue
             if dy is None:
-                dy = array.ones_like(t)
+                dy = _ones_like(t)
             else:
                 dy = dispatch.to_tensor(dy, t.dtype, None)
             key = id(tensor_identity(t))
@@ -334,6 +340,15 @@ class GradientTape:
 def _parts(structure: Any) -> list[Any]:
     """Return the tensors and variables of a nesting, with composites flattened."""
     return nest.flatten(structure, expand_composites=True)
+
+
+def _ones_like(target: Any) -> Tensor:
+    """Return `array.ones_like(target)`, without its general case for a computed tensor of numbers."""
+    if type(target) is not EagerTensor or dispatch.state.trace is not None or target._dtype.is_handle:
+        return array.ones_like(target)
+    ones = np.empty(target._array.shape, target._dtype.np)
+    ones.fill(1)
+    return tensor_of(ones, target._dtype)
 
 
 def _initial_gradients(target: Any, dys: Any) -> list[Any]:

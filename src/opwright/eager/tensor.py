@@ -190,6 +190,16 @@ class EagerTensor(Tensor):
 
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
+_new = object.__new__
+
+
+def tensor_of(array: Any, dtype: DType) -> EagerTensor:
+    """Return `EagerTensor(array, dtype)` in half its time: for results of kernels."""
+    tensor = _new(EagerTensor)
+    tensor._array = array if type(array) is np.ndarray else _as_array(array, dtype)
+    tensor._dtype = dtype
+    tensor._identity = None
+    return tensor
 
 
 def _numpy_text(array: np.ndarray, show: Any) -> str:

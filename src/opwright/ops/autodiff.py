@@ -12,14 +12,14 @@ by value. The rule receives the others as shape-only tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..core.dtypes import DType
 from . import array, dispatch, registry
 from .call import Call, contract_violation, failure_cause, rule_failure
 from .indexed_slices import IndexedSlices
-from .tensor import ShapeOnlyTensor, WithheldError, shape_only_in_trace, tensor_identity
+from .tensor import ShapeOnlyTensor, WithheldError, shape_only, shape_only_in_trace, tensor_identity
 
 # Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
 SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
@@ -81,13 +81,18 @@ def _convert_gradient(op: Any, name: str, x: Any, grad: Any) -> object:
     )
 
 
+_new = object.__new__
+
+
 class OpRecord:
     """One recorded call of an operator: its flat inputs and outputs, and the propagation of gradients through it.
 
     inputs, outputs: tensor identities. structure: the arguments of the rule by declared input. results: by flat output.
+    input_ids: ids of the inputs; None in a trace, where a loop may get more of them. flowing: ids of the outputs that
+    gradients flow through.
     """
 
-    __slots__ = ("bound", "inputs", "op", "outputs", "results", "structure")
+    __slots__ = ("bound", "flowing", "input_ids", "inputs", "op", "outputs", "results", "structure")
 
     def __init__(self, op: Any, bound: Call | None, structure: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.op, self.bound = op, bound
@@ -95,6 +100,8 @@ class OpRecord:
         self.inputs: Sequence[Any] = structure if op.profile.simple else flattened(structure)
         self.outputs: Sequence[Any] = tuple(outputs)
         self.results: Sequence[Any] = self.outputs
+        self.input_ids: Sequence[int] | None = None
+        self.flowing: Sequence[int] = [id(y) for y in self.outputs if y.dtype.has_gradient]
 
     @classmethod
     def light(
@@ -105,14 +112,18 @@ class OpRecord:
 
         outputs: fresh tensors, of which no one else knows yet.
         """
-        record: OpRecord = cls.__new__(cls)
+        record: OpRecord = _new(cls)
         record.op, record.bound = op, bound
         record.inputs = inputs = [tensor_identity(x) if x._identity is None else x._identity for x in flat]
-        identities = []
+        record.input_ids = list(map(id, inputs))
+        identities: list[Any] = []
+        record.flowing = flowing = []
         for y in outputs:
             dtype = y._dtype
-            y._identity = identity = ShapeOnlyTensor(dtype, y._array.shape, y._array if dtype.is_handle else None)
+            y._identity = identity = shape_only(dtype, y._array.shape, y._array if dtype.is_handle else None)
             identities.append(identity)
+            if dtype.has_gradient:
+                flowing.append(id(identity))
         record.outputs = identities
         needs = op.gradient_needs
         keep_mask = needs.kept_inputs
@@ -139,6 +150,14 @@ class OpRecord:
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
         """Return the gradients of the flat inputs for the gradients of the flat outputs (None without flow).
 
+        raises as `backward_to`
+        """
+        return self.backward_to(dys, None)
+
+    def backward_to(self, dys: Sequence[Any], reached: Collection[int] | None) -> Sequence[Any]:
+        """Return the gradients of the flat inputs for the gradients of the flat outputs (None without flow).
+
+        reached: ids of the identities whose gradients are used, of others they may be None; None: all are used.
         raises LookupError where the operator has no gradient, WithheldError (an InvalidArgumentError) where the rule
         reads the elements of what is declared `no_need_buffer`
         """
@@ -151,24 +170,22 @@ class OpRecord:
                 f"{op.name}: the operator has no gradient, and one was asked for through it. "
                 f"Define gradient(op, dy) in it, or put ow.stop_gradient around its result. (opwright explain OW501)"
             )
-        dense = []
-        for dy, out in zip(dys, self.outputs):
-            if dy is None:
-                flows = is_trainable(out.dtype) and out.dtype.name != "resource"  # of state there are no zeros
-                dy = array.zeros_like(out) if flows else None
-            elif type(dy) is IndexedSlices and op.name not in SPARSE_THROUGH:
-                dy = dy.to_dense()
-            dense.append(dy)
         assert self.bound is not None
-        structure = self.structure
-        results: Sequence[Any] = self.results
-        arriving: Sequence[Any] = dense
-        if not op.profile.single:
-            results, arriving = op.pack_all(results), op.pack_all(dense)
+        structure, results = self.structure, self.results
+        arriving = dys
+        if not op.profile.single or dys[0] is None or type(dys[0]) is IndexedSlices:
+            arriving = [_arriving(op, dy, out) for dy, out in zip(dys, self.outputs)]
+            if not op.profile.single:
+                results, arriving = op.pack_all(results), op.pack_all(arriving)
         if op.no_need_buffer and dispatch.state.trace is not None:
             structure = _in_trace(op, op.input_names, structure)
             results = _in_trace(op, op.output_names, results)
         call = self.bound.with_inputs(structure, results)
+        inputs, needed = self.inputs, None
+        if reached is not None and len(inputs) > 1 and op.profile.simple:
+            needed = [id(x) in reached for x in inputs]
+            if False in needed:
+                call._unneeded = [name for name, need in zip(op.input_names, needed) if not need]
         try:
             grads = rule(call, *arriving)
         except WithheldError as error:
@@ -190,8 +207,9 @@ class OpRecord:
         if not op.trusted:
             grads = _convert_gradients(op, self.structure, grads)
         if op.profile.simple:
-            if op.elementwise and len(op.inputs) > 1:
-                return [None if g is None else array.sum_to_shape_of(g, x) for g, x in zip(grads, self.inputs)]
+            if op.elementwise and len(inputs) > 1:
+                needed = needed or [True] * len(inputs)
+                return [_summed(g, x) if need and g is not None else None for g, x, need in zip(grads, inputs, needed)]
             result: Sequence[Any] = grads
             return result
         flat: list[Any] = []
@@ -230,6 +248,23 @@ class OpRecord:
         return failure
 
 
+def _arriving(op: Any, dy: Any, out: Any) -> Any:
+    """Return the gradient of an output as rules take it: zeros where none flows, sparse rows as a tensor."""
+    if dy is None:
+        flows = is_trainable(out.dtype) and out.dtype.name != "resource"  # of state there are no zeros
+        return array.zeros_like(out) if flows else None
+    return dy.to_dense() if type(dy) is IndexedSlices and op.name not in SPARSE_THROUGH else dy
+
+
+def _summed(grad: Any, x: Any) -> Any:
+    """Return a gradient summed to the shape of its input; most have it, which costs a fifth to see on arrays."""
+    if type(x) is ShapeOnlyTensor:
+        array_ = getattr(grad, "_array", None)
+        if array_ is not None and array_.shape == x._shape:
+            return grad
+    return array.sum_to_shape_of(grad, x)
+
+
 def _in_trace(op: Any, names: Sequence[str], parts: Sequence[Any]) -> list[Any]:
     return [shape_only_in_trace(x) if name in op.no_need_buffer else x for name, x in zip(names, parts)]
 
@@ -257,15 +292,17 @@ Backward = Callable[[Sequence[Any]], Sequence[Any]]
 class CustomRecord:
     """A computation with its own backward function: a traced function, `custom_gradient`.
 
-    backward_once: the same for a final call: it releases the stored tensors.
+    backward_once: the same for a final call: it releases the stored tensors. input_ids, flowing: as of OpRecord.
     """
 
-    __slots__ = ("_backward", "backward_once", "inputs", "outputs")
+    __slots__ = ("_backward", "backward_once", "flowing", "input_ids", "inputs", "outputs")
 
     def __init__(
         self, inputs: Sequence[Any], outputs: Sequence[Any], backward: Backward, backward_once: Backward | None = None
     ) -> None:
         self.inputs, self.outputs = tuple(map(tensor_identity, inputs)), tuple(map(tensor_identity, outputs))
+        self.input_ids = list(map(id, self.inputs))
+        self.flowing = [id(y) for y in self.outputs if y.dtype.has_gradient]
         self._backward, self.backward_once = backward, backward_once
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:
@@ -296,34 +333,33 @@ def backpropagate(
     reaches: set[int] = set(sources)  # ids that depend on a wanted tensor
     path = []
     for record in records:
-        for x in record.inputs:
-            if id(x) in reaches:
-                reaches.update([id(y) for y in record.outputs if y.dtype.has_gradient])
-                path.append(record)
-                break
+        if not reaches.isdisjoint(record.input_ids or map(id, record.inputs)):
+            reaches.update(record.flowing)
+            path.append(record)
     if use_up:
         records.clear()
     grads = dict(targets)
     while path:
         record = path.pop()
-        dys = []
-        any_flow = False
+        dys: list[Any] = []
+        flows = False
         for y in record.outputs:
             key = id(y)
             dy = grads.get(key) if key in sources else grads.pop(key, None)
-            if dy is not None:
-                any_flow = True
+            flows = flows or dy is not None
             dys.append(dy)
-        if not any_flow:
+        if not flows:
             continue
-        backward = record.backward
-        if use_up and type(record) is CustomRecord:
-            backward = record.backward_once or backward
-        for x, dx in zip(record.inputs, backward(dys)):
-            if dx is None or id(x) not in reaches:
-                continue
-            key = id(x)
-            before = grads.get(key)
-            grads[key] = dx if before is None else accumulate(before, dx)
-        dy = dx = before = None  # the last use of these
+        ids = record.input_ids or list(map(id, record.inputs))  # before `backward`, which may add inputs
+        if type(record) is OpRecord:
+            dxs = record.backward_to(dys, reaches)
+        elif use_up and type(record) is CustomRecord and record.backward_once is not None:
+            dxs = record.backward_once(dys)
+        else:
+            dxs = record.backward(dys)
+        for key, dx in zip(ids, dxs):
+            if dx is not None and key in reaches:
+                before = grads.get(key)
+                grads[key] = dx if before is None else accumulate(before, dx)
+        dys = dxs = dy = dx = before = None  # type: ignore[assignment]  # the last use of these
     return {key: grads[key] for key in sources if key in grads}

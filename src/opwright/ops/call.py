@@ -28,7 +28,7 @@ so that the parts in the file keep their positions.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -60,12 +60,14 @@ class Call:
     `.constant` (a NumPy array where the value is known, else None); in `gradient` inputs and outputs are tensors.
     """
 
-    __slots__ = ("chosen", "inferred", "operator", "reference", "remembered")
+    __slots__ = ("_short", "_unneeded", "chosen", "inferred", "operator", "reference", "remembered")
     operator: Any
     chosen: dict[Any, Any]  # what computes it, by dtype, with the kernels that it was made of (kernels.py)
     inferred: dict[Any, Any]  # output specs by dtypes and shapes of eager inputs
     reference: Any  # the reference computation with these attributes, or None where the operator has none
     remembered: dict[Any, Any]  # what runs on scopes remember, by dtypes and shapes of inputs (scopes/fast_path.py)
+    _short: Any  # a function of eager tensors that may decline them, False for none, None until it is built
+    _unneeded: Collection[str]  # inputs whose gradients have no use, in a gradient rule
     _attr_names: tuple[str, ...] = ()
     _input_names: tuple[str, ...] = ()
     _output_names: tuple[str, ...] = ()
@@ -77,15 +79,24 @@ class Call:
 
     def with_inputs(self, inputs: Iterable[Any], outputs: Iterable[Any] = ()) -> Call:
         """Return a copy with inputs and outputs."""
-        new = type(self)()
-        new.operator = self.operator
-        for name in self._attr_names:
-            setattr(new, name, getattr(self, name))
+        new = self._copied()
         for name, value in zip(self._input_names, inputs):
             setattr(new, name, value)
         for name, value in zip(self._output_names, outputs):
             setattr(new, name, value)
         return new
+
+    def _copied(self) -> Call:
+        """Return a copy with the operator and the attributes alone."""
+        new = type(self)()
+        new.operator, new._unneeded = self.operator, ()
+        for name in self._attr_names:
+            setattr(new, name, getattr(self, name))
+        return new
+
+    def needs_gradient(self, name: str) -> bool:
+        """Return whether the gradient of an input is used: a gradient rule may return None for one that is not."""
+        return name not in self._unneeded
 
     def dtype_of(self, *slots: str, skip_empty: bool = False) -> DType:
         """Return the checked dtype of the tensors in the first of these inputs that has any, for `expected_kernel_key`.

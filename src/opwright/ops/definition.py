@@ -115,6 +115,7 @@ class Operator:
                 slot.like = by_name[slot.like].like
         self.input_names = tuple(i.name for i in self.inputs)
         self.output_names = tuple(o.name for o in self.outputs)
+        self._input_set = frozenset(self.input_names)
         self._call_class = call_class(name, self.attr_defs, self.input_names, self.output_names, body)
         self._helpers = body
         self._bound: dict[Any, Call] = {}
@@ -148,6 +149,8 @@ class Operator:
             if self._default is None:
                 self._default = self.bind({})
             return dispatch.call(self, args, self._default, name)
+        if len(args) == self.profile.plain_count and self._input_set.isdisjoint(kwargs):
+            return dispatch.call(self, args, self.bind(kwargs), name)
         names = self.profile.positions
         if len(args) > len(names):
             raise SignatureError(
@@ -192,7 +195,7 @@ class Operator:
                 wanted=f"among {', '.join((*self.input_names, *self.attr_defs)) or 'none'}",
             )
         call = self._call_class()
-        call.operator, call.inferred, call.remembered, call.chosen = self, {}, {}, {}
+        call.operator, call.inferred, call.remembered, call.chosen, call._short = self, {}, {}, {}, None
         for name, attr in self.attr_defs.items():
             if name in attrs:
                 try:

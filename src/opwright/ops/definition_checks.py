@@ -27,6 +27,7 @@ OF_CALL = {
     "remembered",
     "chosen",
     "dtype_of",
+    "needs_gradient",
 }  # names it has
 RESERVED = OF_CALL | {"name"}
 

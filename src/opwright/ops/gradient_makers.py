@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .definition import Operator
 
 BY_SHAPE = frozenset({"shape", "dtype", "spec", "rank", "ndim", "get_shape"})  # of a tensor, without its elements
-_CALL_ATTRIBUTES = frozenset({"attrs", "operator"})  # of a call, besides the attributes
+_CALL_ATTRIBUTES = frozenset({"attrs", "needs_gradient", "operator"})  # of a call, besides the attributes
 _REFLECTION = frozenset({"locals", "vars", "eval", "exec", "globals", "sys", "inspect"})
 _VARIABLES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_CLOSURE")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))

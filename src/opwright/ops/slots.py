@@ -204,6 +204,7 @@ if TYPE_CHECKING:
 
         def __new__(cls, *args: Any, name: str | None = None, **kwargs: Any) -> Result: ...  # type: ignore[misc]
         def dtype_of(self, *slots: str, skip_empty: bool = False) -> DType: ...
+        def needs_gradient(self, name: str) -> bool: ...
 
 else:
 

@@ -373,6 +373,18 @@ _BY_SHAPE: dict[Any, Callable[..., Any]] = {
 _LINKING = forks.lock()  # two threads that meet a tensor at once must agree on its identity
 
 
+_new = object.__new__
+
+
+def shape_only(dtype: DType, shape: tuple[int, ...], source: Any = None) -> ShapeOnlyTensor:
+    """Return `ShapeOnlyTensor(dtype, shape, source)` in half its time: one for each result that a tape records."""
+    tensor = _new(ShapeOnlyTensor)
+    tensor.dtype = dtype  # pyright: ignore[reportAttributeAccessIssue]
+    tensor._shape = shape
+    tensor.source = source
+    return tensor
+
+
 def shape_only_of(x: Any) -> ShapeOnlyTensor:
     """Return a new shape-only tensor of an eager tensor."""
     dtype, array = x._dtype, x._array

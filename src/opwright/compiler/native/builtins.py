@@ -33,7 +33,7 @@ ITEMSIZE = 5
 CONTIGUOUS, WRITEABLE = 0x1 | 0x100, 0x400
 """Flags of NumPy: C order and aligned; writeable."""
 
-NUMPY = {"PyArray_Scalar": 60, "PyArray_NewLikeArray": 277}
+NUMPY = {"PyArray_Scalar": 60, "PyArray_Empty": 184, "PyArray_NewLikeArray": 277}
 """Functions of the C API of NumPy that machine code calls, and their indices in its table, equal in all versions."""
 
 
@@ -126,8 +126,8 @@ _WORDS = {
 }
 
 
-def _text() -> str:
-    text = read_text("builtins.ll")
+def with_array_words(text: str) -> str:
+    """Return a text of LLVM with the words of arrays in place of their names, such as ARRAY_DATA."""
     for word, value in _WORDS.items():
         text = text.replace(word, str(value))
     return text
@@ -141,7 +141,7 @@ def make_builtins() -> Builtins | None:
     """
     if not runs_images() or items_offset() is None:
         return None
-    code = find_or_make("builtins", "", None, lambda: (_text(), "builtins"))
+    code = find_or_make("builtins", "", None, lambda: (with_array_words(read_text("builtins.ll")), "builtins"))
     table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
     conventions = ONE, NO_ARGUMENTS, NO_ARGUMENTS
     return Builtins(*(Method(name.encode(), table(i), conventions[i], None) for i, name in enumerate(Builtins._fields)))

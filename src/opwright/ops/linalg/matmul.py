@@ -60,9 +60,9 @@ class MatMul(OperatorDefinition):
         if dtype.itemsize == 2:
             a, b = wide(a), wide(b)
         if op.transpose_a or op.adjoint_a:
-            a = np.swapaxes(a.conj() if op.adjoint_a else a, -1, -2)
+            a = (a.conj() if op.adjoint_a else a).swapaxes(-1, -2)
         if op.transpose_b or op.adjoint_b:
-            b = np.swapaxes(b.conj() if op.adjoint_b else b, -1, -2)
+            b = (b.conj() if op.adjoint_b else b).swapaxes(-1, -2)
         product: np.ndarray = np.matmul(a, b) if a.ndim == 2 else MATMUL(op, a, b)
         return product if product.dtype == dtype else product.astype(dtype)
 
@@ -71,17 +71,22 @@ class MatMul(OperatorDefinition):
         # the transpose of a complex factor is the adjoint of its conjugate
         a = _conj(op.a) if op.transpose_a else op.a
         b = _conj(op.b) if op.transpose_b else op.b
-        if transposed_a:
-            da = product(b, doutput, transposed_b, True)
-        else:
-            da = product(doutput, b, False, not transposed_b)
-        if transposed_b:
-            db = product(doutput, a, True, transposed_a)
-        else:
-            db = product(a, doutput, not transposed_a, False)
-        da = _conj(da) if op.transpose_a else da
-        db = _conj(db) if op.transpose_b else db
-        return array.sum_to_shape_of(da, op.a), array.sum_to_shape_of(db, op.b)
+        da = db = None
+        if op.needs_gradient("a"):
+            da = (
+                product(b, doutput, transposed_b, True)
+                if transposed_a
+                else product(doutput, b, False, not transposed_b)
+            )
+            da = array.sum_to_shape_of(_conj(da) if op.transpose_a else da, op.a)
+        if op.needs_gradient("b"):
+            db = (
+                product(doutput, a, True, transposed_a)
+                if transposed_b
+                else product(a, doutput, not transposed_a, False)
+            )
+            db = array.sum_to_shape_of(_conj(db) if op.transpose_b else db, op.b)
+        return da, db
 
 
 def _flat(op: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -135,6 +140,8 @@ def matmul(
 
     raises ValueError for transposing and adjoining the same matrix
     """
+    if output_type is None and not (transpose_a or transpose_b or adjoint_a or adjoint_b):
+        return MatMul(*_of_one_dtype(a, b, None), name=name)
     for x, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
         if transpose and adjoint:
             raise ValueError(
@@ -164,6 +171,8 @@ def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
     Other pairs are returned unchanged, and rejected by the operator.
     """
     if not (isinstance(getattr(a, "dtype", None), DType) and isinstance(getattr(b, "dtype", None), DType)):
+        return a, b
+    if a.dtype is b.dtype and output_type is None:
         return a, b
     pair = {a.dtype, b.dtype}
     mixed = output_type if (output_type, pair) in _MIXED else None

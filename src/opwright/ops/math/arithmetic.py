@@ -90,7 +90,8 @@ class Mul(OperatorDefinition):
     compute = FUNCTIONS["mul"].numpy
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
-        return dz * _conj(op.y), dz * _conj(op.x)
+        dx = dz * _conj(op.y) if op.needs_gradient("x") else None
+        return dx, dz * _conj(op.x) if op.needs_gradient("y") else None
 
 
 multiply: signatures.Mul = Mul.as_function("multiply")
@@ -120,7 +121,8 @@ class RealDiv(OperatorDefinition):
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         y = _conj(op.y)
-        return dz / y, -dz * _conj(op.z) / y
+        dx = dz / y if op.needs_gradient("x") else None
+        return dx, -dz * _conj(op.z) / y if op.needs_gradient("y") else None
 
 
 realdiv: signatures.RealDiv = RealDiv.as_function("realdiv")

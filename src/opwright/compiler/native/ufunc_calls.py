@@ -1,0 +1,158 @@
+"""Element-wise calls of eager tensors by machine code, over NumPy's own inner loops.
+
+Lives here: `UfuncRow`, `TensorLayout`, `tensor_layout`, `inner_loop`, `ufunc_call`.
+Not here: the machine code (ufunc_calls.ll), the layout of arrays and builtin functions (builtins.py), which calls take
+this path (eager/short_calls.py).
+
+NumPy spends a microsecond around the loop of a small call: on types, on iterators, on the state of floating-point
+errors. The ufunc itself runs the same loops, so that results have the same bits.
+
+    PyUFuncObject, of NumPy's ufuncobject.h: head (16 bytes), int nin, nout, nargs, identity, pointers to the loops and
+    to their data, int ntypes, reserved; name, the numbers of the types: nargs bytes for each loop
+    loop(char **addresses, npy_intp *count, npy_intp *steps, void *data)
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import flags
+from ...core.dtypes import DType
+from ...core.errors import OpError
+from ...core.forks import once
+from ...core.named_tuples import NamedTuple
+from ..background import compiling
+from .builtins import SEVERAL, Method, bound, items_offset, with_array_words
+from .image import runs_images
+from .store import NotCached, find_or_make, only_cached, read_text
+
+MOST_ELEMENTS = 4096
+"""Maximum number of elements of a call. Larger arrays take microseconds each, in which NumPy releases the GIL."""
+_HEAD = 16
+
+
+class UfuncRow(NamedTuple):
+    """One dtype of the inputs of a ufunc, and of its result."""
+
+    inputs: DType
+    result: DType
+
+
+class TensorLayout(NamedTuple):
+    """The words of a tensor's slots: its array, dtype and identity. kind: its type."""
+
+    kind: type
+    array: int
+    dtype: int
+    identity: int
+
+
+def tensor_layout(tensor: Any) -> TensorLayout | None:
+    """Return the layout of tensors of this type; None if tensors or arrays have another layout than expected.
+
+    tensor: one whose slots hold three different objects
+    """
+    if items_offset() is None:
+        return None
+    kind = type(tensor)
+    words = [ctypes.c_int64.from_address(id(tensor) + 8 * i).value for i in range(kind.__basicsize__ // 8)]
+    slots = [id(content) for content in (tensor._array, tensor._dtype, tensor._identity)]
+    if words[1] != id(kind) or any(words.count(slot) != 1 for slot in slots):
+        return None
+    return TensorLayout(kind, *map(words.index, slots))
+
+
+class _Ufunc(ctypes.Structure):
+    _fields_ = [
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
+        ("identity", ctypes.c_int),
+        ("functions", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.POINTER(ctypes.c_int64)),
+        ("ntypes", ctypes.c_int),
+        ("reserved", ctypes.c_int),
+        ("name", ctypes.c_char_p),
+        ("types", ctypes.POINTER(ctypes.c_byte)),
+    ]
+
+
+def inner_loop(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]]) -> tuple[int, int] | None:
+    """Return the addresses of a ufunc's loop for exactly these dtypes, and of its data.
+
+    None if it has no such loop, or a layout other than expected.
+    """
+    fields = _Ufunc.from_address(id(ufunc) + _HEAD)
+    counts = (fields.nin, fields.nout, fields.nargs)
+    if counts != (ufunc.nin, ufunc.nout, ufunc.nargs) or fields.ntypes < ufunc.ntypes or ufunc.signature is not None:
+        return None
+    if fields.name != ufunc.__name__.encode():
+        return None
+    wanted = [d.num for d in dtypes]
+    for i, text in enumerate(ufunc.types):
+        numbers = fields.types[i * ufunc.nargs : (i + 1) * ufunc.nargs]
+        if numbers != [np.dtype(char).num for char in text.replace("->", "")]:
+            return None
+        if numbers == wanted:
+            return (fields.functions[i], fields.data[i] if fields.data else 0) if fields.functions[i] else None
+    return None
+
+
+@once
+def make_ufunc_calls() -> int | None:
+    """Return the address of the function, from the cache or compiled; None if this process cannot run it.
+
+    raises NotCached inside `only_cached()` if it would have to be compiled
+    """
+    if not runs_images() or items_offset() is None:
+        return None
+    return find_or_make(
+        "ufunc_calls", "", None, lambda: (with_array_words(read_text("ufunc_calls.ll")), "ufunc_calls")
+    ).address
+
+
+def ufunc_calls() -> int | None:
+    """Return the address of the function; None if it is unavailable, or still to be compiled in the background."""
+    try:
+        if not flags.background:
+            return make_ufunc_calls()
+        with only_cached():
+            return make_ufunc_calls()
+    except NotCached:
+        compiling.submit(make_ufunc_calls)
+    except (ImportError, OSError, OpError):  # no LLVM, or the system forbids to run code
+        pass
+    return None
+
+
+_kept: list[Any] = []  # what machine code refers to
+
+
+def ufunc_call(
+    address: int, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: TensorLayout
+) -> Callable[..., Any] | None:
+    """Return a function of tensors that applies a ufunc to small dense ones: a tensor, or None if it declines them.
+
+    address: of the machine code; rows: the dtypes to accept. None if no row has a loop.
+    """
+    if ufunc.nin > 2 or ufunc.nout != 1:
+        return None
+    words: list[int] = []
+    for row in rows:
+        dtypes = [row.inputs.np] * ufunc.nin + [row.result.np]
+        loop = inner_loop(ufunc, dtypes)
+        if loop is not None:
+            words += [id(row.inputs), id(row.inputs.np), id(row.result), id(row.result.np), *loop]
+            words += [row.inputs.size, row.result.size]
+    if not words:
+        return None
+    head = [id(layout.kind), id(np.ndarray), layout.array, layout.dtype, layout.identity, id(None), MOST_ELEMENTS]
+    head += [ufunc.nin, len(words) // 8]
+    table = (ctypes.c_int64 * (len(head) + len(words)))(*head, *words)
+    method = Method(b"call", address, SEVERAL, None)
+    _kept.append((method, table, ufunc, rows, layout))
+    return bound(method, ctypes.addressof(table))
