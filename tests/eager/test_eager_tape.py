@@ -9,6 +9,7 @@ import pytest
 
 import opwright as ow
 from opwright.core.errors import UnimplementedError
+from opwright.ops import dispatch
 
 
 def gradient(f, *values, dtype=ow.float64, **options):
@@ -634,3 +635,45 @@ def test_unimplemented_computation_is_reported_under_a_tape_too():
     empty = ow.operator(type("TapeEmpty", (), {"x": ow.Input(), "y": ow.Output(like="x")}))
     with pytest.raises(UnimplementedError, match="TapeEmpty"):
         gradient(empty, 1.0)
+
+
+def test_gradients_without_a_use_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product by data needs one product backwards, not two, and a factor that is a number no sum."""
+    names: list[str] = []
+    eager = dispatch._eager
+    monkeypatch.setattr(dispatch, "_eager", lambda op, *rest: (names.append(op.name), eager(op, *rest))[1])
+    data, w = ow.constant(np.ones((6, 5), np.float64)), ow.constant(np.full((5, 3), 0.5))
+    with ow.GradientTape() as tape:
+        tape.watch(w)
+        y = 0.25 * ow.matmul(data, w)
+    names.clear()
+    np.testing.assert_array_equal(tape.gradient(y, w).numpy(), np.full((5, 3), 0.25 * 6))
+    assert names == ["Mul", "MatMul"]
+
+
+def test_rules_may_ask_which_gradients_are_used() -> None:
+    asked: list[tuple[bool, bool]] = []
+
+    @ow.operator
+    class ScaledByRows(ow.OperatorDefinition):
+        x = ow.Input(dtypes=ow.floating)
+        y = ow.Input(dtypes=ow.floating, like="x")
+        z = ow.Output(like="x")
+        elementwise = True
+
+        def compute(op, x, y):
+            return x * y
+
+        def gradient(op, dz):
+            asked.append((op.needs_gradient("x"), op.needs_gradient("y")))
+            return dz * op.y if op.needs_gradient("x") else None, dz * op.x if op.needs_gradient("y") else None
+
+    x, y = ow.constant([1.0, 2.0]), ow.constant([3.0, 4.0])
+    for sources, expected in (([x], (True, False)), ([y], (False, True)), ([x, y], (True, True))):
+        with ow.GradientTape() as tape:
+            tape.watch([x, y])
+            z = ScaledByRows(x, y)
+        grads = tape.gradient(z, sources)
+        assert asked[-1] == expected
+        for source, grad in zip(sources, grads):
+            np.testing.assert_array_equal(grad.numpy(), (y if source is x else x).numpy())

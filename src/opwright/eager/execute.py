@@ -102,6 +102,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
         if profile.single and (op.catalogue or _matches_spec(result, promised[0])):
             out = tensor_of(result, promised[0].dtype)
+            if bound._short is None:
+                short_calls.count_call(op, bound)
             if state.tapes:
                 _record(op, bound, inputs, (out,))
             if flags.check_numerics:

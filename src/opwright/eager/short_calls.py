@@ -1,30 +1,31 @@
-"""The short path of element-wise calls: one function of machine code for each operator that is called often.
+"""The short path of calls of small tensors: one function of machine code for each operator that is called often.
 
 Lives here: the calls that take it, and when their function is built.
-Not here: the function (compiler/native/ufunc_calls.py), all other calls (execute.py).
+Not here: the functions (compiler/native/ufunc_calls.py), all other calls (execute.py).
 
-An operator takes it if its computation is a ufunc, and no kernel is registered for it. The function applies the loop of
-that ufunc to small dense tensors and declines everything else. Its bits are those of the reference, so that they do not
-depend on the call at which it takes over.
+An operator takes it if its computation is a ufunc or the product of matrices, and no kernel is registered for it. The
+function applies NumPy's loop to small dense tensors and declines everything else. Its bits are those of the reference,
+so that they do not depend on the call at which it takes over.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.dtypes import bool as bool_
-from ..core.dtypes import float32, numeric
+from ..core import dtypes
+from ..core.dtypes import DType
 from ..core.errors import SignatureError
+from ..core.forks import once
 from ..core.lazy_imports import later
+from ..ops import registry
 from ..ops.call import Call
 from ..ops.definition import Operator
 from .tensor import EagerTensor
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..compiler.native import ufunc_calls
 else:  # most programs make few eager calls
@@ -38,34 +39,54 @@ _due = FIRST
 
 
 def count_call(op: Operator, bound: Call) -> None:
-    """Count an element-wise call; build its function, `bound._short`, once there were enough of all operators.
+    """Count a call that the short path may take; build its function, `bound._short`, once there were enough of all.
 
-    bound._short: False if the operator has none.
+    bound._short: False if there is none for these attributes.
     """
     global _calls, _due
     _calls += 1
     if _calls < _due:
         return
-    if not op.catalogue or type(bound.reference) is not np.ufunc:
+    if not op.catalogue or not (type(bound.reference) is np.ufunc or op is _matmul()):
         bound._short = False
         return
-    address = ufunc_calls.ufunc_calls()
-    if address is None:
+    calls = ufunc_calls.ufunc_calls()
+    if calls is None:
         _due = _calls + AGAIN
         return
-    bound._short = _build(op, bound.reference, address) or False
+    bound._short = _build(op, bound, calls) or False
 
 
-def _build(op: Operator, ufunc: np.ufunc, address: int) -> Callable[..., Any] | None:
-    probe = EagerTensor(np.zeros(1, np.float32), float32)
+@once
+def _matmul() -> Operator:
+    return registry.get("MatMul")
+
+
+@once
+def _layout() -> ufunc_calls.TensorLayout | None:
+    probe = EagerTensor(np.zeros(1, np.float32), dtypes.float32)
     probe._identity = object()
-    layout = ufunc_calls.tensor_layout(probe)
+    return ufunc_calls.tensor_layout(probe)
+
+
+def _build(op: Operator, bound: Any, calls: ufunc_calls.UfuncCalls) -> Callable[..., Any] | None:
+    layout = _layout()
     if layout is None:
         return None
-    rows = []
-    for dtype in (*numeric, bool_):  # strings are objects, whose loops call Python
+    if op is not _matmul():
+        return calls.of_elements(bound.reference, [ufunc_calls.UfuncRow(d, r) for d, r in _dtypes(op)], layout)
+    if bound.output_type is not None:
+        return None
+    rows = [ufunc_calls.UfuncRow(d, d) for d in (dtypes.float32, dtypes.float64)]  # real: an adjoint is a transpose
+    return calls.of_matrices(rows, layout, bound.transpose_a or bound.adjoint_a, bound.transpose_b or bound.adjoint_b)
+
+
+def _dtypes(op: Operator) -> Iterator[tuple[DType, DType]]:
+    """Yield the dtypes of inputs that NumPy has loops for, each with that of the result."""
+    for dtype in (*dtypes.numeric, dtypes.bool):
+        if dtype is dtypes.bfloat16:  # of another package
+            continue
         with contextlib.suppress(SignatureError):  # a dtype that the operator does not take
             (result,) = op.accept((dtype,) * len(op.inputs))
             if result is not None:
-                rows.append(ufunc_calls.UfuncRow(dtype, result))
-    return ufunc_calls.ufunc_call(address, ufunc, rows, layout)
+                yield dtype, result

@@ -18,7 +18,7 @@ from ..core import nest
 from ..core.dtypes import DType
 from ..core.introspection import signature_of
 from ..ops import array, dispatch
-from ..ops.autodiff import CustomRecord, OpRecord, accumulate, backpropagate, is_trainable
+from ..ops.autodiff import CustomRecord, OpRecord, accumulate, backpropagate, flowing_ids, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor, rows_of
 from ..ops.tensor import TensorLike, identity_key, tensor_identity
@@ -112,7 +112,7 @@ class GradientTape:
         """Record a call, unless its operator ends differentiation."""
         if type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule:
             return
-        self._live.update(record.flowing)
+        self._live.update(flowing_ids(record))
         self._records.append(record)
 
     def follow(self, outputs: Sequence[Any], added: Any) -> None:

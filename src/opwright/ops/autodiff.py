@@ -88,8 +88,8 @@ class OpRecord:
     """One recorded call of an operator: its flat inputs and outputs, and the propagation of gradients through it.
 
     inputs, outputs: tensor identities. structure: the arguments of the rule by declared input. results: by flat output.
-    input_ids: ids of the inputs; None in a trace, where a loop may get more of them. flowing: ids of the outputs that
-    gradients flow through.
+    input_ids: ids of the inputs; flowing: ids of the outputs that gradients flow through. Both are None in a trace,
+    where loops and branches get more of them.
     """
 
     __slots__ = ("bound", "flowing", "input_ids", "inputs", "op", "outputs", "results", "structure")
@@ -101,7 +101,7 @@ class OpRecord:
         self.outputs: Sequence[Any] = tuple(outputs)
         self.results: Sequence[Any] = self.outputs
         self.input_ids: Sequence[int] | None = None
-        self.flowing: Sequence[int] = [id(y) for y in self.outputs if y.dtype.has_gradient]
+        self.flowing: Sequence[int] | None = None
 
     @classmethod
     def light(
@@ -310,6 +310,12 @@ class CustomRecord:
         return self._backward(dys)
 
 
+def flowing_ids(record: Any) -> Sequence[int]:
+    """Return the ids of a record's outputs that gradients flow through."""
+    ids: Sequence[int] | None = record.flowing
+    return [id(y) for y in record.outputs if y.dtype.has_gradient] if ids is None else ids
+
+
 def accumulate(a: Any, b: Any) -> Any:
     """Return the sum of two gradients: sparse if both are, element-wise for lists."""
     if type(a) is IndexedSlices:
@@ -334,7 +340,7 @@ def backpropagate(
     path = []
     for record in records:
         if not reaches.isdisjoint(record.input_ids or map(id, record.inputs)):
-            reaches.update(record.flowing)
+            reaches.update(flowing_ids(record))
             path.append(record)
     if use_up:
         records.clear()

@@ -25,9 +25,9 @@ from ..background import compiling
 from .image import runs_images
 from .store import NotCached, find_or_make, only_cached, read_text
 
-DATA, RANK, SIZES, DTYPE, FLAGS = 2, 3, 4, 7, 8
-"""Words of an array: address of its elements, rank (the low half), addresses of its sizes and of its dtype object,
-flags. Word 1 of any object is its type."""
+DATA, RANK, SIZES, STEPS, DTYPE, FLAGS = 2, 3, 4, 5, 7, 8
+"""Words of an array: address of its elements, rank (the low half), addresses of its sizes, its strides in bytes and its
+dtype object, flags. Word 1 of any object is its type."""
 ITEMSIZE = 5
 """Word of a dtype object: bytes of an element."""
 CONTIGUOUS, WRITEABLE = 0x1 | 0x100, 0x400
@@ -55,9 +55,13 @@ def items_offset() -> int | None:
         words = [ctypes.c_int64.from_address(id(array) + 8 * i).value for i in range(9)]
         if words[1] != id(np.ndarray) or words[DATA] != array.ctypes.data or words[RANK] & 0xFFFFFFFF != array.ndim:
             return None
-        sizes = [ctypes.c_int64.from_address(words[SIZES] + 8 * i).value for i in range(array.ndim)]
+        sizes, steps = (
+            [ctypes.c_int64.from_address(words[word] + 8 * i).value for i in range(array.ndim)]
+            for word in (SIZES, STEPS)
+        )
         if (
             sizes != list(array.shape)
+            or steps != list(array.strides)
             or words[DTYPE] != id(array.dtype)
             or words[FLAGS] & 0xFFF != array.flags.num & 0xFFF
             or ctypes.c_int64.from_address(words[DTYPE] + 8 * ITEMSIZE).value != array.itemsize
@@ -118,6 +122,7 @@ _WORDS = {
     "ARRAY_DATA": DATA,
     "ARRAY_RANK": RANK,
     "ARRAY_SIZES": SIZES,
+    "ARRAY_STEPS": STEPS,
     "ARRAY_DTYPE": DTYPE,
     "ARRAY_FLAGS": FLAGS,
     "ARRAY_CONTIGUOUS": CONTIGUOUS,

@@ -1,6 +1,6 @@
-"""Element-wise calls of eager tensors by machine code, over NumPy's own inner loops.
+"""Calls of small eager tensors by machine code, over NumPy's own inner loops.
 
-Lives here: `UfuncRow`, `TensorLayout`, `tensor_layout`, `inner_loop`, `ufunc_call`.
+Lives here: `UfuncRow`, `TensorLayout`, `tensor_layout`, `inner_loop`, `UfuncCalls` with `elementwise` and `product`.
 Not here: the machine code (ufunc_calls.ll), the layout of arrays and builtin functions (builtins.py), which calls take
 this path (eager/short_calls.py).
 
@@ -30,8 +30,9 @@ from .builtins import SEVERAL, Method, bound, items_offset, with_array_words
 from .image import runs_images
 from .store import NotCached, find_or_make, only_cached, read_text
 
-MOST_ELEMENTS = 4096
-"""Maximum number of elements of a call. Larger arrays take microseconds each, in which NumPy releases the GIL."""
+MOST_ELEMENTS, MOST_PRODUCTS = 4096, 32768
+"""Limits of a call: elements, or multiplications of a product. Larger ones take microseconds, in which NumPy releases
+the GIL."""
 _HEAD = 16
 
 
@@ -88,7 +89,7 @@ def inner_loop(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]]) -> tuple[int, i
     """
     fields = _Ufunc.from_address(id(ufunc) + _HEAD)
     counts = (fields.nin, fields.nout, fields.nargs)
-    if counts != (ufunc.nin, ufunc.nout, ufunc.nargs) or fields.ntypes < ufunc.ntypes or ufunc.signature is not None:
+    if counts != (ufunc.nin, ufunc.nout, ufunc.nargs) or fields.ntypes < ufunc.ntypes:
         return None
     if fields.name != ufunc.__name__.encode():
         return None
@@ -102,21 +103,67 @@ def inner_loop(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]]) -> tuple[int, i
     return None
 
 
-@once
-def make_ufunc_calls() -> int | None:
-    """Return the address of the function, from the cache or compiled; None if this process cannot run it.
+class UfuncCalls(NamedTuple):
+    """The functions of ufunc_calls.ll. elementwise, product: their addresses."""
 
-    raises NotCached inside `only_cached()` if it would have to be compiled
+    elementwise: int
+    product: int
+
+    def of_elements(self, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: TensorLayout) -> Callable[..., Any] | None:
+        """Return a function of one or two tensors that applies a ufunc: a tensor, or None if it declines them.
+
+        It takes dense arrays of one shape, or one and a scalar. rows: the dtypes to accept. None if no row has a loop.
+        """
+        if ufunc.nin > 2 or ufunc.nout != 1 or ufunc.signature is not None:
+            return None
+        return _call(self.elementwise, ufunc, rows, layout, (MOST_ELEMENTS, ufunc.nin, 0, 0))
+
+    def of_matrices(
+        self, rows: Sequence[UfuncRow], layout: TensorLayout, transpose_a: bool, transpose_b: bool
+    ) -> Callable[..., Any] | None:
+        """Return a function of two matrices that applies np.matmul to them or their transposes; as `of_elements`."""
+        if np.matmul.signature != "(n?,k),(k,m?)->(n?,m?)":
+            return None
+        return _call(self.product, np.matmul, rows, layout, (MOST_PRODUCTS, 2, int(transpose_a), int(transpose_b)))
+
+
+_kept: list[Any] = []  # objects that machine code refers to
+
+
+def _call(
+    address: int, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: TensorLayout, settings: tuple[int, ...]
+) -> Callable[..., Any] | None:
+    words: list[int] = []
+    for row in rows:
+        loop = inner_loop(ufunc, [row.inputs.np] * ufunc.nin + [row.result.np])
+        if loop is not None:
+            words += [id(row.inputs), id(row.inputs.np), id(row.result), id(row.result.np), *loop]
+            words += [row.inputs.size, row.result.size]
+    if not words:
+        return None
+    head = [id(layout.kind), id(np.ndarray), layout.array, layout.dtype, layout.identity, id(None), *settings]
+    content = [*head, len(words) // 8, *words]
+    table = (ctypes.c_int64 * len(content))(*content)
+    method = Method(b"call", address, SEVERAL, None)
+    _kept.append((method, table, ufunc, rows, layout))
+    return bound(method, ctypes.addressof(table))
+
+
+@once
+def make_ufunc_calls() -> UfuncCalls | None:
+    """Return the functions from the cache or compile them; None if this process cannot run them.
+
+    raises NotCached inside `only_cached()` if they would have to be compiled
     """
     if not runs_images() or items_offset() is None:
         return None
-    return find_or_make(
-        "ufunc_calls", "", None, lambda: (with_array_words(read_text("ufunc_calls.ll")), "ufunc_calls")
-    ).address
+    code = find_or_make("ufunc_calls", "", None, lambda: (with_array_words(read_text("ufunc_calls.ll")), "ufunc_calls"))
+    table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
+    return UfuncCalls(table(0), table(1))
 
 
-def ufunc_calls() -> int | None:
-    """Return the address of the function; None if it is unavailable, or still to be compiled in the background."""
+def ufunc_calls() -> UfuncCalls | None:
+    """Return the functions; None if they are unavailable, or still to be compiled in the background."""
     try:
         if not flags.background:
             return make_ufunc_calls()
@@ -127,32 +174,3 @@ def ufunc_calls() -> int | None:
     except (ImportError, OSError, OpError):  # no LLVM, or the system forbids to run code
         pass
     return None
-
-
-_kept: list[Any] = []  # what machine code refers to
-
-
-def ufunc_call(
-    address: int, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: TensorLayout
-) -> Callable[..., Any] | None:
-    """Return a function of tensors that applies a ufunc to small dense ones: a tensor, or None if it declines them.
-
-    address: of the machine code; rows: the dtypes to accept. None if no row has a loop.
-    """
-    if ufunc.nin > 2 or ufunc.nout != 1:
-        return None
-    words: list[int] = []
-    for row in rows:
-        dtypes = [row.inputs.np] * ufunc.nin + [row.result.np]
-        loop = inner_loop(ufunc, dtypes)
-        if loop is not None:
-            words += [id(row.inputs), id(row.inputs.np), id(row.result), id(row.result.np), *loop]
-            words += [row.inputs.size, row.result.size]
-    if not words:
-        return None
-    head = [id(layout.kind), id(np.ndarray), layout.array, layout.dtype, layout.identity, id(None), MOST_ELEMENTS]
-    head += [ufunc.nin, len(words) // 8]
-    table = (ctypes.c_int64 * (len(head) + len(words)))(*head, *words)
-    method = Method(b"call", address, SEVERAL, None)
-    _kept.append((method, table, ufunc, rows, layout))
-    return bound(method, ctypes.addressof(table))
