@@ -71,6 +71,38 @@ def test_sizes_that_stay_and_sizes_that_change() -> None:
     compare(b.done("x s"), *runs)
 
 
+def slices(size: list[int]) -> bytes:
+    b = Build().tensor("x", (50, 6)).tensor("i", (2,), "INT32").tensor("size", type="INT32", data=np.int32(size))
+    return b.tensor("t", ()).op("SLICE", "x i size", "t").tensor("y", ()).op("NEG", "t", "y").done("x i")
+
+
+def test_rows_of_a_slice_to_the_end_share_a_plan() -> None:
+    """More starts than plans are kept, with the end of the other axis as they all have it; then with another end."""
+    x = np.arange(300, dtype=F).reshape(50, 6)
+    starts = [[n, 0] for n in (*range(50), 7)]
+    mine = compare(slices([1, -1]), *([x, np.int32(s)] for s in starts))
+    (node,) = mine._subgraphs[0].execution_plan
+    assert len(node.registration._all) == 1
+    starts += [[3, 2], [4, 2], [5, 2], [49, 0], [1, 4], [2, 4], [3, 4], [0, 2]]
+    mine = compare(slices([1, -1]), *([x, np.int32(s)] for s in starts))
+    (node,) = mine._subgraphs[0].execution_plan
+    assert len(node.registration._all) == 3
+    starts = [[n % 3, n % 5] for n in range(60)]
+    mine = compare(slices([-1, 2]), *([x, np.int32(s)] for s in starts))
+
+
+def test_a_start_beyond_the_end_is_an_error_and_the_next_run_is_right() -> None:
+    x = np.arange(300, dtype=F).reshape(50, 6)
+    with engine(verify=True):
+        interpreter = lite.Interpreter(model_content=slices([1, -1]))
+        interpreter.allocate_tensors()
+        for n in range(4):
+            np.testing.assert_array_equal(given(interpreter, [x, np.int32([n, 0])])[0], -x[n : n + 1])
+        with pytest.raises(RuntimeError, match="SLICE"):
+            given(interpreter, [x, np.int32([50, 0])])
+        np.testing.assert_array_equal(given(interpreter, [x, np.int32([49, 0])])[0], -x[49:])
+
+
 def test_more_sizes_than_are_kept() -> None:
     runs = [[np.ones((), F), np.int32([n % (MOST_KEPT + 4), 2])] for n in range(120)] + 3 * [[F(2), np.int32([3, 2])]]
     b = Build().tensor("v", ()).tensor("s", (2,), "INT32").tensor("y", ()).op("FILL", "s v", "y")

@@ -13,9 +13,10 @@ import math
 
 import numpy as np
 
+from ...core.dtypes import uint8
 from ...ops import registry
-from ..loops.buffers import IndexMap
-from ..loops.indexing_ops import Gather, SliceAt
+from ..loops.buffers import Buffer, IndexMap
+from ..loops.indexing_ops import Expected, Gather, SliceAt
 from ..loops.ops import Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import layout, move, move_view
@@ -129,12 +130,33 @@ def slice_(ctx: LoweringContext) -> None:
         view(ctx)
         return
     sizes = tuple(int(n) for n in ctx.constant(2))
+    if REST in sizes and ctx.buffers.seen is not None and len(sizes) == len(x.shape) == starts.size:
+        sizes = _as_observed(ctx, x, starts, sizes)
     fits = len(sizes) == len(x.shape) and all(0 <= s <= n for s, n in zip(sizes, x.shape))
     if starts.shape != (len(x.shape),) or not fits:
         raise NoLowering(f"a slice of {x} at {starts}")
     y = ctx.output(sizes)
     same_numbers(x, y)
     ctx.add(SliceAt, y.buffer, x.buffer, starts.buffer)
+
+
+REST = -1
+"""The size of a slice that reaches the end of an axis."""
+
+
+def _as_observed(ctx: LoweringContext, x: RuleOperand, starts: RuleOperand, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return sizes with those of an earlier run for REST, and guard the starts that follow from them; other starts may
+    vary."""
+    observed = ctx.output().shape
+    axes = [axis for axis, n in enumerate(sizes) if n == REST]
+    guarded = ctx.new(starts.dtype, (len(axes),), ".guarded")
+    flat = ctx.viewed(starts.buffer, (starts.size,))
+    places = layout(flat)
+    move(ctx, guarded, *((flat, places[axis : axis + 1], (i,)) for i, axis in enumerate(axes)))
+    expected = np.array([x.shape[axis] - observed[axis] for axis in axes], starts.dtype.np)
+    elements = Buffer(f"{guarded.name}.expected", starts.dtype, expected.shape, expected)
+    ctx.add(Expected, Buffer(f"{guarded.name}.guard", uint8, (1,)), guarded, elements)
+    return tuple(observed[axis] if n == REST else n for axis, n in enumerate(sizes))
 
 
 @rule("StridedSliceGrad")
