@@ -46,6 +46,7 @@ NAMES = (
     "LSH_PROJECTION",
     "NumericVerify",
     "odml.update_external_kv_cache",
+    "odml.update_kv_cache",
 )
 SLOW = ("REDUCE_WINDOW", "STABLEHLO_REDUCE_WINDOW")
 """Of which many models are drawn until one has windows; lite/compiled/test_compiled_reductions.py has quick ones."""

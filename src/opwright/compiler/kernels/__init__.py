@@ -65,7 +65,7 @@ FAMILIES: dict[str, str] = {
     "resize": "Resize",
     "rnn": "BasicLstm Gru Rnn",
     "rows": "RowPass TabledSoftmax",
-    "scatter": "PutEntries ScatterNd Segments",
+    "scatter": "AppendEntries PutEntries ScatterNd Segments",
     "slices": "GatherSlices ScatterSlices",
     "sorting": "ArgReduce KeyPlaces Ordered Scan",
     "ssd_postprocess": "Detection",

@@ -1,6 +1,6 @@
 """Scatter: updates combined at coordinates, cache entries replaced at positions, segment reductions.
 
-Lives here: the selectors of ScatterNd, PutEntries and Segments, their families; `update_run`.
+Lives here: the selectors of ScatterNd, PutEntries, AppendEntries and Segments, their families; `update_run`.
 Not here: gathers (gather.py), slices at computed starts (slices.py).
 """
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import DType, int32
+from ...core.dtypes import DType, int32, int64
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.indexing_ops import PutEntries, ScatterNd, Segments
+from ..loops.indexing_ops import AppendEntries, PutEntries, ScatterNd, Segments
 from ..loops.ops import Move
 from . import NoKernel, selector
 from .gather import INDICES, copy_unless_shared, offset_of
@@ -151,6 +151,41 @@ def select_entries(form: PutEntries, build: Builder) -> None:
     run = math.prod(x.shape[1:]) * x.dtype.size
     words = [build.pointer(update), build.pointer(positions), build.pointer(y), positions.size, x.shape[0], run]
     build.step(put_entries.code(width=run_width(run)), words, 1, chunk=1)
+
+
+@kl.family
+def append_entries(
+    work: Work, x: i64, update: ptr[u8], offset: ptr[i64], y: i64, n: i64, entries: i64, run: i64, *, width: int
+) -> None:
+    """Append n entries of `run` bytes to x, in one work item. x, y: addresses, which may be the same."""
+    at = offset[0]
+    shift = kl.maximum(at - (entries - n), 0)
+    moved = kl.select(shift < entries, shift, 0)
+    source, target = kl.pointer(x, u8), kl.pointer(y, u8)
+    kept = kl.select(moved > 0, entries - moved, 0)  # entries that move; each ends before its new place begins
+    for i in range(kept):
+        copy_run(target + i * run, source + (i + moved) * run, run, width)
+    if x != y:
+        kl.copy(target + kept * run, source + kept * run, (entries - kept) * run)
+    for i in range(n):
+        copy_run(target + (at - shift + i) * run, update + i * run, run, width)
+
+
+@selector(AppendEntries)
+def select_append(form: AppendEntries, build: Builder) -> None:
+    """Append in place if the input has no other reader."""
+    x, update, offset, y = form.input, form.update, form.offset, form.output
+    if any(b.parent is not None for b in (x, update, offset, y)) or offset.dtype is not int64 or offset.size != 1:
+        raise NoKernel(f"entries of {x!r} at {offset!r}")
+    n = update.shape[0]
+    if {update.dtype, y.dtype} != {x.dtype} or y.shape != x.shape or update.shape[1:] != x.shape[1:]:
+        raise NoKernel(f"entries {update!r} of {x!r}")
+    if not 0 < n <= x.shape[0] or not x.size:
+        raise NoKernel(f"entries {update!r} of {x!r}")
+    build.share(x)
+    run = math.prod(x.shape[1:]) * x.dtype.size
+    words = [*map(build.pointer, (x, update, offset, y)), n, x.shape[0], run]
+    build.step(append_entries.code(width=run_width(run)), words, 1, chunk=1)
 
 
 SEGMENT_COLUMNS = 256

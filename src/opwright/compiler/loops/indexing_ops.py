@@ -1,8 +1,8 @@
 """Operations with computed indices or data-dependent sizes: gather and scatter, slices, cache updates, argmax pooling.
 
 Lives here: `Gather`, `GatherNd`, `ScatterNd`, `Segments`, `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`,
-`ScatterSlices`, `PutEntries`, `MaxPlaces`, `PutInWindows`; `Expected`, `ExpectedCount`, `GUARDS`, `Places`, `Distinct`,
-`Numbers`, `BroadcastSizes`.
+`ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`, `PutInWindows`; `Expected`, `ExpectedCount`, `GUARDS`,
+`Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
 Not here: kernels (gather.py, slices.py, scatter.py, pooling.py and dynamic_sizes.py of ../kernels/).
 
 A plan has fixed sizes. A plan for the sizes of an earlier run asserts the elements from which those sizes followed, and
@@ -154,6 +154,17 @@ class PutEntries(LoopOp):
     input: Buffer
     update: Buffer
     positions: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class AppendEntries(LoopOp):
+    """The input [entries, ...] with an update [n, ...] at position offset, int64 [1], not negative. If that passes the
+    end, the last n entries are the update, and those before move to the beginning by as many as it passes the end by;
+    they stay if none of them would be left."""
+
+    input: Buffer
+    update: Buffer
+    offset: Buffer
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from ..memory import Allocation, Lifetimes, plan_arena
 from .buffers import Buffer, IndexMap, Ring, RowBand, SameMemory
 from .domain_ops import Advanced, Classes, NormalPairs, RandomWords, Resize, TabledSoftmax
 from .graph import LoopGraph
+from .indexing_ops import AppendEntries
 from .ops import (
     ArgReduce,
     Attention,
@@ -51,6 +52,7 @@ from .plans import Address, ArenaOffset, KernelStep, LoopPlan, PackedConstant, P
 
 CERTAIN = (
     Advanced,
+    AppendEntries,
     ArgReduce,
     Attention,
     Banded,

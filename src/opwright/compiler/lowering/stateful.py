@@ -1,7 +1,8 @@
 """Operators with state: variables and random generators.
 
-Lives here: the rules of READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE; of RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL,
-MULTINOMIAL, STABLEHLO_RNG_BIT_GENERATOR, RandomUniform, RandomUniformInt, RandomStandardNormal, Multinomial;
+Lives here: the rules of READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE, odml.update_kv_cache; of RANDOM_UNIFORM,
+RANDOM_STANDARD_NORMAL, MULTINOMIAL, STABLEHLO_RNG_BIT_GENERATOR, RandomUniform, RandomUniformInt, RandomStandardNormal,
+Multinomial;
 `ResourceState`, memory that persists from run to run; the operations `Reading` and `Assignment`, and `with_stores`,
 which replaces those of one plan by views at its start and Stores at its end.
 Not here: resources, which the graph's owner has; in-place computation of stored values (../loops/planner.py).
@@ -19,13 +20,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, float64, int8, int32, int64, uint32, uint64
 from ...graph import Node, Value
 from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
 from ..loops.buffers import Buffer, IndexMap, SameMemory
 from ..loops.domain_ops import Advanced, Classes, NormalPairs, RandomWords
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
-from ..loops.ops import Bitcast, LoopOp, Map, Move, Store, View
+from ..loops.indexing_ops import AppendEntries
+from ..loops.ops import Bitcast, Checked, LoopOp, Map, Move, Store, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .registry import rule
 from .type_conversion import check_whole_bytes
@@ -36,6 +39,11 @@ class ResourceState(Protocol):
 
     def variable(self, handle: Value) -> tuple[str, Hashable] | None:
         """Return the name of a handle's memory and the variable, or None if it is determined at run time."""
+        ...
+
+    def cache(self, node: Node, layer: int) -> Sequence[tuple[str, Hashable]]:
+        """Return the names of the memory and the variables of a layer's key-value cache: the keys, the values, and the
+        position of entry 0 as the node counts it."""
         ...
 
     def sequence(self, node: Node, seeds: tuple[int, int]) -> tuple[str, Hashable]:
@@ -111,7 +119,12 @@ def memory_of(ctx: LoweringContext, handle: Any, value: Buffer, assigned: bool =
     variable_of_handle = _resources(ctx).variable(handle)
     if variable_of_handle is None:
         raise NoLowering(f"the variable of {handle!r} is unknown before a run")
-    name, variable = variable_of_handle
+    return _memory_of(ctx, *variable_of_handle, value, assigned)
+
+
+def _memory_of(ctx: LoweringContext, name: str, variable: Hashable, value: Buffer, assigned: bool) -> Buffer:
+    """Return the memory of a variable for values like this one; name: of new memory. Raises NoLowering as
+    `_variable_of`."""
     memory, shape = ctx.buffers.state.get(variable, (None, None))
     if memory is None:
         memory = Buffer(name, value.dtype, value.shape)
@@ -136,6 +149,39 @@ def assign(ctx: LoweringContext) -> None:
     check_whole_bytes(x)
     variable = _variable_of(ctx, x.buffer, assigned=True)
     ctx.add(Assignment, Buffer(f"{variable.name}.after", x.dtype, x.shape), x.buffer, variable)
+
+
+@rule(custom=("odml.update_kv_cache",))
+def update_cache(ctx: LoweringContext) -> None:
+    """Lower keys and values that are put into a layer's cache, which is kept from run to run."""
+    position, parts = ctx.operand(0), [ctx.operand(i) for i in (1, 2)]
+    n, inner = parts[0].shape[1], parts[0].shape[2:]
+    outputs = [ctx.output(index=i) for i in range(2)]
+    entries = outputs[0].shape[1]
+    if any(o.dtype is not float32 or not o.size for o in (*parts, *outputs)) or position.dtype is not int64:
+        raise NoLowering(f"{parts} in a cache {outputs[0]}")
+    if any(o.shape != (1, entries, *inner) for o in outputs) or any(o.shape != (1, n, *inner) for o in parts):
+        raise NoLowering(f"{parts} in a cache {outputs[0]}")
+    *caches, counted = _resources(ctx).cache(ctx.node.node, ctx.node.call.layer())
+    first, after = ctx.new(int64, (1,), ".first"), ctx.new(int64, (1,), ".first.after")
+    memory = _memory_of(ctx, *counted, first, True)
+    ctx.add(Reading, first, memory)
+    begin, offset, at = (ctx.new(int64, (1,), f".{name}") for name in ("begin", "offset", "checked"))
+    ctx.add(Move, begin, (position.buffer,), (IndexMap((0,), (1,), 0, (1,)),))
+    a, b, spare = arg(0, int64), arg(1, int64), const(entries - n, int64)
+    is_before = Expr("less", bool_, (a, b))
+    ctx.add(Map, offset, (begin, first), Expr("select", int64, (is_before, const(-1, int64), apply("sub", a, b))))
+    ctx.add(Checked, at, offset, "below", 0)
+    shift = apply("maximum", apply("sub", b, spare), const(0, int64))
+    ctx.add(Map, after, (first, at), apply("add", a, shift))
+    ctx.add(Assignment, Buffer(f"{memory.name}.after", int64, (1,)), after, memory)
+    for y, part, (name, variable) in zip(outputs, parts, caches):
+        before, now = (ctx.new(float32, (entries, *inner), f".{y.buffer.name}.{when}") for when in ("before", "now"))
+        memory = _memory_of(ctx, name, variable, before, True)
+        ctx.add(Reading, before, memory)
+        ctx.add(AppendEntries, now, before, ctx.viewed(part.buffer, (n, *inner)), at)
+        ctx.add(Assignment, Buffer(f"{memory.name}.after", float32, now.shape), now, memory)
+        ctx.add(View, y.buffer, now)
 
 
 @rule("CALL_ONCE")

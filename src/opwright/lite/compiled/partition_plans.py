@@ -72,6 +72,10 @@ class TensorBuffers(Buffers):
         return self.of(self.graph.value(tensor))
 
 
+MAX_NODES = 1 << 24
+"""More than a subgraph has: distance of the names of a node's several resources."""
+
+
 class SubgraphResources:
     """The resources that nodes of a subgraph read and write; see `ResourceState`."""
 
@@ -84,6 +88,14 @@ class SubgraphResources:
         elements = self._subgraph.tensors[number].constant
         variable = None if elements is None or elements.size != 1 else elements.reshape(-1)[0]
         return (f"t{number}", variable) if isinstance(variable, ResourceVariable) else None
+
+    def cache(self, node: GraphNode, layer: int) -> list[tuple[str, Hashable]]:
+        """Return the names and variables of a layer's cache: its keys, its values, the position of entry 0."""
+        index = operator_of(node)
+        assert index is not None
+        cache = self._subgraph.resources.layer(layer)
+        variables = (cache.stored_keys, cache.stored_values, cache.first(*index))
+        return [(f"t{-1 - index[1] - k * MAX_NODES}", variable) for k, variable in enumerate(variables, 1)]
 
     def sequence(self, node: GraphNode, seeds: tuple[int, int]) -> tuple[str, Hashable]:
         """Return a name that is unique among tensors, and the node's random numbers."""

@@ -278,12 +278,17 @@ class UpdateKVCacheOp(LiteDefinition):
             )
         if keys[1] is not None and not 0 < keys[1] <= entries:
             raise refuse("more keys at once than the cache holds", found=keys[1], wanted=f"1 to {entries}")
-        if max(op.layer_index, 0) >= layers_of(op):
+        if op.layer() >= layers_of(op):
             raise refuse("layer_index is out of range", found=op.layer_index, wanted=f"0 to {layers_of(op) - 1}")
         dims = (1, entries, keys[2], keys[3])
         if None not in dims:
             bounded((2, *dims), float32, "the cache")
         return spec(dims, float32), spec(dims, float32)
+
+    def layer(op: Any) -> int:
+        """Return the number of the layer whose cache it is."""
+        number: int = max(op.layer_index, 0)
+        return number
 
     def registration(operator: Any) -> Registration:
         return CacheRegistration(operator)
@@ -312,17 +317,17 @@ class CacheRegistration(OperatorRegistration):
         position, keys, values = (t.readonly for t in node.tensors_in)
         call: Any = self._call(node)
         all_keys, all_values = node.tensors_out
-        cache = node.subgraph.resources.cache(max(call.layer_index, 0), all_keys.shape[1:])
+        cache = node.subgraph.resources.cache(call.layer(), all_keys.shape[1:])
         entries, n = all_keys.shape[1], keys.shape[1]
-        begin = int(position[0])
-        first = cache.first.get(node, 0)
+        begin, counted = int(position[0]), cache.first(node.subgraph.index, node.number)
+        first = 0 if counted.value is None else int(counted.value[0])
         if begin < first:
             raise refuse("the position is before the first entry of the cache", found=begin, wanted=f"{first} or more")
         shift = max(0, begin + n - first - entries)
         if 0 < shift < entries:
             for kept in (cache.keys, cache.values):
                 kept[: entries - shift] = kept[shift:].copy()
-        cache.first[node] = first + shift
+        counted.assign(np.array([first + shift]))
         at = slice(begin - first - shift, begin - first - shift + n)
         cache.keys[at], cache.values[at] = keys[0], values[0]
         np.copyto(all_keys.array[0], cache.keys)

@@ -308,6 +308,7 @@ def has_effects(node: Node) -> bool:
     return (
         not node.tensors_out
         or node.name in CALLERS
+        or getattr(getattr(node.registration, "operator", None), "effect", None) == "write"
         or any(t is not None and (t.is_variable or getattr(t.type, "name", "") in HANDLES) for t in touched)
         or any(has_effects(n) for n in node.replaced)
     )

@@ -10,7 +10,6 @@ resources unchanged, as in the official run time.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,10 @@ from .memory import check_bytes
 from .ownership import Ownership
 
 _OBJECT = 64  # approximate overhead in bytes of an element of a table or string tensor
+
+
+CACHES = "\0caches"
+"""The container of the variables of caches, which no name in a file equals."""
 
 
 class Resources:
@@ -72,13 +75,15 @@ class Resources:
             )
         return table
 
+    def layer(self, number: int) -> KeyValueCache:
+        """Return the key-value cache of a layer, which may not have started."""
+        return self.caches.setdefault(number, KeyValueCache(self, number))
+
     def cache(self, layer: int, shape: tuple[int, ...]) -> KeyValueCache:
         """Return the key-value cache of a layer. Raises InvalidArgumentError if another node declares another shape,
         ResourceExhaustedError."""
-        cache = self.caches.get(layer)
-        if cache is None:
-            self.resize(0, 8 * math.prod(shape), f"the cache of layer {layer}")
-            cache = self.caches[layer] = KeyValueCache(shape)
+        cache = self.layer(layer)
+        cache.start(shape)
         if cache.keys.shape != shape:
             raise InvalidArgumentError(
                 what=f"the cache of layer {layer} has another shape elsewhere in the model",
@@ -93,16 +98,6 @@ class Resources:
         if new > old:
             check_bytes(self.nbytes - old + new, what)
         self.nbytes += new - old
-
-
-class KeyValueCache:
-    """Key-value cache of a layer of a generative model. first: by node, the position of entry 0."""
-
-    __slots__ = ("first", "keys", "values")
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.keys, self.values = np.zeros((2, *shape), np.float32)
-        self.first: dict[Any, int] = {}
 
 
 class ResourceVariable:
@@ -136,6 +131,42 @@ class ResourceVariable:
 
     def __repr__(self) -> str:
         return f"variable {self.shared_name!r}" + (f" in {self.container!r}" if self.container else "")
+
+
+class KeyValueCache:
+    """Key-value cache of a layer of a generative model: variables of the interpreter, which plans update in place.
+
+    stored_keys, stored_values: float32 [entries, heads, size]
+    """
+
+    __slots__ = ("layer", "resources", "stored_keys", "stored_values")
+
+    def __init__(self, resources: Resources, layer: int) -> None:
+        self.resources, self.layer = resources, layer
+        self.stored_keys, self.stored_values = (self._variable(name) for name in ("keys", "values"))
+
+    def _variable(self, name: str) -> ResourceVariable:
+        return self.resources.variable(CACHES, f"{self.layer} {name}")
+
+    def start(self, shape: tuple[int, ...]) -> None:
+        """Fill a cache without entries with zeros. Raises ResourceExhaustedError."""
+        for variable in (self.stored_keys, self.stored_values):
+            if variable.value is None:
+                variable.assign(np.zeros(shape, np.float32))
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys, once the cache has started."""
+        return self.stored_keys.read()
+
+    @property
+    def values(self) -> np.ndarray:
+        """The values, once the cache has started."""
+        return self.stored_values.read()
+
+    def first(self, subgraph: int, node: int) -> ResourceVariable:
+        """Return the variable with the position of entry 0 as a node counts, int64 [1]; empty before its first run."""
+        return self._variable(f"first {subgraph} {node}")
 
 
 class RandomSequence(ResourceVariable):
