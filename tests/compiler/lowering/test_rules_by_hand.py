@@ -61,6 +61,19 @@ def test_gradients_of_pools(pool, ksize):
     assert ran & {"MaxPoolGrad", "AvgPoolGrad"}
 
 
+def test_the_gradient_of_a_pool_alone_computes_its_maxima():
+    """Test a tape over a function: MaxPoolGrad reads the shape of the maxima only, and its graph has zeros there."""
+    x = ow.constant(RNG.standard_normal((2, 6, 4, 3)).astype(np.float32))
+    pool = ow.function(lambda x: ow.nn.max_pool2d(x, 2, 2, "VALID"), jit_compile=True, autograph=False)
+    with ow.GradientTape() as tape:
+        tape.watch(x)
+        y = pool(x)
+    dy = RNG.standard_normal((2, 3, 2, 3)).astype(np.float32)
+    windows = x.numpy().reshape(2, 3, 2, 2, 2, 3)
+    expected = (windows == windows.max((2, 4), keepdims=True)) * dy.reshape(2, 3, 1, 2, 1, 3)
+    np.testing.assert_array_equal(tape.gradient(y, x, ow.constant(dy)), expected.reshape(x.shape))
+
+
 def test_pools_that_overlap_keep_their_gradient():
     ran = ran_natively(lambda x: gradients(lambda x: ow.nn.max_pool2d(x, 3, 2, "SAME"), x), f32(1, 7, 7, 2))
     assert "MaxPoolGrad" not in ran

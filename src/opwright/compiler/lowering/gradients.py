@@ -16,6 +16,7 @@ The gradient by the filter is a convolution with batch and channels exchanged, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -157,8 +158,13 @@ def max_pool_grad(ctx: LoweringContext) -> None:
     x, y, dy = (ctx.operand(i) for i in range(3))
     split = _side_by_side(ctx, x, y)
     n, rows, height, columns, width, channels = split
-    pixels = ctx.viewed(x.buffer, split)
-    maximum, gradient = (ctx.viewed(o.buffer, (n, rows, 1, columns, 1, channels)) for o in (y, dy))
+    pixels, windows = ctx.viewed(x.buffer, split), (n, rows, 1, columns, 1, channels)
+    gradient = ctx.viewed(dy.buffer, windows)
+    if _is_pool_of_same_input(ctx.node.inputs):
+        maximum = ctx.viewed(y.buffer, windows)
+    else:
+        maximum = Buffer(f"{ctx.node.prefix}.maximum", float32, windows)
+        ctx.add(Reduce, maximum, pixels, (2, 4), "max", arg(0, float32), arg(0, float32))
     numbers = np.arange(height * width, dtype=np.int32).reshape(height, 1, width, 1)
     number = Buffer(f"{ctx.node.prefix}.numbers", int32, numbers.shape, numbers)
     marked, first = ctx.new(int32, split), Buffer(f"{ctx.node.prefix}.first", int32, maximum.shape)
@@ -174,6 +180,15 @@ def max_pool_grad(ctx: LoweringContext) -> None:
 
     with ctx.reshaped(ctx.output(x.shape).buffer, split) as out:
         map_elements(ctx, out, [first, number, gradient], route)
+
+
+def _is_pool_of_same_input(operands: Sequence[Any]) -> bool:
+    """Return whether the second operand of MaxPoolGrad is the pool of the first.
+
+    MaxPoolGrad reads only its shape, so a backward pass that is a graph of its own has a placeholder of zeros there.
+    """
+    x, y = operands[:2]
+    return y.node is not None and y.node.op.name == "MaxPool" and y.node.inputs[0] is x
 
 
 @rule("AvgPoolGrad")
