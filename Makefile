@@ -9,7 +9,7 @@
 #   make lint       ruff, names and prose, mypy, layers check    make format  ruff's formatter
 #   make bench      figures against their targets    make bench-strategies  those of the algorithms chosen by shape
 #   make fuzz       1,000,000 mutants of one-operator models (MUTANTS=...), 200,000 of networks and as many by both
-#                   engines (CASES=...): nightly
+#                   engines (CASES=...), gradients of 2,000 programs from seed SEED, compiled and eager: nightly
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
@@ -28,6 +28,7 @@ WORKERS ?= 2
 CASES ?= 200000
 MUTANTS ?= 1000000
 MODELS ?= 30
+SEED ?= 10000
 KINDS ?= bits,loops
 OUT ?= build/baseline
 ONLY ?=
@@ -100,6 +101,7 @@ fuzz: $(DEV)
 	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --what operators --cases $(MUTANTS) --workers $(WORKERS)
 	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --cases $(CASES) --workers $(WORKERS)
 	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --what engines --cases $(CASES) --workers $(WORKERS)
+	@$(ONE_THREAD) $(BIN)/python tests/random_programs/compiled_gradients.py $(SEED) $$(($(SEED) + 2000))
 
 operator-table: $(DEV)
 	@$(ONE_THREAD) PYTHONPATH=tests/lite:tests/lite/ops $(BIN)/python tests/lite/ops/drawn_table.py $(MODELS) --write

@@ -213,6 +213,40 @@ def test_errors_name_the_node():
     np.testing.assert_allclose(f(x, ow.constant([1, 2])), np.tanh(x.numpy()[[1, 2]]) * 2 + 1, 1e-5, 1e-6)
 
 
+@pytest.mark.parametrize("jit_compile", [True, None])
+def test_the_first_error_in_program_order_is_reported(jit_compile):
+    """Test that the user's Gather is blamed: its gradient fails, too, and runs before it between native calls."""
+
+    def f(x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = ow.tanh(x) * 2.0
+            z = ow.gather(y, [16])
+            loss = ow.reduce_sum(y) + ow.reduce_sum(z)
+        return z, loss, tape.gradient(loss, x)
+
+    f, x = ow.function(f, jit_compile=jit_compile, autograph=False), array(16, 8)
+    with ow.flags(hot_calls=1):
+        for _ in range(3):
+            with pytest.raises(ow.errors.InvalidArgumentError, match=r"Gather 'Gather' .*indices\[0\] = 16"):
+                f(x)
+
+
+def test_an_operator_that_fails_while_constants_are_folded_does_not_fail_the_compiler():
+    """Test ScatterNd of the gradient, which has constant operands of sizes that contradict each other."""
+
+    def f(x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = ow.tanh(x) * 2.0
+            z = ow.ensure_shape(ow.boolean_mask(y, ow.fill([4], False)), [4, 7])
+            loss = ow.reduce_sum(y) + ow.reduce_sum(z)
+        return z, loss, tape.gradient(loss, x)
+
+    with pytest.raises(ow.errors.InvalidArgumentError, match=r"EnsureShape .*tensor \(0, 7\)"):
+        native(f)(array(4, 7))
+
+
 def test_a_python_operator_raises_its_own_error_and_the_function_stays_usable():
     def may_fail(x):
         if x.max() > 5:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import flags, forks
-from ..core.errors import OpError
+from ..core.errors import OpError, ResourceExhaustedError
 from ..core.lazy_imports import later
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..graph import Graph, GraphRewriter, Node, Value
 from ..graph.builder import constant_node
 from ..graph.passes import FOLD_LIMIT_BYTES, run_passes
+from ..ops.dispatch import quietly
 from . import calls
 from .background import compiling
 from .calls import function_of
@@ -38,6 +39,8 @@ else:
 MOST = 64
 """Maximum number of compiled sets of shapes; the oldest is evicted."""
 STATE = frozenset({"ReadVariable", "AssignVariable", "AssignAddVariable", "AssignSubVariable"})
+CHECKS = frozenset({"Assert", "CheckNumerics"})
+"""Operators with an effect, which is an error or none."""
 
 Shape = tuple[int, ...]
 
@@ -101,7 +104,7 @@ def _folded(node: Node) -> list[Node] | None:
         return None
     try:
         results = op.compute(op.bind(dict(node.attrs)), arrays)
-    except OpError:
+    except Exception:  # reported at run time, unless an earlier node fails: rules of users raise what they like
         return None
     return [_constant(op, v, array) for v, array in zip(node.outputs, results)]
 
@@ -137,6 +140,7 @@ class NativePlan:
         self._lock = forks.lock()
         self._made: dict[tuple[Shape | None, ...], tuple[Plan, CompiledGraph]] = {}
         self._plain: Plan | None = None
+        self._ordered: Plan | None = None  # to report the first error in program order
         self.run: Callable[..., tuple[Any, ...]] = self._first
         self._fixed = all(v.dtype.is_handle or v.shape.is_fully_defined() for v in graph.inputs)
 
@@ -191,7 +195,10 @@ class NativePlan:
         return plan, compiled
 
     def explain(self, error: Exception, inputs: Sequence[Any] = ()) -> Exception:
-        """Implement Plan.explain for the plan that raised the error."""
+        """Implement Plan.explain for the plan that raised the error.
+
+        inputs: of the call, if they are still there: the error is then the first one in program order.
+        """
         plans = [plan for plan, _ in self._made.values()] + ([self._plain] if self._plain is not None else [])
         names = set()
         trace = error.__traceback__
@@ -200,7 +207,24 @@ class NativePlan:
             trace = trace.tb_next
         for plan in plans:
             if plan.filename in names:
-                return plan.explain(error, inputs)
+                explained = plan.explain(error)
+                return explained if plan is self._plain else self._in_program_order(explained, inputs)
+        return error
+
+    def _in_program_order(self, error: Exception, inputs: Sequence[Any]) -> Exception:
+        """Return the error of the first node that fails in program order; `error` if that cannot be determined.
+
+        A native call runs nodes of a forward and a backward pass, between nodes that remain. If several fail, the
+        first one may be an operator of the gradient, whereas the program fails at the operator that the user wrote.
+        """
+        if not inputs or isinstance(error, (MemoryError, ResourceExhaustedError)) or not _is_repeatable(self.graph):
+            return error
+        if self._ordered is None:
+            self._ordered = Plan(self.graph)
+        try:
+            quietly(self._ordered.run, *inputs)
+        except Exception as first:
+            return self._ordered.explain(first)
         return error
 
     def compiled_for(self, shapes: Sequence[Shape | None]) -> CompiledGraph | None:
@@ -225,6 +249,14 @@ class NativePlan:
 def _call_of(region: CompiledRegion, connector: int | None = None) -> Callable[..., Any]:
     """Return a region as a function. connector: see function_of."""
     return (updating if region.variables else function_of)(region, connector)
+
+
+def _is_repeatable(graph: Graph) -> bool:
+    """Return whether the graph may run twice: it writes nothing, and draws no random numbers."""
+    return all(
+        (node.op.effect in (None, "read") or node.op.name in CHECKS) and all(map(_is_repeatable, node.subgraphs))
+        for node in graph.nodes
+    )
 
 
 def _compiled(graph: Graph) -> CompiledGraph:

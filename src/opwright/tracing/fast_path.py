@@ -167,7 +167,8 @@ class CallCacheEntry:
                 return results
         except Exception as other:
             error = other
-        raise (failure := self.concrete.program.plan.explain(error)) from failure.__cause__
+        inputs = [*[t._array for t in tensors], *self._captured]
+        raise (failure := self.concrete.program.plan.explain(error, inputs)) from failure.__cause__
 
     def _call_uncached(self, tensors: list[Any]) -> Any:
         """Call under tapes, in another trace, or for the first time."""

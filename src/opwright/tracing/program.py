@@ -102,7 +102,8 @@ class Program:
         try:
             arrays = quietly(plan.run, *[a._array for a in arguments], *[c._array for c in captured])
         except Exception as error:
-            raise (failure := plan.explain(error)) from failure.__cause__
+            inputs = [a._array for a in (*arguments, *captured)]
+            raise (failure := plan.explain(error, inputs)) from failure.__cause__
         return [EagerTensor(a, v.spec.dtype) for a, v in zip(arrays, self.graph.outputs)]
 
     def consume(self, arrays: list[Any]) -> list[EagerTensor]:

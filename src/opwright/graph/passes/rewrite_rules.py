@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.errors import OpError
 from ...core.specs import TensorSpec
 from ..builder import GraphRewriter, constant_node, has_subgraphs, map_subgraphs
 from ..ir import Graph, Node, Operand, Value
@@ -148,8 +147,8 @@ def fold_constants(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | N
         return None
     try:
         arrays = node.op.evaluate(node.inputs, node.attrs)
-    except OpError:
-        return None  # reported at run time, with the node's name
+    except Exception:  # a kernel's ValueError, too
+        return None  # reported at run time, with the node's name, unless an earlier node fails
     return [replacement_constant(rewriter, node, v, array) for v, array in zip(node.outputs, arrays)]
 
 
