@@ -47,6 +47,7 @@ TERMS = {
     "rounding",
     "sorting",
     "tiling",
+    "training",
 }
 """Module names in -ing that are terms of the field: everything else is named by a noun."""
 DIALECTS = ("ops", "lite/ops", "lite/customs", "nn", "compiler/loops")

@@ -171,3 +171,40 @@ def test_what_gradients_read_is_made():
     w = ow.constant(RNG.uniform(-0.3, 0.3, (5, 15)).astype(np.float32))
     ran = ran_natively(lambda x, w: gradients(loss, x, w), f32(8, 15), w)
     assert "DynamicGru" not in ran
+
+
+SIZES = {"a": 3, "b": 21, "c": 4, "d": 9, "e": 17}
+EQUATIONS = [
+    "abc,cde->abde",  # the projections of attention, its scores and values, and their gradients
+    "aecd,abcd->acbe",
+    "acbe,aecd->abcd",
+    "abcd,cde->abe",
+    "cde,abde->abc",
+    "abc,abde->cde",
+    "abc,abcd->ad",
+    "ab,cd->dbca",
+    "ab,ab->a",
+    "ab,ab->",
+    "b,ab->a",
+    "...ab,...bc->c...a",
+    "abc->cab",
+]
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_contractions_of_labels(equation):
+    """Test results against NumPy in float64."""
+    terms = equation.partition("->")[0].replace("...", "e").split(",")
+    factors = [f32(*(SIZES[label] for label in term)) for term in terms]
+    assert "Einsum" in ran_natively(lambda *x: ow.einsum(equation, *x) * 2.0, *factors)
+    f = ow.function(lambda *x: ow.einsum(equation, *x) * 2.0, jit_compile=True, autograph=False)
+    exact = 2.0 * np.einsum(equation, *(x.numpy().astype(np.float64) for x in factors))
+    np.testing.assert_allclose(f(*factors), exact, 1e-5, 1e-5 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("equation", ["ab,bc,cd->ad", "aa,ab->b", "ab,cd->ac"])
+def test_contractions_that_stay(equation):
+    terms = equation.partition("->")[0].split(",")
+    assert "Einsum" not in ran_natively(
+        lambda *x: ow.tanh(ow.einsum(equation, *x)), *(f32(*(SIZES[c] for c in term)) for term in terms)
+    )
