@@ -677,3 +677,22 @@ def test_rules_may_ask_which_gradients_are_used() -> None:
         assert asked[-1] == expected
         for source, grad in zip(sources, grads):
             np.testing.assert_array_equal(grad.numpy(), (y if source is x else x).numpy())
+
+
+def test_attributes_of_any_name_reach_the_rule() -> None:
+    """Rules get attributes whose names are no words of Python; `Call.with_all` writes them by name."""
+    body = {
+        "__module__": __name__,
+        "x": ow.Input(ow.floating),
+        "y": ow.Output(like="x"),
+        "lambda": ow.Attr(float, default=3.0),
+        "compute": lambda op, x: getattr(op, "lambda") * x,
+        "gradient": lambda op, dy: getattr(op, "lambda") * dy,
+    }
+    operator = ow.operator(type("ScaledByLambda", (), body))
+    call = operator.bind({}).with_all(["x of it"], ["y of it"])
+    assert (call.x, call.y, getattr(call, "lambda"), call.operator) == ("x of it", "y of it", 3.0, operator)
+    matmul = ow.ops.get("MatMul").bind({"transpose_b": True})
+    call = matmul.with_all([1, 2], [3])
+    assert (call.a, call.b, call.output, call.attrs, call.operator) == (1, 2, 3, matmul.attrs, matmul.operator)
+    assert call.needs_gradient("a")

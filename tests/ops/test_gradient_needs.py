@@ -43,20 +43,27 @@ class Called:
 
 @contextlib.contextmanager
 def collecting(found: dict[str, list[Called]]) -> Iterator[None]:
-    made = OpRecord.light.__func__
+    of_any, of_single = OpRecord.light.__func__, OpRecord.single.__func__
 
-    def light(cls: Any, op: Any, bound: Any, structure: Any, flat: Any, outputs: Any) -> Any:
+    def collect(op: Any, bound: Any, structure: Any, flat: Any, outputs: Any) -> None:
         known = found.setdefault(op.name, [])
         flows = any(y.dtype.is_floating or y.dtype.is_complex for y in outputs)
         if len(known) < CALLS and flows and registry.catalogue().get(op.name) is op:
             known.append(Called(bound, structure, flat, outputs))
-        return made(cls, op, bound, structure, flat, outputs)
 
-    OpRecord.light = classmethod(light)
+    def light(cls: Any, op: Any, bound: Any, structure: Any, flat: Any, outputs: Any) -> Any:
+        collect(op, bound, structure, flat, outputs)
+        return of_any(cls, op, bound, structure, flat, outputs)
+
+    def single(cls: Any, op: Any, bound: Any, inputs: Any, identities: Any, ids: Any, output: Any) -> Any:
+        collect(op, bound, inputs, inputs, (output,))
+        return of_single(cls, op, bound, inputs, identities, ids, output)
+
+    OpRecord.light, OpRecord.single = classmethod(light), classmethod(single)
     try:
         yield
     finally:
-        OpRecord.light = classmethod(made)
+        OpRecord.light, OpRecord.single = classmethod(of_any), classmethod(of_single)
 
 
 @functools.cache
@@ -76,7 +83,7 @@ def calls() -> dict[str, list[Called]]:
     return found
 
 
-def gradients(record: Any, outputs: Any) -> list[np.ndarray | None]:
+def gradients(record: Any, outputs: Any, backward: Any = None) -> list[np.ndarray | None]:
     rng = np.random.default_rng(3)
     dys = [
         dispatch.to_tensor(np.asarray(rng.uniform(0.5, 1.5, tuple(y.shape))).astype(y.dtype.np), y.dtype)
@@ -84,7 +91,7 @@ def gradients(record: Any, outputs: Any) -> list[np.ndarray | None]:
         else None
         for y in outputs
     ]
-    found = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in record.backward(dys)]
+    found = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in (backward or record.backward)(dys)]
     return [None if g is None or g.dtype.is_handle else np.asarray(g) for g in found]
 
 
@@ -127,6 +134,15 @@ def test_outlines_give_the_same_gradient(name: str) -> None:
         if kept is not None:
             light = OpRecord.light(op, call.bound, call.structure, call.flat, call.outputs)
             assert_same(gradients(light, call.outputs), kept)
+            if op.profile.simple and op.profile.single:
+                identities = list(map(tensor_identity, call.flat))
+                single = OpRecord.single(
+                    op, call.bound, call.structure, identities, list(map(id, identities)), *call.outputs
+                )
+                assert_same(gradients(single, call.outputs), kept)
+                reached = set(map(id, single.inputs))
+                backward = functools.partial(single.backward_to, reached=reached)
+                assert_same(gradients(single, call.outputs, backward), kept)
 
 
 @each_row("name", WITH_GRADIENT, by=lambda name: name[:1])

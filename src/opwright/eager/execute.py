@@ -45,7 +45,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             out = bound._short(*inputs)
         if out is not None:
             if state.tapes:
-                _record(op, bound, inputs, (out,))
+                _record_single(op, bound, inputs, out)
             if flags.check_numerics:
                 _check_numerics(op, inputs, (out,), name)
             return out
@@ -79,7 +79,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             if bound._short is None:
                 short_calls.count_call(op, bound)
             if state.tapes:
-                _record(op, bound, inputs, (out,))
+                _record_single(op, bound, inputs, out)
             if flags.check_numerics:
                 _check_numerics(op, inputs, (out,), name)
             return out
@@ -224,6 +224,18 @@ def _check_results(
     difference = mismatch(results, promised)
     if difference is not None:
         raise contract_violation(op, computed_by(op, bound, _first_dtype(inputs)), node=name, **difference)
+
+
+def _record_single(op: Operator, bound: Call, inputs: Sequence[Any], output: EagerTensor) -> None:
+    """Implement `_record` for a call without repeated or absent inputs, and with one output."""
+    identities = [x._identity for x in inputs]
+    ids = list(map(id, identities))
+    record = None
+    for tape in state.tapes:
+        if tape.follows(ids):
+            if record is None:
+                record = OpRecord.single(op, bound, inputs, identities, ids, output)
+            tape.keep(record)
 
 
 def _record(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:

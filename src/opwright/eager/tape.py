@@ -112,7 +112,7 @@ class GradientTape:
         """Record a call, unless its operator ends differentiation."""
         if type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule:
             return
-        self._live.update(flowing_ids(record))
+        self._live.update(record.flowing or flowing_ids(record))
         self._records.append(record)
 
     def follow(self, outputs: Sequence[Any], added: Any) -> None:
@@ -238,8 +238,11 @@ class GradientTape:
         consume: bool = False,
     ) -> list[Any]:
         start: dict[int, Any] = {}
-        originals, sources = sources, [tensor_identity(self._local(s)) for s in sources]
-        for t, dy in zip(map(self._local, targets), dys):
+        originals = sources
+        if self._trace is not None:
+            sources, targets = map(self._local, sources), list(map(self._local, targets))  # type: ignore[assignment]
+        sources = list(map(tensor_identity, sources))
+        for t, dy in zip(targets, dys):
             if not is_trainable(t.dtype):
                 continue
             if dy is None:

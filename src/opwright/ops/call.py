@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -86,6 +87,16 @@ class Call:
             setattr(new, name, value)
         return new
 
+    def with_all(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Call:
+        """Return `with_inputs(inputs, outputs)` in a third of its time, for as many values as are declared."""
+        cls: Any = type(self)
+        if cls._fill is None:
+            cls._fill = _filler(cls)
+        new: Call = cls._fill(self, inputs, outputs)
+        return new
+
+    _fill: Any = None
+
     def _copied(self) -> Call:
         """Return a copy with the operator and the attributes alone."""
         new = type(self)()
@@ -133,6 +144,27 @@ class Call:
     def __repr__(self) -> str:
         attrs = ", ".join(f"{k}={v!r}" for k, v in self.attrs.items())
         return f"{self.operator.name}({attrs})"
+
+
+def _filler(cls: type[Call]) -> Callable[..., Call]:
+    """Return the function of `with_all`, without loops over names: they take 0.1 us each."""
+    parts = (*cls._input_names, *cls._output_names)
+    if not all(name.isidentifier() and not iskeyword(name) for name in (*cls._attr_names, *parts)):
+        return cls.with_inputs
+    copied = ["operator", *cls._attr_names]
+    lines = [
+        "def fill(call, inputs, outputs):",
+        "    new = make(cls)",
+        "    new._unneeded = ()",
+        *(f"    new.{name} = call.{name}" for name in copied),
+        *(f"    new.{name} = inputs[{i}]" for i, name in enumerate(cls._input_names)),
+        *(f"    new.{name} = outputs[{i}]" for i, name in enumerate(cls._output_names)),
+        "    return new",
+    ]
+    scope: dict[str, Any] = {"make": object.__new__, "cls": cls}
+    exec(compile("\n".join(lines), f"<fill {cls.__name__}>", "exec"), scope)
+    fill: Callable[..., Call] = scope["fill"]
+    return staticmethod(fill)
 
 
 def call_class(
@@ -193,6 +225,7 @@ class CallProfile:
     catalogue's minds it itself. writes_out: `compute` returns one array and can write it into a given one, `out=`.
     inplace_places: positions of the inputs whose memory the only output may take, best first.
     keeps_calls: bound attributes may be kept: none of them refers to a graph or an object.
+    plain_gradient: simple, single, of this package, and its gradient a rule without restrictions.
     """
 
     __slots__ = (
@@ -201,6 +234,7 @@ class CallProfile:
         "narrows",
         "paired",
         "plain_count",
+        "plain_gradient",
         "positions",
         "quick",
         "simple",
@@ -228,6 +262,8 @@ class CallProfile:
         self.writes_out = self.single and _takes_out(op.compute_rule)
         declared = op.inplace.get(op.output_names[0], ()) if outputs else ()
         self.inplace_places = tuple(map(op.input_names.index, (declared,) if isinstance(declared, str) else declared))
+        rule = op.gradient_rule is not None and not op.no_need_buffer
+        self.plain_gradient = rule and self.simple and self.single and op.trusted
         self.keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in op.attr_defs.values())
 
 

@@ -223,6 +223,7 @@ class GradientNeeds:
     """The needs of a gradient by input and output of the call: "value", "shape" or "nothing".
 
     kept_inputs, kept_outputs: whether each is needed by value, in the order of the definition; None if all are.
+    keeps_no_input: whether no input is needed by value.
     """
 
     inputs: Mapping[str, str]
@@ -232,6 +233,7 @@ class GradientNeeds:
         for name in ("inputs", "outputs"):
             mask = tuple(need == VALUE for need in getattr(self, name).values())
             object.__setattr__(self, f"kept_{name}", None if all(mask) else mask)
+        object.__setattr__(self, "keeps_no_input", not any(need == VALUE for need in self.inputs.values()))
 
     if TYPE_CHECKING:  # no fields: they follow from the others
 
@@ -239,6 +241,8 @@ class GradientNeeds:
         def kept_inputs(self) -> tuple[bool, ...] | None: ...
         @property
         def kept_outputs(self) -> tuple[bool, ...] | None: ...
+        @property
+        def keeps_no_input(self) -> bool: ...
 
     def __str__(self) -> str:
         needs = {**self.inputs, **self.outputs}

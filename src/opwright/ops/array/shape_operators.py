@@ -359,6 +359,9 @@ class SumToLike(OperatorDefinition):
 
 def sum_to_shape_of(x: Tensor, like: Any) -> Tensor:
     """Sum `x` over broadcast dimensions to the shape of `like`; return `x` if the shapes are known to be equal."""
+    eager = type(x) is type(like) and getattr(x, "_array", None) is not None
+    if eager and x._array.shape == like._array.shape:  # type: ignore[attr-defined]  # 0.1 us; objects of shapes take 1
+        return x
     shape = like.shape
     if shape.dims is not None and None not in shape.dims and x.shape.dims == shape.dims:
         return x
