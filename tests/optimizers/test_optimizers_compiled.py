@@ -306,32 +306,112 @@ def test_functions_that_share_variables_in_any_order_run_at_once():
     assert [np.unique(v.numpy()).tolist() for v in variables] == [[-(rounds + 1.0) * len(steps)]] * 6
 
 
+SPARSE = (
+    [(name, {}) for name in OWN]
+    + [(name, {"lazy_mode": True}) for name in ("Adam", "AdamW", "Adamax", "Nadam")]
+    + [
+        ("Adam", {"amsgrad": True, "beta_2": 0.5}),
+        ("SGD", {"momentum": 0.75}),
+        ("RMSprop", {"momentum": 0.9}),
+        ("RMSprop", {"centered": True, "epsilon": 1e-3}),
+    ]
+)
+
+
+@pytest.mark.parametrize("width", [(), (3,), (5, 7)], ids=str)
+@pytest.mark.parametrize("row", SPARSE, ids=label)
+def test_sparse_rows_follow_the_formula(row, width):
+    """The dense formula by gradients with rows of 0; in lazy mode, the dense formula of the rows alone."""
+    name, options = row
+    lazy = options.get("lazy_mode", False)
+    rng = np.random.default_rng(5)
+    height, rows = 900, np.sort(rng.permutation(900)[:300])
+    start = rng.uniform(-2, 2, (height, *width)).astype("f4")
+    table, optimizer = ow.Variable(start), getattr(optimizers, name)(RATE, **options)
+
+    @ow.function(jit_compile=True)
+    def step(values, indices):
+        optimizer.apply([ow.IndexedSlices(values, indices, ow.constant(start.shape))], [table])
+
+    gradients = []
+    for _ in range(STEPS):
+        indices = np.concatenate([rng.permutation(rows), rng.choice(rows, 50)])  # some twice or more, in any order
+        values = rng.uniform(-1, 1, (len(indices), *width)).astype("f4")
+        step(ow.constant(values), ow.constant(indices))
+        dense = np.zeros(start.shape)
+        np.add.at(dense, indices, values.astype("f8"))
+        gradients.append([dense[rows] if lazy else dense])
+    formula = {k: v for k, v in options.items() if k != "lazy_mode"}
+    initial = start.astype("f8")
+    expected, _ = descend(name, [initial[rows] if lazy else initial], gradients, RATE, **formula)
+    if lazy:
+        initial[rows] = expected[-1][0]
+    np.testing.assert_allclose(table.numpy(), initial if lazy else expected[-1][0], 3e-5, 3e-5)
+    assert "native call for UpdateRows" in report(step, ow.constant(values), ow.constant(indices))
+
+
+def test_no_rows_and_rows_out_of_range():
+    table, momentum = ow.Variable(ow.ones((20, 6))), optimizers.SGD(1.0, momentum=0.5)
+
+    @ow.function(jit_compile=True, input_signature=[ow.TensorSpec([None, 6]), ow.TensorSpec([None], ow.int64)])
+    def step(values, indices):
+        momentum.apply([ow.IndexedSlices(values, indices, ow.constant([20, 6]))], [table])
+
+    step(ow.ones((1, 6)), ow.constant([19], ow.int64))
+    step(ow.zeros((0, 6)), ow.zeros((0,), ow.int64))  # row 19 moves by half of its last step
+    np.testing.assert_array_equal(table.numpy()[:, 0], [*np.ones(19), 1 - 1 - 0.5])
+    before = [v.numpy() for v in (table, *momentum.variables)]
+    for wrong in (20, -1):
+        with pytest.raises(ow.errors.InvalidArgumentError, match=f"index {wrong} is out of range|{wrong}"):
+            step(ow.ones((2, 6)), ow.constant([3, wrong], ow.int64))
+    for v, was in zip((table, *momentum.variables), before, strict=True):
+        np.testing.assert_array_equal(v.numpy(), was)
+
+
+def test_the_compiled_step_prints_its_loops():
+    v = ow.Variable(ow.ones((3, 4)))
+    step = compiled_step(optimizers.SGD(0.5), [v])
+    loops = step.experimental_get_compiler_ir(ow.ones((3, 4)))("loops")
+    assert "Update(" in loops
+    assert "exprs=(sub(arg0:f32, mul(arg1:f32, arg2:f32)),)" in loops
+
+
+class Refusing:
+    """In the place of the partitioner, where nothing is to be planned."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} is asked for")
+
+
 @pytest.mark.skipif(not runs_images(), reason="LLVM's own loader is used on this system")
 def test_a_cached_step_runs_without_planning(tmp_path, monkeypatch):
-    start, steps = problem(3, shapes=((40, 50), (9,)))
+    start, steps = problem(3, shapes=((40, 50), (9,), (6, 7)))
     expected, _ = descend("Adam", start, steps, RATE, weight_decay=0.25, use_ema=True)
+    every_row = ow.range(6, dtype="int64")
 
     def course():
         variables = [ow.Variable(w.astype("f4")) for w in start]
         optimizer = optimizers.Adam(RATE, weight_decay=0.25, use_ema=True, name="kept")
-        step = compiled_step(optimizer, variables)
+
+        @ow.function(jit_compile=True)
+        def step(g, h, values):
+            optimizer.apply([g, h, ow.IndexedSlices(values, every_row, ow.constant([6, 7]))], variables)
+
         for grads in steps:
             step(*[ow.constant(g.astype("f4")) for g in grads])
         compiling.submit(lambda: None).wait()
         return [v.numpy() for v in variables]
 
-    class Refusing:
-        def __getattr__(self, name):
-            raise AssertionError(f"{name} is asked for")
-
-    updates = []
-    run = update_calls._UpdateCallee.run
-    monkeypatch.setattr(update_calls._UpdateCallee, "run", lambda *a: updates.append(1) or run(*a))
+    native_calls = []
+    for kind, name in ((update_calls._UpdateCallee, "run"), (update_calls._RowsCode, "update")):
+        run = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda *a, run=run: native_calls.append(1) or run(*a))
     with flags.override(cache_dir=tmp_path):
         first = course()
+        count = len(native_calls)
         monkeypatch.setattr(native_plan, "partitioner", Refusing())
         again = course()
     for a, b, reference in zip(first, again, expected[-1], strict=True):
         np.testing.assert_array_equal(a, b)
         np.testing.assert_allclose(a, reference, 3e-5, 3e-5)
-    assert len(updates) == 6
+    assert len(native_calls) == 2 * count >= 2 * 2 * len(steps)

@@ -34,7 +34,16 @@ from .native import executor as native
 from .native.builtins import items_offset
 from .native.executor import BoundPlan, PlanImage
 from .plan import Plan
-from .regions import CompiledGraph, CompiledLoop, CompiledRegion, Operands, UncompiledNode, replace_regions, shape_of
+from .regions import (
+    CallOf,
+    CompiledGraph,
+    CompiledLoop,
+    CompiledRegion,
+    Operands,
+    UncompiledNode,
+    replace_regions,
+    shape_of,
+)
 from .scalar_loops import LoopInput
 
 if TYPE_CHECKING:
@@ -47,8 +56,8 @@ else:
     partitioner = later(".partitioner", __package__)
     plan_serialization = later(".plan_serialization", __package__)
 
-Call = Callable[..., Callable[..., Any]]
-"""Builds the function of a region; the address of the code that connects arrays is optional."""
+Call = Callable[..., Any]
+"""Builds the function of a region or a node; the address of the code that connects arrays is optional."""
 
 _MOST_CONSTANTS = 64 << 20  # bytes of a graph whose regions are kept: digests take 1 ms a MiB
 _CONNECTED = "connected"
@@ -59,7 +68,7 @@ def key_of(graph: Graph) -> str | None:
     """Return the key of a graph with all its sizes; None if its regions are not cached."""
     if not plan_cache.may_find():
         return None
-    nodes = list(_nodes(graph))
+    nodes = list(every_node(graph))
     if sum(n.attrs["value"].nbytes for n in nodes if n.op.name == "Const") > _MOST_CONSTANTS:
         return None
     try:
@@ -70,11 +79,12 @@ def key_of(graph: Graph) -> str | None:
     return f"function {flags.fast_math} {flags.target} {items_offset()} {codes} {text}"
 
 
-def _nodes(graph: Graph) -> Iterator[Node]:
+def every_node(graph: Graph) -> Iterator[Node]:
+    """Yield the nodes of a graph and those of its control flow."""
     for node in graph.nodes:
         yield node
         for inner in node.subgraphs:
-            yield from _nodes(inner)
+            yield from every_node(inner)
 
 
 def _stored(array: np.ndarray) -> str | None:
@@ -109,12 +119,7 @@ class _Constants:
 
 
 def _restored(
-    graph: Graph,
-    note: Any,
-    plans: Iterator[PlanImage],
-    codes: Iterator[int],
-    constants: _Constants,
-    call_of: Callable[[CompiledRegion], Any],
+    graph: Graph, note: Any, plans: Iterator[PlanImage], codes: Iterator[int], constants: _Constants, call_of: CallOf
 ) -> CompiledGraph:
     """Return a graph with the regions and loops of a note. codes: addresses of the kernels of loops."""
     operands = Operands(graph)

@@ -26,10 +26,10 @@ from ..graph.passes import FOLD_LIMIT_BYTES, run_passes
 from ..ops.dispatch import quietly
 from . import calls
 from .background import compiling
-from .calls import function_of
+from .calls import every_node, function_of
 from .plan import Plan
-from .regions import CompiledGraph, CompiledRegion
-from .update_calls import updating
+from .regions import ROWS, CompiledGraph, CompiledRegion, NativeOperator
+from .update_calls import updating, updating_rows
 
 if TYPE_CHECKING:
     from . import partitioner
@@ -246,9 +246,11 @@ class NativePlan:
         return "\n\n".join(str(plan) for plan, _ in self._made.values()) or f"plan of {self.graph.name}, not run yet"
 
 
-def _call_of(region: CompiledRegion, connector: int | None = None) -> Callable[..., Any]:
-    """Return a region as a function. connector: see function_of."""
-    return (updating if region.variables else function_of)(region, connector)
+def call_of(entry: CompiledRegion | Node, connector: int | None = None) -> Callable[..., Any] | None:
+    """Return the function of a region, or of a node of ROWS. connector: see function_of."""
+    if isinstance(entry, Node):
+        return updating_rows(entry)
+    return (updating if entry.variables else function_of)(entry, connector)
 
 
 def _is_repeatable(graph: Graph) -> bool:
@@ -262,10 +264,10 @@ def _is_repeatable(graph: Graph) -> bool:
 def _compiled(graph: Graph) -> CompiledGraph:
     """Return a graph with its regions, from the cache if possible."""
     key = calls.key_of(graph)
-    cached = None if key is None else calls.find_regions(key, graph, _call_of)
+    cached = None if key is None else calls.find_regions(key, graph, call_of)
     if cached is not None:
         return cached
-    compiled = partitioner.compile_regions(graph, _call_of)
+    compiled = partitioner.compile_regions(graph, call_of)
     for region in compiled.regions:
         region.plan.pack()
     if key is not None:
@@ -279,13 +281,15 @@ def _fixed_shape(value: Any) -> Shape | None:
 
 def report(compiled: CompiledGraph) -> str:
     """Report which nodes are compiled and which are not."""
-    native = sum(len(s.nodes) for s in compiled.regions)
-    stay = len(compiled.uncompiled)
-    lines = [f"{compiled.graph.name}: {native} nodes in {len(compiled.regions)} native calls, {stay} as they are"]
+    of_rows = [n.name for n in every_node(compiled.graph) if n.op.name == ROWS and isinstance(n.op, NativeOperator)]
+    native = sum(len(s.nodes) for s in compiled.regions) + len(of_rows)
+    calls, stay = len(compiled.regions) + len(of_rows), len(compiled.uncompiled)
+    lines = [f"{compiled.graph.name}: {native} nodes in {calls} native calls, {stay} as they are"]
     for i, s in enumerate(compiled.regions):
         names = ", ".join(n.name for n in s.nodes)
         lines.append(f"  native call {i}: {len(s.plan.steps)} steps for {names}")
     lines += [f"  native loop: {loop.steps} operations for {loop.node.name}" for loop in compiled.loops]
+    lines += [f"  native call for {name}, of any number of rows" for name in of_rows]
     state = [left for left in compiled.uncompiled if left.op in STATE]
     lines += [f"  {left.op} {left.node}: {left.why}" for left in compiled.uncompiled if left.op not in STATE]
     if state:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core import flags
@@ -33,6 +33,8 @@ from .lowering.registry import lower
 from .lowering.scalar_loops import loop_of
 from .lowering.updates import HandleMemory
 from .regions import (
+    ROWS,
+    CallOf,
     CompiledGraph,
     CompiledLoop,
     CompiledRegion,
@@ -47,6 +49,7 @@ from .regions import (
     schedule,
     shape_of,
 )
+from .update_calls import updating_rows
 from .update_regions import UPDATES, UpdateGrouping, update_graph
 
 MIN_NODES, MIN_ELEMENTS = 2, 4096
@@ -54,8 +57,8 @@ MIN_NODES, MIN_ELEMENTS = 2, 4096
 _WORLD = "state that no variable names"
 
 
-def compile_regions(graph: Graph, call_of: Callable[[CompiledRegion], Callable[..., Any]]) -> CompiledGraph:
-    """Return the graph with its regions as calls. call_of: builds the function of a region."""
+def compile_regions(graph: Graph, call_of: CallOf) -> CompiledGraph:
+    """Return the graph with its regions as calls. call_of: see `replace_regions`."""
     partitioner = Partitioner(graph)
     order = partitioner.planned()
     regions = [entry for entry in order if isinstance(entry, CompiledRegion)]
@@ -107,6 +110,8 @@ class Partitioner:
         self.within: set[Node] = set()
         read = {v for n in self.nodes for v in n.operands} | set(self.operands.outputs)
         for node in self.nodes:
+            if node.op.name == ROWS and updating_rows(node) is not None:
+                continue
             try:
                 if node.op.catalogue and node.op.name == "While":
                     self.loops[node] = _loop(node)

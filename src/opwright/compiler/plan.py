@@ -26,8 +26,6 @@ from .writer import Writer
 _names_left: list[str] = []
 Result = TypeVar("Result")
 
-NATIVE = "Native"
-"""Name of the operator of native calls (regions.py), which compute in no rule of an operator."""
 
 _numbers = itertools.count()
 
@@ -97,7 +95,7 @@ class Plan:
             trace = trace.tb_next
         if node is None or (isinstance(error, OpError) and error.node is not None):
             return error
-        if node.op.name == NATIVE and not isinstance(error, OpError):  # from the handler of a signal
+        if getattr(node.op, "is_native", False) and not isinstance(error, OpError):  # from the handler of a signal
             return error
         if isinstance(error, OpError):
             located = type(error)(

@@ -30,7 +30,6 @@ from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, map_subgraphs
 from ..graph.ir import Operand
 from .memory import ALIASES
-from .plan import NATIVE
 from .scalar_loops import LoopInput, ScalarLoopCall
 
 BUDGET = 2_000_000  # steps of search for merging, about half a second; networks of 1000 nodes take a few thousand
@@ -292,15 +291,16 @@ class NativeProfile(NamedTuple):
 class NativeOperator:
     """The operator of a region's node, with the attributes that plans read. function: the native call."""
 
-    name = NATIVE
-    catalogue = True
+    catalogue = is_native = True
     compute_rule = None
     cpu_kernels = elementwise = control = False
     inplace: dict[str, str] = {}
     shape_only = ()
 
-    def __init__(self, function: Callable[..., Any], outputs: int, effect: str | None = None) -> None:
-        self.function, self.effect = function, effect
+    def __init__(
+        self, function: Callable[..., Any], outputs: int, effect: str | None = None, name: str = "Native"
+    ) -> None:
+        self.function, self.effect, self.name = function, effect, name
         self.outputs = tuple(range(outputs))
         self.profile = NativeProfile(outputs == 1)
 
@@ -358,6 +358,11 @@ class Operands:
         return CompiledRegion(name, tuple(nodes), constants, inputs, outputs, plan, work)
 
 
+ROWS = "UpdateRows"
+"""The operator whose nodes have machine code of their own, for any number of rows."""
+CallOf = Callable[[CompiledRegion | Node], Any]
+"""Builds the function of a region, or of a node of ROWS; None for one without machine code."""
+
 Schedule = Sequence[CompiledRegion | CompiledLoop | Node]
 """Regions, loops and uncompiled nodes in execution order, without constants."""
 
@@ -382,11 +387,7 @@ def note_of(
 
 
 def replace_regions(
-    graph: Graph,
-    operands: Operands,
-    schedule: Schedule,
-    call_of: Callable[[CompiledRegion], Any],
-    within: Callable[[Graph], Graph],
+    graph: Graph, operands: Operands, schedule: Schedule, call_of: CallOf, within: Callable[[Graph], Graph]
 ) -> Graph:
     """Return the graph with one node for each region.
 
@@ -397,6 +398,11 @@ def replace_regions(
         rewriter.copy(node)
     for entry in schedule:
         if isinstance(entry, Node):
+            call_of_rows = call_of(entry) if entry.op.name == ROWS else None
+            if call_of_rows is not None:
+                operator = NativeOperator(call_of_rows, 0, entry.effect, ROWS)
+                rewriter.node(operator, [rewriter.operand(v) for v in entry.operands], {}, [], entry.name, entry.at)
+                continue
             copied = rewriter.insert(rewriter.remap(map_subgraphs(entry, within) if entry.op.control else entry))
             rewriter.replace(entry, copied.outputs)
             continue

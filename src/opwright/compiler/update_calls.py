@@ -1,6 +1,6 @@
 """Native calls that write variables in place: a region of updates as a function of arrays and handles.
 
-Lives here: `updating`.
+Lives here: `updating`; `updating_rows`, UpdateRows as one native call for any number of rows.
 Not here: which updates are a region (update_regions.py), regions without state (calls.py), exclusive access to
 variables (ops/state.py).
 
@@ -11,15 +11,28 @@ releases them. Variables and gradients of other types, shapes or layouts than th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.dtypes import DType
 from ..core.errors import InternalError
+from ..core.lazy_imports import later
+from ..graph import Node, Value
+from ..ops import optimizer_steps
+from ..ops.optimizer_rules import RULES
 from ..ops.state import WritableArrays
 from .calls import RegionCallee
 from .native import executor as native
+from .native.workers import raise_pending
 from .regions import CompiledRegion
+
+if TYPE_CHECKING:
+    from .kernels import updates as kernels
+    from .lowering import updates as lowering
+else:
+    kernels = later(".kernels.updates", __package__)
+    lowering = later(".lowering.updates", __package__)
 
 
 def updating(region: CompiledRegion, connector: int | None = None) -> Callable[..., tuple[()]]:
@@ -98,3 +111,58 @@ class _UpdateCallee(RegionCallee):
                 return None
             fitting.append(np.ascontiguousarray(a).reshape(shape).view(dtype))
         return tuple(fitting)
+
+
+def updating_rows(node: Node) -> Callable[..., tuple[()]] | None:
+    """Return a node of UpdateRows as a function of its flat inputs; None if its rule or dtype has no machine code."""
+    _, state, gradient, _, _ = node.inputs
+    assert isinstance(state, tuple)
+    assert isinstance(gradient, Value)
+    code = _rows_code(node.attrs["rule"], gradient.dtype, bool(node.attrs["lazy"]))
+    if code is None:
+        return None
+    call, states = node.op.bind(dict(node.attrs)), len(state)
+
+    def update(variable: Any, *rest: Any) -> tuple[()]:
+        values, indices, *numbers = rest[states:]
+        if len({id(x) for x in (variable, *rest[:states])}) <= states:  # one variable as several arguments
+            node.op.kernel(call)(variable, list(rest[:states]), values, indices, numbers)
+            return ()
+        optimizer_steps.update_merged(code.update, call, variable, rest[:states], values, indices, numbers)
+        return ()
+
+    return update
+
+
+class _RowsCode:
+    """The machine code of a rule on rows. idle: whether rows without a gradient change."""
+
+    def __init__(self, address: int, dtype: DType, idle: bool) -> None:
+        self._address, self._dtype, self._idle = address, dtype.np, idle
+
+    def update(self, op: Any, arrays: list[np.ndarray], rows: np.ndarray, values: np.ndarray, scalars: Any) -> None:
+        """Update rows, in place; see `update_merged`."""
+        table = arrays[0]
+        if not (self._address and table.ndim and table.size) or not all(a.flags.c_contiguous for a in arrays):
+            optimizer_steps.update_distinct(op, arrays, rows, values, scalars)
+            return
+        places = np.append(rows, len(table)).astype(np.int64, copy=False)
+        gradient = np.ascontiguousarray(np.broadcast_to(values, (len(rows), *table.shape[1:])))
+        numbers = np.array([c[()] for c in scalars], self._dtype)
+        starts = [a.ctypes.data for a in (*arrays, gradient)]
+        starts += [numbers.ctypes.data + i * numbers.itemsize for i in range(numbers.size)]
+        words = np.array([places.ctypes.data, len(table), table.size // len(table), *starts], np.int64)
+        status = native.call(self._address, words, 0, 1 if self._idle else len(rows))
+        if status:
+            raise_pending()
+            raise InternalError(op=op.rule, what=f"updates of rows returned {status}")
+
+
+def _rows_code(rule: str, dtype: DType, lazy: bool) -> _RowsCode | None:
+    """Return the code of a rule; None if there is none for its functions and dtype."""
+    lowered = lowering.rows_rule(rule, dtype)
+    if lowered is None:
+        return None
+    idle = not (lazy or RULES[rule].still)
+    pattern, words = kernels.rows_pattern(*lowered, dtype, len(RULES[rule].scalars), idle)
+    return _RowsCode(kernels.update_rows.code(pattern=pattern, more=words).address, dtype, idle)

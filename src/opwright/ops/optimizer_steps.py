@@ -1,12 +1,13 @@
 """Steps of optimizers, in place.
 
-Lives here: UpdateVariable, by a dense gradient, and UpdateRows, by sparse rows.
+Lives here: UpdateVariable, by a dense gradient, and UpdateRows, by sparse rows; `update_merged`, for other kernels of
+the latter.
 Not here: the rules (optimizer_rules.py), sparse rows themselves (indexed_slices.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -103,25 +104,37 @@ class UpdateRows(OperatorDefinition[None]):
         return ()
 
     def compute(op, variable: Any, state: Any, values: Any, indices: Any, scalars: Any) -> tuple[()]:
-        rule = RULES[op.rule]
-        with WritableArrays((variable, *state)) as arrays:
-            check_rows(op.rule, arrays[0], indices, values)
-            _check_arrays(arrays, values)
-            rows, values = merge(indices, values)
-            size = rows_in_block(arrays[0])
-            gathered = None
-            if not (op.lazy or rule.still):
-                gathered = [a.take(rows, 0) for a in arrays]
-                _idle(rule, arrays, scalars)
-            for i in range(0, len(rows), size):
-                block_rows = rows[i : i + size]
-                part = (
-                    [a.take(block_rows, 0) for a in arrays] if gathered is None else [x[i : i + size] for x in gathered]
-                )
-                rule.update(values[i : i + size], part[0], part[1:], scalars)
-                for array, x in zip(arrays, part):
-                    array[block_rows] = x
+        update_merged(update_distinct, op, variable, state, values, indices, scalars)
         return ()
+
+
+def update_merged(
+    update: Callable[..., object], op: Any, variable: Any, state: Any, values: Any, indices: Any, scalars: Any
+) -> None:
+    """Call update(op, arrays, rows, values, scalars) with exclusive access to the arrays of the variable and its state.
+
+    op: with the attributes of `UpdateRows`; rows: distinct and ascending, with a row of values each. raises as
+    `UpdateRows`, before anything is written
+    """
+    with WritableArrays((variable, *state)) as arrays:
+        check_rows(op.rule, arrays[0], indices, values)
+        _check_arrays(arrays, values)
+        update(op, arrays, *merge(indices, values), scalars)
+
+
+def update_distinct(op: Any, arrays: list[np.ndarray], rows: np.ndarray, values: np.ndarray, scalars: Any) -> None:
+    """Apply the rule to the rows that `update_merged` passes, and with g = 0 to all others unless they stay."""
+    rule, size = RULES[op.rule], rows_in_block(arrays[0])
+    gathered = None
+    if not (op.lazy or rule.still):
+        gathered = [a.take(rows, 0) for a in arrays]
+        _idle(rule, arrays, scalars)
+    for i in range(0, len(rows), size):
+        block_rows = rows[i : i + size]
+        part = [a.take(block_rows, 0) for a in arrays] if gathered is None else [x[i : i + size] for x in gathered]
+        rule.update(values[i : i + size], part[0], part[1:], scalars)
+        for array, x in zip(arrays, part):
+            array[block_rows] = x
 
 
 update_rows: Any = UpdateRows  # a checker of types sees the class, and the call is the operator's

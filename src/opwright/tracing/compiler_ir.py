@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.calls import function_of
-from ..compiler.native_plan import NativePlan, report, specialize
+from ..compiler.native_plan import NativePlan, call_of, report, specialize
 from ..compiler.partitioner import compile_regions
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def stage_printer(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callabl
             return f"{concrete.name} is not compiled"
         if stage == "report":
             return report(compiled)
-        planned = compile_regions(specialize(plan.graph, shapes), function_of)  # regions of the cache have no text
+        planned = compile_regions(specialize(plan.graph, shapes), call_of)  # regions of the cache have no text
         return "\n".join(str(r.plan.graph if stage == "loops" else r.plan) for r in planned.regions)
 
     return stage

@@ -1,6 +1,6 @@
 """Updates in place: element-wise loops that write several arrays of one shape.
 
-Lives here: the selector of Update, its family of kernels.
+Lives here: the selector of Update, its family of kernels; `update_rows`, of rows by index and of all others.
 Not here: the computation of an element (expression.py), maps into new memory (maps.py), the formulas of optimizers
 (ops/optimizer_rules.py, which ../lowering/updates.py reads).
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import DType
 from .. import language as kl
-from ..language import i64
+from ..language import i64, ptr
 from ..loops.expressions import Expr
 from ..loops.ops import Update
 from . import NoKernel, selector
@@ -91,6 +91,56 @@ def _update(work: Any, pattern: UpdatePattern, arrays: Sequence[Pointer], start:
         for i in range(last, end):
             for p, y in zip(arrays, compute(i, 0)):
                 p[i] = y
+
+
+@dataclass(frozen=True)
+class RowsPattern:
+    """The constants of `update_rows`. targets: their number; step: of rows with a gradient, reading the targets, the
+    gradient and scalars; idle: of all others, reading the targets and scalars; None if they stay."""
+
+    targets: int
+    step: UpdatePattern
+    idle: UpdatePattern | None
+
+
+def rows_pattern(
+    step: tuple[Expr, ...], idle: tuple[Expr, ...], dtype: DType, scalars: int, moves_idle: bool
+) -> tuple[RowsPattern, int]:
+    """Return the pattern of `update_rows` and the number of its further words. moves_idle: whether rows without a
+    gradient change."""
+
+    def pattern(exprs: tuple[Expr, ...], arrays: int) -> UpdatePattern:
+        kinds = (EACH,) * arrays + (ONE,) * scalars
+        return UpdatePattern(exprs, kinds, (dtype,) * len(kinds))
+
+    targets = len(step)
+    resting = pattern(idle, targets) if moves_idle else None
+    return RowsPattern(targets, pattern(step, targets + 1), resting), targets + 1 + scalars
+
+
+@kl.family
+def update_rows(work: Work, rows: ptr[i64], height: i64, width: i64, *more: i64, pattern: RowsPattern) -> None:
+    """Update rows of tables of `height` rows in place.
+
+    rows: distinct and ascending, then `height`. more: addresses of the targets, the gradient's rows and scalars. A work
+    item is a row of the gradient; with idle rows, there is one item.
+    """
+    arrays = [kl.pointer(x, d) for x, d in zip(more, pattern.step.dtypes)]
+    targets, gradient, scalars = arrays[: pattern.targets], arrays[pattern.targets], arrays[pattern.targets + 1 :]
+    zero = height - height
+    for item in work.items():
+        if pattern.idle is None:
+            own = [p + rows[item] * width for p in targets]
+            _update(work, pattern.step, [*own, gradient + item * width, *scalars], zero, width)
+        else:
+            k = zero
+            for row in range(height):
+                own = [p + row * width for p in targets]
+                if rows[k] == row:
+                    _update(work, pattern.step, [*own, gradient + k * width, *scalars], zero, width)
+                    k = k + 1
+                else:
+                    _update(work, pattern.idle, [*own, *scalars], zero, width)
 
 
 @selector(Update)

@@ -22,8 +22,10 @@ from ...core.dtypes import DType, float32, float64
 from ...graph import Node, Value
 from ...ops.optimizer_rules import RULES
 from ...scalar.table import FUNCTIONS
+from ..kernels import NoKernel
+from ..kernels.expression import check
 from ..loops.buffers import Buffer, SameMemory
-from ..loops.expressions import Expr, apply, arg, substitute
+from ..loops.expressions import Expr, apply, arg, const, substitute
 from ..loops.ops import Update
 from .context import LoweringContext, NoLowering
 from .registry import rule
@@ -34,7 +36,7 @@ DTYPES = (float32, float64)
 
 
 class HandleMemory:
-    """The variables of a graph whose handles are its inputs: a `ResourceState` without random numbers."""
+    """The variables of a graph whose handles are its inputs: a `ResourceState` without other state."""
 
     def __init__(self, handles: Iterable[Value]) -> None:
         self._handles = frozenset(handles)
@@ -42,6 +44,10 @@ class HandleMemory:
     def variable(self, handle: Value) -> tuple[str, Hashable] | None:
         """Return the name and the identity of the memory; None for a handle that the graph computes."""
         return (handle.name, handle) if handle in self._handles else None
+
+    def cache(self, node: Node, layer: int) -> Sequence[tuple[str, Hashable]]:
+        """Raise NoLowering: graphs have no key-value caches."""
+        raise NoLowering("it has a key-value cache")
 
     def sequence(self, node: Node, seeds: tuple[int, int]) -> tuple[str, Hashable]:
         """Raise NoLowering: generators of graphs run outside of machine code."""
@@ -94,6 +100,28 @@ def traced_rule(name: str, dtype: DType) -> tuple[Expr, ...]:
     state, g, c = others[:states], others[states], others[states + 1 :]
     update_rule.update(g, w, state, c)
     return tuple(x.expr for x in (w, *state))
+
+
+@functools.cache
+def idle_rule(name: str, dtype: DType) -> tuple[Expr, ...]:
+    """Return a rule for a gradient of 0. Their args are the variable, its state and the scalars."""
+    gradient, scalars = 1 + len(RULES[name].state), len(RULES[name].scalars)
+    args = {gradient + 1 + i: arg(gradient + i, dtype) for i in range(scalars)}
+    args[gradient] = const(0.0, dtype)
+    return tuple(substitute(e, args) for e in traced_rule(name, dtype))
+
+
+def rows_rule(name: str, dtype: DType) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
+    """Return a rule for rows with a gradient and for all others; None if it has no machine code for the dtype."""
+    if dtype not in DTYPES:
+        return None
+    try:
+        step = traced_rule(name, dtype)
+        for expr in step:
+            check(expr)
+    except (NoKernel, NoLowering):
+        return None
+    return step, idle_rule(name, dtype)
 
 
 @rule("UpdateVariable")
