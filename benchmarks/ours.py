@@ -138,7 +138,7 @@ TURNS = 10_000
 def _power() -> Any:
     import opwright as ow
 
-    @ow.function
+    @ow.function(jit_compile=True)
     def power(x, n):
         return ow.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * x), (0, ow.ones_like(x)))[1]
 

@@ -86,6 +86,16 @@ def test_what_has_no_kernel_stays_between_native_calls():
     assert "no rule" in report
 
 
+def test_rows_at_computed_places():
+    x = RNG.standard_normal((9, 5, 3)).astype(np.float32)
+    f = native(lambda x, i: ow.exp(x[i + 1]) * 2.0)
+    for i in (0, 7, -3):  # a negative place is not the kernel's, but the operator's
+        np.testing.assert_allclose(f(ow.constant(x), ow.constant(i)), np.exp(x[i + 1].astype(np.float64)) * 2, 1e-5)
+    assert not compiled(f, ow.constant(x), ow.constant(0)).uncompiled
+    with pytest.raises(ow.errors.InvalidArgumentError, match="slice index 9 of dimension 0 out of bounds"):
+        f(ow.constant(x), ow.constant(8))
+
+
 def test_variables_are_read_and_written_in_order():
     w = ow.Variable(np.ones((8, 8), np.float32))
 

@@ -14,6 +14,7 @@ import opwright as ow
 from opwright.compiler.native.image import runs_images
 
 F32, F64, I32, I64 = np.float32, np.float64, np.int32, np.int64
+RNG = np.random.default_rng(7)
 
 
 def power(x, n):
@@ -126,6 +127,33 @@ def single_row(x, n):
     return y
 
 
+def picked(x, weights, n):
+    """Reads elements of arrays from outside, in a branch and by constant indices, too."""
+    total, i = x[0, 1] * 1.0, ow.constant(0)
+    while i < n:
+        if weights[i] > 0.0:
+            total += ow.gather(weights, i) * x[1, 2]
+        else:
+            total -= weights[i]
+        i += 1
+    return total
+
+
+def picked_of_python(x, weights, n):
+    total = float(x[0, 1])
+    for w in weights[: int(n)].astype(float):
+        total += w * float(x[1, 2]) if w > 0 else -w
+    return total
+
+
+def backwards(x):
+    total, i = ow.zeros_like(x[0]), ow.constant(-1)
+    while i > -5:
+        total = total * 2 + x[i]
+        i -= 1
+    return total
+
+
 CASES = {  # name: function, arguments, the same in Python, relative tolerance
     "int32 counter": (power, (F32(1.0001), I32(1000)), lambda x, n: (n, float(x) ** int(n)), 1e-4),
     "int64 counter": (power, (F64(1.0001), I64(1000)), lambda x, n: (n, float(x) ** int(n)), 1e-11),
@@ -141,6 +169,13 @@ CASES = {  # name: function, arguments, the same in Python, relative tolerance
     "cases": (cases, (I32(23),), cases_of_python, 0),
     "maximum_iterations": (limited, (F32(0.7),), limited_of_python, 1e-5),
     "variables swapped": (swapped, (I64(0), I64(1), I32(60)), swapped_of_python, 0),
+    "elements of arrays": (
+        picked,
+        (RNG.standard_normal((3, 4)), RNG.standard_normal(6000), I32(6000)),
+        picked_of_python,
+        1e-11,
+    ),
+    "elements from the end": (backwards, (np.arange(9, dtype=I64),), lambda x: ((8 * 2 + 7) * 2 + 6) * 2 + 5, 0),
     "one element of rank 2": (single_row, (F32([[2.0]]), I32(5)), lambda x, n: [[(2 + 1) * 1.5**5 - 1]], 1e-6),
 }
 
@@ -226,6 +261,21 @@ def test_guards_name_the_operator_and_its_line():
     with pytest.raises(ow.errors.InvalidArgumentError, match=r"FloorDiv.*test_scalar_loops.py:\d+"):
         compiled(ow.constant(6), ow.constant(5))
     assert int(compiled(ow.constant(4), ow.constant(5))) == sum(100 // (5 - i) for i in range(4))
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_an_index_outside_of_an_array_is_the_slice_s_error(jit):
+    def total(x, n):
+        y, i = ow.constant(0.0), ow.constant(0)
+        while i < n:
+            y += x[i]
+            i += 1
+        return y
+
+    compiled = ow.function(total, jit_compile=jit)
+    assert float(compiled(ow.ones([10]), ow.constant(10))) == 10.0
+    with pytest.raises(ow.errors.InvalidArgumentError, match="slice index 10 of dimension 0 out of bounds"):
+        compiled(ow.ones([10]), ow.constant(11))
 
 
 def test_bodies_with_effects_and_of_unknown_types_stay():

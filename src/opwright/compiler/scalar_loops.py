@@ -23,8 +23,9 @@ from .native.executor import Executor, Step
 from .native.workers import raise_pending
 from .plan import Plan
 
-ELEMENT, APPENDED, READ, PASSED = "element", "appended", "read", "passed"
-"""Kinds of inputs: a single element, a list that grows, a list that is read, a list that is only passed on."""
+ELEMENT, ARRAY, APPENDED, READ, PASSED = "element", "array", "appended", "read", "passed"
+"""Kinds of inputs: a single element, an array whose elements are read, a list that grows, a list that is read, a list
+or an array of which no element is read."""
 
 DONE, REFUSED, FULL = 0, 1, 2
 """Results of a kernel: the loop ended; a guard failed; the lists are full, and the condition holds."""
@@ -34,7 +35,7 @@ FEWEST = 64
 
 
 class LoopInput(NamedTuple):
-    """An input of a loop: its kind; dtype and shape of the element, or of a list's elements."""
+    """An input of a loop: its kind; dtype and shape of the element, of an array, or of a list's elements."""
 
     kind: str
     dtype: str
@@ -53,7 +54,7 @@ class ScalarLoopCall:
         self.turns = FEWEST  # of the last call
         self._outputs = range(len(node.outputs))
         self._elements = [i for i, x in enumerate(inputs) if x.kind == ELEMENT]
-        self._has_lists = any(x.kind in (APPENDED, READ) for x in inputs)
+        self._has_lists = any(x.kind in (ARRAY, APPENDED, READ) for x in inputs)
         self._free: list[_Words] = []
         self._plain: Plan | None = None
 
@@ -106,13 +107,14 @@ class _Words:
 
 
 class _Lists:
-    """The lists of one call."""
+    """The lists and arrays of one call."""
 
     def __init__(self, loop: ScalarLoopCall, values: Sequence[Any]) -> None:
         self.loop, self.turns, self.room = loop, 0, loop.turns
         self.appended = {i: _Growing(values[i], *x[1:]) for i, x in _of_kind(loop, APPENDED)}
-        self.read = [values[i].packed(as_dtype(x.dtype), x.shape) for i, x in _of_kind(loop, READ)]
-        self.fit = all(x.fits for x in self.appended.values()) and all(x is not None for x in self.read)
+        read = [_elements(values[i], x) for i, x in _of_kind(loop, ARRAY, READ)]
+        self.read = [x for x in read if x is not None]
+        self.fit = all(x.fits for x in self.appended.values()) and len(self.read) == len(read)
 
     def run(self, words: _Words) -> int:
         """Run the kernel until the loop ends; return its status, and FULL for lists that it does not take."""
@@ -140,8 +142,17 @@ class _Lists:
             results[i] = x.result(self.turns)
 
 
-def _of_kind(loop: ScalarLoopCall, kind: str) -> Iterator[tuple[int, LoopInput]]:
-    return ((i, x) for i, x in enumerate(loop.inputs) if x.kind == kind)
+def _of_kind(loop: ScalarLoopCall, *kinds: str) -> Iterator[tuple[int, LoopInput]]:
+    return ((i, x) for i, x in enumerate(loop.inputs) if x.kind in kinds)
+
+
+def _elements(value: Any, x: LoopInput) -> np.ndarray | None:
+    """Return the elements of an array or a list, dense; None if a list has others than the kernel reads."""
+    dtype = as_dtype(x.dtype)
+    if x.kind == READ:
+        elements: np.ndarray | None = value.packed(dtype, x.shape)
+        return elements
+    return np.ascontiguousarray(value, dtype.np).reshape(-1)
 
 
 class _Growing:

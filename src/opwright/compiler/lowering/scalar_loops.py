@@ -3,7 +3,8 @@
 Lives here: `loop_of`: the program of a node, and how its inputs and outputs are passed.
 Not here: programs (../loops/scalar_programs.py), the rules of operators, which are those of all nodes.
 
-Each node of a body is lowered by its own rule; a map of single elements is an expression of them. Nested `If`, `Case`
+Each node of a body is lowered by its own rule; a map of single elements is an expression of them. Elements of
+arrays from outside may be read. Nested `If`, `Case`
 and `While` are steps of the program. A variable that is a list may be passed on, or grow by one element in each
 iteration, as the loops do whose gradient is taken; lists from outside may be read.
 """
@@ -15,16 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import DType
+from ...core.dtypes import DType, int64
 from ...graph import Graph, Node, Value
 from ..kernels import NoKernel
 from ..kernels.expression import check, tables
 from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, arg, const, rewritten, substitute
-from ..loops.ops import Bitcast, Checked, LoopOp, Map, Reduce, View
+from ..loops.indexing_ops import Gather
+from ..loops.ops import Bitcast, Checked, LoopOp, Map, Move, Reduce, View
 from ..loops.scalar_programs import Append, Block, Choose, Compute, Guard, LoopProgram, ReadElement, Repeat, Step
 from ..memory import ALIASES
-from ..scalar_loops import APPENDED, ELEMENT, PASSED, READ, LoopInput
+from ..scalar_loops import APPENDED, ARRAY, ELEMENT, PASSED, READ, LoopInput
 from .context import Buffers, LoweringContext, NoLowering
 from .nodes import GraphNode, catalogue_operand
 from .registry import lower
@@ -56,6 +58,7 @@ class _LoopReader:
         self.count = 0
         self.depth = 0
         self.lists: dict[Value, _List] = {}
+        self.arrays: dict[int, _List] = {}  # by identity of a buffer
         self.appended: list[_List] = []
         self.read: list[_List] = []
         self.ops: list[LoopOp] = []  # so that identities of buffers stay unique
@@ -65,7 +68,8 @@ class _LoopReader:
         n = self.variables
         passed: list[Any] = []
         for i, v in enumerate(body.inputs):
-            passed.append(_List(i) if v.dtype.is_handle else self.fresh())
+            is_array = i >= n and not v.dtype.is_handle and self.buffers.of(v).size != 1
+            passed.append(_List(i) if v.dtype.is_handle or is_array else self.fresh())
         dtypes = [v.dtype for v, p in zip(body.inputs, passed) if not isinstance(p, _List)]
         self.depth = 1
         test = self.bound(cond, passed)
@@ -103,8 +107,10 @@ class _LoopReader:
     def bound(self, graph: Graph, passed: Sequence[Any]) -> Block:
         """Return a graph as a block. passed: the number or list of each input. The body returns its lists by itself."""
         for v, p in zip(graph.inputs, passed):
-            if isinstance(p, _List):
+            if isinstance(p, _List) and v.dtype.is_handle:
                 self.lists[v] = p
+            elif isinstance(p, _List):
+                self.arrays[id(self.buffers.of(v).buffer)] = p
             else:
                 self.numbers[id(self.buffer(v))] = p
         steps: list[Step] = []
@@ -123,7 +129,9 @@ class _LoopReader:
         return self.numbers[id(buffer)]
 
     def passed(self, value: Value, steps: list[Step]) -> Any:
-        return self.lists[value] if value.dtype.is_handle else self.number(self.buffer(value), steps)
+        if value.dtype.is_handle:
+            return self.lists[value]
+        return self.arrays.get(id(self.buffers.of(value).buffer)) or self.number(self.buffer(value), steps)
 
     def node(self, node: Node, steps: list[Step]) -> None:
         """Append the steps of one node."""
@@ -132,10 +140,13 @@ class _LoopReader:
             return
         if name in ALIASES:
             (value,) = node.operands
+            passed = self.passed(value, steps)
             if value.dtype.is_handle:
-                self.lists[node.outputs[0]] = self.lists[value]
+                self.lists[node.outputs[0]] = passed
+            elif isinstance(passed, _List):
+                self.arrays[id(self.buffers.of(node.outputs[0]).buffer)] = passed
             else:
-                self.numbers[id(self.buffer(node.outputs[0]))] = self.number(self.buffer(value), steps)
+                self.numbers[id(self.buffer(node.outputs[0]))] = passed
             return
         if node.op.catalogue and name in NODES:
             NODES[name](self, node, steps)
@@ -161,13 +172,30 @@ class _LoopReader:
             self.compute(result, substitute(op.expr, {0: before}), (op.input,), steps)
         elif isinstance(op, Bitcast):
             self.compute(result, Expr("bitcast", result.dtype, (arg(0, op.input.dtype),)), (op.input,), steps)
-        elif isinstance(op, View | Checked):
-            operand = self.number(_single(op.input), steps)
+        elif isinstance(op, Gather) and len(op.input.shape) == 1:
+            self.read_array(op.input, self.number(_single(op.indices), steps), result, steps)
+        elif isinstance(op, Move) and len(op.operands) == 1 and id(op.operands[0]) in self.arrays:
+            steps.append(Compute(self.fresh(), const(op.maps[0].offset, int64), ()))
+            self.read_array(op.operands[0], self.count - 1, result, steps)
+        elif isinstance(op, View | Checked) or (isinstance(op, Move) and _is_copy(op)):
+            (source,) = op.inputs
+            operand = self.number(_single(source), steps)
             if isinstance(op, Checked):
                 steps.append(Guard(operand, op.refused, op.limit))
             self.numbers[id(result)] = operand
         else:
             raise NoLowering(f"{type(op).__name__} is no function of single elements")
+
+    def read_array(self, array: Buffer, at: int, result: Buffer, steps: list[Step]) -> None:
+        """Append the read of an element of an array from outside. at: the value that is its index in a flat view."""
+        source = self.arrays.get(id(array))
+        if source is None:
+            raise NoLowering(f"{array!r} changes in the loop")
+        if source.position is None:
+            source.add(ARRAY, self.read, array.dtype, array.shape)
+        assert source.position is not None
+        number = self.numbers[id(result)] = self.fresh()
+        steps.append(ReadElement(number, source.position, at))
 
     def compute(self, result: Buffer, expr: Expr, operands: Sequence[Buffer], steps: list[Step]) -> None:
         """Append result = expr(operands), with constants in the expression."""
@@ -278,7 +306,7 @@ class _List:
 
     def add(self, kind: str, lists: list[_List], dtype: DType, shape: tuple[int, ...]) -> None:
         """Become the next list of a kind. Raises NoLowering for elements that are no numbers."""
-        if dtype.is_handle or np.prod(shape) != 1:
+        if kind != ARRAY and (dtype.is_handle or np.prod(shape) != 1):
             raise NoLowering(f"a list of elements of {dtype.name}{list(shape)}")
         self.kind, self.position, self.element = kind, len(lists), (dtype, shape)
         lists.append(self)
@@ -304,6 +332,11 @@ def _single(buffer: Buffer) -> Buffer:
     if buffer.size != 1 or buffer.parent is not None:
         raise NoLowering(f"{buffer!r} has {buffer.size} elements")
     return buffer
+
+
+def _is_copy(op: Move) -> bool:
+    """Return whether a move copies its one element."""
+    return len(op.operands) == 1 and op.maps[0].offset == 0 and all(n == 1 for n in op.maps[0].extent)
 
 
 def _constant(buffer: Buffer) -> Expr:

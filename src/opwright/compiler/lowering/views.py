@@ -77,7 +77,6 @@ DATA_INPUT = {"SPLIT": 1}
     "Slice",
     "Split",
     "SplitV",
-    "StridedSlice",
     "Transpose",
     "Unpack",
     "BROADCAST_TO",
@@ -109,7 +108,7 @@ def _applied(ctx: LoweringContext, index: int, source: np.ndarray) -> list[np.nd
     return ctx.node.evaluate(operands, [source if i == index else ctx.constant(i) for i in range(len(operands))])
 
 
-@rule("STRIDED_SLICE")
+@rule("StridedSlice", "STRIDED_SLICE")
 def strided_slice(ctx: LoweringContext) -> None:
     """Lower x[i] of a computed index i along the first axis to a gather; other slices to views."""
     x, start = ctx.operand(0), ctx.operand(1)
