@@ -208,7 +208,9 @@ class NativePlan:
         for plan in plans:
             if plan.filename in names:
                 explained = plan.explain(error)
-                return explained if plan is self._plain else self._in_program_order(explained, inputs)
+                if plan is self._plain or not isinstance(explained, OpError):  # the exception of a signal's handler
+                    return explained
+                return self._in_program_order(explained, inputs)
         return error
 
     def _in_program_order(self, error: Exception, inputs: Sequence[Any]) -> Exception:
