@@ -8,6 +8,7 @@ Not here: products of matrices, resizes, tables (drawn_rows_products.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,19 +137,19 @@ def _transpose_conv(kind: str | None = None, bias: str | None = None) -> Callabl
     return draw
 
 
-def _conv_3d(d: Draw) -> Drawn:
+def _conv_3d(d: Draw, constant: bool = True) -> Drawn:
     options, kernel = _steps(d, "dhw", True), {"d": d.size(1, 3), "h": d.size(1, 3), "w": d.size(1, 3)}
     c, out = d.size(1, 3), d.size(1, 3)
     x = activations(d, d.one(0, 1, 2), *_image(d, options, kernel), c)
-    w = weights(d, *kernel.values(), c, out, axis=None)
+    w = weights(d, *kernel.values(), c, out, axis=None, constant=constant)
     return Drawn([x, w, *d.one([], [biased(d, x, w, out)])], [plain("FLOAT32")], options)
 
 
-def _conv_3d_transpose(d: Draw) -> Drawn:
+def _conv_3d_transpose(d: Draw, constant: bool = True) -> Drawn:
     options, kernel = _steps(d, "dhw", True), {"d": d.size(1, 3), "h": d.size(1, 3), "w": d.size(1, 3)}
     sizes = {"d": d.size(1, 3), "h": d.size(1, 3), "w": d.size(1, 3)}
     n, c, out = d.one(1, 2), d.size(1, 3), d.size(1, 3)
-    x, w = activations(d, n, *sizes.values(), c), weights(d, *kernel.values(), out, c, axis=None)
+    x, w = activations(d, n, *sizes.values(), c), weights(d, *kernel.values(), out, c, axis=None, constant=constant)
     shape = const(n, *_adjoint(d, options, kernel, sizes), out)
     return Drawn([shape, w, x, *d.one([], [biased(d, x, w, out)])], [plain("FLOAT32")], options)
 
@@ -206,6 +207,14 @@ ROWS = [
     Row("TRANSPOSE_CONV", FLOAT, _transpose_conv("INT8"), SUMS, label="TRANSPOSE_CONV hybrid"),
     Row("CONV_3D", FLOAT, _conv_3d, SUMS),
     Row("CONV_3D_TRANSPOSE", FLOAT, _conv_3d_transpose, SUMS),
+    Row("CONV_3D", FLOAT, partial(_conv_3d, constant=False), SUMS, label="CONV_3D computed weights"),
+    Row(
+        "CONV_3D_TRANSPOSE",
+        FLOAT,
+        partial(_conv_3d_transpose, constant=False),
+        SUMS,
+        label="CONV_3D_TRANSPOSE computed weights",
+    ),
     *(Row(name, INTEGERS, _pool, label=f"{name} any shape") for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")),
     Row("MAX_POOL_2D", FLOAT, _pool),
     Row("AVERAGE_POOL_2D", FLOAT, _pool, 1e-6),

@@ -5,9 +5,10 @@ A gap of one step of quantised numbers is allowed beyond what the row allows; fl
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from compiled_kit import agrees, compiled_gaps
-from drawn import differences
+from drawn import Draw, Drawn, Row, T, differences
 from drawn_table import ROWS
 
 NAMES = frozenset(("CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL"))
@@ -80,3 +81,41 @@ def test_it_is_compiled(row, kind):
             return
         reasons.append(why)
     pytest.fail(f"none of {len(reasons)} models compiled: {sorted(set(reasons))}")
+
+
+def _large_conv(d: Draw) -> Drawn:
+    """Computed weights over an image of more rows, channels and features than a tile has."""
+    x = d.x(2, 23, 19, 37, zero=0)
+    w = d.w(70, 3, 3, 37, axis=0, kind="INT4" if d.kind == "INT8" else None)
+    w.constant = False
+    scale = float(np.float32(x.scale * float(w.scale.max()) * 900))
+    options = {"stride_h": 1, "stride_w": 2, "dilation_h_factor": 2, "dilation_w_factor": 1}
+    return Drawn([x, w, d.bias(x, w, 70)], [T(d.kind, (), scale, 0)], options)
+
+
+def _large_shuffled(d: Draw) -> Drawn:
+    x, w = d.x(4, 512, zero=128), T("UINT8", (260, 512), 0.01, 128, values=d.integers("UINT8", (260, 512)))
+    w.constant = True
+    outputs = [T("INT16", (), float(np.float32(x.scale * 0.01 * 300)), 0), T("UINT8", (4, 512))]
+    return Drawn([x, w, d.bias(x, w, 260)], outputs, {"weights_format": "SHUFFLED4x16INT8"})
+
+
+def _large_join(d: Draw) -> Drawn:
+    parts = [d.x(2, 17, 13, n) for n in (1, 40, 96, 3)]
+    return Drawn(parts, [T("UINT8", (), parts[1].scale, parts[1].zero)], {"axis": 3})
+
+
+LARGE = [
+    Row("CONV_2D", ("INT8", "INT16"), _large_conv, label="large convolution"),
+    Row("FULLY_CONNECTED", ("UINT8",), _large_shuffled, label="large shuffled weights"),
+    Row("CONCATENATION", ("UINT8",), _large_join, label="large parts of several scales"),
+]
+
+
+@pytest.mark.parametrize(("row", "kind"), [(row, kind) for row in LARGE for kind in row.kinds], ids=str)
+def test_large_shapes(row, kind):
+    pytest.importorskip("ai_edge_litert.interpreter")
+    for seed in range(2):
+        gap, whole, why = compiled_gaps(row, kind, seed)
+        assert whole, why
+        assert gap <= (row.name != "CONCATENATION"), (seed, gap)

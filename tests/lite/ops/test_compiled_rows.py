@@ -148,6 +148,8 @@ TAKEN = [
     ("TFLite_Detection_PostProcess", "FLOAT32"),
     ("TFLite_Detection_PostProcess", "UINT8"),
     ("CONV_3D", "FLOAT32"),
+    ("CONV_3D computed weights", "FLOAT32"),
+    ("CONV_3D_TRANSPOSE computed weights", "FLOAT32"),
     ("CONV_3D_TRANSPOSE", "FLOAT32"),
     ("SEGMENT_SUM", "FLOAT32"),
     ("UNSORTED_SEGMENT_MAX", "FLOAT32"),

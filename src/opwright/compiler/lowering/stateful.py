@@ -119,12 +119,12 @@ def memory_of(ctx: LoweringContext, handle: Any, value: Buffer, assigned: bool =
     variable_of_handle = _resources(ctx).variable(handle)
     if variable_of_handle is None:
         raise NoLowering(f"the variable of {handle!r} is unknown before a run")
-    return _memory_of(ctx, *variable_of_handle, value, assigned)
+    return _named_memory(ctx, *variable_of_handle, value, assigned)
 
 
-def _memory_of(ctx: LoweringContext, name: str, variable: Hashable, value: Buffer, assigned: bool) -> Buffer:
+def _named_memory(ctx: LoweringContext, name: str, variable: Hashable, value: Buffer, assigned: bool) -> Buffer:
     """Return the memory of a variable for values like this one; name: of new memory. Raises NoLowering as
-    `_variable_of`."""
+    `memory_of`."""
     memory, shape = ctx.buffers.state.get(variable, (None, None))
     if memory is None:
         memory = Buffer(name, value.dtype, value.shape)
@@ -164,7 +164,7 @@ def update_cache(ctx: LoweringContext) -> None:
         raise NoLowering(f"{parts} in a cache {outputs[0]}")
     *caches, counted = _resources(ctx).cache(ctx.node.node, ctx.node.call.layer())
     first, after = ctx.new(int64, (1,), ".first"), ctx.new(int64, (1,), ".first.after")
-    memory = _memory_of(ctx, *counted, first, True)
+    memory = _named_memory(ctx, *counted, first, True)
     ctx.add(Reading, first, memory)
     begin, offset, at = (ctx.new(int64, (1,), f".{name}") for name in ("begin", "offset", "checked"))
     ctx.add(Move, begin, (position.buffer,), (IndexMap((0,), (1,), 0, (1,)),))
@@ -177,7 +177,7 @@ def update_cache(ctx: LoweringContext) -> None:
     ctx.add(Assignment, Buffer(f"{memory.name}.after", int64, (1,)), after, memory)
     for y, part, (name, variable) in zip(outputs, parts, caches):
         before, now = (ctx.new(float32, (entries, *inner), f".{y.buffer.name}.{when}") for when in ("before", "now"))
-        memory = _memory_of(ctx, name, variable, before, True)
+        memory = _named_memory(ctx, name, variable, before, True)
         ctx.add(Reading, before, memory)
         ctx.add(AppendEntries, now, before, ctx.viewed(part.buffer, (n, *inner)), at)
         ctx.add(Assignment, Buffer(f"{memory.name}.after", float32, now.shape), now, memory)

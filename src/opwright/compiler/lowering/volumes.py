@@ -25,7 +25,7 @@ from ..loops.expressions import Expr, apply, arg, convert
 from ..loops.ops import Contract, Map, Move, ReduceWindow, TransposedContract
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import with_bias
-from .data_movement import row_major
+from .data_movement import layout, move, row_major
 from .nodes import SlidingWindow, window_of
 from .operand_expressions import clamped, same_numbers
 from .registry import rule
@@ -67,10 +67,16 @@ def _gathered_slices(
     return ctx.viewed(gathered, (n * count, h, w, len(taps) * c))
 
 
-def _filter(w: RuleOperand, order: tuple[int, ...], taps: list[int]) -> Buffer:
-    """Return a constant filter as [features, kh, kw, taps * c]. order: of these axes, with depth before c."""
+def _filter(ctx: LoweringContext, w: RuleOperand, order: tuple[int, ...], taps: list[int]) -> Buffer:
+    """Return a filter as [features, kh, kw, taps * c]. order: of these axes, with depth before c."""
     if w.constant is None:
-        raise NoLowering("the filter is no constant")
+        places, axis = layout(w), order.index(0)
+        parts = [places[tap : tap + 1].transpose(order) for tap in taps]
+        features, kh, kw, _, c = parts[0].shape
+        taken = ctx.new(float32, (features, kh, kw, len(taps), c), f".taps{'_'.join(map(str, taps))}")
+        starts = [[i if k == axis else 0 for k in range(len(order))] for i in range(len(taps))]
+        move(ctx, taken, *((w.buffer, part, start) for part, start in zip(parts, starts)))
+        return ctx.viewed(taken, (features, kh, kw, len(taps) * c))
     filter = np.ascontiguousarray(w.constant.astype(np.float32, copy=False)[taps].transpose(order))
     shape = (*filter.shape[:3], filter.shape[3] * filter.shape[4])
     return Buffer(f"{w.buffer.name}.taps{'_'.join(map(str, taps))}", float32, shape, filter.reshape(shape))
@@ -95,7 +101,7 @@ def conv_3d(ctx: LoweringContext) -> None:
     expr = clamped(expr, ctx.node.activation)
     image = _gathered_slices(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
     with ctx.reshaped(y, (n * count, *sizes, features)) as target:
-        ctx.add(Contract, target, image, _filter(w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
+        ctx.add(Contract, target, image, _filter(ctx, w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
 
 
 @rule("CONV_3D_TRANSPOSE")
@@ -120,7 +126,7 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
             (0, count)
         ]  # or a tap outside of the volume
         image = _gathered_slices(ctx, x, number, [(1, first) for _, first in taps], f".slices{phase}")
-        filter = _filter(w, (3, 1, 2, 0, 4), [i for i, _ in taps])
+        filter = _filter(ctx, w, (3, 1, 2, 0, 4), [i for i, _ in taps])
         phase_output = ctx.new(float32, (n * number, *sizes[2:]), f".phase{phase}")
         ctx.add(TransposedContract, phase_output, image, filter, operands, expr, window)
         if is_even:
