@@ -242,6 +242,18 @@ def test_the_first_error_in_program_order_is_reported(jit_compile):
                 f(x)
 
 
+@pytest.mark.parametrize("sizes", [[5], [2, -1, -1], [-3]])
+def test_a_reshape_to_computed_sizes_raises_as_to_constants(sizes):
+    """Test the message of sizes that are known only at run time, which was NumPy's."""
+    with pytest.raises(ow.errors.InvalidArgumentError) as eager:
+        ow.reshape(array(4), sizes)
+    f = ow.function(ow.reshape, input_signature=[ow.TensorSpec([None]), ow.TensorSpec([None], ow.int32)])
+    with pytest.raises(ow.errors.InvalidArgumentError) as traced:
+        f(array(4), ow.constant(sizes))
+    what = str(eager.value).split("\n")[0].partition(": ")[2]
+    assert what in str(traced.value)
+
+
 def test_an_operator_that_fails_while_constants_are_folded_does_not_fail_the_compiler():
     """Test ScatterNd of the gradient, which has constant operands of sizes that contradict each other."""
 

@@ -190,7 +190,13 @@ class Reshape(OperatorDefinition):
 
     def compute(op, tensor: Any, shape: Any) -> np.ndarray:
         sizes = tuple(shape.tolist())
-        return np.reshape(tensor, sizes if tensor.size else with_inferred_size(tensor.shape, sizes))
+        if min(sizes, default=0) < -1:  # NumPy takes any negative size for -1
+            reshaped_dims(TensorSpec(tensor.shape, as_dtype(tensor.dtype)), sizes)
+        try:
+            return np.reshape(tensor, sizes if tensor.size else with_inferred_size(tensor.shape, sizes))
+        except ValueError:
+            reshaped_dims(TensorSpec(tensor.shape, as_dtype(tensor.dtype)), sizes)  # raises the error of static sizes
+            raise
 
     def gradient(op, doutput: Any) -> tuple[Any, None]:
         return reshape(doutput, shape_op(op.tensor)), None
