@@ -208,3 +208,31 @@ def test_contractions_that_stay(equation):
     assert "Einsum" not in ran_natively(
         lambda *x: ow.tanh(ow.einsum(equation, *x)), *(f32(*(SIZES[c] for c in term)) for term in terms)
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "indices"),
+    [
+        ((1, 40, 9), 1, [3, 39, 3, 0]),
+        ((5, 30), 1, [29, 2, 2, 7, 2]),
+        ((3, 8, 6), -1, [[5, 0], [0, 5]]),
+        ((2, 7, 4), 1, [6]),
+    ],
+)
+def test_gradients_of_gathers(shape, axis, indices):
+    """Test sums over repeated indices, against NumPy in float64."""
+    indices = np.array(indices, np.int32)
+
+    def gradient(x, w):
+        (dx,) = gradients(lambda x: ow.gather(ow.tanh(x), indices, axis=axis) * w, x)
+        return dx
+
+    x = f32(*shape)
+    w = f32(*np.take(x.numpy(), indices, axis).shape)
+    assert "GatherGrad" in ran_natively(gradient, x, w)
+    columns = tuple(range(axis % len(shape), axis % len(shape) + indices.ndim))
+    rows = np.moveaxis(w.numpy().astype(np.float64), columns, range(indices.ndim))
+    exact = np.zeros(np.moveaxis(np.empty(shape), axis, 0).shape)
+    np.add.at(exact, indices, rows)
+    exact = np.moveaxis(exact, 0, axis) * (1 - np.tanh(x.numpy().astype(np.float64)) ** 2)
+    np.testing.assert_allclose(ow.function(gradient, jit_compile=True)(x, w), exact, 1e-5, 1e-6)

@@ -32,7 +32,7 @@ FAMILIES: dict[str, str] = {
         "custom:odml.update_external_kv_cache"
     ),
     "gradients": (
-        "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput MaxPoolGrad TRANSPOSE_CONV "
+        "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput GatherGrad MaxPoolGrad TRANSPOSE_CONV "
         "custom:Convolution2DTransposeBias"
     ),
     "images": (

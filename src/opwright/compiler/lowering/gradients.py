@@ -1,7 +1,7 @@
-"""Gradients of convolutions, and of pooling with non-overlapping windows.
+"""Gradients of convolutions, of pooling with non-overlapping windows, and of gathers at constant indices.
 
 Lives here: the rules of Conv2DBackpropInput, TRANSPOSE_CONV, Convolution2DTransposeBias (transposed convolutions, the
-gradients by the input); of Conv2DBackpropFilter, AvgPoolGrad, MaxPoolGrad.
+gradients by the input); of Conv2DBackpropFilter, AvgPoolGrad, MaxPoolGrad, GatherGrad.
 Not here: convolutions and their epilogues (contractions.py), windows (nodes.py), sums that reverse broadcasting
 (reductions.py).
 
@@ -16,6 +16,7 @@ The gradient by the filter is a convolution with batch and channels exchanged, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,10 +26,11 @@ from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, int32, uint8
 from ..loops.buffers import Buffer, Window
 from ..loops.expressions import Expr, apply, arg, const
+from ..loops.indexing_ops import Segments
 from ..loops.ops import Contract, MatMul, Reduce, TransposedContract
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import epilogue, hybrid_epilogue, is_hybrid, transposed, with_bias, zeros_of
-from .data_movement import layout, move
+from .data_movement import layout, move, move_view
 from .nodes import window_of
 from .operand_expressions import map_elements
 from .pooling import pool_window
@@ -216,3 +218,25 @@ def _side_by_side(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple
     if apart or (sizes[0] * tall, sizes[1] * wide) != (height, width) or y.shape != (n, *sizes, channels):
         raise NoLowering("windows that overlap or omit pixels")
     return (n, sizes[0], tall, sizes[1], wide, channels)
+
+
+@rule("GatherGrad")
+def gather_gradient(ctx: LoweringContext) -> None:
+    """Lower the gradient of a gather at constant indices to sums of segments along its axis, moved to the front."""
+    dy, indices, y, batch = ctx.operand(0), ctx.constant(1), ctx.output(), ctx.attr("batch_dims")
+    rank = len(y.shape)
+    axis = ctx.attr("axis") % rank if rank else 0
+    if batch or dy.dtype is not float32 or not (dy.size and y.size):
+        raise NoLowering(f"the gradient {dy} of a gather from {y}")
+    if not 0 <= indices.min() <= indices.max() < y.shape[axis]:
+        raise NoLowering("an index is out of bounds")
+    ids = Buffer(f"{y.buffer.name}.ids", int32, (indices.size,), indices.reshape(-1).astype(np.int32))
+    before, after = math.prod(y.shape[:axis]), math.prod(y.shape[axis + 1 :])
+    slices = ctx.viewed(dy.buffer, (before, indices.size, after))
+    if before > 1:
+        sums = ctx.new(float32, (y.shape[axis], before, after), ".sums")
+        ctx.add(Segments, sums, transposed(ctx, slices, (1, 0, 2)), ids, "sum")
+        move_view(ctx, y.buffer, sums, (whole := layout(sums)).transpose(1, 0, 2), whole)
+        return
+    with ctx.reshaped(y.buffer, (y.shape[axis], after)) as out:
+        ctx.add(Segments, out, ctx.viewed(slices, (indices.size, after)), ids, "sum")
