@@ -50,10 +50,8 @@ TERMS = {
     "training",
 }
 """Module names in -ing that are terms of the field: everything else is named by a noun."""
-DIALECTS = ("ops", "lite/ops", "lite/customs", "nn", "compiler/loops")
-"""Packages whose classes are operators, layers or loop operations, and may bear one name of the field in each."""
 MOST_SHARED_CLASSES = 20
-"""How many class names several modules may define besides, such as a public face and the class behind it."""
+"""How many class names several modules may define, such as an operator and the Keras layer of its name."""
 
 
 TEST_FOLDERS = ("tests", "benchmarks", "examples")
@@ -199,21 +197,10 @@ def shared_classes(sources: dict[Path, str]) -> Iterator[Finding]:
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append((path, node.lineno))
-    shared = {
-        name: at for name, at in places.items() if len({path for path, _ in at}) > 1 and not _in_dialects(name, at)
-    }
+    shared = {name: at for name, at in places.items() if len({path for path, _ in at}) > 1}
     if len(shared) > MOST_SHARED_CLASSES:
         for name, at in sorted(shared.items()):
             yield from (Finding(path, line, f"class {name!r} is defined in another module, too") for path, line in at)
-
-
-def _in_dialects(name: str, places: list[tuple[Path, int]]) -> bool:
-    """Return whether a public name is that of one class in each of several dialects."""
-    packages = [
-        next((d for d in sorted(DIALECTS, key=len, reverse=True) if f"/opwright/{d}/" in path.as_posix()), "")
-        for path, _ in places
-    ]
-    return not name.startswith("_") and all(packages) and len(set(packages)) == len(packages)
 
 
 def findings(root: Path) -> Iterator[Finding]:

@@ -60,8 +60,8 @@ def test_class_names_of_several_modules() -> None:
     package = Path("src/opwright")
     shared = {package / f"{place}.py": "".join(f"class C{i}: ...\n" for i in range(21)) for place in ("a", "b")}
     assert len(list(house_style.shared_classes(shared))) == 42
-    dialects = {package / place / "m.py": source for place, source in zip(("ops", "lite/ops"), shared.values())}
-    assert not list(house_style.shared_classes(dialects))
+    few = {path: source.replace("class C20: ...\n", "") for path, source in shared.items()}
+    assert not list(house_style.shared_classes(few))
 
 
 def test_budgets_of_tests() -> None:

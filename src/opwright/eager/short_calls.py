@@ -63,7 +63,7 @@ def _matmul() -> Operator:
 
 
 @once
-def _layout() -> ufunc_calls.TensorLayout | None:
+def _layout() -> ufunc_calls.EagerTensorLayout | None:
     probe = EagerTensor(np.zeros(1, np.float32), dtypes.float32)
     probe._identity = object()
     return ufunc_calls.tensor_layout(probe)

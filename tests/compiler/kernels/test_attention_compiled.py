@@ -9,7 +9,7 @@ from opwright.compiler.kernels.attention import attend, pack_keys
 from opwright.compiler.kernels.epilogue import ELEMENT, Epilogue
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
-from opwright.compiler.loops.ops import Attention
+from opwright.compiler.loops.ops import FusedAttention
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(12)
@@ -45,7 +45,7 @@ def test_attention(case):
         operands = (buffer(extra, "mask"),)
         inputs[operands[0]] = extra
         score, expected = apply("add", score, arg(1, float32)), expected + extra
-    form = Attention(Buffer("y", float32, (*lead, m, e)), q_, k_, v_, operands, score, turned)
+    form = FusedAttention(Buffer("y", float32, (*lead, m, e)), q_, k_, v_, operands, score, turned)
     actual = run(form, inputs)
     np.testing.assert_allclose(actual, softmax(expected) @ v, rtol=1e-5, atol=2e-6)
     np.testing.assert_array_equal(split(form, inputs, 3), actual)
@@ -55,7 +55,7 @@ def test_few_rows_are_left_to_products():
     x = np.zeros((2, 3, 8), np.float32)
     b = buffer(x)
     with pytest.raises(NoKernel):
-        run(Attention(Buffer("y", float32, (2, 3, 8)), b, b, b, (), arg(0, float32)), {b: x})
+        run(FusedAttention(Buffer("y", float32, (2, 3, 8)), b, b, b, (), arg(0, float32)), {b: x})
 
 
 MASKED = Epilogue(

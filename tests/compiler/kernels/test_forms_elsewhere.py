@@ -18,9 +18,9 @@ from opwright.compiler.loops.expressions import apply, arg, const, convert, quan
 from opwright.compiler.loops.indexing_ops import Gather
 from opwright.compiler.loops.ops import (
     ArgReduce,
-    Attention,
     Contract,
     Depthwise,
+    FusedAttention,
     LoopOp,
     Map,
     MatMul,
@@ -134,7 +134,7 @@ def attention() -> Case:
     q, k, v = floats(2, 5, 8), floats(2, 9, 8), floats(2, 9, 6)
     inputs = {buffer(n, x): x for n, x in (("q", q), ("k", k), ("v", v))}
     scores = np.exp(q.astype(np.float64) @ k.transpose(0, 2, 1) * 0.5)
-    form = Attention(out(float32, 2, 5, 6), *inputs, (), apply("mul", X, scalar(0.5, float32)))
+    form = FusedAttention(out(float32, 2, 5, 6), *inputs, (), apply("mul", X, scalar(0.5, float32)))
     return Case([form], inputs, scores / scores.sum(2, keepdims=True) @ v)
 
 

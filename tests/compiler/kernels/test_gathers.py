@@ -7,7 +7,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.gather import copy_unless_shared, gather_places, gather_runs, slice_box, update_box
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.indexing_ops import Gather, GatherNd, SliceAt, UpdateSlice
+from opwright.compiler.loops.indexing_ops import Gather, GatherAt, SliceAt, UpdateSlice
 from opwright.compiler.native.executor import StepFailed
 from opwright.core.dtypes import int16, int32, int64
 
@@ -66,7 +66,7 @@ def test_gathers_at_coordinates(shape, of, dtype):
     indices = np.stack([RNG.integers(0, n, of[:-1]) for n in shape[:depth]], -1).astype(np.int32).reshape(of)
     a, b = buffer(x), buffer(indices, "indices")
     expected = np.asarray(x[tuple(indices[..., k] for k in range(depth))])
-    form = GatherNd(Buffer("y", a.dtype, expected.shape), a, b)
+    form = GatherAt(Buffer("y", a.dtype, expected.shape), a, b)
     np.testing.assert_array_equal(run(form, {a: x, b: indices}), expected)
     np.testing.assert_array_equal(split(form, {a: x, b: indices}, 2), expected)
     indices[..., -1].reshape(-1)[-1:] = shape[depth - 1]

@@ -16,7 +16,7 @@ from opwright.compiler.loops.buffers import Buffer, IndexMap
 from opwright.compiler.loops.expressions import arg, convert
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.indexing_ops import Gather, ReverseStart, Segments
-from opwright.compiler.loops.ops import ArgReduce, Attention, Checked, Move, Ordered, Reduce, RowPass, Scan
+from opwright.compiler.loops.ops import ArgReduce, Checked, FusedAttention, Move, Ordered, Reduce, RowPass, Scan
 from opwright.compiler.loops.planner import plan_of
 from opwright.core import dtypes
 
@@ -136,7 +136,7 @@ def attended(rng):
     arrays = [rng.normal(size=(heads, *s)).astype(np.float32) for s in ((m, d), (n, d), (n, e))]
     q, k, v = map(buffer, arrays, "qkv")
     expected = softmax(arrays[0].astype(np.float64) @ arrays[1].swapaxes(1, 2)) @ arrays[2]
-    form = Attention(Buffer("y", dtypes.float32, (heads, m, e)), q, k, v, (), arg(0, dtypes.float32))
+    form = FusedAttention(Buffer("y", dtypes.float32, (heads, m, e)), q, k, v, (), arg(0, dtypes.float32))
     return form, dict(zip((q, k, v), arrays)), expected, 1e-4
 
 

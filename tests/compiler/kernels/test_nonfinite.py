@@ -21,9 +21,9 @@ from opwright.compiler.loops.expressions import arg
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import (
-    Attention,
     Contract,
     Depthwise,
+    FusedAttention,
     LoopOp,
     MatMul,
     Pool,
@@ -349,7 +349,7 @@ def test_attention(values: str) -> None:
             with np.errstate(all="ignore"):
                 x, y, z = (a.astype(np.float64) for a in arrays)
                 expected = np.einsum("bmn,bne->bme", _softmax(np.einsum("bmd,bnd->bmn", x, y)), z)
-            actual = run(Attention(Buffer("y", float32, (2, m, e)), q, k, v, (), SUM), dict(zip(buffers, arrays)))
+            actual = run(FusedAttention(Buffer("y", float32, (2, m, e)), q, k, v, (), SUM), dict(zip(buffers, arrays)))
             same(actual, expected, f"{m} {n} {d} {e} {place}")
 
 

@@ -6,7 +6,7 @@ from form_kit import buffer, compiles_for, run, targets
 
 from opwright.compiler.kernels.scatter import scatter
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.indexing_ops import ScatterNd
+from opwright.compiler.loops.indexing_ops import ScatterAt
 from opwright.compiler.native.executor import StepFailed
 from opwright.core import dtypes
 
@@ -22,7 +22,7 @@ def test_scatters(shape, count, depth, dtype):
     indices = np.stack([RNG.integers(0, n, count) for n in shape[:depth]], -1).astype(np.int32)
     updates = np.asarray(RNG.integers(-5 if dtype is not np.uint8 else 0, 5, (*count, *shape[depth:]))).astype(dtype)
     a, b = buffer(updates, "updates"), buffer(indices, "indices")
-    form = ScatterNd(Buffer("y", dtypes.as_dtype(updates.dtype), shape), a, b)
+    form = ScatterAt(Buffer("y", dtypes.as_dtype(updates.dtype), shape), a, b)
     expected = np.zeros(shape, dtype)
     add = np.logical_or if dtype is np.bool_ else np.add
     add.at(expected, tuple(indices[..., k] for k in range(depth)), updates)

@@ -7,7 +7,7 @@ from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, scalar
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
-from opwright.compiler.loops.ops import Attention, Map, MatMul, RowPass
+from opwright.compiler.loops.ops import FusedAttention, Map, MatMul, RowPass
 from opwright.compiler.loops.planner import plan_of
 from opwright.core.dtypes import float32
 
@@ -60,17 +60,17 @@ def expected(arrays, turned=True):
 def test_attention_is_found(mask, turned):
     g = graph(mask, turned=turned)
     (form,) = fused(g)[0].ops
-    assert isinstance(form, Attention)
+    assert isinstance(form, FusedAttention)
     actual, arrays = result(g)  # of the last mask no kernel makes it: the parts run
     np.testing.assert_allclose(actual, expected(arrays, turned), rtol=1e-5, atol=1e-6)
 
 
 def test_what_others_read_is_not_fused():
-    assert not any(isinstance(f, Attention) for f in fused(graph(also=True))[0].ops)
+    assert not any(isinstance(f, FusedAttention) for f in fused(graph(also=True))[0].ops)
 
 
 def test_few_rows_run_in_parts():
     g = graph(rows=2)
-    assert isinstance(fused(g)[0].ops[0], Attention)
+    assert isinstance(fused(g)[0].ops[0], FusedAttention)
     actual, arrays = result(g)
     np.testing.assert_allclose(actual, expected(arrays), rtol=1e-5, atol=1e-6)

@@ -14,9 +14,9 @@ from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph, Rewriting, verify
 from opwright.compiler.loops.map_fusion import into_chain, into_producer, into_table
 from opwright.compiler.loops.ops import (
-    Attention,
     Contract,
     Depthwise,
+    FusedAttention,
     Map,
     MatMul,
     Pool,
@@ -51,8 +51,10 @@ WRONG = {  # one wrong dtype each
     "the sum of a transposed convolution": TransposedContract(Y, BYTES, FILTER, (), SUM, ONE),
     "the sum of a product": MatMul(Y, BYTES, BYTES, (), SUM),
     "the sum of int16": MatMul(Y, Buffer("x16", int16, IMAGE), BYTES, (), convert(SUM8, F)),
-    "a mask of attention": Attention(Y, X, X, X, (Buffer("m", F, IMAGE),), apply("add", SUM, convert(arg(1, int8), F))),
-    "scores of attention": Attention(Y, X, X, X, (), SUM8),
+    "a mask of attention": FusedAttention(
+        Y, X, X, X, (Buffer("m", F, IMAGE),), apply("add", SUM, convert(arg(1, int8), F))
+    ),
+    "scores of attention": FusedAttention(Y, X, X, X, (), SUM8),
     "the greatest of a pool": Pool(Y, BYTES, "max", SUM, ONE),
     "the sum of a pool": Pool(Y, BYTES, "sum", SUM, ONE),
     "the number of a pool's pixels": Pool(Y, X, "sum", apply("mul", SUM, convert(arg(1, int32), F)), ONE),

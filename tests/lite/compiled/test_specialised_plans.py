@@ -20,7 +20,7 @@ from opwright.lite.compiled.specialised import MOST_KEPT, SpecialisedStep
 F, I = np.float32, np.int32
 
 
-def given(interpreter: Any, feeds: list[np.ndarray]) -> list[np.ndarray]:
+def outputs_for(interpreter: Any, feeds: list[np.ndarray]) -> list[np.ndarray]:
     """The outputs of a run, with the shapes that details show after it."""
     for detail, x in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.set_tensor(detail["index"], x)
@@ -97,10 +97,10 @@ def test_a_start_beyond_the_end_is_an_error_and_the_next_run_is_right() -> None:
         interpreter = lite.Interpreter(model_content=slices([1, -1]))
         interpreter.allocate_tensors()
         for n in range(4):
-            np.testing.assert_array_equal(given(interpreter, [x, np.int32([n, 0])])[0], -x[n : n + 1])
+            np.testing.assert_array_equal(outputs_for(interpreter, [x, np.int32([n, 0])])[0], -x[n : n + 1])
         with pytest.raises(RuntimeError, match="SLICE"):
-            given(interpreter, [x, np.int32([50, 0])])
-        np.testing.assert_array_equal(given(interpreter, [x, np.int32([49, 0])])[0], -x[49:])
+            outputs_for(interpreter, [x, np.int32([50, 0])])
+        np.testing.assert_array_equal(outputs_for(interpreter, [x, np.int32([49, 0])])[0], -x[49:])
 
 
 def test_more_sizes_than_are_kept() -> None:

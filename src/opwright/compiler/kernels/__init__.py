@@ -39,14 +39,14 @@ class NoKernel(Exception):
 
 
 FAMILIES: dict[str, str] = {
-    "attention": "Attention",
+    "attention": "FusedAttention",
     "contractions_f32": "Banded Contract",
     "contractions_winograd": "Contract",
     "contractions_int8": "Contract",
     "depthwise": "Depthwise",
     "dynamic_sizes": "BroadcastSizes Distinct Expected ExpectedCount Numbers Places",
     "fourier": "Fourier",
-    "gather": "Gather GatherNd ReverseStart SliceAt UpdateSlice",
+    "gather": "Gather GatherAt ReverseStart SliceAt UpdateSlice",
     "gru_sequence": "GruSequence GruSequenceGrad",
     "image_warp": "AffineImage AffinePoints CropMatrix PixelsAt",
     "lsh_projection": "Projection",
@@ -65,7 +65,7 @@ FAMILIES: dict[str, str] = {
     "resize": "Resize",
     "rnn": "BasicLstm Gru Rnn",
     "rows": "RowPass TabledSoftmax",
-    "scatter": "AppendEntries PutEntries ScatterNd Segments",
+    "scatter": "AppendEntries PutEntries ScatterAt Segments",
     "slices": "GatherSlices ScatterSlices",
     "sorting": "ArgReduce KeyPlaces Ordered Scan",
     "ssd_postprocess": "Detection",

@@ -1,6 +1,6 @@
 """Attention: softmax(q k^T) v without the full matrix of scores.
 
-Lives here: the selector of Attention, its families.
+Lives here: the selector of FusedAttention, its families.
 Not here: separate products and softmax, which run instead for few rows (matmul.py, rows.py).
 
 An item is some rows of q of one head. Their scores remain in the scratch memory of the thread: products with all keys,
@@ -20,7 +20,7 @@ from .. import language as kl
 from ..language import f32, i64, ptr, u8
 from ..loops.buffers import Buffer
 from ..loops.expressions import parametrised
-from ..loops.ops import Attention
+from ..loops.ops import FusedAttention
 from ..loops.plans import word
 from ..target import host
 from . import NoKernel, selector
@@ -161,8 +161,8 @@ def _softmax(row: Pointer, number: Value, n: Value, pitch: Value, lanes: int, fi
     return (1.0 / kl.reduce_add(total)).splat(lanes)
 
 
-@selector(Attention)
-def select_attention(form: Attention, build: Builder) -> None:
+@selector(FusedAttention)
+def select_attention(form: FusedAttention, build: Builder) -> None:
     """Add the steps of attention with enough rows to share panels of keys."""
     q, k, v, y = form.q, form.k, form.v, form.output
     if any(b.parent is not None or b.dtype is not float32 for b in (q, k, v, y)) or not y.size:

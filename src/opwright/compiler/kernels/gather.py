@@ -1,6 +1,6 @@
 """Copies by index: gathers, dynamic slices and updates, reversed sequences.
 
-Lives here: the selectors of Gather, GatherNd, SliceAt, UpdateSlice and ReverseStart, their families.
+Lives here: the selectors of Gather, GatherAt, SliceAt, UpdateSlice and ReverseStart, their families.
 Not here: moves whose offsets are known when a plan is made, such as the reversal of whole axes (moves.py).
 
 An index outside its axis reads the first slice, and the kernel reports failure at its end.
@@ -17,7 +17,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
 from ..loops.buffers import Buffer
-from ..loops.indexing_ops import Gather, GatherNd, ReverseStart, SliceAt, UpdateSlice
+from ..loops.indexing_ops import Gather, GatherAt, ReverseStart, SliceAt, UpdateSlice
 from . import NoKernel, selector
 from .boxes import Axis, box_offsets, merged_axes, table_of
 from .moves import BLOCK, copy_run, run_width
@@ -120,8 +120,8 @@ def offset_of(indices: Pointer, item: Value | int, table: Pointer, depth: int) -
     return offset, fits
 
 
-@selector(GatherNd)
-def select_gather_nd(form: GatherNd, build: Builder) -> None:
+@selector(GatherAt)
+def select_gather_nd(form: GatherAt, build: Builder) -> None:
     """Add the step of a gather by coordinates, of any dtype."""
     x, indices, y = form.input, form.indices, form.output
     if indices.dtype not in INDICES or x.dtype is not y.dtype or any(b.parent is not None for b in (x, indices, y)):

@@ -1,6 +1,6 @@
 """Scatter: updates combined at coordinates, cache entries replaced at positions, segment reductions.
 
-Lives here: the selectors of ScatterNd, PutEntries, AppendEntries and Segments, their families; `update_run`.
+Lives here: the selectors of ScatterAt, PutEntries, AppendEntries and Segments, their families; `update_run`.
 Not here: gathers (gather.py), slices at computed starts (slices.py).
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from ...core.dtypes import DType, int32, int64
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.indexing_ops import AppendEntries, PutEntries, ScatterNd, Segments
+from ..loops.indexing_ops import AppendEntries, PutEntries, ScatterAt, Segments
 from ..loops.ops import Move
 from . import NoKernel, selector
 from .gather import INDICES, copy_unless_shared, offset_of
@@ -80,8 +80,8 @@ def _updated(kind: str, source: DType, a: Value, b: Value) -> Value:
     return combine(kind, a, b)
 
 
-@selector(ScatterNd)
-def select_scatter(form: ScatterNd, build: Builder) -> None:
+@selector(ScatterAt)
+def select_scatter(form: ScatterAt, build: Builder) -> None:
     """Initialize the output, then apply the updates."""
     updates, indices, y = form.updates, form.indices, form.output
     dtype = updates.dtype

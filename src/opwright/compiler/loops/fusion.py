@@ -38,7 +38,19 @@ from .map_fusion import (
     same_shape,
     scalar_operands,
 )
-from .ops import Attention, Banded, Contract, Depthwise, LoopOp, Map, MatMul, Move, RowPass, TransposedContract, View
+from .ops import (
+    Banded,
+    Contract,
+    Depthwise,
+    FusedAttention,
+    LoopOp,
+    Map,
+    MatMul,
+    Move,
+    RowPass,
+    TransposedContract,
+    View,
+)
 
 
 def into_attention(state: Rewriting, op: RowPass) -> bool:
@@ -56,7 +68,7 @@ def into_attention(state: Rewriting, op: RowPass) -> bool:
     if scores_and_operands is None:
         return False
     scores, operands, before = scores_and_operands
-    attention = Attention(
+    attention = FusedAttention(
         product.output,
         scores.a,
         scores.b,

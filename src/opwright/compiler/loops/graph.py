@@ -23,10 +23,10 @@ from .domain_ops import Resize
 from .expressions import Expr
 from .indexing_ops import GUARDS
 from .ops import (
-    Attention,
     Banded,
     Contract,
     Depthwise,
+    FusedAttention,
     LoopOp,
     Map,
     MatMul,
@@ -118,7 +118,7 @@ def _contraction(op: Any) -> Elements:
     yield op.expr, [(int32 if is_integer else _sum(source), ()), *_of(op.operands)], op.output.dtype
 
 
-def _attention(op: Attention) -> Elements:
+def _attention(op: FusedAttention) -> Elements:
     yield op.before, [(float32, ()), *_of(op.operands)], float32
 
 
@@ -153,7 +153,7 @@ ELEMENTS: dict[type[LoopOp], Callable[[Any], Elements]] = {
     Depthwise: _contraction,
     TransposedContract: _contraction,
     MatMul: _contraction,
-    Attention: _attention,
+    FusedAttention: _attention,
     Pool: _pool,
     Reduce: _reduction,
     Resize: _resize,

@@ -1,6 +1,6 @@
 """Operations with computed indices or data-dependent sizes: gather and scatter, slices, cache updates, argmax pooling.
 
-Lives here: `Gather`, `GatherNd`, `ScatterNd`, `Segments`, `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`,
+Lives here: `Gather`, `GatherAt`, `ScatterAt`, `Segments`, `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`,
 `ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`, `PutInWindows`; `Expected`, `ExpectedCount`, `GUARDS`,
 `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
 Not here: kernels (gather.py, slices.py, scatter.py, pooling.py and dynamic_sizes.py of ../kernels/).
@@ -41,7 +41,7 @@ class KeyPlaces(LoopOp):
 
 
 @dataclass(frozen=True, eq=False)
-class GatherNd(LoopOp):
+class GatherAt(LoopOp):
     """output[p, ...] = input[indices[p, 0], indices[p, 1] ...]: indices [..., coordinates], guarded as Gather's."""
 
     input: Buffer
@@ -49,7 +49,7 @@ class GatherNd(LoopOp):
 
 
 @dataclass(frozen=True, eq=False)
-class ScatterNd(LoopOp):
+class ScatterAt(LoopOp):
     """A number or the base, combined with each update at its coordinates, in order: updates [p..., inner...], indices
     [p..., coordinates], guarded as Gather's. kind: the combination; sums of booleans are disjunctions."""
 

@@ -147,7 +147,7 @@ class MatMul(LoopOp):
 
 
 @dataclass(frozen=True, eq=False)
-class Attention(LoopOp):
+class FusedAttention(LoopOp):
     """output = softmax(before(q k^T, operands...)) v, float32, over the last axis.
 
     output [..., m, e], q [..., m, d], k [..., n, d] (or [..., d, n], transposed), v [..., n, e]; leading axes
@@ -308,7 +308,7 @@ class View(LoopOp):
 
 
 @dataclass(frozen=True, eq=False)
-class Bitcast(LoopOp):
+class Reinterpret(LoopOp):
     """The input's bytes as elements of another dtype; free if the planner can share the memory."""
 
     input: Buffer

@@ -27,12 +27,11 @@ from .graph import LoopGraph
 from .indexing_ops import AppendEntries
 from .ops import (
     ArgReduce,
-    Attention,
     Banded,
-    Bitcast,
     Checked,
     Contract,
     Depthwise,
+    FusedAttention,
     LoopOp,
     Map,
     MatMul,
@@ -40,6 +39,7 @@ from .ops import (
     Part,
     Pool,
     Reduce,
+    Reinterpret,
     RowPass,
     Scan,
     Store,
@@ -54,9 +54,9 @@ CERTAIN = (
     Advanced,
     AppendEntries,
     ArgReduce,
-    Attention,
+    FusedAttention,
     Banded,
-    Bitcast,
+    Reinterpret,
     Classes,
     Contract,
     Depthwise,
@@ -187,7 +187,7 @@ class PlanMemory:
             and id(buffer) not in self._alias
         )
 
-    def view(self, op: View | Bitcast | Part) -> bool:
+    def view(self, op: View | Reinterpret | Part) -> bool:
         """Let both buffers of a view, or of a part of several results, share memory; return whether they can."""
         source, target = op.input, op.output
         if source.parent is not None:
@@ -299,7 +299,7 @@ WITHOUT_GUARDS = (
     Move,
     Resize,
     View,
-    Bitcast,
+    Reinterpret,
     Checked,
 )
 """Operations with one output and no guards except on the values that they write: no step where they write no
@@ -323,7 +323,7 @@ def plan_of(graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | No
             stores = [op, *(s for s in reversed(stack) if isinstance(s, Store))]
             stack = list(reversed(copies(stores, ops, memory.touched(ops, builder), builder.shares, memory)))
             continue
-        if isinstance(op, View | Bitcast | Part) and memory.view(op):
+        if isinstance(op, View | Reinterpret | Part) and memory.view(op):
             ops.append(op)
             continue
         if 0 in op.output.shape and isinstance(op, WITHOUT_GUARDS):
@@ -334,7 +334,7 @@ def plan_of(graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | No
             op = _without_empty(op) if isinstance(op, Move) else op
             if any(0 in b.shape for b in (op.output, *op.inputs)):
                 raise NoKernel("an array without elements")
-            select(_copying(op) if isinstance(op, View | Bitcast) else op, builder)
+            select(_copying(op) if isinstance(op, View | Reinterpret) else op, builder)
         except NoKernel as why:
             parts = parts_of(op) or _via_copy(op)
             if parts is None:
@@ -358,7 +358,7 @@ def _without_empty(op: Move) -> Move:
     return dataclasses.replace(op, operands=tuple(b for b, _ in pairs), maps=tuple(m for _, m in pairs))
 
 
-def _copying(op: View | Bitcast) -> Move:
+def _copying(op: View | Reinterpret) -> Move:
     """Return the copy of a view whose buffers both have memory; of bytes if their dtypes differ."""
     dtype = op.output.dtype if op.input.dtype is op.output.dtype else uint8
     source, target = _flat(op.input, dtype), _flat(op.output, dtype)

@@ -30,7 +30,7 @@ from ...scalar.table import ANALYSIS, ARITHMETIC, DIVISION, OF_BUILTIN, TESTS
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, apply, arg, convert, lookup, scalar
-from ..loops.ops import Bitcast, Checked, Map
+from ..loops.ops import Checked, Map, Reinterpret
 from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import (
     NARROW,
@@ -310,7 +310,7 @@ def select(ctx: LoweringContext) -> None:
     target = ctx.new(int64, y.shape, ".bits") if y.dtype is complex64 else y.buffer
     ctx.add(Map, target, (condition, a.buffer, b.buffer), Expr("select", a.dtype, tuple(every(operands))))
     if target is not y.buffer:
-        ctx.add(Bitcast, y.buffer, target)
+        ctx.add(Reinterpret, y.buffer, target)
 
 
 def _condition(ctx: LoweringContext, c: RuleOperand, a: RuleOperand, b: RuleOperand) -> Buffer:

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import DType, int64, uint8
 from ...core.specs import TensorSpec
 from ..loops.buffers import Buffer
-from ..loops.ops import Bitcast, LoopOp, Part, View
+from ..loops.ops import LoopOp, Part, Reinterpret, View
 
 if TYPE_CHECKING:
     from .nodes import GraphNode
@@ -313,7 +313,7 @@ class LoweringContext:
             elements = np.ascontiguousarray(buffer.constant).reshape(-1).view(dtype.np).reshape(shape)
             return Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape), elements)
         view = Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape))
-        self.add(Bitcast, view, buffer)
+        self.add(Reinterpret, view, buffer)
         return view
 
     @contextlib.contextmanager

@@ -18,16 +18,16 @@ from ..loops.domain_ops import Projection
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.indexing_ops import (
     Gather,
-    GatherNd,
+    GatherAt,
     GatherSlices,
     KeyPlaces,
     PutEntries,
-    ScatterNd,
+    ScatterAt,
     ScatterSlices,
     SliceLayout,
     UpdateSlice,
 )
-from ..loops.ops import Bitcast, Map, Move
+from ..loops.ops import Map, Move, Reinterpret
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import row_major
 from .operand_expressions import same_numbers, truth
@@ -71,7 +71,7 @@ def gather_nd(ctx: LoweringContext) -> None:
     y = ctx.output((*indices.shape[:-1], *x.shape[depth:]))
     same_numbers(x, y)
     _check_coordinates(indices, depth, x.shape)
-    ctx.add(GatherNd, y.buffer, x.buffer, indices.buffer)
+    ctx.add(GatherAt, y.buffer, x.buffer, indices.buffer)
 
 
 def _check_coordinates(indices: RuleOperand, depth: int, shape: tuple[int, ...]) -> None:
@@ -93,7 +93,7 @@ def scatter_nd(ctx: LoweringContext) -> None:
     same_numbers(updates, y)
     check_whole_bytes(updates)
     _check_coordinates(indices, depth, sizes)
-    ctx.add(ScatterNd, y.buffer, updates.buffer, indices.buffer)
+    ctx.add(ScatterAt, y.buffer, updates.buffer, indices.buffer)
 
 
 @rule("DYNAMIC_UPDATE_SLICE")
@@ -194,11 +194,11 @@ def sparse_to_dense(ctx: LoweringContext) -> None:
         ctx.add(Map, updates, (ctx.viewed(values.buffer, ()),), arg(0, values.dtype))
     coordinates, fill = ctx.viewed(indices.buffer, (count, depth)), default.constant
     if fill is not None:
-        ctx.add(ScatterNd, y.buffer, updates, coordinates, fill.reshape(-1)[0].item(), (), "set")
+        ctx.add(ScatterAt, y.buffer, updates, coordinates, fill.reshape(-1)[0].item(), (), "set")
         return
     base = ctx.new(y.dtype, sizes, ".default")
     ctx.add(Map, base, (ctx.viewed(default.buffer, ()),), arg(0, y.dtype))
-    ctx.add(ScatterNd, y.buffer, updates, coordinates, 0.0, (base,), "set")
+    ctx.add(ScatterAt, y.buffer, updates, coordinates, 0.0, (base,), "set")
 
 
 @rule("EMBEDDING_LOOKUP_SPARSE")
@@ -221,17 +221,17 @@ def embedding_lookup_sparse(ctx: LoweringContext) -> None:
     ctx.add(Move, coordinates, (indices.buffer,), (IndexMap((0, 0), coordinates.shape, 0, (indices.shape[1], 1)),))
     combiner = ctx.attr("combiner")
     if combiner in (0, "SUM"):
-        ctx.add(ScatterNd, y.buffer, scaled, coordinates)
+        ctx.add(ScatterAt, y.buffer, scaled, coordinates)
         return
     total, norms = ctx.new(float32, y.shape, ".sums"), ctx.new(float32, sizes, ".together")
-    ctx.add(ScatterNd, total, scaled, coordinates)
+    ctx.add(ScatterAt, total, scaled, coordinates)
     norm_weights = weights.buffer
     if combiner == "SQRTN":
         norm_weights = ctx.new(float32, (n,), ".squares")
         ctx.add(Map, norm_weights, (weights.buffer,), apply("square", arg(0, float32)))
-    ctx.add(ScatterNd, norms, norm_weights, coordinates)
+    ctx.add(ScatterAt, norms, norm_weights, coordinates)
     used, ones = ctx.new(float32, sizes, ".used"), np.ones(n, np.float32)
-    ctx.add(ScatterNd, used, Buffer(f"{used.name}.ones", float32, (n,), ones), coordinates, 0.0, (), "set")
+    ctx.add(ScatterAt, used, Buffer(f"{used.name}.ones", float32, (n,), ones), coordinates, 0.0, (), "set")
     along = (*sizes, *(1,) * len(inner))
     by = apply("sqrt", arg(1, float32)) if combiner == "SQRTN" else arg(1, float32)
     is_used = truth("not_equal", arg(2, float32), const(0.0, float32))
@@ -276,7 +276,7 @@ def hashtable_lookup(ctx: LoweringContext) -> None:
         Expr("select", table.dtype, (is_hit, arg(1, table.dtype), zero)),
     )
     if target is not y.buffer:
-        ctx.add(Bitcast, y.buffer, target)
+        ctx.add(Reinterpret, y.buffer, target)
 
 
 @rule(custom=("odml.update_external_kv_cache",))

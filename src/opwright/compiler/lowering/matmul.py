@@ -1,8 +1,8 @@
 """Matrix products: MatMul, BATCH_MATMUL, odml.scaled_dot_product_attention, aeq.hadamard_rotation.
 
 Lives here: their rules.
-Not here: FULLY_CONNECTED (contractions.py), the fusion of products and softmax to `Attention` (../loops/fusion.py),
-key-value caches (gather_scatter.py).
+Not here: FULLY_CONNECTED (contractions.py), the fusion of products and softmax to `FusedAttention`
+(../loops/fusion.py), key-value caches (gather_scatter.py).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def rotate(ctx: LoweringContext) -> None:
 @rule(custom=("odml.scaled_dot_product_attention",))
 def attention(ctx: LoweringContext) -> None:
     """Lower attention to products and softmax, with heads before steps; queries that share keys are rows of one
-    product. Fusion builds `Attention` of them."""
+    product. Fusion builds `FusedAttention` of them."""
     q, k, v, mask = (ctx.operand(i) for i in range(4))
     if any(o.dtype is not float32 or len(o.shape) != 4 or not o.size for o in (q, k, v, mask)):
         raise NoLowering(f"attention of {q} to {k}")

@@ -21,7 +21,7 @@ from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import Expr, apply, arg, const, convert
 from ..loops.indexing_ops import Numbers
-from ..loops.ops import Bitcast, Map, Move, View
+from ..loops.ops import Map, Move, Reinterpret, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import margins_of, pad, row_major
 from .operand_expressions import same_numbers, truth
@@ -245,7 +245,7 @@ def bitcast(ctx: LoweringContext) -> None:
     check_whole_bytes(y)
     if x.size * x.dtype.size != y.size * y.dtype.size or x.dtype.is_bool or y.dtype.is_bool:
         raise NoLowering(f"{x} as {y}")
-    ctx.add(Bitcast, y.buffer, x.buffer)
+    ctx.add(Reinterpret, y.buffer, x.buffer)
 
 
 MAX_BOUNDARIES = 64

@@ -23,7 +23,7 @@ from ..kernels.expression import check, tables
 from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, arg, const, rewritten, substitute
 from ..loops.indexing_ops import Gather
-from ..loops.ops import Bitcast, Checked, LoopOp, Map, Move, Reduce, View
+from ..loops.ops import Checked, LoopOp, Map, Move, Reduce, Reinterpret, View
 from ..loops.scalar_programs import Append, Block, Choose, Compute, Guard, LoopProgram, ReadElement, Repeat, Step
 from ..memory import ALIASES
 from ..scalar_loops import APPENDED, ARRAY, ELEMENT, PASSED, READ, LoopInput
@@ -170,7 +170,7 @@ class _LoopReader:
         elif isinstance(op, Reduce):
             before = substitute(op.before, {0: arg(0, op.input.dtype)})
             self.compute(result, substitute(op.expr, {0: before}), (op.input,), steps)
-        elif isinstance(op, Bitcast):
+        elif isinstance(op, Reinterpret):
             self.compute(result, Expr("bitcast", result.dtype, (arg(0, op.input.dtype),)), (op.input,), steps)
         elif isinstance(op, Gather) and len(op.input.shape) == 1:
             self.read_array(op.input, self.number(_single(op.indices), steps), result, steps)

@@ -16,7 +16,7 @@ from ...core.dtypes import bool as bool_
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.domain_ops import Fourier
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
-from ..loops.ops import Bitcast, Map, MatMul, Move
+from ..loops.ops import Map, MatMul, Move, Reinterpret
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import row_major
 from .operand_expressions import broadcast, truth
@@ -68,7 +68,7 @@ def join(ctx: LoweringContext, y: RuleOperand, real: Buffer, imaginary: Buffer) 
 
 def as_output(ctx: LoweringContext, y: RuleOperand, interleaved: Buffer) -> None:
     """Write interleaved pairs to the output."""
-    ctx.add(Bitcast, y.buffer, interleaved)
+    ctx.add(Reinterpret, y.buffer, interleaved)
 
 
 @rule("REAL", "IMAG")

@@ -28,7 +28,7 @@ from ..loops.buffers import Buffer, IndexMap, SameMemory
 from ..loops.domain_ops import Advanced, Classes, NormalPairs, RandomWords
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
 from ..loops.indexing_ops import AppendEntries
-from ..loops.ops import Bitcast, Checked, LoopOp, Map, Move, Store, View
+from ..loops.ops import Checked, LoopOp, Map, Move, Reinterpret, Store, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .registry import rule
 from .type_conversion import check_whole_bytes
@@ -220,7 +220,7 @@ def _uniform(ctx: LoweringContext, out: Buffer) -> None:
 def _doubles(ctx: LoweringContext, count: int, blocks: int | None = None) -> tuple[Buffer, Expr]:
     """Return float64 numbers in [0, 1) as expressions of word pairs: 20 bits of the first word, all of the second."""
     pairs = ctx.new(uint64, (count,), ".pairs")
-    ctx.add(Bitcast, pairs, _words(ctx, 2 * count, blocks))
+    ctx.add(Reinterpret, pairs, _words(ctx, 2 * count, blocks))
     pair, half = arg(0, uint64), const(32, uint64)
     upper = apply("shift_left", apply("bitwise_and", pair, const(0xFFFFF, uint64)), half)
     bits = apply("bitwise_or", apply("bitwise_or", upper, apply("shift_right", pair, half)), const(1023 << 52, uint64))
@@ -274,7 +274,7 @@ def random_bits(ctx: LoweringContext) -> None:
     count = y.size * y.dtype.size // 4
     words = ctx.new(uint32, (count,), ".words")
     ctx.add(RandomWords, words, state.buffer, algorithm, False)
-    ctx.add(Bitcast if y.dtype is not uint32 else View, y.buffer, words)
+    ctx.add(Reinterpret if y.dtype is not uint32 else View, y.buffer, words)
     ctx.add(Advanced, after.buffer, state.buffer, -(-count // BLOCK_WORDS[algorithm]), False)
 
 

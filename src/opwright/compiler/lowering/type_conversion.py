@@ -26,7 +26,7 @@ from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
 from ..loops.constant_folding import computed
 from ..loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
-from ..loops.ops import Bitcast, Checked, Map, View
+from ..loops.ops import Checked, Map, Reinterpret, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import NARROW, as_type, map_elements, mapped, plain, steps_per, tabulated
 from .registry import CATALOGUE, Rule, rule
@@ -123,7 +123,7 @@ def to_bytes(ctx: LoweringContext, y: RuleOperand) -> tuple[RuleOperand, Callabl
     unpacked = ctx.new(uint8 if y.dtype.is_unsigned else int8, y.shape, ".bytes")
 
     def close() -> None:
-        ctx.add(Bitcast, y.buffer, unpacked)
+        ctx.add(Reinterpret, y.buffer, unpacked)
 
     return y.with_buffer(unpacked), close
 

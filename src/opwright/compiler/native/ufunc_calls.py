@@ -1,6 +1,7 @@
 """Calls of small eager tensors by machine code, over NumPy's own inner loops.
 
-Lives here: `UfuncRow`, `TensorLayout`, `tensor_layout`, `inner_loop`, `UfuncCalls` with `elementwise` and `product`.
+Lives here: `UfuncRow`, `EagerTensorLayout`, `tensor_layout`, `inner_loop`, `UfuncCalls` with `elementwise` and
+`product`.
 Not here: the machine code (ufunc_calls.ll), the layout of arrays and builtin functions (builtins.py), which calls take
 this path (eager/short_calls.py).
 
@@ -43,7 +44,7 @@ class UfuncRow(NamedTuple):
     result: DType
 
 
-class TensorLayout(NamedTuple):
+class EagerTensorLayout(NamedTuple):
     """The words of a tensor's slots: its array, dtype and identity. kind: its type."""
 
     kind: type
@@ -52,7 +53,7 @@ class TensorLayout(NamedTuple):
     identity: int
 
 
-def tensor_layout(tensor: Any) -> TensorLayout | None:
+def tensor_layout(tensor: Any) -> EagerTensorLayout | None:
     """Return the layout of tensors of this type; None if tensors or arrays have another layout than expected.
 
     tensor: one whose slots hold three different objects
@@ -64,7 +65,7 @@ def tensor_layout(tensor: Any) -> TensorLayout | None:
     slots = [id(content) for content in (tensor._array, tensor._dtype, tensor._identity)]
     if words[1] != id(kind) or any(words.count(slot) != 1 for slot in slots):
         return None
-    return TensorLayout(kind, *map(words.index, slots))
+    return EagerTensorLayout(kind, *map(words.index, slots))
 
 
 class _Ufunc(ctypes.Structure):
@@ -109,7 +110,9 @@ class UfuncCalls(NamedTuple):
     elementwise: int
     product: int
 
-    def of_elements(self, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: TensorLayout) -> Callable[..., Any] | None:
+    def of_elements(
+        self, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: EagerTensorLayout
+    ) -> Callable[..., Any] | None:
         """Return a function of one or two tensors that applies a ufunc: a tensor, or None if it declines them.
 
         It takes dense arrays of one shape, or one and a scalar. rows: the dtypes to accept. None if no row has a loop.
@@ -119,7 +122,7 @@ class UfuncCalls(NamedTuple):
         return _call(self.elementwise, ufunc, rows, layout, (MOST_ELEMENTS, ufunc.nin, 0, 0))
 
     def of_matrices(
-        self, rows: Sequence[UfuncRow], layout: TensorLayout, transpose_a: bool, transpose_b: bool
+        self, rows: Sequence[UfuncRow], layout: EagerTensorLayout, transpose_a: bool, transpose_b: bool
     ) -> Callable[..., Any] | None:
         """Return a function of two matrices that applies np.matmul to them or their transposes; as `of_elements`."""
         if np.matmul.signature != "(n?,k),(k,m?)->(n?,m?)":
@@ -131,7 +134,7 @@ _kept: list[Any] = []  # objects that machine code refers to
 
 
 def _call(
-    address: int, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: TensorLayout, settings: tuple[int, ...]
+    address: int, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: EagerTensorLayout, settings: tuple[int, ...]
 ) -> Callable[..., Any] | None:
     words: list[int] = []
     for row in rows:
