@@ -47,7 +47,7 @@ def compare(content: bytes, *runs: list[np.ndarray], native: bool = True, **more
     with engine(verify=True):
         mine, official = both(content, **more)
         for feeds in runs:
-            for a, b in zip(given(mine, feeds), given(official, feeds), strict=True):
+            for a, b in zip(outputs_for(mine, feeds), outputs_for(official, feeds), strict=True):
                 np.testing.assert_array_equal(a, b)
         assert (set(plan_of(mine)) == {"Opwright"}) == native
     return mine
@@ -177,8 +177,8 @@ def test_ranges_of_any_length(type: str) -> None:
     mine = compare(content, *runs)
     for wrong in ((0, 5, 0), (0, 5, -1), (5, 0, 1)):
         with pytest.raises(errors.OpError, match="delta does not lead from start to limit"):
-            given(mine, [dtype.type(v) for v in wrong])
-    assert given(mine, runs[0])[0].shape == (len(np.arange(*runs[0])),)
+            outputs_for(mine, [dtype.type(v) for v in wrong])
+    assert outputs_for(mine, runs[0])[0].shape == (len(np.arange(*runs[0])),)
 
 
 @pytest.mark.parametrize("type", ["BOOL", "FLOAT32", "INT8", "UINT8", "INT32", "UINT32", "INT64"])
@@ -200,7 +200,7 @@ def test_shapes_broadcast_together(type: str) -> None:
     runs = [[np.array(p, dtype), np.array(q, dtype), F([[1, 2, 3]])] for p, q in pairs for _ in range(3)]
     mine = compare(b.done("a b x", "s y"), *runs)
     with pytest.raises(errors.OpError, match=r"BROADCAST_ARGS.*\n.*"):
-        given(mine, [np.array([2, 4, 3], dtype), np.array([3, 3], dtype), F([[1, 2, 3]])])
+        outputs_for(mine, [np.array([2, 4, 3], dtype), np.array([3, 3], dtype), F([[1, 2, 3]])])
     b = Build().tensor("a", (2,), type).tensor("b", (2,), type).tensor("s", (2,), type).op("BROADCAST_ARGS", "a b", "s")
     with engine():  # without what reads the sizes
         mine = lite.Interpreter(model_content=b.done("a b", "s"))
@@ -208,7 +208,7 @@ def test_shapes_broadcast_together(type: str) -> None:
         assert plan_of(mine) == ["Opwright"]
         for a, c in (([-2, 3], [1, 3]), ([-2, 3], [-2, 1]), ([1, 3], [-1, 3])):
             with pytest.raises(errors.InvalidArgumentError, match="negative size"):
-                given(mine, [np.array(a, dtype), np.array(c, dtype)])
+                outputs_for(mine, [np.array(a, dtype), np.array(c, dtype)])
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -292,7 +292,7 @@ def test_kernels_that_are_compiled_while_the_model_runs(background: bool) -> Non
         mine, official = both(content)
         for turn in range(2000):
             feeds = [np.linspace(-1, 1, 12, dtype=F), np.int32([(2, 6), (3, 4), (4, 3)][turn // 5 % 3])]
-            np.testing.assert_allclose(given(mine, feeds)[0], given(official, feeds)[0], 1e-5, 1e-6)
+            np.testing.assert_allclose(outputs_for(mine, feeds)[0], outputs_for(official, feeds)[0], 1e-5, 1e-6)
             if plan_of(mine) == ["Opwright"]:
                 break
             time.sleep(0.005 if background else 0)
@@ -310,7 +310,7 @@ def test_random_numbers_of_a_shape_that_is_computed_take_turns() -> None:
         for one in (mine, plain):
             one.allocate_tensors()
         for sizes in 4 * [[2, 3]] + 4 * [[4, 3]] + 3 * [[2, 3], [4, 3]]:
-            np.testing.assert_array_equal(*(given(one, [np.int32(sizes)])[0] for one in (mine, plain)))
+            np.testing.assert_array_equal(*(outputs_for(one, [np.int32(sizes)])[0] for one in (mine, plain)))
         assert plan_of(mine) == ["RANDOM_UNIFORM", "Opwright"]
 
 
@@ -327,15 +327,15 @@ def test_wrong_sizes_are_the_operators_error_and_the_next_run_is_right(sizes: li
         plain.allocate_tensors()
         right = [X, np.int32([4, 3])]
         for _ in range(4):
-            given(mine, right)
+            outputs_for(mine, right)
         told = []
         for one in (mine, plain):
             with pytest.raises(RuntimeError) as error:
-                given(one, [X, np.int32(sizes)])
+                outputs_for(one, [X, np.int32(sizes)])
             told.append(str(error.value).partition("\n  tensors"))
         assert told[0][0] == told[1][0]
         assert "Node number 0 (RESHAPE)" in told[0][2]
-        np.testing.assert_array_equal(given(mine, right)[0], given(official, right)[0])
+        np.testing.assert_array_equal(outputs_for(mine, right)[0], outputs_for(official, right)[0])
 
 
 def test_a_size_too_large_for_the_limit() -> None:
@@ -343,10 +343,10 @@ def test_a_size_too_large_for_the_limit() -> None:
     with engine(max_activation_bytes=1 << 20):
         mine, _ = both(b.done("v s"))
         for _ in range(3):
-            given(mine, [F(1), np.int32([2, 3])])
+            outputs_for(mine, [F(1), np.int32([2, 3])])
         with pytest.raises(errors.ResourceExhaustedError, match="max_activation_bytes"):
-            given(mine, [F(1), np.int32([1 << 15, 1 << 15])])
-        assert given(mine, [F(3), np.int32([2, 3])])[0].tolist() == [[3] * 3] * 2
+            outputs_for(mine, [F(1), np.int32([1 << 15, 1 << 15])])
+        assert outputs_for(mine, [F(3), np.int32([2, 3])])[0].tolist() == [[3] * 3] * 2
 
 
 def test_a_stopped_plan_needs_no_memory_for_its_results_again() -> None:
@@ -357,7 +357,7 @@ def test_a_stopped_plan_needs_no_memory_for_its_results_again() -> None:
         mine, official = both(b.done("lookup key value"))
         for key in ([1, 2, 3], [3, 1, 2]):
             arrays = [np.full(1024, 7, np.int32), np.int32(key), np.ones((3, 64), F)]
-            for ours, theirs in zip(given(mine, arrays), given(official, arrays), strict=True):
+            for ours, theirs in zip(outputs_for(mine, arrays), outputs_for(official, arrays), strict=True):
                 np.testing.assert_array_equal(ours, theirs)
 
 
@@ -374,7 +374,7 @@ def test_inputs_resized_before_and_after() -> None:
                 one.allocate_tensors()
             for n in (2, 2, 2, 5, 5, 5, 2):
                 feeds = [x + n, np.int32([rows, n])]
-                np.testing.assert_array_equal(given(mine, feeds)[0], given(official, feeds)[0])
+                np.testing.assert_array_equal(outputs_for(mine, feeds)[0], outputs_for(official, feeds)[0])
 
 
 def test_a_node_without_a_kernel_in_between() -> None:
@@ -396,7 +396,7 @@ def test_threads_and_interpreters() -> None:
             mine.allocate_tensors()
             for i in range(40):
                 sizes = [(3, 4), (2, 6), (12, 1)][(i // 3 + seed) % 3]
-                if not np.array_equal(given(mine, [X * i, np.int32(sizes)])[0], (X * i).reshape(sizes) + 1):
+                if not np.array_equal(outputs_for(mine, [X * i, np.int32(sizes)])[0], (X * i).reshape(sizes) + 1):
                     wrong.append((seed, i))
 
         threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
@@ -411,10 +411,10 @@ def test_profiles_and_watched_inputs() -> None:
     with engine():
         mine, _ = both(shaped("RESHAPE"))
         for _ in range(3):
-            given(mine, [X, np.int32([4, 3])])
+            outputs_for(mine, [X, np.int32([4, 3])])
         assert {row["operator"] for row in mine.profile(3)} == {"RESHAPE", "ADD"}
         with ow.flags(check_inputs=True):
-            np.testing.assert_array_equal(given(mine, [X, np.int32([6, 2])])[0], X.reshape(6, 2) + 1)
+            np.testing.assert_array_equal(outputs_for(mine, [X, np.int32([6, 2])])[0], X.reshape(6, 2) + 1)
 
 
 def test_views_that_are_held() -> None:
@@ -434,13 +434,13 @@ def test_an_observer_sees_each_node_of_the_plan() -> None:
     with engine():
         mine, _ = both(shaped("RESHAPE"))
         for _ in range(3):
-            given(mine, [X, np.int32([4, 3])])
+            outputs_for(mine, [X, np.int32([4, 3])])
         subgraph = mine._subgraphs[0]
         assert isinstance(subgraph.steps[0], SpecialisedStep)
         seen: list[Any] = []
         mine._ownership.drop()
         subgraph.observe(lambda node, before: seen.append((node.name, before)))
-        given(mine, [X, np.int32([4, 3])])
+        outputs_for(mine, [X, np.int32([4, 3])])
         assert seen == [("Opwright", False), ("Opwright", True)]
 
 
@@ -462,7 +462,7 @@ def test_a_branch_that_counts() -> None:
         mine, official = both(content)
         for turn in range(24):
             feeds = [np.array(turn % 4 != 3), rng.standard_normal(7).astype(F)]
-            np.testing.assert_array_equal(given(mine, feeds)[0], given(official, feeds)[0])
+            np.testing.assert_array_equal(outputs_for(mine, feeds)[0], outputs_for(official, feeds)[0])
         assert "Opwright" in plan_of(mine, 1)
 
 
@@ -489,5 +489,5 @@ def test_a_loop_whose_turns_have_sizes_of_their_own() -> None:
         mine, official = both(content)
         for turn in range(16):
             feeds = [np.int32(turn % 5), np.int32([(3, 2), (6, 1)][turn // 6 % 2]), np.full((2, 3), turn, F)]
-            np.testing.assert_array_equal(given(mine, feeds)[0], given(official, feeds)[0])
+            np.testing.assert_array_equal(outputs_for(mine, feeds)[0], outputs_for(official, feeds)[0])
         assert "Opwright" in plan_of(mine, 2)
