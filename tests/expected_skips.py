@@ -25,6 +25,8 @@ EXPECTED = (
     Expected(80, "tests/devices/test_cuda_real.py", "No module named 'cupy'|no CUDA"),
     Expected(40, "tests/lite/native/test_native_usual.py", "FlatBuffers' own headers are not installed"),
     Expected(40, "tests/compiler/*", "this processor has no tiles"),
+    Expected(40, "tests/compiler/*", "this processor has no more than AVX2|this processor lacks some instructions"),
+    Expected(3, "tests/test_benchmark_restricted.py", "this processor has no more than AVX2"),
     Expected(40, "tests/compiler/*", "needs ziglang and"),
     Expected(20, "tests/autograph/test_newer_python.py", r"syntax of Python 3\.1[2-9]"),
     Expected(1, "tests/tracing/test_trace_types.py", "No module named 'attr'"),
