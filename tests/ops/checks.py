@@ -25,12 +25,12 @@ import opwright as ow
 @contextlib.contextmanager
 def watched() -> Iterator[list[tuple[Any, Any, Any, Any]]]:
     """Every operator run now inside the `with`: (operator, attributes, input tensors, result)."""
-    from opwright.eager import execute  # noqa: F401  which installs what is spied on
     from opwright.eager.tensor import make
     from opwright.ops import dispatch
     from opwright.ops.arguments import tensors
 
     seen: list[tuple[Any, Any, Any, Any]] = []
+    ow.constant(0.0) + 0.0  # a first call reads the flags and installs what is spied on
     run = dispatch._eager
 
     def spy(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
