@@ -371,3 +371,17 @@ def test_generated_programs(source, point, n):
 @given(programs(3), POINTS, st.integers(0, 3))
 def test_many_generated_programs(source, point, n):
     check(source, point, n)
+
+
+def test_a_part_of_a_concatenation_as_a_transposed_factor():
+    """The part is written into the concatenation's memory, whose rows are longer than its own."""
+
+    def f(x, y, z):
+        part = ow.tanh(x)
+        return ow.concat([part, ow.exp(y)], 1), ow.matmul(part, z, transpose_a=True)
+
+    x, y, z = array(130, 37), array(130, 19), array(130, 50)
+    joined, product = native(f)(x, y, z)
+    part = np.tanh(x.numpy().astype(np.float64))
+    np.testing.assert_allclose(joined, np.concatenate([part, np.exp(y.numpy().astype(np.float64))], 1), 1e-5, 1e-6)
+    np.testing.assert_allclose(product, part.T @ z.numpy().astype(np.float64), 1e-4, 1e-4)

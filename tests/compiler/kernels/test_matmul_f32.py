@@ -7,7 +7,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemv_f32 import gevm
-from opwright.compiler.kernels.matmul import product_batches, transpose
+from opwright.compiler.kernels.matmul import product_batches
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, scalar
 from opwright.compiler.loops.ops import MatMul
@@ -90,8 +90,6 @@ def test_batches():
     assert [tuple(b) for b in product_batches((), (), ())] == [(1, 0, 0, False, False, 0)]
 
 
-@targets(
-    (transpose, {"block": 16}), (gevm, {"more": 0, "rows": 2, "dtype": float16, "epilogue": Epilogue(SUM, (), ())})
-)
+@targets((gevm, {"more": 0, "rows": 2, "dtype": float16, "epilogue": Epilogue(SUM, (), ())}))
 def test_targets(family, constants, names):
     compiles_for(names, family, **constants)

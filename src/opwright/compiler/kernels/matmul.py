@@ -20,7 +20,7 @@ import numpy as np
 
 from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
 from .. import language as kl
-from ..language import f32, i16, i32, i64, ptr, u8
+from ..language import i16, i32, i64, ptr, u8
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.ops import MatMul, Move
 from ..native import executor
@@ -46,20 +46,6 @@ FEW = 4
 """Rows up to which a computed second operand is read unpacked."""
 STEP_LIMIT = 64
 """Steps of a product whose batches broadcast in a pattern that no single step covers."""
-
-
-@kl.family
-def transpose(work: Work, x: ptr[f32], out: ptr[f32], rows: i64, columns: i64, pitch: i64, *, block: int) -> None:
-    """Transpose: out[batch, column, row] = x[batch, row, column], rows of x at `pitch`. Items: batches by blocks."""
-    blocks = (columns + (block - 1)) // block
-    for item in work.items():
-        batch, first = item // blocks, item % blocks * block
-        source = x + (batch * rows * pitch + first)
-        target = out + (batch * columns + first) * rows
-        count = kl.minimum(columns - first, block)
-        for r in range(rows):
-            for c in range(count):
-                target[c * rows + r] = source[r * pitch + c]
 
 
 class BroadcastBatch(NamedTuple):
@@ -108,10 +94,9 @@ def select_matmul(form: MatMul, build: Builder) -> None:
     lead, a_lead, b_lead = out.shape[:-2], a.shape[:-2], b.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     panels = panels_of(host(), columns, depth)
-    x: Any = build.pointer(a)
-    pitch = a.pitch
     if form.transpose_a:
-        x, pitch = _transposed(a, build), depth
+        a = transposed(a, build)
+    x, pitch = build.pointer(a), a.pitch
     few = rows <= FEW and b.constant is None
     packed: Any = None if few else _packed_f32(form, panels, build)
     if not few and math.prod(b_lead) == 1 and a.shape[:-2] == lead:  # all rows of all batches, one product
@@ -170,17 +155,6 @@ def _add_few(
         words += [*steps, *more]
         items = part.products * -(-columns // (ACROSS * lanes))
     build.step(code, words, items, chunk=chunk_of(2 * part.products * rows * columns * depth, items))
-
-
-def _transposed(a: Buffer, build: Builder) -> Address:
-    """Add a step that transposes the matrices of a, [..., k, m] to [..., m, k]; return its output."""
-    depth, rows = a.shape[-2:]
-    number = math.prod(a.shape[:-2])
-    result = build.temporary(a.size * 4)
-    block = 16
-    words = [build.pointer(a), result, depth, rows, a.pitch]
-    build.step(transpose.code(block=block), words, number * -(-rows // block))
-    return result
 
 
 def _packed_f32(form: MatMul, panels: PanelsF32, build: Builder) -> Address:
@@ -257,8 +231,6 @@ def select_matmul_int8(form: MatMul, build: Builder) -> None:
 
 def transposed(a: Buffer, build: Builder) -> Buffer:
     """Add a step that transposes the matrices of a, [..., k, m] to [..., m, k]; return its output."""
-    if a.parent is not None:
-        raise NoKernel("a slice that is stored transposed")
     *lead, depth, rows = a.shape
     number = math.prod(lead)
     box = IndexMap((0, 0, 0), (number, rows, depth), 0, (depth * rows, 1, rows))
