@@ -58,8 +58,10 @@ class Run:
         names = self.build.names
         rng = np.random.default_rng(noise)
         self.inputs = [x.name for x, _ in program.inputs]
-        arrays = [a * (1 + 1e-7 * rng.standard_normal(a.shape)) if noise and a.dtype.kind == "f" else a
-                  for _, a in program.inputs]  # fmt: skip
+        arrays = [
+            a * (1 + 1e-7 * rng.standard_normal(a.shape)) if noise and a.dtype.kind == "f" else a
+            for _, a in program.inputs
+        ]
         self.tensors = [ow.constant(a, self.build.dtype if a.dtype.kind == "f" else None) for a in arrays]
         self.variables = {name: v for name in names for v in [names[name]] if isinstance(v, ow.Variable)}
         for name in names:

@@ -169,6 +169,19 @@ def test_what_cannot_be_compiled_goes_on_as_it_is(monkeypatch):
             np.testing.assert_allclose(f(x), row_sums(x), 1e-6)
 
 
+def test_a_fault_of_the_compiler_is_no_error_of_the_call(monkeypatch):
+    def fail(*_: Any) -> Any:
+        raise KeyError("a rule's own mistake")
+
+    monkeypatch.setattr(native_plan, "_compiled", fail)
+    f, x = ow.function(row_sums, autograph=False), array(4, 4)
+    with ow.flags(hot_calls=1), warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        for _ in range(4):
+            np.testing.assert_array_equal(f(x), row_sums(x))
+    assert ["row_sums is not compiled: KeyError" in str(w.message) for w in raised] == [True]
+
+
 def test_a_function_of_python_alone_stays():
     f = ow.function(lambda x: ow.py_function(lambda v: v, [x], ow.float32), autograph=False)
     with ow.flags(hot_calls=1):

@@ -93,13 +93,14 @@ def schedule(graph: Graph, unknown: int = 1) -> tuple[int, int]:
 
 class _Candidate:
     """A set of shapes that has not been compiled. calls: so far; start, switch: the numbers of the calls at which the
-    compiler starts and at which its code runs."""
+    compiler starts and at which its code runs; plan: the one that it made."""
 
-    __slots__ = ("calls", "job", "start", "switch")
+    __slots__ = ("calls", "job", "plan", "start", "switch")
 
     def __init__(self, start: float, switch: float) -> None:
         self.calls, self.start, self.switch = 0, start, switch
         self.job: background.Job | None = None
+        self.plan: Plan | None = None
 
 
 class TieredPlan:
@@ -138,29 +139,38 @@ class TieredPlan:
         with self._lock:
             candidate = self._candidates.get(key) or self._candidate(key, inputs)
             candidate.calls += 1
-            if candidate.calls < candidate.start:
+            if candidate.calls != candidate.start and candidate.calls < candidate.switch:
                 return self._plain
             shapes = [None if v.dtype.is_handle else np.shape(a) for a, v in zip(inputs, self.graph.inputs)]
             if candidate.calls == candidate.start:
-                candidate.job = background.compiling.submit(lambda: self._compile(shapes))
-            if candidate.calls < candidate.switch:
+                candidate.job = background.compiling.submit(lambda: self._compile(candidate, shapes))
                 return self._plain
         if candidate.job is not None:
             candidate.job.run()
             candidate.job.wait()
-        return self._switch(key, self._compile(shapes) or self._plain)
+        return self._switch(key, candidate.plan or self._compile(candidate, shapes))
 
-    def _compile(self, shapes: Sequence[Shape | None]) -> Plan | None:
+    def _compile(self, candidate: _Candidate, shapes: Sequence[Shape | None]) -> Plan:
+        """Return the plan for these shapes, also kept as `candidate.plan`: the plain one if nothing can be compiled.
+
+        The user has not asked for machine code, so that no fault of the compiler is an error of the call.
+        """
         with self._lock:
             native = self._native = self._native or native_plan.NativePlan(self.graph)
-        return native.plan_for(shapes)
+        try:
+            plan = native.plan_for(shapes)
+        except Exception as error:
+            plan, fault = None, f"{type(error).__name__}: {error}"
+            warnings.warn(f"{self.graph.name} is not compiled: {fault}", RuntimeWarning, stacklevel=2)
+        candidate.plan = plan or self._plain
+        return candidate.plan
 
     def _candidate(self, key: Key, inputs: Sequence[Any]) -> _Candidate:
         while len(self._candidates) >= MOST_COUNTED:
             del self._candidates[next(iter(self._candidates))]
         arrays = [a for a, v in zip(inputs, self.graph.inputs) if not v.dtype.is_handle]
-        on_host = all(isinstance(a, (np.ndarray, np.generic)) for a in arrays)  # machine code reads no device's arrays
-        bounds = self._schedule(inputs) if on_host else (math.inf, math.inf)
+        are_arrays = all(isinstance(a, (np.ndarray, np.generic)) for a in arrays)  # and no lists of tensors
+        bounds = self._schedule(inputs) if are_arrays else (math.inf, math.inf)
         candidate = self._candidates[key] = _Candidate(*bounds)
         return candidate
 
@@ -187,8 +197,8 @@ class TieredPlan:
             while len(self._compiled) >= native_plan.MOST:
                 del self._compiled[next(iter(self._compiled))]
             self._compiled[key] = plan
-            self._number += 1
-            many = self._number == MANY
+            self._number += plan is not self._plain
+            many = plan is not self._plain and self._number == MANY
         if self._fixed:
             self.run = plan.run
         if many:
