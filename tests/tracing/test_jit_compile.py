@@ -385,3 +385,13 @@ def test_a_part_of_a_concatenation_as_a_transposed_factor():
     part = np.tanh(x.numpy().astype(np.float64))
     np.testing.assert_allclose(joined, np.concatenate([part, np.exp(y.numpy().astype(np.float64))], 1), 1e-5, 1e-6)
     np.testing.assert_allclose(product, part.T @ z.numpy().astype(np.float64), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_second_power_is_a_product(dtype):
+    """pow(x, 2) is x x, correctly rounded, at every float; the kernel calls no pow."""
+    x = np.concatenate([np.random.default_rng(5).standard_normal(999) * 1e3, [0.0, -0.0, np.inf, -np.inf, np.nan]])
+    x = np.tile(x, 70).astype(dtype)
+    f = ow.function(lambda x: x**2 + 1, jit_compile=True, autograph=False)
+    np.testing.assert_array_equal(f(ow.constant(x)), x * x + 1)
+    assert "square" in str(f.experimental_get_compiler_ir(ow.constant(x))(stage="loops"))

@@ -15,6 +15,7 @@ import pytest
 
 import opwright as ow
 from opwright.compiler import background, native_plan, tiered_plan
+from opwright.compiler.native import store
 
 RNG = np.random.default_rng(3)
 
@@ -113,6 +114,46 @@ def test_a_short_last_batch_is_one_more_set_of_shapes():
             for size in (32, 32, 32, 7):
                 np.testing.assert_allclose(f(ow.ones([size, 4])), np.full(size, 8 * np.tanh(1.0)), 1e-5)
         assert len(plan_of(f)._compiled) == 2
+
+
+def test_kernels_serve_other_sizes():
+    """A batch or sequence of another length is planned again, and runs the machine code that is there."""
+
+    def loss_gradient(x: Any, labels: Any, weights: Any) -> Any:
+        with ow.GradientTape() as tape:
+            tape.watch(weights)
+            h = ow.matmul(x, weights)
+            centered = h - ow.reduce_mean(h, -1, keepdims=True)
+            h = centered / ow.sqrt(ow.reduce_mean(centered**2, -1, keepdims=True) + 1e-5)
+            scores = ow.nn.softmax(ow.matmul(h, h, transpose_b=True) / 4.0)
+            losses = ow.nn.sparse_softmax_cross_entropy_with_logits(labels, ow.matmul(scores, h))
+            loss = ow.reduce_mean(losses)
+        return loss, tape.gradient(loss, weights)
+
+    weights = array(48, 16)
+    f = ow.function(loss_gradient, reduce_retracing=True, jit_compile=True, autograph=False)
+    added = {}
+    for size in (48, 100, 110, 150, 192, 240, 390):  # the first four: each form of the end of rows
+        x, labels = array(size, 48), ow.constant(RNG.integers(0, 16, size))
+        expected, loaded = loss_gradient(x, labels, weights), set(store._loaded)
+        for compiled, eager in zip(f(x, labels, weights), expected):
+            np.testing.assert_allclose(compiled, eager, 1e-4, 1e-5)
+        added[size] = set(store._loaded) - loaded
+    assert len(added[48]) > 10
+    assert not (added[192] | added[240] | added[390])
+
+
+def test_further_shapes_are_scheduled_by_the_time_of_planning():
+    f = ow.function(row_sums, input_signature=[ow.TensorSpec([None, 4])], autograph=False)
+    plan, x = plan_of(f), ow.ones([100, 4])
+    with ow.flags(hot_calls=0):
+        start, switch = plan._schedule([np.ones([32, 4], np.float32)])
+    with ow.flags(hot_calls=1):
+        f(x), f(x)
+    with ow.flags(hot_calls=0):
+        later_start, later_switch = plan._schedule([np.ones([31, 4], np.float32)])
+    assert tiered_plan.FEWEST_CALLS <= later_start <= start
+    assert later_switch - later_start < (switch - start) / 5
 
 
 def test_many_sets_of_shapes_warn_once_and_are_bounded(monkeypatch):

@@ -32,8 +32,9 @@ FEWEST_CALLS, MOST_CALLS = 3, 50
 """Bounds of the number of calls before the compiler starts."""
 MOST_AWAITED = 10_000
 """Maximum number of calls between the start of the compiler and the first call of its code."""
-COMPILE_US = 5000.0
-"""Estimated time to compile one node, in microseconds."""
+COMPILE_US, PLAN_US = 5000.0, 500.0
+"""Estimated time to compile one node, in microseconds, and to plan it for further shapes. Kernels take sizes as
+arguments, so that most of those compiled for one set of shapes serve the others."""
 NODE_US, BYTES_PER_US, PRODUCTS_PER_US = 1.0, 10_000.0, 20_000.0
 """Estimated time of a node of a plain plan: its call, its results, the multiplications of a contraction."""
 CONTRACTIONS = ("MatMul", "Conv", "DepthwiseConv", "Einsum", "LSTMSequence", "GRUSequence")
@@ -78,15 +79,16 @@ def _count(graph: Graph) -> int:
     return sum([1 + sum([_count(part) for part in node.subgraphs]) for node in graph.nodes])
 
 
-def schedule(graph: Graph, unknown: int = 1) -> tuple[int, int]:
+def schedule(graph: Graph, unknown: int = 1, node_us: float = COMPILE_US) -> tuple[int, int]:
     """Return the number of the call at which the compiler starts, and of the one that runs its code.
 
     The compiler starts once calls have taken a twentieth of its own time, by estimate, and its code runs when calls
-    since then have taken as long as it has: a function that is called now and then never waits for it.
+    since then have taken as long as it has: a function that is called now and then never waits for it. unknown: the
+    size of unknown dimensions; node_us: time of the compiler per node.
     """
     if flags.hot_calls:
         return flags.hot_calls, flags.hot_calls + 1
-    time, compilation = max(call_time(graph, unknown), NODE_US), COMPILE_US * _count(graph)
+    time, compilation = max(call_time(graph, unknown), NODE_US), node_us * _count(graph)
     start = min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(compilation / 20 / time)))
     return start, start + min(MOST_AWAITED, math.ceil(compilation / time))
 
@@ -119,7 +121,7 @@ class TieredPlan:
         self._candidates: dict[Key, _Candidate] = {}
         self._compiled: dict[Key, Plan] = {}
         self._number = 0
-        self._schedules: dict[int, tuple[int, int]] = {}
+        self._schedules: dict[tuple[int, float], tuple[int, int]] = {}
         self.run: Run = self._run
 
     def _run(self, *inputs: Any) -> tuple[Any, ...]:
@@ -175,7 +177,10 @@ class TieredPlan:
         return candidate
 
     def _schedule(self, inputs: Sequence[Any]) -> tuple[int, int]:
-        """Return the schedule for inputs of these sizes: one for each power of two of the largest unknown dimension."""
+        """Return the schedule for inputs of these sizes: one for each power of two of the largest unknown dimension.
+
+        Once kernels are there for one set of shapes, others are scheduled by the time that planning takes.
+        """
         sizes = [
             size
             for a, v in zip(inputs, self.graph.inputs)
@@ -183,10 +188,10 @@ class TieredPlan:
             for size, dim in zip(np.shape(a), v.shape.dims)
             if dim is None
         ]
-        power = max(sizes, default=1).bit_length()
-        if power not in self._schedules:
-            self._schedules[power] = schedule(self.graph, 1 << power >> 1 or 1)
-        return self._schedules[power]
+        key = power, node_us = max(sizes, default=1).bit_length(), PLAN_US if self._number else COMPILE_US
+        if key not in self._schedules:
+            self._schedules[key] = schedule(self.graph, 1 << power >> 1 or 1, node_us)
+        return self._schedules[key]
 
     def _switch(self, key: Key, plan: Plan) -> Plan:
         """Run these shapes by that plan from now on; return it."""

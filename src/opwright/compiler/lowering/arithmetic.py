@@ -42,6 +42,7 @@ from .operand_expressions import (
     map_elements,
     mapped,
     plain,
+    power,
     real,
     real_number,
     steps,
@@ -79,6 +80,8 @@ def binary(ctx: LoweringContext) -> None:
         value = apply("square", apply("sub", x, z))
     elif name == "POW" and not dtype.is_floating and not (b.size == 1 and b.shape != a.shape):
         value = apply("pow_or_least", x, z)
+    elif name == "POW" and dtype.is_floating:
+        value = convert(power(x, z), dtype)
     else:
         value = convert(apply(OF_BUILTIN[name].name, x, z), dtype)
     mapped(ctx, y, _fused(value, activation), a, b)

@@ -42,6 +42,7 @@ from .operand_expressions import (
     map_elements,
     mapped,
     plain,
+    power,
     real,
     real_number,
     steps,
@@ -66,6 +67,8 @@ def applied(name: str, attribute: Callable[[str], Any], *xs: Expr) -> Expr | Non
     row, dtype = chosen(OF_OPERATOR[name], attribute), xs[-1].dtype
     if not row.takes(dtype) or (name == "Pow" and not dtype.is_floating):  # negative integer exponents are an error
         return None
+    if name == "Pow":
+        return power(*xs)
     numbers = [const(float(attribute(key)), dtype) for key in row.attributes]
     return apply(row.name, *xs, *numbers, dtype=bool_ if row.is_test else dtype)
 

@@ -25,7 +25,7 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, int32, uint8
 from ..loops.buffers import Buffer, Window
-from ..loops.expressions import Expr, apply, arg, const
+from ..loops.expressions import Expr, apply, arg, const, scalar
 from ..loops.indexing_ops import Segments
 from ..loops.ops import Contract, MatMul, Reduce, TransposedContract
 from .context import LoweringContext, NoLowering, RuleOperand
@@ -200,7 +200,7 @@ def avg_pool_grad(ctx: LoweringContext) -> None:
     split = _side_by_side(ctx, y, dy)
     n, rows, height, columns, width, channels = split
     gradient = ctx.viewed(dy.buffer, (n, rows, 1, columns, 1, channels))
-    share = const(1.0 / (height * width), float32)
+    share = scalar(1.0 / (height * width), float32)
     with ctx.reshaped(y.buffer, split) as out:
         map_elements(ctx, out, [gradient], lambda d: apply("mul", d, share))
 

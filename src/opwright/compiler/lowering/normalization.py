@@ -190,7 +190,7 @@ def normalize(ctx: LoweringContext) -> None:
         raise NoLowering(f"normalization of {x}")
     axes = tuple(sorted(a % rank for a in call.axes)) or tuple(range(max(rank - 1, 1)))
     reduced = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
-    count = const(float(math.prod(x.shape[a] for a in axes)), float32)
+    count = scalar(float(math.prod(x.shape[a] for a in axes)), float32)
     a, b = arg(0, float32), arg(1, float32)
     mean = ctx.new(float32, reduced, ".mean")
     ctx.add(Reduce, mean, x.buffer, axes, "sum", a, apply("div", a, count))

@@ -82,6 +82,11 @@ def real_number(operand: RuleOperand) -> float:
     return (float(value) - operand.zero) * operand.scale
 
 
+def power(x: Expr, y: Expr) -> Expr:
+    """Return x^y of floats. The square is a product, which is correctly rounded, as the C library's pow is there."""
+    return apply("square", x) if y.op == "scalar" and y.value == 2 and x.op != "scalar" else apply("pow", x, y)
+
+
 def stored(value: Expr, output: RuleOperand, activation: Any = 0) -> Expr:
     """Return real values, after an activation, in the output's representation. Raises NoLowering for other types."""
     if output.dtype is float32:

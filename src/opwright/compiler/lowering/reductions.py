@@ -74,7 +74,7 @@ def reduce(ctx: LoweringContext) -> None:
     if not count:
         raise NoLowering("a reduction of no elements")
     if ctx.node.dialect == CATALOGUE:
-        _reduce_catalogue(ctx, x.buffer, axes, kind, const(1.0 / count, dtype) if is_mean else None)
+        _reduce_catalogue(ctx, x.buffer, axes, kind, scalar(1.0 / count, dtype) if is_mean else None)
         return
     keep_dims = bool(ctx.attr("keep_dims"))
     y = ctx.output([1 if i in axes else n for i, n in enumerate(x.shape) if keep_dims or i not in axes])
