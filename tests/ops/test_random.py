@@ -94,6 +94,16 @@ def test_seed_of_any_integer() -> None:
         random.set_seed("5")
 
 
+def test_negative_seeds_differ() -> None:
+    """Keys of 64 bits, of which NumPy would make one float64."""
+    seeds = [[1, -5], [1, -6], [1, 0], [-1, 1], [-2, 1], [1 << 62, -1]]
+    drawn = [tuple(numbers(random.stateless_uniform([4], seed))) for seed in seeds]
+    assert len(set(drawn)) == len(seeds)
+    key = np.array([1, (1 << 64) - 5], np.uint64)
+    expected = np.random.Generator(np.random.Philox(key=key, counter=np.zeros(4, np.uint64))).random(4, np.float32)
+    assert same(random.stateless_uniform([4], [1, -5]), expected)
+
+
 def test_stateless_is_a_function_of_its_seed() -> None:
     for draw in (random.stateless_normal, random.stateless_uniform, random.stateless_truncated_normal):
         assert same(draw([5], [1, 2]), draw([5], [1, 2]))

@@ -1,13 +1,14 @@
 """NativePlan: a graph whose native parts run as machine code, compiled for each set of input shapes.
 
-Lives here: selection by shapes, `specialize` (the graph for one set of input shapes, simplified), the fallback to a
-plain Plan, the report on native parts.
+Lives here: selection by shapes, `specialize` (the graph for one set of input shapes, simplified, with keys of random
+numbers), the fallback to a plain Plan, the report on native parts.
 Not here: when a function becomes one (tiered_plan.py), regions (partitioner.py, calls.py), plans of Python lines
 (plan.py), passes (graph/passes/).
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,19 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import flags, forks
+from ..core.dtypes import uint64
 from ..core.errors import OpError, ResourceExhaustedError
 from ..core.lazy_imports import later
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..graph import Graph, GraphRewriter, Node, Value
-from ..graph.builder import constant_node
+from ..graph.builder import constant_node, map_subgraphs
 from ..graph.passes import FOLD_LIMIT_BYTES, run_passes
+from ..ops import registry
 from ..ops.dispatch import quietly
+from ..ops.random import state as random_state
 from . import calls
 from .background import compiling
 from .calls import every_node, function_of
 from .plan import Plan
-from .regions import ROWS, CompiledGraph, CompiledRegion, NativeOperator
+from .regions import KEY, ROWS, CompiledGraph, CompiledRegion, NativeOperator
 from .update_calls import updating, updating_rows
 
 if TYPE_CHECKING:
@@ -63,7 +67,40 @@ def specialize(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
         rewriter.replace(node, [v for fresh in nodes for v in fresh.outputs])
     result = rewriter.finish()
     result.keep_origin(graph.origin)
-    return run_passes(result)
+    return with_keys(run_passes(result))
+
+
+STATELESS = {
+    "RandomStandardNormal": "StatelessRandomNormal",
+    "RandomUniform": "StatelessRandomUniform",
+    "RandomUniformInt": "StatelessRandomUniformInt",
+}
+"""By operator that continues a sequence, the one that computes the same numbers as a function of their key."""
+
+
+def with_keys(graph: Graph) -> Graph:
+    """Return the graph with random numbers of known shapes as functions of a key, which a node of its own draws.
+
+    Only the key is drawn in Python, as the operator itself would do it; the numbers, of the same stream, are pure.
+    """
+    rewriter = GraphRewriter(graph)
+    for node in graph.nodes:
+        inner = map_subgraphs(node, with_keys) if node.op.control else node
+        if node.op.name not in STATELESS or not node.op.catalogue or any(v.constant is None for v in node.operands):
+            rewriter.replace(node, rewriter.insert(rewriter.remap(inner)).outputs)
+            continue
+        rewriter.begin(node)
+        draw = functools.partial(random_state.key_for, node.op.bind(dict(node.attrs)))
+        spec = TensorSpec((3,), uint64)
+        drawing = NativeOperator(draw, 1, node.effect, KEY)
+        key = rewriter.node(drawing, [], {}, [spec], f"{node.name}/key", node.at).outputs[0]
+        shape, *bounds = map(rewriter.operand, node.inputs)
+        stateless = registry.get(STATELESS[node.op.name])
+        attrs = {name: node.attrs[name] for name in ("dtype",) if name in node.attrs}
+        specs = [v.spec for v in node.outputs]
+        drawn = rewriter.node(stateless, [shape, key, *bounds], attrs, specs, node.name, node.at)
+        rewriter.replace(node, drawn.outputs)
+    return rewriter.finish() if len(rewriter.nodes) > len(graph.nodes) or rewriter.mapping else graph
 
 
 def _specs(node: Node, operands: Sequence[Any]) -> list[TensorSpec]:

@@ -33,6 +33,7 @@ from .lowering.registry import lower
 from .lowering.scalar_loops import loop_of
 from .lowering.updates import HandleMemory
 from .regions import (
+    KEY,
     ROWS,
     CallOf,
     CompiledGraph,
@@ -55,6 +56,7 @@ from .update_regions import UPDATES, UpdateGrouping, update_graph
 MIN_NODES, MIN_ELEMENTS = 2, 4096
 """Minimum nodes of a region, or else elements: a native call costs as much as one of NumPy's."""
 _WORLD = "state that no variable names"
+_SEQUENCES = "sequences of random numbers"
 
 
 def compile_regions(graph: Graph, call_of: CallOf) -> CompiledGraph:
@@ -200,6 +202,8 @@ class Partitioner:
         operands, states = list(node.operands), [v for v in node.operands if v.dtype.is_handle]
         if node.effect is None:
             return NodeAccess(operands, node.outputs)
+        if node.op.name == KEY:
+            return NodeAccess([_WORLD], [*node.outputs, _SEQUENCES])
         if (
             node.effect in ("read", "write")
             and states

@@ -360,6 +360,8 @@ class Operands:
 
 ROWS = "UpdateRows"
 """The operator whose nodes have machine code of their own, for any number of rows."""
+KEY = "RandomKey"
+"""The operator of nodes that draw the key of random numbers, in a call of Python; regions compute the numbers."""
 CallOf = Callable[[CompiledRegion | Node], Any]
 """Builds the function of a region, or of a node of ROWS; None for one without machine code."""
 

@@ -6,18 +6,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from form_kit import buffer, compiles_for, run, targets
+from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.moves import copy_checked
 from opwright.compiler.kernels.quantization import fixed_product
-from opwright.compiler.kernels.random_numbers import advance, classes, normal_pairs, random_words
+from opwright.compiler.kernels.random_numbers import (
+    ElementsPattern,
+    advance,
+    bounded_elements,
+    classes,
+    normal_elements,
+    normal_pairs,
+    random_elements,
+    random_words,
+)
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.domain_ops import Advanced, Classes, RandomWords
+from opwright.compiler.loops.domain_ops import AcceptedElements, Advanced, Classes, RandomElements, RandomWords
+from opwright.compiler.loops.expressions import apply, arg, const, convert
 from opwright.compiler.loops.ops import Checked
 from opwright.compiler.native.executor import StepFailed
 from opwright.core import dtypes
 
 WIDE = (1 << 64) - 1
+F32 = dtypes.float32
 
 
 def test_philox_of_salmon_et_al() -> None:
@@ -45,6 +56,49 @@ def test_a_counter_carries_or_wraps() -> None:
         again = buffer(after, "state")
         rest = run(RandomWords(Buffer("y", dtypes.uint32, (20,)), again, "philox", carries), {again: after})
         np.testing.assert_array_equal(words[20:], rest)
+
+
+KEYS = ([0, 0], [1, 2, 0], [WIDE, 5, 3], [1 << 62, WIDE - 4, WIDE])
+
+
+def numpy_words(key: Any, count: int) -> Any:
+    """The first words of NumPy's own generator."""
+    counter = np.array([0, 0, *key[2:], *[0] * (3 - len(key)), 0], np.uint64)
+    return np.random.Philox(key=np.array(key[:2], np.uint64), counter=counter).random_raw(count)
+
+
+@pytest.mark.parametrize("word", [dtypes.uint16, dtypes.uint32, dtypes.uint64], ids=str)
+@pytest.mark.parametrize("count", [1, 7, 16, 1023, 1024, 4100])
+def test_elements_are_words_of_numpys_generator(word: dtypes.DType, count: int) -> None:
+    for numbers in KEYS:
+        key = np.array(numbers, np.uint64)
+        inputs = buffer(key, "key")
+        form = RandomElements(Buffer("y", word, (count,)), inputs, word, arg(0, word))
+        expected = numpy_words(numbers, -(-count * word.size // 8)).view(word.np)[:count]
+        np.testing.assert_array_equal(run(form, {inputs: key}), expected)
+        for parts in (2, 3):
+            np.testing.assert_array_equal(split(form, {inputs: key}, parts), expected)
+
+
+def test_an_expression_of_random_elements() -> None:
+    """A mask of dropout is one pass, without the numbers in memory."""
+    key = np.array([3, 4, 5], np.uint64)
+    inputs = buffer(key, "key")
+    whole = convert(convert(apply("shift_right", arg(0, dtypes.uint32), const(8, dtypes.uint32)), dtypes.int32), F32)
+    kept = apply("less", const(0.3, F32), apply("mul", whole, const(2.0**-24, F32)), dtype=dtypes.bool)
+    form = RandomElements(Buffer("y", dtypes.bool, (3, 701)), inputs, dtypes.uint32, kept)
+    words = numpy_words([3, 4, 5], 1052).view(np.uint32)[:2103].reshape(3, 701)
+    expected = np.float32(0.3) < (words >> 8) * np.float32(2.0**-24)
+    np.testing.assert_array_equal(run(form, {inputs: key}), expected)
+
+
+@pytest.mark.parametrize("span", [3, 10, 1000, 3 << 30, (1 << 32) - 1])
+def test_bounded_integers_reject_as_numpy_does(span: int) -> None:
+    key = np.array([8, 9], np.uint64)
+    inputs = buffer(key, "key")
+    form = AcceptedElements(Buffer("y", dtypes.uint32, (5001,)), inputs, span=span)
+    generator = np.random.Generator(np.random.Philox(key=key, counter=np.zeros(4, np.uint64)))
+    np.testing.assert_array_equal(run(form, {inputs: key}), generator.integers(0, span, 5001, np.uint32))
 
 
 def test_classes_by_weights_of_float64() -> None:
@@ -77,6 +131,9 @@ def test_elements_that_are_refused(refused: str, limit: int, bad: int, dtype: An
 @targets(
     (random_words, {"algorithm": "philox", "upper": 2, "carries": True}),
     (random_words, {"algorithm": "threefry", "upper": 0, "carries": False}),
+    (random_elements, {"pattern": ElementsPattern(arg(0, dtypes.uint32), (), dtypes.uint32, True), "more": 1}),
+    (bounded_elements, {"numbered": True}),
+    (normal_elements, {"numbered": False}),
     (advance, {"size": 3, "carries": True}),
     (normal_pairs, {}),
     (classes, {"source": dtypes.float32, "result": dtypes.int32, "capped": True}),

@@ -59,7 +59,7 @@ FAMILIES: dict[str, str] = {
     "nms": "Suppression",
     "pooling": "MaxPlaces Pool PutInWindows ReduceWindow",
     "quantization": "FixedProduct",
-    "random_numbers": "Advanced Classes NormalPairs RandomWords",
+    "random_numbers": "AcceptedElements Advanced Classes NormalPairs RandomElements RandomWords",
     "recurrent_cells": "Svdf",
     "reductions": "Reduce",
     "resize": "Resize",

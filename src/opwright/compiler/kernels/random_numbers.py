@@ -1,26 +1,31 @@
-"""Counter-based random numbers: Philox 4x32-10 and ThreeFry 2x32-20, normal numbers and classes drawn from them.
+"""Counter-based random numbers: Philox and ThreeFry, uniform and normal numbers and classes drawn from them.
 
-Lives here: kernels of `RandomWords`, `Advanced`, `NormalPairs` and `Classes`.  Not here: how seeds become keys
-(the lowering rules), the reference (lite/ops/bit_generators.py).
+Lives here: kernels of `RandomWords`, `Advanced`, `NormalPairs` and `Classes`, of files; of `RandomElements` and
+`AcceptedElements`, of the catalogue.
+Not here: how seeds become keys (the lowering rules), the references (lite/ops/bit_generators.py, ops/random/).
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
-from ...scalar.counter_generators import BLOCK_WORDS, MASK, MULTIPLIERS, philox, threefry
+from ...scalar.counter_generators import BLOCK_WORDS, MASK, MULTIPLIERS, WIDE_MULTIPLIERS, philox, threefry, wide_philox
 from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8, u32, u64
-from ..loops.domain_ops import Advanced, Classes, NormalPairs, RandomWords
+from ..loops.domain_ops import AcceptedElements, Advanced, Classes, NormalPairs, RandomElements, RandomWords
+from ..loops.expressions import Expr, parametrised
+from ..loops.plans import word
 from ..target import host
 from . import NoKernel, selector
-from .expression import fast
+from .epilogue import number, subexpressions
+from .expression import check, evaluate, fast
 from .tiling import grain
 
 if TYPE_CHECKING:
-    from ..language import Value, Work
+    from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
 
 
@@ -83,6 +88,158 @@ def select_advance(form: Advanced, build: Builder) -> None:
     build.share(state)
     code = advance.code(size=state.size, carries=form.carries)
     build.step(code, [build.pointer(state), build.pointer(y), form.blocks], 1, chunk=1)
+
+
+STREAM_BLOCK = 32
+"""Bytes of a block of `wide_philox`."""
+ITEM_ELEMENTS = 1024
+"""Elements of a work item of `random_elements`, whose words stay in the first cache."""
+
+
+@dataclass(frozen=True)
+class ElementsPattern:
+    """The constants of `random_elements`: a form's expression, the dtypes of its scalars, the dtype of a word, and
+    whether the key has the number of a call."""
+
+    expr: Expr
+    params: tuple[DType, ...]
+    word: DType
+    numbered: bool
+
+    def lanes(self, target: Any) -> int:
+        """Return the elements of a vector."""
+        count: int = target.vector_bytes // max(e.dtype.size for e in subexpressions(self.expr))
+        return count
+
+
+def _write_stream(words: Pointer, key: Pointer, numbered: bool, first: Any, blocks: Any) -> None:
+    """Write blocks of the stream from block `first` on, four words each; NumPy's generator starts at counter 1."""
+    zero, number_of_call = kl.full(u64, 0, 0), key[2] if numbered else kl.full(u64, 0, 0)
+    multipliers = kl.full(u64, 0, WIDE_MULTIPLIERS[0]), kl.full(u64, 0, WIDE_MULTIPLIERS[1])
+    pair = key[0], key[1]
+    for block in range(blocks):
+        counter = (first + block + 1).to(u64), zero, number_of_call, zero
+        for i, w in enumerate(wide_philox(pair, counter, multipliers, kl.wide_product)):
+            words[4 * block + i] = w
+
+
+@kl.family
+def random_elements(work: Work, key: ptr[u64], n: i64, *more: i64, pattern: ElementsPattern) -> None:
+    """Evaluate an expression of n words. more: the output's address, the expression's scalars."""
+    out = kl.pointer(more[0], pattern.expr.dtype)
+    numbers = [number(x, dtype) for x, dtype in zip(more[1:], pattern.params)]
+    stream = kl.stack(u64, ITEM_ELEMENTS * pattern.word.size // 8)
+    words, lanes = stream.cast(pattern.word), pattern.lanes(work.target)
+    per_block = STREAM_BLOCK // pattern.word.size
+    for item in work.items():
+        start = item * ITEM_ELEMENTS
+        count = kl.minimum(n - start, ITEM_ELEMENTS)
+        _write_stream(stream, key, pattern.numbered, start // per_block, (count + (per_block - 1)) // per_block)
+        whole = count - count % lanes
+        for i in range(0, whole, lanes):
+            out.store(kl.splat(evaluate(pattern.expr, [words.load(i, lanes)], numbers), lanes), start + i)
+        for i in range(whole, count):
+            out[start + i] = evaluate(pattern.expr, [words[i]], numbers)
+
+
+@selector(RandomElements)
+def select_elements(form: RandomElements, build: Builder) -> None:
+    check(form.expr)
+    key, y = form.key, form.output
+    if key.dtype is not uint64 or key.size not in (2, 3) or any(b.parent is not None for b in (key, y)):
+        raise NoKernel(f"random elements {y!r} by {key!r}")
+    skeleton, scalars = parametrised(form.expr)
+    pattern = ElementsPattern(skeleton, tuple(dtype for _, dtype in scalars), form.word, key.size == 3)
+    words = [build.pointer(y), *(word(value, dtype) for value, dtype in scalars)]
+    items = -(-y.size // ITEM_ELEMENTS)
+    code = random_elements.code(pattern=pattern, more=len(words))
+    build.step(code, [build.pointer(key), y.size, *words], items, chunk=grain(8 * ITEM_ELEMENTS, items))
+
+
+ZIGGURAT_END = 3.6541528853610088
+"""Where the tail of the normal distribution begins, for 256 layers of equal area."""
+
+
+def _uniform_at(stream: Pointer, key: Pointer, numbered: bool, place: Value) -> Value:
+    """Return the word at a place of the stream as a float32 in [0, 1), for rare use. stream: memory for a block."""
+    _write_stream(stream, key, numbered, place // 8, kl.value(1))
+    return (stream.cast(u32)[place % 8] >> 8).to(i64).to(f32) * 2.0**-24
+
+
+@kl.family
+def normal_elements(work: Work, key: ptr[u64], y: ptr[f32], layers: ptr[u32], n: i64, *, numbered: bool) -> None:
+    """Draw n normal numbers. One work item: where a number begins in the stream depends on all before it.
+
+    99 of 100 numbers take one word: a layer, a sign and a place in the layer that lies below the density.
+    """
+    stream, block = kl.stack(u64, ITEM_ELEMENTS // 2), kl.stack(u64, 4)
+    words = stream.cast(u32)
+    for _ in work.items():
+        i, place, start = kl.value(0), kl.value(0), kl.value(0)
+        while i < n:
+            _write_stream(stream, key, numbered, start // 8, kl.value(ITEM_ELEMENTS // 8))
+            end = start + ITEM_ELEMENTS
+            while (i < n) & (place < end):
+                bits = words[place - start]
+                layer, width = (bits & 0xFF).to(i64), bits >> 9
+                x = width.to(i64).to(f32) * kl.bitcast(layers[layer + 256], f32)
+                x = kl.bitcast(kl.bitcast(x, u32) ^ ((bits & 0x100) << 23), f32)
+                place = place + 1
+                if kl.likely(width < layers[layer]):
+                    y[i] = x
+                    i = i + 1
+                elif layer == 0:
+                    tail, again = kl.full(f32, 0, 0.0), kl.value(1)
+                    while again == 1:
+                        u, v = (_uniform_at(block, key, numbered, place + k).to(f64) for k in range(2))
+                        place = place + 2
+                        tail = fast("log1p", -u).to(f32) * (-1.0 / ZIGGURAT_END)
+                        level = fast("log1p", -v).to(f32) * -1.0
+                        again = kl.select(level + level > tail * tail, kl.value(0), 1)
+                    beyond = tail + ZIGGURAT_END
+                    y[i] = kl.select((width >> 8) & 1 == 1, -beyond, beyond)
+                    i = i + 1
+                else:
+                    low, high = (kl.bitcast(layers[layer + k], f32) for k in (512, 511))
+                    level = (high - low) * _uniform_at(block, key, numbered, place) + low
+                    place = place + 1
+                    wide = x.to(f64)
+                    if level.to(f64) < exp_nonpositive(-0.5 * wide * wide):
+                        y[i] = x
+                        i = i + 1
+            start = end
+
+
+@kl.family
+def bounded_elements(work: Work, key: ptr[u64], y: ptr[u32], span: i64, n: i64, *, numbered: bool) -> None:
+    """Draw n integers below `span`. One work item, as of `normal_elements`."""
+    stream = kl.stack(u64, ITEM_ELEMENTS // 2)
+    words = stream.cast(u32)
+    for _ in work.items():
+        below = ((1 << 32) - span) % span  # products whose lower half is below would favour some numbers
+        i, start = kl.value(0), kl.value(0)
+        while i < n:
+            _write_stream(stream, key, numbered, start // 8, kl.value(ITEM_ELEMENTS // 8))
+            for place in range(ITEM_ELEMENTS):
+                product = words[place].to(u64) * span.to(u64)
+                if (i < n) & ((product & MASK).to(i64) >= below):
+                    y[i] = (product >> 32).to(u32)
+                    i = i + 1
+            start = start + ITEM_ELEMENTS
+
+
+@selector(AcceptedElements)
+def select_accepted(form: AcceptedElements, build: Builder) -> None:
+    key, y = form.key, form.output
+    if key.dtype is not uint64 or key.size not in (2, 3) or any(b.parent is not None for b in (key, y)):
+        raise NoKernel(f"random elements {y!r} by {key!r}")
+    if y.dtype is not (uint32 if form.span else float32):
+        raise NoKernel(f"random elements {y!r}")
+    words = [build.pointer(key), build.pointer(y), *map(build.pointer, form.layers)]
+    if form.span:
+        build.step(bounded_elements.code(numbered=key.size == 3), [*words, form.span, y.size], 1)
+    else:
+        build.step(normal_elements.code(numbered=key.size == 3), [*words, y.size], 1)
 
 
 UNIFORM_MIN = 1e-7  # lower limit of a uniform number before taking its logarithm

@@ -85,6 +85,14 @@ def divided(name: str, a: Value, c: Value) -> Value:
     return Value(getattr(current().builder, name)(a.x, c.x), a.dtype)
 
 
+def wide_product(a: Value, c: Value) -> tuple[Value, Value]:
+    """Return the lower and the upper half of the product of two uint64 scalars: one instruction of processors."""
+    b, wide = current().builder, ir.IntType(128)
+    product = b.mul(b.zext(a.x, wide), b.zext(c.x, wide))
+    upper = b.lshr(product, ir.Constant(wide, 64))
+    return Value(b.trunc(product, I64), a.dtype), Value(b.trunc(upper, I64), a.dtype)
+
+
 def float_remainder(a: Value, c: Value) -> Value:
     """Return a - c trunc(a / c) of floats, like fmod of the C library."""
     return Value(current().builder.frem(a.x, c.x), a.dtype)

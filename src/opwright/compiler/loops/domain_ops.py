@@ -1,9 +1,9 @@
 """Operations of one domain: images, random numbers, signals, fixed-point arithmetic, recurrent layers.
 
 Lives here: of images, `Resize`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`, `Suppression`, `Detection`; of
-random numbers, `RandomWords`, `Advanced`, `NormalPairs`, `Classes`; `FixedProduct`, `TabledSoftmax`, `Fourier`,
-`Projection` (of locality-sensitive hashing); of recurrent layers, `Lstm`, `LstmInt8`, `BasicLstm`, `Gru`, `Rnn`,
-`Svdf`; `LstmSequence` and `GruSequence`, of the catalogue, and their gradients.
+random numbers, `RandomWords`, `Advanced`, `NormalPairs`, `Classes`, `RandomElements`, `AcceptedElements`;
+`FixedProduct`, `TabledSoftmax`, `Fourier`, `Projection` (of locality-sensitive hashing); of recurrent layers, `Lstm`,
+`LstmInt8`, `BasicLstm`, `Gru`, `Rnn`, `Svdf`; `LstmSequence` and `GruSequence`, of the catalogue, and their gradients.
 Not here: other operations (ops.py), kernels (../kernels/), the storage of generators' states
 (lite/runtime/resources.py).
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ...core.dtypes import DType
 from .buffers import Buffer
 from .expressions import Expr
 from .ops import LoopOp
@@ -159,6 +160,32 @@ class Advanced(LoopOp):
     state: Buffer
     blocks: int
     carries: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RandomElements(LoopOp):
+    """output[i] = expr(word i) of the stream of words of `numpy.random.Philox` (4x64-10) from its start on.
+
+    key: uint64, two words and, if it has three, the number of a call, from which the counter starts. word: uint16,
+    uint32 or uint64, the type in which expr reads the stream, whose words of 64 bits are divided from the lower end.
+    """
+
+    key: Buffer
+    word: DType
+    expr: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class AcceptedElements(LoopOp):
+    """Numbers from the same stream by rejection sampling, as NumPy draws them: one after the other.
+
+    span: uint32 in [0, span) (Lemire 2019); 0: standard normal float32 by the ziggurat of Marsaglia and Tsang (2000).
+    layers: of the ziggurat, constant uint32 [3, 256]: limits of acceptance, widths and densities, the latter as bits.
+    """
+
+    key: Buffer
+    layers: tuple[Buffer, ...] = ()
+    span: int = 0
 
 
 @dataclass(frozen=True, eq=False)

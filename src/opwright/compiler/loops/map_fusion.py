@@ -17,7 +17,7 @@ import numpy as np
 from ...core.dtypes import DType, int8, uint8
 from ..inlined_kernels import is_endless
 from .buffers import Buffer, Window
-from .domain_ops import Resize
+from .domain_ops import RandomElements, Resize
 from .expressions import Expr, arg, evaluate_arrays, lookup, scalar, simplified, substitute
 from .graph import Rewriting
 from .ops import (
@@ -173,7 +173,7 @@ def _is_concatenation(op: Move) -> bool:
 EPILOGUES = (Contract, Depthwise, TransposedContract, MatMul)
 """Operations whose expression may have operands of the output's shape, one number per channel, and tables."""
 
-UNARY_EPILOGUES = (Pool, Reduce, Resize, RowPass)
+UNARY_EPILOGUES = (Pool, RandomElements, Reduce, Resize, RowPass)
 """Operations whose expression has no operands other than the result."""
 
 BYTES = (int8, uint8)

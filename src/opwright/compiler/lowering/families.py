@@ -70,7 +70,8 @@ FAMILIES: dict[str, str] = {
     ),
     "stateful": (
         "ASSIGN_VARIABLE CALL_ONCE MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM READ_VARIABLE "
-        "STABLEHLO_RNG_BIT_GENERATOR custom:Multinomial custom:RandomStandardNormal custom:RandomUniform "
+        "STABLEHLO_RNG_BIT_GENERATOR StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt "
+        "StatelessRandomUniformInt custom:Multinomial custom:RandomStandardNormal custom:RandomUniform "
         "custom:RandomUniformInt custom:odml.update_kv_cache"
     ),
     "type_conversion": "CAST Cast DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",

@@ -2,7 +2,7 @@
 
 Lives here: the rules of READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE, odml.update_kv_cache; of RANDOM_UNIFORM,
 RANDOM_STANDARD_NORMAL, MULTINOMIAL, STABLEHLO_RNG_BIT_GENERATOR, RandomUniform, RandomUniformInt, RandomStandardNormal,
-Multinomial;
+Multinomial; of the catalogue's StatelessRandomUniform, ...Int, ...FullInt and ...Normal;
 `ResourceState`, memory that persists from run to run; the operations `Reading` and `Assignment`, and `with_stores`,
 which replaces those of one plan by views at its start and Stores at its end.
 Not here: resources, which the graph's owner has; in-place computation of stored values (../loops/planner.py).
@@ -13,6 +13,7 @@ and its reference kernel draw from the same random sequence, so that both return
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -20,12 +21,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int32, int64, uint16, uint32, uint64
 from ...core.dtypes import bool as bool_
-from ...core.dtypes import float32, float64, int8, int32, int64, uint32, uint64
 from ...graph import Node, Value
 from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
 from ..loops.buffers import Buffer, IndexMap, SameMemory
-from ..loops.domain_ops import Advanced, Classes, NormalPairs, RandomWords
+from ..loops.domain_ops import AcceptedElements, Advanced, Classes, NormalPairs, RandomElements, RandomWords
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
 from ..loops.indexing_ops import AppendEntries
 from ..loops.ops import Checked, LoopOp, Map, Move, Reinterpret, Store, View
@@ -322,3 +323,104 @@ def custom_normal(ctx: LoweringContext) -> None:
 def _write(ctx: LoweringContext, y: RuleOperand, value: Expr, *operands: Buffer) -> None:
     with ctx.reshaped(y, (y.size,)) as out:
         ctx.add(Map, out, operands, value)
+
+
+def _key(ctx: LoweringContext) -> Buffer:
+    """Return the seed of a stateless operator of the catalogue, its second input, as the key of a stream."""
+    seed = ctx.operand(1)
+    if seed.shape not in ((2,), (3,)) or seed.dtype not in (int32, int64, uint32, uint64):
+        raise NoLowering(f"the seed {seed}")
+    if seed.dtype.size == 8:
+        return ctx.bits(seed.buffer, uint64, seed.shape)
+    wide = ctx.new(int64, seed.shape, ".seed")
+    ctx.add(Map, wide, (seed.buffer,), convert(arg(0, seed.dtype), int64))
+    return ctx.bits(wide, uint64, seed.shape)
+
+
+def _elements(ctx: LoweringContext, y: RuleOperand, word: DType, value: Expr) -> None:
+    """Add random elements. value: of a word of the stream, arg 0."""
+    ctx.add(RandomElements, y.buffer, _key(ctx), word, value)
+
+
+def _upper_bits(word: DType, bits: int) -> Expr:
+    """Return the upper bits of a word as an integer."""
+    if bits == 8 * word.size:
+        return arg(0, word)
+    return apply("shift_right", arg(0, word), const(8 * word.size - bits, word))
+
+
+_FRACTIONS = {float16: (uint16, 11), bfloat16: (uint16, 8), float32: (uint32, 24), float64: (uint64, 53)}
+"""By type, the words that uniform floats are drawn from, and how many bits of them, as ops/random/stateful.uniform."""
+
+
+@rule("StatelessRandomUniform")
+def stateless_uniform(ctx: LoweringContext) -> None:
+    y = _check_filled(ctx)
+    word, bits = _FRACTIONS[y.dtype]
+    wide = float64 if y.dtype is float64 else float32
+    whole = convert(_upper_bits(word, bits), int64 if wide is float64 else int32)
+    _elements(ctx, y, word, convert(apply("mul", convert(whole, wide), const(0.5**bits, wide)), y.dtype))
+
+
+@rule("StatelessRandomUniformFullInt")
+def stateless_full_int(ctx: LoweringContext) -> None:
+    y = _check_filled(ctx)
+    _integers(ctx, y, int(y.dtype.min), 8 * y.dtype.size)
+
+
+@rule("StatelessRandomUniformInt")
+def stateless_integers(ctx: LoweringContext) -> None:
+    """Lower integers of constant limits; those whose distance is a power of two take one word each."""
+    low, high = (int(ctx.constant(i).reshape(-1)[0]) for i in (2, 3))
+    y, bits = _check_filled(ctx), (high - low).bit_length() - 1
+    if not low < high or (bits >= 32 and high - low != 1 << bits):
+        raise NoLowering(f"integers from {low} to {high}")
+    if high - low == 1 << bits:
+        _integers(ctx, y, low, bits)
+        return
+    drawn, unsigned = ctx.new(uint32, y.shape, ".drawn"), uint32 if y.dtype.size == 4 else uint64
+    ctx.add(AcceptedElements, drawn, _key(ctx), span=high - low)
+    value = apply("add", convert(arg(0, uint32), unsigned), const(low % (1 << 8 * y.dtype.size), unsigned))
+    ctx.add(Map, y.buffer, (drawn,), value if y.dtype is unsigned else Expr("bitcast", y.dtype, (value,)))
+
+
+def _integers(ctx: LoweringContext, y: RuleOperand, low: int, bits: int) -> None:
+    """Add `low` plus random bits, the upper ones of a word (Lemire 2019, for powers of two)."""
+    word, wrapped = (uint32 if bits <= 32 else uint64), low % (1 << 8 * y.dtype.size)
+    unsigned = uint32 if y.dtype.size == 4 else uint64
+    if not bits:  # no word is drawn
+        raise NoLowering(f"a single integer, {low}")
+    value = apply("add", convert(_upper_bits(word, bits), unsigned), const(wrapped, unsigned))
+    _elements(ctx, y, word, value if y.dtype is unsigned else Expr("bitcast", y.dtype, (value,)))
+
+
+@rule("StatelessRandomNormal")
+def stateless_normal(ctx: LoweringContext) -> None:
+    """Lower normal numbers of float32, and of narrow floats, which are those rounded."""
+    y = _check_filled(ctx)
+    if y.dtype is float64:
+        raise NoLowering("the layers of NumPy's ziggurat for float64 are unknown")
+    numbers = y.buffer if y.dtype is float32 else ctx.new(float32, y.shape, ".wide")
+    layers = _ziggurat()
+    ctx.add(AcceptedElements, numbers, _key(ctx), (Buffer("ziggurat", uint32, layers.shape, layers),))
+    if numbers is not y.buffer:
+        ctx.add(Map, y.buffer, (numbers,), convert(arg(0, float32), y.dtype))
+
+
+@functools.cache
+def _ziggurat() -> np.ndarray:
+    """Return the layers of a ziggurat over exp(-x^2 / 2) for numbers of 23 bits: `AcceptedElements.layers`.
+
+    Layer k > 0 reaches to x[k], x[255] = r, and all have the area v; layer 0 is as wide as if the tail were in it
+    (Marsaglia and Tsang 2000). Equal to the tables of NumPy's `standard_normal` of float32.
+    """
+    r, v, steps = 3.6541528853610088, 0.0049286732339746519, 2.0**23
+    x, density = [0.0] * 256, [1.0] * 256
+    x[255], density[255] = r, math.exp(-0.5 * r * r)
+    for k in range(254, 0, -1):
+        x[k] = math.sqrt(-2 * math.log(v / x[k + 1] + density[k + 1]))
+        density[k] = math.exp(-0.5 * x[k] * x[k])
+    x[0] = v / density[255]
+    limits = np.array([r / x[0], 0.0, *(x[k] / x[k + 1] for k in range(1, 255))]) * steps
+    widths, densities = (np.array(a).astype(np.float32).view(np.uint32) for a in (np.array(x) / steps, density))
+    return np.stack([np.rint(limits).astype(np.uint32), widths, densities])

@@ -1,6 +1,7 @@
 """Seeds and counters of random sequences.
 
-Lives here: the global seed, `seeds_for` (the seed attributes of an operator), `generator_for` (its generator).
+Lives here: the global seed, `seeds_for` (the seed attributes of an operator), `generator_for` (its generator),
+`key_for` (the same for compiled calls).
 Not here: distributions and operators (stateful.py, stateless.py).
 
 The generator is NumPy's Philox (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), a function of a key
@@ -86,7 +87,9 @@ def new_stream() -> int:
 
 def philox(first: int, second: int, call: int = 0) -> np.random.Generator:
     """Return the generator of a key, advanced to a call: 2^128 blocks each."""
-    return np.random.Generator(np.random.Philox(key=[first & _MASK, second & _MASK], counter=[0, 0, call & _MASK, 0]))
+    # arrays, as NumPy makes float64 of a list in which some numbers exceed int64: all negative seeds would be one
+    key = np.array([first & _MASK, second & _MASK], np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, call & _MASK, 0], np.uint64)))
 
 
 class _IsolatedCalls(threading.local):
@@ -115,17 +118,39 @@ def own_sequences(function: Callable[..., R], calls: dict[Any, int]) -> Callable
 
 def generator_for(op: Any) -> np.random.Generator:
     """Return the generator for a call of a random operator, and advance its sequence."""
+    if _is_unseeded(op):
+        return _unseeded()
+    return philox(*_next_call(op))
+
+
+def key_for(op: Any) -> np.ndarray:
+    """Return the key and the number of a call of a random operator as uint64 [3], and advance its sequence.
+
+    `philox` of these numbers is the generator that `generator_for` would have returned; an operator without a seed
+    receives a key that no other call has.
+    """
+    if _is_unseeded(op):
+        return _unseeded().integers(0, _MASK, 3, np.uint64, endpoint=True)
+    return np.array([number & _MASK for number in _next_call(op)], np.uint64)
+
+
+def _is_unseeded(op: Any) -> bool:
     if op.seed == 0 and op.seed2 == 0 and op.stream == 0:
         _refuse_unseeded()
-        return _unseeded()
+        return True
+    return False
+
+
+def _next_call(op: Any) -> tuple[int, int, int]:
+    """Return the arguments of `philox` for a call of an operator with a seed, and advance its sequence."""
     if op.stream == 0 and op.seed2 > _ONCE:
-        return philox(op.seed, op.seed2)
+        return op.seed, op.seed2, 0
     key = (op.operator.name, getattr(op, "dtype", None), op.seed, op.seed2, op.stream)
     calls = _calls if _isolated.calls is None or op.stream <= 0 else _isolated.calls
     with _lock:
         call = calls.get(key, 0)
         calls[key] = call + 1
-    return philox(op.seed, op.seed2, call)
+    return op.seed, op.seed2, call
 
 
 def _refuse_unseeded() -> None:

@@ -40,9 +40,8 @@ def check_seed(op: Any) -> None:
 
 
 def keyed(seed: np.ndarray) -> np.random.Generator:
-    """Return the generator of a seed."""
-    first, second = seed.tolist()
-    return philox(first, second)
+    """Return the generator of a seed; compiled graphs append the number of a call (state.key_for)."""
+    return philox(*seed.tolist())
 
 
 def _define(
