@@ -37,33 +37,26 @@ class Called:
 
     bound: Any
     structure: Any
-    flat: Any
+    identities: Any
     outputs: Any
 
 
 @contextlib.contextmanager
 def collecting(found: dict[str, list[Called]]) -> Iterator[None]:
-    of_any, of_single = OpRecord.light.__func__, OpRecord.single.__func__
+    light = OpRecord.light.__func__
 
-    def collect(op: Any, bound: Any, structure: Any, flat: Any, outputs: Any) -> None:
+    def collect(cls: Any, op: Any, bound: Any, structure: Any, identities: Any, outputs: Any) -> Any:
         known = found.setdefault(op.name, [])
         flows = any(y.dtype.is_floating or y.dtype.is_complex for y in outputs)
         if len(known) < CALLS and flows and registry.catalogue().get(op.name) is op:
-            known.append(Called(bound, structure, flat, outputs))
+            known.append(Called(bound, structure, identities, outputs))
+        return light(cls, op, bound, structure, identities, outputs)
 
-    def light(cls: Any, op: Any, bound: Any, structure: Any, flat: Any, outputs: Any) -> Any:
-        collect(op, bound, structure, flat, outputs)
-        return of_any(cls, op, bound, structure, flat, outputs)
-
-    def single(cls: Any, op: Any, bound: Any, inputs: Any, identities: Any, ids: Any, output: Any) -> Any:
-        collect(op, bound, inputs, inputs, (output,))
-        return of_single(cls, op, bound, inputs, identities, ids, output)
-
-    OpRecord.light, OpRecord.single = classmethod(light), classmethod(single)
+    OpRecord.light = classmethod(collect)
     try:
         yield
     finally:
-        OpRecord.light, OpRecord.single = classmethod(of_any), classmethod(of_single)
+        OpRecord.light = classmethod(light)
 
 
 @functools.cache
@@ -114,7 +107,7 @@ def without(op: Any, call: Called, name: str) -> Any:
     record = OpRecord(op, call.bound, [outlined(n, x) for n, x in zip(op.input_names, call.structure)], call.outputs)
     packed = [outlined(n, y) for n, y in zip(op.output_names, op.pack_all(call.outputs))]
     record.results = [y for part in packed for y in (part if isinstance(part, (tuple, list)) else [part])]
-    record.inputs, record.outputs = list(map(tensor_identity, call.flat)), list(map(tensor_identity, call.outputs))
+    record.inputs, record.outputs = call.identities, list(map(tensor_identity, call.outputs))
     return record
 
 
@@ -132,17 +125,10 @@ def test_outlines_give_the_same_gradient(name: str) -> None:
     for call in calls().get(name, ()):
         kept = run(op, call)
         if kept is not None:
-            light = OpRecord.light(op, call.bound, call.structure, call.flat, call.outputs)
+            light = OpRecord.light(op, call.bound, call.structure, call.identities, call.outputs)
             assert_same(gradients(light, call.outputs), kept)
-            if op.profile.simple and op.profile.single:
-                identities = list(map(tensor_identity, call.flat))
-                single = OpRecord.single(
-                    op, call.bound, call.structure, identities, list(map(id, identities)), *call.outputs
-                )
-                assert_same(gradients(single, call.outputs), kept)
-                reached = set(map(id, single.inputs))
-                backward = functools.partial(single.backward_to, reached=reached)
-                assert_same(gradients(single, call.outputs, backward), kept)
+            reached = set(map(id, light.inputs))
+            assert_same(gradients(light, call.outputs, functools.partial(light.backward_to, reached=reached)), kept)
 
 
 @each_row("name", WITH_GRADIENT, by=lambda name: name[:1])

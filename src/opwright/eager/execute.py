@@ -9,6 +9,7 @@ broadcasting as the shape check, and error messages only after a failure. All ot
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from ..ops.call import Call, contract_violation, failure_cause, mismatch, rule_f
 from ..ops.compute_wrappers import compare, fingerprint
 from ..ops.definition import Operator
 from ..ops.kernels import computed_by
-from ..ops.tensor import Tensor, WithheldError, overriding, withheld_error
+from ..ops.tensor import Tensor, WithheldError, overriding, tensor_identity, withheld_error
 from . import short_calls
 from .tensor import EagerTensor, make, number, tensor_of
 
@@ -45,7 +46,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             out = bound._short(*inputs)
         if out is not None:
             if state.tapes:
-                _record_single(op, bound, inputs, out)
+                _record(op, bound, inputs, (out,))
             if flags.check_numerics:
                 _check_numerics(op, inputs, (out,), name)
             return out
@@ -79,7 +80,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             if bound._short is None:
                 short_calls.count_call(op, bound)
             if state.tapes:
-                _record_single(op, bound, inputs, out)
+                _record(op, bound, inputs, (out,))
             if flags.check_numerics:
                 _check_numerics(op, inputs, (out,), name)
             return out
@@ -226,27 +227,29 @@ def _check_results(
         raise contract_violation(op, computed_by(op, bound, _first_dtype(inputs)), node=name, **difference)
 
 
-def _record_single(op: Operator, bound: Call, inputs: Sequence[Any], output: EagerTensor) -> None:
-    """Implement `_record` for a call without repeated or absent inputs, and with one output."""
-    identities = [x._identity for x in inputs]
+def _record(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
+    """Record a call to the tapes that follow one of its inputs, unless its operator ends differentiation.
+
+    outputs: fresh tensors
+    """
+    if op.gradient_rule is None and op.has_gradient_rule:
+        return
+    flat = inputs if op.profile.simple else flattened(inputs)
+    identities = list(map(_identity_of, flat))
     ids = list(map(id, identities))
     record = None
     for tape in state.tapes:
         if tape.follows(ids):
             if record is None:
-                record = OpRecord.single(op, bound, inputs, identities, ids, output)
+                if _NO_IDENTITY in ids:
+                    identities = list(map(tensor_identity, flat))
+                record = OpRecord.light(op, bound, inputs, identities, outputs)
             tape.keep(record)
 
 
-def _record(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[EagerTensor]) -> None:
-    flat = inputs if op.profile.simple else flattened(inputs)
-    keys = [id(x._identity) for x in flat]
-    record = None
-    for tape in state.tapes:
-        if tape.follows(keys):
-            if record is None:
-                record = OpRecord.light(op, bound, inputs, flat, outputs)
-            tape.keep(record)
+_identity_of = operator.attrgetter("_identity")
+_NO_IDENTITY = id(None)
+"""The id of the identity of a tensor that no tape has recorded."""
 
 
 def explain(op: Operator, bound: Call, inputs: Sequence[Any], name: str | None, error: Exception) -> Exception:

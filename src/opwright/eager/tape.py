@@ -18,10 +18,11 @@ from ..core import nest
 from ..core.dtypes import DType
 from ..core.introspection import signature_of
 from ..ops import array, dispatch
-from ..ops.autodiff import CustomRecord, OpRecord, accumulate, backpropagate, flowing_ids, is_trainable
+from ..ops.autodiff import CustomRecord, OpRecord, accumulate, flowing_ids, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.lod_tensor import LoDTensor, rows_of
 from ..ops.tensor import TensorLike, identity_key, tensor_identity
+from . import reverse_plans
 from .tensor import EagerTensor, tensor_of
 from .variable import Variable
 
@@ -97,10 +98,14 @@ class GradientTape:
         if not self._recording:
             raise ValueError("Tape is not recording.")
         self._recording = False
-        dispatch.state.tapes = tuple(t for t in dispatch.state.tapes if t is not self)
+        state = dispatch.state
+        tapes = state.tapes
+        state.tapes = tapes[:-1] if tapes and tapes[-1] is self else tuple([t for t in tapes if t is not self])
 
     def record(self, record: Any) -> None:
-        """Record a call if one of its inputs depends on a watched tensor."""
+        """Record a call if one of its inputs depends on a watched tensor, unless its operator ends differentiation."""
+        if type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule:
+            return
         if self.follows([id(x) for x in record.inputs]):
             self.keep(record)
 
@@ -109,9 +114,7 @@ class GradientTape:
         return not self._live.isdisjoint(keys)
 
     def keep(self, record: Any) -> None:
-        """Record a call, unless its operator ends differentiation."""
-        if type(record) is OpRecord and record.op.gradient_rule is None and record.op.has_gradient_rule:
-            return
+        """Record a call that `follows` accepted."""
         self._live.update(record.flowing or flowing_ids(record))
         self._records.append(record)
 
@@ -122,6 +125,11 @@ class GradientTape:
 
     def watch(self, tensor: Any) -> None:
         """Watch `tensor`: a tensor, a variable, a composite or a nesting of them."""
+        if type(tensor) is EagerTensor and tensor._dtype.is_floating and self._trace is None:
+            identity: Any = tensor_identity(tensor)
+            self._watched[id(identity)] = identity
+            self._live.add(id(identity))
+            return
         for part in _parts(tensor):
             if not isinstance(part, TensorLike):
                 raise ValueError(
@@ -206,28 +214,16 @@ class GradientTape:
             if not isinstance(source, TensorLike):
                 raise TypeError(f"a source of gradient() is a tensor or variable, found {source!r}")
         self._begin()
-        flat_targets, flat_dys = [], []
-        targets = _parts(target)
-        dys = [None] * len(targets) if output_gradients is None else _initial_gradients(target, output_gradients)
-        if len(dys) != len(targets):
-            raise ValueError(f"output_gradients has {len(dys)} entries, target has {len(targets)}")
-        for t, dy in zip(targets, dys):
-            if t is None:
-                raise TypeError("Argument `target` should be a list or nested structure of Tensors, found None")
-            if not isinstance(t, TensorLike) or not is_trainable(t.dtype):
-                if all(t is not x for x in nest.flatten(target)):
-                    continue  # a part of a composite
-                _warn(
-                    "The dtype of the target tensor must be floating (e.g. tf.float32) when calling "
-                    "GradientTape.gradient, got %r",
-                    getattr(t, "dtype", type(t)),
-                )
-                if not isinstance(t, TensorLike):
-                    continue
-            flat_targets.append(t)
-            flat_dys.append(dy)
+        if output_gradients is None and type(target) is EagerTensor and target._dtype.has_gradient:
+            flat_targets, flat_dys = [target], [None]
+        else:
+            flat_targets, flat_dys = _targets(target, output_gradients)
         result = self._gradients(flat_targets, flat_dys, flat_sources, unconnected, not self.persistent)
-        return nest.pack_sequence_as(sources, result, expand_composites=True)
+        return (
+            result[0]
+            if type(sources) is EagerTensor
+            else nest.pack_sequence_as(sources, result, expand_composites=True)
+        )
 
     def _gradients(
         self,
@@ -251,18 +247,15 @@ class GradientTape:
                 dy = dispatch.to_tensor(dy, t.dtype, None)
             key = id(tensor_identity(t))
             start[key] = accumulate(start[key], dy) if key in start else dy
-        reached = {id(s) for s in sources if id(s) in self._live}
-        records = self._records
+        records, live = self._records, self._live
         if consume:
             self._records, self._live = [], set()
-        grads = backpropagate(records, start, reached, consume)
-        result = []
-        for source, original in zip(sources, originals):
-            grad = grads.get(id(source))
-            if grad is None and unconnected is UnconnectedGradients.ZERO:
-                grad = array.zeros_like(original)
-            result.append(grad)
-        return result
+        grads = reverse_plans.gradients(
+            records, start, [key if key in live else 0 for key in map(id, sources)], consume
+        )
+        if unconnected is UnconnectedGradients.ZERO:
+            return [array.zeros_like(x) if grad is None else grad for x, grad in zip(originals, grads)]
+        return grads
 
     def jacobian(
         self,
@@ -342,16 +335,52 @@ class GradientTape:
 
 def _parts(structure: Any) -> list[Any]:
     """Return the tensors and variables of a nesting, with composites flattened."""
-    return nest.flatten(structure, expand_composites=True)
+    return [structure] if type(structure) is EagerTensor else nest.flatten(structure, expand_composites=True)
+
+
+def _targets(target: Any, output_gradients: Any) -> tuple[list[Any], list[Any]]:
+    """Return the parts of a target that gradients flow from, and the initial gradient of each, None for ones.
+
+    raises TypeError for a target of None, ValueError for another number of gradients
+    """
+    flat_targets, flat_dys = [], []
+    targets = _parts(target)
+    dys = [None] * len(targets) if output_gradients is None else _initial_gradients(target, output_gradients)
+    if len(dys) != len(targets):
+        raise ValueError(f"output_gradients has {len(dys)} entries, target has {len(targets)}")
+    for t, dy in zip(targets, dys):
+        if t is None:
+            raise TypeError("Argument `target` should be a list or nested structure of Tensors, found None")
+        if not isinstance(t, TensorLike) or not is_trainable(t.dtype):
+            if all(t is not x for x in nest.flatten(target)):
+                continue  # a part of a composite
+            _warn(
+                "The dtype of the target tensor must be floating (e.g. tf.float32) when calling "
+                "GradientTape.gradient, got %r",
+                getattr(t, "dtype", type(t)),
+            )
+            if not isinstance(t, TensorLike):
+                continue
+        flat_targets.append(t)
+        flat_dys.append(dy)
+    return flat_targets, flat_dys
 
 
 def _ones_like(target: Any) -> Tensor:
     """Return `array.ones_like(target)`, without its general case for a computed tensor of numbers."""
     if type(target) is not EagerTensor or dispatch.state.trace is not None or target._dtype.is_handle:
         return array.ones_like(target)
-    ones = np.empty(target._array.shape, target._dtype.np)
-    ones.fill(1)
+    key = target._array.shape, target._dtype
+    ones = _ones.get(key)
+    if ones is not None:
+        return tensor_of(ones.copy(), target._dtype)
+    ones = np.ones(key[0], target._dtype.np)
+    if ones.size <= 4096 and len(_ones) < 64:
+        _ones[key] = ones.copy()
     return tensor_of(ones, target._dtype)
+
+
+_ones: dict[tuple[tuple[int, ...], DType], np.ndarray] = {}  # small ones: a copy takes a third of the time of np.ones
 
 
 def _initial_gradients(target: Any, dys: Any) -> list[Any]:

@@ -157,6 +157,11 @@ class Variable(TensorLike):
         return self
 
     @property
+    def _shape(self) -> tuple[int | None, ...] | None:
+        """The sizes of its shape, as of other identities (ShapeOnlyTensor)."""
+        return self.shape.dims
+
+    @property
     def path(self) -> str:
         """The name without its output index, as for variables of Keras: "dense/kernel"."""
         return self.name.removesuffix(":0")

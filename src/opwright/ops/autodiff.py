@@ -19,7 +19,7 @@ from ..core.dtypes import DType
 from . import array, dispatch, registry
 from .call import Call, contract_violation, failure_cause, rule_failure
 from .indexed_slices import IndexedSlices
-from .tensor import ShapeOnlyTensor, WithheldError, shape_only, shape_only_in_trace, tensor_identity
+from .tensor import ShapeOnlyTensor, WithheldError, shape_only_in_trace, shape_only_of, tensor_identity
 
 # Operators whose gradient rules take IndexedSlices as they are; before the others, slices are made dense.
 SPARSE_THROUGH = frozenset({"Identity", "IdentityN", "Neg", "ReadVariable"})
@@ -82,7 +82,6 @@ def _convert_gradient(op: Any, name: str, x: Any, grad: Any) -> object:
 
 
 _new = object.__new__
-_NO_IDENTITY = id(None)
 
 
 class OpRecord:
@@ -106,39 +105,38 @@ class OpRecord:
 
     @classmethod
     def light(
-        cls, op: Any, bound: Call, structure: Sequence[Any], flat: Sequence[Any], outputs: Sequence[Any]
+        cls, op: Any, bound: Call, structure: Sequence[Any], identities: Sequence[Any], outputs: Sequence[Any]
     ) -> OpRecord:
-        """Return the record of an eager call, reduced to the needs of the gradient. flat: the structure without
-        nesting.
+        """Return the record of an eager call, reduced to the needs of the gradient. identities: of the structure's
+        tensors, without nesting.
 
         outputs: fresh tensors, of which no one else knows yet.
         """
         record: OpRecord = _new(cls)
-        record.op, record.bound = op, bound
-        record.inputs = inputs = [tensor_identity(x) if x._identity is None else x._identity for x in flat]
-        record.input_ids = list(map(id, inputs))
-        identities: list[Any] = []
+        record.op, record.bound, record.inputs, record.input_ids = op, bound, identities, list(map(id, identities))
+        record.outputs = fresh = []
         record.flowing = flowing = []
         for y in outputs:
-            dtype = y._dtype
-            y._identity = identity = shape_only(dtype, y._array.shape, y._array if dtype.is_handle else None)
-            identities.append(identity)
-            if dtype.has_gradient:
+            y._identity = identity = shape_only_of(y)
+            fresh.append(identity)
+            if identity.dtype.has_gradient:
                 flowing.append(id(identity))
-        record.outputs = identities
         needs = op.gradient_needs
         keep_mask = needs.kept_inputs
         if keep_mask is None:
             record.structure = structure
         elif op.profile.simple:
-            record.structure = [x if k else y for x, y, k in zip(structure, inputs, keep_mask)]
+            if needs.keeps_no_input:
+                record.structure = identities
+            else:
+                record.structure = [x if k else y for x, y, k in zip(structure, identities, keep_mask)]
         else:
             record.structure = [x if k else _identities(x) for x, k in zip(structure, keep_mask)]
         keep_mask = needs.kept_outputs
         if keep_mask is None:
             record.results = outputs
         elif op.profile.single:
-            record.results = identities
+            record.results = fresh
         else:
             packed = op.pack_all(outputs)
             results: list[Any] = []
@@ -146,34 +144,6 @@ class OpRecord:
                 part = y if isinstance(y, (list, tuple)) else (y,)
                 results.extend(part if keep else [one._identity for one in part])
             record.results = results
-        return record
-
-    @classmethod
-    def single(
-        cls, op: Any, bound: Call, inputs: Sequence[Any], identities: list[Any], ids: list[int], output: Any
-    ) -> OpRecord:
-        """Return `light` of a call without repeated or absent inputs, and with one output: two thirds of its time.
-
-        identities: of the inputs, None where no tape has recorded one; ids: theirs
-        """
-        if _NO_IDENTITY in ids:
-            identities = list(map(tensor_identity, inputs))
-            ids = list(map(id, identities))
-        dtype = output._dtype
-        identity = shape_only(dtype, output._array.shape, output._array if dtype.is_handle else None)
-        output._identity = identity
-        record: OpRecord = _new(cls)
-        record.op, record.bound, record.inputs, record.input_ids = op, bound, identities, ids
-        record.outputs = outputs = (identity,)
-        record.flowing = (id(identity),) if dtype.has_gradient else ()
-        needs = op.gradient_needs
-        if needs.kept_inputs is None:
-            record.structure = inputs
-        elif needs.keeps_no_input:
-            record.structure = identities
-        else:
-            record.structure = [x if k else y for x, y, k in zip(inputs, identities, needs.kept_inputs)]
-        record.results = (output,) if needs.kept_outputs is None else outputs
         return record
 
     def backward(self, dys: Sequence[Any]) -> Sequence[Any]:

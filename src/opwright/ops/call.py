@@ -226,9 +226,11 @@ class CallProfile:
     inplace_places: positions of the inputs whose memory the only output may take, best first.
     keeps_calls: bound attributes may be kept: none of them refers to a graph or an object.
     plain_gradient: simple, single, of this package, and its gradient a rule without restrictions.
+    index_places: positions of the inputs that are integers by declaration: axes, sizes, indices.
     """
 
     __slots__ = (
+        "index_places",
         "inplace_places",
         "keeps_calls",
         "narrows",
@@ -264,6 +266,7 @@ class CallProfile:
         self.inplace_places = tuple(map(op.input_names.index, (declared,) if isinstance(declared, str) else declared))
         rule = op.gradient_rule is not None and not op.no_need_buffer
         self.plain_gradient = rule and self.simple and self.single and op.trusted
+        self.index_places = tuple([j for j, i in enumerate(inputs) if i.dtypes and all(d.is_integer for d in i.dtypes)])
         self.keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in op.attr_defs.values())
 
 

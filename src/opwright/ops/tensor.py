@@ -376,19 +376,14 @@ _LINKING = forks.lock()  # two threads that meet a tensor at once must agree on 
 _new = object.__new__
 
 
-def shape_only(dtype: DType, shape: tuple[int, ...], source: Any = None) -> ShapeOnlyTensor:
-    """Return `ShapeOnlyTensor(dtype, shape, source)` in half its time: one for each result that a tape records."""
-    tensor = _new(ShapeOnlyTensor)
-    tensor.dtype = dtype  # pyright: ignore[reportAttributeAccessIssue]
-    tensor._shape = shape
-    tensor.source = source
-    return tensor
-
-
 def shape_only_of(x: Any) -> ShapeOnlyTensor:
-    """Return a new shape-only tensor of an eager tensor."""
-    dtype, array = x._dtype, x._array
-    return ShapeOnlyTensor(dtype, array.shape, array if dtype.is_handle else None)
+    """Return a new shape-only tensor of an eager tensor, in half the time of the class."""
+    tensor = _new(ShapeOnlyTensor)
+    tensor.dtype = dtype = x._dtype
+    array = x._array
+    tensor._shape = array.shape
+    tensor.source = array if dtype.is_handle else None
+    return tensor
 
 
 def tensor_identity(x: Any) -> TensorLike:

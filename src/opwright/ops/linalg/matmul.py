@@ -116,9 +116,16 @@ MATMUL = Strategies(
 
 def product(a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Tensor:
     """Multiply tensors, optionally by adjoints; for real tensors, record transposes."""
-    if a.dtype.is_complex:
-        return MatMul(a, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b)
-    return MatMul(a, b, transpose_a=adjoint_a, transpose_b=adjoint_b)
+    key = adjoint_a, adjoint_b, a.dtype.is_complex
+    bound = _bound.get(key)
+    if bound is None:
+        flags = ("adjoint_a", "adjoint_b") if key[2] else ("transpose_a", "transpose_b")
+        bound = _bound[key] = MatMul.bind(dict(zip(flags, key)))
+    result: Tensor = dispatch.call(MatMul, (a, b), bound)
+    return result
+
+
+_bound: dict[tuple[bool, bool, bool], Any] = {}  # the attributes of `product`, by its arguments and complex or not
 
 
 @documented_by(MatMul)
@@ -170,9 +177,10 @@ def _of_one_dtype(a: Any, b: Any, output_type: DType | None) -> tuple[Any, Any]:
 
     Other pairs are returned unchanged, and rejected by the operator.
     """
-    if not (isinstance(getattr(a, "dtype", None), DType) and isinstance(getattr(b, "dtype", None), DType)):
+    a_dtype, b_dtype = getattr(a, "dtype", None), getattr(b, "dtype", None)
+    if a_dtype is b_dtype and output_type is None:
         return a, b
-    if a.dtype is b.dtype and output_type is None:
+    if not (isinstance(a_dtype, DType) and isinstance(b_dtype, DType)):
         return a, b
     pair = {a.dtype, b.dtype}
     mixed = output_type if (output_type, pair) in _MIXED else None
