@@ -127,8 +127,8 @@ SHAPE = {
 
 
 @targets(
-    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False}),
-    (gemm_int8, {**SHAPE, "parts": 1, "blocked": True, "epilogue": BLOCKED}),
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False}),
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": True, "halved": False, "epilogue": BLOCKED}),
     (convolution_int8, {**SHAPE, "by_line": False}),
     (round_rows, {"symmetric": False}),
     (round_rows, {"symmetric": True}),
@@ -137,12 +137,18 @@ def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)
 
 
-def by_blocks(rows, features, channels, blocks, dtype):
-    """A contraction whose weights have scales by block, what it is given, and what it writes."""
+def by_blocks(rows, features, channels, blocks, dtype, stored, extreme=False):
+    """A contraction whose weights have scales by block, what it is given, and what it writes.
+
+    stored: the type that holds the scales exactly. extreme: inputs and weights of the greatest sums.
+    """
     rng = np.random.default_rng(4)
     x = (rng.standard_normal((rows, 1, 1, channels)) + 0.2).astype(np.float32)
     w = integers(rng, dtype, (features, 1, 1, channels))
-    scales = rng.uniform(0.01, 0.1, (features, blocks)).astype(np.float32)
+    if extreme:
+        x[:], w[:] = -1, int(dtype.max)
+        x[..., -1] = 1e-3
+    scales = rng.uniform(0.01, 0.1, (features, blocks)).astype(stored).astype(np.float32)
     source = buffer(x)
     form = Contract(
         Buffer("y", float32, (rows, 1, 1, features)),
@@ -159,11 +165,21 @@ def by_blocks(rows, features, channels, blocks, dtype):
     return form, {source: x}, values.reshape(rows, -1) @ real.reshape(features, -1).T * steps[:, None]
 
 
+BLOCKS = [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5), (5, 24, 120, 3), (1, 16, 256, 2), (3, 17, 48, 6)]
+"""Rows, features, channels and blocks: of 32 channels, of 4, and of others that halved panels have."""
+
+
+@pytest.mark.parametrize("stored", [np.float16, np.float32])
 @pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
-@pytest.mark.parametrize(
-    ("rows", "features", "channels", "blocks"), [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5)]
-)
-def test_scales_by_block(rows, features, channels, blocks, dtype):
-    form, inputs, expected = by_blocks(rows, features, channels, blocks, dtype)
+@pytest.mark.parametrize(("rows", "features", "channels", "blocks"), BLOCKS)
+def test_scales_by_block(rows, features, channels, blocks, dtype, stored):
+    form, inputs, expected = by_blocks(rows, features, channels, blocks, dtype, stored)
     actual = run(form, inputs).reshape(rows, features)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
+def test_the_greatest_sums_of_a_block_do_not_saturate(dtype):
+    form, inputs, expected = by_blocks(5, 32, 512, 2, dtype, np.float16, extreme=True)
+    actual = run(form, inputs).reshape(5, 32)
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())

@@ -140,10 +140,13 @@ def gemm_int8_step(
         widened=widened,
         flipped=flipped,
         bounded=tile.bounded,
+        halved=tile.halved,
         grouped=grouped_rows(panels, dtype, paired),
         epilogue=epilogue,
     )
     scratch = widened_bytes(host(), elements * cut.height) if widened or flipped else 0
+    if tile.halved:
+        scratch = 4 * panels.lines * cut.height
     build.step(code, words, block.items * products, scratch, chunk)
 
 

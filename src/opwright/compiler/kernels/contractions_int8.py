@@ -33,7 +33,7 @@ from .gemm_int16 import bounded_steps
 from .gemm_neon import is_paired
 from .register_tiles import PanelsInt8, RegisterTile, parts_of, tile_of, vector_tile
 from .tiling import blocks, chunk_of, evened, has_all_panels, is_order_relevant, row_tiles
-from .weight_packing_int8 import packed_blocks, packed_filter, packed_pairs
+from .weight_packing_int8 import are_halved, packed_blocks, packed_filter, packed_halves, packed_pairs
 
 if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
@@ -246,9 +246,10 @@ def select_block_scales(form: Contract, build: Builder) -> None:
         raise NoKernel(f"{form.input.dtype.name} by {number} blocks of {channels} channels")
     epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
     tile = vector_tile(host(), features, bounded_steps(host(), form.filter, channels // number))
+    tile = tile._replace(halved=tile.bounded > 0 and are_halved(form.filter.dtype, channels // number, scales))
     panels = PanelsInt8(features, number, channels // number, tile)
     height = number * (panels.quads + 2)
-    packed = packed_blocks(build, panels, filter, scales)
+    packed = (packed_halves if tile.halved else packed_blocks)(build, panels, filter, scales)
     lhs = round_to_int8(build, form.input, rows, channels, form.input.pitch, form.rounding)
     cut = row_tiles(rows, tile.rows)
     work = 8 * cut.height * height * tile.width

@@ -23,7 +23,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
-from .gemm_int16 import AHEAD, LINE, add_bounded, contract_blocks, contract_int16, contract_widened, widen_rows
+from .gemm_int16 import (
+    AHEAD,
+    LINE,
+    add_bounded,
+    contract_blocks,
+    contract_halved,
+    contract_int16,
+    contract_widened,
+    halved_bytes,
+    sum_blocks,
+    widen_rows,
+)
 from .gemm_neon import Grouped, contract_grouped, steps_for
 from .output_tiles import (
     OutputTile,
@@ -132,7 +143,8 @@ class LhsInt8(NamedTuple):
     int16. blocked: a line is a block with scales of its own. widened: elements are int8 widened to int16; bounded:
     steps whose sums int16 holds (all gemm_int16.py). tiled: the dtype of rows that AMX multiplies, `depth` quads at a
     time (gemm_int8.py). flipped: rows are unsigned copies, see `flip_rows`. grouped: the multiplication on 64-bit ARM
-    (gemm_neon.py). signed: whether bytes of blocks are multiplied without the 128 that makes them unsigned.
+    (gemm_neon.py). signed: whether bytes of blocks are multiplied without the 128 that makes them unsigned. block_sums:
+    of halved panels (gemm_int16.py), sums of the rows' bytes over each block, row by row.
     """
 
     p: Pointer
@@ -152,6 +164,7 @@ class LhsInt8(NamedTuple):
     bounded: int = 0
     grouped: Grouped | None = None
     signed: bool = False
+    block_sums: Pointer | None = None
 
 
 def contract(rows: int, vectors: int, lanes: int, lhs: LhsInt8, q: Pointer) -> Registers:
@@ -233,6 +246,8 @@ def _contracted(rows: int, vectors: int, lanes: int, lhs: LhsInt8, tile: OutputT
     """Compute the sums of a tile in memory."""
     if lhs.wide:
         return contract_int16(rows, vectors, lanes, lhs, tile.panel)
+    if lhs.block_sums is not None:
+        return contract_halved(rows, vectors, lanes, lhs, lhs.block_sums, tile)
     if lhs.blocked:
         return contract_blocks(rows, vectors, lanes, lhs, tile)
     if lhs.tiled is not None:
@@ -274,7 +289,12 @@ def _multiply(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, rows: int,
     vectors, narrow = panels.vectors, panels.narrow
     for i in range(panels.first, panels.last):
         column = i * (vectors * lanes)
-        q = panels.packed.cast(i16) + column * panels.steps if lhs.wide else panels.packed + column * (panels.steps + 1)
+        if lhs.block_sums is not None:
+            q = (panels.packed.cast(i8) + column * panels.steps).cast(i32)
+        elif lhs.wide:
+            q = panels.packed.cast(i16) + column * panels.steps
+        else:
+            q = panels.packed + column * (panels.steps + 1)
         part = tile._replace(column=column, rest=panels.features - column, panel=q)
         if narrow:
             if panels.features - column <= narrow * lanes:
@@ -326,6 +346,7 @@ def gemm_int8(
     widened: Any,
     flipped: bool,
     bounded: int,
+    halved: bool,
     grouped: Grouped | None,
     epilogue: Epilogue,
 ) -> None:
@@ -335,7 +356,8 @@ def gemm_int8(
     cut: tiles of the m rows of a batch; if short, tiles that are not tall have a row less than `rows`. Items: batches,
     x_batch and packed_batch apart, by blocks of tiles by panels, panels first.
     narrow, parts: see `PanelsInt8`. rounded: see `RowScales`. wide, blocked, tiled, depth, bounded, grouped: see
-    `LhsInt8`; blocks: their number. widened: the dtype of rows that are widened, in scratch memory.
+    `LhsInt8`; blocks: their number. widened: the dtype of rows that are widened, in scratch memory. halved: see
+    `RegisterTile`.
     """
     lanes = work.lanes(i32)
     number = (features + (vectors * lanes - 1)) // (vectors * lanes)
@@ -347,7 +369,7 @@ def gemm_int8(
     row_scales = RowScales(scales, zeros, each) if rounded else None
     lines, steps = blocks if blocked else 1 if parts == 1 else kl.value(parts), parts * quads
     if blocked:
-        steps = blocks * (quads + 2) - 1
+        steps = halved_bytes(blocks, quads) if halved else blocks * (quads + 2) - 1
     if tiled is not None:
         configure_tiles(rows, depth)
     for item in work.items():
@@ -374,6 +396,11 @@ def gemm_int8(
                 grouped=grouped,
                 signed=steps_for(work.target) in (1, 2),
             )
+            if halved:
+                sums = work.scratch(i32)
+                number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows
+                sum_blocks(lhs, number_of_rows, sums, 4 * lanes)
+                lhs = lhs._replace(block_sums=sums)
             if widened is not None:
                 copies = work.scratch(i16)
                 number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows

@@ -21,7 +21,8 @@ class RegisterTile(NamedTuple):
     depth: steps at a time of AMX (gemm_int8.py), otherwise 0. widened: whether rows of bytes are widened
     (gemm_int16.py). flipped: whether rows are copied as unsigned bytes (gemm_int8.py). bounded: steps whose sums int16
     holds (gemm_int16.py), or 0. grouped: contiguous steps of a panel on 64-bit ARM (gemm_neon.py), or 0; padded:
-    whether runs have `padded_quads` of them.
+    whether runs have `padded_quads` of them. halved: whether a byte of a panel holds two weights of int4
+    (gemm_int16.py).
     """
 
     rows: int
@@ -33,6 +34,7 @@ class RegisterTile(NamedTuple):
     bounded: int = 0
     grouped: int = 0
     padded: bool = False
+    halved: bool = False
 
     @property
     def width(self) -> int:

@@ -31,7 +31,7 @@ from ..language import i8, i32, i64, ptr, u8
 from ..language.compilation import FamilyCode
 from ..loops.buffers import Buffer
 from ..native import executor
-from .gemm_int16 import order_steps
+from .gemm_int16 import halved_bytes, order_steps
 from .gemm_neon import order_groups, padded_quads
 from .register_tiles import PanelsInt8
 
@@ -296,3 +296,33 @@ def packed_blocks(build: Builder, panels: PanelsInt8, filters: np.ndarray, scale
 
     key = ("blocks", filters, scales, panels)
     return build.packed((number * height * panels.columns,), np.int32, fill, key)
+
+
+def are_halved(dtype: DType, block: int, scales: np.ndarray) -> bool:
+    """Return whether panels of weights with scales by block are halved: of int4, with scales that float16 holds."""
+    return dtype is int4 and block % 8 == 0 and bool((scales.astype(np.float16).astype(np.float32) == scales).all())
+
+
+def packed_halves(build: Builder, panels: PanelsInt8, filters: np.ndarray, scales: np.ndarray) -> Address:
+    """Return the address of constant int4 filters [features, channels] with scales [features, blocks] in halved panels
+    (gemm_int16.py)."""
+    number, block, size = panels.lines, panels.run, halved_bytes(panels.lines, panels.quads)
+
+    def fill(out: np.ndarray) -> None:
+        for first in range(0, panels.features, panels.tile.width):
+            rows = filters.reshape(panels.features, -1)[first : first + panels.tile.width].astype(np.int8)
+            count, width = len(rows), panels.tile.width
+            if first + width >= panels.features:
+                width = panels.last
+            w = rows.reshape(count, number, block)
+            factors = scales[first : first + count]
+            panel = out[first * size :][: width * size]
+            sums = (w.sum(-1, dtype=np.int32) * factors.astype(np.float64)).sum(-1)
+            panel[: 4 * count].view(np.float32)[:] = sums
+            blocks = panel[4 * width :].reshape(number, -1)
+            blocks[:, : 2 * width].view(np.float16)[:, :count] = factors.T
+            steps = (w + 8).view(np.uint8).reshape(count, number, -1, 2, 4)
+            pairs = blocks[:, 2 * width :].reshape(number, -1, width, 4)
+            pairs[:, :, :count] = (steps[:, :, :, 0] | steps[:, :, :, 1] << 4).transpose(1, 2, 0, 3)
+
+    return build.packed((panels.columns * size,), np.uint8, fill, ("halved blocks", filters, scales, panels))

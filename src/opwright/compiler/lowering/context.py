@@ -185,6 +185,12 @@ class Buffers:
             operand = self._operands[value] = self._operand_of(value)
         return operand
 
+    def bind(self, value: Any, operand: RuleOperand) -> None:
+        """Let an operand of another graph, of the value's type, be that of the value. Raises NoLowering for a second
+        one."""
+        if self._operands.setdefault(value, operand) is not operand:
+            raise NoLowering(f"{value!r} is used twice at the boundary of its graph")
+
     def assume(self, operand: RuleOperand) -> None:
         """Give an operand the elements observed in an earlier run, if any."""
         if self.seen is not None and operand.key in self.seen:

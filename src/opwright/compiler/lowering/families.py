@@ -23,8 +23,9 @@ FAMILIES: dict[str, str] = {
         "GELU Gelu Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG LOGICAL_AND LOGICAL_NOT "
         "LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Mul NEG Neg "
         "NotEqual PRELU Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RIGHT_SHIFT ROUND RSQRT RealDiv Reciprocal Relu Relu6 "
-        "RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square "
-        "SquaredDifference Sub TANH Tan Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign user"
+        "RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE STABLEHLO_COMPOSITE Selu Sigmoid Sign Sin Sinh Softplus "
+        "Softsign Sqrt Square SquaredDifference Sub TANH Tan Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE "
+        "custom:Atan2 custom:Sign user"
     ),
     "gather_scatter": (
         "DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE GATHER GATHER_ND Gather GatherNd "

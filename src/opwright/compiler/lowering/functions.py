@@ -1,7 +1,8 @@
 """Element-wise functions: those of the scalar table, activations, and users' kernels.
 
 Lives here: the rules of functions of the scalar table, sums of several operands, guarded integer divisions, RELU and
-its bounded variants, GELU, LEAKY_RELU, PRELU; of users' operators with a kernel (`@ow.kernel` in their class).
+its bounded variants, GELU, LEAKY_RELU, PRELU; of users' operators with a kernel (`@ow.kernel` in their class); of
+STABLEHLO_COMPOSITE, functions that files define.
 Not here: the functions and their operators (scalar/table.py); binary arithmetic and comparison (arithmetic.py), casts
 (type_conversion.py); operands as expressions (operand_expressions.py); steps of array kernels
 (../kernels/user_kernels.py), scalar kernels as operations of expressions (../inlined_kernels.py).
@@ -14,6 +15,7 @@ expression and results requantized, as for builtin operators; a function of one 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
@@ -32,7 +34,7 @@ from ..kernel import COMPILED, Kernel
 from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, apply, arg, const, convert, lookup, scalar
 from ..loops.ops import Checked, Map
-from .context import LoweringContext, NoLowering, RuleOperand
+from .context import Buffers, LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import (
     NARROW,
     alike,
@@ -52,7 +54,7 @@ from .operand_expressions import (
     truth,
     unary,
 )
-from .registry import LITE, USER, rule
+from .registry import LITE, USER, lower, rule
 
 GUARDED = ("FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod")
 """Operators whose integer divisors are guarded."""
@@ -323,3 +325,25 @@ def inlined_kernel(kernel: Kernel, attributes: Any, dtypes: Sequence[DType | Non
     if function is None:
         raise NoLowering(f"its kernel is not for {', '.join('none' if d is None else d.name for d in dtypes)}")
     return function
+
+
+@rule("STABLEHLO_COMPOSITE")
+def composite(ctx: LoweringContext) -> None:
+    """Lower a composite as the custom operator of its name, if there is a rule for it, and otherwise by lowering the
+    nodes of its decomposition in its place."""
+    with contextlib.suppress(NoLowering):
+        ctx.ops += lower(LoweringContext(ctx.node.named_composite(), ctx.buffers))
+        return
+    graph, operand_of, nodes = ctx.node.decomposed()
+    inside = Buffers(operand_of)
+    for value, operand in zip(graph.inputs, ctx.operands, strict=True):
+        declared = operand_of(value)
+        if (declared.shape, declared.dtype) != (operand.shape, operand.dtype):
+            raise NoLowering(f"{operand} for {declared} of its decomposition")
+        inside.bind(value, operand)
+    for index, value in enumerate(graph.outputs):
+        if value.constant is not None:
+            raise NoLowering("its decomposition returns a constant")
+        inside.bind(value, ctx.output(operand_of(value).shape, index))
+    for node in nodes:
+        ctx.ops += lower(LoweringContext(node, inside))

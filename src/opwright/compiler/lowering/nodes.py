@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.dtypes import DType, bfloat16
 from ...core.errors import InvalidArgumentError
-from ...graph import Node, Value
+from ...graph import Graph, Node, Value
 from ...graph.ir import Operand as GraphOperand
 from ...ops.windows import pairs, window
 from ..loops.buffers import Buffer, Window
@@ -102,6 +102,16 @@ class GraphNode:
         numbers
         """
         raise NoLowering("its integers are plain numbers")
+
+    def named_composite(self) -> GraphNode:
+        """Return a composite as a node of the shipped custom operator of its name. Raises NoLowering if there is
+        none."""
+        raise NoLowering("no custom operator has its name")
+
+    def decomposed(self) -> tuple[Graph, Callable[[Value], RuleOperand], Sequence[GraphNode]]:
+        """Return the graph that defines a composite, the function to its values' operands, and its nodes, without
+        constants. Raises NoLowering for other nodes."""
+        raise NoLowering("it has no decomposition")
 
     def check_results(self) -> None:
         """Raise NoLowering if the operator infers other results: the graph was checked when it was traced."""

@@ -40,8 +40,9 @@ STATEFUL = frozenset(
 ON_RESOURCES = frozenset({"READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "VAR_HANDLE"})
 """Builtins on named variables, which are resolved when tensors are allocated. VAR_HANDLE has no rule: it is folded."""
 
-BY_SUBGRAPH = frozenset({"STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"})
-"""Builtins with rules that combine numbers by a subgraph, which has one operator."""
+BY_SUBGRAPH = frozenset({"STABLEHLO_COMPOSITE", "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER"})
+"""Builtins with rules that read a subgraph: one that combines numbers has one operator, a composite's is lowered in
+place of the node."""
 
 COUNTED = frozenset({"WHERE", "UNIQUE", "RANGE"})
 """Builtins whose first output has a computed number of rows. Each is a separate plan, which serves any number."""
@@ -86,7 +87,15 @@ def ineligible(node: Node) -> str | None:
         node.subgraph.init(node)
     except OpError as error:  # allocation reports it
         return error.message
+    if node.name == "STABLEHLO_COMPOSITE":
+        body = node.subgraph.family[int(node.options.decomposition_subgraph_index)]
+        return next((why for why in map(_inlinable, body.nodes) if why is not None), None)
     return None
+
+
+def _inlinable(node: Node) -> str | None:
+    """Return why a node of a decomposition is not lowered in place of the composite, None if it may be."""
+    return "its decomposition has effects" if has_effects(node) else ineligible(node)
 
 
 class TensorOrder:

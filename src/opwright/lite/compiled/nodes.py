@@ -23,6 +23,8 @@ from ...graph.ir import Operand as GraphOperand
 from ...graph.ir import flat
 from ...ops.definition import Operator
 from ..customs.definition import CustomOperator
+from ..customs.definition import find as find_custom
+from ..format.flexbuffers import decode_options
 from ..importer import INTERMEDIATES, ImportedSubgraph, Importer, operator_of
 from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp
@@ -44,6 +46,7 @@ class _FileConstant:
 
 
 FILE_CONSTANT = _FileConstant()
+COMPOSITE = "STABLEHLO_COMPOSITE"
 
 
 class LoadedModel(Importer):
@@ -129,10 +132,9 @@ class NodeGraph:
     def node(self, number: int) -> LiteNode:
         """Return a node by its number. Raises NoLowering if its options or operands do not match its operator."""
         node = self._nodes[number]
-        if isinstance(node.op, ExternalOp):
-            raise NoLowering("its operands or options are not its operator's")
         outputs = [self._numbers[v] for v in node.outputs]
-        return LiteNode(node, self._names[number], number, f"t{outputs[0]}" if outputs else f"n{number}")
+        name = self._names[number]
+        return LiteNode(node, name, f"{name} {number}", f"t{outputs[0]}" if outputs else f"n{number}")
 
     def value(self, tensor: int) -> Value:
         """Return the value of a tensor that one of the nodes reads or writes."""
@@ -148,11 +150,17 @@ class NodeGraph:
 
     def operand(self, value: Value) -> RuleOperand:
         """Return a value as an operand. Raises NoLowering for types and sizes without support."""
-        blocks = None if value.spec.quantization is None else value.spec.quantization.blocks
-        if blocks is not None and blocks.axes:
-            raise NoLowering(f"scales of {value!r} by blocks of several dimensions")
         number = self._numbers.get(value)  # none: a value that only has scales
-        return operand_of(value, value.name if number is None else f"t{number}", number)
+        return _operand(value, value.name if number is None else f"t{number}", number)
+
+
+def _operand(value: Value, name: str, key: Any = None) -> RuleOperand:
+    """Return a value as an operand, as `operand_of` does; raises NoLowering for scales by blocks of several
+    dimensions, too."""
+    blocks = None if value.spec.quantization is None else value.spec.quantization.blocks
+    if blocks is not None and blocks.axes:
+        raise NoLowering(f"scales of {value!r} by blocks of several dimensions")
+    return operand_of(value, name, key)
 
 
 def _present(spec: TensorSpec, t: Tensor) -> TensorSpec:
@@ -172,18 +180,23 @@ def _source(value: Value, t: Tensor) -> Value:
 
 
 class LiteNode(GraphNode):
-    """A node of a file: of a builtin operator, a shipped custom one, or a user's. name: the operator's in the file."""
+    """A node of a file: of a builtin operator, a shipped custom one, or a user's. name: the operator's in the file.
+
+    raises NoLowering if its options or operands do not match its operator
+    """
 
     __slots__ = ("_rules",)
 
-    def __init__(self, node: Node, name: str, number: int, prefix: str) -> None:
+    def __init__(self, node: Node, name: str, origin: str, prefix: str) -> None:
+        if isinstance(node.op, ExternalOp):
+            raise NoLowering("its operands or options are not its operator's")
         self.node = node
         self.dialect, self.operator = LITE, name
         if isinstance(node.op, CustomOperator):
             self.dialect = CUSTOM
         elif not isinstance(node.op, LiteOperator):
             self.dialect = self.operator = USER
-        self.origin, self.prefix = f"{name} {number}", prefix
+        self.origin, self.prefix = origin, prefix
         self._rules: RuleNode | None = None
 
     @property
@@ -248,6 +261,23 @@ class LiteNode(GraphNode):
             raise NoLowering(error.message) from None
         return lambda inputs, outputs: run_quantized(kernel, list(inputs), list(outputs), op.name)
 
+    def named_composite(self) -> GraphNode:
+        operator = find_custom(self.attr("composite_name"), 1) if self.operator == COMPOSITE else None
+        return super().named_composite() if operator is None else _NamedComposite(self, operator)
+
+    def decomposed(self) -> tuple[Graph, Callable[[Value], RuleOperand], Sequence[GraphNode]]:
+        if self.operator != COMPOSITE:
+            return super().decomposed()
+        graph: Graph = self.attr("decomposition")
+        nodes = [
+            LiteNode(node, node.op.name, self.origin, f"{self.prefix}.{number}")
+            for number, node in enumerate(graph.nodes)
+            if node.op is not FILE_CONSTANT
+        ]
+        values = (*graph.inputs, *(value for node in graph.nodes for value in node.outputs))
+        names = {value: f"{self.prefix}.value{number}" for number, value in enumerate(values)}
+        return graph, lambda value: _operand(value, names.get(value, value.name)), nodes
+
     def check_results(self) -> None:
         """Raise NoLowering if the operator's rules reject the node, or infer other results than the file's."""
         op, node, quantized = self.node.op, self.rules, self.quantized
@@ -265,6 +295,31 @@ class LiteNode(GraphNode):
         ]
         if inferred != [(t.shape, real_dtype(t) if quantized else t.dtype) for t in node.tensors_out]:
             raise NoLowering("its results' shapes do not follow from those of its inputs")
+
+
+class _NamedComposite(LiteNode):
+    """A composite as a node of the shipped custom operator of its name, whose options its attributes are.
+
+    raises NoLowering for attributes that the operator does not have: the decomposition says what they mean
+    """
+
+    __slots__ = ("_call",)
+
+    def __init__(self, composite: LiteNode, operator: CustomOperator) -> None:
+        super().__init__(composite.node, operator.name, composite.origin, composite.prefix)
+        options = bytes(composite.attr("composite_attributes"))
+        try:
+            unknown = decode_options(options).keys() - operator.attr_defs.keys()
+            self._call = operator.from_options(options)
+        except OpError as error:
+            raise NoLowering(error.message) from None
+        if unknown:
+            raise NoLowering(f"attributes {sorted(unknown)} of {operator.name}")
+        self.dialect = CUSTOM
+
+    @property
+    def call(self) -> Any:
+        return self._call
 
 
 class _Inferred:

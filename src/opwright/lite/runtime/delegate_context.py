@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .subgraph import Subgraph
 
 FORBIDDEN = "The function is forbidden if not calling in delegate."
-CALLERS = frozenset({"CALL", "CALL_ONCE", "IF", "WHILE", "STABLEHLO_WHILE", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE"})
+CALLERS = frozenset({"CALL", "CALL_ONCE", "IF", "WHILE", "STABLEHLO_WHILE", "STABLEHLO_CASE"})
 HANDLES = frozenset({"RESOURCE", "VARIANT"})
 
 
@@ -305,6 +305,9 @@ def has_effects(node: Node) -> bool:
     if not node.tensors_in and all(getattr(t.type, "name", "") in HANDLES for t in node.tensors_out):
         return not node.tensors_out  # creating a handle does not touch its resource
     touched: list[Tensor | None] = [*node.tensors_in, *node.tensors_out]
+    if node.name == "STABLEHLO_COMPOSITE" and node.options is not None:
+        body = node.subgraph.family[int(node.options.decomposition_subgraph_index)]
+        return any(map(has_effects, body.nodes))
     return (
         not node.tensors_out
         or node.name in CALLERS
