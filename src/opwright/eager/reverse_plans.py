@@ -60,7 +60,7 @@ def gradients(records: list[Any], start: Mapping[int, Any], sources: Sequence[in
     planned = None if run is None else _without_tapes(run, records, start)
     expected = _by_pass(records, start, sources, use_up)
     while len(_plans) >= MOST and signature not in _plans:
-        del _plans[next(iter(_plans))]
+        _plans.pop(next(iter(_plans)), None)  # unless another thread has removed it
     if plan < SIGHTINGS:
         _plans[signature] = plan + 1
     else:
