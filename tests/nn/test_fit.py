@@ -3,6 +3,10 @@
 That they compute what Keras does: test_keras_figures.py.
 """
 
+import gc
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -207,3 +211,112 @@ def test_utilities(keras):
     np.testing.assert_array_equal(keras.layers.Dense(2)(X[:1]).numpy(), first)
     assert keras.backend.epsilon() == 1e-7
     assert keras.backend.floatx() == "float32"
+
+
+# ---- the next batch is drawn while a step runs -----------------------------------------------------------------------
+
+
+class SlowBatches:
+    """A generator of batches that take a while, what it saw and whether it was closed. fails: a batch that raises."""
+
+    def __init__(self, count=6, fails=None):
+        self.count, self.fails, self.seen, self.closed, self.outside = count, fails, [], False, False
+
+    def batches(self):
+        try:
+            for i in range(self.count):
+                assert not self.outside, "drawn while callbacks run"
+                if i == self.fails:
+                    raise LookupError("no such batch")
+                time.sleep(0.002)
+                self.seen.append(("draw", i, threading.current_thread().name))
+                yield X[:10] + np.float32(i), Y[:10]
+        finally:
+            self.closed = True
+
+
+def watching(keras, source, stops_after=None, fails_after=None):
+    class Watching(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            source.outside = True
+            time.sleep(0.001)
+            source.seen.append(("end", batch, ""))
+            self.model.stop_training = batch == stops_after
+            source.outside = False
+            if batch == fails_after:
+                raise ArithmeticError("a callback fails")
+
+    return Watching()
+
+
+def no_thread_remains():
+    for thread in threading.enumerate():
+        if thread.name == "batches":
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+def test_the_next_batch_comes_while_a_step_runs(keras):
+    source = SlowBatches()
+    linear(keras).fit(source.batches(), verbose=0, callbacks=[watching(keras, source)])
+    steps = [("draw", 0), ("end", 0), ("draw", 1)]  # the first step is traced: initial values may be drawn in it
+    steps += [step for i in range(1, 5) for step in (("draw", i + 1), ("end", i))]
+    assert [step[:2] for step in source.seen] == [*steps, ("end", 5)]
+    assert [name == "batches" for what, i, name in source.seen if what == "draw"] == [i > 1 for i in range(6)]
+    assert source.closed
+    no_thread_remains()
+
+
+def test_an_error_of_a_batch_is_raised_at_its_step(keras):
+    source = SlowBatches(fails=4)
+    with pytest.raises(LookupError, match="no such batch") as error:
+        linear(keras).fit(source.batches(), verbose=0, callbacks=[watching(keras, source)])
+    assert [i for what, i, _ in source.seen if what == "end"] == [0, 1, 2, 3]
+    assert "batches" in {entry.name for entry in error.traceback}
+    no_thread_remains()
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_nothing_is_drawn_after_training_stops(keras, after):
+    for how in ("stops_after", "fails_after"):
+        source = SlowBatches()
+        callback = watching(keras, source, **{how: after})
+        if how == "fails_after":
+            with pytest.raises(ArithmeticError):
+                linear(keras).fit(source.batches(), verbose=0, callbacks=[callback])
+        else:
+            linear(keras).fit(source.batches(), verbose=0, callbacks=[callback])
+        drawn = [i for what, i, _ in source.seen if what == "draw"]
+        assert drawn == list(range(after + (2 if after else 1)))
+        no_thread_remains()
+        del callback
+        gc.collect()
+        assert source.closed  # nothing refers to the generator
+
+
+def test_a_limit_on_steps_draws_nothing_behind_it(keras):
+    source = SlowBatches()
+    batches = source.batches()
+    linear(keras).fit(batches, steps_per_epoch=2, epochs=2, verbose=0)
+    assert [i for _, i, _ in source.seen] == [0, 1, 2, 3]
+    next(batches)
+    assert source.seen[-1][1] == 4
+
+
+def test_draws_ahead_change_no_number(tf, keras, monkeypatch):
+    """Shuffled arrays and datasets, dropout with and without seeds, validation: the same in any case."""
+
+    def run(worth):
+        monkeypatch.setattr("opwright.nn.training.batches.WORTH", worth)
+        tf.random.set_seed(4)
+        layers = [keras.Input((3,)), keras.layers.Dense(8), keras.layers.Dropout(0.5), keras.layers.Dense(1)]
+        model = keras.Sequential([*layers[:3], keras.layers.Dropout(0.2, seed=2), layers[3]])
+        model.compile("adam", "mse")
+        first = model.fit(X, Y, batch_size=7, epochs=3, validation_split=0.2, verbose=0)
+        dataset = tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(40, seed=3).batch(9)
+        second = model.fit(dataset, epochs=2, verbose=0, class_weight=None)
+        return first.history, second.history, model.predict(X, batch_size=6, verbose=0)
+
+    without, ahead = run(np.inf), run(0.0)
+    assert without[:2] == ahead[:2]
+    np.testing.assert_array_equal(without[2], ahead[2])

@@ -18,7 +18,7 @@ from ...ops import dispatch
 from ...ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ...tracing.dispatch_table import RetraceDetector
 from ...tracing.function import Function
-from .batches import Batches, _as_arrays, as_array, batches_of, pack, split, unpack
+from .batches import Batches, Lookahead, _as_arrays, as_array, batches_of, pack, split, unpack
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
@@ -41,8 +41,16 @@ class TracedSteps:
         """Discard the traces after a change of the model."""
         self._functions = {k: v for k, v in self._functions.items() if k[0] != kind}
 
-    def run(self, kind: str, step: Callable[[Any], T], data: Any, prepare: Callable[[], None]) -> T:
-        """Run a step on a batch, tracing it first if necessary. prepare: called before tracing."""
+    def run(
+        self,
+        kind: str,
+        step: Callable[[Any], T],
+        data: Any,
+        prepare: Callable[[], None],
+        ready: Callable[[], None] | None = None,
+    ) -> T:
+        """Run a step on a batch, tracing it first if necessary. prepare: called before tracing; ready: before a step
+        that is traced."""
         if flags.run_functions_eagerly:
             return step(data)
         flat = nest.flatten(data)
@@ -66,6 +74,8 @@ class TracedSteps:
         if entry is None:
             prepare()
             entry = self._functions[key] = self._make(kind, step, data, flat, tensors), None
+        elif ready is not None:
+            ready()
         result: T = entry[0](*tensors)
         return result
 
@@ -197,17 +207,19 @@ class TrainingLoops:
         pending = None
         result: Any = None
         step = -1
-        for step, data in enumerate(batches.epoch()):
-            if pending is None:
-                begin(step)
-                pending = step
-            result = self._run(kind, data)
-            if (step + 1) % group == 0:
-                logs = to_numbers(result)
-                end(step, logs)
-                pending = None
-                if self.stop_training:
-                    break
+        with Lookahead(batches.epoch(), batches.steps) as source:
+            for step, data in enumerate(source):
+                if pending is None:
+                    begin(step)
+                    pending = step
+                result = self._run(kind, data, source.start)
+                source.settle()
+                if (step + 1) % group == 0:
+                    logs = to_numbers(result)
+                    end(step, logs)
+                    pending = None
+                    if self.stop_training:
+                        break
         if pending is not None:
             logs = to_numbers(result)
             end(step, logs)
@@ -269,10 +281,12 @@ class TrainingLoops:
         callback_list = CallbackList.of(callbacks, self, verbose, epochs=1, steps=batches.steps)
         callback_list.on_predict_begin()
         parts: list[Any] = []
-        for step, data in enumerate(batches.epoch()):
-            callback_list.on_predict_batch_begin(step)
-            parts.append(self._run("predict", data))
-            callback_list.on_predict_batch_end(step, {"outputs": parts[-1]})
+        with Lookahead(batches.epoch(), batches.steps) as source:
+            for step, data in enumerate(source):
+                callback_list.on_predict_batch_begin(step)
+                parts.append(self._run("predict", data, source.start))
+                source.settle()
+                callback_list.on_predict_batch_end(step, {"outputs": parts[-1]})
         callback_list.on_predict_end()
         if not parts:
             raise ValueError("Expect x to be a non-empty array or dataset.")

@@ -276,11 +276,12 @@ class Trainer(TrainingLoops):
             self._trainer.steps.discard(kind)
         return lambda data: self._run(kind, data)
 
-    def _run(self, kind: str, data: Any) -> Any:
+    def _run(self, kind: str, data: Any, ready: Callable[[], None] | None = None) -> Any:
+        """Run a step on a batch. ready: called before a step that has been traced computes."""
         step = {"train": self.train_step, "test": self.test_step, "predict": self.predict_step}[kind]
         if self.run_eagerly:
             return step(data)
-        return self._trainer.steps.run(kind, step, data, lambda: self._prepare(kind, data))
+        return self._trainer.steps.run(kind, step, data, lambda: self._prepare(kind, data), ready)
 
     def _prepare(self, kind: str, data: Any) -> None:
         """Create weights, metrics and optimizer state before a step is traced, unless the step is overridden."""
