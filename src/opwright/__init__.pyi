@@ -49,7 +49,6 @@ from .core.type_spec import TypeSpec as TypeSpec
 from .core.type_spec import type_spec_from_value as type_spec_from_value
 from .devices import DeviceContext as DeviceContext
 from .devices import DeviceContextPool as DeviceContextPool
-from .eager import debugging as debugging
 from .eager.python_functions import numpy_function as numpy_function
 from .eager.python_functions import py_function as py_function
 from .eager.tape import GradientTape as GradientTape
@@ -64,6 +63,7 @@ from .lite.export.c_export import export_c as export_c
 from .nn.module import Module as Module
 from .ops import attributes
 from .ops import bitwise as bitwise
+from .ops import debugging as debugging
 from .ops import dtypes as dtypes
 from .ops import image as image
 from .ops import linalg as linalg
@@ -236,7 +236,7 @@ from .saved import saved_model as saved_model
 from .saved import train as train
 from .scopes.backward import append_backward as append_backward
 from .scopes.backward import graph_gradients as graph_gradients
-from .scopes.gradient_map import Backward as Backward
+from .scopes.gradient_graphs import Backward as Backward
 from .scopes.graphs import run_graph as run_graph
 from .scopes.instance import OpInstance as OpInstance
 from .scopes.scope import Scope as Scope

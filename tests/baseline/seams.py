@@ -37,8 +37,8 @@ from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.plans import LoopPlan
 from opwright.compiler.native import linker
 from opwright.compiler.target import NAMED, Target, processor
-from opwright.lite.ops.bit_generators import begun
 from opwright.ops.random import state
+from opwright.scalar.counter_generators import begun
 
 OTHERS = ("x86-64-v3", "neoverse-n1")
 """Targets in addition to this processor: x86 without AVX-512, ARM with dot products."""

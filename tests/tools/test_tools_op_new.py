@@ -130,9 +130,9 @@ def test_all_files_or_none(tmp_path, monkeypatch):
 
 def test_the_template_is_shipped():
     """All of its files are in the package's folder, which is what a wheel holds."""
-    from opwright.tools import operator_package
+    from opwright.tools import catalogue
 
-    assert {p.name for p in operator_package.TEMPLATE.iterdir()} == set(operator_package.FILES.values())
+    assert {p.name for p in catalogue.TEMPLATE.iterdir()} == set(catalogue.PACKAGE_FILES.values())
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,7 @@ FLAG_EFFECTS = (
         "float32 Exp, Log, Tanh, Sigmoid in @ow.kernel",
         "in float64 inside, within 0.53 ulp",
         "in float32 alone, within 2 ulp; Sigmoid 4",
-        "scalar/numerics/approximate.py",
+        "scalar/numerics/single.py",
     ),
     FlagEffect(
         "fast_math",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from . import resolver
     from .compiled import ahead, engine
     from .format import model as formats
-    from .runtime import delegation, introspection, model_loader, profiler, resolution
+    from .runtime import delegation, introspection, model_loader, profiler
     from .runtime.subgraph import Subgraph
 else:  # not needed by a model with a cached plan: 60 ms of a process's start
     resolver, formats = later(".resolver", __package__), later(".format.model", __package__)
@@ -49,7 +49,6 @@ else:  # not needed by a model with a cached plan: 60 ms of a process's start
     children = later("..core.children", __package__)
     delegation, introspection = later(".runtime.delegation", __package__), later(".runtime.introspection", __package__)
     model_loader, profiler = later(".runtime.model_loader", __package__), later(".runtime.profiler", __package__)
-    resolution = later(".runtime.resolution", __package__)
 
 
 @functools.cache
@@ -592,10 +591,10 @@ class Interpreter:
             for node in subgraph.execution_plan:
                 if node.registration is None:
                     uses.setdefault((node.name, node.version), []).append(
-                        resolution.node_location(node.number, subgraph.index)
+                        model_loader.node_location(node.number, subgraph.index)
                     )
-        missing = [resolution.Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]
-        raise resolution.unresolved(missing, self._resolver)
+        missing = [model_loader.Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]
+        raise model_loader.unresolved(missing, self._resolver)
 
     def _subgraph(self, index: int) -> Subgraph:
         if not 0 <= index < len(self._subgraphs):

@@ -1,7 +1,7 @@
 """Resolvers: the registration for an operator of a file, by name and version.
 
 Lives here: `OpResolver`, `MutableOpResolver`, `BuiltinOpResolver`, the overlay of custom operators on another resolver.
-Not here: registrations (registration.py), the errors for missing operators (runtime/resolution.py).
+Not here: registrations (registration.py), the errors for missing operators (runtime/model_loader.py).
 
 Versions are ranges, both ends included. A kernel for versions 1 to 3 is never used for version 4: a missing operator is
 an error when the model is loaded, never a wrong result.

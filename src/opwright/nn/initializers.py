@@ -1,7 +1,7 @@
 """Initializers: initial values of weights.
 
 Lives here: constants, random distributions, variance scaling, orthogonal matrices; `get`, `serialize`, `deserialize`.
-Not here: variables (weights.py), SeedGenerator (random.py).
+Not here: variables (module.py), SeedGenerator (random.py).
 
 An initializer maps a shape and a dtype to a tensor. A random one returns equal values for equal seeds in every call;
 without a seed, it draws one when it is created. In the formulas n is a fan: rows of the kernel (fan_in), columns

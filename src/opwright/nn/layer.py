@@ -1,7 +1,7 @@
 """Layer: a module whose weights are created by its first call, with a training mode, masks and losses.
 
 Lives here: the constructor, building, calling.
-Not here: weights and their order (weights.py), configuration (configuration.py), the layers (layers/), masks and the
+Not here: weights and their order (module.py), configuration (configuration.py), the layers (layers/), masks and the
 call's context (layer_calls.py), models (model.py).
 
 A call converts arrays to tensors and floating-point tensors to the compute dtype, checks the inputs, creates the
@@ -32,7 +32,7 @@ from .backend import floatx
 from .configuration import ConstructorConfig
 from .keras_tensor import KerasTensor, OperationNode, find
 from .layer_calls import CallContext, assert_input_compatibility, current, mask_of, set_mask
-from .weights import Weighted
+from .module import Weighted
 
 if TYPE_CHECKING:
     from .keras_tensor import KerasTensors

@@ -1,6 +1,11 @@
-"""Module: an object that owns variables.
+"""Module: an object that owns variables; Weighted: a module with the weights and losses of layers.
 
-Lives here: the base class, the traversal of variables and modules, the name scope.  Not here: layers (layer.py).
+Lives here: the base classes, the traversal of variables and modules, the name scope; `add_weight`, `weights` and
+related properties, `losses`.
+Not here: calls of layers (layer.py), files (weights_io.py).
+
+Weights are in the order of Keras: a layer's own trainable weights, its own other weights, then those of nested layers
+in the order of the attributes (including lists, tuples and dicts).
 """
 
 from __future__ import annotations
@@ -9,13 +14,17 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
 
 from ..core import nest
+from ..core.dtypes import DType, as_dtype
 from ..eager import variable_state
 from ..eager.variable import Variable
-from ..ops import dispatch
+from ..ops import dispatch, math
 from ..tracing.name_scopes import name_scope
+from . import constraints, initializers, regularizers
 
 M = TypeVar("M", bound="Module")
 P = ParamSpec("P")
@@ -126,3 +135,270 @@ class Module:
     def submodules(self) -> tuple[Module, ...]:
         """All modules nested in this one."""
         return tuple(self._flatten(lambda leaf: isinstance(leaf, Module)))
+
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
+
+
+class Weighted(Module):
+    """Module whose variables are weights. See `Layer`."""
+
+    _ignored = frozenset(
+        {
+            "nodes",
+            "_losses",
+            "_loss_owners",
+            "_own_weights",
+            "_regularizers",
+            "_compiled",
+            "_trainer",
+            "optimizer",
+            "_parent",
+            "history",
+            "_initial_weights",
+            "_network",
+            "_constructor_arguments",
+        }
+    )
+    built: bool
+    _variable_dtype: DType
+
+    def _init_weights(self, trainable: bool) -> None:
+        self._trainable = trainable
+        self._own_weights: list[Variable] = []
+        self._regularizers: list[tuple[Any, Variable]] = []
+        self._losses: list[Any] = []
+
+    # ---- creation ---------------------------------------------------------------------------------------------------
+
+    def add_weight(
+        self,
+        name: Any = None,
+        shape: Any = None,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool = True,
+        constraint: Any = None,
+        autocast: bool = True,
+        aggregation: Any = "none",
+        **kwargs: Any,
+    ) -> Variable:
+        """Create a weight of the layer.
+
+        shape: fully known, () by default. initializer: a name, an initializer, or a function of shape and dtype; by
+        default "glorot_uniform" for floats, else "zeros". regularizer: a loss of its value. constraint: applied by
+        optimizers after updates. Inside `function` the value is computed once, outside the graph.
+        raises ValueError for an unknown size
+        """
+        if not isinstance(name, (str, type(None))):  # add_weight(shape, initializer): Keras 3's order
+            name, shape = None, name
+        dims = tuple(() if shape is None else (shape,) if isinstance(shape, int) else shape)
+        if any(d is None for d in dims):
+            raise ValueError(f"Weight {name!r} of layer {self.name!r} needs known sizes; found shape {dims}")
+        dims = tuple(int(d) for d in dims)
+        weight_dtype = self._variable_dtype if dtype is None else as_dtype(dtype)
+        if initializer is None:
+            initializer = "glorot_uniform" if weight_dtype.is_floating else "zeros"
+        make: Callable[..., Tensor] = initializers.get(initializer)
+
+        def value() -> Tensor:
+            try:
+                return make(dims, dtype=weight_dtype)
+            except TypeError as error:
+                if "dtype" not in str(error):
+                    raise
+                return make(dims)
+
+        with root_scope():  # the name does not depend on the scope of the call
+            variable = Variable(
+                value,
+                bool(trainable and self._trainable),
+                name=f"{self.name}/{name or 'variable'}",
+                dtype=weight_dtype,
+                constraint=constraints.get(constraint),
+            )
+        if not trainable:
+            self._non_trainable_ids.add(id(variable))
+        self._own_weights.append(variable)
+        if regularizer is not None:
+            self._regularizers.append((regularizers.get(regularizer), variable))
+        return variable
+
+    @property
+    def _non_trainable_ids(self) -> set[int]:
+        """Ids of own variables created non-trainable, which `trainable = True` does not change."""
+        ids: set[int] = self.__dict__.setdefault("_non_trainable", set())
+        return ids
+
+    # ---- traversal --------------------------------------------------------------------------------------------------
+
+    def _tracked(self) -> Iterator[Any]:
+        """Yield the variables and modules in the attributes, in the order of their assignment."""
+        for key, value in vars(self).items():
+            if key in self._ignored or value is None or isinstance(value, (str, int, float)):
+                continue
+            try:
+                leaves = nest.flatten(value)
+            except (TypeError, ValueError):
+                leaves = list(value.values()) if isinstance(value, dict) else []
+            for leaf in leaves:
+                if isinstance(leaf, (Variable, Module)):
+                    yield leaf
+
+    def _own_variables(self) -> list[Variable]:
+        """Return the layer's own variables: created by add_weight, or set as attributes."""
+        variables = {id(v): v for v in self._own_weights}
+        for leaf in self._tracked():
+            if isinstance(leaf, Variable):
+                variables.setdefault(id(leaf), leaf)
+        return list(variables.values())
+
+    def _sublayers(self) -> list[Any]:
+        """Return the modules directly inside this one, each once."""
+        modules = {id(leaf): leaf for leaf in self._tracked() if isinstance(leaf, Module) and not is_metric(leaf)}
+        modules.pop(id(self), None)
+        return list(modules.values())
+
+    def _flatten_layers(self, recursive: bool = True, include_self: bool = True) -> list[Any]:
+        """Return this layer and all nested layers, each once."""
+        seen: dict[int, Any] = {id(self): self}
+        todo = self._sublayers()[::-1]
+        while todo:
+            layer = todo.pop()
+            if id(layer) not in seen:
+                seen[id(layer)] = layer
+                if recursive and isinstance(layer, Weighted):
+                    todo.extend(layer._sublayers()[::-1])
+        layers = list(seen.values())
+        return layers if include_self else layers[1:]
+
+    @property
+    def weights(self) -> list[Variable]:
+        """All weights, trainable or not."""
+        own = self._own_variables()
+        created = {id(v) for v in self._own_weights}  # frozen weights keep Keras's order
+        weights = {
+            id(v): v for v in own if id(v) not in self._non_trainable_ids and (id(v) in created or self._may_train(v))
+        }
+        for v in own:
+            weights.setdefault(id(v), v)
+        for layer in self._sublayers():
+            for v in layer.weights if isinstance(layer, Weighted) else layer.variables:
+                weights.setdefault(id(v), v)
+        return list(weights.values())
+
+    def _may_train(self, variable: Variable) -> bool:
+        return id(variable) not in self._non_trainable_ids and (variable.trainable or not self._trainable)
+
+    @property
+    def trainable_weights(self) -> list[Variable]:
+        """Weights updated by training; none if `trainable` is False."""
+        return [v for v in self.weights if v.trainable] if self._trainable else []
+
+    @property
+    def non_trainable_weights(self) -> list[Variable]:
+        """Weights not updated by training."""
+        return [v for v in self.weights if not v.trainable] if self._trainable else self.weights
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Same as `weights`."""
+        return self.weights
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """Same as `trainable_weights`."""
+        return self.trainable_weights
+
+    @property
+    def non_trainable_variables(self) -> list[Variable]:
+        """Same as `non_trainable_weights`."""
+        return self.non_trainable_weights
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training updates the weights; setting it applies to all nested layers."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        was, self._trainable = self._trainable, bool(value)
+        for v in self._own_variables():
+            if id(v) not in self._non_trainable_ids:
+                if was and not v.trainable and not any(v is w for w in self._own_weights):
+                    self._non_trainable_ids.add(id(v))  # an attribute created non-trainable stays non-trainable
+                    continue
+                v.trainable = bool(value)
+        for layer in self._sublayers():
+            if isinstance(layer, Weighted):
+                layer.trainable = value
+
+    # ---- values -----------------------------------------------------------------------------------------------------
+
+    def get_weights(self) -> list[np.ndarray]:
+        """Return the values of `weights`, in order."""
+        return [np.array(v.read_array()) for v in self.weights]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Set the weights from arrays, in order. Raises ValueError if their number or a shape differs."""
+        variables = self.weights
+        values = [np.asarray(w) for w in weights]
+        if len(variables) != len(values):
+            raise ValueError(
+                f"You called `set_weights(weights)` on layer '{self.name}' with a weight list of length {len(values)}, "
+                f"but the layer was expecting {len(variables)} weights."
+            )
+        for variable, value in zip(variables, values):
+            if not variable.shape.is_compatible_with(value.shape):
+                raise ValueError(
+                    f"Layer {self.name} weight shape {tuple(variable.shape)} is not compatible with "
+                    f"provided "
+                    f"weight shape {value.shape}."
+                )
+        for variable, value in zip(variables, values):
+            variable.assign(value.astype(variable.dtype.np))
+
+    def count_params(self) -> int:
+        """Return the number of parameters. Raises ValueError before the layer is built."""
+        if not self.built:
+            raise ValueError(
+                f"You tried to call `count_params` on layer '{self.name}', but the layer isn't built. "
+                f"You can "
+                "build it manually via: `layer.build(input_shape)`."
+            )
+        return sum(int(np.prod(v.read_array().shape, dtype=np.int64)) for v in self.weights)
+
+    # ---- losses -----------------------------------------------------------------------------------------------------
+
+    def add_loss(self, loss: Any) -> None:
+        """Add scalars to the training loss; call it inside `call`."""
+        for scalar in nest.flatten(loss):
+            if scalar is not None:
+                self._losses.append(scalar)
+
+    def _clear_losses(self) -> None:
+        for layer in self._flatten_layers():
+            if isinstance(layer, Weighted) and layer._losses:
+                layer._losses.clear()
+
+    @property
+    def losses(self) -> list[Any]:
+        """Losses added by the latest call, then regularization losses; including nested layers."""
+        layers = [layer for layer in self._flatten_layers() if isinstance(layer, Weighted)]
+        added = [
+            value() if callable(value) and not hasattr(value, "dtype") else value for x in layers for value in x._losses
+        ]
+        pairs: list[tuple[Callable[[Any], Any], Variable]] = [p for layer in layers for p in layer._regularizers]
+        return added + [r(v) for r, v in pairs if v.trainable]
+
+
+def is_metric(value: Any) -> bool:
+    """Return whether a module is a metric, whose variables are not weights."""
+    return bool(getattr(value, "is_metric", False))
+
+
+def total(losses: Sequence[Tensor]) -> Tensor:
+    """Return the sum of scalars."""
+    return losses[0] if len(losses) == 1 else math.add_n(list(losses))

@@ -1,7 +1,7 @@
 """Regularizers: penalties on weights or outputs, added to the loss.
 
 Lives here: L1, L2, L1L2, OrthogonalRegularizer; `get`, `serialize`, `deserialize`.
-Not here: collecting the penalties (weights.py).
+Not here: collecting the penalties (module.py).
 
 A regularizer maps a tensor to a scalar.
 """

@@ -3,7 +3,7 @@
 Lives here: `lint`, for the catalogue (tests/ops) and for users (`opwright op test`); `COMMON`, the documentation of
 parts that many operators share, and `meaning`.
 Not here: requirements on every definition (definition_checks.py), the documentation of a part of one operator (`doc=`,
-or its docstring), the check of results (tools/operator_package.py).
+or its docstring), the check of results (tools/catalogue.py).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Lives here: registration, lookup and listing; `public_function`, which derives a
 signature from an operator; `documented_by`, which completes the docstring of one that is written by hand; loading of
 packages, found by the entry points `opwright.operators`, and their problems.
 Not here: the definitions, functions that do more than call one operator (the families define these), the template of a
-package (tools/operator_package.py).
+package (tools/catalogue.py).
 
 The catalogue's names are fixed: defining a second operator of such a name (a user's `Atan`) is allowed and returns a
 working operator, but `get` still returns the catalogue's. Among users' own definitions the latest wins, so that a

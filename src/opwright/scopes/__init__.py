@@ -7,7 +7,7 @@ here: operators (ops/), resources of devices (devices/), eager tensors and trace
     instance.py   an operator and its variables' names    execution.py      one run of an operator
     bindings.py   inputs and outputs bound to a scope     fast_path.py      repeated runs
     graphs.py     graphs, control flow                    read_checks.py    which inputs are read
-    backward.py   gradients of graphs                     graph_replay.py, gradient_map.py   its parts
+    backward.py   gradients of graphs                     gradient_graphs.py   its parts
 """
 
 from . import graphs as graphs  # installs control flow in execution.py

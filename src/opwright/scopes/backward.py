@@ -2,7 +2,7 @@
 
 Lives here: the two functions and their checks; `BackwardPass`: which nodes take part, the names and sums of gradients,
 removal of unused nodes.
-Not here: results (gradient_map.py), replaying the graph into a trace (graph_replay.py), gradient rules (the
+Not here: results, replaying the graph into a trace (gradient_graphs.py), gradient rules (the
 operators'), tapes (eager/tape.py), derivatives of traced functions, which are separate programs (tracing/program.py).
 
 The gradient of a value `v` is named `v@GRAD`. Where several nodes contribute, the parts are named
@@ -25,8 +25,7 @@ from ..ops.autodiff import OpRecord, is_trainable
 from ..ops.indexed_slices import IndexedSlices, summed
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import TRACING, user_line
-from .gradient_map import Backward, flat_gradient, graph_gradient
-from .graph_replay import GraphOrigin, GraphReplay
+from .gradient_graphs import Backward, GraphOrigin, GraphReplay, flat_gradient, graph_gradient
 from .graphs import checked_graph
 from .variable import EMPTY, grad_name
 

@@ -292,7 +292,7 @@ def op_new(name: str, folder: str | None, as_json: bool) -> None:
 
     Exit codes: 0 written; 2 an invalid name; 3 the folder exists already, or cannot be written.
     """
-    from .operator_package import new_package
+    from .catalogue import new_package
 
     new_package(name, folder, as_json)
 
@@ -439,7 +439,7 @@ def op_test(targets: tuple[str, ...], as_json: bool) -> None:
 
     Exit codes: 0 success; 1 a check failed; 2 wrong usage; 3 no such file or operator.
     """
-    from .operator_package import test_operators
+    from .catalogue import test_operators
 
     sys.exit(0 if test_operators(targets, as_json) else EXIT_FAILED)
 

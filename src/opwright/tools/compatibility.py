@@ -24,7 +24,7 @@ from ..lite.format.runtime_requirements import (
     user_custom_ops,
 )
 from ..lite.resolver import with_customs
-from ..lite.runtime.resolution import format_ranges
+from ..lite.runtime.model_loader import format_ranges
 from ..ops import registry
 from .inspection import read_model
 from .model_runner import custom_operators, in_catalogue

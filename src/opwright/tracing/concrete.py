@@ -1,7 +1,8 @@
 """ConcreteFunction: one trace with the structure of its arguments and results.
 
-Lives here: the properties of a trace; packing of results. Not here: binding of arguments (signature.py), the
-selection of a trace (function.py), execution and differentiation (program.py).
+Lives here: the properties of a trace; packing of results; `stage_printer`, the text of its compiled form.
+Not here: binding of arguments (signature.py), the selection of a trace (function.py), execution and differentiation
+(program.py), compilation (compiler/native_plan.py).
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from .program import Program
 from .signature import FunctionType, flat_arguments, signature_text, summary
 from .symbolic import SymbolicTensor
 from .trace_type import SpecContext, type_of
+
+STAGES = ("loops", "plan", "report")
+"""Stages of compilation that `stage_printer` prints."""
 
 
 class ConcreteFunction:
@@ -242,3 +246,41 @@ def _packer(packing: Any) -> Packer:
     return lambda tensors: nest.map_structure(
         lambda leaf: None if leaf is None else next(tensors), packing, expand_composites=True
     )
+
+
+def stage_printer(concrete: ConcreteFunction, tensors: Sequence[Any]) -> Callable[..., str]:
+    """Return a function that prints one stage of compilation, for arguments of these tensors' shapes.
+
+    raises ValueError for unknown shapes; the function raises ValueError for unknown stages
+    """
+    from ..compiler.native_plan import NativePlan, call_of, report, specialize
+    from ..compiler.partitioner import compile_regions
+
+    program = concrete.program
+    plan = program.plan
+    assert isinstance(plan, NativePlan)
+    shapes = [
+        None if v.dtype.is_handle else _known_shape(concrete, t)
+        for t, v in zip((*tensors, *program.captured), program.graph.inputs)
+    ]
+
+    def stage(stage: str = "report") -> str:
+        if stage not in STAGES:
+            raise ValueError(f"{concrete.name} has no stage {stage!r}; there are {', '.join(STAGES)}")
+        compiled = plan.compiled_for(shapes)
+        if compiled is None:
+            return f"{concrete.name} is not compiled"
+        if stage == "report":
+            return report(compiled)
+        planned = compile_regions(specialize(plan.graph, shapes), call_of)  # regions of the cache have no text
+        return "\n".join(str(r.plan.graph if stage == "loops" else r.plan) for r in planned.regions)
+
+    return stage
+
+
+def _known_shape(concrete: ConcreteFunction, tensor: Any) -> tuple[int, ...]:
+    shape = tensor.shape
+    dims = getattr(shape, "dims", shape)
+    if dims is None or None in dims:
+        raise ValueError(f"{concrete.name} is compiled for known sizes only; found the shape {shape}")
+    return tuple(map(int, dims))

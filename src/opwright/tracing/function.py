@@ -120,7 +120,7 @@ class Function(Generic[P, R]):
                 "print(f.get_concrete_function(...).graph) shows the graph, ow.show('plan') the program, "
                 "ow.show('llvm') the code of kernels"
             )
-        from .compiler_ir import stage_printer
+        from .concrete import stage_printer
 
         concrete = self.get_concrete_function(*args, **kwargs)
         bound = self.signature.bind(args, kwargs)

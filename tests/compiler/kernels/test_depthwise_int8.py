@@ -13,8 +13,8 @@ from windows import correlated, output_size
 import opwright as ow
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
-from opwright.compiler.kernels.depthwise_tiles import DepthwiseTile
 from opwright.compiler.kernels.epilogue import Epilogue
+from opwright.compiler.kernels.register_tiles import DepthwiseTile
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, row_scale
 from opwright.compiler.loops.ops import Depthwise

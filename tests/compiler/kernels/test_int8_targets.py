@@ -14,7 +14,7 @@ from test_gemm_int8 import PLAIN, SAME, SUM, made, out_shape, requantised, round
 
 import opwright as ow
 from opwright.compiler import target as processors
-from opwright.compiler.kernels import contraction_steps_int8, depthwise_tiles
+from opwright.compiler.kernels import contraction_steps_int8, register_tiles
 from opwright.compiler.kernels.gemm_int16 import bounded_steps, widens
 from opwright.compiler.kernels.register_tiles import PanelsInt8, vector_tile
 from opwright.compiler.loops.buffers import Buffer, Window
@@ -239,8 +239,8 @@ def test_results_that_are_looked_up(name):
 )
 def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
     """Two rows of outputs see the same groups where the second needs no more; two teams where registers hold them."""
-    tiles = depthwise_tiles.tiles_of(NAMED[target], Window(window), out_height, 1, 8)
-    result = depthwise_tiles.tile_of(tiles, out_height)
+    tiles = register_tiles.depthwise_tiles_of(NAMED[target], Window(window), out_height, 1, 8)
+    result = register_tiles.depthwise_tile_of(tiles, out_height)
     assert (result.rows, result.team, len(result.seen)) == (rows, team, seen)
 
 

@@ -11,7 +11,7 @@ from lite_kit import op_names, op_versions
 
 from each_row import each_row
 from opwright.lite.convert.rules import RULES
-from opwright.lite.convert.rules.random import RANDOM
+from opwright.lite.convert.rules.arrays import RANDOM
 from opwright.lite.format import Model
 from opwright.ops import registry
 

@@ -7,7 +7,7 @@ that is allowed: as a custom operator, or by the framework's own kernel (OpsSet.
 from __future__ import annotations
 
 from each_row import each_row
-from opwright.lite.convert import recurrence
+from opwright.lite.convert.decompositions import RECURRENCES
 from opwright.lite.convert.passes import DROP_IDENTITY
 from opwright.lite.convert.rules import RULES
 from opwright.ops import registry
@@ -98,7 +98,7 @@ _because(POSITIONS, "CropAndResize DrawBoundingBoxes")
 _because(OWN_BOXES, "NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression")
 
 # Taken care of before rules are asked: constants stay, names go, reads and writes of variables are rewritten (freeze),
-# recurrences become loops (recurrence.py).
+# recurrences become loops (decompositions.py).
 BEFORE = {
     "Const",
     *DROP_IDENTITY.ops.split(),
@@ -115,7 +115,7 @@ BEFORE = {
     "UpdateVariable",
     "FusionInputs",
     "FusionResults",
-    *(rule.ops for rule in recurrence.RULES),
+    *(rule.ops for rule in RECURRENCES),
 }
 
 

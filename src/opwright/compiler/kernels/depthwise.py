@@ -2,7 +2,7 @@
 
 Lives here: the selectors of `Depthwise`, on floats and on integers; the two families of float32.
 Not here: the kernels of integers (depthwise_int8.py), common loops (depthwise_rows.py), tiles and packed filters of
-integers (depthwise_tiles.py), convolutions that mix channels (convolution_f32.py), epilogues (epilogue.py).
+integers (register_tiles.py), convolutions that mix channels (convolution_f32.py), epilogues (epilogue.py).
 
 In the kernels of float32 vectors lie along the channels. Two rows of outputs at a time share the pixels that they
 load. The filter is read in place, as in the file. The last channels are a vector that overlaps the one before it, so
@@ -45,20 +45,20 @@ from .depthwise_rows import (
     line_of,
     planes_of,
 )
-from .depthwise_tiles import (
-    FOURS,
-    columns_of,
-    deep_on,
-    fill_initial_sums,
-    lane_bytes,
-    pack,
-    parts_of,
-    tile_of,
-    tiles_of,
-)
 from .epilogue import epilogue_of, without_bias
 from .gemm_int16 import LINE
 from .quantization import rounded_rows
+from .register_tiles import (
+    FOURS,
+    deep_on,
+    depthwise_columns_of,
+    depthwise_parts_of,
+    depthwise_tile_of,
+    depthwise_tiles_of,
+    fill_initial_sums,
+    lane_bytes,
+    pack_depthwise,
+)
 from .tiling import grain, vector_lanes
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def _is_unrolled(form: Depthwise) -> bool:
     return (
         form.input.dtype is not dtypes.int16
         and filter.constant is not None
-        and parts_of(filter, form.filter_zero, deep_on(host())) <= 2
+        and depthwise_parts_of(filter, form.filter_zero, deep_on(host())) <= 2
         and form.multiplier == 1
         and window.size[0] * window.size[1] <= TAP_LIMIT
         and (window.dilations[1] == 1 or window.strides[1] == 1)
@@ -308,11 +308,12 @@ def _add_unrolled(form: Depthwise, lanes: int, build: Builder) -> None:
     n, channels = out.shape[0], out.shape[3]
     image, pitch, zeros, scales = _rounded(form, build) if form.rounding else (build.pointer(x), x.pitch, 0, 0)
     deep = deep_on(host())
-    tiles = tiles_of(host(), window, out_height, parts_of(form.filter, form.filter_zero, deep), lanes)
+    parts = depthwise_parts_of(form.filter, form.filter_zero, deep)
+    tiles = depthwise_tiles_of(host(), window, out_height, parts, lanes)
     teams = build.choose(
         DEPTHWISE_TEAMS,
         range(1, len(tiles) + 1),
-        1 + tiles.index(tile_of(tiles, out_height)),
+        1 + tiles.index(depthwise_tile_of(tiles, out_height)),
         n,
         out_height,
         out_width,
@@ -330,7 +331,7 @@ def _add_unrolled(form: Depthwise, lanes: int, build: Builder) -> None:
     packed = build.packed(
         (blocks, *tile.packed),
         np.int8 if deep == FOURS else np.int16,
-        lambda o: pack(o, taps, form.filter_zero, tile),
+        lambda o: pack_depthwise(o, taps, form.filter_zero, tile),
         key=(form.filter, "depthwise", tile.size, tile.strides, tile.team, lanes, deep, form.filter_zero),
     )
     initial = None if bias is None else bias.constant
@@ -340,7 +341,7 @@ def _add_unrolled(form: Depthwise, lanes: int, build: Builder) -> None:
         lambda o: fill_initial_sums(o, taps, form.filter_zero, initial, zero),
         key=(form.filter, "no bias" if bias is None else bias, "depthwise starts", zero, form.filter_zero),
     )
-    columns = columns_of(host(), tile, out, out_width, epilogue)
+    columns = depthwise_columns_of(host(), tile, out, out_width, epilogue)
     code = depthwise_int8.code(
         tile=tile,
         signed=signed,

@@ -2,7 +2,7 @@
 
 Lives here: its two families.
 Not here: the selector (depthwise.py), the loop along a row of the image, and any window (depthwise_rows.py), tiles and
-packed filters (depthwise_tiles.py), floats (depthwise.py), epilogues (epilogue.py).
+packed filters (register_tiles.py), floats (depthwise.py), epilogues (epilogue.py).
 
 As for floats, the kernel moves along a row of the image and adds each column that it loads to all outputs whose windows
 contain it. A column is the pixels of four rows, their bytes interleaved: a dot product of four bytes then adds a column
@@ -29,8 +29,8 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from ..target import Target
 from .depthwise_rows import Bands, Columns, Integers, Planes, RowSums, Taps, convolve_window, is_inside, line_of
-from .depthwise_tiles import FOURS, ONES, PAIRS, DepthwiseTile
 from .output_tiles import tile_epilogue
+from .register_tiles import FOURS, ONES, PAIRS, DepthwiseTile
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work

@@ -2,7 +2,7 @@
 
 Lives here: `WindowGeometry`, `geometry_of`; `Planes`, `Bands`, `Taps`, the words of the kernels; `RowSums`, the loop
 along a row of the image; `convolve_window`, the loop over the taps of any window.
-Not here: the families and their arithmetic (depthwise.py, depthwise_int8.py), tiles (depthwise_tiles.py).
+Not here: the families and their arithmetic (depthwise.py, depthwise_int8.py), tiles (register_tiles.py).
 
 A kernel moves along a row of the image and adds each column that it loads to all outputs whose windows contain it.
 These are in registers: the width of the window, in strides. So every pixel of a row of outputs is loaded once for each

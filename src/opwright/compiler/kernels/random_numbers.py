@@ -2,7 +2,7 @@
 
 Lives here: kernels of `RandomWords`, `Advanced`, `NormalPairs` and `Classes`, of files; of `RandomElements` and
 `AcceptedElements`, of the catalogue.
-Not here: how seeds become keys (the lowering rules), the references (lite/ops/bit_generators.py, ops/random/).
+Not here: how seeds become keys (the lowering rules), the references (scalar/counter_generators.py, ops/random/).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: the selectors of RowPass and TabledSoftmax, their families, the table of kinds.
 Not here: reductions to one element (reductions.py); the arithmetic of softmax of int16 (opwright/scalar), its tables
-(lite/ops/quantized/softmax.py).
+(lite/ops/quantized/activation.py).
 
 A row is loaded once, as float32 into the thread's scratch memory; later passes over it hit the L1 cache.
 

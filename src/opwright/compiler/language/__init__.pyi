@@ -6,6 +6,9 @@ from ..target import Target as Target
 from .array_kernels import ArrayKernel as ArrayKernel
 from .arrays import parallel as parallel
 from .arrays import unroll as unroll
+from .branches import conditional as conditional
+from .branches import fail_if as fail_if
+from .branches import while_loop as while_loop
 from .compilation import FamilyCode as FamilyCode
 from .compilation import KernelFamily as KernelFamily
 from .compilation import call as call
@@ -52,9 +55,6 @@ from .parameters import Array as Array
 from .pointers import Pointer as Pointer
 from .pointers import Registers as Registers
 from .pointers import copy as copy
-from .structured_control import conditional as conditional
-from .structured_control import fail_if as fail_if
-from .structured_control import while_loop as while_loop
 from .values import Value as Value
 from .values import bitcast as bitcast
 from .values import clamp as clamp

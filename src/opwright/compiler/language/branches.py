@@ -1,14 +1,16 @@
 """Control flow on scalar conditions, by branches and loops of LLVM.
 
-Lives here: the policy `BRANCHES`, for the language's values.
-Not here: ranges and conditions (control.py), the other policy (masks.py).
+Lives here: the policy `BRANCHES`, for the language's values; `conditional`, `while_loop`, `fail_if`, control flow as
+functions of lists of values, for kernels whose program is data instead of Python.
+Not here: ranges and conditions (control.py), the other policy (elements.py).
 
 Variables that a loop or a branch changes are stored on the stack, which LLVM promotes to registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import CellType
 from typing import Any
 
 from llvmlite import ir
@@ -259,3 +261,47 @@ def _stage_loop(test: Thunk, body: Thunk, state: StatementState) -> None:
 BRANCHES = Branches()
 register_handler(Value, BRANCHES)
 register_handler(LoopRange, BRANCHES)
+
+Values = list[Value]
+
+
+def _state_of(count: int, values: Sequence[Value] = ()) -> StatementState:
+    """Return the state of a statement on `count` variables, which are unset without values."""
+    state = StatementState()
+    cells = [CellType(v) for v in values] or [CellType() for _ in range(count)]
+    state.cells = [(f"variable {i}", cell) for i, cell in enumerate(cells)]
+    state.names = tuple(name for name, _ in state.cells)
+    return state
+
+
+def conditional(test: Value, then: Callable[[], Values], otherwise: Callable[[], Values], count: int) -> Values:
+    """Stage both functions as branches; return the `count` values that the chosen one returns. test: a bool."""
+    state = _state_of(count)
+    BRANCHES.if_stmt(test, lambda: state.set(then()), lambda: state.set(otherwise()), state, StatementOptions())
+    return state.get()
+
+
+def while_loop(test: Callable[[Values], Value], body: Callable[[Values], Values], values: Sequence[Value]) -> Values:
+    """Stage a loop that replaces the values by body(values) while test(values); return the last ones.
+
+    The loop polls for signals if code of this process does.
+    """
+    state, polls = _state_of(len(values), values), current().functions_poll
+
+    def iteration() -> None:
+        state.set(body(state.get()))
+        if polls:
+            spend(current(), ir.Constant(I64, 1))
+
+    BRANCHES.while_stmt(lambda: test(state.get()), iteration, state, StatementOptions())
+    return state.get()
+
+
+def fail_if(failed: Value, status: int) -> None:
+    """End the kernel with a status if a bool is true."""
+    b = current().builder
+    ending, on = b.append_basic_block("failed"), b.append_basic_block("passed")
+    b.cbranch(failed.x, ending, on)
+    b.position_at_end(ending)
+    b.ret(ir.Constant(I64, status))
+    b.position_at_end(on)

@@ -3,7 +3,7 @@
 Lives here: `LoopRange`, `loop`, `InductionVariable`, `ControlFlow`, the common part of both policies; `spend`, the
 polls of loops.
 Not here: rewriting Python (autograph/); the policies: branches and loops for scalars (branches.py), masks for scalars
-that represent several elements (masks.py); the poll itself (../native/workers.py).
+that represent several elements (elements.py); the poll itself (../native/workers.py).
 
 Python numbers decide control flow during staging: `for i in range(4)` is unrolled.
 

@@ -4,7 +4,7 @@ Lives here: `evaluate`, which computes a row of scalar/table.py, `function_of`, 
 rule(trace, call, values...) -> value), `KernelTrace`, which lowers the operators that a kernel calls; `KernelScalar`
 and `ElementTrace` of kernels on elements, whose Python operators are the catalogue's.
 Not here: formulas and mathematical functions (scalar/), the functions that they use (functions.py), control flow
-(branches.py, masks.py), the loop over arrays (elements.py).
+(branches.py, elements.py), the loop over arrays (elements.py).
 """
 
 from __future__ import annotations

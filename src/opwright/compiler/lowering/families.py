@@ -16,7 +16,6 @@ FAMILIES: dict[str, str] = {
         "BATCH_TO_SPACE_ND BatchToSpaceND CONCATENATION Concat DEPTH_TO_SPACE DepthToSpace MIRROR_PAD PACK PAD Pack "
         "Pad SPACE_TO_BATCH_ND SPACE_TO_DEPTH SpaceToBatchND SpaceToDepth TILE Tile custom:Roll"
     ),
-    "einsum": "Einsum",
     "functions": (
         "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BiasAdd BitwiseAnd BitwiseOr "
         "BitwiseXor CEIL COS Ceil Cos Cosh DivNoNan ELU EXP Elu Equal Erf Erfc Exp Expm1 FLOOR Floor FloorDiv FloorMod "
@@ -46,7 +45,7 @@ FAMILIES: dict[str, str] = {
         "BIDIRECTIONAL_SEQUENCE_LSTM GRUSequence GRUSequenceGrad LSTM LSTMSequence LSTMSequenceGrad "
         "UNIDIRECTIONAL_SEQUENCE_LSTM"
     ),
-    "matmul": "BATCH_MATMUL MatMul custom:aeq.hadamard_rotation custom:odml.scaled_dot_product_attention",
+    "matmul": "BATCH_MATMUL Einsum MatMul custom:aeq.hadamard_rotation custom:odml.scaled_dot_product_attention",
     "normalization": (
         "FusedBatchNorm L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX LRN LayerNorm LogSoftmax SOFTMAX "
         "Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits custom:MeanVarianceNormalization"

@@ -4,10 +4,9 @@ Lives here: the order of the passes, `run_passes`, the names of the package. Not
 (compiler/), conversion to another dialect (lite/), inlining of functions, which the caller's trace does
 (tracing/inliner.py).
 
-    rewrite_rules.py  rules, and the walk that applies them; constant folding, common subexpressions; groups
+    rewrite_rules.py  rules, and the walk that applies them; constant folding, common subexpressions, dead code; groups
     identities.py     identities of numbers, shape and order
     control_flow.py   static control flow, loop-invariant code motion
-    dead_code.py      unused nodes; unused inputs and outputs of control flow
 """
 
 from __future__ import annotations
@@ -20,9 +19,19 @@ from ...core import flags
 from ..builder import verify
 from ..ir import Graph
 from .control_flow import BRANCHES, hoist
-from .dead_code import dead_code, prune
 from .identities import ARITHMETIC, SHAPES
-from .rewrite_rules import COMMON, FOLD, FOLD_LIMIT_BYTES, Answer, Pass, PatternRewriter, RewriteRule, rewrite
+from .rewrite_rules import (
+    COMMON,
+    FOLD,
+    FOLD_LIMIT_BYTES,
+    Answer,
+    Pass,
+    PatternRewriter,
+    RewriteRule,
+    dead_code,
+    prune,
+    rewrite,
+)
 
 __all__ = [
     "BRANCHES",

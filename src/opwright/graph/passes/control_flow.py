@@ -2,7 +2,7 @@
 
 Lives here: BRANCHES, rules for If, Case and While with a static direction; `hoist`, which computes values that no
 iteration changes before the loop.
-Not here: unused variables and outputs (dead_code.py).
+Not here: unused variables and outputs (rewrite_rules.py).
 
 A pure node is hoisted if its operands are invariant: captures, constants, variables that the body returns unchanged,
 and hoisted values. If the loop may have no iterations, only nodes are hoisted that cannot fail; if it has at least one,

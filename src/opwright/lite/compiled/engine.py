@@ -34,7 +34,7 @@ from .cached_partitions import UnsavedPlans
 from .delegate import CompiledDelegate
 from .eligibility import is_user_operator, served_elsewhere
 from .fast_path import Use, address_of, digest_of
-from .weight_eviction import mapping_of
+from .plan_registration import mapping_of
 
 
 class SubgraphDescription(NamedTuple):

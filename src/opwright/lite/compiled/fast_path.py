@@ -39,11 +39,11 @@ from ..runtime.ownership import DirectTensors
 from ..runtime.tensor import ARENA, Tensor
 
 if TYPE_CHECKING:
-    from ..ops import bit_generators
+    from ...scalar import counter_generators
     from ..runtime.node import Context, Node
     from ..runtime.resources import Resources, ResourceVariable
 else:
-    bit_generators = later("..ops.bit_generators", __package__)  # most models have no random numbers
+    counter_generators = later("...scalar.counter_generators", __package__)  # most models have no random numbers
 
 
 class Use(NamedTuple):
@@ -201,7 +201,7 @@ class FastPath:
             raw = np.frombuffer(self.mapping, np.uint8, row["bytes"], row["place"])
             array.reshape(-1).view(np.uint8)[:] = raw
             variables[row["container"], row["name"]] = array
-        self._sequences = {use: bit_generators.begun(*use.seeds) for use in self._uses if use.seeds is not None}
+        self._sequences = {use: counter_generators.begun(*use.seeds) for use in self._uses if use.seeds is not None}
         values = {use: variables.get((use.container, use.shared_name)) for use in self._uses} | self._sequences
         if not all(use.fits(value) for use, value in values.items()):
             return False

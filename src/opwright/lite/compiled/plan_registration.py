@@ -1,16 +1,19 @@
 """Plans as the kernels of a delegate's nodes.
 
 Lives here: `PlanRegistration`, `CachedPlanRegistration`, `PlanStep`: binding a plan to the interpreter's tensors,
-running it, times by operator.
-Not here: making plans (delegate.py), binding them to memory (compiler/native/executor.py), the pages of weights that
-are packed (weight_eviction.py).
+running it, times by operator; `pack_and_release`, packing of constants during which the pages of the mapped file that
+will not be read soon are dropped from the process, so that the file and its packed copy are never both in memory.
+Not here: making plans (delegate.py), binding them to memory (compiler/native/executor.py).
 """
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ...compiler import plan_cache
 from ...compiler.loops.buffers import Buffer
@@ -24,9 +27,10 @@ from ..runtime.errors import node_error
 from ..runtime.memory import check_bytes
 from ..runtime.node import Context, Node
 from ..runtime.ownership import DirectInvocation
-from ..runtime.tensor import ARENA, DYNAMIC, Tensor
+from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, Tensor
 from .fast_path import Use, Variables
-from .weight_eviction import pack_and_release
+
+EVICTION_INTERVAL = 8 << 20  # bytes of constants packed between evictions
 
 
 class PlanRegistration(Registration):
@@ -267,3 +271,30 @@ def profile(running: Any, context: Context) -> None:
             context.add_profiling_event(first, seconds)
             for number in others:
                 context.add_profiling_event(number, 0.0)
+
+
+def pack_and_release(plan: LoopPlan, node: Node) -> None:
+    """Pack a plan's constants, and evict the pages of the file with the node's constants meanwhile."""
+    mapping = next(
+        (
+            mapped
+            for t in node.tensors_in
+            if t is not None and t.kind == CONSTANT and (mapped := mapping_of(t.array)) is not None
+        ),
+        None,
+    )
+    advise: Any = getattr(mapping, "madvise", None)
+    if advise is None or not hasattr(mmap, "MADV_DONTNEED"):
+        plan.pack()
+        return
+    plan.pack(EVICTION_INTERVAL, lambda: advise(mmap.MADV_DONTNEED))
+    advise(mmap.MADV_DONTNEED)
+
+
+def mapping_of(array: Any) -> mmap.mmap | None:
+    """Return the mapped file that contains an array's elements, if any."""
+    base = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    base = base.obj if isinstance(base, memoryview) else base
+    return base if isinstance(base, mmap.mmap) else None

@@ -29,8 +29,7 @@ from ..runtime.node import Context, Node
 from ..runtime.ownership import DirectInvocation
 from ..runtime.tensor import DYNAMIC, Tensor
 from .eligibility import Seen, seen_by
-from .plan_registration import address, one_by_one, profile
-from .weight_eviction import pack_and_release
+from .plan_registration import address, one_by_one, pack_and_release, profile
 
 Shapes = tuple[tuple[int, ...], ...]
 

@@ -24,6 +24,7 @@ from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, GraphSignature, LiteModule, is_source
 from . import options, quantize
 from .custom_operators import fuse
+from .decompositions import lower_recurrences
 from .errors import UnsupportedNode, report
 from .export import export
 from .freeze import freeze, initialized
@@ -33,7 +34,6 @@ from .passes import AllowedOperators, legalize, optimize, prepare
 from .patterns.fusion import FusionAccount, PatternCount, fuse_patterns
 from .patterns.pattern import Pattern
 from .quantize import modes
-from .recurrence import lower_recurrences
 from .subgraphs import copy_outputs
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Freezing: captures of traced functions become constants, and written variables become variables of the file.
 
 Lives here: `freeze`; `initialized`, which adds the subgraph that initialises variables.
-Not here: tracing, lowering of variable updates (variable_updates.py), the passes that follow (passes.py), the dialect's
+Not here: tracing, lowering of variable updates (decompositions.py), the passes that follow (passes.py), the dialect's
 operators on variables (lite/ops/state.py).
 
 A variable that any of the functions converted together writes is one variable of the file for all of them: its reads
@@ -28,8 +28,8 @@ from ...graph.builder import constant_node, subgraphs_mapped
 from ...graph.ir import flat
 from ...ops import registry
 from ..ops import get
+from .decompositions import WRITES, CatalogueRewriter
 from .errors import ConverterError
-from .variable_updates import WRITES, CatalogueRewriter
 
 HANDED_ON = {
     "If": 1,

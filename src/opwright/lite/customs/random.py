@@ -1,6 +1,6 @@
 """Random numbers under TensorFlow's names: RandomUniform, RandomUniformInt, RandomStandardNormal, Multinomial.
 
-Lives here: these operators.  Not here: the builtin ones (lite/ops/random.py, bit_generators.py).
+Lives here: these operators.  Not here: the builtin ones (lite/ops/random.py).
 
 The official kernels of these draw from the C++ library's generator, whatever the seeds, so only the law is the same.
 Here they draw as the builtin operators do: from the seeds in the options, other numbers each time where both are 0.
@@ -16,8 +16,8 @@ from ...core.dtypes import float32, float64, int8, int32, int64
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.slots import Input, Output
+from ...scalar.counter_generators import doubles
 from ..ops import types
-from ..ops.bit_generators import doubles
 from ..ops.definition import EnumAttr, LiteDefinition
 from ..ops.random import classes_of, filled_spec, generator_of, resume, sampled_spec, seeds_of
 from ..ops.shapes import check_one, refuse

@@ -25,7 +25,7 @@ from ..format.runtime_requirements import OFFICIAL_CUSTOMS
 from ..ops import types
 from ..registration import Registration
 from ..resolver import CustomOps, OpResolver, default_resolver, with_customs
-from ..runtime.resolution import Missing, Resolved, node_location, resolve, unresolved
+from ..runtime.model_loader import Missing, Resolved, node_location, resolve, unresolved
 from .library import element_type
 
 _STUBS = frozenset({"Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D", "Resampler"})

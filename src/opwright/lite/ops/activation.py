@@ -104,7 +104,7 @@ class SoftmaxOp(LiteDefinition):
 
     x = Input((float32, float16))
     y = Output(like="x")
-    quantized = "softmax.softmax"
+    quantized = "activation.softmax"
     by_row = True
     infer = _has_rank
 
@@ -124,7 +124,7 @@ class LogSoftmaxOp(LiteDefinition):
 
     x = Input((float32,))
     y = Output(like="x")
-    quantized = "softmax.log_softmax"
+    quantized = "activation.log_softmax"
     by_row = True
 
     def infer(op: Any) -> TensorSpec:
@@ -142,7 +142,7 @@ class L2NormalizationOp(LiteDefinition):
 
     x = Input((float32,))
     y = Output(like="x")
-    quantized = "softmax.l2_normalization"
+    quantized = "activation.l2_normalization"
     by_row = True
 
     def infer(op: Any) -> TensorSpec:

@@ -1,7 +1,7 @@
 """Operators that run other subgraphs: IF, WHILE, CALL, STABLEHLO_CASE, STABLEHLO_COMPOSITE.
 
 Lives here: their declarations and shape rules.
-Not here: running them (runtime/subgraph_calls.py), which programs they come from (convert/rules/control.py).
+Not here: running them (runtime/subgraph_calls.py), which programs they come from (convert/subgraphs.py).
 
 In the IR an attribute holds the Graph, of the lite dialect too; in the file it is the index of a subgraph. The graphs
 are closed: they receive outer values as inputs. A loop's variables are the inputs of both its graphs.

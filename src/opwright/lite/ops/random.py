@@ -2,7 +2,7 @@
 
 Lives here: the operators. The first three have each a sequence of their own that begins when tensors are allocated and
 goes on from run to run; the last takes its state as an input. Shape rules that lite/customs/random.py shares.
-Not here: the generators (bit_generators.py).
+Not here: the generators (scalar/counter_generators.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,19 @@ from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
 from ...ops.call import Call
 from ...ops.slots import Input, Output
-from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
+from ...scalar.counter_generators import (
+    BIT_TYPES,
+    BLOCK_WORDS,
+    Philox,
+    begun,
+    blocks,
+    doubles,
+    normal,
+    threefry_blocks,
+    uniform,
+)
 from ..registration import OperatorRegistration, Registration
 from . import types
-from .bit_generators import Philox, begun, blocks, doubles, normal, threefry_blocks, uniform
 from .definition import EnumAttr, LiteDefinition, LiteOperator, lite_operator
 from .shapes import bounded, ints, refuse, spec, text, unknown
 

@@ -118,11 +118,11 @@ REDUCTIONS = (
 
 # On quantized tensors: a rule, or the raw integers.
 SETTINGS: dict[str, dict[str, Any]] = {
-    "SUM": {"quantized": "reduction.sum"},
-    "MEAN": {"quantized": "reduction.mean"},
-    "REDUCE_PROD": {"quantized": "reduction.prod"},
-    "REDUCE_MAX": {"quantized": "reduction.maximum"},
-    "REDUCE_MIN": {"quantized": "reduction.minimum"},
+    "SUM": {"quantized": "arithmetic.reduce_sum"},
+    "MEAN": {"quantized": "arithmetic.mean"},
+    "REDUCE_PROD": {"quantized": "arithmetic.reduce_prod"},
+    "REDUCE_MAX": {"quantized": "arithmetic.reduce_max"},
+    "REDUCE_MIN": {"quantized": "arithmetic.reduce_min"},
 }
 
 for row in REDUCTIONS:

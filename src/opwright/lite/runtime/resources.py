@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
-from ..ops.bit_generators import begun
+from ...scalar.counter_generators import begun
 from .memory import check_bytes
 from .ownership import Ownership
 

@@ -20,7 +20,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,10 +38,12 @@ from .errors import failure_line, names_failed_node, node_error
 from .memory import MemoryUsage
 from .node import Context, Node, check_status, check_temporaries
 from .ownership import NO_TENSORS, DirectInvocation, DirectTensors, Ownership
-from .resolution import Resolved
 from .resources import Resources
 from .steps import joined, run_observed, run_watched
 from .tensor import ARENA, CONSTANT, DYNAMIC, FOLDED, OUTSIDE, OWN, Tensor
+
+if TYPE_CHECKING:
+    from .model_loader import Resolved
 
 NOT_READY = "Invoke called on model that is not ready."
 

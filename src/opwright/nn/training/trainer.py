@@ -20,7 +20,7 @@ from ...ops import array, math
 from ...ops.lod_tensor import LoDTensor
 from ..metrics.base import Mean, Metric
 from ..model_config import compile_arguments, compile_config
-from ..weights import total
+from ..module import total
 from .batches import unpack
 from .loops import TracedSteps, TrainingLoops
 from .output_metrics import OutputLosses, OutputMetrics

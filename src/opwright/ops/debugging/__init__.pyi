@@ -24,3 +24,6 @@ from .static_assertions import assert_type as assert_type
 from .static_assertions import is_numeric_tensor as is_numeric_tensor
 
 __all__: list[str]
+
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None: ...
+def disable_check_numerics() -> None: ...

@@ -1,7 +1,7 @@
 """Assertions on values: checked immediately if they are known, else whenever the program runs.
 
 Lives here: Assert, and element-wise comparisons; CheckNumerics, and the errors of the switch `check_numerics`.
-Not here: shapes, ranks and dtypes (static_assertions.py), the switch (eager/debugging.py), its checks
+Not here: shapes, ranks and dtypes (static_assertions.py), the switch (__init__.py), its checks
 (eager/execute.py, compiler/plan.py).
 
 Inside `function` an assertion is an operator with an effect: it is neither dropped nor reordered. Violations that

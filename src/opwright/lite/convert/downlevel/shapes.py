@@ -3,7 +3,7 @@
 Lives here: BROADCAST_TO, BROADCAST_ARGS, SELECT_V2, GATHER with batches, WHERE of numbers, DYNAMIC_UPDATE_SLICE;
 RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR with half-pixel centers, DEPTH_TO_SPACE, blocks of batches; transposes, slices,
 pads and broadcasts of five dimensions and more, by way of fewer.
-Not here: later types (elementwise.py), the pixels that resizing reads (scalar/fixed_point_layers.py).
+Not here: later types (arithmetic.py), the pixels that resizing reads (scalar/fixed_point_layers.py).
 
 One axis, all axes before it and all after it make three dimensions, and most operators work axis by axis.
 """

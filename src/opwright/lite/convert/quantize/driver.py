@@ -3,7 +3,7 @@
 Lives here: `quantize` and `sparsify`, the stages in order; the report of nodes without an integer form;
 `GraphQuantizer`: forms of values, QUANTIZE and DEQUANTIZE between them, inputs and outputs of the model, weights,
 biases.
-Not here: choosing parameters (plan.py, parameters.py), the other stages (calibration.py, weights.py).
+Not here: choosing parameters (plan.py), the other stages (calibration.py, weights.py).
 
 A value has up to three forms: real numbers, the integers that its producer writes, and the integers that a reader
 wants. Each is created at its first use, so that no form is unused.
@@ -28,8 +28,17 @@ from . import modes, weights
 from .calibration import calibrate, carried, trained
 from .graphs import CalibratedGraph, QuantizationRewriter, Range, constant, is_float, operand, regrouped
 from .modes import INT16, Mode
-from .parameters import BIAS_LIMIT, QuantizationParameters, of_io, of_range, of_weights, quantized
-from .plan import QuantizationPlan, activations, plan_for
+from .plan import (
+    BIAS_LIMIT,
+    QuantizationParameters,
+    QuantizationPlan,
+    activations,
+    of_io,
+    of_range,
+    of_weights,
+    plan_for,
+    quantized,
+)
 from .rules import NONE, LinearOperands, QuantizationRule, rules_of_users
 
 LEAST_MULTIPLIER = 2.0**-30  # of a channel: kernels read a smaller one as zero

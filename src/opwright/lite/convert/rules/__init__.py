@@ -7,19 +7,17 @@ Not here: the pass that applies them, merging within the dialect (../passes.py).
 from __future__ import annotations
 
 from ..rewriter import join
-from .arrays import ARRAYS, STRINGS
+from ..subgraphs import CONTROL
+from .arrays import ARRAYS, RANDOM, STRINGS
 from .axes import REDUCTIONS, SEGMENTS, SEQUENCES
-from .composites import COMPOSITES
-from .control import CONTROL
+from .composites import BITS, COMPOSITES, QUANTIZING
 from .convolution import CONVOLUTION, VOLUMES
 from .direct import DIRECT
 from .gather_scatter import INDEXING, SCATTERING
 from .images import COLOURS, IMAGES
-from .integers import BITS, QUANTIZING
 from .linear_algebra import MATRICES, SPECTRAL
 from .matmul import MATMUL
 from .nn import LOSSES, NN
-from .random import RANDOM
 from .window_gradients import TRAINING
 
 RULES = join(
