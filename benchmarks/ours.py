@@ -44,6 +44,19 @@ def eager_add() -> Callable[[], object]:
     return lambda: ow.add(x, y)
 
 
+def eager_large(name: str) -> Callable[[], object]:
+    """Return the call of a function on 2^20 numbers, called before as often as it takes to be compiled."""
+    import numpy as np
+
+    import opwright as ow
+
+    function, x = ow.ops.get(name), ow.constant(np.random.default_rng(0).standard_normal(1 << 20, dtype=np.float32))
+    with ow.flags(hot_calls=1):
+        for _ in range(6):
+            function(x)
+    return lambda: function(x)
+
+
 def scope_add() -> Callable[[], object]:
     import opwright as ow
 
@@ -540,6 +553,8 @@ RUNS: dict[str, measure.Prepare] = {
     "deep_gradient_apart": lambda: deep_gradient(inplace=False),
     "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
+    "eager_tanh": lambda: eager_large("Tanh"),
+    "eager_gelu": lambda: eager_large("Gelu"),
     "convert": convert,
     "convert_network": convert_network,
     "network_size": network_size,

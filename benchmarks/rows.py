@@ -225,6 +225,8 @@ ROWS = (
         ("tensorflow",),
     ),
     Row("tape_step", "gradient by tape of 4x4 matmul + add + tanh, eager", None, FRAMEWORKS),
+    Row("eager_tanh", "tanh of 2^20 float32, eager", None, ("torch",)),
+    Row("eager_gelu", "GELU of 2^20 float32, eager", None, ("torch",)),
     Row("sparse_sgd", "SGD step with 4096 rows of a 1 M x 64 float32 table", 5e-3, ("tensorflow", "torch")),
     Row("sparse_adagrad", "Adagrad step with those rows", 5e-3, ("tensorflow", "torch")),
     Row("sparse_adam_lazy", "Adam step with those rows, lazy_mode", 5e-3, ("torch",)),

@@ -25,6 +25,18 @@ def eager_add() -> Callable[[], object]:
     return lambda: torch.add(x, y)
 
 
+def eager_tanh() -> Callable[[], object]:
+    torch, *_ = _matrices()
+    x = torch.randn(1 << 20)
+    return lambda: torch.tanh(x)
+
+
+def eager_gelu() -> Callable[[], object]:
+    torch, *_ = _matrices()
+    x = torch.randn(1 << 20)
+    return lambda: torch.nn.functional.gelu(x)
+
+
 def traced_call() -> Callable[[], object]:
     torch, x, w, b = _matrices()
     layer = torch.compile(lambda x, w, b: torch.tanh(torch.matmul(x, w) + b))
@@ -148,6 +160,8 @@ RUNS: dict[str, measure.Prepare] = {
     "deep_memory": deep_memory,
     "deep_gradient_memory": deep_gradient_memory,
     "tape_step": tape_step,
+    "eager_tanh": eager_tanh,
+    "eager_gelu": eager_gelu,
     **training_torch.runs(compiled=False),
 }
 

@@ -108,12 +108,13 @@ class _Candidate:
 class TieredPlan:
     """A plain plan, and machine code for the input shapes that are called often: `run(*inputs) -> tuple of outputs`.
 
-    graph: its source. Shapes that are called once or twice never occupy the compiler; at most `native_plan.MOST` sets
-    of shapes are kept compiled.
+    graph: its source. compile_us: as COMPILE_US; warns: whether a warning names the function after `MANY` sets of
+    shapes. Shapes that are called once or twice never occupy the compiler; at most `native_plan.MOST` sets of them are
+    kept compiled.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, compile_us: float = COMPILE_US, warns: bool = True) -> None:
+        self.graph, self._compile_us, self._warns = graph, compile_us, warns
         self._plain = Plan(graph)
         self._native: native_plan.NativePlan | None = None
         self._lock = forks.lock()
@@ -188,7 +189,7 @@ class TieredPlan:
             for size, dim in zip(np.shape(a), v.shape.dims)
             if dim is None
         ]
-        key = power, node_us = max(sizes, default=1).bit_length(), PLAN_US if self._number else COMPILE_US
+        key = power, node_us = max(sizes, default=1).bit_length(), PLAN_US if self._number else self._compile_us
         if key not in self._schedules:
             self._schedules[key] = schedule(self.graph, 1 << power >> 1 or 1, node_us)
         return self._schedules[key]
@@ -203,7 +204,7 @@ class TieredPlan:
                 del self._compiled[next(iter(self._compiled))]
             self._compiled[key] = plan
             self._number += plan is not self._plain
-            many = plan is not self._plain and self._number == MANY
+            many = self._warns and plan is not self._plain and self._number == MANY
         if self._fixed:
             self.run = plan.run
         if many:

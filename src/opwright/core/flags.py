@@ -200,7 +200,12 @@ FLAGS: dict[str, Flag] = {
         Flag("fast_math", SWITCH, False, "Let kernels of the kernel language round differently, where that is faster."),
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
-        Flag("jit", SWITCH, True, "Compile functions that leave jit_compile open after some calls, in the background."),
+        Flag(
+            "jit",
+            SWITCH,
+            True,
+            "Compile functions that leave jit_compile open, and large eager calls, after some calls.",
+        ),
         Flag("hot_calls", COUNT, 0, "Calls after which such a function is compiled; 0: by its size, 3 to 50."),
         Flag("cache_dir", FOLDER, _user_cache, "The folder of compiled kernels, to which only you have write access."),
         Flag("target", NAME, "host", "Compile for this processor, by name: x86-64-v3 leaves out AVX-512, for example."),

@@ -29,7 +29,8 @@ from ..ops.compute_wrappers import compare, fingerprint
 from ..ops.definition import Operator
 from ..ops.kernels import computed_by
 from ..ops.tensor import Tensor, WithheldError, overriding, tensor_identity, withheld_error
-from . import short_calls
+from . import large_calls, short_calls
+from .large_calls import LEAST_ELEMENTS
 from .tensor import EagerTensor, make, number, tensor_of
 
 state = dispatch.state
@@ -69,7 +70,10 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         out_dtypes = op.accepted.get(in_dtypes) or op.accept(in_dtypes)
         try:
             kernel = op.kernel(bound, in_dtypes[0]) if op.cpu_kernels else bound.reference or op.reference(bound)
-            result = quietly(kernel, *[x._array for x in inputs])
+            arrays = [x._array for x in inputs]
+            if profile.vector_cost and not op.cpu_kernels and arrays[0].size + arrays[-1].size >= LEAST_ELEMENTS:
+                kernel = large_calls.kernel_of(op, bound, arrays)
+            result = quietly(kernel, *arrays)
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
         if profile.single:

@@ -47,6 +47,7 @@ from ..core.errors import (
 )
 from ..graph import Graph, Node
 from ..graph.ir import same_attr
+from ..scalar.table import OF_OPERATOR
 
 if TYPE_CHECKING:
     from ..core.dtypes import DType
@@ -226,6 +227,7 @@ class CallProfile:
     inplace_places: positions of the inputs whose memory the only output may take, best first.
     keeps_calls: bound attributes may be kept: none of them refers to a graph or an object.
     plain_gradient: simple, single, of this package, and its gradient a rule without restrictions.
+    vector_cost: of a quick one of this package with one output, the cost of its row in scalar/table.py; 0 for others.
     index_places: positions of the inputs that are integers by declaration: axes, sizes, indices.
     """
 
@@ -242,6 +244,7 @@ class CallProfile:
         "simple",
         "single",
         "tensors_only",
+        "vector_cost",
         "writes_out",
     )
 
@@ -267,6 +270,8 @@ class CallProfile:
         rule = op.gradient_rule is not None and not op.no_need_buffer
         self.plain_gradient = rule and self.simple and self.single and op.trusted
         self.index_places = tuple([j for j, i in enumerate(inputs) if i.dtypes and all(d.is_integer for d in i.dtypes)])
+        row = OF_OPERATOR.get(op.name) if op.catalogue and self.quick and self.single else None
+        self.vector_cost = 0 if row is None else row.cost
         self.keeps_calls = not any(a.type in (object, Graph, [object], [Graph]) for a in op.attr_defs.values())
 
 
