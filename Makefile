@@ -3,7 +3,7 @@
 #   make demo       the whole life of an operator, on this machine
 #   make quick      under a minute: the lower layers, one row of each operator, and with SINCE=main what changed affects
 #   make test       layers check and tests; those of the interpreter by both engines
-#   make test-all   with the slow ones, and test-avx2
+#   make test-all   with the slow ones, all drawn examples, and test-avx2
 #   make test-cold  make test with an empty cache of machine code: nightly
 #   make test-avx2  all tests of kernels with code for AVX2 alone, on a processor that has more
 #   make lint       ruff, names and prose, mypy, layers check    make format  ruff's formatter
@@ -38,7 +38,7 @@ DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+PYTEST = $(ONE_THREAD) $(BYTECODE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 QUICK_TESTS := $(addprefix tests/,core graph eager autograph tracing ops/test_operators.py ops/test_catalogue.py \
   lite/ops/test_lite_ops.py compiler/lowering/test_rules_on_rows.py test_import_circles.py)
 TWO_ENGINES := $(addprefix tests/lite/,interpreter networks state)
@@ -47,6 +47,8 @@ KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
 
 # Test processes share the cores; a BLAS that starts a thread per core in each of them only gets in its own way.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+# pytest rewrites the asserts of all tests, 19 s in each test process, unless their bytecode is kept between runs.
+BYTECODE := PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test test-all test-cold test-avx2 lint format layers bench bench-strategies fuzz operator-table \
@@ -64,11 +66,11 @@ quick: $(DEV)
 
 test: layers
 	$(PYTEST)
-	OPWRIGHT_COMPILED=0 $(PYTEST) $(TWO_ENGINES)
+	OPWRIGHT_COMPILED=0 $(PYTEST) -m "not slow and not any_engine" $(TWO_ENGINES)
 
 test-all: layers
-	$(PYTEST) -m "slow or not slow"
-	OPWRIGHT_COMPILED=0 $(PYTEST) $(TWO_ENGINES)
+	OPWRIGHT_THOROUGH=1 $(PYTEST) -m "slow or not slow"
+	OPWRIGHT_COMPILED=0 $(PYTEST) -m "not slow and not any_engine" $(TWO_ENGINES)
 	$(MAKE) test-avx2
 
 test-cold:
