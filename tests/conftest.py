@@ -1,9 +1,10 @@
 """Settings of all tests, and the fixture `tf`: the module that behaviour tests are about.
 
 A slow machine is no failure, so hypothesis has no deadline (pytest-timeout has one). It draws the same examples in
-every run, so that a run says something about the change; OPWRIGHT_EXPLORE=1 draws new ones. With
-OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use `tf` run against TensorFlow itself, in an environment that has it:
-what they expect is then the peer's behaviour, and not ours written down. Tests marked `ours` are left out there.
+every run, so that a run says something about the change; OPWRIGHT_EXPLORE=1 draws new ones, and OPWRIGHT_THOROUGH=1
+four times as many (thorough.py). With OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use `tf` run against TensorFlow
+itself, in an environment that has it: what they expect is then the peer's behaviour, and not ours written down. Tests
+marked `ours` are left out there.
 
 The suite runs with the compiled engine, and waits for it where a user's program would start with the reference
 kernels: what a test compares must not depend on how quick the compiler is. `make test` runs the interpreter's tests a
@@ -23,11 +24,14 @@ import pytest
 from hypothesis import settings
 
 import expected_skips
+from thorough import examples
 
 HERE = pathlib.Path(__file__).parent
 sys.path += [str(HERE / "data" / "tflite"), str(HERE / "lite"), str(HERE / "compiler")]  # the corpus; lite_kit; foreign
 
-settings.register_profile("opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"))
+settings.register_profile(
+    "opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"), max_examples=examples(100)
+)
 settings.load_profile("opwright")
 
 os.environ.setdefault("OPWRIGHT_CACHE_DIR", str(HERE.parent / "build" / "test-cache"))  # not the user's own

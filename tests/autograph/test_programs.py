@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opwright as ow
+from thorough import examples
 
 NAMES = ("a", "b", "c")
 _number = itertools.count()
@@ -118,7 +119,7 @@ def check(source, n, m):
 SETTINGS = {"suppress_health_check": list(HealthCheck), "deadline": None}
 
 
-@settings(max_examples=40, **SETTINGS)
+@settings(max_examples=examples(40), **SETTINGS)
 @given(programs(), st.integers(0, 3), st.integers(0, 3))
 def test_generated_programs(source, n, m):
     check(source, n, m)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opwright as ow
+from thorough import examples
 
 
 def attr(name: str, **more: Any) -> dict[str, Any]:
@@ -351,7 +352,7 @@ edits = st.lists(st.tuples(st.sampled_from(ALLOWED), st.integers(0, 9)), max_siz
 
 
 @given(edits)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_allowed_edits_stay_allowed_together(chosen: Any) -> None:
     new = copy.deepcopy(OLD)
     for edit, n in chosen:
@@ -360,7 +361,7 @@ def test_allowed_edits_stay_allowed_together(chosen: Any) -> None:
 
 
 @given(edits, st.sampled_from(FORBIDDEN))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_one_forbidden_edit_is_found_among_allowed_ones(chosen: Any, forbidden: Any) -> None:
     base = copy.deepcopy(OLD)
     forbidden(base["Op"])
@@ -426,7 +427,7 @@ values = st.recursive(
         max_size=4,
     ),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_hostile_data_is_refused_or_compared(value: Any, path: list[Any]) -> None:
     """Anything anywhere in a specification: an error of ours, or a list of changes; nothing else is raised."""
     root = {"": copy.deepcopy(OLD)}

@@ -21,6 +21,7 @@ from opwright.graph import parse, same
 from opwright.ops import attributes, registry
 from opwright.ops.spec_values import implies, plain, value_of
 from opwright.ops.specification import document, operators_of
+from thorough import examples
 
 # ---- what is in it --------------------------------------------------------------------------------------------------
 
@@ -152,7 +153,7 @@ leaves = (
 
 
 @given(st.recursive(leaves, lambda inner: st.lists(inner, max_size=4).map(tuple), max_leaves=10))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_values_come_back_as_they_were(value: Any) -> None:
     assert_same_nested(value_of(json.loads(json.dumps(plain(value), allow_nan=False))), value)
 

@@ -1,6 +1,7 @@
 """Running a kernel of a family on another processor: linked by zig, run under qemu-user or Node.js.
 
-Lives here: `RUNNERS`, `run_on`.  Not here: which kernels are run (test_targets_run.py, language/, kernels/).
+Lives here: `RUNNERS`, `run_on`; `EACH`, the names of all targets; `HERE`, those that run on this processor.
+Not here: which kernels are run (test_targets_run.py, language/, kernels/).
 """
 
 from __future__ import annotations
@@ -39,6 +40,16 @@ const wasi = new WASI({ version: "preview1", args: [], env: {} });
 const module = await WebAssembly.compile(await readFile(process.argv[2]));
 wasi.start(await WebAssembly.instantiate(module, wasi.getImportObject()));
 """
+
+
+EACH = [
+    pytest.param(name, marks=() if name in ("x86-64-v3", "aarch64") else pytest.mark.slow)
+    for name in sorted(targets.NAMED)
+]
+"""The names of all targets, for tests that compile for each; two in `make test`, all in `make test-all`."""
+
+HERE = ["host", *(["x86-64-v3"] if targets.processor().has("avx512f") else [])]
+"""Targets for tests that run code with and without wide vectors: where the processor has AVX2 alone both are one."""
 
 
 def need(name: str) -> None:

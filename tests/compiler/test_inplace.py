@@ -19,6 +19,7 @@ import opwright as ow
 from opwright.compiler.inplace import LEAST_BYTES, own, own_like
 from opwright.compiler.plan import Plan
 from opwright.ops import registry
+from thorough import examples
 
 BIG = ow.TensorSpec([64, 512])  # 128 KiB
 SMALL = ow.TensorSpec([4, 4])
@@ -407,7 +408,7 @@ def run_program(program: list[tuple[int, int, int]], x: Any, y: Any) -> list[Any
 
 
 @given(programs(), st.integers(0, 5))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 def test_generated_graphs_and_their_gradients(program: list[tuple[int, int, int]], kept: int) -> None:
     spec = ow.TensorSpec([96, 96])
     x, y = (np.random.default_rng(s).uniform(-1, 1, (96, 96)).astype(np.float32) for s in (0, 1))

@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from foreign import EACH
 
 import opwright as ow
 from opwright.compiler import calls, memory, partitioner
@@ -35,7 +36,7 @@ def wanted(x, y):
     return np.tanh(x) * y + 1, x.sum(1)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", EACH)
 def test_it_compiles_for_every_target(name):
     target = NAMED[name]
     assert len(target.object_code(str(connected.emit(target)))) > 100

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from opwright.compiler import regions
 from opwright.compiler.regions import NodeAccess, dependencies_of, partition, schedule
+from thorough import examples
 
 
 @st.composite
@@ -69,7 +70,7 @@ def is_connected(group, links):
 
 
 @given(graphs())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_partitions_are_partitions(drawn):
     nodes, claimed = drawn
     groups = partition(dependencies_of(nodes), claimed)
@@ -79,7 +80,7 @@ def test_partitions_are_partitions(drawn):
 
 
 @given(graphs())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_partitions_are_connected_acyclic_and_maximal(drawn):
     nodes, claimed = drawn
     groups = partition(dependencies_of(nodes), claimed)
@@ -93,7 +94,7 @@ def test_partitions_are_connected_acyclic_and_maximal(drawn):
 
 
 @given(graphs())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_partitions_that_need_not_be_connected_are_as_few_as_can_be(drawn):
     nodes, claimed = drawn
     groups = partition(dependencies_of(nodes), claimed, connected=False)
@@ -109,7 +110,7 @@ def test_partitions_that_need_not_be_connected_are_as_few_as_can_be(drawn):
 
 
 @given(graphs(), st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_new_plan_keeps_every_order_that_matters(drawn, data):
     nodes, claimed = drawn
     dependencies = dependencies_of(nodes)

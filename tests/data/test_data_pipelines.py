@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thorough import examples
+
 small = st.integers(0, 7)
 STEPS = st.one_of(
     st.tuples(st.just("take"), st.integers(-1, 7)),
@@ -94,7 +96,7 @@ def apply(tf, ds, items, step):
 
 
 @pytest.mark.ours  # TensorFlow takes 50 times as long
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 9), st.lists(STEPS, max_size=5))
 def test_chains(n, steps):
     import opwright as tf

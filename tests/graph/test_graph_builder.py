@@ -19,6 +19,7 @@ from opwright.graph.builder import (
     verify,
 )
 from opwright.graph.passes.rewrite_rules import NodeReplacement, splice
+from thorough import examples
 
 X = np.array([1.0, -3.0], np.float32)
 
@@ -173,7 +174,7 @@ def test_a_group_of_nodes_is_replaced_by_one():
     assert same(left, g)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(graphs())
 def test_a_rewrite_of_every_node_means_the_same(g):
     """Nodes with two outputs are created again, and so are all that read them."""

@@ -28,11 +28,12 @@ from opwright.ops import registry
 from opwright.ops.array.constants import Const
 from opwright.ops.attributes import Attr
 from opwright.ops.definition import Input, Output, operator
+from thorough import examples
 
 PASSES = [SIMPLIFY, *([p] for p in SIMPLIFY), SIMPLIFY[::-1]]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(graphs(), st.sampled_from(PASSES))
 def test_meaning_stays(graph, passes):
     """Same outputs to the last bit, same effects in the same order."""

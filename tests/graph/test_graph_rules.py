@@ -22,6 +22,7 @@ from opwright.graph.passes import RULES, SIMPLIFY, UNUSED, run_passes
 from opwright.graph.passes.control_flow import BRANCHES
 from opwright.graph.passes.identities import ARITHMETIC, SHAPES
 from opwright.ops import registry
+from thorough import examples
 
 EDGES = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, -np.nan, 1e-45, 3.0]
 F, F64, F16 = np.float32(EDGES), np.float64(EDGES), np.float16(EDGES)
@@ -348,7 +349,7 @@ UNARY = [
 BINARY = [ow.add, ow.subtract, ow.multiply, ow.maximum, ow.divide]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9), st.data())
 def test_random_programs_mean_the_same(steps, data):
     """Bitwise, NaN included; and after the passes there is nothing more for them to do."""

@@ -14,6 +14,7 @@ from opwright.core.specs import TensorSpec
 from opwright.graph import GraphBuilder, parse, same, text
 from opwright.graph.ir import same_attr
 from opwright.ops import registry
+from thorough import examples
 
 
 def hold(**attrs):
@@ -265,7 +266,7 @@ def mutants(draw):
     return source
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(mutants())
 def test_mutants_parse_or_are_refused(source):
     try:

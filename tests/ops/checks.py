@@ -18,6 +18,7 @@ from assertions import HALVES, assert_close, flat_arrays, is_differentiable, is_
 from harness import Case, as_tensors, operator_of
 
 import opwright as ow
+from thorough import examples
 
 # ---- watching -----------------------------------------------------------------------------------------------------
 
@@ -74,6 +75,7 @@ def is_random(row: Case) -> bool:
 
 Check = Callable[[Case], None]
 CHECKS: dict[str, tuple[Callable[[Case], bool], Check]] = {}
+ELEMENTS = examples(24)  # of an input that are moved one by one; larger ones are moved as a whole, too
 # Operators whose output shapes need the input's values even when those are known ahead; files of cases add theirs.
 SHAPE_DEPENDS_ON_DATA: set[str] = set()
 
@@ -263,13 +265,13 @@ def gradient_matches_differences(row: Case) -> None:
         assert dense.shape == x.shape, f"input {function.places[k]}: gradient of shape {dense.shape}, input {x.shape}"
         assert dense.dtype == x.dtype, f"input {function.places[k]}: gradient of {dense.dtype}, input {x.dtype}"
         directions = []
-        for at in range(x.size) if x.size <= 24 else rng.choice(x.size, 24, replace=False).tolist():
+        for at in range(x.size) if x.size <= ELEMENTS else rng.choice(x.size, ELEMENTS, replace=False).tolist():
             one = np.zeros(x.size, x.dtype)
             one[at] = 1.0
             directions.append((f"element {at}", one.reshape(x.shape)))
             if x.dtype.kind == "c":
                 directions.append((f"element {at}, imaginary", (1j * one).reshape(x.shape)))
-        if x.size > 24:
+        if x.size > ELEMENTS:
             directions.append(("a direction through all elements", rng.standard_normal(x.shape).astype(x.dtype)))
         for words, d in directions:
             eps = 1e-5

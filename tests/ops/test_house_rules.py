@@ -25,8 +25,9 @@ from each_row import each_row
 from opwright.ops import registry
 from opwright.testing import gradient_check
 from opwright.testing.operator_call import NotApplicable, tensor
+from thorough import examples
 
-ELEMENTS = 100  # of the inputs of each operator whose slopes are compared
+ELEMENTS = examples(100)  # of the inputs of each operator whose slopes are compared
 MOST_ROUNDS = 60
 JITTER = 0.02
 

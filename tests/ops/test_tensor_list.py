@@ -22,6 +22,7 @@ from opwright.core import dtypes
 from opwright.core.errors import InvalidArgumentError
 from opwright.core.shapes import TensorShape
 from opwright.ops.tensor_list import TensorList
+from thorough import examples
 
 SCALAR = TensorShape(())
 steps = st.lists(
@@ -38,7 +39,7 @@ def of(number: float) -> np.ndarray:
     return np.array(number, np.float64)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(steps, st.integers(0, 6), st.booleans(), st.booleans())
 def test_every_version_stays(program: Any, length: int, recent: bool, packed: bool) -> None:
     """A program on versions picked anywhere in the history; Python lists, copied, say what each one is."""

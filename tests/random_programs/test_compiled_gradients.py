@@ -6,12 +6,14 @@ import pytest
 from compiled_gradients import differences
 from gradient_programs_drawn import Program, draw
 
+from thorough import examples
+
 
 def texts(seed: int) -> list[str]:
     return [f"seed {seed}: {text}" for text in differences(draw(seed), seed).texts]
 
 
-@pytest.mark.parametrize("first", range(0, 30, 10))
+@pytest.mark.parametrize("first", range(0, examples(40), 10))
 def test_a_few_programs(first: int) -> None:
     assert [text for seed in range(first, first + 10) for text in texts(seed)] == []
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.core.errors import OpError
+from thorough import examples
 
 pytestmark = pytest.mark.ours
 errors = ow.errors
@@ -136,7 +137,7 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(plain)
 def test_structures_have_forms(value):
     from opwright.saved import json_files
@@ -146,7 +147,7 @@ def test_structures_have_forms(value):
     assert repr(json_files.Decoder(JsonReader("x")).decode(form)) == repr(value)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.dictionaries(st.text(min_size=1, max_size=8), st.integers(-5, 5), min_size=1, max_size=5))
 def test_dictionaries_of_variables_by_any_text(tmp_path_factory, values):
     folder = tmp_path_factory.mktemp("d")

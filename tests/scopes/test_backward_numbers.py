@@ -19,6 +19,7 @@ import opwright as ow
 from opwright.graph import parse, same, text
 from opwright.ops import registry
 from opwright.scopes.backward import append_backward, graph_gradients
+from thorough import examples
 
 # ---- numbers (8.7) ---------------------------------------------------------------------------------------------------
 
@@ -177,7 +178,7 @@ UNARY = [
 BINARY = [ow.add, ow.multiply, ow.subtract, ow.maximum]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=10))
 def test_random_graphs_have_the_gradients_of_tapes(program: list[tuple[int, int, int]]) -> None:
     def f(x: Any, w: Any) -> Any:

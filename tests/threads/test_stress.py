@@ -33,7 +33,7 @@ def stress(seconds: float, seed: int, tmp_path: Path) -> None:
 
 
 def test_a_few_seconds(tmp_path: Path) -> None:
-    stress(3.0, 0, tmp_path)
+    stress(1.0, 0, tmp_path)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opwright as ow
+from thorough import examples
 
 _number = itertools.count()
 LOG = []
@@ -126,7 +127,7 @@ def check(source, n):
 SETTINGS = {"suppress_health_check": list(HealthCheck), "deadline": None}
 
 
-@settings(max_examples=20, **SETTINGS)
+@settings(max_examples=examples(20), **SETTINGS)
 @given(programs(), st.integers(0, 3))
 def test_effects_of_generated_programs(source, n):
     check(source, n)

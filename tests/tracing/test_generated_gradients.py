@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opwright as ow
+from thorough import examples
 
 
 def first_order(program, arguments):
@@ -86,13 +87,13 @@ def check_by_differences(source, point, n):
 SETTINGS = {"suppress_health_check": list(HealthCheck), "deadline": None}
 
 
-@settings(max_examples=20, **SETTINGS)
+@settings(max_examples=examples(20), **SETTINGS)
 @given(programs(), POINTS, st.integers(0, 3), st.booleans(), st.booleans())
 def test_gradients_of_generated_programs(source, point, n, second, at_a_time):
     check(source, point, n, second, at_a_time)
 
 
-@settings(max_examples=15, **SETTINGS)
+@settings(max_examples=examples(15), **SETTINGS)
 @given(programs(), POINTS, st.integers(0, 3))
 def test_gradients_are_those_of_differences(source, point, n):
     check_by_differences(source, point, n)

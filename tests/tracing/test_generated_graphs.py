@@ -14,6 +14,7 @@ from opwright.graph import Graph, parse, same, text
 from opwright.graph.builder import verify
 from opwright.ops import dispatch, registry
 from opwright.ops.tensor_list import TensorList
+from thorough import examples
 
 
 def recorded(program):
@@ -131,13 +132,13 @@ def test_an_output_of_a_branch_that_is_left_alone_has_its_name_in_text():
     assert same(parse(text(graph), registry.get), graph)
 
 
-@settings(max_examples=12, **SETTINGS)
+@settings(max_examples=examples(12), **SETTINGS)
 @given(programs(), POINTS, st.integers(0, 3))
 def test_passes_and_text_of_generated_programs(source, point, n):
     check(source, point, n)
 
 
-@settings(max_examples=8, **SETTINGS)
+@settings(max_examples=examples(8), **SETTINGS)
 @given(programs(), POINTS, st.integers(0, 3))
 def test_saved_programs_have_the_same_gradients(tmp_path_factory, source, point, n):
     check_saved(source, point, n, str(tmp_path_factory.mktemp("saved") / "model"))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.compiler import memory
+from thorough import examples
 
 RNG = np.random.default_rng(3)
 
@@ -360,7 +361,7 @@ def check(source, point, n):
                 np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-8, atol=1e-10, err_msg=f"{i}")
 
 
-@settings(max_examples=10, **SETTINGS)
+@settings(max_examples=examples(10), **SETTINGS)
 @given(programs(), POINTS, st.integers(0, 3))
 def test_generated_programs(source, point, n):
     check(source, point, n)

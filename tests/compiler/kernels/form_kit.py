@@ -85,11 +85,13 @@ def compiles_for(names: Sequence[str], family: KernelFamily, **constants: Any) -
 
 
 def targets(*families: tuple[KernelFamily, dict[str, Any]]) -> Any:
-    """Parametrise a test by families, their constants and names of targets: one of another processor; slow, all."""
+    """Parametrise a test by families, their constants and names of targets: the first for one of another processor;
+    slow, each for all."""
     rows = []
     for family, constants in families:
         entry = family.entry(constants)
-        rows.append(pytest.param(family, constants, (one_foreign(entry),), id=f"{entry} for one"))
+        if not rows:
+            rows.append(pytest.param(family, constants, (one_foreign(entry),), id=f"{entry} for one"))
         rows.append(pytest.param(family, constants, tuple(NAMED), id=f"{entry} for all", marks=pytest.mark.slow))
     return pytest.mark.parametrize(("family", "constants", "names"), rows)
 

@@ -13,6 +13,7 @@ from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, parametrised, scalar
 from opwright.compiler.loops.ops import Depthwise
 from opwright.core.dtypes import float32
+from thorough import examples
 
 RNG = np.random.default_rng(5)
 SUM, BIAS = arg(0, float32), arg(1, float32)
@@ -62,7 +63,7 @@ def test_channels(size, stride, channels):
         )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.data())
 def test_any_window(data):
     size, strides, dilations = (tuple(data.draw(st.integers(1, n)) for _ in range(2)) for n in (5, 3, 3))

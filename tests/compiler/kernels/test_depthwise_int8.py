@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from foreign import HERE
 from form_kit import buffer, compiles_for, run, split, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, row_scale
 from opwright.compiler.loops.ops import Depthwise
 from opwright.core.dtypes import as_dtype, float32, int8, int32, int64, uint8
+from thorough import examples
 
 RNG = np.random.default_rng(6)
 SUM = arg(0, int32)
@@ -72,7 +74,7 @@ def test_images_of_one_column():
             check(drawn(np.uint8, 1, 31, 1, channels), drawn(np.uint8, high, 1, channels), window, 1, 131, 90)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.data())
 def test_any_window(data):
     size, strides, dilations = (tuple(data.draw(st.integers(1, n)) for _ in range(2)) for n in (6, 3, 3))
@@ -141,7 +143,7 @@ def test_requantised():
     np.testing.assert_allclose(run(form, given), sums * scale, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("name", HERE)
 def test_looked_up_beside_an_operand(name):
     """Several columns and rows are finished at a time, the last of a line by themselves."""
     table = drawn(np.int8, 256)

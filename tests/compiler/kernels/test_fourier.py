@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foreign import HERE
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.fourier import fourier
@@ -31,7 +32,7 @@ def near(actual, expected):
     assert gap <= NEAR * np.abs(expected).max(), gap
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_rows_of_real_numbers(target):
     with flags.override(target=target):
         for n, size in REAL:
@@ -40,7 +41,7 @@ def test_rows_of_real_numbers(target):
             near(run(form, {b: x}), np.fft.rfft(x.astype(np.float64), size))
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_rows_of_complex_numbers(target):
     with flags.override(target=target):
         for n, size in COMPLEX:

@@ -22,6 +22,7 @@ from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.target import NAMED, host
 from opwright.core.dtypes import float32, int8, int32, uint8
 from opwright.core.errors import UnimplementedError
+from thorough import examples
 
 tiled = pytest.mark.skipif(not host().has("amx-int8"), reason="this processor has no tiles, or may not use them")
 AMX = NAMED["x86-64-v4-amx"]
@@ -108,7 +109,7 @@ def contractions(draw):
 
 @tiled
 @given(contractions())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_drawn_contractions(drawn):
     shape, features, window, kind, zero = drawn
     form, arrays, expected = made(shape, features, window, 1, (kind, int8), (zero, 0), True)
@@ -186,7 +187,7 @@ def test_when(rows, features, quads, products, wanted):
         assert register_tiles.amx_tile(target, rows, features, quads, products) is None
 
 
-@pytest.mark.parametrize(("rows", "vectors"), [(16, 1), (32, 2)])
+@pytest.mark.parametrize(("rows", "vectors"), [pytest.param(16, 1, marks=pytest.mark.slow), (32, 2)])
 def test_compiles_for_a_target_with_tiles(rows, vectors):
     shape = {**SHAPE, "rows": rows, "vectors": vectors, "narrow": vectors == 2}
     for family, more in ((gemm_int8, {"parts": 1, "blocked": False}), (convolution_int8, {"by_line": False})):

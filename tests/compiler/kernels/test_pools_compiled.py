@@ -13,6 +13,7 @@ from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, parametrised, quantize
 from opwright.compiler.loops.ops import Pool
 from opwright.core.dtypes import as_dtype, float32, int8, int32
+from thorough import examples
 
 RNG = np.random.default_rng(8)
 COUNT = arg(1, float32)
@@ -59,7 +60,7 @@ def test_channels(channels, kind, dtype):
         check(drawn(dtype, 2, 7, 9, channels), kind, window)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.data())
 def test_any_window(data):
     size, strides, dilations = (tuple(data.draw(st.integers(1, n)) for _ in range(2)) for n in (5, 3, 3))

@@ -14,6 +14,7 @@ from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
 from opwright.compiler.loops.ops import TransposedContract
 from opwright.core.dtypes import as_dtype, float32, int8, int32
+from thorough import examples
 
 RNG = np.random.default_rng(9)
 
@@ -87,7 +88,7 @@ def test_zero_points():
     check(np.int8, (1, 5, 7, 12), 9, Window((3, 3), (2, 2), (1, 1), (1, 0, 0, 1)), -7)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.data())
 def test_any_window(data):
     size, strides, dilations = (tuple(data.draw(st.integers(1, n)) for _ in range(2)) for n in (4, 3, 2))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foreign import EACH
 
 from opwright.compiler.kernels.updates import rows_pattern, update_elements, update_rows
 from opwright.compiler.lowering.updates import rows_rule
@@ -22,7 +23,7 @@ def run(code, arguments, items):
     assert executor.call(code.address, np.array(words, np.int64), 0, items) == 0
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", EACH)
 def test_they_compile_for_every_target(name):
     target = NAMED[name]
     for module in (

@@ -12,6 +12,7 @@ import os
 
 import numpy as np
 import pytest
+from foreign import HERE
 
 import opwright as ow
 from opwright import language as kl
@@ -61,7 +62,6 @@ EDGES = (
     -(2**63),
     1 - 2**63,
 )
-CODES = ["host", "x86-64-v3"]
 
 
 def between_pages(at_end: bool, dtype=np.float32) -> np.ndarray:
@@ -185,7 +185,7 @@ def fails(kernel: ow.Kernel, *arguments: object) -> bool:
             marks=pytest.mark.slow if code != "host" and index not in ("i8", "u32", "i64", "u64") else (),
         )
         for index in INDICES
-        for code in CODES
+        for code in HERE
     ],
 )
 def test_each_access_with_each_index(index: str, code: str) -> None:

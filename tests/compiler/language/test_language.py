@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from foreign import RUNNERS, run_on
+from foreign import EACH, RUNNERS, run_on
 from language_cases import cases, check, powers
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import f32, i32, i64, ptr, u8
 from opwright.compiler.native.executor import StepError
-from opwright.compiler.target import NAMED, host, named
+from opwright.compiler.target import host, named
 
 CASES = cases(host().vector_bytes // 4)
 SCRATCH = 1024
@@ -30,7 +30,7 @@ def test_on_this_processor(name: str) -> None:
     check(name, [a for a in inputs if isinstance(a, np.ndarray)], CASES[name])
 
 
-@pytest.mark.parametrize("target", sorted(NAMED))
+@pytest.mark.parametrize("target", EACH)
 def test_compiles_for(target: str) -> None:
     chosen = named(target)
     for name, (family, constants, *_) in cases(chosen.vector_bytes // 4).items():

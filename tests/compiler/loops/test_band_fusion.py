@@ -25,6 +25,7 @@ from opwright.compiler.native.image import runs_images
 from opwright.compiler.target import host
 from opwright.core import flags
 from opwright.core.dtypes import float32, int8, int32
+from thorough import examples
 
 RNG = np.random.default_rng(17)
 PIXEL = Window((1, 1))
@@ -162,7 +163,7 @@ WINDOWS = [
 ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.sampled_from(WINDOWS),
     st.integers(5, 23),
@@ -179,7 +180,7 @@ def test_any_block_of_floats(window, height, batch, lines, before, after):
     check(forms, lines, exact=False)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.sampled_from(WINDOWS[:4]), st.integers(5, 23), st.integers(1, 3), st.sampled_from([2, 4, 8]))
 def test_any_block_of_bytes(window, height, batch, lines):
     """Padding is the zero point of what lies between."""

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright import lite
 from opwright.core import flags
+from thorough import examples
 
 UNARY = ("abs", "neg", "square", "tanh", "atan", "sin", "sigmoid")
 BINARY = ("+", "-", "*")
@@ -133,7 +134,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("drawn")
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(kernels(), st.sampled_from([(7,), (3, 21), (33,)]), st.integers(0, 2**31))
 def test_all_ways_agree_with_plain_python(folder: Path, drawn: tuple[str, int], shape: Any, seed: int) -> None:
     text, count = drawn

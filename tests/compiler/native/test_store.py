@@ -20,6 +20,7 @@ from opwright.compiler import cache
 from opwright.compiler.native import host as hosts
 from opwright.compiler.native import store
 from opwright.core import flags
+from thorough import examples
 
 Make = Callable[[], tuple[str, str]]
 
@@ -127,7 +128,7 @@ def test_threads_race(folder: Path) -> None:
     assert not store._compiling
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 @given(st.integers(0, 999), st.integers(0, 9999), st.sampled_from(["cut", "longer", "changed", "empty"]))
 def test_a_damaged_file_is_made_anew(folder: Path, which: int, place: int, how: str) -> None:
     made: list[int] = []

@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 from choice_forms import FORMS, drawn, graph_of
+from foreign import HERE
 from loop_semantics import meaning
 
-from opwright.compiler import target as processors
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.native import store
 from opwright.compiler.tuning.autotuner import questions_of
 from opwright.compiler.tuning.choices import CHOICES, answering
 from opwright.core import flags
-
-HERE = ["host", *(["x86-64-v3"] if processors.processor().has("avx512f") else [])]
 
 
 def test_every_choice_has_forms():

@@ -14,6 +14,7 @@ from lite_kit import Build
 import opwright as ow
 from opwright import lite
 from opwright.lite.interpreter import OpResolverType
+from thorough import examples
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -3e38, 1e-40], np.float32)
 
@@ -67,7 +68,7 @@ def scores_of(rng, shape, ties, special):
     return scores.astype(np.float32)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([1, 5, 64]),
@@ -89,7 +90,7 @@ def test_hard_suppression_is_that_of_the_reference(seed, n, most, ties, special,
     same(suppressing("NON_MAX_SUPPRESSION_V5", n, most), {**feeds, "sigma": np.float32(0)})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 5, 64]), st.booleans(), st.sampled_from([0.3, 0.9, 1.0]))
 def test_soft_suppression_is_that_of_the_reference(seed, n, special, iou):
     """Scores that fall do so by another exponential function: the last place may differ, not the boxes."""
@@ -131,7 +132,7 @@ def detecting(n, classes, background, **options):
     return build.done("codes scores anchors", "y0 y1 y2 y3")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([1, 9, 70]),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_kit import engine, names
+from foreign import HERE
 from lite_kit import Build
 
 from opwright import lite
@@ -83,7 +84,7 @@ def test_streams_are_the_official_ones_from_run_to_run(name: str, tmp_path: Path
     assert not np.array_equal(expected[0], expected[1])
     path = tmp_path / "random.tflite"
     path.write_bytes(content)
-    for target in ("host", "x86-64-v3"):
+    for target in HERE:
         with engine(target=target):
             result = started(lite.Interpreter(model_content=content))
             assert whole(result)

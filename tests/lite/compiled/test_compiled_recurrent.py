@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from engine_kit import engine, plan_of
+from foreign import HERE
 from lite_kit import Build
 
 from opwright import lite
@@ -147,27 +148,27 @@ def test_some_lstms(kind, norm):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("norm", [False, True])
 def test_every_lstm(norm, target):
     for kind, shape, cifg, projection in itertools.product(KINDS, SHAPES, (False, True), (0, 15)):
         lstm(kind, norm, shape, cifg, projection, target)
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_simple_recurrence(target):
     for kind, (steps, batch, n, units) in itertools.product(KINDS, ((1, 1, 3, 5), (5, 3, 8, 16), (4, 2, 40, 33))):
         content = simple(kind, steps, batch, n, units, asymmetric=batch == 3)
         agrees(content, (steps, batch, n), target, FLOAT if kind == "FLOAT32" else HYBRID)
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_filters_over_time(target):
     for kind, rank, memory in itertools.product(KINDS, (1, 2), (1, 2, 16, 17, 18, 40)):
         agrees(filters(kind, 2, 12, 7, rank, memory), (2, 12), target, FLOAT if kind == "FLOAT32" else HYBRID)
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_filters_of_integers(target):
     for rank, memory, units in ((1, 8, 6), (2, 17, 16), (2, 33, 9)):
         b = Build()

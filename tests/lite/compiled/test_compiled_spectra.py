@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from engine_kit import engine, plan_of
+from foreign import HERE
 from lite_kit import Build, run
 
 from opwright import lite
@@ -41,7 +42,7 @@ LENGTHS = [
 ]
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_spectra_are_the_official_ones(target):
     peer = pytest.importorskip("ai_edge_litert.interpreter")
     for shape, lengths in LENGTHS:

@@ -11,6 +11,7 @@ import itertools
 import numpy as np
 import pytest
 from engine_kit import engine, plan_of
+from foreign import HERE
 from lite_kit import Build, run
 
 from opwright import lite
@@ -49,7 +50,7 @@ def with_bias(x, f, b, y, strides, padding):
     return build.operator(code, "x f b", "y", custom_options=raw).done()
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_the_bias_of_a_transposed_convolution(target):
     for (image, c), (size, strides), o, padding in BIASED:
         x = RNG.normal(size=(*image, c)).astype(np.float32)
@@ -64,7 +65,7 @@ def test_the_bias_of_a_transposed_convolution(target):
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_floats_by_integer_weights(target):
     peer = pytest.importorskip("ai_edge_litert.interpreter")
     for (image, c), (size, strides), o, by_channel in HYBRID:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lite_kit import Build
 
 from opwright import lite
+from thorough import examples
 
 SIZES = st.tuples(st.integers(1, 2), st.integers(1, 7), st.integers(1, 5), st.integers(1, 6), st.integers(1, 4))
 KERNEL = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 2))
@@ -38,7 +39,7 @@ def options(padding, strides, dilations):
     return {"padding": padding, "fused_activation_function": "RELU", **named}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     SIZES,
     KERNEL,

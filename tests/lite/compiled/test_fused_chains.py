@@ -15,19 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_kit import engine
+from foreign import HERE
 from fused_models import KINDS, PRODUCERS, STAGES, Chains, Stage, joined
 from lite_kit import run
 
 from opwright import lite
-from opwright.compiler import target as targets
 from opwright.compiler.loops import fusion
 from opwright.core.errors import OpError
 from opwright.lite.interpreter import OpResolverType
 
 SIZES = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 1000)
 CHANNELS = (1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 65)
-HERE = ["host", *(["x86-64-v3"] if targets.processor().has("avx512f") else [])]
-"""Targets that this machine runs: its own, and that with AVX2 alone."""
 SOME = ["INT8", "FLOAT32", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("UINT8", "INT16"))]
 STEP = {"FLOAT32": 2e-4, "INT16": 12}
 """Tolerances in units of the output; 2 steps for bytes."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engine_kit import engine, plan_of
+from foreign import HERE
 from lite_kit import Build, run
 
 from opwright import lite
@@ -99,7 +100,7 @@ def official(content, x):
     return run(peer.Interpreter(model_content=content, experimental_op_resolver_type=kernels), x)
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 def test_conversions_of_weights_are_no_steps(target):
     for name, (content, shape) in MODELS.items():
         x = RNG.normal(size=shape).astype(np.float32)

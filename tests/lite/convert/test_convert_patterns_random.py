@@ -12,6 +12,7 @@ from lite_kit import op_names
 
 import opwright as ow
 from opwright import lite
+from thorough import examples
 
 
 @ow.operator
@@ -65,7 +66,7 @@ OPERATORS = {
 STEP = st.tuples(st.sampled_from(sorted(OPERATORS)), st.integers(0, 99), st.integers(0, 99))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(STEP, min_size=1, max_size=8), st.lists(st.integers(0, 99), min_size=1, max_size=3), st.booleans())
 def test_fused_is_unfused(steps, results, backwards):
     def model(x, y):

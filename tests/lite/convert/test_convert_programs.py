@@ -18,6 +18,8 @@ from convert_harness import assert_same, case, converter, eager, official, ours
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from thorough import examples
+
 NAMES = ("a", "b", "c")
 FORMULAS = (
     "{x} + {y}",
@@ -151,7 +153,7 @@ def check(block: list, n: int, folder: pathlib.Path, open: bool) -> None:
         sys.modules.pop(module.__name__)
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(block=program, n=st.integers(0, 4))
 def test_generated_programs(block: list, n: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     check(block, n, tmp_path_factory.getbasetemp(), False)

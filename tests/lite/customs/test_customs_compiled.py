@@ -6,6 +6,7 @@ from __future__ import annotations
 import custom_models
 import numpy as np
 import pytest
+from foreign import HERE
 from test_customs_images import (  # noqa: F401  which are collected here, too
     test_an_image_resampled,
     test_an_image_transformed,
@@ -30,7 +31,7 @@ from test_customs_values import (  # noqa: F401
 from opwright.core import flags
 
 
-@pytest.fixture(autouse=True, params=["host", "x86-64-v3"])
+@pytest.fixture(autouse=True, params=HERE)
 def compiled(request, monkeypatch):
     created = []
 

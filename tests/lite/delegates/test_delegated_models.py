@@ -16,6 +16,7 @@ import opwright.lite as lite
 from opwright.core.errors import OpError
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.ops import get
+from thorough import examples
 
 pytestmark = pytest.mark.usefixtures(
     "reference_engine"
@@ -65,7 +66,7 @@ def outputs_of(interpreter, x):
 
 
 @given(models(), st.sets(st.integers(0, 8)))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_random_models_give_the_same_with_and_without_delegates(drawn, second):
     content, claimed = drawn
     plain = outputs_of(ready(content), X)

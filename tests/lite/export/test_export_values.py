@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.core import flags
+from thorough import examples
 
 pytestmark = needs_gcc
 # this processor's own instructions: then C's arithmetic is that of the code compiled here
@@ -166,7 +167,7 @@ def test_truth_comes_out_and_an_attribute_may_be_left_out(attrs, dtype, customs)
 DIMS = st.lists(st.integers(0, 3), max_size=5)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     dims=DIMS,
     cuts=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 31)), min_size=4, max_size=4),

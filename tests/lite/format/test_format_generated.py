@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from opwright import lite
 from opwright.lite.format import Model, objects, schema, versions
+from thorough import examples
 
 UNARY = {"ABS": np.abs, "NEG": np.negative, "RELU": lambda x: np.maximum(x, 0), "FLOOR": np.floor, "SQUARE": np.square}
 BINARY = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum}
@@ -92,7 +93,7 @@ def answer(interpreter, where: str):
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
-@settings(max_examples=120, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(120), suppress_health_check=list(HealthCheck))
 @given(valid())
 def test_they_verify_read_back_and_run_in_both(made):
     official = pytest.importorskip("ai_edge_litert.interpreter")
@@ -120,7 +121,7 @@ BREAKS = {  # what may be broken in any of them, and whether the official interp
 }
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(valid(), st.sampled_from(sorted(BREAKS)))
 def test_broken_ones_are_refused_by_both(made, name):
     official = pytest.importorskip("ai_edge_litert.interpreter")

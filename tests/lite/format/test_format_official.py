@@ -8,6 +8,7 @@ from format_models import add_model, rich_model, tables
 from hypothesis import HealthCheck, given, settings
 
 from opwright.lite.format import Model, objects, schema, versions
+from thorough import examples
 
 official = pytest.importorskip("ai_edge_litert.interpreter")
 generated = pytest.importorskip("ai_edge_litert.schema_py_generated")
@@ -95,7 +96,7 @@ def test_the_generated_reader_sees_a_rich_model():
     agrees(Model.read(model.to_bytes()), unpack(model.to_bytes()))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tables("Model"))
 def test_the_generated_reader_sees_any_model(model):
     for buffer in model.buffers:

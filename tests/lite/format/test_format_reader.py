@@ -11,6 +11,7 @@ from format_models import add_model, rich_model
 
 from opwright.core import errors
 from opwright.lite.format import Model
+from thorough import examples, some
 
 INVALID = "The model is not a valid Flatbuffer buffer"
 
@@ -90,21 +91,23 @@ def test_every_truncation_is_an_error():
 
 def test_every_byte_flipped():
     data = rich_model().to_bytes()
-    seen = {outcome(replaced(data, at, bytes([data[at] ^ mask]))) for at in range(len(data)) for mask in (0xFF, 0x01)}
+    seen = {
+        outcome(replaced(data, at, bytes([data[at] ^ mask]))) for at in some(range(len(data))) for mask in (0xFF, 0x01)
+    }
     assert seen == {"ok", "DataLossError", "InvalidArgumentError"}
 
 
 def test_extreme_numbers_everywhere():
     data = rich_model().to_bytes()
     numbers = [struct.pack("<I", n) for n in (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, len(data))]
-    for at in range(0, len(data) - 4, 4):
+    for at in some(range(0, len(data) - 4, 4)):
         for number in numbers:
             outcome(replaced(data, at, number))
 
 
 def test_many_random_changes_at_once():
     data, draw = rich_model().to_bytes(), random.Random(7)
-    for _ in range(1500):
+    for _ in range(examples(1500)):
         mutant = bytearray(data)
         for _ in range(draw.randint(1, 8)):
             at = draw.randrange(len(data) - 4)

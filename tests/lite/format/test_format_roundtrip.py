@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from opwright.core import errors
 from opwright.lite.format import Model, objects, schema, writer
 from opwright.lite.format.reader import read
+from thorough import examples
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tables("Model"))
 def test_any_model_reads_back_equal_and_writes_the_same_bytes(model):
     data = model.to_bytes()

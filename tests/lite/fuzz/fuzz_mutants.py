@@ -80,10 +80,25 @@ def seeds() -> tuple[bytes, ...]:
     return (add_model().to_bytes(), rich_model().to_bytes(), *(data for data in files if len(data) < 9000))
 
 
+class _OperatorSeeds(Sequence[bytes]):
+    def __init__(self) -> None:
+        self._kinds = [(row, kind) for row in ROWS for kind in row.kinds]
+        self._files: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __getitem__(self, index: Any) -> Any:
+        if index not in self._files:
+            row, kind = self._kinds[index]
+            self._files[index] = bytes(model_of(row.name, row.draw(Draw(0, kind))).to_bytes())
+        return self._files[index]
+
+
 @functools.cache
-def operator_seeds() -> tuple[bytes, ...]:
-    """One model of one operator for each row and type of the table operator x type: 500 bytes each."""
-    return tuple(bytes(model_of(row.name, row.draw(Draw(0, kind))).to_bytes()) for row in ROWS for kind in row.kinds)
+def operator_seeds() -> Sequence[bytes]:
+    """One model of one operator for each row and type of the table operator x type: 500 bytes each, built when used."""
+    return _OperatorSeeds()
 
 
 def mutant(number: int, files: Sequence[bytes] | None = None) -> bytes:

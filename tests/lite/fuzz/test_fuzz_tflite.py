@@ -18,8 +18,10 @@ import fuzz_options
 import fuzz_target
 import run_fuzz
 
-CASES, GROUPS = 1000, 4
-ENGINE_CASES = 60
+from thorough import examples
+
+CASES, GROUPS = examples(1000), 4
+ENGINE_CASES = examples(60)
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -42,7 +44,7 @@ def test_mutants_of_operators_are_read_or_refused():
     files = fuzz_mutants.operator_seeds()
     result, outcomes = {}, []
     with fuzz_target.session() as tried:
-        for number in range(CASES // 4):
+        for number in range(examples(250)):
             try:
                 outcomes.append(tried(fuzz_mutants.mutant(number, files)))
             except (Exception, fuzz_target.TookTooLong) as error:

@@ -27,6 +27,8 @@ from canonical import canonical
 from good_models import good
 from lite_kit import Build
 
+from thorough import some
+
 
 def survives(content: bytes, label: str) -> None:
     """The file is the same after import and export, and so is each graph after printing and parsing."""
@@ -49,7 +51,7 @@ def converted(function, *specs, **settings) -> bytes:
 def test_files_of_every_operator_survive(part):
     """One model of each kind of row that the operators' tables have, control flow and state among them."""
     for name, models in list(good().items())[part::4]:
-        for model in models:
+        for model in some(models):
             survives(model.content, f"{name} {model.label}")
 
 

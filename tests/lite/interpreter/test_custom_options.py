@@ -18,6 +18,7 @@ from opwright.lite import Interpreter, Model
 from opwright.lite.convert.converter import single_operator
 from opwright.lite.custom_options import bind_options
 from opwright.lite.format.flexbuffers import decode_options, encode_options
+from thorough import examples
 
 X = np.float32([-1.0, 0.5, 3.0])
 
@@ -298,7 +299,7 @@ def test_options_that_are_cut_off(every: Any, end: int) -> None:
         return
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.binary(max_size=60)
     | st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)).map(
@@ -341,7 +342,7 @@ VALUES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(VALUES)
 def test_attributes_through_a_file(given_: dict[str, Any]) -> None:
     op = operator("OptionsThrough", **ATTRS)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import opwright as ow
 from opwright import lite
 from opwright.core.errors import PermissionDeniedError
+from thorough import examples
 
 N = 1024
 SPEC = ow.TensorSpec([N], ow.float32)
@@ -93,7 +94,7 @@ PROGRAMS = st.lists(
 
 
 @given(PROGRAMS, st.integers(0, 20))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 def test_generated_models(program: list[tuple[int, int, int]], kept: int) -> None:
     def f(x: Any, y: Any) -> Any:
         values = [x, y]

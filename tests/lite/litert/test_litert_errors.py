@@ -143,7 +143,11 @@ def test_a_process_without_stderr():
 
 
 @needs_wheel
-@pytest.mark.parametrize("closed", [(2,), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize(
+    "closed",
+    [pytest.param((2,), marks=pytest.mark.slow), pytest.param((1, 2), marks=pytest.mark.slow), (0, 1, 2)],
+    ids=str,
+)
 def test_what_it_says_is_in_the_error_without_stderr_too(closed, tmp_path):
     content = Build().tensor("x", (2,)).tensor("y", (2,)).op("NEG", "x", "y", version=77).done()
     (tmp_path / "model").write_bytes(content)

@@ -30,6 +30,7 @@ def test_answers(name: str) -> None:
     _same(content_of(name), name)
 
 
+@pytest.mark.any_engine
 @pytest.mark.parametrize("name", NETWORKS)
 def test_file(name: str) -> None:
     """Verified, of builtins alone, with the oldest run time that its operators ask for, and no larger than official."""
@@ -42,7 +43,8 @@ def test_file(name: str) -> None:
     assert own(content).get_signature_list() == official(content).get_signature_list()
 
 
-@pytest.mark.parametrize("runtime", ["2.8", "2.3"])
+@pytest.mark.any_engine
+@pytest.mark.parametrize("runtime", [pytest.param("2.8", marks=pytest.mark.slow), "2.3"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_older_run_times(name: str, runtime: str) -> None:
     if runtime == "2.3" and name in TOO_NEW:

@@ -17,6 +17,7 @@ from networks_harness import converter_of, lite, model_of, official, own, run
 
 import opwright as ow
 
+pytestmark = pytest.mark.any_engine
 DEFAULT = [lite.Optimize.DEFAULT]
 # What the official converter of TensorFlow 2.21 documents, and what its users set beside.
 OFFICIAL_SETTINGS = [

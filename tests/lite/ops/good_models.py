@@ -8,9 +8,8 @@ Not here: the tables these come from (cases.py, drawn_rows_*.py, recurrent_model
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import cases
 import numpy as np
@@ -24,15 +23,30 @@ from opwright.lite import ops
 from opwright.lite.format import Model, objects, versions
 
 
-@dataclass
-class Good:
-    """A model of an operator, which is `node` of its first subgraph; feeds: values for its inputs, as far as known."""
-
-    name: str
-    label: str
+class _Built(NamedTuple):
     content: bytes
-    feeds: list[np.ndarray] = field(default_factory=list)
-    node: int = 0
+    feeds: list[np.ndarray] = []
+
+
+class Good:
+    """A model of an operator, which is `node` of its first subgraph. build: returns it, called when it is needed."""
+
+    def __init__(self, name: str, label: str, build: Callable[[], _Built], node: int = 0) -> None:
+        self.name, self.label, self.node = name, label, node
+        self._build = build
+
+    @functools.cached_property
+    def _built(self) -> _Built:
+        return self._build()
+
+    @property
+    def content(self) -> bytes:
+        return self._built.content
+
+    @property
+    def feeds(self) -> list[np.ndarray]:
+        """Values for its inputs, as far as known."""
+        return self._built.feeds
 
     def model(self) -> Model:
         """A copy, to be changed."""
@@ -42,26 +56,41 @@ class Good:
         return f"{self.name} {self.label}"
 
 
+def _of_case(name: str, row: Any) -> _Built:
+    model = one_operator.model_of(name, row, one_operator.output_types(name, row))
+    return _Built(model.to_bytes(), one_operator.feeds(row))
+
+
 def _of_cases() -> Iterator[Good]:
     for name, rows in cases.CASES.items():
         for i, row in enumerate(rows):
             if not row.says:
-                model = one_operator.model_of(name, row, one_operator.output_types(name, row))
-                yield Good(name, f"case {i}", model.to_bytes(), one_operator.feeds(row))
+                yield Good(name, f"case {i}", functools.partial(_of_case, name, row))
+
+
+def _of_row(row: Any, kind: str) -> _Built:
+    drawn = row.draw(Draw(5, kind))
+    return _Built(model_of(row.name, drawn).to_bytes(), feeds(drawn))
 
 
 def _of_rows() -> Iterator[Good]:
     for row in ROWS:
         for kind in row.kinds:
-            drawn = row.draw(Draw(5, kind))
-            yield Good(row.name, f"{row.label} {kind}", model_of(row.name, drawn).to_bytes(), feeds(drawn))
+            yield Good(row.name, f"{row.label} {kind}", functools.partial(_of_row, row, kind))
+
+
+def _recurrent(label: str, kind: str, seed: int) -> _Built:
+    return _Built(recurrent_models.MODELS[label][0](seed, kind).to_bytes())
 
 
 def _of_recurrent() -> Iterator[Good]:
     for label, kind in recurrent_models.ROWS:
         for seed in (0, 3):
-            result = recurrent_models.MODELS[label][0](seed, kind)
-            yield Good(label.split()[0], f"{label} {kind} {seed}", result.to_bytes())
+            yield Good(label.split()[0], f"{label} {kind} {seed}", functools.partial(_recurrent, label, kind, seed))
+
+
+def _written(name: str, content: bytes, values: list[np.ndarray] | None = None, node: int = 0) -> Good:
+    return Good(name, "handwritten", lambda: _Built(content, values or []), node)
 
 
 class _Lines(Build):
@@ -80,7 +109,7 @@ def _calling(name: str, inputs: str, /, **options: Any) -> Good:
     b.node(name, inputs, "y", **options).ends(inputs, "y")
     b.subgraph("double").tensor("x", (2, 3)).tensor("y", (2, 3)).node("ADD", "x x", "y").ends("x", "y")
     b.subgraph("square").tensor("x", (2, 3)).tensor("y", (2, 3)).node("MUL", "x x", "y").ends("x", "y")
-    return Good(name, "handwritten", b.done(None))
+    return _written(name, b.done(None))
 
 
 def _loop() -> Good:
@@ -90,7 +119,7 @@ def _loop() -> Good:
     b.tensor("go", (), "BOOL").node("LESS", "n four", "go").ends("n x", "go")
     b.subgraph("body").tensor("n", (), "INT32").tensor("x", (2,)).tensor("one", type="INT32", data=np.int32(1))
     b.tensor("m", (), "INT32").tensor("y", (2,)).node("ADD", "n one", "m").node("ADD", "x x", "y").ends("n x", "m y")
-    return Good("WHILE", "handwritten", b.done(None), [np.int32(1).reshape(()), np.float32([1, 2])])
+    return _written("WHILE", b.done(None), [np.int32(1).reshape(()), np.float32([1, 2])])
 
 
 def _variables() -> Iterator[Good]:
@@ -100,7 +129,7 @@ def _variables() -> Iterator[Good]:
     b.subgraph("init").tensor("c", data=np.float32([5, 6])).tensor("h", (), "RESOURCE")
     content = b.node("VAR_HANDLE", "", "h", shared_name="v").node("ASSIGN_VARIABLE", "h c", "").ends().done(None)
     for node, name in enumerate(("CALL_ONCE", "VAR_HANDLE", "ASSIGN_VARIABLE", "READ_VARIABLE")):
-        yield Good(name, "handwritten", content, node=node)
+        yield _written(name, content, node=node)
 
 
 def _tables() -> Iterator[Good]:
@@ -111,7 +140,7 @@ def _tables() -> Iterator[Good]:
     b.node("HASHTABLE_FIND", "h q none", "found").node("HASHTABLE_SIZE", "h", "n").ends("q", "found n")
     content = b.done(None)
     for node, name in enumerate(("HASHTABLE", "HASHTABLE_IMPORT", "HASHTABLE_FIND", "HASHTABLE_SIZE")):
-        yield Good(name, "handwritten", content, node=node)
+        yield _written(name, content, node=node)
 
 
 def _reducing() -> Iterator[Good]:
@@ -132,7 +161,7 @@ def _reducing() -> Iterator[Good]:
     )
     rows = np.int32([[3], [0], [4]])
     values = [np.zeros((5, 4), np.float32), rows, np.ones((3, 4), np.float32)]
-    yield Good("STABLEHLO_SCATTER", "handwritten", adding(b.ends("x i u", "y")), values)
+    yield _written("STABLEHLO_SCATTER", adding(b.ends("x i u", "y")), values)
     b = _Lines().tensor("x", (5, 4)).tensor("i", ()).tensor("y", (4, 3))
     b.node(
         "STABLEHLO_REDUCE_WINDOW",
@@ -145,7 +174,7 @@ def _reducing() -> Iterator[Good]:
         padding=[0, 0, 0, 0],
         body_subgraph_index=1,
     )
-    yield Good("STABLEHLO_REDUCE_WINDOW", "handwritten", adding(b.ends("x i", "y")))
+    yield _written("STABLEHLO_REDUCE_WINDOW", adding(b.ends("x i", "y")))
 
 
 def _handwritten() -> Iterator[Good]:

@@ -18,7 +18,7 @@ EACH = [
     if row.name in NAMES
     for kind in row.kinds
 ]
-MODELS = [2, pytest.param(12, marks=pytest.mark.slow)]
+MODELS = [1, pytest.param(12, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("models", MODELS)

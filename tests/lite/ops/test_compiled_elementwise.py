@@ -23,13 +23,14 @@ from opwright.compiler.lowering.registry import MODULES as RULES
 from opwright.core import flags
 from opwright.lite import Interpreter
 from opwright.lite.compiled.delegate import CompiledDelegate
+from thorough import THOROUGH
 
 pytestmark = pytest.mark.usefixtures("reference_engine")  # the delegate under test is passed by hand
 
 MINE = ("arithmetic", "functions", "type_conversion", "quantization")
 MODULES = {name: module.rpartition(".")[2] for name, module in RULES.items()}
 PAIRS = [(row, kind) for row in ROWS if MODULES.get(row.name) in MINE for kind in row.kinds]
-MODELS = int(os.environ.get("OPWRIGHT_MODELS", "2"))
+MODELS = int(os.environ.get("OPWRIGHT_MODELS", "2" if THOROUGH else "1"))
 ROUNDING = {"FLOAT16": 1e-3, "BFLOAT16": 8e-3, "FLOAT64": 1e-15}
 
 INTERPRETED = {  # (label, kind; None: all): what the refusal says

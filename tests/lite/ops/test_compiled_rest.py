@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from compiled_kit import NARROW, compiled_gaps
 from drawn_table import ROWS
+from foreign import HERE
 
 from opwright.core import flags
 
@@ -73,7 +74,7 @@ def check(name: str) -> None:
             assert taken != ((name, kind) in INTERPRETED), (row.label, kind, reasons)
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_compiled_agrees_with_the_official_kernels(name, target):
     with flags.override(target=target, verify=True):

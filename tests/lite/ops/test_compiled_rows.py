@@ -9,6 +9,8 @@ import pytest
 from compiled_kit import NARROW, agrees, compiled_gaps
 from drawn_table import ROWS
 
+from thorough import THOROUGH
+
 NAMES = frozenset(
     (
         "SUM",
@@ -84,7 +86,7 @@ EACH = [
     )
     for row, kind in PAIRS
 ]
-MODELS = 2
+MODELS = 2 if THOROUGH else 1
 
 
 @pytest.mark.parametrize(("row", "kind"), EACH)

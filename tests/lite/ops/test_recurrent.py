@@ -13,12 +13,13 @@ from recurrent_models import MODELS, ROWS, answers
 
 from opwright.core.errors import OpError
 from opwright.lite import Interpreter
+from thorough import examples
 
 pytestmark = pytest.mark.usefixtures("reference_engine")
 
 
 @pytest.mark.parametrize(("name", "kind"), ROWS, ids=str)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(seed=st.integers(0, 2**31))
 def test_agrees_with_the_official_kernels(name, kind, seed):
     peer = pytest.importorskip("ai_edge_litert.interpreter")

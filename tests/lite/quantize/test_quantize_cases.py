@@ -20,6 +20,7 @@ from opwright.lite.convert.export import export
 from opwright.lite.convert.quantize import Mode, calibration, quantize
 from opwright.lite.format import Model
 from opwright.lite.importer import import_model
+from thorough import examples
 
 RANDOM = np.random.RandomState(3)
 W = RANDOM.randn(16, 8).astype(np.float32)
@@ -238,7 +239,7 @@ def built(nodes: list[tuple[int, int, int]], outputs: int) -> Callable[..., Any]
     return call
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(nodes=graphs(), outputs=st.integers(1, 2), kind=st.sampled_from(["int8", "int16x8", "dynamic", "float16"]))
 def test_random_graphs_are_valid_and_run_near_float(nodes: list[tuple[int, int, int]], outputs: int, kind: str) -> None:
     content = convert(built(nodes, outputs), FLAT, FLAT, kind=kind)

@@ -16,6 +16,7 @@ from opwright.lite.convert.quantize.weights import layout_of
 from opwright.lite.format import Model, versions
 from opwright.lite.ops.specs import LiteTensorSpec, tensor_of
 from opwright.lite.runtime.constants import dense_of, stored_elements
+from thorough import examples
 
 SPARSITY = ow.lite.Optimize.EXPERIMENTAL_SPARSITY
 KINDS = ("float", "float16", "dynamic", "int8", "int16x8")
@@ -128,7 +129,7 @@ def test_weights_that_others_read_too_are_dense_for_them() -> None:
 SHAPES = st.lists(st.integers(1, 6), min_size=0, max_size=3)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     shape=SHAPES,
     blocks=st.integers(1, 5),

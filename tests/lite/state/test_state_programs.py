@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from state_harness import answers, assert_equal, converted, official, ours
 
 import opwright as ow
+from thorough import examples
 
 NUMBERS = st.integers(-3, 3)
 WHICH = st.integers(0, 2)
@@ -60,7 +61,7 @@ def traced(program: Any, variables: list[Any]) -> Any:
     return run
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(PROGRAM, PROGRAM, st.lists(st.tuples(st.booleans(), NUMBERS), min_size=1, max_size=4))
 def test_programs(first: Any, second: Any, calls: Any) -> None:
     variables = [ow.Variable(float(i), name="v") for i in range(3)]

@@ -19,6 +19,7 @@ from opwright.lite.format.flexbuffers import custom_version
 from opwright.lite.format.runtime_requirements import requirements
 from opwright.ops.call import least_version
 from opwright.tools.selective_build import used_by
+from thorough import examples
 
 X = np.float32([[-1.5, 0.25, 2.0], [4.0, -0.5, 1.0]])
 # attribute: the version that brought it, its default, what it is multiplied by
@@ -94,7 +95,7 @@ CALLS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(CALLS, st.booleans(), st.integers(1, 3), st.sampled_from(["code", "options"]))
 def test_every_definition_reads_what_it_can_express(given, bias, reader, place):
     """The newest definition writes. A definition of version v reads it exactly where the call needs no more than v."""
@@ -115,7 +116,7 @@ def test_every_definition_reads_what_it_can_express(given, bias, reader, place):
         run(content, definition(reader))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(CALLS, st.booleans(), st.integers(1, 3), st.sampled_from(["code", "options"]))
 def test_newer_definitions_read_what_older_ones_wrote(given, bias, writer, place):
     given = {n: v for n, v in given.items() if ATTRS[n][0] <= writer}
