@@ -1,6 +1,6 @@
 """Running a kernel of a family on another processor: linked by zig, run under qemu-user or Node.js.
 
-Lives here: `RUNNERS`, `run_on`; `EACH`, the names of all targets; `HERE`, those that run on this processor.
+Lives here: `RUNNERS`, `run_on`; `EACH`, the names of all targets; `HERE`, targets that this processor runs.
 Not here: which kernels are run (test_targets_run.py, language/, kernels/).
 """
 
