@@ -8,7 +8,7 @@ from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.contractions_winograd import faster_patch
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue, without_bias
-from opwright.compiler.kernels.gemm_f32 import gemm
+from opwright.compiler.kernels.gemm_f32 import gemm, gemm_deep
 from opwright.compiler.kernels.gemv_f32 import gemv
 from opwright.compiler.kernels.tiling import blocks, row_tiles
 from opwright.compiler.kernels.weight_packing_f32 import pack
@@ -256,12 +256,14 @@ CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
 
 @targets(
     (gemm, CODE | {"epilogue": LIGHT, "short": False}),
+    (gemm_deep, {"more": 0, "rows": 2, "short": False, "epilogue": LIGHT}),
     (convolution, CODE | {"epilogue": HEAVY, "lined": True, "short": False}),
     (convolution, CODE | {"epilogue": LIGHT, "lined": False, "wide": False}),
     (transform_filter, {"dtype": float16, "m": 2}),
     (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
     (pack, {"dtype": bfloat16, "halves": 3, "biased": True, "along": True}),
     (pack, {"dtype": float32, "halves": 0, "biased": False, "along": False}),
+    (pack, {"dtype": float32, "halves": 1, "biased": False, "along": True}),
 )
 def test_targets(family, constants, names):
     compiles_for(names, family, **constants)
@@ -271,6 +273,7 @@ def test_targets(family, constants, names):
 @targets(
     *((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
     (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3}),
+    (gemm_deep, {"more": 0, "rows": 6, "short": True, "epilogue": LIGHT}),
 )
 def test_targets_of_long_kernels(family, constants, names):
     compiles_for(names, family, **constants)

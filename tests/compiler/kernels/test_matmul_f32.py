@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import NoKernel
+from opwright.compiler.kernels import NoKernel, gemm_f32
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemv_f32 import gevm
 from opwright.compiler.kernels.matmul import product_batches
@@ -31,6 +31,9 @@ CASES = [
     ((5, 1, 6), (5, 6, 70)),
     ((3, 2, 1, 40), (3, 2, 40, 100)),
     ((3, 4, 33), (33, 17)),
+    # rows at a pitch of which a first-level cache has all in the same sets: sums of blocks of steps
+    ((95, 1024), (1024, 48)),
+    ((2, 49, 2048), (2, 2048, 32)),
 ]
 
 
@@ -63,14 +66,25 @@ def test_products(a, b, transpose_a, transpose_b, constant):
 
 def test_epilogues():
     bias = np.random.default_rng(2).standard_normal(20).astype(np.float32)
-    rest = np.random.default_rng(3).standard_normal((2, 9, 20)).astype(np.float32)
-    operands = Buffer("bias", float32, (20,), bias), buffer(rest, "rest")
+    _check_epilogue((2, 9, 30), (2, 30, 20), bias)
+    _check_epilogue((2, 9, 30), (30, 20), bias)
+    _check_epilogue((2, 51, 1024), (1024, 32), np.arange(32, dtype=np.float32))
+
+
+def _check_epilogue(a, b, bias):
+    rest = np.random.default_rng(3).standard_normal((*a[:-1], bias.size)).astype(np.float32)
+    operands = Buffer("bias", float32, bias.shape, bias), buffer(rest, "rest")
     expr = apply("add", apply("mul", apply("add", SUM, arg(1, float32)), scalar(0.5, float32)), arg(2, float32))
-    for b in [(2, 30, 20), (30, 20)]:
-        form, inputs, expected = of((2, 9, 30), b, expr=expr, operands=operands)
-        np.testing.assert_allclose(
-            run(form, inputs | {operands[1]: rest}), (expected + bias) * 0.5 + rest, rtol=1e-5, atol=1e-4
-        )
+    form, inputs, expected = of(a, b, expr=expr, operands=operands)
+    actual = run(form, inputs | {operands[1]: rest})
+    np.testing.assert_allclose(actual, (expected + bias) * 0.5 + rest, rtol=1e-5, atol=1e-4)
+
+
+def test_blocks_of_steps_change_no_bit(monkeypatch):
+    form, inputs, _ = of((64, 1024), (1024, 32))
+    blocked = run(form, inputs)
+    monkeypatch.setattr(gemm_f32, "CONFLICTING", 1 << 20)
+    assert np.array_equal(run(form, inputs), blocked)
 
 
 def test_narrow_constants():

@@ -27,6 +27,7 @@ from ..language.compilation import FamilyCode
 from ..loops.buffers import Buffer
 from ..native import executor
 from ..target import Target
+from .moves import transposed
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
@@ -164,7 +165,11 @@ def _pack(
             out[c] = bias[c]
     out = out + width
     if count == width:
-        for k in range(depth):
+        done = kl.value(0)
+        if not isinstance(channel, int) and filters.dtype is f32:
+            done = depth // lanes * lanes
+            _pack_tiles(filters, out, done, channel, width, lanes)
+        for k in range(done, depth):
             p = filters + k * step
             if isinstance(channel, int):
                 for c in range(0, width, lanes):
@@ -179,6 +184,16 @@ def _pack(
                 out.store(kl.zeros(f32, lanes), k * width + c)
             for c in range(count):
                 out[k * width + c] = filters[k * step + c * channel].to(f32)
+
+
+def _pack_tiles(filters: Pointer, out: Pointer, depth: Value, channel: Value, width: int, lanes: int) -> None:
+    """Pack the first steps of channels that are contiguous, transposed in registers. depth: a multiple of lanes."""
+    for c in kl.loop(0, width, lanes):
+        rows = [filters + (c + i) * channel for i in range(lanes)]
+        for k in range(0, depth, lanes):
+            vectors = transposed([row.load(k, lanes) for row in rows])
+            for i in range(lanes):
+                out.store(vectors[i], (k + i) * width + c)
 
 
 def _pack_pairs(
