@@ -464,7 +464,19 @@ ANALYSIS = (
         cost=20,
         operators=("Erf",),
     ),
-    Row("erfc", 1, "f", None, arrays.erfc, exact="exponential.erfc", libm="erfc", cost=40, operators=("Erfc",)),
+    Row(
+        "erfc",
+        1,
+        "f",
+        None,
+        arrays.erfc,
+        exact="exponential.erfc",
+        fast="single.erfc",
+        fast_error=(1e-6, 6e-6),
+        libm="erfc",
+        cost=30,
+        operators=("Erfc",),
+    ),
 )
 
 ACTIVATIONS = (

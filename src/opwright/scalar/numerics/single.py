@@ -1,8 +1,8 @@
 """Functions in float32 only, where float64 would double the cost: faster and less accurate than the other modules.
 
-Lives here: exp; sigmoid, silu, tanh, elu, erf, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6, else
-6e-6 |y| + 2e-36 (gelu 8e-6 without a fused multiply-add); gelu_tanh, with ten times the error (that of its exponent,
-amplified), for the epilogues of products and convolutions. `relaxed_exp`, `relaxed_log`, `relaxed_tanh`,
+Lives here: exp; sigmoid, silu, tanh, elu, erf, erfc, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6,
+else 6e-6 |y| + 2e-36 (gelu 8e-6 without a fused multiply-add); gelu_tanh, with ten times the error (that of its
+exponent, amplified), for the epilogues of products and convolutions. `relaxed_exp`, `relaxed_log`, `relaxed_tanh`,
 `relaxed_sigmoid` of `fast_math`, over all of float32's range.
 Not here: functions within about one unit in the last place (the other modules); which operators use these
 (scalar/table.py).
@@ -30,6 +30,7 @@ _MAGIC = 1.5 * 2.0**23 + 127  # added to a number below 2^22, it leaves the near
 _LEAST, _MOST = -87.3, 88.3  # exp of these, and what lies between, is normal
 _FLAT, _OVER = 87.3, 88.8  # 1 + exp of the negative of one is 1, exp of the other is inf
 _FAR = 14.0  # where gelu is no normal number
+_ERFC_END = 9.34  # where erfc is no normal number
 
 
 def _within(m: MathNamespace[Values], x: Values, low: float, high: float) -> Values:
@@ -126,6 +127,15 @@ def erf(m: MathNamespace[Values], x: Values) -> Values:
     z = a * a
     far = 1.0 - _erfc(m, a, -z, m.full_like(a, 0.0))
     return m.copysign(m.select(a < 1.0, polynomial(m, z, polynomials.SINGLE_ERF) * a, far), x)
+
+
+def erfc(m: MathNamespace[Values], x: Values) -> Values:
+    """Compute erfc(|x|), of negative numbers less than 2; beyond 9.34 it is 0."""
+    a = _within(m, m.abs(x), 0.0, _ERFC_END)
+    square = a * a
+    tail = _erfc(m, a, -square, m.fma(-a, a, square))
+    zero = m.full_like(x, 0.0)
+    return m.select(zero > x, 2.0 - tail, m.select(x > _ERFC_END, zero, tail))
 
 
 def _beyond(m: MathNamespace[Values], x: Values, y: Values) -> Values:
