@@ -231,8 +231,9 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     outer_axes_a = [i for i in range(a.shape.rank) if i not in summed_a]
     outer_axes_b = [i for i in range(b.shape.rank) if i not in summed_b]
     left, outer_a = _as_matrix(a, outer_axes_a, summed_a)
-    right, outer_b = _as_matrix(b, outer_axes_b, summed_b)
-    return array.reshape(MatMul(left, right, transpose_b=True), [*outer_a, *outer_b], name=name)
+    in_order = [*summed_b, *outer_axes_b] == list(range(b.shape.rank))
+    right, outer_b = _as_matrix(b, outer_axes_b, summed_b, outer_last=in_order)
+    return array.reshape(MatMul(left, right, transpose_b=not in_order), [*outer_a, *outer_b], name=name)
 
 
 def _paired_axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
@@ -257,17 +258,18 @@ def _paired_axes(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[i
     return [axis_in(i, rank_a) for i in axes_a], [axis_in(i, rank_b) for i in axes_b]
 
 
-def _as_matrix(x: Any, outer_axes: list[int], summed: list[int]) -> tuple[Tensor, list[Any]]:
-    """Reshape x to a matrix [outer, summed]; return it with the outer sizes: numbers, or scalar tensors if unknown."""
+def _as_matrix(x: Any, outer_axes: list[int], summed: list[int], outer_last: bool = False) -> tuple[Tensor, list[Any]]:
+    """Reshape x to a matrix [outer, summed], if outer_last [summed, outer]; return it with the outer sizes: numbers, or
+    scalar tensors if unknown."""
     dims = x.shape.dims
     sizes = [array.shape_op(x)[i] if d is None else d for i, d in enumerate(dims)]
     outer_sizes: list[Any] = [sizes[i] for i in outer_axes]
     total: Any = 1
     for i in summed:
         total = total * sizes[i]
-    perm = [*outer_axes, *summed]
+    perm = [*summed, *outer_axes] if outer_last else [*outer_axes, *summed]
     transposed = x if perm == list(range(len(dims))) else array.transpose(x, perm)
     rows: Any = 1
     for size in outer_sizes:
         rows = rows * size
-    return array.reshape(transposed, [rows, total]), outer_sizes
+    return array.reshape(transposed, [total, rows] if outer_last else [rows, total]), outer_sizes
