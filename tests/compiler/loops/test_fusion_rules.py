@@ -11,7 +11,7 @@ from opwright.compiler.loops.buffers import Buffer, IndexMap, Window
 from opwright.compiler.loops.expressions import apply, arg, const, convert, quantize, scalar
 from opwright.compiler.loops.fusion import PASSES, fused
 from opwright.compiler.loops.graph import LoopGraph, verify
-from opwright.compiler.loops.ops import Contract, Depthwise, Map, Move, Pool, Reduce, View
+from opwright.compiler.loops.ops import Contract, Depthwise, Map, MatMul, Move, Pool, Reduce, View
 from opwright.core import flags
 from opwright.core.dtypes import float32, int8, int32
 
@@ -142,6 +142,33 @@ def graph_view():
     return LoopGraph("view", (x,), (y,), (conv(a, x), View(v, a), Map(y, (v,), relu(arg(0, F)))))
 
 
+def graph_view_of_product(y=(2, 3, 2, 5), bias=(2, 5)):
+    """A bias and a sum under another shape than the product's."""
+    a, b, r, c = buf("a", 6, 4), buf("b", 4, 10), buf("r", *y), buf("c", *bias)
+    x, v, out = buf("x", 6, 10), buf("v", *y), buf("y", *y)
+    total = apply("add", plus(), arg(2, F))
+    forms = MatMul(x, a, b, (), SUM), View(v, x), Map(out, (v, c, r), total)
+    return LoopGraph("view_of_product", (a, b, c, r), (out,), forms)
+
+
+def graph_uniform():
+    x, y, zeros = buf("x", 2, 3), buf("y", 2, 3), buf("c", 2, 3, data=np.full((2, 3), -0.0, np.float32))
+    return LoopGraph("uniform", (x,), (y,), (Map(y, (x, zeros), plus()),))
+
+
+def graph_negated():
+    """A short map of two reductions, and a longer one of one."""
+    x, a, b, y, z, w = buf("x", 4, 5), buf("a", 4, 5), buf("b", 4, 5), buf("y", 5), buf("z", 4, 1), buf("w", 4)
+    forms = (
+        Map(a, (x,), apply("neg", arg(0, F))),
+        Reduce(y, a, (0,), "sum", SUM, SUM),
+        Reduce(z, a, (1,), "max", apply("square", SUM), SUM),
+        Map(b, (x,), relu(apply("exp", arg(0, F)))),
+        Reduce(w, b, (1,), "sum", SUM, SUM),
+    )
+    return LoopGraph("negated", (x,), (y, z, w), forms)
+
+
 def graph_views():
     x, a, b, c, y = buf("x", 2, 6), buf("a", 12), buf("b", 3, 4), buf("c", 3, 4), buf("y", 3, 4)
     return LoopGraph("views", (x,), (y,), (View(a, x), View(b, a), View(c, b), Map(y, (c,), relu(arg(0, F)))))
@@ -201,6 +228,10 @@ CASES = {  # the graph, and the classes of the forms that fusion leaves
     "residual_int8": (graph_residual_int8(), "Contract"),
     "channel": (graph_channel(), "Contract Map"),
     "view": (graph_view(), "Contract View"),
+    "view_of_product": (graph_view_of_product(), "View View MatMul View"),
+    "view_of_product_by_row": (graph_view_of_product((2, 3, 10), (3, 1)), "MatMul View Map"),
+    "uniform": (graph_uniform(), "Map"),
+    "negated": (graph_negated(), "Reduce Reduce Reduce"),
     "views": (graph_views(), "View Map"),
     "mean": (graph_mean(), "Reduce"),
     "pad": (graph_pad(), "Contract"),
@@ -240,6 +271,11 @@ def test_a_rule_leaves_these_forms_and_the_same_meaning(name):
                 np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
             else:
                 assert np.abs(a.astype(int) - b.astype(int)).max() <= 1
+
+
+def test_a_uniform_constant_is_a_number():
+    (form,) = fused(CASES["uniform"][0])[0].ops
+    assert len(form.operands) == 1
 
 
 def test_a_chain_of_bytes_is_one_look_up():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, int8, uint8
+from ...core.dtypes import DType, float32, int8, uint8
 from ..inlined_kernels import is_endless
 from .buffers import Buffer, Window
 from .domain_ops import RandomElements, Resize
@@ -187,14 +187,14 @@ def _used(expr: Expr) -> set[int]:
 
 
 def scalar_operands(state: Rewriting, op: Map) -> bool:
-    """Convert constant operands of one element to scalars, and remove repeated and unused operands."""
+    """Convert constant operands of one element, or of equal ones, to scalars; remove repeated and unused operands."""
     args: dict[int, Expr] = {}
     operands: list[Buffer] = []
     used = _used(op.expr)
     for i, b in enumerate(op.operands):
         if i not in used:
             continue
-        if b.constant is not None and b.size == 1:
+        if b.constant is not None and _is_uniform(b.constant):
             args[i] = scalar(b.constant.reshape(-1)[0].item(), b.dtype)
             continue
         if b not in operands:
@@ -204,6 +204,16 @@ def scalar_operands(state: Rewriting, op: Map) -> bool:
         return False
     state.replace(op, dataclasses.replace(op, operands=tuple(operands), expr=substitute(op.expr, args)))
     return True
+
+
+def _is_uniform(array: np.ndarray) -> bool:
+    """Return whether all elements of an array have the same bits, as those of zeros that a gradient selects."""
+    if array.size == 1:
+        return True
+    if array.size == 0 or array.dtype.itemsize not in (1, 2, 4, 8):
+        return False
+    bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}")
+    return bool((bits[:64] == bits[0]).all() and (bits == bits[0]).all())
 
 
 def into_chain(state: Rewriting, op: Map) -> bool:
@@ -281,23 +291,49 @@ def _table(expr: Expr, dtype: DType, result: DType, tables: tuple[tuple[DType, b
 
 
 def over_view(state: Rewriting, op: Map) -> bool:
-    """Replace map(view(x)) by view(map(x)) if x comes from an operation with an epilogue."""
+    """Replace map(view(x), ...) by view(map(x, ...)) if x comes from an operation with an epilogue."""
     for index, b in enumerate(op.operands):
         view = state.writer(b)
         if not isinstance(view, View) or not state.only_reader(b, op) or b.shape != op.output.shape:
             continue
         x = view.input
         producer = state.writer(x)
-        if not isinstance(producer, (*EPILOGUES, *UNARY_EPILOGUES)) or not state.only_reader(x, view):
+        unary = isinstance(producer, UNARY_EPILOGUES)
+        if not (unary or isinstance(producer, EPILOGUES)) or not state.only_reader(x, view):
             continue
-        if any(i != index and not _is_table(op, i) for i in range(len(op.operands))):
+        views: list[View] = []
+        operands = [x if i == index else _viewed(op, i, x.shape, views) for i in range(len(op.operands))]
+        if any(o is None for o in operands) or (unary and views):
             continue
         inner = Buffer(f"{op.output.name}.{'x'.join(map(str, x.shape))}", op.output.dtype, x.shape)
-        operands = tuple(x if i == index else o for i, o in enumerate(op.operands))
         state.replace(view)
-        state.replace(op, Map(inner, operands, op.expr, origin=op.origin), View(op.output, inner))
+        mapped = Map(inner, tuple(o for o in operands if o is not None), op.expr, origin=op.origin)
+        state.replace(op, *views, mapped, View(op.output, inner))
         return True
     return False
+
+
+def _viewed(op: Map, index: int, shape: tuple[int, ...], views: list[View]) -> Buffer | None:
+    """Return an operand under the shape of a result that the map's output is a view of; append the views that it takes.
+
+    None for an operand that has neither an element for each of the output's, nor one per channel.
+    """
+    operand, output = op.operands[index], op.output.shape
+    if _is_table(op, index):
+        return operand
+    if operand.shape == output:
+        viewed = shape
+    elif operand.shape and operand.size == shape[-1] and operand.shape == output[len(output) - len(operand.shape) :]:
+        viewed = (operand.size,)
+    else:
+        return None
+    if viewed == operand.shape:
+        return operand
+    constant = None if operand.constant is None else operand.constant.reshape(viewed)
+    buffer = Buffer(f"{operand.name}.{'x'.join(map(str, viewed))}", operand.dtype, viewed, constant)
+    if constant is None:
+        views.append(View(buffer, operand))
+    return buffer
 
 
 def _is_table(op: Map, index: int) -> bool:
@@ -328,7 +364,7 @@ def into_producer(state: Rewriting, op: Map) -> bool:
                 origin=producer.origin + op.origin,
             )
         elif isinstance(producer, EPILOGUES):
-            fitted = _fitted(op, index)
+            fitted = _fitted(op, index, producer)
             if fitted is None:
                 continue
             operands, expr = _inlined(fitted, index, producer.operands, producer.expr, 1)
@@ -344,11 +380,34 @@ def into_producer(state: Rewriting, op: Map) -> bool:
     return False
 
 
-def _fitted(op: Map, index: int) -> Map | None:
-    """Return the map with operands that an epilogue supports: of the output's shape, a constant per channel, tables."""
+REPEATED_SIZE = 2
+"""Size of an expression that a reduction repeats although other operations read its result, at most."""
+
+
+def into_reduction(state: Rewriting, op: Reduce) -> bool:
+    """Fuse a map of one operand of float32 into the reduction that reads it, as the negated gradient of a sum."""
+    writer = state.writer(op.input)
+    if not isinstance(writer, Map) or len(writer.operands) != 1 or is_endless(writer.expr):
+        return False
+    (x,) = writer.operands
+    plain = x.shape == op.input.shape and x.parent is None and {x.dtype, op.input.dtype} == {float32}
+    alone = state.only_reader(op.input, op)
+    if not plain or not (alone or (writer.expr.size <= REPEATED_SIZE and op.before.op == "arg")):
+        return False
+    before = simplified(substitute(op.before, {0: writer.expr}))
+    state.replace(op, dataclasses.replace(op, input=x, before=before, origin=writer.origin + op.origin))
+    if alone:
+        state.replace(writer)
+    return True
+
+
+def _fitted(op: Map, index: int, producer: LoopOp) -> Map | None:
+    """Return the map with operands that an epilogue supports: of the output's shape, a constant per channel, tables;
+    of products of floats also computed numbers per channel."""
     shape, operands = op.output.shape, []
+    computed = isinstance(producer, MatMul) and producer.a.dtype is float32
     for i, b in enumerate(op.operands):
-        if i != index and b.shape != shape and not _is_table(op, i):
+        if i != index and b.shape != shape and not _is_table(op, i) and not (computed and b.shape == shape[-1:]):
             if b.constant is None or not shape or b.size != shape[-1] or b.shape[-1] != shape[-1]:
                 return None
             b = Buffer(b.name, b.dtype, (b.size,), b.constant.reshape(-1))
