@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import warnings
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import opwright as ow
 from opwright.devices import cpu
+from opwright.nn.training import batches
 from opwright.ops import cuda_kernels
 from opwright.ops.kernel_selection import candidates
 from opwright.ops.kernels import KernelKey, serving
@@ -212,3 +214,27 @@ def test_softmax_subtracts_the_maximum_at_every_place() -> None:
     np.testing.assert_allclose(np.ravel(ow.sequence.softmax(lod).values.numpy()), [0.5, 0.5, 1], rtol=1e-6)
     entropy = ow.nn.softmax_cross_entropy_with_logits([[1.0, 0.0]], x[:1]).numpy()
     np.testing.assert_allclose(entropy, [np.log(2)], rtol=1e-6)
+
+
+def test_equal_calls_return_equal_bits() -> None:
+    x = ow.constant(np.linspace(-3, 3, 1 << 17, dtype=np.float32))
+    with ow.flags(deterministic=True, hot_calls=1):
+        f = ow.function(lambda x: ow.tanh(x) * ow.exp(x), autograph=False)
+        assert len({f(x).numpy().tobytes() for _ in range(6)}) == 1
+        assert {ow.tanh(x).numpy().tobytes() for _ in range(6)} == {np.tanh(x.numpy()).tobytes()}
+
+
+def test_fit_draws_no_batch_while_a_step_runs(monkeypatch: Any) -> None:
+    monkeypatch.setattr(batches, "WORTH", 0.0)
+    threads = set()
+
+    def elements() -> Any:
+        for _ in range(5):
+            threads.add(threading.get_ident())
+            yield np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)
+
+    model = ow.keras.Sequential([ow.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with ow.flags(deterministic=True):
+        model.fit(elements(), verbose=0)
+    assert threads == {threading.get_ident()}

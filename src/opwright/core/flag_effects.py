@@ -64,6 +64,20 @@ FLAG_EFFECTS = (
     ),
     FlagEffect(
         "deterministic",
+        "functions with jit_compile open and large eager calls",
+        "compiled from a number of calls on, which follows from their work",
+        "not compiled: the same bits at each call",
+        "compiler/tiered_plan.py",
+    ),
+    FlagEffect(
+        "deterministic",
+        "the next batch of fit",
+        "drawn while a step runs, where that takes long",
+        "drawn after the step",
+        "nn/training/batches.py",
+    ),
+    FlagEffect(
+        "deterministic",
         "sums by index, scattered or by segment",
         "in the order of the rows",
         "in the order of the rows",

@@ -57,7 +57,7 @@ def kernel_of(op: Operator, bound: Call, arrays: Sequence[np.ndarray]) -> Kernel
     reference: Kernel = bound.reference
     largest = max(arrays, key=np.size)
     costly = op.profile.vector_cost >= LEAST_COST and op.name not in AS_FAST
-    if largest.size < (LEAST_ELEMENTS if costly else LEAST_MOVED) or not flags.jit:
+    if largest.size < (LEAST_ELEMENTS if costly else LEAST_MOVED) or not flags.jit or flags.deterministic:
         return reference
     shape = largest.shape
     for a in arrays:

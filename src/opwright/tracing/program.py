@@ -86,7 +86,7 @@ class Program:
 
                 self._plan = NativePlan(self.graph)
                 return self._plan
-            if self.trace.native is None and flags.jit:
+            if self.trace.native is None and flags.jit and not flags.deterministic:
                 from ..compiler.tiered_plan import TieredPlan
 
                 self._plan = TieredPlan(self.graph)

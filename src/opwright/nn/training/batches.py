@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import nest
+from ...core import flags, nest
 from ...core.dtypes import as_dtype
 from ...ops import array, dispatch
 from ...ops.tensor import TensorLike
@@ -375,6 +375,8 @@ class Lookahead:
     def start(self) -> None:
         """Let the thread draw the next batch, if there is one and the last one took long enough."""
         if self._is_drawing or self._drawn is not None or self._seconds < WORTH or self._count == self._steps:
+            return
+        if flags.deterministic:  # the step might draw from the same random sequence
             return
         if self._thread is None:
             context = contextvars.copy_context()
