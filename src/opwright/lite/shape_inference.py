@@ -28,7 +28,7 @@ from .ops.definition import LiteOperator
 from .ops.module import VARIABLE, ExternalOp
 from .ops.specs import with_changes
 from .quantized_registration import as_real, is_quantized
-from .runtime.dynamic_shapes import MOST
+from .runtime.dynamic_shapes import MOST, can_fold
 
 STATED = ("READ_VARIABLE",)  # the official kernel gives another shape than the file's only where the file has none
 NO_ELEMENTS = np.zeros((), np.int8)
@@ -189,24 +189,22 @@ def _inferred(node: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any]) -
 def _settled(node: Node) -> list[Node]:
     """Return constants for a node whose small results follow from known values; none for other nodes."""
     op = node.op
-    if not isinstance(op, LiteOperator) or node.effect is not None or not node.inputs:
+    if not isinstance(op, LiteOperator) or op.control:
         return []
     specs = [v.spec for v in node.outputs]
     if any(_has_scales(s) or s.dtype.np.kind == "O" or not s.shape.is_fully_defined() for s in specs):
         return []
     call = op.bind(dict(node.attrs))
+    unknown = [v is not None and (v.constant is None or _has_scales(v.spec)) for v in flat(node.inputs)]
     size = sum((s.shape.num_elements() or 0) * s.dtype.np.itemsize for s in specs)
-    if op.control or hasattr(call, "resume") or size > MOST:
+    if size > MOST or not can_fold(op, call, unknown):
         return []
     arrays = []
     for declared, operand in zip(op.inputs, node.inputs):
-        values, shape_only = flat([operand]), declared.name in op.shape_only
-        elements = [_elements(v, shape_only) for v in values]
-        if any(
-            v is not None and (array is None or (_has_scales(v.spec) and not shape_only))
-            for array, v in zip(elements, values)
-        ):
-            return []
+        values = flat([operand])
+        elements = [_elements(v, declared.name in op.shape_only) for v in values]
+        if any(v is not None and array is None for array, v in zip(elements, values)):
+            return []  # of one whose shape alone is read, the shape is unknown
         arrays.append(elements if isinstance(operand, tuple) else elements[0])
     try:
         results = op.compute(call, arrays)

@@ -93,7 +93,7 @@ def read_json(path: str, what: str) -> dict[str, Any]:
     """Return the JSON object in an untrusted file. Raises NotFoundError, or DataLossError if it is damaged."""
     source = read_bytes(path, MAX_JSON, what)
     try:
-        content = json.loads(source, object_pairs_hook=_without_duplicates, parse_constant=_reject_constant)
+        content = json.loads(source, object_pairs_hook=without_duplicates, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise DataLossError(what=f"{path} is damaged: not JSON as wanted: {str(error)[:200]}", wanted=what) from None
     if not isinstance(content, dict):
@@ -101,7 +101,8 @@ def read_json(path: str, what: str) -> dict[str, Any]:
     return content
 
 
-def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object as a dictionary. Raises ValueError if two have one name."""
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError("a name is there twice")

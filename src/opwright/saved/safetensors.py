@@ -26,7 +26,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import ml_dtypes
@@ -36,6 +36,7 @@ from ..core import dtypes
 from ..core.dtypes import DType
 from ..core.errors import DataLossError, NotFoundError, OpError
 from ..core.specs import TensorSpec, spec_of_short
+from .json_files import without_duplicates
 
 MAX_HEADER = 100_000_000  # the limit of the official readers
 
@@ -128,7 +129,7 @@ class TensorFile:
         if length > MAX_HEADER:
             raise self._fail(f"its header would have {length} bytes", f"at most {MAX_HEADER}")
         try:
-            header = json.loads(self._file.read(length), object_pairs_hook=_without_duplicates)
+            header = json.loads(self._file.read(length), object_pairs_hook=without_duplicates)
         except (ValueError, RecursionError) as error:
             raise self._fail(f"its header is not JSON as wanted: {str(error)[:200]}") from None
         if not isinstance(header, dict):
@@ -198,13 +199,6 @@ class TensorFile:
 
 def _is_size_list(value: Any) -> bool:
     return isinstance(value, list) and all(type(v) is int and 0 <= v < 1 << 62 for v in value)
-
-
-def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("a name is there twice")
-    return result
 
 
 def encode(array: np.ndarray, dtype: DType) -> np.ndarray:

@@ -23,7 +23,7 @@ from .. import language as kl
 from ..inlined_kernels import is_endless
 from ..language import i64
 from ..loops.buffers import Buffer
-from ..loops.expressions import Expr, arg, parametrised
+from ..loops.expressions import Expr, arg, parametrised, used_arguments
 from ..loops.ops import Map
 from ..loops.plans import word
 from . import NoKernel, selector
@@ -232,7 +232,7 @@ def hoisted(expr: Expr, alike: frozenset[int], first: int) -> tuple[list[Expr], 
     shared: list[Expr] = []
 
     def walk(e: Expr) -> Expr:
-        used = _used(e)
+        used = used_arguments(e)
         if used and used <= alike:
             if e not in shared:
                 shared.append(e)
@@ -242,10 +242,6 @@ def hoisted(expr: Expr, alike: frozenset[int], first: int) -> tuple[list[Expr], 
 
     remaining = walk(expr)
     return shared, remaining
-
-
-def _used(expr: Expr) -> set[int]:
-    return {expr.value} if expr.op == "arg" else set().union(*map(_used, expr.args))
 
 
 Strides = tuple[int, ...]

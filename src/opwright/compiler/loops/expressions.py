@@ -148,6 +148,11 @@ def rewritten(expr: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
     return walk(expr)
 
 
+def used_arguments(expr: Expr) -> set[int]:
+    """Return the indices of the operands that an expression reads."""
+    return {expr.value} if expr.op == "arg" else set().union(*map(used_arguments, expr.args))
+
+
 def substitute(expr: Expr, args: dict[int, Expr]) -> Expr:
     """Return the expression with some of its args replaced."""
     return rewritten(expr, lambda e: args.get(e.value, e) if e.op == "arg" else e)

@@ -18,7 +18,7 @@ from ...core.dtypes import DType, float32, int8, uint8
 from ..inlined_kernels import is_endless
 from .buffers import Buffer, Window
 from .domain_ops import RandomElements, Resize
-from .expressions import Expr, arg, evaluate_arrays, lookup, scalar, simplified, substitute
+from .expressions import Expr, arg, evaluate_arrays, lookup, scalar, simplified, substitute, used_arguments
 from .graph import Rewriting
 from .ops import (
     Contract,
@@ -182,15 +182,11 @@ MAX_SIZE = 160
 """Maximum size of a fused expression. An expression that reads its operand twice doubles the fused one."""
 
 
-def _used(expr: Expr) -> set[int]:
-    return {expr.value} if expr.op == "arg" else set().union(*map(_used, expr.args))
-
-
 def scalar_operands(state: Rewriting, op: Map) -> bool:
     """Convert constant operands of one element, or of equal ones, to scalars; remove repeated and unused operands."""
     args: dict[int, Expr] = {}
     operands: list[Buffer] = []
-    used = _used(op.expr)
+    used = used_arguments(op.expr)
     for i, b in enumerate(op.operands):
         if i not in used:
             continue

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import any_dtype, complex64, complex128, float16, float32, float64, int8, int16, int32, int64
+from ...core.dtypes import any_dtype, complex64, float16, float32, float64, int8, int16, int32, int64
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
@@ -25,7 +25,8 @@ from ...scalar import numpy_namespace
 from ...scalar.fixed_point import FixedPoint
 from ..ops.definition import LiteDefinition
 from ..ops.quantized.operand import Operand, check_scaled
-from ..ops.shapes import axis_in, bounded, broadcast, ints, refuse, same, spec, text
+from ..ops.shapes import axis_in, broadcast, ints, refuse, same, spec, text
+from ..ops.spectral import spectrum_spec
 from .definition import custom_operator
 
 
@@ -107,22 +108,6 @@ class TableOp(LiteDefinition):
         return _looked_up(x, table)
 
 
-def _shape(op: Any, dtype: Any, columns: Any) -> TensorSpec:
-    """Return the output's spec. columns: computes the last size from the second length."""
-    dims, lengths = op.x.spec.shape.dims, ints(op.fft_length)
-    if not same(op.fft_length.spec.shape[0], 2):
-        raise refuse("fft_length is not two numbers", found=text(op.fft_length.spec.shape), wanted="[h, w]")
-    if dims is not None and len(dims) < 2:
-        raise refuse("no image", found=text(dims), wanted="two dimensions or more")
-    if lengths is not None and min(lengths) < 1:
-        raise refuse("an fft_length is not positive", found=lengths, wanted="at least 1")
-    if dims is None or lengths is None:
-        return spec(None if dims is None else (*dims[:-2], None, None), dtype)
-    if None not in dims:
-        bounded((*dims[:-2], *lengths), complex128, "the padded image")
-    return spec((*dims[:-2], lengths[0], columns(lengths[1])), dtype)
-
-
 @custom_operator("Complex")
 class ComplexOp(LiteDefinition):
     """Complex numbers of their two parts.
@@ -160,7 +145,7 @@ class CustomRFFT2DOp(LiteDefinition):
     y = Output(dtype=complex64)
 
     def infer(op: Any) -> TensorSpec:
-        return _shape(op, complex64, lambda w: w // 2 + 1)
+        return spectrum_spec(op, complex64, lambda w: w // 2 + 1)
 
     def compute(op: Any, x: np.ndarray, fft_length: np.ndarray) -> np.ndarray:
         h, w = (int(n) for n in fft_length)
@@ -184,7 +169,7 @@ class IRFFT2DOp(LiteDefinition):
     y = Output(dtype=float32)
 
     def infer(op: Any) -> TensorSpec:
-        return _shape(op, float32, lambda w: w)
+        return spectrum_spec(op, float32, lambda w: w)
 
     def compute(op: Any, x: np.ndarray, fft_length: np.ndarray) -> np.ndarray:
         h, w = (int(n) for n in fft_length)

@@ -75,6 +75,11 @@ def _of_four(x: np.ndarray, rows: Places, columns: Places) -> np.ndarray:
     return result
 
 
+def from_parts(op: Any, x: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Compute a resized image as its parts."""
+    return merge_parts(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
+
+
 @lite_operator("RESIZE_BILINEAR")
 class ResizeBilinearOp(LiteDefinition):
     """An image stretched to a size, each pixel a weighted mean of the four around its position.
@@ -101,8 +106,7 @@ class ResizeBilinearOp(LiteDefinition):
     def parts(op: Any, x: np.ndarray, size: np.ndarray) -> Iterator[Part]:
         return stretched(op, x, size, Sampling.between, _of_four, x.itemsize)
 
-    def compute(op: Any, x: np.ndarray, size: np.ndarray) -> np.ndarray:
-        return merge_parts(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
+    compute = from_parts
 
 
 @lite_operator("RESIZE_NEAREST_NEIGHBOR")
@@ -129,8 +133,7 @@ class ResizeNearestNeighborOp(LiteDefinition):
         for where in tiles((len(x), len(rows)), SCRATCH // max(x.itemsize * len(columns) * x.shape[3], 1)):
             yield where, x[where[0]][:, rows[where[1]][:, None], columns]
 
-    def compute(op: Any, x: np.ndarray, size: np.ndarray) -> np.ndarray:
-        return merge_parts(op.parts(x, size), (len(x), *map(int, size), x.shape[3]), x.dtype)
+    compute = from_parts
 
 
 _DEPTH = (float32, int32, int64, int8, uint8)

@@ -1,15 +1,17 @@
 """Complex numbers and Fourier transforms: REAL, IMAG, COMPLEX_ABS, RFFT2D.
 
-Lives here: these operators.  Not here: arithmetic that takes complex numbers too (elementwise.py).
+Lives here: these operators; `spectrum_spec`, which lite/customs/math.py shares.
+Not here: arithmetic that takes complex numbers too (elementwise.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import complex64, complex128, float32, float64, int32
+from ...core.dtypes import DType, complex64, complex128, float32, float64, int32
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, LiteOperator, lite_operator
@@ -51,6 +53,22 @@ for row in PARTS:
     part(*row)
 
 
+def spectrum_spec(op: Any, dtype: DType, columns: Callable[[int], int]) -> TensorSpec:
+    """Infer a transform over [h, w], given by the operand `fft_length`. columns: of w, the last size."""
+    dims, lengths = op.x.spec.shape.dims, ints(op.fft_length)
+    if not same(op.fft_length.spec.shape[0], 2):
+        raise refuse("fft_length is not two numbers", found=text(op.fft_length.spec.shape), wanted="[h, w]")
+    if dims is not None and len(dims) < 2:
+        raise refuse("no image", found=text(dims), wanted="two dimensions or more")
+    if lengths is not None and min(lengths) < 1:
+        raise refuse("an fft_length is not positive", found=lengths, wanted="at least 1")
+    if dims is None or lengths is None:
+        return spec(None if dims is None else (*dims[:-2], None, None), dtype)
+    if None not in dims:
+        bounded((*dims[:-2], *lengths), complex128, "the padded image")
+    return spec((*dims[:-2], lengths[0], columns(lengths[1])), dtype)
+
+
 @lite_operator("RFFT2D")
 class RFFT2DOp(LiteDefinition):
     """The Fourier transform of real images, in two dimensions, without the symmetric half of the last one.
@@ -66,18 +84,10 @@ class RFFT2DOp(LiteDefinition):
     y = Output(dtype=complex64)
 
     def infer(op: Any) -> TensorSpec:
-        dims, lengths = op.x.spec.shape.dims, ints(op.fft_length)
-        if not same(op.fft_length.spec.shape[0], 2):
-            raise refuse("fft_length is not two numbers", found=text(op.fft_length.spec.shape), wanted="[h, w]")
-        if dims is not None and len(dims) < 2:
-            raise refuse("no image", found=text(dims), wanted="two dimensions or more")
+        lengths = ints(op.fft_length)
         if lengths is not None and any(n < 1 or n & (n - 1) for n in lengths):
             raise refuse("an fft_length is not a power of 2", found=lengths, wanted="powers of 2")
-        if dims is None or lengths is None:
-            return spec(None if dims is None else (*dims[:-2], None, None), complex64)
-        if None not in dims:
-            bounded((*dims[:-2], *lengths), complex128, "the padded image")
-        return spec((*dims[:-2], lengths[0], lengths[1] // 2 + 1), complex64)
+        return spectrum_spec(op, complex64, lambda width: width // 2 + 1)
 
     def compute(op: Any, x: np.ndarray, fft_length: np.ndarray) -> np.ndarray:
         lengths = [int(n) for n in fft_length]

@@ -1,7 +1,7 @@
 """Shapes that a model computes: constant folding when tensors are allocated, and reuse of steps between runs.
 
-Lives here: `fold`, `is_folded`, `nothing`; `ReusableStep`; `RecordedOperand`, which records the values that shape rules
-read.
+Lives here: `fold`, `can_fold`, `is_folded`, `nothing`; `ReusableStep`; `RecordedOperand`, which records the values
+that shape rules read.
 Not here: kernels and shape inference during a run (../registration.py), when nodes are prepared (subgraph.py).
 
 A model for inputs of any size computes shapes by nodes: SHAPE, a slice of it, a product, a list of sizes for RESHAPE.
@@ -65,21 +65,25 @@ def fold(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Call
 
 def _is_known(node: Node, operator: Operator, call: Any) -> bool:
     inputs, outputs, subgraph = node.tensors_in, node.tensors_out, node.subgraph
-    last = len(operator.inputs) - 1
-    for position, t in enumerate(inputs):
-        if (
-            t is not None
-            and t.constant is None
-            and operator.inputs[min(position, last)].name not in operator.shape_only
-        ):
-            return False
-    if not inputs or subgraph.running or not isinstance(operator, LiteOperator):
-        return False
-    if operator.effect is not None or hasattr(call, "resume"):  # side effects, or random numbers
+    if subgraph.running or not can_fold(operator, call, [t is not None and t.constant is None for t in inputs]):
         return False
     return sum(t.nbytes for t in outputs) <= MOST and all(
         t.kind == ARENA and t.index not in subgraph.outputs and subgraph.writers[t.index] == 1 for t in outputs
     )
+
+
+def can_fold(operator: Operator, call: Any, unknown: Sequence[bool]) -> bool:
+    """Return whether all elements that a call reads are known before a run, and it has neither effects nor state.
+
+    unknown: by input, flat, whether its elements are unknown
+    """
+    last = len(operator.inputs) - 1
+    for position, is_unknown in enumerate(unknown):
+        if is_unknown and operator.inputs[min(position, last)].name not in operator.shape_only:
+            return False
+    if not unknown or not isinstance(operator, LiteOperator):
+        return False
+    return operator.effect is None and not hasattr(call, "resume")  # side effects, or random numbers
 
 
 MOST_READ = 1 << 8  # bytes of the values that determine shapes; larger tensors are data

@@ -174,7 +174,8 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _no_zero(y: np.ndarray) -> None:
+def check_divisor(y: np.ndarray) -> None:
+    """Raise InvalidArgumentError for integers with a zero among them."""
     if y.dtype.kind in "iu" and not np.all(y):
         raise InvalidArgumentError(what="Integer division by zero", wanted="a divisor without zeros")
 
@@ -195,7 +196,7 @@ class FloorDiv(OperatorDefinition):
     gradient = None
 
     def compute(op, x: Any, y: Any) -> np.ndarray:
-        _no_zero(y)
+        check_divisor(y)
         result: np.ndarray = FUNCTIONS["floor_div"].numpy(x, y)
         return result
 
@@ -218,7 +219,7 @@ class FloorMod(OperatorDefinition):
     elementwise = True
 
     def compute(op, x: Any, y: Any) -> np.ndarray:
-        _no_zero(y)
+        check_divisor(y)
         result: np.ndarray = FUNCTIONS["floor_mod"].numpy(x, y)
         return result
 

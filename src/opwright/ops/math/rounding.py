@@ -23,7 +23,7 @@ from ..definition import operator
 from ..indexed_slices import IndexedSlices
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from .arithmetic import maximum, minimum
+from .arithmetic import check_divisor, maximum, minimum
 from .elementary import rsqrt, sqrt
 from .reduction import reduce_sum
 from .ufunc import ufunc
@@ -74,11 +74,6 @@ NextAfter, nextafter = ufunc(
 )
 
 
-def _no_zero(y: np.ndarray) -> None:
-    if y.dtype.kind in "iu" and not np.all(y):
-        raise InvalidArgumentError(what="Integer division by zero", wanted="a divisor without zeros")
-
-
 @operator
 class TruncateDiv(OperatorDefinition):
     """Quotient rounded toward zero.
@@ -95,7 +90,7 @@ class TruncateDiv(OperatorDefinition):
     gradient = None
 
     def compute(op, x: Any, y: Any) -> np.ndarray:
-        _no_zero(y)
+        check_divisor(y)
         result: np.ndarray = FUNCTIONS["truncate_div"].numpy(x, y)
         return result
 
@@ -118,7 +113,7 @@ class TruncateMod(OperatorDefinition):
     elementwise = True
 
     def compute(op, x: Any, y: Any) -> np.ndarray:
-        _no_zero(y)
+        check_divisor(y)
         result: np.ndarray = FUNCTIONS["truncate_mod"].numpy(x, y)
         return result
 

@@ -11,7 +11,7 @@ unless the variable is the returned value, which a flag guards.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...autograph.handlers import StatementState, Thunk, Unbound, is_flag, is_returned_value
@@ -201,7 +201,10 @@ class _LoopRecorder:
 
     def _set(self, tensors: Sequence[Any]) -> None:
         """Assign to the variables their values at the start of an iteration."""
-        remaining = iter(tensors)
+        self.variables.set(self._with_tensors(iter(tensors)))
+
+    def _with_tensors(self, remaining: Iterator[Any]) -> list[Any]:
+        """Return the variables, with the next of these tensors for each leaf that the loop carries."""
         values: list[Any] = []
         for value in self.before:
             if isinstance(value, Unbound):
@@ -211,7 +214,7 @@ class _LoopRecorder:
             else:
                 flat = [next(remaining) if is_carried(leaf) else leaf for leaf in leaves_of(value)]
                 values.append(nest.pack_sequence_as(value, flat, expand_composites=True))
-        self.variables.set(values)
+        return values
 
     def _with_definition_errors(self, evaluate: Callable[[], R]) -> R:
         try:
@@ -349,15 +352,7 @@ class _LoopRecorder:
 
     def _assign_results(self, outs: Sequence[Any]) -> None:
         remaining = iter(outs)
-        values: list[Any] = []
-        for value in self.before:
-            if isinstance(value, Unbound):
-                values.append(value)
-            elif isinstance(value, GrowingList) and not value.flows:
-                values.append(GrowingList(value.items, [next(remaining)]))
-            else:
-                flat = [next(remaining) if is_carried(leaf) else leaf for leaf in leaves_of(value)]
-                values.append(nest.pack_sequence_as(value, flat, expand_composites=True))
+        values = self._with_tensors(remaining)
         for i, value, count in self.late_values:
             tensors = iter([next(remaining) for _ in range(count)])
             if i < 0:
