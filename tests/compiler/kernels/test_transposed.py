@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opwright.compiler.kernels.epilogue import Epilogue
-from opwright.compiler.kernels.transposed_convolution import add_taps
+from opwright.compiler.kernels.transposed_convolution import add_taps, channel_filter_gradients, window_gradients
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
+from opwright.compiler.loops.indexing_ops import ChannelFilterGradient, WindowGradient
 from opwright.compiler.loops.ops import TransposedContract
 from opwright.core.dtypes import as_dtype, float32, int8, int32
 from thorough import examples
@@ -120,12 +121,52 @@ def test_filters_that_are_not_constant(dtype):
     np.testing.assert_allclose(got, expected(x, filter, window, (11, 8)), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("channels", [5, 64, 150])
+@pytest.mark.parametrize("window", [Window((3, 3), (2, 2), (1, 1), (1, 1, 0, 1)), Window((5, 4), (1, 3))])
+def test_gradients_of_windows_in_float64(channels, window):
+    """Each window by itself, in float64; images and groups of channels are independent work items."""
+    rng = np.random.default_rng(7)
+    (kh, kw), (sh, sw), (top, _, left, _) = window.size, window.strides, window.padding
+    high, wide = 4, 3
+    x, dy = (rng.standard_normal((3, *s, channels)).astype(np.float32) for s in ((9, 11), (high, wide)))
+    w = rng.standard_normal((kh, kw, channels, 1)).astype(np.float32)
+    largest, mean, by_input, by_filter = (np.zeros(s) for s in (x.shape, x.shape, x.shape, w.shape))
+    for p in range(high):
+        for q in range(wide):
+            i, j = p * sh - top, q * sw - left
+            a, b, c, d = max(i, 0), min(i + kh, 9), max(j, 0), min(j + kw, 11)
+            part, inner = x[:, a:b, c:d].astype(np.float64), (slice(None), slice(a, b), slice(c, d))
+            share, taps = dy[:, p, q].astype(np.float64)[:, None, None], w[a - i : b - i, c - j : d - j, :, 0]
+            largest[inner] += (part == part.max((1, 2), keepdims=True)) * share
+            mean[inner] += share / ((b - a) * (d - c))
+            by_input[inner] += share * taps
+            by_filter[a - i : b - i, c - j : d - j, :, 0] += (part * share).sum(0)
+    inputs = {"x": buffer(x, "x"), "dy": buffer(dy, "dy"), "w": buffer(w, "w")}
+    y, dw = Buffer("y", float32, x.shape), Buffer("dw", float32, w.shape)
+    arrays = {inputs["x"]: x, inputs["dy"]: dy, inputs["w"]: w}
+    forms = [
+        (WindowGradient(y, inputs["dy"], (inputs["x"],), "max", window), largest),
+        (WindowGradient(y, inputs["dy"], (), "mean", window), mean),
+        (WindowGradient(y, inputs["dy"], (inputs["w"],), "filter", window), by_input),
+        (ChannelFilterGradient(dw, inputs["x"], inputs["dy"], window), by_filter),
+    ]
+    for form, exact in forms:
+        read = {b: arrays[b] for b in form.inputs}
+        actual = run(form, read)
+        np.testing.assert_allclose(actual, exact, 1e-5, 1e-5, err_msg=str(form))
+        for parts in (2, 3):
+            np.testing.assert_array_equal(split(form, read, parts), actual)
+
+
 SUM = {"more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}
 
 
 @targets(
     (add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, "rounded": False, **SUM}),
     (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, "rounded": True, **SUM}),
+    (window_gradients, {"kind": "max", "multiplier": 1, "whole": True, "size": (3, 3), "more": 8}),
+    (window_gradients, {"kind": "filter", "multiplier": 2, "whole": False, "size": (0, 0), "more": 8}),
+    (channel_filter_gradients, {"multiplier": 2, "whole": False, "size": (3, 3), "more": 8}),
 )
 def test_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -74,9 +74,51 @@ def test_the_gradient_of_a_pool_alone_computes_its_maxima():
     np.testing.assert_array_equal(tape.gradient(y, x, ow.constant(dy)), expected.reshape(x.shape))
 
 
-def test_pools_that_overlap_keep_their_gradient():
-    ran = ran_natively(lambda x: gradients(lambda x: ow.nn.max_pool2d(x, 3, 2, "SAME"), x), f32(1, 7, 7, 2))
-    assert "MaxPoolGrad" not in ran
+@pytest.mark.parametrize("pool", [ow.nn.max_pool2d, ow.nn.avg_pool2d])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("size", "stride"), [(3, 2), (3, 1), (2, 3), ((2, 3), (1, 2)), (5, 2)])
+def test_gradients_of_pools_that_overlap(pool, size, stride, padding):
+    """Ties, NaN and infinities: the first NaN receives the gradient, or else the first maximum."""
+    weights = f32(2, 9, 11, 70)
+    for x in (weights, ow.round(weights), f32(1, 9, 11, 16)):
+        ran = ran_natively(lambda x: gradients(lambda x: pool(x, size, stride, padding) ** 2, x), x)
+        assert ran & {"MaxPoolGrad", "AvgPoolGrad"}
+    if pool is ow.nn.max_pool2d:
+        x = weights.numpy()
+        x[RNG.random(x.shape) < 0.2] = np.nan
+        x[RNG.random(x.shape) < 0.2] = -np.inf
+        x[0, :4, :4] = -np.inf
+        dy = ow.constant(RNG.standard_normal(pool(x, size, stride, padding).shape).astype(np.float32))
+
+        def gradient(x):
+            with ow.GradientTape() as tape:
+                tape.watch(x)
+                y = pool(x, size, stride, padding)
+            return tape.gradient(y, x, dy)
+
+        assert "MaxPoolGrad" in ran_natively(gradient, ow.constant(x))
+
+
+@pytest.mark.parametrize("channels", [3, 16, 70])
+@pytest.mark.parametrize("multiplier", [1, 2])
+@pytest.mark.parametrize(
+    ("size", "stride", "dilation", "padding"),
+    [
+        (3, 1, 1, "SAME"),
+        (3, 2, 1, "SAME"),
+        (5, 1, 1, "VALID"),
+        (3, 1, 2, "SAME"),
+        (2, 3, 1, "VALID"),
+        (1, 1, 1, "SAME"),
+    ],
+)
+def test_gradients_of_depthwise_convolutions(channels, multiplier, size, stride, dilation, padding):
+    def convolution(x, w):
+        return ow.nn.depthwise_conv2d(x, w, [1, stride, stride, 1], padding, dilations=[dilation] * 2)
+
+    x, w = f32(2, 9, 11, channels), f32(size, size, channels, multiplier)
+    ran = ran_natively(lambda x, w: gradients(lambda x, w: convolution(x, w) ** 2, x, w), x, w)
+    assert {"DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"} <= ran
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (2, 3, 1), (1, 1000)])

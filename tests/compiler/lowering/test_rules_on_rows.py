@@ -31,6 +31,7 @@ UNSEEN = {
     "AvgPoolGrad",
     "BatchToSpaceND",
     "Conv2DBackpropInput",
+    "DepthwiseConv2dNativeBackpropInput",
     "DynamicGru",
     "FusedBatchNorm",
     "StridedSliceGrad",

@@ -69,7 +69,7 @@ FAMILIES: dict[str, str] = {
     "slices": "GatherSlices ScatterSlices",
     "sorting": "ArgReduce KeyPlaces Ordered Scan",
     "ssd_postprocess": "Detection",
-    "transposed_convolution": "TransposedContract",
+    "transposed_convolution": "ChannelFilterGradient TransposedContract WindowGradient",
     "updates": "Update",
     "user_kernels": "UserKernelCall",
 }

@@ -1,7 +1,8 @@
 """Operations with computed indices or data-dependent sizes: gather and scatter, slices, cache updates, argmax pooling.
 
 Lives here: `Gather`, `GatherAt`, `ScatterAt`, `Segments`, `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`,
-`ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`, `PutInWindows`; `Expected`, `ExpectedCount`, `GUARDS`,
+`ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`, `PutInWindows`, `WindowGradient`,
+`ChannelFilterGradient`; `Expected`, `ExpectedCount`, `GUARDS`,
 `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
 Not here: kernels (gather.py, slices.py, scatter.py, pooling.py and dynamic_sizes.py of ../kernels/).
 
@@ -191,6 +192,30 @@ class PutInWindows(LoopOp):
 
     input: Buffer
     places: Buffer
+    window: Window
+
+
+@dataclass(frozen=True, eq=False)
+class WindowGradient(LoopOp):
+    """Zeros, to which each element of the gradient [N, P, Q, C m] is added in its window of the output [N, H, W, C].
+
+    kind: "max", at the first maximum of the window in the source [N, H, W, C], NaN above all numbers; "mean", in equal
+    shares at all pixels inside of the image; "filter", at each pixel times the source [KH, KW, C, m]. m is 1 for pools.
+    """
+
+    gradient: Buffer
+    source: tuple[Buffer, ...]
+    kind: Literal["max", "mean", "filter"]
+    window: Window
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelFilterGradient(LoopOp):
+    """The gradient of a depthwise convolution by its filter: output [KH, KW, C, m], of the sums over n, p, q of the
+    input [N, H, W, C] at each tap of the window times the gradient [N, P, Q, C m]."""
+
+    input: Buffer
+    gradient: Buffer
     window: Window
 
 

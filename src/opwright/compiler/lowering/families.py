@@ -32,8 +32,8 @@ FAMILIES: dict[str, str] = {
         "custom:odml.update_external_kv_cache"
     ),
     "gradients": (
-        "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput GatherGrad MaxPoolGrad TRANSPOSE_CONV "
-        "custom:Convolution2DTransposeBias"
+        "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNativeBackpropFilter "
+        "DepthwiseConv2dNativeBackpropInput GatherGrad MaxPoolGrad TRANSPOSE_CONV custom:Convolution2DTransposeBias"
     ),
     "images": (
         "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR ResizeBilinear "

@@ -1,7 +1,8 @@
-"""Gradients of convolutions, of pooling with non-overlapping windows, and of gathers at constant indices.
+"""Gradients of convolutions, of pooling, and of gathers at constant indices.
 
 Lives here: the rules of Conv2DBackpropInput, TRANSPOSE_CONV, Convolution2DTransposeBias (transposed convolutions, the
-gradients by the input); of Conv2DBackpropFilter, AvgPoolGrad, MaxPoolGrad, GatherGrad.
+gradients by the input); of Conv2DBackpropFilter, DepthwiseConv2dNativeBackpropInput and -Filter, AvgPoolGrad,
+MaxPoolGrad, GatherGrad.
 Not here: convolutions and their epilogues (contractions.py), windows (nodes.py), sums that reverse broadcasting
 (reductions.py).
 
@@ -26,8 +27,8 @@ from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, int32, uint8
 from ..loops.buffers import Buffer, Window
 from ..loops.expressions import Expr, apply, arg, const, scalar
-from ..loops.indexing_ops import Segments
-from ..loops.ops import Contract, MatMul, Reduce, TransposedContract
+from ..loops.indexing_ops import ChannelFilterGradient, Segments, WindowGradient
+from ..loops.ops import Contract, Depthwise, MatMul, Reduce, TransposedContract
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import epilogue, hybrid_epilogue, is_hybrid, transposed, with_bias, zeros_of
 from .data_movement import layout, move, move_view
@@ -68,13 +69,18 @@ def transpose_conv(ctx: LoweringContext) -> None:
 
 
 def _reversed_convolution(ctx: LoweringContext, x: RuleOperand, w: RuleOperand, y: RuleOperand, window: Window) -> None:
-    spans = [(k - 1) * d for k, d in zip(window.size, window.dilations)]
-    top, bottom, left, right = window.padding
-    margins = (spans[0] - top, spans[0] - bottom, spans[1] - left, spans[1] - right)
+    margins = _margins(window)
     if min(margins) < 0:
         raise NoLowering(f"margins of {window.padding} around a window of {window.size}")
     window = Window(window.size, (1, 1), window.dilations, margins)
     ctx.add(Contract, y.buffer, x.buffer, _reversed(ctx, w.buffer), (), arg(0, float32), window)
+
+
+def _margins(window: Window) -> tuple[int, int, int, int]:
+    """Return the padding of the convolution by the reversed filter, whose window moves over the gradient."""
+    spans = [(k - 1) * d for k, d in zip(window.size, window.dilations)]
+    top, bottom, left, right = window.padding
+    return spans[0] - top, spans[0] - bottom, spans[1] - left, spans[1] - right
 
 
 def _reversed(ctx: LoweringContext, w: Buffer) -> Buffer:
@@ -154,11 +160,46 @@ def _images(ctx: LoweringContext, *places: int) -> tuple[Buffer, Buffer]:
     return a, b
 
 
+@rule("DepthwiseConv2dNativeBackpropInput")
+def depthwise_by_input(ctx: LoweringContext) -> None:
+    x, w, dy = ctx.output(), ctx.operand(1).buffer, ctx.operand(2).buffer
+    window = _depthwise_window(ctx, x.buffer, w, dy)
+    margins = _margins(window)
+    if window.strides == (1, 1) and w.shape[3] == 1 and min(margins) >= 0:  # a convolution by the reversed filter
+        reversed_filter = ctx.new(float32, w.shape[:3])
+        move(ctx, reversed_filter, (w, layout(w)[::-1, ::-1, :, 0], (0, 0, 0)))
+        window = Window(window.size, (1, 1), window.dilations, margins)
+        ctx.add(Depthwise, x.buffer, dy, reversed_filter, (), arg(0, float32), window)
+        return
+    ctx.add(WindowGradient, x.buffer, dy, (w,), "filter", window)
+
+
+@rule("DepthwiseConv2dNativeBackpropFilter")
+def depthwise_by_filter(ctx: LoweringContext) -> None:
+    x, w, dy = ctx.operand(0).buffer, ctx.output().buffer, ctx.operand(2).buffer
+    ctx.add(ChannelFilterGradient, w, x, dy, _depthwise_window(ctx, x, w, dy))
+
+
+def _depthwise_window(ctx: LoweringContext, x: Buffer, w: Buffer, dy: Buffer) -> Window:
+    """Return the window of a depthwise convolution of x by w, with the gradient dy. Raises NoLowering for other types
+    than float32."""
+    if {b.dtype for b in (x, w, dy)} != {float32} or {len(b.shape) for b in (x, w, dy)} != {4}:
+        raise NoLowering(f"the gradient {dy} of a depthwise convolution of {x} by {w}")
+    window, sizes = window_of(ctx, x.shape, w.shape[:2])
+    if dy.shape != (x.shape[0], *sizes, w.shape[2] * w.shape[3]) or x.shape[3] != w.shape[2] or not x.size * w.size:
+        raise NoLowering(f"the gradient {dy} of a depthwise convolution of {x} by {w}")
+    return window
+
+
 @rule("MaxPoolGrad")
 def max_pool_grad(ctx: LoweringContext) -> None:
-    """Lower MaxPoolGrad of non-overlapping windows: the gradient goes to the first maximum of each window."""
+    """Lower MaxPoolGrad: the gradient goes to the first maximum of each window; by maps if windows do not overlap."""
     x, y, dy = (ctx.operand(i) for i in range(3))
     split = _side_by_side(ctx, x, y)
+    if split is None:
+        window, _ = pool_window(ctx, x)
+        ctx.add(WindowGradient, ctx.output(x.shape).buffer, dy.buffer, (x.buffer,), "max", window)
+        return
     n, rows, height, columns, width, channels = split
     pixels, windows = ctx.viewed(x.buffer, split), (n, rows, 1, columns, 1, channels)
     gradient = ctx.viewed(dy.buffer, windows)
@@ -195,9 +236,13 @@ def _is_pool_of_same_input(operands: Sequence[Any]) -> bool:
 
 @rule("AvgPoolGrad")
 def avg_pool_grad(ctx: LoweringContext) -> None:
-    """Lower AvgPoolGrad of non-overlapping windows: each pixel receives an equal share."""
+    """Lower AvgPoolGrad: each pixel of a window receives an equal share."""
     y, dy = ctx.output(), ctx.operand(1)
     split = _side_by_side(ctx, y, dy)
+    if split is None:
+        window, _ = pool_window(ctx, y)
+        ctx.add(WindowGradient, y.buffer, dy.buffer, (), "mean", window)
+        return
     n, rows, height, columns, width, channels = split
     gradient = ctx.viewed(dy.buffer, (n, rows, 1, columns, 1, channels))
     share = scalar(1.0 / (height * width), float32)
@@ -205,18 +250,18 @@ def avg_pool_grad(ctx: LoweringContext) -> None:
         map_elements(ctx, out, [gradient], lambda d: apply("mul", d, share))
 
 
-def _side_by_side(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple[int, ...]:
-    """Return the shape of images with the pixels of each window as separate axes.
-
-    raises NoLowering for windows that overlap or omit pixels
-    """
+def _side_by_side(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple[int, ...] | None:
+    """Return the shape of images with the pixels of each window as separate axes; None if windows overlap or omit
+    pixels. Raises NoLowering for other types than float32."""
     window, sizes = pool_window(ctx, x)
     (n, height, width, channels), (tall, wide) = x.shape, window.size
     if x.dtype is not float32 or not x.size:
         raise NoLowering(f"a pool over {x}")
     apart = window.strides != window.size or any(window.padding)
-    if apart or (sizes[0] * tall, sizes[1] * wide) != (height, width) or y.shape != (n, *sizes, channels):
-        raise NoLowering("windows that overlap or omit pixels")
+    if y.shape != (n, *sizes, channels) or not y.size:
+        raise NoLowering(f"a pool of {x} to {y}")
+    if apart or (sizes[0] * tall, sizes[1] * wide) != (height, width):
+        return None
     return (n, sizes[0], tall, sizes[1], wide, channels)
 
 
