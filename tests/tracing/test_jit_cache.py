@@ -205,3 +205,24 @@ def test_a_later_process_imports_no_compiler(tmp_path):
     assert len(first) > 10
     assert second == [first[0]]
     assert float(first[0]) == 24
+
+
+def test_control_flow_is_kept(folder, monkeypatch):
+    """With the jumps of its plan and the constants of its bodies."""
+    weights = (RNG.standard_normal((24, 24)) * 0.1).astype(np.float32)
+
+    def turns(x, n):
+        def turn(i, x):
+            y = ow.tanh(ow.matmul(x, ow.constant(weights)))
+            return i + 1, ow.cond(i % 2 == 0, lambda: y, lambda: y * 0.5)
+
+        return ow.while_loop(lambda i, x: i < n, turn, (0, x))[1]
+
+    def meant(x, n):
+        for i in range(n):
+            x = np.tanh(x.astype(np.float64) @ weights) * (1, 0.5)[i % 2]
+        return x
+
+    np.testing.assert_allclose(jitted(turns, X, np.int32(5)), meant(X, 5), 1e-4, 1e-5)
+    for n in (5, 0, 8):
+        np.testing.assert_allclose(kept(monkeypatch, turns, X, np.int32(n)), meant(X, n), 1e-4, 1e-5)

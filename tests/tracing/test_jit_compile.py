@@ -155,8 +155,15 @@ def test_second_derivatives():
 
 
 def test_bodies_of_loops_have_native_calls():
+    """A loop that writes a variable runs its body from Python."""
+    turns = ow.Variable(0)
+
+    def turn(i, x, y):
+        turns.assign_add(1)
+        return i + 1, x, ow.tanh(y * x) + 0.5
+
     def power(x, n):
-        return ow.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, ow.tanh(y * x) + 0.5), (0, ow.ones_like(x)))[1]
+        return ow.while_loop(lambda i, x, y: i < n, turn, (0, x, ow.ones_like(x)))[2]
 
     x, n = array(32, 32), ow.constant(5)
     f = agrees(power, x, n)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from ..core import flags
+from ..core.dtypes import variant
 from ..core.errors import InternalError, InvalidArgumentError
 from ..graph import Graph, Node, Value
 from .inlined_kernels import own_kernel, user_code
@@ -24,10 +25,11 @@ from .kernels import NoKernel
 from .kernels.scalar_loops import scalar_loop
 from .loops.buffers import Buffer
 from .loops.fusion import fused
-from .loops.graph import LoopGraph, parents
+from .loops.graph import LoopGraph
 from .loops.ops import LoopOp
 from .loops.planner import plan_of
 from .lowering.context import Buffers, LoweringContext, NoLowering
+from .lowering.control_flow import lower_node
 from .lowering.nodes import GraphNode, catalogue_operand
 from .lowering.registry import lower
 from .lowering.scalar_loops import loop_of
@@ -115,25 +117,27 @@ class Partitioner:
             if node.op.name == ROWS and updating_rows(node) is not None:
                 continue
             try:
-                if node.op.catalogue and node.op.name == "While":
-                    self.loops[node] = _loop(node)
+                if self._is_scalar_loop(node):
                     continue
-                ops = self._lowered(node)
-                computed = {id(b) for f in ops for b in (f.output, *parents(f.output))}
-                if any(v in read and id(self.buffers.of(v).buffer) not in computed for v in node.outputs):
-                    raise NoLowering("a result with readers is not computed")
+                ops = self._lowered(node, read)
                 (self.ops if node.effect is None else self.updates)[node] = ops
             except NoLowering as why:
                 self.why[node] = str(why)
 
-    def _lowered(self, node: Node) -> list[LoopOp]:
+    def _is_scalar_loop(self, node: Node) -> bool:
+        """Add a node to the loops if it is one on single elements."""
+        if not (node.op.catalogue and node.op.name == "While"):
+            return False
+        try:
+            self.loops[node] = _loop(node)
+        except NoLowering:
+            return False
+        return True
+
+    def _lowered(self, node: Node, read: Container[Value]) -> list[LoopOp]:
         if node.effect is not None and node.op.name not in UPDATES:
             raise NoLowering(f"it has effects ({node.effect})")
-        if any(True for _ in node.subgraphs):
-            raise NoLowering("control flow")
-        if getattr(node.op, "cpu_kernels", False) and own_kernel(node.op) is None:
-            raise NoLowering("it has a kernel of its own")
-        return lower(LoweringContext(GraphNode(node), self.buffers))
+        return lower_node(node, self.buffers, read.__contains__)
 
     def uncompiled(self) -> list[UncompiledNode]:
         """Return the uncompiled nodes, in program order."""
@@ -152,12 +156,33 @@ class Partitioner:
         dependencies = self._dependencies()
         compiled = {index for index, node in enumerate(self.nodes) if node in self.ops}
         groups = partition(dependencies, compiled, connected=False)
+        while unfit := self._on_open_lists(groups):
+            for node in unfit:
+                del self.ops[node]
+                self.why[node] = "a list is read or written outside of the native call"
+            compiled -= {index for index, node in enumerate(self.nodes) if node in unfit}
+            groups = partition(dependencies, compiled, connected=False)
         paying = [group for group in groups if self._pays([self.nodes[index] for index in group])]
         regions = [self._region([self.nodes[index] for index in group]) for group in paying]
         self.alone = {self.nodes[index] for index in compiled.difference(*paying)}
         order = schedule(dependencies, paying)
         entries = [self.nodes[index] if group is None else regions[group] for group, index in order]
         return [self.loops.get(e, e) if isinstance(e, Node) else e for e in self._with_updates(entries)]
+
+    def _on_open_lists(self, groups: Sequence[Sequence[int]]) -> set[Node]:
+        """Return the nodes on lists that other nodes than those of one group, or the graph's outputs, refer to."""
+        group_of = {self.nodes[index]: number for number, group in enumerate(groups) for index in group}
+        users: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for v in {*node.operands, *node.outputs}:
+                if v.dtype is variant:
+                    users.setdefault(v, []).append(node)
+        is_open = [
+            nodes
+            for v, nodes in users.items()
+            if v in self.operands.outputs or len({group_of.get(n) for n in nodes}) > 1 or group_of.get(nodes[0]) is None
+        ]
+        return {n for nodes in is_open for n in nodes if n in group_of}
 
     def _with_updates(self, order: Sequence[CompiledRegion | Node]) -> list[CompiledRegion | Node]:
         """Return a schedule with groups of updates as regions."""
@@ -214,7 +239,9 @@ class Partitioner:
         return NodeAccess([*operands, *self.handles, _WORLD], [*node.outputs, *self.handles, _WORLD])
 
     def _pays(self, nodes: Sequence[Node]) -> bool:
-        if len(nodes) >= MIN_NODES:
+        if any(n.op.name == "While" for n in nodes):
+            return True
+        if sum(map(_size, nodes)) >= MIN_NODES:
             return any(v.shape.rank for n in nodes for v in (*n.outputs, *n.operands))
         return any((v.shape.num_elements() or 0) >= MIN_ELEMENTS for n in nodes for v in (*n.outputs, *n.operands))
 
@@ -229,6 +256,11 @@ class Partitioner:
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
         return region._replace(plan=plan, work=sum(math.prod(op.output.shape) for op in plan.ops))
+
+
+def _size(node: Node) -> int:
+    """Return the number of a node's operators, those of its graphs included."""
+    return 1 + sum(n.op.name != "Const" and _size(n) for graph in node.subgraphs for n in graph.nodes)
 
 
 def _written_together(nodes: Sequence[Node]) -> bool:

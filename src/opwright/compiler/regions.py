@@ -25,6 +25,7 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..core.dtypes import resource
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, map_subgraphs
@@ -252,7 +253,7 @@ class CompiledRegion(NamedTuple):
         """The types of the variables that the nodes access, by handle."""
         specs: dict[Value, TensorSpec] = {}
         for node in self.nodes:
-            handles = [v for v in node.operands if v.dtype.is_handle]
+            handles = [v for v in node.operands if v.dtype is resource]
             if handles:  # a write has the values next, those of the variable
                 spec = next(v.spec for v in (*node.outputs, *node.operands) if not v.dtype.is_handle)
                 specs.update(dict.fromkeys(handles, spec))

@@ -15,6 +15,7 @@ projection after it.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from ..native.host import cache_bytes
 from ..tuning.choices import BANDS, choose
 from .buffers import Buffer, Window, ring_lines
 from .constant_folding import constant_map, constant_move, constant_view, gathered_map, short_filter
+from .control_flow import BlockOp
 from .expressions import Expr, arg, substitute
 from .graph import LoopGraph, Rewriting, verify
 from .indexing_ops import Gather
@@ -251,6 +253,18 @@ def fused(graph: LoopGraph) -> tuple[LoopGraph, Callable[[LoopOp], Sequence[Loop
     """Return the graph after all passes, and a function that returns the parts of a fused operation."""
     if "graph" in flags.show:
         print(f"before fusion: {graph}", file=sys.stderr)
+    parts: dict[LoopOp, Sequence[LoopOp]] = {}
+    after = _fused(graph, parts)
+    if "graph" in flags.show:
+        print(f"after fusion: {after}", file=sys.stderr)
+    return after, parts.get
+
+
+def _fused(graph: LoopGraph, parts: dict[LoopOp, Sequence[LoopOp]]) -> LoopGraph:
+    """Return the graph after all passes, with the blocks of control flow first. parts: extended by those of fused
+    operations."""
+    if any(isinstance(op, BlockOp) for op in graph.ops):
+        graph = dataclasses.replace(graph, ops=tuple([_with_fused_blocks(op, graph, parts) for op in graph.ops]))
     state = Rewriting(graph)
     for step in PASSES:
         changes = 0
@@ -264,6 +278,12 @@ def fused(graph: LoopGraph) -> tuple[LoopGraph, Callable[[LoopOp], Sequence[Loop
     after = state.graph()
     if flags.verify:
         verify(after)
-    if "graph" in flags.show:
-        print(f"after fusion: {after}", file=sys.stderr)
-    return after, state.parts.get
+    parts |= state.parts
+    return after
+
+
+def _with_fused_blocks(op: LoopOp, graph: LoopGraph, parts: dict[LoopOp, Sequence[LoopOp]]) -> LoopOp:
+    if not isinstance(op, BlockOp):
+        return op
+    blocks = [LoopGraph(graph.name, op.parameters_of_blocks, block.results, block.ops) for block in op.blocks]
+    return op.with_blocks([block._replace(ops=_fused(g, parts).ops) for block, g in zip(op.blocks, blocks)])

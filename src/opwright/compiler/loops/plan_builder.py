@@ -19,8 +19,9 @@ from ...core.errors import InternalError
 from ..kernels import select
 from ..tuning.choices import Choice, choose
 from .buffers import Buffer
+from .control_flow import Jump
 from .ops import LoopOp
-from .plans import Address, Fill, KernelCode, KernelStep, PackedConstant, Strands
+from .plans import JUMP, Address, Fill, JumpCode, KernelCode, KernelStep, PackedConstant, Strands
 
 
 class Share(NamedTuple):
@@ -122,6 +123,18 @@ class Builder:
         finally:
             self._strand = 0
         self.steps[head] = self.steps[head]._replace(covers=len(self.steps) - head - 1)
+
+    def jump(self, op: Jump) -> int:
+        """Add a jump, whose target `land` sets; return the index of its step."""
+        selector = op.selector
+        words: list[Any] = [0, 0] if selector is None else [self.pointer(selector), selector.dtype.size]
+        step = KernelStep(JumpCode(), (*words, op.value, 0), 0, 0, 0, self._position, op, covers=JUMP)
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    def land(self, jump: int, target: int) -> None:
+        """Set the target of a jump: the index of a step, or the number of all."""
+        self.steps[jump] = self.steps[jump]._replace(strand=target - jump)
 
     def part(self, op: LoopOp) -> None:
         """Add the steps of an operation that computes part of the current one, by its own selectors. Raises

@@ -22,6 +22,7 @@ from ..inlined_kernels import functions_of
 from ..kernels import NoKernel, select
 from ..memory import Allocation, Lifetimes, plan_arena
 from .buffers import Buffer, IndexMap, Ring, RowBand, SameMemory
+from .control_flow import BlockOp, Jump, WhileLoop, Yielded, plan_control_flow
 from .domain_ops import Advanced, Classes, NormalPairs, RandomWords, Resize, TabledSoftmax
 from .graph import LoopGraph
 from .indexing_ops import AppendEntries
@@ -82,13 +83,13 @@ def copies(
     spans: dict[int, tuple[int, int]],
     shares: Sequence[Share],
     memory: PlanMemory,
+    earliest: int,
 ) -> list[LoopOp]:
     """Return the moves for the values that are not computed in place.
 
     ops: all before; spans: by identity of a buffer with memory, the first and the last of them that access it; shares:
-    permissions to overwrite operands.
+    permissions to overwrite operands; earliest: position from which on operations may compute values in place.
     """
-    unguarded = _unguarded_from(ops)
     stored_roots = {id(memory.root(store.output)[0]) for store in stores}
     saved: list[LoopOp] = []
     moves: list[LoopOp] = []
@@ -111,7 +112,7 @@ def copies(
         first, last = accesses.get(id(root), (-1, -1))[0], accesses.get(id(target), (-1, -1))[1]
         fits = memory.own(root) and not offset and _bytes(root) == _bytes(target) and store.input.parent is None
         may_overwrite = last == first >= 0 and fits and _may_overwrite(target, root, ops[first], first, shares, memory)
-        if fits and first >= unguarded and (last < first or may_overwrite):
+        if fits and first >= earliest and (last < first or may_overwrite):
             memory.place(root, target)
         else:
             moves.append(slice_copy(store.input, _under(store.output, store.input.shape), store.origin))
@@ -159,6 +160,7 @@ class PlanMemory:
         self.outside = {id(b): b for b in (*graph.inputs, *graph.outputs)}
         self._alias: dict[int, tuple[Buffer, int]] = {}  # by identity, the buffer whose memory it is in, and the offset
         self._alive: list[Buffer] = []  # so that identities stay unique
+        self.loops: list[tuple[int, int]] = []  # first and last position of repeated operations, inner loops first
 
     def root(self, buffer: Buffer) -> tuple[Buffer, int]:
         """Return the buffer that owns the memory, and the offset of this one in it."""
@@ -249,12 +251,16 @@ class PlanMemory:
             lives.touch(id(root), position)
 
         for position, op in enumerate(ops):
-            for b in (*op.inputs, op.output):
+            for b in (*op.inputs, op.output, *(op.results if isinstance(op, WhileLoop) else ())):
                 touch(b, position)
         for step in builder.steps:
             for w in step.words:
                 if isinstance(w, Address) and isinstance(w.of, Buffer):
                     touch(w.of, step.position)
+        for start, end in self.loops:
+            for key, (first, last) in list(lives.items()):
+                if first < start <= last:
+                    lives.touch(key, end)
         return lives, buffers
 
     def _share(self, share: Share, lives: Lifetimes[int], op: LoopOp) -> None:
@@ -312,42 +318,102 @@ def plan_of(graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | No
     parts_of: returns the parts of a fused operation, which are executed if no kernel implements it.
     raises NoKernel with all operations without a kernel
     """
-    memory = PlanMemory(graph)
-    builder = Builder()
-    ops: list[LoopOp] = []
-    failed: dict[LoopOp, str] = {}
-    stack = list(reversed(graph.ops))
-    while stack:
-        op = stack.pop()
-        if isinstance(op, Store):  # Stores are at the end
-            stores = [op, *(s for s in reversed(stack) if isinstance(s, Store))]
-            stack = list(reversed(copies(stores, ops, memory.touched(ops, builder), builder.shares, memory)))
-            continue
-        if isinstance(op, View | Reinterpret | Part) and memory.view(op):
-            ops.append(op)
-            continue
-        if 0 in op.output.shape and isinstance(op, WITHOUT_GUARDS):
-            ops.append(op)  # without a step
-            continue
-        builder.begin(len(ops), op)
-        try:
-            op = _without_empty(op) if isinstance(op, Move) else op
-            if any(0 in b.shape for b in (op.output, *op.inputs)):
-                raise NoKernel("an array without elements")
-            select(_copying(op) if isinstance(op, View | Reinterpret) else op, builder)
-        except NoKernel as why:
-            parts = parts_of(op) or _via_copy(op)
-            if parts is None:
-                failed[op] = str(why)
-            else:
-                stack += reversed(parts)
-            continue
-        ops.append(op)
-    if failed:
-        no_kernel = NoKernel("; ".join(dict.fromkeys(failed.values())))
-        no_kernel.ops = failed
+    planning = _Planning(graph, parts_of)
+    planning.plan(graph.ops)
+    if planning.failed:
+        no_kernel = NoKernel("; ".join(dict.fromkeys(planning.failed.values())))
+        no_kernel.ops = planning.failed
         raise no_kernel
-    return LoopPlan(graph, tuple(ops), memory.lay_out(ops, builder))
+    return LoopPlan(graph, tuple(planning.ops), planning.memory.lay_out(planning.ops, planning.builder))
+
+
+class _Planning:
+    """A plan in progress. ops: those planned, in order; failed: reasons of those without a kernel, of operations of the
+    graph."""
+
+    def __init__(self, graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | None]) -> None:
+        self.memory, self.builder = PlanMemory(graph), Builder()
+        self.ops: list[LoopOp] = []
+        self.failed: dict[LoopOp, str] = {}
+        self._parts_of = parts_of
+        self._outermost: LoopOp | None = None  # control flow that contains the operations
+
+    def plan(self, ops: Sequence[LoopOp]) -> None:
+        """Plan operations after all others; Stores are at the end."""
+        stack = list(reversed(ops))
+        while stack:
+            op = stack.pop()
+            if isinstance(op, Store):
+                self.store([op, *(s for s in reversed(stack) if isinstance(s, Store))], _unguarded_from(self.ops))
+                return
+            if isinstance(op, BlockOp):
+                self._plan_control_flow(op)
+                continue
+            if isinstance(op, View | Reinterpret | Part) and self.memory.view(op):
+                self.ops.append(op)
+                continue
+            if isinstance(op, Yielded) or (0 in op.output.shape and isinstance(op, WITHOUT_GUARDS)):
+                self.ops.append(op)  # without a step
+                continue
+            self.builder.begin(self.position, op)
+            try:
+                op = _without_empty(op) if isinstance(op, Move) else op
+                if any(0 in b.shape for b in (op.output, *op.inputs)):
+                    raise NoKernel("an array without elements")
+                select(_copying(op) if isinstance(op, View | Reinterpret) else op, self.builder)
+            except NoKernel as why:
+                parts = self._parts_of(op) or _via_copy(op)
+                if parts is None:
+                    self.failed[self._outermost or op] = str(why)
+                else:
+                    stack += reversed(parts)
+                continue
+            self.ops.append(op)
+
+    def store(self, stores: Sequence[Store], first: int) -> None:
+        """Write values, computed from the operation `first` on, to other buffers: in place or by copies."""
+        spans = self.memory.touched(self.ops, self.builder)
+        self.plan(copies(stores, self.ops, spans, self.builder.shares, self.memory, first))
+
+    # ---- control flow ---------------------------------------------------------------------------------------------
+
+    def _plan_control_flow(self, op: BlockOp) -> None:
+        outer, self._outermost = self._outermost, self._outermost or op
+        self.ops.append(op)
+        try:
+            plan_control_flow(op, self)
+        except NoKernel as why:
+            self.failed[self._outermost] = str(why)
+        finally:
+            self._outermost = outer
+
+    @property
+    def position(self) -> int:
+        """Position of the next operation."""
+        return len(self.ops)
+
+    @property
+    def next_step(self) -> int:
+        """Index of the next step."""
+        return len(self.builder.steps)
+
+    def jump(self, op: Jump) -> int:
+        """Plan a jump; return the index of its step."""
+        self.builder.begin(self.position, op)
+        self.ops.append(op)
+        return self.builder.jump(op)
+
+    def land(self, jump: int, target: int | None = None) -> None:
+        """Set the target of a jump, by default the next step."""
+        self.builder.land(jump, self.next_step if target is None else target)
+
+    def alias(self, buffer: Buffer, of: Buffer) -> None:
+        """Let a buffer be another one."""
+        self.memory.place(buffer, of)
+
+    def repeat(self, first: int) -> None:
+        """Declare that the operations from `first` on are repeated."""
+        self.memory.loops.append((first, self.position - 1))
 
 
 def _without_empty(op: Move) -> Move:

@@ -84,7 +84,7 @@ class KernelStep(NamedTuple):
     items that a thread takes at a time. position: of the operation in the plan.
 
     covers: number of following steps that belong to the strands that this step heads, each executed by one thread.
-    strand: index of the step's strand.
+    strand: index of the step's strand. A jump covers JUMP steps, and its strand is the distance to its target.
     """
 
     code: KernelCode
@@ -102,6 +102,17 @@ class Strands:
     """The code of a step that heads strands, which the executor implements."""
 
     name, address = "strands", 0
+    parameters: Sequence[Any] = ()
+
+
+JUMP = -1
+
+
+class JumpCode:
+    """The code of a jump, which the executor implements. Its words: the address of the selector or 0, its size in
+    bytes, the value that does not jump, and a count of unconditional jumps."""
+
+    name, address = "jump", 0
     parameters: Sequence[Any] = ()
 
 
@@ -211,8 +222,8 @@ class LoopPlan:
         for i, s in enumerate(self.steps):
             origin = " + ".join(s.op.origin) if s.op is not None else ""
             words = ", ".join(map(_word, s.words))
-            inside = f"  {s.strand}: " if i < last else ""
-            last = i + 1 + s.covers if s.covers else last
+            inside = f"  {s.strand}: " if i < last else f"  to {i + s.strand}: " if s.covers == JUMP else ""
+            last = i + 1 + s.covers if s.covers > 0 else last
             lines.append(f"  {i:3d} {inside}{s.code.name}({words}) x {s.items}" + (f"  # {origin}" if origin else ""))
         return "\n".join(lines)
 

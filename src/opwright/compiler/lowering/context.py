@@ -21,6 +21,7 @@ from ..loops.ops import LoopOp, Part, Reinterpret, View
 if TYPE_CHECKING:
     from .nodes import GraphNode
     from .stateful import ResourceState
+    from .tensor_lists import ListOperand
 
 F = TypeVar("F", bound=LoopOp)
 
@@ -162,7 +163,8 @@ class Buffers:
     operand_of: returns a value's operand, raises NoLowering for unsupported types. seen: elements of an earlier run by
     key, whose sizes are assumed; None if sizes are static. A rule that requests such elements receives them, and their
     key is added to `assumed`. counts: by key, the cell for a number of rows that is computed at run time. resources:
-    state that persists from run to run; state: by resource, its memory and the shape assigned to it, if any.
+    state that persists from run to run; state: by resource, its memory and the shape assigned to it, if any. lists: by
+    value, lists as arrays.
     """
 
     def __init__(
@@ -177,6 +179,7 @@ class Buffers:
         self.assumed: set[Any] = set()
         self.counts: dict[Any, Buffer] = {}
         self.state: dict[Any, tuple[Buffer, tuple[int, ...] | None]] = {}
+        self.lists: dict[Any, ListOperand] = {}
 
     def of(self, value: Any) -> RuleOperand:
         """Return the operand of a value. Raises NoLowering for types and sizes without support."""
@@ -190,6 +193,13 @@ class Buffers:
         one."""
         if self._operands.setdefault(value, operand) is not operand:
             raise NoLowering(f"{value!r} is used twice at the boundary of its graph")
+
+    def rename(self, value: Any, operand: RuleOperand | ListOperand) -> None:
+        """Let a value be an operand under another name, of this graph or of the one around it."""
+        if isinstance(operand, RuleOperand):
+            self._operands[value] = operand
+        else:
+            self.lists[value] = operand
 
     def assume(self, operand: RuleOperand) -> None:
         """Give an operand the elements observed in an earlier run, if any."""

@@ -12,6 +12,7 @@ FAMILIES: dict[str, str] = {
         "STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_MULTIPLY STABLEHLO_SHIFT_LEFT SUB Select"
     ),
     "contractions": "CONV_2D Conv2D DEPTHWISE_CONV_2D DepthwiseConv2dNative FULLY_CONNECTED",
+    "control_flow": "Case If Undefined While",
     "data_movement": (
         "BATCH_TO_SPACE_ND BatchToSpaceND CONCATENATION Concat DEPTH_TO_SPACE DepthToSpace MIRROR_PAD PACK PAD Pack "
         "Pad SPACE_TO_BATCH_ND SPACE_TO_DEPTH SpaceToBatchND SpaceToDepth TILE Tile custom:Roll"
@@ -73,6 +74,10 @@ FAMILIES: dict[str, str] = {
         "STABLEHLO_RNG_BIT_GENERATOR StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt "
         "StatelessRandomUniformInt custom:Multinomial custom:RandomStandardNormal custom:RandomUniform "
         "custom:RandomUniformInt custom:odml.update_kv_cache"
+    ),
+    "tensor_lists": (
+        "ListAdd ListFromTensor ListGather ListGet ListLength ListPush ListReserve ListSet ListStack ListUnset "
+        "ListZerosLike"
     ),
     "type_conversion": "CAST Cast DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",
     "updates": "AssignAddVariable AssignSubVariable UpdateVariable",

@@ -30,7 +30,9 @@
 ; What the system gives threads is in threads_linux.ll, threads_darwin.ll and threads_windows.ll.
 
 %step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared), how many
-;                                                          steps it covers, its strand
+;                                                          steps it covers, its strand; of a jump -1, and how far it goes
+%jump = type { ptr, i64, i64, i64 }  ; the words of a jump: a selector or null, bytes of it (1 or 4), the value with which
+;                                      the next step follows; how often it jumped without a selector
 %plan = type { ptr, i64, ptr, ptr, i64, i64, i64, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a
 ;                                      thread, step that failed, nanoseconds that it took last on the pool, what polls
 ;                                      read, whether it polls between steps: until a run was over quickly; nanoseconds that a run on the caller alone takes, 0
@@ -267,7 +269,18 @@ cut.plain:
   %rests.plain = call i1 @rests(ptr %mine)
   br i1 %rests.plain, label %whole, label %cut
 
-head:  ; what it covers runs as steps like others where nobody helps, or to see how long each takes
+head:
+  %jumps = icmp slt i64 %covers, 0
+  br i1 %jumps, label %jump, label %strands
+
+jump:
+  %distance = call i64 @jump(ptr %step, ptr %words, ptr %state)
+  %interrupted = icmp eq i64 %distance, -9223372036854775808
+  %status.jump = select i1 %interrupted, i64 %distance, i64 0
+  %over.jump = sub i64 %distance, 1
+  br label %ran
+
+strands:  ; what it covers runs as steps like others where nobody helps, or to see how long each takes
   %apart = or i1 %here, %timed
   br i1 %apart, label %ran, label %cut.head
 
@@ -284,14 +297,16 @@ cut:
   br label %ran
 
 ran:
-  %status = phi i64 [ %status.whole, %whole ], [ %status.cut, %cut ], [ 0, %head ], [ 0, %cut.head ]
-  %over = phi i64 [ 0, %whole ], [ %covers, %cut ], [ 0, %head ], [ 0, %cut.head ]
+  %status = phi i64 [ %status.whole, %whole ], [ %status.cut, %cut ], [ 0, %strands ], [ 0, %cut.head ], [ %status.jump, %jump ]
+  %over = phi i64 [ 0, %whole ], [ %covers, %cut ], [ 0, %strands ], [ 0, %cut.head ], [ %over.jump, %jump ]
   br i1 %timed, label %clock.end, label %check
 
 clock.end:
   %stop = call i64 @now()
   %took = sub i64 %stop, %began
-  store i64 %took, ptr %time
+  %took.before = load i64, ptr %time  ; of earlier turns of a loop
+  %took.sum = add i64 %took.before, %took
+  store i64 %took.sum, ptr %time
   br label %check
 
 check:
@@ -301,7 +316,7 @@ check:
 next:
   %steps.done = add i64 %over, 1
   %step.next = getelementptr %step, ptr %step, i64 %steps.done
-  %time.next = getelementptr i64, ptr %time, i64 1
+  %time.next = getelementptr i64, ptr %time, i64 %steps.done
   %last = icmp eq ptr %step.next, %end
   br i1 %last, label %done, label %ask
 
@@ -353,6 +368,60 @@ release:
 
 finish:
   ret i64 %result
+}
+
+; How far a jump goes, in steps: 1 if it does not; the least integer if the run is to end.
+define internal i64 @jump(ptr %step, ptr %words, ptr %state) alwaysinline {
+entry:
+  %distance.ptr = getelementptr %step, ptr %step, i64 0, i32 5
+  %distance = load i64, ptr %distance.ptr
+  %selector = load ptr, ptr %words
+  %always = icmp eq ptr %selector, null
+  br i1 %always, label %count, label %compare
+
+compare:
+  %size.ptr = getelementptr %jump, ptr %words, i64 0, i32 1
+  %size = load i64, ptr %size.ptr
+  %value.ptr = getelementptr %jump, ptr %words, i64 0, i32 2
+  %value = load i64, ptr %value.ptr
+  %truth = icmp eq i64 %size, 1
+  br i1 %truth, label %byte, label %number
+
+byte:
+  %byte.selected = load i8, ptr %selector
+  %from.byte = zext i8 %byte.selected to i64
+  br label %compared
+
+number:
+  %number.selected = load i32, ptr %selector
+  %from.number = sext i32 %number.selected to i64
+  br label %compared
+
+compared:
+  %selected = phi i64 [ %from.byte, %byte ], [ %from.number, %number ]
+  %same = icmp eq i64 %selected, %value
+  %chosen = select i1 %same, i64 1, i64 %distance
+  ret i64 %chosen
+
+count:  ; a turn of a loop, or the end of a branch
+  %turns.ptr = getelementptr %jump, ptr %words, i64 0, i32 3
+  %turns.before = load i64, ptr %turns.ptr
+  %turns = add i64 %turns.before, 1
+  store i64 %turns, ptr %turns.ptr
+  %few = and i64 %turns, 15
+  %due = icmp eq i64 %few, 0
+  br i1 %due, label %poll, label %go
+
+poll:
+  %interrupted = call i64 @poll(ptr %state)
+  %goes = icmp eq i64 %interrupted, 0
+  br i1 %goes, label %go, label %end
+
+go:
+  ret i64 %distance
+
+end:
+  ret i64 -9223372036854775808
 }
 
 ; The caller's part of a step that is shared. Gives its status once all items are done.

@@ -47,6 +47,7 @@ class Step(NamedTuple):
 
     covers: number of the following steps that belong to the strands of this step, if it is the head of strands. It has
     no kernel then, and its items are the strands: a thread that claims one runs its steps in order. strand: of a step.
+    A jump covers -1 and has no kernel; its strand is the distance to its target.
     """
 
     address: int
@@ -132,7 +133,7 @@ class Executor:
         start = self.block.ctypes.data
         rows = self.block[: ROW * steps].reshape(steps, ROW)
         rows[:, 1] = start + 8 * rows[:, 1]
-        heads = np.flatnonzero(rows[:, _COVERS])
+        heads = np.flatnonzero(rows[:, _COVERS] > 0)
         if heads.size:
             rows[heads, 0], rows[heads, 1] = functions().strands, start + 8 * ROW * heads
         rows[:, 3] = self._chunks(rows[:, 2], rows[:, 3])

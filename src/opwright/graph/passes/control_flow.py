@@ -1,7 +1,7 @@
 """Simplification of control flow: static branches and loops, and loop-invariant code motion.
 
 Lives here: BRANCHES, rules for If, Case and While with a static direction; `hoist`, which computes values that no
-iteration changes before the loop.
+iteration changes before the loop; `counter_of` and `most_iterations`, how often a loop repeats.
 Not here: unused variables and outputs (rewrite_rules.py).
 
 A pure node is hoisted if its operands are invariant: captures, constants, variables that the body returns unchanged,
@@ -12,8 +12,10 @@ hoisted if it has no effects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+from ...core.dtypes import int32
 from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
 from ..ir import Graph, Node, Value
 from .rewrite_rules import Answer, PatternRewriter, RewriteRule, fold_constants
@@ -269,3 +271,69 @@ def _without(mover: _InvariantHoister, inputs: list[Value], mapping: dict[Value,
         if node not in mover.moved:
             rewriter.copy(node)
     return rewriter.finish()
+
+
+class LoopCounter(NamedTuple):
+    """The loop variable at `place`, which increases by 1 in each iteration while it is below `limit`.
+
+    limit: a number, or a value outside of the loop. exact: whether this is the loop's only condition.
+    """
+
+    place: int
+    limit: int | Value
+    exact: bool
+
+
+def _conditions(value: Value) -> Iterator[Node]:
+    node = value.node
+    if node is None:
+        return
+    if node.op.name == "LogicalAnd":
+        for operand in node.operands:
+            yield from _conditions(operand)
+    else:
+        yield node
+
+
+def counter_of(loop: Node) -> LoopCounter | None:
+    """Return the counter of a While, if it has one of int32."""
+    cond, body = loop.attrs["cond"], loop.attrs["body"]
+    variables: Any = loop.inputs[0]
+    operands = (*variables, *loop.inputs[1])  # type: ignore[misc]
+    answer = cond.outputs[0]
+    for node in _conditions(answer):
+        if node.op.name not in ("Less", "Greater"):
+            continue
+        counted, limit = tuple(node.operands) if node.op.name == "Less" else tuple(node.operands)[::-1]
+        if counted.dtype is not int32 or counted.shape.rank != 0 or counted not in cond.inputs[: len(variables)]:
+            continue
+        place = cond.inputs.index(counted)
+        bound: int | Value | None = None
+        if limit.constant is not None:
+            bound = int(limit.constant)
+        elif limit in cond.inputs and cond.inputs.index(limit) >= len(variables):
+            bound = operands[cond.inputs.index(limit)]
+        if bound is not None and _goes_up(body, place):
+            return LoopCounter(place, bound, answer.node is node)
+    return None
+
+
+def _goes_up(body: Graph, place: int) -> bool:
+    node = body.outputs[place].node
+    if node is None or node.op.name not in ("Add", "AddV2"):
+        return False
+    operands = tuple(node.operands)
+    others = [v.constant for v in operands if v is not body.inputs[place]]
+    return len(others) == 1 and others[0] is not None and others[0].size == 1 and int(others[0].reshape(-1)[0]) == 1
+
+
+def most_iterations(loop: Node) -> int | None:
+    """Return a limit of a While's iterations that follows from constants, None if there is none."""
+    counter = counter_of(loop)
+    if counter is None:
+        return None
+    variables = loop.inputs[0]
+    assert isinstance(variables, tuple)
+    start = variables[counter.place].constant
+    limit = counter.limit if isinstance(counter.limit, int) else counter.limit.constant
+    return None if start is None or limit is None else max(0, int(limit) - int(start))

@@ -20,12 +20,13 @@ from ....core.specs import TensorSpec
 from ....graph import Graph, GraphRewriter, Node, Value
 from ....graph.builder import constant_node, unique_name
 from ....graph.ir import Operand, output_names
+from ....graph.passes.control_flow import counter_of
 from ....ops import registry
 from ... import ops as dialect
 from ...format import versions
 from ..errors import UnsupportedNode
 from .element_types import Frames, ListTypes, UnlowerableList, holds_lists
-from .loop_analysis import appends_of, counter_of, source
+from .loop_analysis import appends_of, source
 from .operators import OPERATORS, Size, part
 
 UPDATES_SINCE = versions.min_runtime("DYNAMIC_UPDATE_SLICE", 1)

@@ -1,74 +1,20 @@
-"""Analysis of loops that fill lists: counters, trip counts, and sizes available before the loop.
+"""Analysis of loops that fill lists: appended elements, and sizes available before the loop.
 
-Lives here: `counter_of`; `appends_of`, the lists that grow by one element an iteration; `source`, which traces the size
+Lives here: `appends_of`, the lists that grow by one element an iteration; `source`, which traces the size
 of a value back to one that exists before the loop.
-Not here: emitting the nodes that read such sizes (lowering.py).
+Not here: counters of loops (graph/passes/control_flow.py), emitting the nodes that read such sizes (lowering.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from ....core.dtypes import int32, variant
-from ....graph import Graph, Node, Value
-from ....graph.passes.control_flow import control_operands
+from ....core.dtypes import variant
+from ....graph import Node, Value
+from ....graph.passes.control_flow import LoopCounter, control_operands
 from ..rewriter import scalar
 from .element_types import Frames
-
-
-class LoopCounter(NamedTuple):
-    """The loop variable at `place`, which increases by 1 in each iteration while it is below `limit`.
-
-    limit: a number, or a value outside of the loop. exact: whether this is the loop's only condition.
-    """
-
-    place: int
-    limit: int | Value
-    exact: bool
-
-
-def _conditions(value: Value) -> Iterator[Node]:
-    node = value.node
-    if node is None:
-        return
-    if node.op.name == "LogicalAnd":
-        for operand in node.operands:
-            yield from _conditions(operand)
-    else:
-        yield node
-
-
-def counter_of(loop: Node) -> LoopCounter | None:
-    """Return the counter of a While, if it has one of int32."""
-    cond, body = loop.attrs["cond"], loop.attrs["body"]
-    variables: Any = loop.inputs[0]
-    operands = (*variables, *loop.inputs[1])  # type: ignore[misc]
-    answer = cond.outputs[0]
-    for node in _conditions(answer):
-        if node.op.name not in ("Less", "Greater"):
-            continue
-        counted, limit = tuple(node.operands) if node.op.name == "Less" else tuple(node.operands)[::-1]
-        if counted.dtype is not int32 or counted.shape.rank != 0 or counted not in cond.inputs[: len(variables)]:
-            continue
-        place = cond.inputs.index(counted)
-        bound: int | Value | None = None
-        if limit.constant is not None:
-            bound = int(limit.constant)
-        elif limit in cond.inputs and cond.inputs.index(limit) >= len(variables):
-            bound = operands[cond.inputs.index(limit)]
-        if bound is not None and _goes_up(body, place):
-            return LoopCounter(place, bound, answer.node is node)
-    return None
-
-
-def _goes_up(body: Graph, place: int) -> bool:
-    node = body.outputs[place].node
-    if node is None or node.op.name not in ("Add", "AddV2"):
-        return False
-    operands = tuple(node.operands)
-    others = [v for v in operands if v is not body.inputs[place]]
-    return len(others) == 1 and scalar(others[0]) == 1
 
 
 def appends_of(loop: Node, counter: LoopCounter | None) -> dict[int, Node]:
