@@ -285,12 +285,17 @@ class LoopCounter(NamedTuple):
 
 
 def _conditions(value: Value) -> Iterator[Node]:
+    """Yield the nodes that are all true where a value is. `a and b` of Python is an If, false where a is."""
     node = value.node
     if node is None:
         return
     if node.op.name == "LogicalAnd":
         for operand in node.operands:
             yield from _conditions(operand)
+    elif node.op.name == "If":
+        otherwise = node.attrs["else_branch"].outputs[value.index].constant
+        if otherwise is not None and not otherwise.any():
+            yield from _conditions(next(node.operands))
     else:
         yield node
 
