@@ -274,6 +274,61 @@ def test_later_calls_have_other_trip_counts_and_branches():
         np.testing.assert_allclose(z, branches(OfNumPy, x.astype(F64), c)[0], 1e-4, 1e-4)
 
 
+def test_sizes_are_those_of_each_call():
+    """In graphs of control flow, too, as long as no iteration changes them."""
+
+    @ow.function(jit_compile=True, input_signature=[ow.TensorSpec([None, 48]), ow.TensorSpec([], ow.int32)])
+    def turns(x, n):
+        y = nested(ow, x, ow.constant(W), n)
+        return y, branches(ow, y, 1.5)[0]
+
+    for rows, n in ((3, 4), (32, 2), (3, 0), (1, 3)):
+        x = RNG.standard_normal((rows, 48)).astype(F32)
+        y, z = turns(x, ow.constant(n))
+        exact = nested(OfNumPy, x.astype(F64), W, n)
+        np.testing.assert_allclose(y, exact, 2e-4, 2e-4)
+        np.testing.assert_allclose(z, branches(OfNumPy, exact, 1.5)[0], 2e-4, 2e-4)
+        assert "While" not in report(turns, x, ow.constant(n))
+
+    @ow.function(jit_compile=True, input_signature=[ow.TensorSpec([None, 48])])
+    def growing(x):
+        grown = [ow.TensorShape([None, 48]), ow.TensorShape([None, 48])]
+        step = lambda x, y: (ow.concat([x, y], 0), ow.tanh(y))  # noqa: E731
+        return ow.while_loop(lambda x, y: ow.shape(x)[0] < 9, step, [x, x], shape_invariants=grown)
+
+    x, y = growing(X[:2])
+    np.testing.assert_allclose(y, np.tanh(np.tanh(np.tanh(np.tanh(X[:2].astype(F64))))), 1e-5, 1e-6)
+    assert x.shape == (10, 48)
+
+
+def test_bodies_read_variables():
+    weights, scale = ow.Variable(W), ow.Variable(F32(0.5))
+
+    @ow.function(jit_compile=True)
+    def turns(x, n, c):
+        scale.assign(c)
+        for _ in ow.range(n):
+            if ow.reduce_sum(x) > 0.0:
+                x = ow.tanh(ow.matmul(x, weights)) * scale
+            else:
+                x = x - scale
+        scale.assign(c * 2.0)
+        return x + scale
+
+    def meaning(x, n, c):
+        for _ in range(n):
+            x = np.tanh(x @ weights.numpy().astype(F64)) * c if x.sum() > 0 else x - c
+        return x + 2 * c
+
+    for n, c, factor in ((3, -0.25, 1.0), (0, 2.0, 1.0), (2, 0.75, 2.0)):
+        weights.assign(W * F32(factor))
+        y = turns(ow.constant(X), ow.constant(n), ow.constant(c))
+        np.testing.assert_allclose(y, meaning(X.astype(F64), n, c), 1e-4, 1e-4)
+        assert float(scale) == 2 * c
+    text = report(turns, ow.constant(X), ow.constant(2), ow.constant(0.75))
+    assert "While" not in text
+
+
 def test_inputs_stay_as_they_are():
     """Variables of loops are in memory of their own."""
     x, w = ow.constant(X), ow.constant(W)

@@ -23,8 +23,9 @@ from ..core.lazy_imports import later
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..graph import Graph, GraphRewriter, Node, Value
-from ..graph.builder import constant_node, map_subgraphs
+from ..graph.builder import constant_node, map_subgraphs, refined
 from ..graph.passes import FOLD_LIMIT_BYTES, run_passes
+from ..graph.passes.control_flow import control_operands, hoist_reads
 from ..ops import registry
 from ..ops.dispatch import quietly
 from ..ops.random import state as random_state
@@ -46,28 +47,64 @@ STATE = frozenset({"ReadVariable", "AssignVariable", "AssignAddVariable", "Assig
 CHECKS = frozenset({"Assert", "CheckNumerics"})
 """Operators with an effect, which is an error or none."""
 
+CONTROL = frozenset({"If", "Case", "While"})
+
 Shape = tuple[int, ...]
 
 
 def specialize(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     """Return the graph for inputs of these shapes, simplified. A shape is None for a handle.
 
-    Shapes are inferred again, in program order; values that depend on shapes only are computed, so that computed shapes
-    are known, too. Graphs of control flow are unchanged.
+    Shapes are inferred again, in program order, in graphs of control flow as well; values that depend on shapes only
+    are computed, so that computed shapes are known, too.
     """
+    result = _sized(graph, shapes)
+    result.keep_origin(graph.origin)
+    return with_keys(run_passes(hoist_reads(result)))
+
+
+def _sized(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
+    """Return the graph with shapes inferred from those of inputs, None for one as it is declared."""
     rewriter = GraphRewriter(graph)
     for i, (value, shape) in enumerate(zip(graph.inputs, shapes, strict=True)):
         spec = value.spec if shape is None else value.spec.with_shape(TensorShape(shape))
         rewriter.inputs[i] = rewriter.mapping[value] = Value(value.name, spec)
     for node in graph.nodes:
         operands = [rewriter.operand(o) for o in node.inputs]
-        copy = node.replaced(inputs=operands, specs=_specs(node, operands))
+        copy = _sized_control_flow(node.replaced(inputs=operands, specs=_specs(node, operands)))
         nodes = _folded(copy) or [copy]
         rewriter.nodes += nodes
         rewriter.replace(node, [v for fresh in nodes for v in fresh.outputs])
-    result = rewriter.finish()
-    result.keep_origin(graph.origin)
-    return with_keys(run_passes(result))
+    return rewriter.finish()
+
+
+def _sized_control_flow(node: Node) -> Node:
+    """Return control flow with shapes in its graphs, and of its results, that follow from the operands; any other node
+    as it is."""
+    graphs = list(node.subgraphs)
+    if not graphs or node.op.name not in CONTROL or all(_is_sized(v) for graph in graphs for v in graph.values()):
+        return node
+    shapes = [_fixed_shape(v) if _is_sized(v) else None for v in control_operands(node)]
+    while True:
+        sized = [_sized(graph, shapes) for graph in graphs]
+        if node.op.name != "While":
+            break
+        changing = [i for i, v in enumerate(sized[1].outputs) if shapes[i] not in (None, _fixed_shape(v))]
+        if not changing:
+            break
+        for i in changing:  # its size varies from iteration to iteration
+            shapes[i] = None
+    results = zip(*(graph.outputs for graph in (sized[1:] if node.op.name == "While" else sized)))
+    specs = [
+        y.spec if len({_fixed_shape(v) for v in values}) > 1 else refined(y.spec, values[0].spec)
+        for y, values in zip(node.outputs, results)
+    ]
+    replaced = iter(sized)
+    return map_subgraphs(node.replaced(specs=specs), lambda graph: next(replaced))
+
+
+def _is_sized(value: Value) -> bool:
+    return not value.dtype.is_handle and value.shape.is_fully_defined()
 
 
 STATELESS = {
@@ -315,7 +352,7 @@ def _compiled(graph: Graph) -> CompiledGraph:
 
 
 def _fixed_shape(value: Any) -> Shape | None:
-    return None if value.dtype.is_handle else tuple(value.shape.dims)
+    return None if value.dtype.is_handle or value.shape.dims is None else tuple(value.shape.dims)
 
 
 def report(compiled: CompiledGraph) -> str:

@@ -1,7 +1,7 @@
 """Simplification of control flow: static branches and loops, and loop-invariant code motion.
 
 Lives here: BRANCHES, rules for If, Case and While with a static direction; `hoist`, which computes values that no
-iteration changes before the loop; `counter_of` and `most_iterations`, how often a loop repeats.
+iteration changes before the loop, and `hoist_reads`, of variables; `counter_of` and `most_iterations` of loops.
 Not here: unused variables and outputs (rewrite_rules.py).
 
 A pure node is hoisted if its operands are invariant: captures, constants, variables that the body returns unchanged,
@@ -186,6 +186,12 @@ class _InvariantHoister:
         self.graph, self.outer, self.rewriter, self.loop = graph, dict(outer), rewriter, loop
         self.moved: set[Node] = set()
 
+    def move_reads(self) -> None:
+        """Emit reads of variables from outside of the loop; no node of it may write variables."""
+        for node in self.graph.nodes:
+            if node.op.name == "ReadVariable" and all(v in self.outer for v in node.operands):
+                self._emit(node)
+
     def move(self, freely: bool) -> None:
         """Emit hoistable nodes outside of the loop. freely: including nodes that may fail."""
         for node in self.graph.nodes:
@@ -243,8 +249,38 @@ def _move_out(loop: Node, rewriter: PatternRewriter) -> Sequence[Value]:
     return rewriter.insert(fresh).outputs
 
 
+def hoist_reads(graph: Graph) -> Graph:
+    """Return the graph with reads of variables before control flow that writes none, instead of inside of it.
+
+    Not among the passes, since files would pass weights to subgraphs.
+    """
+    if not any(node.effect == "read" and has_subgraphs(node) for node in graph.nodes):
+        return graph
+    rewriter = PatternRewriter(graph)
+    for old in graph.nodes:
+        node = rewriter.remap(old)
+        if node.effect == "read" and has_subgraphs(node):
+            node = _reading_ahead(map_subgraphs(node, hoist_reads), rewriter)
+        rewriter.replace(old, rewriter.insert(node).outputs)
+    return rewriter.finish()
+
+
+def _reading_ahead(node: Node, rewriter: PatternRewriter) -> Node:
+    """Return control flow with its reads of captured variables emitted before it."""
+    *first, captured = node.inputs
+    assert isinstance(captured, tuple)
+    movers = []
+    for graph in node.subgraphs:
+        passed = zip(graph.inputs[len(graph.inputs) - len(captured) :], captured)
+        movers.append(_InvariantHoister(graph, dict(passed), rewriter, node))
+        movers[-1].move_reads()
+    graphs, added = _with_inputs(movers)
+    replaced = iter(graphs)
+    return map_subgraphs(node.replaced(inputs=(*first, (*captured, *added))), lambda graph: next(replaced))
+
+
 def _with_inputs(movers: Sequence[_InvariantHoister]) -> tuple[list[Graph], list[Value]]:
-    """Add an input to both graphs of a loop for each hoisted value that they read; return the graphs and the values."""
+    """Add an input to the graphs of a node for each hoisted value that they read; return the graphs and the values."""
     hoisted = [(m, v) for m in movers for v in m.read_inside()]
     graphs = []
     for mover in movers:
