@@ -194,6 +194,46 @@ def while_gradient() -> float:
     return measure.median_seconds(step) / TURNS
 
 
+MATRIX_TURNS, WRITES = 100, 10_000
+
+
+def while_tensor() -> float:
+    import opwright as ow
+
+    @ow.function(jit_compile=True)
+    def cells(x, w, n):
+        return ow.while_loop(lambda i, x: i < n, lambda i, x: (i + 1, ow.tanh(ow.matmul(x, w))), (0, x))[1]
+
+    x, w = ow.random.normal([32, 128]), ow.random.normal([128, 128], stddev=0.1)
+    n = ow.constant(MATRIX_TURNS)
+    return measure.median_seconds(lambda: cells(x, w, n)) / MATRIX_TURNS
+
+
+def branch() -> Callable[[], object]:
+    import opwright as ow
+
+    @ow.function(jit_compile=True)
+    def choice(x, c):
+        return ow.cond(c > 0.0, lambda: ow.tanh(x) * 2.0, lambda: ow.exp(x) - 1.0)
+
+    x, c = ow.random.normal([16, 16]), ow.constant(1.0)
+    return lambda: choice(x, c)
+
+
+def array_write() -> float:
+    import opwright as ow
+
+    @ow.function(jit_compile=True)
+    def multiples(x):
+        rows = ow.TensorArray(ow.float32, size=WRITES)
+        for i in ow.range(WRITES):
+            rows = rows.write(i, x * ow.cast(i, ow.float32))
+        return rows.stack()
+
+    x = ow.random.normal([64])
+    return measure.median_seconds(lambda: multiples(x)) / WRITES
+
+
 def dataset() -> float:
     import opwright as ow
 
@@ -541,6 +581,9 @@ RUNS: dict[str, measure.Prepare] = {
     "while_turn": while_turn,
     "while_over": while_over,
     "while_gradient": while_gradient,
+    "while_tensor": while_tensor,
+    "branch": branch,
+    "array_write": array_write,
     "dataset": dataset,
     "fit_step": fit_step,
     "lstm": lstm,

@@ -71,6 +71,40 @@ def while_turn() -> float:
     return measure.median_seconds(lambda: power(x, TURNS).block_until_ready()) / TURNS
 
 
+MATRIX_TURNS, WRITES = 100, 10_000
+
+
+def while_tensor() -> float:
+    jax, jnp, *_ = _matrices()
+
+    @jax.jit
+    def cells(x, w, n):
+        return jax.lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, jnp.tanh(s[1] @ w)), (0, x))[1]
+
+    keys = jax.random.split(jax.random.key(0))
+    x, w = jax.random.normal(keys[0], (32, 128)), jax.random.normal(keys[1], (128, 128)) * 0.1
+    return measure.median_seconds(lambda: cells(x, w, MATRIX_TURNS).block_until_ready()) / MATRIX_TURNS
+
+
+def branch() -> Callable[[], object]:
+    jax, jnp, *_ = _matrices()
+    choice = jax.jit(lambda x, c: jax.lax.cond(c > 0.0, lambda: jnp.tanh(x) * 2.0, lambda: jnp.exp(x) - 1.0))
+    x, c = jax.random.normal(jax.random.key(0), (16, 16)), jnp.float32(1.0)
+    return lambda: choice(x, c).block_until_ready()
+
+
+def array_write() -> float:
+    jax, jnp, *_ = _matrices()
+
+    @jax.jit
+    def multiples(x):
+        start = jnp.zeros((WRITES, *x.shape), x.dtype)
+        return jax.lax.fori_loop(0, WRITES, lambda i, rows: rows.at[i].set(x * i.astype(x.dtype)), start)
+
+    x = jax.random.normal(jax.random.key(0), (64,))
+    return measure.median_seconds(lambda: multiples(x).block_until_ready()) / WRITES
+
+
 def trace() -> Callable[[], object]:
     jax, jnp, x, w, _ = _matrices()
 
@@ -121,6 +155,9 @@ RUNS: dict[str, measure.Prepare] = {
     "dispatch": dispatch,
     "trace": trace,
     "while_turn": while_turn,
+    "while_tensor": while_tensor,
+    "branch": branch,
+    "array_write": array_write,
     "deep_chain": deep_chain,
     "tape_step": tape_step,
     **training_jax.runs(),

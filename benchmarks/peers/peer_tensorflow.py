@@ -67,6 +67,46 @@ def while_turn() -> float:
     return measure.median_seconds(lambda: power(x, n)) / TURNS
 
 
+MATRIX_TURNS, WRITES = 100, 10_000
+
+
+def while_tensor() -> float:
+    import tensorflow as tf
+
+    @tf.function
+    def cells(x, w, n):
+        return tf.while_loop(lambda i, x: i < n, lambda i, x: (i + 1, tf.tanh(tf.matmul(x, w))), (0, x))[1]
+
+    x, w = tf.random.normal([32, 128]), tf.random.normal([128, 128], stddev=0.1)
+    n = tf.constant(MATRIX_TURNS)
+    return measure.median_seconds(lambda: cells(x, w, n)) / MATRIX_TURNS
+
+
+def branch() -> Callable[[], object]:
+    import tensorflow as tf
+
+    @tf.function
+    def choice(x, c):
+        return tf.cond(c > 0.0, lambda: tf.tanh(x) * 2.0, lambda: tf.exp(x) - 1.0)
+
+    x, c = tf.random.normal([16, 16]), tf.constant(1.0)
+    return lambda: choice(x, c)
+
+
+def array_write() -> float:
+    import tensorflow as tf
+
+    @tf.function
+    def multiples(x):
+        rows = tf.TensorArray(tf.float32, size=WRITES)
+        for i in tf.range(WRITES):
+            rows = rows.write(i, x * tf.cast(i, tf.float32))
+        return rows.stack()
+
+    x = tf.random.normal([64])
+    return measure.median_seconds(lambda: multiples(x)) / WRITES
+
+
 def while_gradient() -> float:
     tf, power, x, n = _power()
 
@@ -355,6 +395,9 @@ RUNS: dict[str, measure.Prepare] = {
     "trace_autograph": trace_autograph,
     "while_turn": while_turn,
     "while_gradient": while_gradient,
+    "while_tensor": while_tensor,
+    "branch": branch,
+    "array_write": array_write,
     "dataset": dataset,
     "fit_step": fit_step,
     "lstm": lstm,

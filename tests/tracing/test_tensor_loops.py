@@ -274,7 +274,7 @@ def test_later_calls_have_other_trip_counts_and_branches():
         np.testing.assert_allclose(z, branches(OfNumPy, x.astype(F64), c)[0], 1e-4, 1e-4)
 
 
-def test_sizes_are_those_of_each_call():
+def test_graphs_are_compiled_for_the_sizes_of_each_call():
     """In graphs of control flow, too, as long as no iteration changes them."""
 
     @ow.function(jit_compile=True, input_signature=[ow.TensorSpec([None, 48]), ow.TensorSpec([], ow.int32)])
