@@ -5,11 +5,11 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.kernels.attention import attend, pack_keys
+from opwright.compiler.kernels.attention import attend, attend_groups, pack_keys
 from opwright.compiler.kernels.epilogue import ELEMENT, Epilogue
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
-from opwright.compiler.loops.ops import FusedAttention
+from opwright.compiler.loops.ops import FusedAttention, GroupedAttention
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(12)
@@ -58,6 +58,50 @@ def test_few_rows_are_left_to_products():
         run(FusedAttention(Buffer("y", float32, (2, 3, 8)), b, b, b, (), arg(0, float32)), {b: x})
 
 
+GROUPED = [
+    # batches, queries, keys, heads, groups, size, mask of batches, heads and queries
+    (1, 1, 7, 1, 1, 5, (1, 1, 1)),
+    (2, 1, 130, 4, 4, 64, (1, 1, 1)),
+    (1, 1, 65, 8, 4, 33, (1, 8, 1)),
+    (3, 1, 40, 6, 2, 100, (3, 1, 1)),
+    (2, 3, 31, 2, 2, 7, (2, 2, 3)),
+    (2, 5, 200, 6, 2, 24, (1, 1, 5)),
+    (1, 64, 130, 8, 2, 32, (1, 8, 64)),
+]
+
+
+@pytest.mark.parametrize("case", GROUPED, ids=str)
+def test_grouped_attention(case):
+    b, s, t, n, m, h, rows = case
+    q, k, v = (RNG.normal(size=shape).astype(np.float32) for shape in ((b, s, n, h), (b, t, m, h), (b, t, m, h)))
+    mask = RNG.normal(size=(*rows, t)).astype(np.float32)
+    mask[..., 0] = 1
+    mask[RNG.uniform(size=mask.shape) < 0.3] = -np.inf
+    mask[..., t * 2 // 3 :] = -np.inf
+    mask[..., 1] = 0
+    inputs = {buffer(x, name): x for x, name in ((q, "q"), (k, "k"), (v, "v"), (mask, "mask"))}
+    heads = [np.repeat(x, n // m, 2).transpose(0, 2, 1, 3).astype(np.float64) for x in (k, v)]
+    scores = q.transpose(0, 2, 1, 3) @ heads[0].swapaxes(-1, -2) * 0.3 + mask
+    form = GroupedAttention(Buffer("y", float32, q.shape), *inputs, 0.3)
+    actual = run(form, inputs)
+    np.testing.assert_allclose(actual, (softmax(scores) @ heads[1]).transpose(0, 2, 1, 3), rtol=1e-5, atol=2e-6)
+    np.testing.assert_array_equal(split(form, inputs, 3), actual)
+
+
+@pytest.mark.parametrize("queries", [1, 8])
+def test_keys_that_come_later_are_not_read_and_a_query_without_keys_has_no_mean(queries):
+    q, k, v = (RNG.normal(size=(1, n, 2, 16)).astype(np.float32) for n in (queries, 50, 50))
+    k[:, 20:], v[:, 20:] = np.nan, np.inf
+    mask = np.where(np.arange(50) < 20, np.float32(0), np.float32(-np.inf)).reshape(1, 1, 1, 50)
+    inputs = {buffer(x, name): x for x, name in ((q, "q"), (k, "k"), (v, "v"), (mask, "mask"))}
+    form = GroupedAttention(Buffer("y", float32, q.shape), *inputs, 0.25)
+    scores = np.einsum("bsnh,btnh->bnst", q, k[:, :20], dtype=np.float64) * 0.25
+    expected = np.einsum("bnst,btnh->bsnh", softmax(scores), v[:, :20])
+    np.testing.assert_allclose(run(form, inputs), expected, rtol=1e-5, atol=2e-6)
+    hidden = {b: np.full_like(x, -np.inf) if b.name == "mask" else x for b, x in inputs.items()}
+    assert np.isnan(run(form, hidden)).all()
+
+
 MASKED = Epilogue(
     apply("add", apply("mul", arg(0, float32), const(0.5, float32)), arg(1, float32)), ((ELEMENT, float32),), ()
 )
@@ -67,6 +111,9 @@ MASKED = Epilogue(
     (pack_keys, {"turned": False, "tiled": True}),
     (pack_keys, {"turned": True, "tiled": False}),
     (attend, {"rows": 6, "before": MASKED, "more": 2}),
+    (attend_groups, {"rows": 1, "packed": False}),
+    (attend_groups, {"rows": 3, "packed": False}),
+    (attend_groups, {"rows": 6, "packed": True}),
 )
 def test_attention_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -39,7 +39,7 @@ class NoKernel(Exception):
 
 
 FAMILIES: dict[str, str] = {
-    "attention": "FusedAttention",
+    "attention": "FusedAttention GroupedAttention",
     "contractions_f32": "Banded Contract",
     "contractions_winograd": "Contract",
     "contractions_int8": "Contract",

@@ -163,6 +163,21 @@ class FusedAttention(LoopOp):
 
 
 @dataclass(frozen=True, eq=False)
+class GroupedAttention(LoopOp):
+    """Attention over keys and values as a cache has them: y = softmax(scale q k^T + mask) v, float32.
+
+    output, q [b, s, n, h]; k, v [b, t, m, h], where each of m heads serves n / m queries, one after the other; mask
+    broadcasts to [b, n, s, t] and is [..., t]. Keys behind the last one whose mask is not minus infinity are not read.
+    """
+
+    q: Buffer
+    k: Buffer
+    v: Buffer
+    mask: Buffer
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
 class Pool(LoopOp):
     """The maximum of a window, or its sum over the pixels inside the image, then expr(result, number of pixels as
     float32)."""

@@ -17,7 +17,7 @@ from ...core.dtypes import float32, int8, int16, int32, int64
 from ...ops.linalg.einsum import expand_ellipsis, parse
 from ..loops.buffers import Buffer, IndexMap, Window
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
-from ..loops.ops import Contract, Map, MatMul, Move, RowPass
+from ..loops.ops import Contract, GroupedAttention, Map, MatMul, Move, RowPass
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import hybrid_product, transposed
 from .data_movement import layout, move_view
@@ -115,10 +115,15 @@ def rotate(ctx: LoweringContext) -> None:
         ctx.add(MatMul, target, ctx.viewed(x.buffer, shape), constant, (), arg(0, float32))
 
 
+MAX_KEYS = 1 << 16
+"""Keys whose scores the kernel of grouped attention keeps for a tile of queries."""
+
+
 @rule(custom=("odml.scaled_dot_product_attention",))
 def attention(ctx: LoweringContext) -> None:
-    """Lower attention to products and softmax, with heads before steps; queries that share keys are rows of one
-    product. Fusion builds `FusedAttention` of them."""
+    """Lower attention to grouped attention, or, for masks of one column and for very many keys, to products and
+    softmax, with heads before steps; queries that share keys are rows of one product then, and fusion builds
+    `FusedAttention` of them."""
     q, k, v, mask = (ctx.operand(i) for i in range(4))
     if any(o.dtype is not float32 or len(o.shape) != 4 or not o.size for o in (q, k, v, mask)):
         raise NoLowering(f"attention of {q} to {k}")
@@ -127,9 +132,13 @@ def attention(ctx: LoweringContext) -> None:
         raise NoLowering(f"attention of {q} to {k} by {mask}")
     y, rows = ctx.output(q.shape), n // m * s
     scale = float(ctx.node.call.scale)
+    scale = scale if scale > 0 else 1.0 / math.sqrt(h)
+    if mask.shape[3] == t <= MAX_KEYS:
+        ctx.add(GroupedAttention, y.buffer, q.buffer, k.buffer, v.buffer, mask.buffer, scale)
+        return
     queries, keys, values = (_heads(ctx, o) for o in (q, k, v))
     scores, masked = ctx.new(float32, (b, m, rows, t), ".scores"), ctx.new(float32, (b, n, s, t), ".shown")
-    factor = const(scale if scale > 0 else 1.0 / math.sqrt(h), float32)
+    factor = const(scale, float32)
     ctx.add(
         MatMul,
         scores,
