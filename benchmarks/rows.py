@@ -317,6 +317,18 @@ ROWS = (
     Row(
         "single_get", "get_tensor of a model of one operator", 0.35e-6, module="benchmarks.single_operators", ahead=True
     ),
+    *(
+        Row(
+            f"language_{kind}_{signature}",
+            f"{words} of a language model of 12 layers, 82 M {kind} weights",
+            None,
+            module="benchmarks.language",
+            ahead=True,
+            share=share,
+        )
+        for kind in ("float32", "int8", "int4")
+        for signature, words, share in (("decode", "a step", 0.85), ("prefill", "128 tokens", 0.8))
+    ),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
     *_training(),
     *_duels(),

@@ -430,7 +430,7 @@ def _store_rows(
     results: list[Pointer],
     sums: Registers,
     factors: list[Value],
-    column: Value,
+    column: Any,
     first: Value,
     count: Value,
     lanes: int,

@@ -1,0 +1,79 @@
+"""A decoder-only language model: a decoding step and a prefill, here and in the official interpreter, in turn.
+
+Lives here: the rows `language_KIND_decode` and `language_KIND_prefill`.
+Not here: the model, which is that of the tests
+(tests/lite/compiled/language_models.py), the table of rows (rows.py), the machine's limits (probes.py).
+
+The model has 12 layers of 768 with 12 heads over 4 of keys and values, and 82 M weights in products: float32, int8 with
+a scale for each channel, int4 with one for each 32. A prefill reads 128 tokens from position 0; a step stands at
+position 256 of a cache of 1024. A figure is `invoke` alone, on one thread. The share of a step is that of a copy's
+bandwidth: the bytes of weights, and of the cache as far as the mask shows it, in the time of the step; that of a
+prefill is the share of the processor's peak: operations of products by weights.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks import duels, measure
+
+TESTS = Path(__file__).resolve().parent.parent / "tests" / "lite"
+POSITION, TOKENS = 256, 128
+SIZES = {"layers": 12, "size": 768, "inner": 2048, "heads": 12, "groups": 4, "vocabulary": 8192, "entries": 1024}
+
+
+def measured(kind: str, signature: str) -> dict[str, Any]:
+    """A run of a signature on one thread, and its share of the machine's limit."""
+    sys.path += [str(TESTS / "compiled"), str(TESTS / "interpreter"), str(TESTS)]
+    import numpy as np
+    from language_models import LanguageModel
+
+    import opwright as ow
+    from benchmarks import probes
+
+    model = LanguageModel(kind, tokens=TOKENS, **SIZES)
+    with tempfile.TemporaryDirectory(prefix="opwright-bench-") as folder, ow.flags(background=False):
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(model.content(signature))
+        count, first = (TOKENS, 0) if signature == "prefill" else (1, POSITION)
+        rng = np.random.default_rng(0)
+        inputs = model.inputs(rng.integers(0, model.vocabulary, count), first)
+        inputs |= {name: rng.standard_normal(x.shape, np.float32) for name, x in model.caches().items()}
+        products, stored = model.product_weights, model.stored_bytes
+        del model
+        sides = duels.present()
+        interpreters = [_ready(side, str(path), signature, inputs) for side in sides]
+        result: dict[str, Any] = dict(zip(sides, duels.in_turn([one.invoke for one in interpreters])))
+    if signature == "decode":
+        rows = sum(x[:, : POSITION + 1].nbytes for name, x in inputs.items() if name.startswith(("keys", "values")))
+        return result | {"share": (stored + rows) / result["ours"] / probes.copy_bandwidth(), "of": "a copy"}
+    peak = probes.peak_f32() if kind == "float32" else probes.peak_int8()
+    return result | {"share": 2 * TOKENS * products / result["ours"] / peak, "of": "peak"}
+
+
+def _ready(side: str, path: str, signature: str, inputs: dict[str, Any]) -> Any:
+    """An interpreter that has run the signature, of the first subgraph, on these inputs."""
+    interpreter = duels.SIDES[side](path)
+    interpreter.allocate_tensors()
+    details = interpreter.get_signature_runner(signature).get_input_details()
+    for name, x in inputs.items():
+        interpreter.set_tensor(details[name]["index"], x)
+    interpreter.invoke()
+    return interpreter
+
+
+def _row(kind: str, signature: str) -> measure.Prepare:
+    return lambda: measured(kind, signature)
+
+
+ROWS: dict[str, measure.Prepare] = {
+    f"language_{kind}_{signature}": _row(kind, signature)
+    for kind in ("float32", "int8", "int4")
+    for signature in ("decode", "prefill")
+}
+
+if __name__ == "__main__":
+    measure.main(ROWS)

@@ -1,0 +1,70 @@
+"""Language models with caches: prefill and decoding steps against the whole sequence in float64, and officially."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_kit import engine, plan_of
+
+sys.path.append(str(Path(__file__).parents[1] / "interpreter"))
+sys.path.append(str(Path(__file__).parents[1] / "state"))
+
+from language_models import KINDS, LanguageModel
+from state_harness import official, ours
+
+from opwright.core import flags
+
+STEPS = 5
+
+
+@pytest.fixture(autouse=True)
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with engine(), flags.override(cache_dir=str(tmp_path_factory.mktemp("cache"))):
+        yield
+
+
+def generated(interpreter: Any, model: LanguageModel, tokens: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The logits of all tokens, the first of which `prefill` reads at once, and the caches after them."""
+    prefill, decode = map(interpreter.get_signature_runner, ("prefill", "decode"))
+    n = model.tokens
+    outputs = prefill(**model.inputs(tokens[:n], 0), **model.caches())
+    logits = [np.array(outputs.pop("logits"))[0]]
+    for i in range(n, len(tokens)):
+        outputs = decode(**model.inputs(tokens[i : i + 1], i), **outputs)
+        logits.append(np.array(outputs.pop("logits"))[0])
+    return np.concatenate(logits), outputs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_prefill_and_steps_are_the_whole_sequence(kind: str) -> None:
+    model = LanguageModel(kind)
+    content = model.content()
+    tokens = np.random.default_rng(1).integers(0, model.vocabulary, model.tokens + STEPS)
+    interpreter = ours(content)
+    logits, caches = generated(interpreter, model, tokens)
+    official_logits, official_caches = generated(official(content), model, tokens)
+    expected = model.logits(tokens)
+    scale = np.abs(expected).max()
+    if kind == "float32":
+        np.testing.assert_allclose(logits, expected, atol=1e-5 * scale)
+        for name, cache in caches.items():
+            np.testing.assert_allclose(cache, official_caches[name], atol=2e-5)
+    else:  # rows are rounded to 8 bits in both; officially the range of a row is divided into as many steps
+        error, official_error = (np.sqrt(np.square(x - expected).mean()) for x in (logits, official_logits))
+        assert error < 0.02 * scale
+        assert error < 2 * official_error
+    for index in range(2):
+        assert plan_of(interpreter, index) == ["Opwright"]  # a signature is one native call
+
+
+def test_steps_alone_are_the_whole_sequence() -> None:
+    model = LanguageModel("float32", tokens=1, entries=9, groups=1)
+    tokens = np.random.default_rng(2).integers(0, model.vocabulary, 9)
+    logits, _ = generated(ours(model.content()), model, tokens)
+    expected = model.logits(tokens)
+    np.testing.assert_allclose(logits, expected, atol=1e-5 * np.abs(expected).max())
