@@ -122,7 +122,9 @@ def test_bits_are_the_same_in_every_run() -> None:
 
 def test_the_work_of_the_calls_decides_when() -> None:
     with ow.flags(hot_calls=0):
-        small, large = (large_calls._new_plan(registry.get("Tanh"), registry.get("Tanh").bind({}), (1,)) for _ in "ab")
+        small, large = (
+            large_calls._new_plan(registry.get("Tanh"), registry.get("Tanh").bind({}), ((None,),)) for _ in "ab"
+        )
         few, many = np.zeros(1 << 24, np.float32), np.zeros(1 << 16, np.float32)
         start, switch = large._schedule([few])
         assert start <= 3
@@ -138,6 +140,42 @@ def test_scalars_take_part() -> None:
     np.testing.assert_allclose(y, x.numpy().astype(np.float64) ** np.float32(1.7), rtol=2e-6)
     z = _compiled(lambda x: ow.pow(2.5, x), x)
     np.testing.assert_allclose(z, 2.5 ** x.numpy().astype(np.float64), rtol=2e-6)
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (2, 33, 1001), (70001, 1), (17, large_calls.LONGEST_ROW)], ids=str)
+def test_softmax_of_the_last_axis(shape: tuple[int, ...]) -> None:
+    x = ow.constant((5 * RNG.standard_normal(shape)).astype(np.float32))
+    wide = x.numpy().astype(np.float64)
+    shifted = wide - wide.max(-1, keepdims=True)
+    logarithm = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    y = _compiled(ow.nn.softmax, x)
+    error = np.abs(y / np.exp(logarithm) - 1)
+    assert (error <= 2e-6 + 2.0**-24 * np.abs(shifted)).all()  # the difference from the maximum is rounded, too
+    np.testing.assert_allclose(_compiled(lambda x: ow.nn.softmax(x, axis=len(shape) - 1), x), y, rtol=0)
+    np.testing.assert_allclose(_compiled(ow.nn.log_softmax, x), logarithm, rtol=2e-6, atol=3e-6)
+
+
+def test_rows_of_a_softmax_do_not_depend_on_each_other() -> None:
+    x = RNG.standard_normal((1031, 77)).astype(np.float32)
+    whole = _compiled(ow.nn.softmax, ow.constant(x))
+    for start, stop in ((0, 900), (1, 1030), (13, 917), (100, 1031)):
+        np.testing.assert_array_equal(_compiled(ow.nn.softmax, ow.constant(x[start:stop])), whole[start:stop])
+    results = []
+    for threads in (1, 2, 3):
+        large_calls._plans.clear()
+        with ow.flags(num_threads=threads):
+            results.append(_compiled(ow.nn.softmax, ow.constant(x)))
+        np.testing.assert_array_equal(results[-1], whole)
+
+
+def test_softmax_of_other_axes_and_long_rows_stays_with_numpy() -> None:
+    for x, axis in ((RNG.standard_normal((300, 300)), 0), (RNG.standard_normal((2, 40000)), 1)):
+        x = x.astype(np.float32)
+        exponentials = np.exp(x - x.max(axis, keepdims=True))
+        for _ in range(4):
+            expected = exponentials / exponentials.sum(axis, keepdims=True)
+            np.testing.assert_array_equal(ow.nn.softmax(x, axis=axis), expected)
+    assert not large_calls._plans
 
 
 def test_sums_and_products_have_the_bits_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,11 +221,14 @@ def test_broadcasting_and_strided_tensors_stay_with_numpy() -> None:
     assert not large_calls._plans
 
 
-def test_the_switch_turns_it_off() -> None:
+@pytest.mark.parametrize("switch", [{"jit": False}, {"deterministic": True}], ids=str)
+def test_switches_turn_it_off(switch: dict[str, bool]) -> None:
     x = _input("Tanh")
-    with ow.flags(jit=False):
+    exponentials = np.exp(x.numpy() - x.numpy().max(-1, keepdims=True))
+    with ow.flags(**switch):
         for _ in range(4):
             np.testing.assert_array_equal(ow.tanh(x), np.tanh(x.numpy()))
+            np.testing.assert_array_equal(ow.nn.softmax(x), exponentials / exponentials.sum(-1, keepdims=True))
     assert not large_calls._plans
 
 

@@ -102,6 +102,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             kernel = bound.reference
             if op.cpu_kernels or kernel is None:
                 kernel = op.kernel(bound, _first_dtype(inputs))
+            elif op.name in large_calls.ROWS and op.catalogue:
+                kernel = large_calls.kernel_of_rows(op, bound, arrays[0])
             result = quietly(kernel, *arrays)
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)
