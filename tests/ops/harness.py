@@ -29,12 +29,16 @@ from opwright.ops import registry
 
 
 @functools.cache
+def _families() -> list[str]:
+    return [f"opwright.ops.{m.name}" for m in pkgutil.iter_modules(opwright.ops.__path__)]
+
+
+@functools.cache
 def resolve(key: str) -> Callable[..., Any]:
     """The operator or public function that a table's key names. Raises LookupError."""
     if key in registry.list_names():
         return registry.get(key)
-    families = [f"opwright.ops.{m.name}" for m in pkgutil.iter_modules(opwright.ops.__path__)]
-    for home in ("opwright", "opwright.ops", *families):
+    for home in ("opwright", "opwright.ops", *_families()):
         try:
             return functools.reduce(getattr, key.split("."), importlib.import_module(home))
         except (AttributeError, ModuleNotFoundError):
