@@ -69,14 +69,17 @@ def test_epilogues():
     _check_epilogue((2, 9, 30), (2, 30, 20), bias)
     _check_epilogue((2, 9, 30), (30, 20), bias)
     _check_epilogue((2, 51, 1024), (1024, 32), np.arange(32, dtype=np.float32))
+    for rows in (2, 9, 51):  # few rows read b unpacked
+        _check_epilogue((1, rows, 1024), (1024, 20), bias, is_computed=True)
+        _check_epilogue((1, rows, 1024), (1024, 48), np.arange(48, dtype=np.float32), is_computed=True)
 
 
-def _check_epilogue(a, b, bias):
+def _check_epilogue(a, b, bias, is_computed=False):
     rest = np.random.default_rng(3).standard_normal((*a[:-1], bias.size)).astype(np.float32)
-    operands = Buffer("bias", float32, bias.shape, bias), buffer(rest, "rest")
+    operands = Buffer("bias", float32, bias.shape, None if is_computed else bias), buffer(rest, "rest")
     expr = apply("add", apply("mul", apply("add", SUM, arg(1, float32)), scalar(0.5, float32)), arg(2, float32))
     form, inputs, expected = of(a, b, expr=expr, operands=operands)
-    actual = run(form, inputs | {operands[1]: rest})
+    actual = run(form, inputs | {operands[1]: rest} | ({operands[0]: bias} if is_computed else {}))
     np.testing.assert_allclose(actual, (expected + bias) * 0.5 + rest, rtol=1e-5, atol=1e-4)
 
 

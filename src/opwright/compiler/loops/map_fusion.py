@@ -401,7 +401,7 @@ def _fitted(op: Map, index: int, producer: LoopOp) -> Map | None:
     """Return the map with operands that an epilogue supports: of the output's shape, a constant per channel, tables;
     of products of floats also computed numbers per channel."""
     shape, operands = op.output.shape, []
-    computed = isinstance(producer, MatMul) and producer.a.dtype is float32
+    computed = isinstance(producer, MatMul) and producer.a.dtype is producer.b.dtype is float32
     for i, b in enumerate(op.operands):
         if i != index and b.shape != shape and not _is_table(op, i) and not (computed and b.shape == shape[-1:]):
             if b.constant is None or not shape or b.size != shape[-1] or b.shape[-1] != shape[-1]:
