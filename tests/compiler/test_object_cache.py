@@ -13,6 +13,7 @@ import pytest
 
 from opwright.compiler.cache import _UNITS_A_SWEEP, SUFFIX, WRITTEN, Objects
 from opwright.core.private_files import MAC_BYTES, PrivateFolder
+from thorough import THOROUGH
 
 CODE = b"\x7fELF" + bytes(range(256)) * 4
 DIGEST = "ab" * 32
@@ -62,7 +63,7 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path) -> None:
     files = (tmp_path / "kernels").glob(f"*{SUFFIX}")
     file = max(files, key=lambda f: f.stat().st_size)  # the other says which host this is
     whole = file.read_bytes()
-    for name, damage in DAMAGE.items():
+    for name, damage in DAMAGE.items() if THOROUGH else [("changed", DAMAGE["changed"])]:
         file.write_bytes(damage(whole))
         assert run(tmp_path)[1].startswith("compile Wave.f32"), name
         assert file.read_bytes() == whole, name

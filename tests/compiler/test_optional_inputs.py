@@ -53,7 +53,10 @@ def line(x: Any, low: Any, bias: Any) -> Any:
 GIVEN = [{}, {"bias": BIAS}, {"low": LOW}, {"low": LOW, "bias": BIAS}]
 
 
-@pytest.mark.parametrize("given", GIVEN, ids=lambda given: " and ".join(given) or "none")
+@pytest.mark.parametrize(
+    "given",
+    [pytest.param(g, id=" and ".join(g) or "none", marks=pytest.mark.slow if len(g) == 1 else ()) for g in GIVEN],
+)
 def test_in_every_way_it_runs(given: Any) -> None:
     result = {o.check: o for o in ow.testing.check_operator(Affine, [{"inputs": {"x": X, **given}, "expect": line}])}
     assert result["compiled"].detail == "as machine code"
