@@ -99,6 +99,20 @@ def test_gradients_of_pools_that_overlap(pool, size, stride, padding):
         assert "MaxPoolGrad" in ran_natively(gradient, ow.constant(x))
 
 
+@pytest.mark.parametrize("multiples", [[2, 1, 3], [1, 1, 1], [1, 4, 1], [2, 2, 2]])
+def test_gradients_of_tiles(multiples):
+    x, m = f32(3, 40, 30), multiples
+    weights = f32(*np.multiply((3, 40, 30), m))
+
+    def gradient(x, weights):
+        return gradients(lambda x: ow.tile(x, m) * weights, x)[0]
+
+    assert "TileGrad" in ran_natively(gradient, x, weights) or m == [1, 1, 1]
+    expected = weights.numpy().astype(np.float64).reshape(m[0], 3, m[1], 40, m[2], 30).sum((0, 2, 4))
+    f = ow.function(gradient, jit_compile=True, autograph=False)
+    np.testing.assert_allclose(f(x, weights).numpy(), expected, 1e-5, 1e-5)
+
+
 @pytest.mark.parametrize("channels", [3, 16, 70])
 @pytest.mark.parametrize("multiplier", [1, 2])
 @pytest.mark.parametrize(

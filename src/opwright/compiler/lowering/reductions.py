@@ -233,6 +233,26 @@ def sum_to_like(ctx: LoweringContext) -> None:
     reduced(ctx, y, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
 
 
+@rule("TileGrad")
+def tile_gradient(ctx: LoweringContext) -> None:
+    """Lower a sum over repetitions, each an axis before the one that it repeats."""
+    x, y, multiples = ctx.operand(0).buffer, ctx.output().buffer, ctx.constant(1).reshape(-1).tolist()
+    _floating(x.dtype)
+    if len(multiples) != len(y.shape) or x.shape != tuple(m * d for m, d in zip(multiples, y.shape)) or not x.size:
+        raise NoLowering(f"the gradient {x} of {y}, tiled by {multiples}")
+    parts: list[int] = []
+    axes: list[int] = []
+    for m, d in zip(multiples, y.shape):
+        if m > 1:
+            axes.append(len(parts))
+            parts.append(m)
+        parts.append(d)
+    if not axes:
+        ctx.add(View, y, x)
+        return
+    reduced(ctx, y, ctx.viewed(x, parts), axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
+
+
 def _floating(dtype: DType) -> None:
     if not dtype.is_floating:
         raise NoLowering(f"a sum of {dtype.name}")
