@@ -2,8 +2,8 @@
 
     variant scalars and List operators  ->  tensors [length, ...element] and operators on tensors
 
-Lives here: `lower_lists` (lowering.py), its table of operators (operators.py), the types of each list's elements
-(element_types.py), loop counters and sizes available before a loop (loop_analysis.py).
+Lives here: `lower_lists` (list_rewriter.py), its table of operators (operators.py), the types of each list's elements
+and the loops that fill it (list_analysis.py).
 Not here: the list and its operators (ops/list_ops.py).
 
 A list is lowered if all its elements have one shape, as far as it is known, and the unknown sizes can be computed

@@ -25,8 +25,7 @@ from ....ops import registry
 from ... import ops as dialect
 from ...format import versions
 from ..errors import UnsupportedNode
-from .element_types import Frames, ListTypes, UnlowerableList, holds_lists
-from .loop_analysis import appends_of, source
+from .list_analysis import Frames, ListTypes, UnlowerableList, appends_of, holds_lists, source
 from .operators import OPERATORS, Size, part
 
 UPDATES_SINCE = versions.min_runtime("DYNAMIC_UPDATE_SLICE", 1)

@@ -17,7 +17,7 @@ import numpy as np
 from ....core.dtypes import int32, int64
 from ....core.errors import InvalidArgumentError
 from ....graph import Node, Value
-from .element_types import UnlowerableList
+from .list_analysis import UnlowerableList
 
 if TYPE_CHECKING:
     from .list_rewriter import ListRewriter
@@ -222,7 +222,7 @@ def _concat(scope: ListRewriter, node: Node) -> Sequence[Value]:
 
 def _split(scope: ListRewriter, node: Node) -> Sequence[Value]:
     tensor, lengths = scope.value(node.inputs[0]), scope.value(node.inputs[1])
-    assert lengths.constant is not None, "element_types.py has looked"
+    assert lengths.constant is not None, "list_analysis.py has looked"
     n = lengths.constant
     sizes = [scope.dim(tensor, i) for i in range(1, tensor.shape.rank or 1)]
     return [scope.make("Reshape", tensor, scope.vector([len(n), int(n[0]), *sizes]))]
