@@ -49,6 +49,9 @@ def philox(key: tuple[Any, Any], low: Any, high: Any, multipliers: tuple[Any, An
 WIDE_MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WIDE_WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 
+ZIGGURAT_END = 3.6541528853610088
+"""Where the tail of the normal distribution begins, for 256 layers of equal area."""
+
 
 def wide_philox(
     key: tuple[Any, Any], counter: Sequence[Any], multipliers: tuple[Any, Any], product: Callable[[Any, Any], Any]

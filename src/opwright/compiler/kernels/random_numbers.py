@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import DType, float32, float64, int32, int64, uint32, uint64
-from ...scalar.counter_generators import BLOCK_WORDS, MASK, MULTIPLIERS, WIDE_MULTIPLIERS, philox, threefry, wide_philox
+from ...scalar.counter_generators import (
+    BLOCK_WORDS,
+    MASK,
+    MULTIPLIERS,
+    WIDE_MULTIPLIERS,
+    ZIGGURAT_END,
+    philox,
+    threefry,
+    wide_philox,
+)
 from .. import language as kl
 from ..language import f32, f64, i64, ptr, u8, u32, u64
 from ..loops.domain_ops import AcceptedElements, Advanced, Classes, NormalPairs, RandomElements, RandomWords
@@ -156,10 +165,6 @@ def select_elements(form: RandomElements, build: Builder) -> None:
     build.step(code, [build.pointer(key), y.size, *words], items, chunk=grain(8 * ITEM_ELEMENTS, items))
 
 
-ZIGGURAT_END = 3.6541528853610088
-"""Where the tail of the normal distribution begins, for 256 layers of equal area."""
-
-
 def _uniform_at(stream: Pointer, key: Pointer, numbered: bool, place: Value) -> Value:
     """Return the word at a place of the stream as a float32 in [0, 1), for rare use. stream: memory for a block."""
     _write_stream(stream, key, numbered, place // 8, kl.value(1))
@@ -220,7 +225,7 @@ def bounded_elements(work: Work, key: ptr[u64], y: ptr[u32], span: i64, n: i64, 
         i, start = kl.value(0), kl.value(0)
         while i < n:
             _write_stream(stream, key, numbered, start // 8, kl.value(ITEM_ELEMENTS // 8))
-            for place in range(ITEM_ELEMENTS):
+            for place in range(kl.value(ITEM_ELEMENTS)):
                 product = words[place].to(u64) * span.to(u64)
                 if (i < n) & ((product & MASK).to(i64) >= below):
                     y[i] = (product >> 32).to(u32)

@@ -24,7 +24,7 @@ import numpy as np
 from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int32, int64, uint16, uint32, uint64
 from ...core.dtypes import bool as bool_
 from ...graph import Node, Value
-from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS
+from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS, ZIGGURAT_END
 from ..loops.buffers import Buffer, IndexMap, SameMemory
 from ..loops.domain_ops import AcceptedElements, Advanced, Classes, NormalPairs, RandomElements, RandomWords
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar, substitute
@@ -414,7 +414,7 @@ def _ziggurat() -> np.ndarray:
     Layer k > 0 reaches to x[k], x[255] = r, and all have the area v; layer 0 is as wide as if the tail were in it
     (Marsaglia and Tsang 2000). Equal to the tables of NumPy's `standard_normal` of float32.
     """
-    r, v, steps = 3.6541528853610088, 0.0049286732339746519, 2.0**23
+    r, v, steps = ZIGGURAT_END, 0.0049286732339746519, 2.0**23
     x, density = [0.0] * 256, [1.0] * 256
     x[255], density[255] = r, math.exp(-0.5 * r * r)
     for k in range(254, 0, -1):
