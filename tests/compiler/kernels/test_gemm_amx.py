@@ -190,7 +190,10 @@ def test_when(rows, features, quads, products, wanted):
 @pytest.mark.parametrize(("rows", "vectors"), [pytest.param(16, 1, marks=pytest.mark.slow), (32, 2)])
 def test_compiles_for_a_target_with_tiles(rows, vectors):
     shape = {**SHAPE, "rows": rows, "vectors": vectors, "narrow": vectors == 2}
-    for family, more in ((gemm_int8, {"parts": 1, "blocked": False}), (convolution_int8, {"by_line": False})):
+    for family, more in (
+        (gemm_int8, {"parts": 1, "blocked": False, "halved": False}),
+        (convolution_int8, {"by_line": False}),
+    ):
         for dtype in (int8, uint8):
             constants = {**shape, **more, "tiled": dtype}
             assert AMX.object_code(str(family.emit(AMX, **constants)))

@@ -85,6 +85,9 @@ SHAPE = {
 }
 
 
-@targets((gemm_int8, {**SHAPE, "parts": 1, "blocked": False}), (convolution_int8, {**SHAPE, "by_line": False}))
+@targets(
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False}),
+    (convolution_int8, {**SHAPE, "by_line": False}),
+)
 def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

@@ -284,9 +284,9 @@ SHAPE = {
 
 
 @targets(
-    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False}),
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False}),
     (convolution_int8, {**SHAPE, "by_line": False}),
-    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "flipped": True}),
+    (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False, "flipped": True}),
     (convolution_int8, {**SHAPE, "by_line": True, "flipped": True}),
     (patches, {"rounded": True}),
     (

@@ -199,8 +199,9 @@ def test_floats_that_are_rounded(name):
 @on_targets
 def test_scales_by_block(name):
     with ow.flags(target=name):
-        hybrid.test_scales_by_block(9, 21, 72, 3, int8)
-        hybrid.test_scales_by_block(9, 21, 72, 3, int4)
+        for stored in (np.float16, np.float32):
+            hybrid.test_scales_by_block(9, 21, 72, 3, int8, stored)
+            hybrid.test_scales_by_block(9, 21, 72, 3, int4, stored)
 
 
 @on_targets
