@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import Generator, Philox
 
 import opwright as ow
 from opwright.ops import nn, random
@@ -100,7 +101,7 @@ def test_negative_seeds_differ() -> None:
     drawn = [tuple(numbers(random.stateless_uniform([4], seed))) for seed in seeds]
     assert len(set(drawn)) == len(seeds)
     key = np.array([1, (1 << 64) - 5], np.uint64)
-    expected = np.random.Generator(np.random.Philox(key=key, counter=np.zeros(4, np.uint64))).random(4, np.float32)
+    expected = Generator(Philox(key=key, counter=np.zeros(4, np.uint64))).random(4, np.float32)
     assert same(random.stateless_uniform([4], [1, -5]), expected)
 
 

@@ -143,7 +143,7 @@ def test_a_nested_decomposition_with_two_results_is_part_of_the_plan() -> None:
 
 
 @pytest.mark.parametrize("outputs", ["a", "b b"], ids=["an input", "one tensor twice"])
-def test_a_decomposition_whose_results_share_memory_is_called(outputs: str) -> None:
+def test_results_of_a_decomposition_that_are_one_tensor_are_copies(outputs: str) -> None:
     parts = Parts()
     results = "y z"[: len(outputs)]
     main = parts.part("main", x=(5,), y=(5,), z=(5,))
@@ -151,5 +151,7 @@ def test_a_decomposition_whose_results_share_memory_is_called(outputs: str) -> N
     body = parts.part("same", a=(5,), b=(5,))
     body.op("ABS", "a", "b").ends("a", outputs)
     x = np.linspace(-1, 1, 5, dtype=np.float32)
-    for y in run(ours(parts.bytes()), x):
+    interpreter = ours(parts.bytes())
+    for y in run(interpreter, x):
         np.testing.assert_array_equal(y, x if outputs == "a" else np.abs(x))
+    assert plan_of(interpreter) == ["Opwright"]

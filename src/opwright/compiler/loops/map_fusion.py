@@ -186,11 +186,11 @@ def scalar_operands(state: Rewriting, op: Map) -> bool:
     """Convert constant operands of one element, or of equal ones, to scalars; remove repeated and unused operands."""
     args: dict[int, Expr] = {}
     operands: list[Buffer] = []
-    used = used_arguments(op.expr)
+    used, tables = used_arguments(op.expr), _tables(op.expr)
     for i, b in enumerate(op.operands):
         if i not in used:
             continue
-        if b.constant is not None and _is_uniform(b.constant):
+        if b.constant is not None and i not in tables and _is_uniform(b.constant):
             args[i] = scalar(b.constant.reshape(-1)[0].item(), b.dtype)
             continue
         if b not in operands:

@@ -26,6 +26,7 @@ import numpy as np
 from ...core.dtypes import DType, float16, float32, float64, int8, int16, uint8
 from ...core.dtypes import bool as bool_
 from ...core.errors import OpError
+from ...graph import Value
 from ...graph.ir import flat
 from ...scalar.formulas import CLAMPS, GELU_CUBIC, GELU_SLOPE
 from ...scalar.table import ACTIVATIONS, BITS, OF_BUILTIN, OF_OPERATOR, chosen
@@ -33,7 +34,7 @@ from ..inlined_kernels import InlinedKernel, call, own_kernel
 from ..kernel import COMPILED, Kernel
 from ..loops.buffers import Buffer
 from ..loops.expressions import Expr, apply, arg, const, convert, lookup, scalar
-from ..loops.ops import Checked, Map
+from ..loops.ops import Checked, Map, View
 from .context import Buffers, LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import (
     NARROW,
@@ -341,9 +342,16 @@ def composite(ctx: LoweringContext) -> None:
         if (declared.shape, declared.dtype) != (operand.shape, operand.dtype):
             raise NoLowering(f"{operand} for {declared} of its decomposition")
         inside.bind(value, operand)
+    computed = {value for node in nodes for value in node.node.outputs}
+    copies: list[tuple[RuleOperand, Value]] = []
     for index, value in enumerate(graph.outputs):
-        if value.constant is not None:
-            raise NoLowering("its decomposition returns a constant")
-        inside.bind(value, ctx.output(operand_of(value).shape, index))
+        y = ctx.output(operand_of(value).shape, index)
+        if value in computed:
+            computed.remove(value)
+            inside.bind(value, y)
+        else:  # an input, a constant, or an output before
+            copies.append((y, value))
     for node in nodes:
         ctx.ops += lower(LoweringContext(node, inside))
+    for y, value in copies:
+        ctx.add(View, y.buffer, inside.of(value).buffer)
