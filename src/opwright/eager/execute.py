@@ -103,7 +103,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             if op.cpu_kernels or kernel is None:
                 kernel = op.kernel(bound, _first_dtype(inputs))
             elif op.name in large_calls.ROWS and op.catalogue:
-                kernel = large_calls.kernel_of_rows(op, bound, arrays[0])
+                rows: Any = arrays[0]
+                kernel = large_calls.kernel_of_rows(op, bound, rows)
             result = quietly(kernel, *arrays)
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)

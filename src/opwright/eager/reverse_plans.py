@@ -54,8 +54,8 @@ def gradients(records: list[Any], start: Mapping[int, Any], sources: Sequence[in
     plan = _plans.get(signature, 0)
     if plan is None:
         return _by_pass(records, start, sources, use_up)
-    if type(plan) is not int:
-        return plan(dispatch.call, records, [*start.values()])  # type: ignore[operator]  # no number
+    if not isinstance(plan, int):
+        return plan(dispatch.call, records, [*start.values()])
     run = _plan(records, start, sources) if plan == SIGHTINGS else None
     planned = None if run is None else _without_tapes(run, records, start)
     expected = _by_pass(records, start, sources, use_up)

@@ -59,7 +59,7 @@ def evaluate(row: ScalarFunction, *xs: Any, accuracy: str = "exact", libm: bool 
         return _libm(row, *alike(*xs))
     if code is not None and not libm:
         raise TypeError(f"{row.name} is defined for float32, found {dtype.name}")
-    namespace = KernelNamespace(lambda name: _row_function(name, accuracy, libm))
+    namespace: Any = KernelNamespace(lambda name: _row_function(name, accuracy, libm))
     result: Value = row.code(namespace, *xs)
     return result
 

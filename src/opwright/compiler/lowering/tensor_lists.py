@@ -12,7 +12,7 @@ memory for as many elements as the trip count of its loop permits, and a size.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...core.dtypes import DType, int32
 from ...core.shapes import TensorShape
@@ -282,7 +282,8 @@ def element_shape_in(graph: Graph, value: Value) -> tuple[int, ...] | None:
         item = operands[-1] if node.op.name in ("ListSet", "ListPush") else None
         known = node.attrs.get("element_shape") if item is None else item.shape
         if known is not None and known.is_fully_defined():
-            return tuple(known.as_list())
+            dims: Any = known.dims
+            return tuple(dims)
         if node.op.name in _CHANGES:
             versions.add(node.outputs[0])
     return None
