@@ -19,8 +19,9 @@ import test_operators
 from opwright.eager.tensor import make
 from opwright.ops.tensor import ShapeOnlyTensor
 from opwright.testing.operator_call import CheckedCall, NotApplicable
+from thorough import THOROUGH
 
-FEW = 1  # kinds of calls of an operator that every run walks over; the slow one goes over all
+FEW = 2 if THOROUGH else 1  # kinds of calls of an operator that every run walks over; the slow one goes over all
 AMOUNTS = [pytest.param(False, id="kinds"), pytest.param(True, id="all", marks=pytest.mark.slow)]
 # Where a call works and its gradient is refused, in these words.
 WITHOUT_GRADIENT = {

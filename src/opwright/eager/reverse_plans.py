@@ -140,6 +140,10 @@ def _plan(records: Sequence[Any], start: Mapping[int, Any], sources: Sequence[in
         state.trace, state.tapes, state.names = before
 
 
+class _NoPlan(Exception):
+    """A reverse pass with a part that is no ordinary call of one result: it runs as it is."""
+
+
 class _AnyTensor(ShapeOnlyTensor):
     """A tensor of a pass that becomes a plan: it stands for all tensors of its dtype and shape."""
 
@@ -168,7 +172,7 @@ class _PlanTrace:
         for k, record in enumerate(records):
             op = record.op
             if not (op.catalogue and op.profile.simple and op.profile.single):
-                raise NotImplementedError
+                raise _NoPlan
             by_id.update({id(x._identity): x for x in _indices(record)})
             for j, x in enumerate(record.inputs):
                 kept = record.structure[j]
@@ -201,18 +205,18 @@ class _PlanTrace:
 
     def _tensor(self, dtype: DType, shape: Any, text: str) -> _AnyTensor:
         if type(shape) is not tuple or None in shape or dtype.is_handle or math.prod(shape) > MOST_ELEMENTS:
-            raise NotImplementedError
+            raise _NoPlan
         tensor = _AnyTensor(dtype, shape)
         self._kept.append(tensor)
         self._texts[id(tensor)] = text
         return tensor
 
     def _text(self, tensor: Any) -> str:
-        """Return what stands for a tensor in the lines. Raises NotImplementedError for sparse rows."""
+        """Return what stands for a tensor in the lines. Raises _NoPlan for sparse rows."""
         text = self._texts.get(id(tensor))
         if text is None:
             if type(tensor) is not EagerTensor:
-                raise NotImplementedError
+                raise _NoPlan
             text = self._texts[id(tensor)] = f"constant_{len(self._scope)}"
             self._scope[text] = tensor
         return text
@@ -220,9 +224,9 @@ class _PlanTrace:
     # ---- dispatch.Trace ---------------------------------------------------------------------------------------------
 
     def record(self, op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -> Tensor:
-        """Write down a call; return its result. Raises NotImplementedError for effects, lists and several results."""
+        """Write down a call; return its result. Raises _NoPlan for effects, lists and several results."""
         if op.effect is not None or op.effect_rule is not None or not (op.profile.simple and op.profile.single):
-            raise NotImplementedError
+            raise _NoPlan
         operands = tensors(op, inputs, self.to_tensor, name)
         (spec,) = op.infer(bound, operands, name)
         arguments = "".join([f"{self._text(x)}, " for x in operands])
@@ -233,15 +237,15 @@ class _PlanTrace:
         return self._tensor(spec.dtype, spec.shape.dims, result)
 
     def to_tensor(self, value: Any, dtype: Any, name: str | None) -> Tensor:
-        """Return a tensor of the pass as it is, numbers as eager tensors. Raises NotImplementedError for variables."""
+        """Return a tensor of the pass as it is, numbers as eager tensors. Raises _NoPlan for variables."""
         if isinstance(value, (_AnyTensor, EagerTensor)):
             return value
         if type(value) is ShapeOnlyTensor and type(value.source) is _AnyTensor:  # of what is declared no_need_buffer
             return value.source
         if isinstance(value, Tensor) or hasattr(value, "_as_tensor"):
-            raise NotImplementedError
+            raise _NoPlan
         return make(value, dtype, name)
 
     def lift_initial_value(self, variable: Any, value: Any) -> NoReturn:
-        """Raise NotImplementedError: gradient rules create no variables."""
-        raise NotImplementedError
+        """Raise _NoPlan: gradient rules create no variables."""
+        raise _NoPlan

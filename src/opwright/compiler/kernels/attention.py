@@ -112,18 +112,7 @@ def attend(
         finish = before.bind(words)
         a = [_moved(q, offsets[0]) + kl.minimum(first + r, m - 1) * d for r in range(rows)]
         w = _moved(packed, offsets[1])
-        for panel in range(panels):
-            sums = accumulators(f32, rows, VECTORS, lanes, None)
-            for j in range(d):
-                keys = [w.load(k * lanes, lanes) for k in range(VECTORS)]
-                for r in range(rows):
-                    x = a[r][j].splat(lanes)
-                    for k in range(VECTORS):
-                        sums[r, k] = kl.fma(x, keys[k], sums[r, k])
-                w = w + width
-            for r in range(rows):
-                for k in range(VECTORS):
-                    scores.store(sums[r, k], r * pitch + panel * width + k * lanes)
+        _multiply_panels(a, w, scores, pitch, pitch, d, lanes)
         for r in kl.loop(rows):
             row = scores + r * pitch
             factors.store(_softmax(row, kl.minimum(first + r, m - 1), n, pitch, lanes, finish), r * lanes)
