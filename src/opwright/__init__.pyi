@@ -1,5 +1,6 @@
 from . import autograph as autograph
 from . import data as data
+from . import distribute as distribute
 from . import keras as keras
 from . import language as language
 from . import lite as lite

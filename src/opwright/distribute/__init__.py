@@ -1,0 +1,12 @@
+"""Work on several processes and machines, by the engines that run there: batch inference, sweeps, training.
+
+Lives here: the public names, each loaded on first use, so that no engine is imported before it is named.
+
+    executors.py    executors by name ("processes:4", "dask://host:port"), those of Ray and of multiprocessing pools
+
+Not here: schedulers, transports and launchers: those are the engines'.
+"""
+
+from ..core.lazy_imports import lazily
+
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -1,0 +1,1 @@
+from .executors import executor as executor

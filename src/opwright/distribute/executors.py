@@ -1,0 +1,330 @@
+"""Executors by name, and those of engines that have none of their own.
+
+Lives here: `executor`; `Workers`, an executor with what a job needs to know of it; `RayExecutor`, `PoolExecutor`.
+Not here: the jobs (inference.py, sweeps.py), which submit module-level functions and data.
+
+| name | engine |
+|---|---|
+| `threads[:N]` | threads of this process |
+| `processes[:N]` | processes, started afresh (spawn) |
+| `loky[:N]` | loky's processes |
+| `dask://HOST:PORT`, `tls://...`; `dask[:N]` | a Dask cluster by its scheduler; N Dask processes on this machine |
+| `ray://HOST:PORT`, `ray:auto`; `ray[:N]` | a Ray cluster; Ray on this machine with N processors |
+| `mpi[:N]` | mpi4py's pool: the ranks of `mpiexec -n R python -m mpi4py.futures`, else N spawned ones |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from types import ModuleType
+from typing import Any
+
+from ..core.errors import FailedPreconditionError, InvalidArgumentError
+
+ExecutorLike = Executor | str | Callable[[], Executor] | Any
+"""An executor, its name, a function that creates one, a `dask.distributed.Client`, or a pool of `multiprocessing` or
+`ray.util.multiprocessing`."""
+
+EXTRAS = {
+    "loky": "loky",
+    "distributed": "dask",
+    "dask": "dask",
+    "ray": "ray",
+    "mpi4py": "mpi",
+    "pyarrow": "arrow",
+    "zarr": "zarr",
+}
+"""The extra of this package that installs each optional module."""
+
+
+def optional_module(name: str) -> ModuleType:
+    """Import a module of an extra. Raises FailedPreconditionError that names the extra if it is not installed."""
+    extra = EXTRAS[name.partition(".")[0]]
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise FailedPreconditionError(
+            what=f"the Python package {name.partition('.')[0]!r} is not installed",
+            found=str(error),
+            do=f"pip install 'opwright[{extra}]'",
+        ) from error
+
+
+class PoolExecutor(Executor):
+    """The interface of executors over a pool with `apply_async`: of `multiprocessing`, of `ray.util.multiprocessing`.
+
+    Such pools replace a killed worker and never report its task, so a job on one waits for ever for it.
+    """
+
+    def __init__(self, pool: Any) -> None:
+        self.pool = pool
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Schedule `fn(*args, **kwargs)`."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        self.pool.apply_async(fn, args, kwargs, callback=future.set_result, error_callback=future.set_exception)
+        return future
+
+
+def _call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return fn(*args, **kwargs)
+
+
+class RayExecutor(Executor):
+    """An executor whose tasks are Ray tasks of one processor each.
+
+    address: of a cluster, as `ray.init` takes it; None to start Ray on this machine. num_cpus: processors to use of
+    this machine. A Ray that is already initialised is used as it is, and stays.
+
+    raises FailedPreconditionError if Ray is not installed
+    """
+
+    def __init__(self, address: str | None = None, num_cpus: int | None = None) -> None:
+        self._ray = optional_module("ray")
+        self._started = not self._ray.is_initialized()
+        if self._started:
+            local: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
+            self._ray.init(address=address, log_to_driver=False, **local)
+        self._task = self._ray.remote(num_cpus=1, max_retries=0)(_call)  # the job counts the retries
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Schedule `fn(*args, **kwargs)`; arguments that are object references are read on the worker."""
+        future: Future[Any] = self._task.remote(fn, *args, **kwargs).future()
+        return future
+
+    def put(self, value: object) -> object:
+        """Store a value once for all tasks; return the reference to pass to `submit`."""
+        return self._ray.put(value)
+
+    @property
+    def num_workers(self) -> int:
+        """The tasks that the cluster runs at once."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End Ray if this executor started it."""
+        if self._started:
+            self._started = False
+            self._ray.shutdown()
+
+
+class Workers:
+    """An executor as a job uses it: how many tasks it runs at once, which errors mean a lost worker, how to replace it.
+
+    executor: an `ExecutorLike`, None for one thread of this process. An executor that is built here, by name or by a
+    function, is rebuilt by `restart` when its workers die, and shut down by `close`; one that the caller passes is
+    neither.
+
+    raises InvalidArgumentError for an unknown name, FailedPreconditionError if its engine is not installed
+    """
+
+    def __init__(self, executor: ExecutorLike = None) -> None:
+        self._build = _builder(executor)
+        self._close: list[Callable[[], object]] = []
+        self.executor: Executor = self._build(self) if self._build else _adapted(executor)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Schedule a call. Raises BrokenExecutor if the executor has lost its workers."""
+        return self.executor.submit(fn, *args)
+
+    @property
+    def count(self) -> int:
+        """The number of tasks that run at once."""
+        client = getattr(self.executor, "_client", None)
+        if client is not None:  # Dask: workers may join and leave
+            return max(1, sum(map(int, client.nthreads().values())))
+        for name in ("num_workers", "_max_workers"):
+            size = getattr(self.executor, name, None)
+            if isinstance(size, int) and size > 0:
+                return size
+        size = getattr(getattr(self.executor, "pool", None), "_processes", None)
+        return size if isinstance(size, int) else os.cpu_count() or 1
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every worker is on this machine, and so reads this machine's files."""
+        return isinstance(self.executor, ThreadPoolExecutor | ProcessPoolExecutor) or _module(self.executor) == "loky"
+
+    @property
+    def shares_process(self) -> bool:
+        """Whether tasks run on threads of this process."""
+        return isinstance(self.executor, ThreadPoolExecutor)
+
+    def share(self, value: object) -> Any:
+        """Hand a value to the engine, which sends it once to each worker; return the argument to pass instead of it.
+
+        returns None for an engine that cannot
+        """
+        client = getattr(self.executor, "_client", None)
+        if client is not None:
+            return client.scatter(value, broadcast=False, hash=False)
+        return self.executor.put(value) if isinstance(self.executor, RayExecutor) else None
+
+    def is_loss(self, error: BaseException) -> bool:
+        """Return whether a task's error is the death of its worker, and so says nothing of the task itself."""
+        names = {cls.__name__ for cls in type(error).__mro__}
+        return isinstance(error, BrokenExecutor) or bool(names & LOSSES)
+
+    def restart(self) -> bool:
+        """Replace an executor whose workers died; return whether that was possible."""
+        if not isinstance(self.executor, ProcessPoolExecutor) and _module(self.executor) != "loky":
+            return True  # Dask and Ray start other workers themselves
+        if self._build is None:
+            return False
+        self.close()
+        self.executor = self._build(self)
+        return True
+
+    def close(self) -> None:
+        """Shut down an executor that was built here."""
+        if self._build is not None:
+            with contextlib.suppress(BrokenExecutor):
+                self.executor.shutdown(wait=True, cancel_futures=True)
+        while self._close:
+            self._close.pop()()
+
+    def at_close(self, action: Callable[[], object]) -> None:
+        """Add an action of `close`, after the executor's shutdown."""
+        self._close.append(action)
+
+
+LOSSES = {"KilledWorker", "WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "LocalRayletDiedError"}
+"""Errors of Dask and of Ray by name: their modules are not imported for a comparison."""
+
+
+def _module(value: object) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def _adapted(executor: Any) -> Executor:
+    if isinstance(executor, Executor):
+        return executor
+    if _module(executor) == "distributed" and hasattr(executor, "get_executor"):
+        adapted: Executor = executor.get_executor(pure=False)
+        return adapted
+    if hasattr(executor, "apply_async"):
+        return PoolExecutor(executor)
+    raise InvalidArgumentError(
+        what="executor= is no executor", found=type(executor).__name__, wanted=f"a concurrent.futures.Executor, {NAMES}"
+    )
+
+
+Builder = Callable[[Workers], Executor]
+
+
+def _builder(executor: ExecutorLike) -> Builder | None:
+    """Return the function that creates the executor; None if the caller owns it."""
+    if executor is None:
+        return lambda workers: ThreadPoolExecutor(1)
+    if isinstance(executor, str):
+        return _named(executor)
+    if isinstance(executor, Executor) or hasattr(executor, "get_executor") or hasattr(executor, "apply_async"):
+        return None
+    if not callable(executor):
+        return None
+    create: Callable[[], Any] = executor
+
+    def build(workers: Workers) -> Executor:
+        created = create()
+        adapted = _adapted(created)
+        if adapted is not created:
+            workers.at_close(created.close)
+        return adapted
+
+    return build
+
+
+NAMES = "threads[:N], processes[:N], loky[:N], dask[:N], dask://HOST:PORT, ray[:N], ray://HOST:PORT, mpi[:N]"
+
+
+def _named(name: str) -> Builder:
+    engine, colon, rest = name.partition(":")
+    by_address = ADDRESSED.get(engine) if rest.startswith("//") or rest == "auto" else None
+    if by_address is not None:
+        return lambda workers: by_address(workers, name)
+    local = LOCAL.get(engine)
+    if local is None or not re.fullmatch(r"[1-9]\d{0,4}" if colon else "", rest):
+        raise InvalidArgumentError(what="no executor has this name", found=name, wanted=NAMES)
+    return lambda workers: local(workers, int(rest) if rest else None)
+
+
+def _processes(workers: Workers, count: int | None) -> Executor:
+    # A forked child would inherit the locks of threads that it does not have: the compiler's, the engines'.
+    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _loky(workers: Workers, count: int | None) -> Executor:
+    # Not get_reusable_executor: shutting that one down would end the pool of joblib in this process, too.
+    pool: Executor = optional_module("loky").ProcessPoolExecutor(count, timeout=60)
+    return pool
+
+
+def _dask_on_this_machine(workers: Workers, count: int | None) -> Executor:
+    distributed = optional_module("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=count or os.cpu_count(), threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    return _dask_client(workers, distributed.Client(cluster), cluster)
+
+
+def _dask_at(workers: Workers, name: str) -> Executor:
+    distributed = optional_module("distributed")
+    address = re.sub("^dask://", "tcp://", name)
+    return _dask_client(workers, distributed.Client(address, timeout="30s"))
+
+
+def _dask_client(workers: Workers, client: Any, cluster: Any = None) -> Executor:
+    if cluster is not None:
+        workers.at_close(cluster.close)
+    workers.at_close(client.close)
+    executor: Executor = client.get_executor(pure=False)
+    return executor
+
+
+def _ray_at(workers: Workers, name: str) -> Executor:
+    return RayExecutor("auto" if name == "ray:auto" else name)
+
+
+def _mpi(workers: Workers, count: int | None) -> Executor:
+    pool: Executor = optional_module("mpi4py.futures").MPIPoolExecutor(count)
+    return pool
+
+
+LOCAL: dict[str, Callable[[Workers, int | None], Executor]] = {
+    "threads": lambda workers, count: ThreadPoolExecutor(count or os.cpu_count()),
+    "processes": _processes,
+    "loky": _loky,
+    "dask": _dask_on_this_machine,
+    "ray": lambda workers, count: RayExecutor(num_cpus=count),
+    "mpi": _mpi,
+}
+ADDRESSED: dict[str, Callable[[Workers, str], Executor]] = {"dask": _dask_at, "tls": _dask_at, "ray": _ray_at}
+
+
+@contextlib.contextmanager
+def _shut_down(workers: Workers) -> Any:
+    try:
+        yield workers.executor
+    finally:
+        workers.close()
+
+
+def executor(name: str) -> contextlib.AbstractContextManager[Executor]:
+    """Return a context that creates an executor by name, as `map` and `sweep` do, and shuts it down at its end.
+
+    name: `threads[:N]`, `processes[:N]`, `loky[:N]`, `dask[:N]`, `dask://HOST:PORT`, `ray[:N]`, `ray://HOST:PORT`,
+    `ray:auto`, `mpi[:N]`. For several jobs on the same workers; N defaults to the number of processors.
+
+    >>> with ow.distribute.executor("threads:2") as workers:
+    ...     list(ow.distribute.map(model, images, executor=workers))
+
+    raises InvalidArgumentError for an unknown name, FailedPreconditionError if the engine is not installed
+    """
+    return _shut_down(Workers(name))
