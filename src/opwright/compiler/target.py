@@ -86,6 +86,16 @@ class Target(NamedTuple):
         """Number of int32 lanes of VNNI instructions; 0 without VNNI."""
         return (4, 8, 16) if self.has("avx512vnni") else (4, 8) if self.has("avxvnni") else ()
 
+    @property
+    def masks_stores(self) -> bool:
+        """Return whether masked stores cost little more than plain ones: AVX2's take 18 operations and more on AMD's
+        processors, and other targets write lane by lane."""
+        return self.has("avx512f")
+
+    def masks_loads(self, size: int) -> bool:
+        """Return whether masked loads of elements of `size` bytes cost little more than plain ones."""
+        return self.has("avx2" if size >= 4 else "avx512bw")
+
     def has(self, feature: str) -> bool:
         """Return whether it has a feature, in LLVM's terms, or the cpu's name implies it (IMPLIED)."""
         listed = f",{self.features},"

@@ -1,6 +1,6 @@
 """Memory of kernels: pointers, stack memory, register tiles.
 
-Lives here: `Pointer`, `Registers`, `allocate`, `copy`.
+Lives here: `Pointer`, `TailMask`, `Registers`, `allocate`, `copy`.
 Not here: values (values.py), pointers with bounds (bounds_checks.py), arrays (arrays.py).
 """
 
@@ -15,6 +15,19 @@ from ...core.dtypes import DType
 from .llvm_types import I1, I32, I64, KIND, number, stored, suffix, typed
 from .trace import current, intrinsic
 from .values import Value, value
+
+
+class TailMask(Value):
+    """The mask of a vector at the end of a loop. full: whether all its lanes are set, a scalar of bool.
+
+    Loads and stores branch to plain ones where the target's masked ones are slow.
+    """
+
+    __slots__ = ("full",)
+
+    def __init__(self, x: ir.Value, full: Value) -> None:
+        super().__init__(x, dtypes.bool)
+        self.full = full
 
 
 class Pointer:
@@ -72,20 +85,22 @@ class Pointer:
     def load(self, i: Any = 0, count: int = 0, mask: Value | None = None, *, temporal: bool = True) -> Value:
         """Load `count` elements from i on; a scalar if count is 0. mask: lanes to read; others are 0."""
         b, address = current().builder, self.element(i)
-        kind = typed(stored(self.dtype), count)
+        kind, alignment = typed(stored(self.dtype), count), self._alignment(i)
         if mask is None:
-            x = b.load(address, align=self._alignment(i), typ=kind)
+            x = b.load(address, align=alignment, typ=kind)
             if not temporal:
                 x.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
+        elif isinstance(mask, TailMask) and not current().target.masks_loads(self.dtype.size):
+            with b.if_else(mask.full.x) as (full, tail):
+                with full:
+                    whole, full_block = b.load(address, align=alignment, typ=kind), b.block
+                with tail:
+                    lanes, tail_block = _masked_load(kind, address, alignment, mask), b.block
+            x = b.phi(kind)
+            x.add_incoming(whole, full_block)
+            x.add_incoming(lanes, tail_block)
         else:
-            x = intrinsic(
-                f"masked.load.{suffix(kind)}.p0",
-                kind,
-                address,
-                ir.Constant(I32, self._alignment(i)),
-                mask.x,
-                ir.Constant(kind, None),
-            )
+            x = _masked_load(kind, address, alignment, mask)
         element = Value(x, stored(self.dtype))
         return element != 0 if self.dtype.is_bool else element
 
@@ -97,19 +112,19 @@ class Pointer:
             raise TypeError(f"a pointer to {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
         if v.dtype.is_bool:
             v = v.to(dtypes.uint8)
+        alignment = self._alignment(i)
         if mask is None:
-            store = b.store(v.x, address, align=self._alignment(i))
+            store = b.store(v.x, address, align=alignment)
             if not temporal:
                 store.set_metadata("nontemporal", b.module.add_metadata([ir.Constant(I32, 1)]))
+        elif isinstance(mask, TailMask) and not current().target.masks_stores:
+            with b.if_else(mask.full.x) as (full, tail):
+                with full:
+                    b.store(v.x, address, align=alignment)
+                with tail:
+                    _masked_store(v, address, alignment, mask)
         else:
-            intrinsic(
-                f"masked.store.{suffix(v.x.type)}.p0",
-                ir.VoidType(),
-                v.x,
-                address,
-                ir.Constant(I32, self._alignment(i)),
-                mask.x,
-            )
+            _masked_store(v, address, alignment, mask)
 
     def cast(self, dtype: DType, align: int = 1) -> Pointer:
         """Return the same address as a pointer to another dtype."""
@@ -131,6 +146,16 @@ class Pointer:
 
     def __repr__(self) -> str:
         return f"<ptr[{self.dtype.short}] of kernel {current().name!r}>"
+
+
+def _masked_load(kind: ir.Type, address: ir.Value, alignment: int, mask: Value) -> ir.Value:
+    zeros = ir.Constant(kind, None)
+    return intrinsic(f"masked.load.{suffix(kind)}.p0", kind, address, ir.Constant(I32, alignment), mask.x, zeros)
+
+
+def _masked_store(v: Value, address: ir.Value, alignment: int, mask: Value) -> None:
+    name = f"masked.store.{suffix(v.x.type)}.p0"
+    intrinsic(name, ir.VoidType(), v.x, address, ir.Constant(I32, alignment), mask.x)
 
 
 def allocate(kind: ir.Type, size: int = 1, align: int | None = None) -> ir.Value:

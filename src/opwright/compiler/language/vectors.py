@@ -15,7 +15,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from .functions import full
 from .llvm_types import I1, I32, KIND, POINTER, number, suffix, typed
-from .pointers import Pointer, Registers, allocate
+from .pointers import Pointer, Registers, TailMask, allocate
 from .trace import current, intrinsic
 from .values import Value, alike, clamp, maximum, minimum, part, select
 
@@ -52,7 +52,8 @@ def first(n: Any, count: int) -> Value:
 
 def tail_mask(remaining: Any, count: int) -> Value:
     """Return the mask of a vector at the end of a loop: the first `remaining` lanes, at most `count`."""
-    return first(minimum(remaining, count), count)
+    mask = first(minimum(remaining, count), count)
+    return mask if isinstance(remaining, int) else TailMask(mask.x, remaining >= count)
 
 
 def insert(v: Value, lane: int, x: Any) -> Value:
