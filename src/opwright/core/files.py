@@ -182,22 +182,29 @@ def _clean_once(folder: str) -> None:
     remove_leftovers(key)
 
 
-def remove_leftovers(folder: str | os.PathLike[str]) -> list[str]:
-    """Remove the temporary files and folders that killed writers left in a folder; return their paths."""
+def remove_leftovers(folder: str | os.PathLike[str], only_writer: bool = False) -> list[str]:
+    """Remove the temporary files and folders that killed writers left in a folder; return their paths.
+
+    only_writer: whether no other process writes to the folder, so that what is not locked is a leftover of any age
+    """
+    most, least_seconds = (None, 0.0) if only_writer else (_MAX_NAMES, UNLOCKED_SECONDS)
     try:
         with os.scandir(folder) as entries:
-            temporary = [e.path for e in islice(entries, _MAX_NAMES) if re.fullmatch(_TEMPORARY, e.name)]
+            temporary = [e.path for e in islice(entries, most) if re.fullmatch(_TEMPORARY, e.name)]
     except OSError:
         return []
-    return [path for path in temporary if _remove_leftover(path)]
+    return [path for path in temporary if _remove_leftover(path, least_seconds)]
 
 
-def _remove_leftover(path: str) -> bool:
-    """Remove a temporary file or folder unless its writer may be alive; return whether it was removed."""
+def _remove_leftover(path: str, least_seconds: float) -> bool:
+    """Remove a temporary file or folder unless its writer may be alive; return whether it was removed.
+
+    least_seconds: the age of one that is not locked
+    """
     try:
         status = os.lstat(path)
         age = time.time() - _last_written(path, status)
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)) or age < UNLOCKED_SECONDS:
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)) or age < least_seconds:
             return False
         if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
             return False
@@ -206,7 +213,7 @@ def _remove_leftover(path: str) -> bool:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             locked = None if handle is None else _lock(handle)
-            if locked is False or (locked is None and age < LOCKLESS_SECONDS):
+            if locked is False or (locked is None and age < LOCKLESS_SECONDS and least_seconds):
                 return False
             if stat.S_ISDIR(status.st_mode):
                 _remove_tree(path)

@@ -1,1 +1,9 @@
 from .executors import executor as executor
+from .inference import ElementError as ElementError
+from .inference import Results as Results
+from .inference import Summary as Summary
+from .inference import map as map
+from .sinks import NumPySink as NumPySink
+from .sinks import ParquetSink as ParquetSink
+from .sinks import Sink as Sink
+from .sinks import ZarrSink as ZarrSink

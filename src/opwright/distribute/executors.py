@@ -186,7 +186,7 @@ class Workers:
         """Shut down an executor that was built here."""
         if self._build is not None:
             with contextlib.suppress(BrokenExecutor):
-                self.executor.shutdown(wait=True, cancel_futures=True)
+                self.executor.shutdown(wait=True)  # without cancel_futures, which Dask's and loky's lack
         while self._close:
             self._close.pop()()
 

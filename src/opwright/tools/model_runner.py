@@ -23,6 +23,7 @@ import numpy as np
 from .. import lite
 from ..core.errors import OpError
 from ..core.files import replacing
+from ..distribute.sinks import storable
 from ..lite.resolver import default_resolver, with_customs
 from ..ops import registry
 from ..ops.definition import Operator
@@ -244,16 +245,7 @@ def _save(results: Sequence[tuple[str, np.ndarray]], folder: Path) -> None:
         for i, (name, array) in enumerate(results):
             target = folder / f"{i}.npy"
             with replacing(target) as file:
-                np.save(file, _storable(array), allow_pickle=False)
+                np.save(file, storable(array), allow_pickle=False)
             notes().print(f"output {name}: {target}")
     except OSError as error:
         raise BadFile(f"{folder}: {error}") from error
-
-
-def _storable(array: np.ndarray) -> np.ndarray:
-    """Convert to a dtype of .npy files: strings to fixed-width bytes, bfloat16 to float32, int4 to int8."""
-    if array.dtype.kind == "O":
-        return array.astype(bytes)
-    if array.dtype.isbuiltin == 1:
-        return array
-    return array.astype(np.int8 if "int" in array.dtype.name else np.float32)

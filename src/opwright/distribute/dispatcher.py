@@ -1,0 +1,209 @@
+"""The flow of tasks to workers and of results back: back-pressure, order, lost workers.
+
+Lives here: `Task`, `Dispatcher`.
+Not here: executors (executors.py), what a task computes (worker.py, sweeps.py).
+
+Tasks are taken from their iterator only as results are consumed, so memory is bounded by the window: twice the workers
+and one in flight, and in order at most as many again that wait for an earlier one.
+
+A task whose worker died runs again, up to `retries` times. An executor of processes is then broken as a whole and fails
+every task in flight, guilty or not: all run again on a new executor. A task with one attempt left therefore runs alone,
+and only a loss then is its own fault; several elements are then halved until the guilty ones are alone and given up.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Future
+from typing import Any
+
+from ..core.errors import UnavailableError
+from .executors import Workers
+
+COUNTED_SECONDS = 5.0
+"""How long a count of workers is used: asking Dask's scheduler takes a millisecond."""
+
+
+class Task:
+    """Consecutive elements that one call on a worker computes.
+
+    start: the index of the first element; attempts: how often its worker was lost; root: the task that this one is a
+    part of, itself unless it was halved
+    """
+
+    __slots__ = ("attempts", "elements", "left", "results", "root", "start")
+
+    def __init__(self, start: int, elements: list[Any], root: Task | None = None, attempts: int = 0) -> None:
+        self.start, self.elements, self.attempts = start, elements, attempts
+        self.root: Task = root or self
+        self.left = len(elements)  # of a root: elements without a result
+        self.results: list[tuple[Task, Any]] = []  # of a root whose results wait for their order
+
+    def halves(self) -> tuple[Task, Task]:
+        """Return two tasks with half of the elements each."""
+        middle = len(self.elements) // 2
+        first, second = self.elements[:middle], self.elements[middle:]
+        return (
+            Task(self.start, first, self.root, self.attempts),
+            Task(self.start + middle, second, self.root, self.attempts),
+        )
+
+
+class Lost:
+    """The outcome of a task that was given up. attempts: how often it ran; error: the executor's last one."""
+
+    __slots__ = ("attempts", "error")
+
+    def __init__(self, attempts: int, error: BaseException) -> None:
+        self.attempts, self.error = attempts, error
+
+
+class Dispatcher:
+    """Runs tasks on workers.
+
+    submit: start a task, return its future. retries: how often a task runs again after the loss of its worker.
+    ordered: yield the results in the order of the tasks. repeats: whether an outcome means that the task must be
+    submitted again, unless None. window: most tasks in flight, by default twice the workers and one.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        submit: Callable[[Task], Future[Any]],
+        *,
+        retries: int,
+        ordered: bool = True,
+        repeats: Callable[[Task, Any], bool] | None = None,
+        window: int | None = None,
+    ) -> None:
+        self._workers, self._submit = workers, submit
+        self._retries, self._ordered, self._repeats, self._window = retries, ordered, repeats, window
+        self._again: collections.deque[Task] = collections.deque()
+        self._order: collections.deque[Task] = collections.deque()  # roots, until their results are yielded
+        self._finished: queue.SimpleQueue[tuple[Task, Future[Any]]] = queue.SimpleQueue()
+        self._flying: set[Future[Any]] = set()
+        self._broken = self._alone = False
+        self._counted, self._limit = 0.0, 0
+        self.lost_workers = 0
+
+    def results(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Any]]:
+        """Yield tasks and their outcomes: of the call, or `Lost`.
+
+        A task that was halved is yielded as its parts. Closing the iterator cancels what has not begun.
+        raises UnavailableError if the workers died and the executor cannot be rebuilt; the errors of calls
+        """
+        source: Iterator[Task] | None = iter(tasks)
+        try:
+            while True:
+                source = self._fill(source)
+                if not self._flying:
+                    if self._broken:
+                        self._rebuild()
+                        continue
+                    if not self._again and source is None:
+                        return
+                task, future = self._finished.get()
+                self._flying.discard(future)
+                self._alone = False
+                yield from self._settle(task, future)
+        finally:
+            for future in self._flying:
+                future.cancel()
+
+    def _in_flight(self) -> int:
+        """Return the most tasks in flight."""
+        if self._window is not None:
+            return self._window
+        now = time.monotonic()
+        if not self._limit or now - self._counted > COUNTED_SECONDS:
+            self._counted, self._limit = now, 2 * self._workers.count + 1
+        return self._limit
+
+    def _fill(self, source: Iterator[Task] | None) -> Iterator[Task] | None:
+        """Submit tasks while the window has room; return the iterator, None once it is exhausted."""
+        limit = self._in_flight()
+        while len(self._flying) < limit and not self._broken and not self._alone:
+            if self._again:
+                task = self._again[0]
+                alone = 0 < self._retries <= task.attempts
+                if alone and self._flying:
+                    break
+                self._alone = alone
+                self._again.popleft()
+            else:
+                if source is None or (self._ordered and len(self._order) >= 2 * limit):
+                    break
+                new = next(source, None)
+                if new is None:
+                    source = None
+                    break
+                task = new
+                if self._ordered:
+                    self._order.append(task)
+            try:
+                future = self._submit(task)
+            except BrokenExecutor:  # noticed before a task in flight failed, or while none was
+                self._again.appendleft(task)
+                self._broken, self._alone = True, False
+                break
+            self._flying.add(future)
+            future.add_done_callback(lambda future, task=task: self._finished.put((task, future)))  # type: ignore[misc]
+        return source
+
+    def _settle(self, task: Task, future: Future[Any]) -> Iterator[tuple[Task, Any]]:
+        """Yield the results that a finished call completes; schedule the task again if its worker was lost."""
+        error = future.exception()
+        if error is None:
+            outcome = future.result()
+            if self._repeats is not None and self._repeats(task, outcome):
+                self._again.append(task)
+                return
+        elif self._workers.is_loss(error):
+            alone = 0 < self._retries <= task.attempts
+            self._broken |= isinstance(error, BrokenExecutor)
+            task.attempts += 1
+            if task.attempts <= self._retries:
+                self._again.append(task)
+                return
+            if alone and len(task.elements) > 1:
+                task.attempts = self._retries
+                self._again.extendleft(reversed(task.halves()))
+                return
+            outcome = Lost(task.attempts, error)
+        else:
+            raise error
+        if not self._ordered:
+            yield task, outcome
+            return
+        root = task.root
+        root.results.append((task, outcome))
+        root.left -= len(task.elements)
+        while self._order and not self._order[0].left:
+            complete = self._order.popleft()
+            yield from sorted(complete.results, key=lambda result: result[0].start)
+            complete.results.clear()
+
+    def _rebuild(self) -> None:
+        """Replace a broken executor. Raises UnavailableError if the caller passed it."""
+        self.lost_workers += 1
+        if not self._workers.restart():
+            raise UnavailableError(
+                what="a worker process died, and its executor cannot be used any more",
+                found=type(self._workers.executor).__name__,
+                wanted="an executor that can be created again",
+                do="pass its name, such as executor='processes:4', or a function that returns a new one",
+            )
+        self._broken = False
+
+
+@contextlib.contextmanager
+def closing(workers: Workers) -> Iterator[Workers]:
+    """Close the workers at the end of the context."""
+    try:
+        yield workers
+    finally:
+        workers.close()

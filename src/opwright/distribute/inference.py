@@ -1,0 +1,373 @@
+"""Batch inference: a model over many elements, on the workers of any executor.
+
+Lives here: `map`, its results, `ElementError`, `Summary`.
+Not here: the worker's side (worker.py), the flow of tasks (dispatcher.py), outputs on disk (sinks.py, journal.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..core import errors
+from ..core.errors import InvalidArgumentError, OpError, UnavailableError
+from ..data.dataset import Dataset
+from . import worker
+from .dispatcher import Dispatcher, Lost, Task
+from .executors import ExecutorLike, Workers
+from .portable_model import PortableModel
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from .sinks import Sink
+
+KEPT_ERRORS = 100
+"""Errors that a summary lists; all are counted, and all are in a sink's journal."""
+
+
+class ElementError(OpError):
+    """An element that the model did not compute; `map` yields it in place of the result.
+
+    index: of the element; error_type: the name of the exception's class; traceback: the worker's, as text
+    """
+
+    code, code_name = errors.UNKNOWN, "UNKNOWN"
+
+    def __init__(self, index: int, error_type: str, message: str, traceback: str = "") -> None:
+        super().__init__(f"element {index}: {error_type}: {message}")
+        self.index, self.error_type, self.error_message, self.traceback = index, error_type, message, traceback
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.index, self.error_type, self.error_message, self.traceback)
+
+
+class Summary(NamedTuple):
+    """The account of a job.
+
+    elements: all, with those of earlier runs; failed: without a result; resumed: elements that a sink had already.
+    seconds: of this run; worker_seconds: computing, summed over workers; lost_workers: how often an executor was
+    rebuilt; errors: the first of them.
+    """
+
+    elements: int
+    failed: int
+    resumed: int
+    seconds: float
+    worker_seconds: float
+    lost_workers: int
+    errors: tuple[ElementError, ...]
+
+
+def map(
+    model: Any,
+    elements: Iterable[Any],
+    executor: ExecutorLike = None,
+    *,
+    batch: int = 1,
+    ordered: bool = True,
+    retries: int = 2,
+    on_error: str = "return",
+    sink: Sink | None = None,
+    load: Callable[[Any], Any] | None = None,
+    signature: str | None = None,
+    custom_ops: Sequence[Any] = (),
+    num_threads: int = 1,
+    window: int | None = None,
+    progress: bool = False,
+) -> Results:
+    """Run a model over elements on the workers of an executor; return an iterator of the results.
+
+    model: the path or the bytes of a `.tflite` file, a `lite.Model` or `lite.Interpreter`, the folder of a saved model,
+    or a `function` with an input_signature. elements: an array (its rows), a list, a Dataset, or any iterable. An
+    element is an array, a tuple of arrays in the order of the model's inputs, or a dict of them by name; without the
+    first axis of the inputs it is stacked with others, with it it is run as it is. A result is the output, or a dict of
+    outputs by name, and lacks the first axis if the element does.
+
+    executor: an executor, its name (`processes:4`; see `ow.distribute.executor`), a function that creates one, a Dask
+    client, a pool of `multiprocessing`; by default one thread of this process. batch: elements of one run of the model.
+    ordered: whether results have the order of the elements, or come as computed; `Results.items` yields them with their
+    index. retries: how often a batch runs again because its worker died. on_error: "return" yields an `ElementError` in
+    place of a result, "raise" raises it. sink: also store the results, and skip those stored by an earlier run. load: a
+    function that reads an element on the worker, such as `np.load` for paths. signature: of several. custom_ops:
+    `@ow.operator` classes that can be pickled. num_threads: of one run of the model. window: most batches in flight, by
+    default twice the workers and one; elements are taken as results are consumed. progress: show a progress bar on
+    stderr, if it is a terminal.
+
+    >>> for y in ow.distribute.map("model.tflite", images, "processes:4", batch=32):
+    ...     print(y.argmax())
+
+    raises InvalidArgumentError for an argument, NotFoundError for a missing model, FailedPreconditionError for an
+    engine that is not installed; while iterating, the OpError of a model that workers cannot open, UnavailableError if
+    workers died and the executor cannot be created again
+    """
+    for name, value, least in (("batch", batch, 1), ("retries", retries, 0), ("num_threads", num_threads, 1)):
+        _check_integer(name, value, least)
+    if window is not None:
+        _check_integer("window", window, 1)
+    if on_error not in ("return", "raise"):
+        raise InvalidArgumentError(op="map", what="unknown on_error", found=repr(on_error), wanted="'return', 'raise'")
+    portable = PortableModel(model, signature, num_threads)
+    try:
+        workers = Workers(executor)
+    except BaseException:
+        portable.close()
+        raise
+    job = _InferenceJob(portable, workers, tuple(custom_ops), load)
+    return Results(job, elements, batch, ordered, retries, on_error == "raise", sink, window, progress)
+
+
+def _check_integer(name: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidArgumentError(op="map", what=f"{name} is out of range", found=repr(value), wanted=f">= {least}")
+
+
+class _InferenceJob:
+    """A model and the workers that run it."""
+
+    def __init__(
+        self, model: PortableModel, workers: Workers, customs: tuple[Any, ...], load: Callable[[Any], Any] | None
+    ) -> None:
+        self.model, self.workers = model, workers
+        self._customs, self._load = customs, load
+        self._job = secrets.token_hex(8)
+        self._shared: Any = None  # the model's bytes as the engine hands them to its workers
+        self._bytes: np.ndarray | None = None
+        self._needing: set[int] = set()  # starts of tasks whose worker needs the bytes
+
+    def submit(self, task: Task) -> Future[Any]:
+        """Start a task; with the model's bytes if its worker asked for them."""
+        content = self._shared
+        if content is None and task.start in self._needing:
+            self._needing.discard(task.start)
+            content = self._bytes
+        arguments = (self.model.reference, self._customs, self._job, self._load, task.elements, content)
+        return self.workers.submit(worker.run_batch, *arguments)
+
+    def repeats(self, task: Task, outcome: Any) -> bool:
+        """Return whether the worker needs the model's bytes, which the next submission of the task sends."""
+        if not isinstance(outcome, worker.ModelNeeded):
+            return False
+        if self._bytes is None:
+            self._bytes = self.model.content()
+            self._shared = self.workers.share(self._bytes)
+        self._needing.add(task.start)
+        return True
+
+    def close(self) -> None:
+        """Shut down the workers that the job started."""
+        self._shared = self._bytes = None
+        self.workers.close()
+        self.model.close()
+
+
+class Results:
+    """The results of `map`: an iterator, which ends the job when it is exhausted or closed.
+
+    `with map(...) as results` closes it; `items()` yields indices, too; `summary()` runs the job to its end.
+    """
+
+    def __init__(
+        self,
+        job: _InferenceJob,
+        elements: Iterable[Any],
+        batch: int,
+        ordered: bool,
+        retries: int,
+        raises: bool,
+        sink: Sink | None,
+        window: int | None,
+        progress: bool,
+    ) -> None:
+        self._job, self._raises, self._sink = job, raises, sink
+        self._elements, self._batch = elements, batch
+        self._dispatcher = Dispatcher(
+            job.workers, job.submit, retries=retries, ordered=ordered, repeats=job.repeats, window=window
+        )
+        self._total = len(elements) if isinstance(elements, Sized) else None
+        self._progress = Progress(self._total) if progress else None
+        self._begun = time.monotonic()
+        self._read = self._failed = self._resumed = 0
+        self._worker_seconds = 0.0
+        self._errors: list[ElementError] = []
+        self._warned = False
+        self._items = self._run()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._items)[1]
+
+    def items(self) -> Iterator[tuple[int, Any]]:
+        """Yield the index of each element with its result."""
+        return self._items
+
+    def summary(self) -> Summary:
+        """Run the job to its end without keeping results; return what it did."""
+        for _ in self._items:
+            pass
+        return Summary(
+            self._read,
+            self._failed,
+            self._resumed,
+            time.monotonic() - self._begun,
+            self._worker_seconds,
+            self._dispatcher.lost_workers,
+            tuple(self._errors),
+        )
+
+    def close(self) -> None:
+        """End the job: batches that have not begun are cancelled, workers that the job started are shut down."""
+        self._items.close()
+        self._job.close()
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if "_items" in self.__dict__:
+            self.close()
+
+    # ---- the job -----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> Generator[tuple[int, Any], None, None]:
+        """Yield index and result of each element. Raises the job's errors."""
+        try:
+            if self._sink is not None:
+                self._sink.open(self._job.model.reference, self._batch, self._total)
+            if self._progress is not None:
+                self._progress.start()
+            for task, outcome in self._dispatcher.results(self._tasks()):
+                values = self._values(task, outcome)
+                failed = [value for value in values if isinstance(value, ElementError)]
+                self._failed += len(failed)
+                self._errors += failed[: KEPT_ERRORS - len(self._errors)]
+                if self._sink is not None:
+                    self._sink.add(task.start, values)
+                if self._progress is not None:
+                    self._progress.advance(len(values), len(failed))
+                for index, value in enumerate(values, task.start):
+                    if self._raises and isinstance(value, ElementError):
+                        raise value
+                    yield index, value
+                values = failed = []  # not kept while waiting for the next
+            if self._sink is not None:
+                self._sink.finish(self._read)
+        finally:
+            if self._sink is not None:
+                self._sink.close()
+            if self._progress is not None:
+                self._progress.stop()
+            self._job.close()
+
+    def _tasks(self) -> Iterator[Task]:
+        """Yield the batches of elements that the sink lacks."""
+        source = _ElementSource(self._elements)
+        done = self._sink.done if self._sink is not None else None
+        while True:
+            skipped = 0 if done is None else done(self._read)
+            if skipped:
+                skipped = source.skip(skipped)
+                if not skipped:
+                    return
+                self._read += skipped
+                self._resumed += skipped
+                if self._progress is not None:
+                    self._progress.advance(skipped, 0)
+                continue
+            elements = list(itertools.islice(source, self._batch))
+            if not elements:
+                return
+            task = Task(self._read, elements)
+            self._read += len(elements)
+            yield task
+
+    def _values(self, task: Task, outcome: Any) -> list[Any]:
+        """Return the result or the error of each element of a task. Raises the error of a model that does not open."""
+        if isinstance(outcome, worker.ModelError):
+            raise _as_error(outcome.error)
+        if isinstance(outcome, Lost):
+            text = f"its worker died in each of {outcome.attempts} runs: {outcome.error}"
+            indices = range(task.start, task.start + len(task.elements))
+            return [ElementError(index, "WorkerLost", text) for index in indices]
+        self._worker_seconds += outcome.seconds
+        if outcome.reason and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"the model runs its elements one by one, since a batch of {len(task.elements)} fails: "
+                f"{outcome.reason.splitlines()[0]}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        names = outcome.names
+        if outcome.stacked is not None:
+            rows: Iterable[Any] = zip(*outcome.stacked)
+        else:
+            rows = outcome.rows
+        return [
+            ElementError(index, *row)
+            if isinstance(row, worker.ErrorText)
+            else row[0]
+            if len(names) == 1
+            else dict(zip(names, row))
+            for index, row in enumerate(rows, task.start)
+        ]
+
+
+def _as_error(error: worker.ErrorText) -> OpError:
+    """Return an error that a worker reported, as an object of its class if that is one of this package's."""
+    cls = getattr(errors, error.type, None)
+    status: type[OpError] = cls if isinstance(cls, type) and issubclass(cls, OpError) else UnavailableError
+    result = status(f"a worker cannot open the model: {error.message}")
+    result.add_note(error.traceback)
+    return result
+
+
+class _ElementSource:
+    """An iterator of elements as plain data: tensors become arrays. Sequences are skipped without reading."""
+
+    def __init__(self, elements: Iterable[Any]) -> None:
+        self._sequence = elements if isinstance(elements, Sequence | np.ndarray) else None
+        self._at = 0
+        iterable = elements.as_numpy_iterator() if isinstance(elements, Dataset) else elements
+        self._iterator: Iterator[Any] | None = iter(iterable) if self._sequence is None else None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._iterator is not None:
+            return _plain(next(self._iterator))
+        sequence: Any = self._sequence
+        if self._at >= len(sequence):
+            raise StopIteration
+        self._at += 1
+        return _plain(sequence[self._at - 1])
+
+    def skip(self, count: int) -> int:
+        """Skip elements; return how many there were."""
+        if self._iterator is not None:
+            return sum(1 for _ in itertools.islice(self._iterator, count))
+        sequence: Any = self._sequence
+        skipped = min(count, len(sequence) - self._at)
+        self._at += skipped
+        return skipped
+
+
+def _plain(element: Any) -> Any:
+    """Return an element with arrays instead of tensors, which needs no tensors to be unpickled."""
+    if isinstance(element, dict):
+        return {key: _plain(value) for key, value in element.items()}
+    if isinstance(element, tuple):
+        return tuple(_plain(value) for value in element)
+    return np.asarray(element) if hasattr(element, "__array__") and not isinstance(element, np.ndarray) else element

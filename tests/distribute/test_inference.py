@@ -1,0 +1,290 @@
+"""`ow.distribute.map`: values against float64, forms of models and elements, errors, back-pressure, lost workers."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+
+import distribute_kit as kit
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright import distribute
+
+KILLS = hasattr(signal, "SIGKILL")
+
+
+@pytest.fixture(scope="module")
+def content():
+    return kit.convert(kit.function())
+
+
+@pytest.fixture(scope="module")
+def path(content, tmp_path_factory):
+    file = tmp_path_factory.mktemp("model") / "model.tflite"
+    file.write_bytes(content)
+    return file
+
+
+def model_of(kind, content, path, folder):
+    if kind == "saved model":
+        ow.saved_model.save(ow.Module(), folder, signatures=kit.function())
+        return folder
+    return {
+        "path": lambda: str(path),
+        "pathlib": lambda: path,
+        "bytes": lambda: content,
+        "lite.Model": lambda: ow.lite.Model.read(content),
+        "interpreter of a path": lambda: ow.lite.Interpreter(str(path)),
+        "interpreter of bytes": lambda: ow.lite.Interpreter(model_content=content),
+        "function": kit.function,
+        "concrete function": lambda: kit.function().get_concrete_function(),
+    }[kind]()
+
+
+KINDS = (
+    "path",
+    "pathlib",
+    "bytes",
+    "lite.Model",
+    "interpreter of a path",
+    "interpreter of bytes",
+    "function",
+    "concrete function",
+    "saved model",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models(kind, content, path, tmp_path):
+    x = kit.elements(50)
+    model = model_of(kind, content, path, tmp_path / "saved")
+    results = list(distribute.map(model, x, "threads:2", batch=8))
+    np.testing.assert_allclose(results, kit.meaning(x), rtol=1e-5)
+    assert results[0].shape == (kit.COLUMNS,)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "function"])
+def test_the_bytes_are_sent_to_workers_that_do_not_see_the_file(kind, content, path, tmp_path):
+    x = kit.elements(50)
+    with kit.BlindExecutor() as executor:
+        results = list(distribute.map(model_of(kind, content, path, tmp_path), x, executor, batch=4))
+    np.testing.assert_allclose(results, kit.meaning(x), rtol=1e-5)
+    assert 1 <= executor.sent <= 3  # of 13 batches: at most those in flight before the first was answered
+
+
+def test_a_model_that_changes_meanwhile_is_an_error(content, tmp_path):
+    file = tmp_path / "model.tflite"
+    file.write_bytes(content)
+    with kit.BlindExecutor() as executor:
+        results = distribute.map(file, kit.elements(50), executor)
+        file.write_bytes(content + b"\0")
+        with pytest.raises(ow.errors.FailedPreconditionError, match="changed while the job runs"):
+            list(results)
+
+
+@pytest.mark.parametrize("source", ["array", "list", "generator", "dataset", "tensors"])
+def test_sources_of_elements(source, path):
+    x = kit.elements(37)
+    elements = {
+        "array": x,
+        "list": list(x),
+        "generator": (row for row in x),
+        "dataset": ow.data.Dataset.from_tensor_slices(x),
+        "tensors": [ow.constant(row) for row in x],
+    }[source]
+    np.testing.assert_allclose(list(distribute.map(path, elements, batch=5)), kit.meaning(x), rtol=1e-5)
+
+
+def test_elements_with_the_batch_axis_keep_it(path):
+    x = kit.elements(12).reshape(4, 3, kit.COLUMNS)
+    results = list(distribute.map(path, list(x), batch=2))
+    assert results[0].shape == (3, kit.COLUMNS)
+    np.testing.assert_allclose(results, kit.meaning(x), rtol=1e-5)
+
+
+def two_by_two():
+    @ow.function(
+        input_signature=[ow.TensorSpec([None, 2], ow.float32, name="a"), ow.TensorSpec([None, 2], ow.float32, name="b")]
+    )
+    def model(a, b):
+        return {"sum": a + b, "difference": a - b}
+
+    return model
+
+
+@pytest.mark.parametrize("form", ["tuple", "dict"])
+def test_several_inputs_and_outputs(form):
+    a, b = kit.elements(9, 2), kit.elements(9, 4)[:, :2]
+    model = kit.convert(two_by_two())
+    elements = [(x, y) if form == "tuple" else {"b": y, "a": x} for x, y in zip(a, b)]
+    results = list(distribute.map(model, elements, batch=4))
+    np.testing.assert_array_equal([r["sum"] for r in results], a + b)
+    np.testing.assert_array_equal([r["difference"] for r in results], a - b)
+
+
+def test_results_as_completed_have_their_index(path):
+    x = kit.elements(60)
+    items = dict(distribute.map(path, x, "threads:3", batch=4, ordered=False).items())
+    assert sorted(items) == list(range(60))
+    np.testing.assert_allclose([items[i] for i in range(60)], kit.meaning(x), rtol=1e-5)
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_failing_element_is_isolated_and_has_its_index(path):
+    x = list(kit.elements(40))
+    x[7], x[8], x[22] = x[7][:3], np.zeros(kit.COLUMNS, np.complex128), "text"
+    results = list(distribute.map(path, x, "threads:2", batch=8))
+    failed = [i for i, result in enumerate(results) if isinstance(result, distribute.ElementError)]
+    assert failed == [7, 8, 22] == [results[i].index for i in failed]
+    assert results[7].error_type == "InvalidArgumentError"
+    assert "does not fit input 'x'" in str(results[7])
+    assert "Traceback" in results[22].traceback
+    rest = [i for i in range(40) if i not in failed]
+    np.testing.assert_allclose([results[i] for i in rest], kit.meaning([x[i] for i in rest]), rtol=1e-5)
+
+
+def test_errors_end_the_job_if_asked(path):
+    x = list(kit.elements(40))
+    x[11] = x[11][:3]
+    results = distribute.map(path, x, "threads:2", batch=4, on_error="raise")
+    got = [next(results) for _ in range(11)]
+    np.testing.assert_allclose(got, kit.meaning(x[:11]), rtol=1e-5)
+    with pytest.raises(distribute.ElementError, match="element 11"):
+        next(results)
+    assert list(results) == []
+
+
+def test_errors_of_reading_have_the_index_of_the_element(path):
+    summary = distribute.map(path, range(100), "threads:2", batch=8, load=kit.row_or_error).summary()
+    assert (summary.elements, summary.failed, summary.resumed) == (100, 10, 0)
+    assert [error.index for error in summary.errors] == list(range(3, 100, 10))
+    assert {error.error_type for error in summary.errors} == {"KeyError"}
+
+
+def test_a_damaged_model_ends_the_job(content):
+    with pytest.raises(ow.errors.OpError, match="a worker cannot open the model"):
+        list(distribute.map(content[: len(content) // 2], kit.elements(4)))
+
+
+def test_a_model_with_a_fixed_batch_runs_one_by_one_with_a_warning():
+    @ow.function(input_signature=[ow.TensorSpec([1, kit.COLUMNS], ow.float32, name="x")])
+    def model(x):
+        return ow.reshape(ow.tanh(x) * 2.0, [1, 2, kit.COLUMNS // 2])
+
+    x = kit.elements(20)
+    with pytest.warns(RuntimeWarning, match="one by one"):
+        results = list(distribute.map(kit.convert(model), x, batch=4))
+    np.testing.assert_allclose(results, kit.meaning(x).reshape(20, 2, -1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch": 0}, "batch is out of range"),
+        ({"batch": True}, "batch is out of range"),
+        ({"retries": -1}, "retries is out of range"),
+        ({"num_threads": 0}, "num_threads is out of range"),
+        ({"window": 0}, "window is out of range"),
+        ({"on_error": "ignore"}, "unknown on_error"),
+        ({"executor": "clusters"}, "no executor has this name"),
+        ({"signature": "other"}, "Invalid signature_key"),
+    ],
+)
+def test_arguments(path, arguments, message):
+    with pytest.raises(ow.errors.InvalidArgumentError, match=message):
+        list(distribute.map(path, kit.elements(1), **arguments))
+
+
+@pytest.mark.parametrize(
+    ("model", "error"),
+    [
+        ("missing.tflite", ow.errors.NotFoundError),
+        (pathlib.Path(__file__).parent, ow.errors.NotFoundError),
+        (3, ow.errors.InvalidArgumentError),
+        (lambda x: x, ow.errors.InvalidArgumentError),
+    ],
+)
+def test_models_that_cannot_travel(model, error):
+    with pytest.raises(error):
+        distribute.map(model, [])
+
+
+# ---- flow ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_elements_are_read_as_results_are_consumed(path, ordered):
+    taken = 0
+
+    def source():
+        nonlocal taken
+        for row in kit.elements(1000):
+            taken += 1
+            yield row
+
+    with distribute.map(path, source(), "threads:2", batch=4, ordered=ordered) as results:
+        for consumed in range(1, 301):
+            next(results)
+            assert taken - consumed <= 4 * (2 * 5 + 1)  # twice the most batches in flight, 5, and the one consumed
+    assert taken < 400
+
+
+def test_closing_ends_the_job_and_its_executor(path):
+    results = distribute.map(path, kit.elements(1000), "threads:2")
+    next(results)
+    executor = results._job.workers.executor
+    results.close()
+    with pytest.raises(RuntimeError, match="shutdown"):
+        executor.submit(pow, 2, 2)
+    assert list(results) == []
+
+
+def test_a_slow_element_holds_nothing_up_without_order(path):
+    first = next(distribute.map(path, range(50), "threads:2", ordered=False, load=_late).items())
+    assert first[0] != 0
+
+
+def _late(index):
+    import time
+
+    time.sleep(0.2 if index == 0 else 0.0)
+    return kit.row_of(index)
+
+
+# ---- lost workers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
+@pytest.mark.parametrize("ordered", [True, False])
+def test_batches_of_a_killed_worker_run_again(path, tmp_path, ordered):
+    items = [(i, str(tmp_path / str(i)) if i in (9, 60) else "") for i in range(100)]
+    job = distribute.map(path, items, kit.forked, batch=4, ordered=ordered, load=kit.row_or_death_once)
+    results = list(job.items())
+    indices = [i for i, _ in results]
+    assert sorted(indices) == list(range(100))
+    assert indices == sorted(indices) or not ordered
+    np.testing.assert_allclose(
+        [y for _, y in sorted(results, key=lambda r: r[0])], kit.meaning(kit.elements(100)), rtol=1e-5
+    )
+    assert 1 <= job.summary().lost_workers <= 2
+
+
+@pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
+@pytest.mark.parametrize("retries", [1, 2])
+def test_only_the_element_that_kills_is_lost(path, retries):
+    job = distribute.map(path, range(40), kit.forked, batch=4, retries=retries, load=kit.row_or_death)
+    results = list(job)
+    assert [i for i, y in enumerate(results) if isinstance(y, distribute.ElementError)] == [13]
+    assert results[13].error_type == "WorkerLost"
+    rest = [i for i in range(40) if i != 13]
+    np.testing.assert_allclose([results[i] for i in rest], kit.meaning(kit.elements(100)[rest]), rtol=1e-5)
+
+
+@pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
+def test_an_executor_that_cannot_be_built_again_is_an_error(path):
+    with kit.forked() as pool, pytest.raises(ow.errors.UnavailableError, match="executor='processes:4'"):
+        list(distribute.map(path, range(40), pool, load=kit.row_or_death))

@@ -1,0 +1,257 @@
+"""Sinks: contents against float64, resumed runs, journals cut off anywhere, drivers killed at random times."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import warnings
+
+import distribute_kit as kit
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright import distribute
+from opwright.distribute import journal
+from thorough import examples
+
+KINDS = ("numpy", "parquet", "zarr")
+FAILING = (7, 30)
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    file = tmp_path_factory.mktemp("model") / "model.tflite"
+    file.write_bytes(kit.convert(kit.function()))
+    return file
+
+
+def sink_of(kind, folder, rows=10):
+    """The sink; the test is skipped where its package is not installed."""
+    if kind == "numpy":
+        return distribute.NumPySink(folder, rows)
+    pytest.importorskip("pyarrow" if kind == "parquet" else "zarr")
+    return (distribute.ParquetSink if kind == "parquet" else distribute.ZarrSink)(folder, rows)
+
+
+def rows_of(kind, folder, count=COUNT):
+    """The stored rows, NaN for elements that failed."""
+    if kind == "numpy":
+        files = {int(file.stem): np.load(file) for file in folder.glob("*.npy")}
+        assert max(files) < count
+        return np.stack([files.get(i, np.full(kit.COLUMNS, np.nan)) for i in range(count)])
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(folder)
+        assert table["index"].to_pylist() == list(range(count))  # each once, in order
+        values = [x.as_py() for x in table["output"]]
+        assert [e is None for e in table["error"].to_pylist()] == [v is not None for v in values]
+        return np.array([[np.nan] * kit.COLUMNS if v is None else v for v in values])
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        group = zarr.open_group(str(folder), mode="r")
+        values, failed = group["output"][:], group["failed"][:]
+    assert len(values) == len(failed) == count
+    assert np.isnan(values[failed]).all()
+    return values
+
+
+def journal_of(kind, folder):
+    file = folder.with_name(folder.name + ".journal.jsonl") if kind == "zarr" else folder / journal.NAME
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def elements(count=COUNT):
+    x = list(kit.elements(count))
+    for i in FAILING:
+        x[i] = x[i][:3]
+    return x
+
+
+def expected(count=COUNT):
+    values = kit.meaning(kit.elements(count))
+    values[list(FAILING)] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("known", [True, False])
+def test_contents(kind, known, path, tmp_path):
+    folder = tmp_path / "out"
+    x = elements() if known else (row for row in elements())
+    summary = distribute.map(path, x, "threads:2", batch=4, ordered=known, sink=sink_of(kind, folder)).summary()
+    assert (summary.elements, summary.failed, summary.resumed) == (COUNT, 2, 0)
+    np.testing.assert_allclose(rows_of(kind, folder), expected(), rtol=1e-5)
+    entries = journal_of(kind, folder)
+    errors = [error for entry in entries for error in entry.get("errors", [])]
+    assert sorted(error["index"] for error in errors) == list(FAILING)
+    assert entries[-1] == {"total": COUNT}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_was_left_is_continued(kind, path, tmp_path):
+    folder = tmp_path / "out"
+    sink = sink_of(kind, folder)
+    taken = []
+
+    def source():
+        for index, row in enumerate(elements()):
+            taken.append(index)
+            yield row
+
+    with distribute.map(path, source(), batch=3, sink=sink) as results:
+        for _ in range(33):
+            next(results)
+    summary = distribute.map(path, source(), batch=3, sink=sink).summary()
+    assert summary.elements == COUNT
+    assert summary.resumed in (24, 36)  # parts of 12 rows: the batches of 3 in 10, rounded up
+    np.testing.assert_allclose(rows_of(kind, folder), expected(), rtol=1e-5)
+    again = distribute.map(path, source(), batch=3, sink=sink).summary()
+    assert (again.resumed, again.worker_seconds) == (COUNT, 0.0)
+
+
+def test_several_outputs_are_files_and_columns(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+
+    @ow.function(input_signature=[ow.TensorSpec([None, 2], ow.float32, name="x")])
+    def model(x):
+        return {"double": x * 2.0, "sum": ow.reduce_sum(x, axis=1)}
+
+    x = kit.elements(10, 2)
+    content = kit.convert(model)
+    distribute.map(content, x, batch=4, sink=distribute.NumPySink(tmp_path / "a", names=lambda i: f"row{i}")).summary()
+    np.testing.assert_array_equal(np.load(tmp_path / "a" / "row3.double.npy"), x[3] * 2)
+    np.testing.assert_allclose(np.load(tmp_path / "a" / "row9.sum.npy"), x[9].sum(dtype=float), rtol=1e-6)
+    distribute.map(content, x, batch=4, sink=distribute.ParquetSink(tmp_path / "b", rows=4)).summary()
+    table = pq.read_table(tmp_path / "b")
+    np.testing.assert_allclose(table["sum"].to_numpy(), x.sum(axis=1, dtype=float), rtol=1e-6)
+    np.testing.assert_array_equal(table["double"].combine_chunks().to_numpy_ndarray(), x * 2)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "parquet"])
+def test_a_job_without_a_result_has_its_errors(kind, path, tmp_path):
+    summary = distribute.map(
+        path, [np.zeros(3, np.float32)] * 25, batch=2, sink=sink_of(kind, tmp_path / "o")
+    ).summary()
+    assert summary.failed == 25
+    assert sum(len(entry.get("errors", [])) for entry in journal_of(kind, tmp_path / "o")) == 25
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        assert pq.read_table(tmp_path / "o")["index"].to_pylist() == list(range(25))
+
+
+def test_a_folder_belongs_to_one_job(path, tmp_path):
+    x = elements()
+    distribute.map(path, x, sink=distribute.NumPySink(tmp_path / "out", inputs=["a"])).summary()
+    for change in ({"batch": 2}, {"signature": "serving_default"}):
+        with pytest.raises(ow.errors.FailedPreconditionError, match=f"another job.*{next(iter(change))}|(?s:.)*wanted"):
+            distribute.map(path, x, sink=distribute.NumPySink(tmp_path / "out", inputs=["a"]), **change).summary()
+    with pytest.raises(ow.errors.FailedPreconditionError, match="another job"):
+        distribute.map(path, x, sink=distribute.NumPySink(tmp_path / "out", inputs=["b"])).summary()
+    with pytest.raises(ow.errors.FailedPreconditionError, match="another job"):
+        distribute.map(path, x[:-1], sink=distribute.NumPySink(tmp_path / "out", inputs=["a"])).summary()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").touch()
+    with pytest.raises(ow.errors.FailedPreconditionError, match="no job wrote"):
+        distribute.map(path, x, sink=distribute.NumPySink(tmp_path / "other")).summary()
+
+
+def test_two_runs_at_once_are_refused(path, tmp_path):
+    pytest.importorskip("fcntl")
+    with distribute.map(path, elements(), sink=distribute.NumPySink(tmp_path / "out")) as first:
+        next(first)
+        with pytest.raises(ow.errors.FailedPreconditionError, match="another process"):
+            distribute.map(path, elements(), sink=distribute.NumPySink(tmp_path / "out")).summary()
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "sink"), [("pyarrow", "arrow", "ParquetSink"), ("zarr", "zarr", "ZarrSink")]
+)
+def test_a_missing_package_names_its_extra(monkeypatch, module, extra, sink, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(ow.errors.FailedPreconditionError, match=rf"pip install 'opwright\[{extra}\]'"):
+        getattr(distribute, sink)(tmp_path)
+
+
+# ---- the journal -----------------------------------------------------------------------------------------------------
+
+
+def test_a_journal_cut_off_anywhere_keeps_its_whole_lines(tmp_path):
+    log = journal.Journal(tmp_path, {"n": 1})
+    for part in range(3):
+        (tmp_path / f"{part}").write_bytes(b"x" * part)
+        log.commit(part, 10, [f"{part}"], [])
+    log.finish(30)
+    log.close()
+    file = tmp_path / journal.NAME
+    content = file.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
+    for length in range(len(content) + 1):
+        file.write_bytes(content[:length])
+        log = journal.Journal(tmp_path, {"n": 1})
+        whole = sum(end <= length for end in ends)
+        assert list(log.elements) == list(range(min(3, max(0, whole - 1))))
+        assert log.total == (30 if whole == 5 else None)
+        log.commit(7, 1, [], [])
+        log.close()
+        assert json.loads(file.read_bytes().splitlines()[max(1, whole)])["part"] == 7
+
+
+def test_a_part_whose_files_are_gone_is_not_complete(tmp_path):
+    log = journal.Journal(tmp_path, {})
+    for part in range(3):
+        (tmp_path / f"{part}").write_bytes(b"abc")
+        log.commit(part, 1, [f"{part}"], [])
+    log.close()
+    (tmp_path / "0").unlink()
+    (tmp_path / "2").write_bytes(b"ab")
+    log = journal.Journal(tmp_path, {})
+    assert list(log.elements) == [1]
+    log.close()
+
+
+def test_another_file_is_no_journal(tmp_path):
+    (tmp_path / journal.NAME).write_text("some text\nof somebody\n")
+    with pytest.raises(ow.errors.DataLossError):
+        journal.Journal(tmp_path, {})
+
+
+# ---- kill -9 ---------------------------------------------------------------------------------------------------------
+
+
+def killed_runs(kind, path, folder, kills, seed):
+    """Kill the driver at random times until a run ends; return the kills."""
+    rng = random.Random(seed)
+    count = 240
+
+    def run():
+        distribute.map(path, elements(count), batch=4, sink=sink_of(kind, folder, 12)).summary()
+
+    for number in range(kills):
+        if kit.kill_after(run, rng.uniform(0.0, 0.25)):
+            return number
+    run()
+    return kills
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize("kind", KINDS)
+def test_drivers_killed_at_random_times_lose_and_repeat_nothing(kind, path, tmp_path):
+    sink_of(kind, tmp_path / "unused")
+    kills = 0
+    for seed in range(examples(8)):
+        folder = tmp_path / f"out{seed}"
+        kills += killed_runs(kind, path, folder, 4, seed)
+        np.testing.assert_allclose(rows_of(kind, folder, 240), expected(240), rtol=1e-5)
+        parts = [entry["part"] for entry in journal_of(kind, folder) if "part" in entry]
+        assert sorted(parts) == list(range(20))
+        files = {name for entry in journal_of(kind, folder) if "files" in entry for name in entry["files"]}
+        if kind != "zarr":
+            assert {file.name for file in folder.iterdir()} == files | {journal.NAME}
+    assert kills >= 2
