@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.eager import reverse_plans
+from opwright.eager import reverse_plans, short_calls
 from opwright.ops import registry
 
 RNG = np.random.default_rng(5)
 
 
-@pytest.fixture(autouse=True)
-def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+@pytest.fixture(autouse=True, params=["machine code", "Python"])
+def passes(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
     """Build plans at the second gradient of a signature; return the sizes of the tapes that the pass ran."""
+    function = short_calls.signature_function() if request.param == "machine code" else None
+    monkeypatch.setattr(reverse_plans, "_signature_function", function)
+    monkeypatch.setattr(reverse_plans, "signature_function", lambda: function)
     sizes: list[int] = []
     by_pass = reverse_plans._by_pass
 
@@ -131,7 +134,7 @@ def test_rules_that_read_elements_stay_with_the_pass(passes: list[int], monkeypa
             y = ow.square(x)
         np.testing.assert_array_equal(tape.gradient(y, x), [sign, sign])
     assert len(passes) == 4
-    assert list(reverse_plans._plans.values()) == [None]
+    assert [plan for plan, _ in reverse_plans._plans.values()] == [None]
 
 
 def test_operators_of_users_and_custom_gradients_stay_with_the_pass(passes: list[int]) -> None:

@@ -70,7 +70,8 @@ def calls() -> dict[str, list[Called]]:
                     continue
                 tensors = as_tensors(row.inputs)
                 flat = [x for x in ow.nest.flatten(tensors) if isinstance(x, ow.Tensor) and x.dtype.has_gradient]
-                with ow.GradientTape(watch_accessed_variables=False) as tape:
+                beside = ow.GradientTape()  # machine code records calls of one tape, and not through OpRecord.light
+                with beside, ow.GradientTape(watch_accessed_variables=False) as tape:
                     tape.watch(flat)
                     row.function()(*tensors, **row.attrs)
     return found

@@ -10,7 +10,7 @@ from test_gradient_needs import WITH_GRADIENT, Called, calls
 
 import opwright as ow
 from each_row import each_row
-from opwright.eager import reverse_plans
+from opwright.eager import reverse_plans, short_calls
 from opwright.ops import registry
 
 
@@ -34,8 +34,9 @@ def _rolled(x: Any) -> Any:
 def _plan_of(op: Any, call: Called, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setattr(reverse_plans, "_plans", {})
     monkeypatch.setattr(reverse_plans, "SIGHTINGS", 0)
+    monkeypatch.setattr(reverse_plans, "_signature_function", short_calls.signature_function())
     _gradients(op, call.bound, call.structure)
-    return any(callable(plan) for plan in reverse_plans._plans.values())
+    return any(callable(plan) for plan, _ in reverse_plans._plans.values())
 
 
 @each_row("name", WITH_GRADIENT, by=lambda name: name[:1])

@@ -241,6 +241,17 @@ def _record(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[
     """
     if op.gradient_rule is None and op.has_gradient_rule:
         return
+    recorder = bound._recorder
+    if type(recorder) is not int and recorder and len(state.tapes) == 1:
+        tape: Any = state.tapes[0]
+        parts = inputs if type(inputs) is tuple else tuple(inputs)
+        done = recorder(tape._live, tape._records, parts, outputs)
+        if done is False:
+            for x in parts:
+                tensor_identity(x)
+            done = recorder(tape._live, tape._records, parts, outputs)
+        if done:
+            return
     flat = inputs if op.profile.simple else flattened(inputs)
     identities = list(map(_identity_of, flat))
     ids = list(map(id, identities))
@@ -251,6 +262,8 @@ def _record(op: Operator, bound: Call, inputs: Sequence[Any], outputs: Sequence[
                 if _NO_IDENTITY in ids:
                     identities = list(map(tensor_identity, flat))
                 record = OpRecord.light(op, bound, inputs, identities, outputs)
+                if type(recorder) is int:
+                    short_calls.count_record(op, bound)
             tape.keep(record)
 
 

@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import Any, NoReturn
 from weakref import WeakSet
 
+from ..core import flags
 from ..core.dtypes import DType
 from ..ops import dispatch
 from ..ops.arguments import tensors
@@ -26,21 +27,22 @@ from ..ops.autodiff import OpRecord, backpropagate
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.tensor import ShapeOnlyTensor, Tensor, withheld_error
+from .short_calls import MOST_INDICES, signature_function
 from .tensor import EagerTensor, make
 
 SIGHTINGS = 32
 """Number of gradients of one signature after which it gets a plan."""
 MOST_RECORDS, MOST_ELEMENTS = 256, 4096
 """Limits of a tape with a plan: calls, and elements of a tensor. The pass drops larger tensors one by one."""
-MOST_INDICES = 16
-"""Maximum number of elements of an input of integers that become a part of the signature."""
 MOST = 512
 """Maximum number of signatures that are remembered; the oldest is forgotten."""
 
 Signature = tuple[Any, ...]
 Run = Callable[..., list[Any]]
 
-_plans: dict[Signature, int | Run | None] = {}  # the number of sightings, later the plan, None if there is none
+_plans: dict[Signature, tuple[int | Run | None, Any]] = {}
+"""By signature, the number of sightings, later the plan, None if there is none; and the attributes to whose addresses
+the signature refers."""
 
 
 def gradients(records: list[Any], start: Mapping[int, Any], sources: Sequence[int], use_up: bool = False) -> list[Any]:
@@ -51,20 +53,21 @@ def gradients(records: list[Any], start: Mapping[int, Any], sources: Sequence[in
     signature = _signature(records, start, sources)
     if signature is None:
         return _by_pass(records, start, sources, use_up)
-    plan = _plans.get(signature, 0)
+    plan, calls = _plans.get(signature, _UNSEEN)
     if plan is None:
         return _by_pass(records, start, sources, use_up)
-    if not isinstance(plan, int):
-        return plan(dispatch.call, records, [*start.values()])
+    if type(plan) is not int:
+        return plan(dispatch.call, records, [*start.values()])  # type: ignore[operator]  # no number
+    calls = calls or tuple(map(_call, records))
     run = _plan(records, start, sources) if plan == SIGHTINGS else None
     planned = None if run is None else _without_tapes(run, records, start)
     expected = _by_pass(records, start, sources, use_up)
     while len(_plans) >= MOST and signature not in _plans:
         _plans.pop(next(iter(_plans)), None)  # unless another thread has removed it
     if plan < SIGHTINGS:
-        _plans[signature] = plan + 1
+        _plans[signature] = plan + 1, calls
     else:
-        _plans[signature] = run if planned is not None and all(map(_is_same, planned, expected)) else None
+        _plans[signature] = run if planned is not None and all(map(_is_same, planned, expected)) else None, calls
     return expected
 
 
@@ -73,27 +76,52 @@ def _by_pass(records: list[Any], start: Mapping[int, Any], sources: Sequence[int
     return [by_id.get(key) for key in sources]
 
 
-def _signature(records: Sequence[Any], start: Mapping[int, Any], sources: Sequence[int]) -> Signature | None:
+def _signature(records: list[Any], start: Mapping[int, Any], sources: Sequence[int]) -> Signature | None:
     """Return what determines the calls of a reverse pass; None if a plan cannot hold them.
 
     That is the recorded calls, which of all tensors, initial gradients and sources are the same, dtypes and shapes.
     """
-    if len(records) > MOST_RECORDS or dispatch.state.trace is not None or {*map(type, records)} != _KINDS:
+    if len(records) > MOST_RECORDS or dispatch.state.trace is not None:
         return None
+    function = _signature_function or _find_signature_function()
+    words = None if function is None else function(records, [*start, *sources])
+    if words is None and {*map(type, records)} != _KINDS:
+        return None
+    try:
+        seeds = tuple(map(_seed, start.values()))
+        return _signature_by_python(records, start, sources, seeds) if words is None else (words, seeds)
+    except AttributeError:  # of tensors of a trace
+        return None
+
+
+def _signature_by_python(
+    records: Sequence[Any], start: Mapping[int, Any], sources: Sequence[int], seeds: Signature
+) -> Signature:
+    """Return the signature without machine code. seeds: dtypes and shapes of the initial gradients."""
     identities = [*chain.from_iterable(map(_inputs, records)), *chain.from_iterable(map(_outputs, records))]
     ids = chain(map(id, identities), start, sources)
     number: Any = {}.setdefault
     indices = [x._array.tobytes() for record in records for x in _indices(record)]
-    try:
-        return (
-            tuple(map(_call, records)),
-            tuple(map(number, ids, count())),  # the place of each in the order of first use
-            tuple(map(_spec, identities)),
-            tuple(map(_seed, start.values())),
-            tuple(indices),
-        )
-    except AttributeError:  # of tensors of a trace
-        return None
+    return (
+        tuple(map(_call, records)),
+        tuple(map(number, ids, count())),  # the place of each in the order of first use
+        tuple(map(_spec, identities)),
+        seeds,
+        tuple(indices),
+    )
+
+
+_signature_function: Callable[[list[Any], list[int]], bytes | None] | None = None
+_sought = 0
+
+
+def _find_signature_function() -> Callable[[list[Any], list[int]], bytes | None] | None:
+    """Return the function of machine code for signatures, kept once it is there; looked for at every 64th gradient."""
+    global _signature_function, _sought
+    _sought += 1
+    if _sought % 64 == 0:
+        _signature_function = signature_function()
+    return _signature_function
 
 
 def _indices(record: OpRecord) -> Iterator[EagerTensor]:
@@ -104,6 +132,7 @@ def _indices(record: OpRecord) -> Iterator[EagerTensor]:
             yield x
 
 
+_UNSEEN = 0, None
 _KINDS = {OpRecord}
 _inputs, _outputs, _call = map(attrgetter, ("inputs", "outputs", "bound"))
 _spec, _seed = attrgetter("dtype", "_shape"), attrgetter("_dtype", "_array.shape")
@@ -190,7 +219,9 @@ class _PlanTrace:
         wanted = [id(by_id[key]) if key in by_id else 0 for key in sources]
         grads = backpropagate(passed, dys, {key for key in wanted if key})
         results = [self._text(grads[key]) if key in grads else "None" for key in wanted]
-        lines = ["def run(call, records, dys):", *self._lines, f"return [{', '.join(results)}]"]
+        start_line = "plain = not state.tapes and not flags.checked"  # then a call is what its function computes
+        self._scope |= {"state": dispatch.state, "flags": flags}
+        lines = ["def run(call, records, dys):", start_line, *self._lines, f"return [{', '.join(results)}]"]
         exec(compile("\n    ".join(lines), "<reverse plan>", "exec"), self._scope)
         run: Run = self._scope["run"]
         return run
@@ -230,10 +261,15 @@ class _PlanTrace:
         operands = tensors(op, inputs, self.to_tensor, name)
         (spec,) = op.infer(bound, operands, name)
         arguments = "".join([f"{self._text(x)}, " for x in operands])
-        result = f"result_{len(self._lines)}"
-        op_text, bound_text = f"op_{len(self._lines)}", f"bound_{len(self._lines)}"
+        number = len(self._lines)
+        result, op_text, bound_text = f"result_{number}", f"op_{number}", f"bound_{number}"
         self._scope[op_text], self._scope[bound_text] = op, bound
-        self._lines.append(f"{result} = call({op_text}, ({arguments}), {bound_text})")
+        call = f"{result} = call({op_text}, ({arguments}), {bound_text})"
+        if op.profile.quick or op.name == "MatMul":  # the short path may take it (short_calls.py)
+            short = f"short = plain and not {op_text}.cpu_kernels and {bound_text}._short"
+            self._lines += [short, f"{result} = short({arguments}) if short else None", f"if {result} is None: {call}"]
+        else:
+            self._lines.append(call)
         return self._tensor(spec.dtype, spec.shape.dims, result)
 
     def to_tensor(self, value: Any, dtype: Any, name: str | None) -> Tensor:

@@ -1,11 +1,12 @@
 """The short path of calls of small tensors: one function of machine code for each operator that is called often.
 
-Lives here: the calls that take it, and when their function is built.
-Not here: the functions (compiler/native/ufunc_calls.py), all other calls (execute.py).
+Lives here: the calls that take it, and when their function is built; the same for their records, and for the signatures
+of tapes.
+Not here: the functions (compiler/native/ufunc_calls.py, tape_calls.py), all other calls and records (execute.py).
 
 An operator takes it if its computation is a ufunc or the product of matrices, and no kernel is registered for it. The
 function applies NumPy's loop to small dense tensors and declines everything else. Its bits are those of the reference,
-so that they do not depend on the call at which it takes over.
+so that they do not depend on the call at which it takes over. Records by machine code are those of `OpRecord.light`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,26 @@ from ..core.errors import SignatureError
 from ..core.forks import once
 from ..core.lazy_imports import later
 from ..ops import registry
+from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
+from ..ops.tensor import ShapeOnlyTensor
 from .tensor import EagerTensor
 
 if TYPE_CHECKING:
-    from ..compiler.native import ufunc_calls
+    from ..compiler.native import tape_calls, ufunc_calls
 else:  # most programs make few eager calls
     ufunc_calls = later("..compiler.native.ufunc_calls", __package__)
+    tape_calls = later("..compiler.native.tape_calls", __package__)
 
 FIRST, AGAIN = 200, 2000
 """Number of calls before the first function is built, and before the next attempt while the code is being compiled."""
+RECORDED = 16
+"""Number of records with the same attributes before a function is built that makes them."""
+MOST_INPUTS = 32
+"""Maximum number of inputs of such calls."""
+MOST_INDICES = 16
+"""Maximum number of elements of an input of integers that become a part of the signature of a tape."""
 
 _calls = 0
 _due = FIRST
@@ -90,3 +100,45 @@ def _dtypes(op: Operator) -> Iterator[tuple[DType, DType]]:
             (result,) = op.accept((dtype,) * len(op.inputs))
             if result is not None:
                 yield dtype, result
+
+
+def count_record(op: Operator, bound: Any) -> None:
+    """Count a record; build the function that makes them, `bound._recorder`, once there were enough of them.
+
+    bound._recorder: False if there is none for this operator.
+    """
+    if bound._recorder is False:
+        return
+    profile = op.profile
+    if not (op.catalogue and profile.simple and profile.single and 0 < len(op.inputs) <= MOST_INPUTS):
+        bound._recorder = False
+        return
+    bound._recorder += 1
+    if bound._recorder < RECORDED:
+        return
+    calls, layout = tape_calls.tape_calls(), _tape_layout()
+    if calls is None or layout is None:
+        bound._recorder = -AGAIN if layout else False
+        return
+    needs = op.gradient_needs
+    bound._recorder = calls.recorder(layout, bound, len(op.inputs), needs.kept_inputs, needs.kept_outputs is None)
+
+
+def signature_function() -> Callable[[list[Any], list[int]], bytes | None] | None:
+    """Return the function `signature` of compiler/native/tape_calls.py; None if unavailable, or not compiled yet."""
+    layout, calls = _tape_layout(), tape_calls.tape_calls()
+    return None if layout is None or calls is None else calls.signature_of(layout)
+
+
+@once
+def _tape_layout() -> tape_calls.TapeLayout | None:
+    tensor = EagerTensor(np.zeros(1, np.float32), dtypes.float32)
+    tensor._identity = object()
+    identity = ShapeOnlyTensor(dtypes.float32, (1,), object())
+    record = OpRecord.__new__(OpRecord)
+    for slot in OpRecord.__slots__:
+        setattr(record, slot, object())
+    flowing = [d for d in dtypes.numeric if d.has_gradient]
+    integers = [d for d in dtypes.numeric if d.is_integer]
+    reading = registry.get("ReadVariable")
+    return tape_calls.tape_layout(tensor, identity, record, reading, MOST_INDICES, flowing, integers)

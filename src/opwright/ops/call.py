@@ -62,12 +62,13 @@ class Call:
     `.constant` (a NumPy array where the value is known, else None); in `gradient` inputs and outputs are tensors.
     """
 
-    __slots__ = ("_short", "_unneeded", "chosen", "inferred", "operator", "reference", "remembered")
+    __slots__ = ("_recorder", "_short", "_unneeded", "chosen", "inferred", "operator", "reference", "remembered")
     operator: Any
     chosen: dict[Any, Any]  # what computes it, by dtype, with the kernels that it was made of (kernels.py)
     inferred: dict[Any, Any]  # output specs by dtypes and shapes of eager inputs
     reference: Any  # the reference computation with these attributes, or None where the operator has none
     remembered: dict[Any, Any]  # what runs on scopes remember, by dtypes and shapes of inputs (scopes/fast_path.py)
+    _recorder: Any  # a function that records eager calls, False for none, their number until it is built
     _short: Any  # a function of eager tensors that may decline them, False for none, None until it is built
     _unneeded: Collection[str]  # inputs whose gradients have no use, in a gradient rule
     _attr_names: tuple[str, ...] = ()

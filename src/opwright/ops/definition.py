@@ -8,6 +8,7 @@ Not here: declarations (slots.py, attributes.py), validity of a definition (defi
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
@@ -146,9 +147,7 @@ class Operator:
 
     def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
         if not kwargs and len(args) == self.profile.plain_count:  # the common call: inputs only, default attributes
-            if self._default is None:
-                self._default = self.bind({})
-            return dispatch.call(self, args, self._default, name)
+            return dispatch.call(self, args, self._default or self.default_call(), name)
         if len(args) == self.profile.plain_count and self._input_set.isdisjoint(kwargs):
             return dispatch.call(self, args, self.bind(kwargs), name)
         names = self.profile.positions
@@ -166,6 +165,15 @@ class Operator:
             kwargs[key] = value
         inputs = [kwargs.pop(n, None) for n in self.input_names]
         return dispatch.call(self, inputs, self.bind(kwargs), name)
+
+    def default_call(self) -> Call:
+        """Return the Call of all defaults: the same one at each call, and of `bind` with defaults as arguments."""
+        if self._default is None:
+            call = self._default = self.bind({})
+            with contextlib.suppress(TypeError):  # an attribute that is no key
+                if self.profile.keeps_calls:
+                    self._bound.setdefault(tuple(call.attrs.items()), call)
+        return self._default
 
     def on(self, inputs: Any = None, outputs: Any = None, /, **attrs: Any) -> Any:
         """Return an `OpInstance`: this operator on named variables, to run on a scope and a place.
@@ -195,7 +203,8 @@ class Operator:
                 wanted=f"among {', '.join((*self.input_names, *self.attr_defs)) or 'none'}",
             )
         call = self._call_class()
-        call.operator, call.inferred, call.remembered, call.chosen, call._short = self, {}, {}, {}, None
+        call.operator, call.inferred, call.remembered, call.chosen = self, {}, {}, {}
+        call._short, call._recorder = None, 0
         for name, attr in self.attr_defs.items():
             if name in attrs:
                 try:

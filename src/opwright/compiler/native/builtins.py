@@ -1,7 +1,7 @@
 """CPython in machine code: builtin functions, whose calls cost a third of those by ctypes, and the layout of objects.
 
-Lives here: `Method`, `bound`; `builtins`, `make_builtins`: the functions of builtins.ll; checks of the layout of tuples
-and arrays, addresses of functions of the C API of NumPy.
+Lives here: `Method`, `bound`; `builtins`, `make_builtins`: the functions of builtins.ll; checks of the layout of
+tuples, arrays and slots, addresses of functions of the C API of NumPy.
 Not here: other machine code with this calling convention (executor.ll, ../elementwise.py) or that reads objects
 (../kernels/array_addresses.py).
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,19 @@ def items_offset() -> int | None:
         if [ctypes.c_int64.from_address(id(pair) + offset + 8 * i).value for i in range(2)] == [id(a), id(b)]:
             return offset
     return None
+
+
+def slot_words(thing: Any, names: Sequence[str]) -> list[int] | None:
+    """Return the words of an object that hold slots of its class; None if it has another layout than expected.
+
+    names: of slots that hold different objects
+    """
+    if items_offset() is None:
+        return None
+    kind = type(thing)
+    words = [ctypes.c_int64.from_address(id(thing) + 8 * i).value for i in range(kind.__basicsize__ // 8)]
+    slots = [id(getattr(thing, name)) for name in names]
+    return list(map(words.index, slots)) if words[1] == id(kind) and all(words.count(s) == 1 for s in slots) else None
 
 
 ONE, NO_ARGUMENTS, SEVERAL = 0x8, 0x4, 0x80

@@ -27,7 +27,7 @@ from ...core.errors import OpError
 from ...core.forks import once
 from ...core.named_tuples import NamedTuple
 from ..background import compiling
-from .builtins import SEVERAL, Method, bound, items_offset, with_array_words
+from .builtins import SEVERAL, Method, bound, items_offset, slot_words, with_array_words
 from .image import runs_images
 from .store import NotCached, find_or_make, only_cached, read_text
 
@@ -58,14 +58,8 @@ def tensor_layout(tensor: Any) -> EagerTensorLayout | None:
 
     tensor: one whose slots hold three different objects
     """
-    if items_offset() is None:
-        return None
-    kind = type(tensor)
-    words = [ctypes.c_int64.from_address(id(tensor) + 8 * i).value for i in range(kind.__basicsize__ // 8)]
-    slots = [id(content) for content in (tensor._array, tensor._dtype, tensor._identity)]
-    if words[1] != id(kind) or any(words.count(slot) != 1 for slot in slots):
-        return None
-    return EagerTensorLayout(kind, *map(words.index, slots))
+    words = slot_words(tensor, ("_array", "_dtype", "_identity"))
+    return None if words is None else EagerTensorLayout(type(tensor), *words)
 
 
 class _Ufunc(ctypes.Structure):
