@@ -401,19 +401,6 @@ def test_a_variable_of_another_dtype_or_shape_is_an_error():
         ow.function(lambda x: ow.while_loop(lambda x: True, lambda x: x[1:], [x]), jit_compile=True)(X)
 
 
-def test_bodies_that_write_variables_stay():
-    total = ow.Variable(np.zeros_like(X))
-
-    @ow.function(jit_compile=True)
-    def counted(x, n):
-        for _ in ow.range(n):
-            total.assign_add(ow.tanh(x))
-        return total.read_value()
-
-    np.testing.assert_allclose(counted(X, ow.constant(3)), 3 * np.tanh(X.astype(F64)), 1e-5)
-    assert "While" in report(counted, X, ow.constant(3))
-
-
 @pytest.mark.skipif(not runs_images(), reason="code is loaded by LLVM, and does not poll")
 @pytest.mark.parametrize("quick_first", [False, True])
 def test_a_signal_ends_a_loop(quick_first):

@@ -29,6 +29,7 @@ from ..core.files import digest
 from ..core.lazy_imports import later
 from ..graph import Graph, Node
 from . import plan_cache
+from .functional_control_flow import functionalized
 from .memory import LARGE, large
 from .native import executor as native
 from .native.builtins import items_offset
@@ -122,6 +123,8 @@ def _restored(
     graph: Graph, note: Any, plans: Iterator[PlanImage], codes: Iterator[int], constants: _Constants, call_of: CallOf
 ) -> CompiledGraph:
     """Return a graph with the regions and loops of a note. codes: addresses of the kernels of loops."""
+    if note["functional"]:
+        graph, _ = functionalized(graph, note["functional"])
     operands = Operands(graph)
     nodes = [node for node in operands.nodes if node.op.name != "Const"]
     schedule: list[CompiledRegion | CompiledLoop | Node] = []

@@ -8,7 +8,6 @@ Not here: when a function becomes one (tiered_plan.py), regions (partitioner.py,
 
 from __future__ import annotations
 
-import functools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import flags, forks
-from ..core.dtypes import uint64
 from ..core.errors import OpError, ResourceExhaustedError
 from ..core.lazy_imports import later
 from ..core.shapes import TensorShape
@@ -26,14 +24,13 @@ from ..graph import Graph, GraphRewriter, Node, Value
 from ..graph.builder import constant_node, map_subgraphs, refined
 from ..graph.passes import FOLD_LIMIT_BYTES, run_passes
 from ..graph.passes.control_flow import control_operands, hoist_reads
-from ..ops import registry
 from ..ops.dispatch import quietly
-from ..ops.random import state as random_state
 from . import calls
 from .background import compiling
 from .calls import every_node, function_of
+from .functional_control_flow import with_keys
 from .plan import Plan
-from .regions import KEY, ROWS, CompiledGraph, CompiledRegion, NativeOperator
+from .regions import ROWS, CompiledGraph, CompiledRegion, NativeOperator
 from .update_calls import updating, updating_rows
 
 if TYPE_CHECKING:
@@ -107,39 +104,6 @@ def _is_sized(value: Value) -> bool:
     return not value.dtype.is_handle and value.shape.is_fully_defined()
 
 
-STATELESS = {
-    "RandomStandardNormal": "StatelessRandomNormal",
-    "RandomUniform": "StatelessRandomUniform",
-    "RandomUniformInt": "StatelessRandomUniformInt",
-}
-"""By operator that continues a sequence, the one that computes the same numbers as a function of their key."""
-
-
-def with_keys(graph: Graph) -> Graph:
-    """Return the graph with random numbers of known shapes as functions of a key, which a node of its own draws.
-
-    Only the key is drawn in Python, as the operator itself would do it; the numbers, of the same stream, are pure.
-    """
-    rewriter = GraphRewriter(graph)
-    for node in graph.nodes:
-        inner = map_subgraphs(node, with_keys) if node.op.control else node
-        if node.op.name not in STATELESS or not node.op.catalogue or any(v.constant is None for v in node.operands):
-            rewriter.replace(node, rewriter.insert(rewriter.remap(inner)).outputs)
-            continue
-        rewriter.begin(node)
-        draw = functools.partial(random_state.key_for, node.op.bind(dict(node.attrs)))
-        spec = TensorSpec((3,), uint64)
-        drawing = NativeOperator(draw, 1, node.effect, KEY)
-        key = rewriter.node(drawing, [], {}, [spec], f"{node.name}/key", node.at).outputs[0]
-        shape, *bounds = map(rewriter.operand, node.inputs)
-        stateless = registry.get(STATELESS[node.op.name])
-        attrs = {name: node.attrs[name] for name in ("dtype",) if name in node.attrs}
-        specs = [v.spec for v in node.outputs]
-        drawn = rewriter.node(stateless, [shape, key, *bounds], attrs, specs, node.name, node.at)
-        rewriter.replace(node, drawn.outputs)
-    return rewriter.finish() if len(rewriter.nodes) > len(graph.nodes) or rewriter.mapping else graph
-
-
 def _specs(node: Node, operands: Sequence[Any]) -> list[TensorSpec]:
     """Return the types of the outputs as inferred from the operands, if they are more specific than recorded."""
     recorded = [v.spec for v in node.outputs]
@@ -203,6 +167,43 @@ def _constant(op: Any, value: Value, array: Any) -> Node:
     return constant_node(op.const_operator(), array, TensorSpec(array.shape, value.dtype), value.name)
 
 
+class _UnaliasedPlan(Plan):
+    """A plan for distinct variables; a call with one variable as several arguments runs on NumPy. source: the graph
+    whose control flow writes variables."""
+
+    __slots__ = ("_handles", "_plain", "_source")
+
+    def __init__(self, graph: Graph, source: Graph) -> None:
+        super().__init__(graph)
+        self._source, self._plain = source, None
+        self._handles = [i for i, v in enumerate(graph.inputs) if v.dtype.is_handle]
+        run = self.run
+
+        def distinct(*inputs: Any) -> tuple[Any, ...]:
+            return self._plainly(inputs) if self._is_aliased(inputs) else run(*inputs)
+
+        if len(self._handles) > 1:
+            self.run = distinct
+
+    _plain: Plan | None
+
+    def consume(self, inputs: list[Any]) -> tuple[Any, ...]:
+        return self._plainly(inputs) if self._is_aliased(inputs) else super().consume(inputs)
+
+    def _is_aliased(self, inputs: Sequence[Any]) -> bool:
+        return len({id(inputs[i]) for i in self._handles}) < len(self._handles)
+
+    def _plainly(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        if self._plain is None:
+            self._plain = Plan(self._source)
+        return self._plain.explained(*inputs)
+
+
+def _is_functional(note: Any) -> bool:
+    """Return whether control flow of a graph, or of graphs inside of it, is functionalized."""
+    return bool(note["functional"]) or any(map(_is_functional, note["inner"]))
+
+
 class NativePlan:
     """A plan whose regions are machine code: `run(*inputs) -> tuple of outputs`. graph: its source.
 
@@ -255,7 +256,7 @@ class NativePlan:
     def _make(self, key: tuple[Shape | None, ...]) -> tuple[Plan, CompiledGraph] | None:
         try:
             compiled = _compiled(specialize(self.graph, key))
-            plan = Plan(compiled.graph)
+            plan = _UnaliasedPlan(compiled.graph, self.graph) if _is_functional(compiled.note) else Plan(compiled.graph)
         except (OpError, OSError, RuntimeError) as error:
             warnings.warn(f"{self.graph.name} is not compiled and runs on NumPy: {error}", RuntimeWarning, stacklevel=2)
             self._plain = Plan(self.graph)

@@ -20,6 +20,7 @@ from ..core import flags
 from ..core.dtypes import variant
 from ..core.errors import InternalError, InvalidArgumentError
 from ..graph import Graph, Node, Value
+from .functional_control_flow import functionalized
 from .inlined_kernels import own_kernel, user_code
 from .kernels import NoKernel
 from .kernels.scalar_loops import scalar_loop
@@ -63,13 +64,13 @@ _SEQUENCES = "sequences of random numbers"
 
 def compile_regions(graph: Graph, call_of: CallOf) -> CompiledGraph:
     """Return the graph with its regions as calls. call_of: see `replace_regions`."""
-    partitioner = Partitioner(graph)
+    graph, partitioner, functional = _partitioner(graph)
     order = partitioner.planned()
     regions = [entry for entry in order if isinstance(entry, CompiledRegion)]
     loops = [entry for entry in order if isinstance(entry, CompiledLoop)]
     uncompiled = partitioner.uncompiled()
     notes: list[Any] = []
-    note = note_of(partitioner.nodes, order, uncompiled, notes)
+    note = note_of(partitioner.nodes, order, uncompiled, notes, functional)
 
     def within(inner: Graph) -> Graph:
         compiled = compile_regions(inner, call_of)
@@ -82,6 +83,18 @@ def compile_regions(graph: Graph, call_of: CallOf) -> CompiledGraph:
     return CompiledGraph(
         replace_regions(graph, partitioner.operands, order, call_of, within), regions, loops, uncompiled, note
     )
+
+
+def _partitioner(graph: Graph) -> tuple[Graph, Partitioner, list[int]]:
+    """Return the graph with control flow without effects where it is compiled then, its partitioner, and the indices of
+    the nodes that were replaced."""
+    functional, replaced = functionalized(graph)
+    while True:
+        partitioner = Partitioner(functional)
+        compiled = [i for i, node in replaced.items() if node in partitioner.ops or node in partitioner.loops]
+        if len(compiled) == len(replaced):
+            return functional, partitioner, compiled
+        functional, replaced = functionalized(graph, compiled)
 
 
 def code_of(node: Node) -> str:
@@ -228,7 +241,7 @@ class Partitioner:
         if node.effect is None:
             return NodeAccess(operands, node.outputs)
         if node.op.name == KEY:
-            return NodeAccess([_WORLD], [*node.outputs, _SEQUENCES])
+            return NodeAccess([*operands, _WORLD], [*node.outputs, _SEQUENCES])
         if (
             node.effect in ("read", "write")
             and states

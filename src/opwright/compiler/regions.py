@@ -371,11 +371,16 @@ Schedule = Sequence[CompiledRegion | CompiledLoop | Node]
 
 
 def note_of(
-    nodes: Iterable[Node], schedule: Schedule, uncompiled: Iterable[UncompiledNode], inner: list[Any]
+    nodes: Iterable[Node],
+    schedule: Schedule,
+    uncompiled: Iterable[UncompiledNode],
+    inner: list[Any],
+    functional: Iterable[int],
 ) -> dict[str, Any]:
     """Return a JSON value from which a later process restores a graph's regions.
 
-    nodes: of the graph, without aliases and constants; inner: notes of graphs in control flow.
+    nodes: of the graph, without aliases and constants; inner: notes of graphs in control flow; functional: control flow
+    that is functionalized first, by index in the graph before.
     """
     indices = {node: index for index, node in enumerate(nodes)}
     rows: list[Any] = []
@@ -386,7 +391,12 @@ def note_of(
             rows.append({"loop": indices[e.node], "inputs": e.inputs, "steps": e.steps})
         else:
             rows.append([e.work, *(indices[n] for n in e.nodes)])
-    return {"schedule": rows, "uncompiled": [list(node) for node in uncompiled], "inner": inner}
+    return {
+        "schedule": rows,
+        "uncompiled": [list(node) for node in uncompiled],
+        "inner": inner,
+        "functional": list(functional),
+    }
 
 
 def replace_regions(

@@ -1,12 +1,9 @@
 """Writes of variables that depend on single elements: steps of optimizers, sums in place.
 
 Lives here: the rules of UpdateVariable, AssignAddVariable, AssignSubVariable; `HandleMemory`, the variables of a
-graph's handles; `traced_rule`, a rule of an optimizer as expressions; `joined`, which makes one pass of several.
-Not here: the formulas (ops/optimizer_rules.py), which nodes are written together (../update_regions.py), the kernel
-(../kernels/updates.py).
-
-A rule of an optimizer is a function on NumPy arrays. Called with arrays that only record what is computed, it returns
-the expressions of an element, so that each formula exists once.
+graph's handles; `rule_expressions`, a rule of an optimizer as expressions; `joined`, which makes one pass of several.
+Not here: the formulas (ops/optimizer_rules.py) and their tracing (../traced_rules.py), which nodes are written together
+(../update_regions.py), the kernel (../kernels/updates.py).
 """
 
 from __future__ import annotations
@@ -16,17 +13,15 @@ import functools
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...core.dtypes import DType, float32, float64
 from ...graph import Node, Value
 from ...ops.optimizer_rules import RULES
-from ...scalar.table import FUNCTIONS
 from ..kernels import NoKernel
 from ..kernels.expression import check
 from ..loops.buffers import Buffer, SameMemory
 from ..loops.expressions import Expr, apply, arg, const, substitute
 from ..loops.ops import Update
+from ..traced_rules import UntracedRule, traced_rule
 from .context import LoweringContext, NoLowering
 from .registry import rule
 from .stateful import memory_of
@@ -54,52 +49,19 @@ class HandleMemory:
         raise NoLowering("it draws random numbers")
 
 
-class _Element(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array of a rule, as the expression of its element; a write in place replaces the expression."""
-
-    __slots__ = ("expr",)
-
-    def __init__(self, expr: Expr) -> None:
-        self.expr = expr
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> _Element:
-        out = options.pop("out", None)
-        name = _functions().get(ufunc)
-        if method != "__call__" or options or name is None or not all(isinstance(x, _Element) for x in inputs):
-            raise NoLowering(f"a rule calls {ufunc.__name__} on {len(inputs)} arrays")
-        expr = apply(name, *(x.expr for x in inputs))
-        if out is None:
-            return _Element(expr)
-        (target,) = out
-        target.expr = expr
-        result: _Element = target
-        return result
-
-
 @functools.cache
-def _functions() -> dict[np.ufunc, str]:
-    """Return the names of scalar functions by the ufunc that computes them on arrays."""
-    names: dict[np.ufunc, str] = {}
-    for row in FUNCTIONS.values():
-        ufunc = row.ufunc or row.numpy
-        if isinstance(ufunc, np.ufunc):
-            names.setdefault(ufunc, row.name)
-    return names
-
-
-@functools.cache
-def traced_rule(name: str, dtype: DType) -> tuple[Expr, ...]:
+def rule_expressions(name: str, dtype: DType) -> tuple[Expr, ...]:
     """Return a rule as expressions of the new variable and its state, in order.
 
     Their args are the variable, its state, the gradient and the scalars. raises NoLowering if the rule computes what
     expressions cannot
     """
     update_rule = RULES[name]
-    states, scalars = len(update_rule.state), len(update_rule.scalars)
-    w, *others = [_Element(arg(i, dtype)) for i in range(2 + states + scalars)]
-    state, g, c = others[:states], others[states], others[states + 1 :]
-    update_rule.update(g, w, state, c)
-    return tuple(x.expr for x in (w, *state))
+    count = 2 + len(update_rule.state) + len(update_rule.scalars)
+    try:
+        return traced_rule(name, [arg(i, dtype) for i in range(count)], apply)
+    except UntracedRule as why:
+        raise NoLowering(str(why)) from None
 
 
 @functools.cache
@@ -108,7 +70,7 @@ def idle_rule(name: str, dtype: DType) -> tuple[Expr, ...]:
     gradient, scalars = 1 + len(RULES[name].state), len(RULES[name].scalars)
     args = {gradient + 1 + i: arg(gradient + i, dtype) for i in range(scalars)}
     args[gradient] = const(0.0, dtype)
-    return tuple(substitute(e, args) for e in traced_rule(name, dtype))
+    return tuple(substitute(e, args) for e in rule_expressions(name, dtype))
 
 
 def rows_rule(name: str, dtype: DType) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
@@ -116,7 +78,7 @@ def rows_rule(name: str, dtype: DType) -> tuple[tuple[Expr, ...], tuple[Expr, ..
     if dtype not in DTYPES:
         return None
     try:
-        step = traced_rule(name, dtype)
+        step = rule_expressions(name, dtype)
         for expr in step:
             check(expr)
     except (NoKernel, NoLowering):
@@ -131,7 +93,7 @@ def update_variable(ctx: LoweringContext) -> None:
     handles: Any = (variable, *_values(state))
     numbers = [ctx.buffers.of(c).buffer for c in _values(scalars)]
     gradient = ctx.operand(2).buffer
-    _add(ctx, handles, (gradient, *numbers), traced_rule(name, _dtype(gradient)))
+    _add(ctx, handles, (gradient, *numbers), rule_expressions(name, _dtype(gradient)))
 
 
 @rule("AssignAddVariable", "AssignSubVariable")

@@ -1,7 +1,7 @@
 """Seeds and counters of random sequences.
 
 Lives here: the global seed, `seeds_for` (the seed attributes of an operator), `generator_for` (its generator),
-`key_for` (the same for compiled calls).
+`key_for` (the same for compiled calls), `reserve` and `release` (for compiled loops).
 Not here: distributions and operators (stateful.py, stateless.py).
 
 The generator is NumPy's Philox (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), a function of a key
@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,7 +39,8 @@ _global_seed: int | None = None
 _seed_count = 0  # seeds assigned to eager calls since set_seed
 # Number of calls by operator, dtype, seeds and stream. Entries live until set_seed: about 200 bytes for each operator
 # with a seed and each traced operator; eager calls without a seed draw once and add none.
-_calls: dict[Any, int] = {}
+_calls: dict[Any, Any] = {}
+_SLOTS = "slots"  # with the number of calls of a sequence: by thread whose loop is drawing from it, a distinct number
 _streams = itertools.count(1)  # 0 is eager execution's
 _in_trace: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # random operators recorded, by trace
 _entropy: Any = None
@@ -93,13 +94,13 @@ def philox(first: int, second: int, call: int = 0) -> np.random.Generator:
 
 
 class _IsolatedCalls(threading.local):
-    calls: dict[Any, int] | None = None
+    calls: dict[Any, Any] | None = None
 
 
 _isolated = _IsolatedCalls()
 
 
-def own_sequences(function: Callable[..., R], calls: dict[Any, int]) -> Callable[..., R]:
+def own_sequences(function: Callable[..., R], calls: dict[Any, Any]) -> Callable[..., R]:
     """Return `function` with separate sequences of random numbers for the operators traced in it.
 
     calls: the number of calls of each sequence; empty to start them. Functions with one dict share the sequences.
@@ -134,6 +135,50 @@ def key_for(op: Any) -> np.ndarray:
     return np.array([number & _MASK for number in _next_call(op)], np.uint64)
 
 
+def sequence_of(op: Any) -> Hashable | None:
+    """Return the identity of the sequence of a random operator in a graph; None if its calls do not continue one."""
+    if op.seed == 0 and op.seed2 == 0 and op.stream == 0:
+        return ("unseeded", op.operator.name, getattr(op, "dtype", None))
+    return None if op.stream == 0 else _sequence(op)
+
+
+def reserve(op: Any) -> np.ndarray:
+    """Return the key of the next call, as `key_for`, without advancing the sequence: for a number of calls that
+    `release` reports.
+
+    Threads that draw at once receive keys 2^40 calls apart, so that no two have one key.
+    """
+    if _is_unseeded(op):
+        return _unseeded().integers(0, _MASK, 3, np.uint64, endpoint=True)
+    sequence, calls, thread = _sequence(op), _calls_of(op), threading.get_ident()
+    with _lock:
+        slots = calls.setdefault((_SLOTS, sequence), {})
+        slots.pop(thread, None)  # of a loop that failed
+        slots[thread] = slot = next(i for i in itertools.count() if i not in slots.values())
+        call = calls.get(sequence, 0) + (slot << 40)
+    return np.array([number & _MASK for number in (op.seed, op.seed2, call)], np.uint64)
+
+
+def release(op: Any, first: np.ndarray, following: np.ndarray) -> tuple[()]:
+    """Advance the sequence by the calls that were drawn after `reserve`. first, following: their first key, and the key
+    of the call behind them."""
+    if not _is_unseeded(op):
+        sequence, calls = _sequence(op), _calls_of(op)
+        with _lock:
+            calls[sequence] = calls.get(sequence, 0) + (int(following[2]) - int(first[2])) % (_MASK + 1)
+            calls.get((_SLOTS, sequence), {}).pop(threading.get_ident(), None)
+    return ()
+
+
+def _sequence(op: Any) -> Hashable:
+    return op.operator.name, getattr(op, "dtype", None), op.seed, op.seed2, op.stream
+
+
+def _calls_of(op: Any) -> dict[Any, Any]:
+    """Return the number of calls by sequence, of the function that is running or of all."""
+    return _calls if _isolated.calls is None or op.stream <= 0 else _isolated.calls
+
+
 def _is_unseeded(op: Any) -> bool:
     if op.seed == 0 and op.seed2 == 0 and op.stream == 0:
         _refuse_unseeded()
@@ -145,11 +190,10 @@ def _next_call(op: Any) -> tuple[int, int, int]:
     """Return the arguments of `philox` for a call of an operator with a seed, and advance its sequence."""
     if op.stream == 0 and op.seed2 > _ONCE:
         return op.seed, op.seed2, 0
-    key = (op.operator.name, getattr(op, "dtype", None), op.seed, op.seed2, op.stream)
-    calls = _calls if _isolated.calls is None or op.stream <= 0 else _isolated.calls
+    sequence, calls = _sequence(op), _calls_of(op)
     with _lock:
-        call = calls.get(key, 0)
-        calls[key] = call + 1
+        call = calls.get(sequence, 0)
+        calls[sequence] = call + 1
     return op.seed, op.seed2, call
 
 
