@@ -155,11 +155,11 @@ def test_second_derivatives():
 
 
 def test_bodies_of_loops_have_native_calls():
-    """A loop that writes a variable runs its body from Python."""
-    turns = ow.Variable(0)
+    """A loop that writes a variable of unknown shape runs its body from Python."""
+    turns = ow.Variable([0], shape=ow.TensorShape(None))
 
     def turn(i, x, y):
-        turns.assign_add(1)
+        turns.assign(ow.concat([turns, [1]], 0))
         return i + 1, x, ow.tanh(y * x) + 0.5
 
     def power(x, n):

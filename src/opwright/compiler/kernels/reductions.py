@@ -34,6 +34,8 @@ ROW = 65536  # elements of a row per work item
 COLUMN = 1024  # elements of a column per work item
 VECTORS = 8  # accumulators in registers
 WIDTHS = (VECTORS, 2)  # vectors of columns reduced together; the remaining ones singly
+LONG = 4096  # floats of a row whose sum is blocked
+SPAN = 32  # vectors of floats that are added one after the other in an accumulator of a row
 NARROW_ROWS = 128  # bytes whose sum fits into 16 bits
 
 KINDS = frozenset({"sum", "max", "min", "prod", "any", "all"})
@@ -107,6 +109,7 @@ def reduce_rows(
     source: DType,
     before: Epilogue,
     after: Epilogue,
+    is_long: bool,
 ) -> None:
     """Reduce rows of n elements in `blocks` blocks of `size`. A work item is a block, which yields one element of y."""
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
@@ -121,26 +124,43 @@ def reduce_rows(
         if bytes_summed:
             total = _sum_of_bytes(a, count, source, lanes)
         else:
-            sums = kl.registers(elements.dtype, lanes, VECTORS)
-            for k in range(VECTORS):
-                sums[k] = elements.zeros(lanes)
-            i = kl.value(0)
-            while i + VECTORS * lanes <= count:
-                for k in range(VECTORS):
-                    sums[k] = combine_ignoring_nan(kind, elements.load(a, i + k * lanes, lanes), sums[k])
-                i = i + VECTORS * lanes
-            while i + lanes <= count:
-                sums[0] = combine_ignoring_nan(kind, elements.load(a, i, lanes), sums[0])
-                i = i + lanes
-            if i < count:
-                sums[1] = combine_ignoring_nan(kind, elements.load(a, i, lanes, kl.first(count - i, lanes)), sums[1])
-            width = VECTORS
-            while width > 1:
-                width = width // 2
-                for k in range(width):
-                    sums[k] = combine_ignoring_nan(kind, sums[k], sums[k + width])
-            total = kl.reduce_lanes(sums[0], functools.partial(combine_ignoring_nan, kind))
+            total = kl.reduce_lanes(
+                _row(elements, a, count, lanes, is_long), functools.partial(combine_ignoring_nan, kind)
+            )
         y[item] = finished(finish, before, total, 0)
+
+
+def _row(elements: ReducedElements, a: Pointer, count: Value, lanes: int, is_long: bool) -> Value:
+    """Reduce a row to one vector. Long sums are those of SPAN terms, which are added."""
+    if not is_long:
+        return _part_of_row(elements, a, count, lanes)
+    total, i, span = elements.zeros(lanes), kl.value(0), SPAN * VECTORS * lanes
+    while i < count:
+        total = total + _part_of_row(elements, a + i, kl.minimum(count - i, span), lanes)
+        i = i + span
+    return total
+
+
+def _part_of_row(elements: ReducedElements, a: Pointer, count: Value, lanes: int) -> Value:
+    kind, sums = elements.kind, kl.registers(elements.dtype, lanes, VECTORS)
+    for k in range(VECTORS):
+        sums[k] = elements.zeros(lanes)
+    i = kl.value(0)
+    while i + VECTORS * lanes <= count:
+        for k in range(VECTORS):
+            sums[k] = combine_ignoring_nan(kind, elements.load(a, i + k * lanes, lanes), sums[k])
+        i = i + VECTORS * lanes
+    while i + lanes <= count:
+        sums[0] = combine_ignoring_nan(kind, elements.load(a, i, lanes), sums[0])
+        i = i + lanes
+    if i < count:
+        sums[1] = combine_ignoring_nan(kind, elements.load(a, i, lanes, kl.first(count - i, lanes)), sums[1])
+    width = VECTORS
+    while width > 1:
+        width = width // 2
+        for k in range(width):
+            sums[k] = combine_ignoring_nan(kind, sums[k], sums[k + width])
+    return sums[0]
 
 
 def _sum_of_bytes(a: Pointer, count: Value, source: DType, lanes: int) -> Value:
@@ -294,7 +314,8 @@ def _add_pass(kernel: Any, addresses: Any, sizes: tuple[int, int, int, int], mor
     words, count = [address, target, n, size, blocks], {"more": len(more)}
     if inner == 1:
         items = outer * blocks
-        code = reduce_rows.code(**constants, **count)
+        is_float_sum = constants["kind"] == "sum" and accumulator_dtype(constants["before"]).is_floating
+        code = reduce_rows.code(**constants, **count, is_long=is_float_sum and min(n, size) >= LONG)
         build.step(code, [*words, *more], items, chunk=grain(min(n, size) * source.size, items))
         return
     panels = -(-inner // (VECTORS * host().vector_bytes // accumulator_dtype(constants["before"]).size))
