@@ -8,7 +8,9 @@ LLVM is imported when code is generated: naming and describing a target does not
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from ..core import flags
@@ -19,6 +21,8 @@ from .background import LLVM
 from .native.host import host_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from llvmlite import binding as llvm
 
 
@@ -230,12 +234,28 @@ def processor() -> Target:
     return Target("host", *host_words())
 
 
+_planned_for: ContextVar[Target | None] = ContextVar("planned for", default=None)
+
+
+@contextlib.contextmanager
+def planning_for(target: Target) -> Iterator[None]:
+    """Make `host()` another target in the context, on this thread: plans are built for it, code cannot be loaded."""
+    token = _planned_for.set(target)
+    try:
+        yield
+    finally:
+        _planned_for.reset(token)
+
+
 def host() -> Target:
     """Return the target of this process's code: this processor, or the subset of its features that the flag `target`
-    names.
+    names; within `planning_for`, its target.
 
     raises NotFoundError for a name that is not in NAMED, FailedPreconditionError for a target that cannot run here
     """
+    planned_for = _planned_for.get()
+    if planned_for is not None:
+        return planned_for
     return processor() if flags.target == "host" else _restricted(flags.target)
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from ...core import flags
 from ...core.dtypes import DType, int64
 from ...core.lazy_imports import paused
+from ..cross_compilation import current_recorder
 from ..native.executor import Executor, Step
 from ..native.image import runs_images
 from ..native.store import LoadedCode, find_module, find_or_make
@@ -53,6 +54,9 @@ def compile_kernel(entry: str, stage: Stage | str, key: tuple[str, str] | None =
     the kernel is staged immediately.
     raises the errors of store.find_or_make
     """
+    recorder = current_recorder()
+    if recorder is not None:
+        return recorder.record(entry, stage, key)
     if key is None or isinstance(stage, str):
         return find_module(entry, stage if isinstance(stage, str) else text_of(stage), entry)
     target = host()
@@ -142,7 +146,8 @@ class KernelFamily:
         key = host(), tuple(constants.items())
         if key in self._too_large:
             raise self._too_large[key].with_traceback(None)
-        code = self._codes.get(key)
+        codes = self._codes if current_recorder() is None else {}
+        code = codes.get(key)
         if code is None:
             module = self.function.__module__
             own = (f"{module}.{self.name}", repr(sorted(constants.items()))) if module.startswith("opwright.") else None
@@ -151,7 +156,7 @@ class KernelFamily:
             )
             code = FamilyCode(compiled.address, compiled.name, tuple(self.kinds(constants).values()))
             if code.address:  # else another thread is compiling it, and the caller retries
-                self._codes[key] = code
+                codes[key] = code
         return code
 
     def words(self, values: Sequence[Any]) -> np.ndarray:

@@ -35,7 +35,7 @@ _COVERS = 4  # index of the word of a step
 _COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED, _STATE, _POLLS = 1, 2, 3, 4, 5, 7, 8
 _CHUNKS_A_THREAD = 8  # by default, so that threads finish at about the same time
 _SHARED_LIMIT = 1 << 31  # items: sums of items and chunks fit 32 bits
-_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 _TIMED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -81,7 +81,7 @@ class StepError(Exception):
 
 def call(address: int, words: np.ndarray, begin: int = 0, end: int = 1) -> int:
     """Call a kernel without scratch memory once, for items [begin, end); return its status. words: int64[n]."""
-    status: int = _KERNEL(address)(words.ctypes.data, begin, end, None)
+    status: int = KERNEL(address)(words.ctypes.data, begin, end, None)
     return status
 
 

@@ -32,7 +32,7 @@ from ...compiler.native.store import NotCached, compiling_beside, only_cached, p
 from ...compiler.tuning.autotuner import tune
 from ...core import flags
 from ...core.dtypes import uint8
-from ...core.errors import OpError
+from ...core.errors import OpError, UnimplementedError
 from ...graph import Node as GraphNode
 from ...graph import Value
 from ..delegate import DelegateParams
@@ -256,6 +256,22 @@ class PartitionPlanner:
         numbers = [node.number for node in nodes if node.delegate is None]
         buffers = TensorBuffers(self._loaded(subgraph).nodes(subgraph, numbers), subgraph, seen)
         return claim(nodes, buffers, has_shape, self.refused), buffers
+
+    def whole_graph(self, subgraph: Subgraph) -> LoopGraph:
+        """Return the loop graph of all nodes of a prepared subgraph, with its variables as inputs and outputs after
+        its own. Raises UnimplementedError that lists the nodes which no rule lowers."""
+        claimed, buffers = self.claim(subgraph, subgraph.execution_plan, lambda t: t.kind != DYNAMIC)
+        numbers = tuple(node.number for node in subgraph.execution_plan if not is_folded(node))
+        missing = [number for number in numbers if number not in claimed]
+        if missing:
+            names = {n: f"{subgraph.nodes[n].name} {n}: {self.refused.get((subgraph.index, n))}" for n in missing}
+            raise UnimplementedError(
+                op=subgraph.name or "model",
+                what=f"{len(missing)} of {len(numbers)} nodes have no machine code",
+                found="; ".join(names.values()),
+            )
+        params = DelegateParams(None, numbers, tuple(subgraph.inputs), tuple(subgraph.outputs))  # type: ignore[arg-type]
+        return _graph_of(subgraph, params, claimed, buffers)
 
     def codes(self, subgraph: Subgraph, numbers: Sequence[int]) -> Codes:
         """Return the users' code that plans of these nodes depend on."""

@@ -1,0 +1,137 @@
+"""The plan of a whole model for a target, and the kernels that it uses.
+
+Lives here: `ModelPlan`, `plan_model`, `TensorDescription`.
+Not here: lowering and planning (lite/compiled/, compiler/loops/), code (modules.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ..compiler.cross_compilation import RecordedKernel, cross_compiling
+from ..compiler.kernels import NoKernel
+from ..compiler.loops.buffers import Buffer
+from ..compiler.loops.fusion import fused
+from ..compiler.loops.planner import plan_of
+from ..compiler.loops.plans import LoopPlan
+from ..compiler.target import Target
+from ..core import flags
+from ..core.errors import UnimplementedError
+from ..lite.compiled.partition_plans import PartitionPlanner
+from ..lite.interpreter import Interpreter
+
+
+class TensorDescription(NamedTuple):
+    """An input or output of a library.
+
+    identifier: its name in C; name: in the model; buffer: its memory in the plan; scale, zero_point: of quantized
+    elements, otherwise None
+    """
+
+    identifier: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    buffer: Buffer
+    scale: float | None
+    zero_point: int | None
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.buffer.size * self.buffer.dtype.size
+
+
+class ModelPlan(NamedTuple):
+    """A model planned for a target. kernels: by the addresses of the plan's steps; digest: of the model's bytes."""
+
+    target: Target
+    plan: LoopPlan
+    kernels: dict[int, RecordedKernel]
+    inputs: tuple[TensorDescription, ...]
+    outputs: tuple[TensorDescription, ...]
+    digest: str
+
+
+def plan_model(content: bytes, target: Target, custom_ops: Iterable[Any] = ()) -> ModelPlan:
+    """Plan a model for a target.
+
+    content: the bytes of a .tflite file; custom_ops: as of `lite.Interpreter`. raises UnimplementedError for nodes
+    without machine code, variables and constant outputs, by name
+    """
+    with flags.override(compiled=False), _prepared(content, custom_ops) as interpreter:
+        (subgraph, *_) = interpreter._subgraphs
+        names = _names(interpreter)
+        with cross_compiling(target) as recorder:
+            graph = PartitionPlanner(f"aot {target.name}", background=False).whole_graph(subgraph)
+            _check_outside(graph.inputs, subgraph.inputs, "variables", interpreter)
+            _check_outside(graph.outputs, subgraph.outputs, "outputs that are constants or variables", interpreter)
+            after, apart = fused(graph)
+            try:
+                plan = plan_of(after, parts_of=apart)
+            except NoKernel as why:
+                reasons = {" + ".join(op.origin): reason for op, reason in why.ops.items()}
+                raise UnimplementedError(
+                    op="aot.build", what="operations have no kernel for this target", found=reasons or str(why)
+                ) from None
+            plan.pack()
+        inputs, outputs = (
+            tuple(_describe(b, subgraph.tensors[i], names[i]) for b, i in zip(buffers, indices))
+            for buffers, indices in ((plan.graph.inputs, subgraph.inputs), (plan.graph.outputs, subgraph.outputs))
+        )
+    return ModelPlan(target, plan, recorder.kernels, inputs, outputs, hashlib.sha256(content).hexdigest())
+
+
+@contextlib.contextmanager
+def _prepared(content: bytes, custom_ops: Iterable[Any]) -> Iterator[Interpreter]:
+    interpreter = Interpreter(model_content=content, custom_ops=[*custom_ops])
+    try:
+        interpreter.allocate_tensors()
+        yield interpreter
+    finally:
+        interpreter.close()
+
+
+def _check_outside(buffers: tuple[Buffer, ...], tensors: Any, what: str, interpreter: Interpreter) -> None:
+    if [b.name for b in buffers] != [f"t{i}" for i in tensors]:
+        raise UnimplementedError(
+            op="aot.build",
+            what=f"this model has {what}, which libraries do not support yet",
+            found=", ".join(b.name for b in buffers),
+            wanted=", ".join(f"t{i}" for i in tensors),
+        )
+
+
+def _names(interpreter: Interpreter) -> dict[int, str]:
+    """Return names of inputs and outputs by tensor: those of the signature, where the model has exactly one."""
+    details = {d["index"]: d["name"] for d in (*interpreter.get_input_details(), *interpreter.get_output_details())}
+    if len(interpreter.get_signature_list()) == 1:
+        runner = interpreter.get_signature_runner()
+        for rows in (runner.get_input_details(), runner.get_output_details()):
+            details |= {d["index"]: name for name, d in rows.items()}
+    return details
+
+
+def _describe(buffer: Buffer, tensor: Any, name: str) -> TensorDescription:
+    q = tensor.quantization
+    scalar = q is not None and len(q.scale) == 1
+    return TensorDescription(
+        identifier(name),
+        name,
+        tuple(tensor.shape),
+        buffer.dtype.name,
+        buffer,
+        float(q.scale[0]) if scalar else None,
+        int(q.zero_point[0]) if scalar else None,
+    )
+
+
+def identifier(name: str) -> str:
+    """Return a C identifier for a name of a model or file: lower case, other characters as underscores."""
+    text = re.sub(r"[^0-9a-z]+", "_", os.fspath(name).lower()).strip("_")[:60]
+    return text if text and not text[0].isdigit() else f"t_{text}"
