@@ -223,7 +223,21 @@ def test_version_is_that_of_the_package():
     assert tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] == ow.__version__
 
 
-LAZY = [ow, ow.distribute, ow.lite, lite_format, lite_ops, quantize, ow.nn, ow.ops, ow.math, array, debugging, language]
+LAZY = [
+    ow,
+    ow.aot,
+    ow.distribute,
+    ow.lite,
+    lite_format,
+    lite_ops,
+    quantize,
+    ow.nn,
+    ow.ops,
+    ow.math,
+    array,
+    debugging,
+    language,
+]
 UNLISTED = {
     "opwright": {"__version__"},
     "opwright.lite": {"customs", "litert"},

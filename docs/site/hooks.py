@@ -36,6 +36,7 @@ NAMESPACES = {
     "opwright.ops": "The operator catalogue, kernels, gradient makers, compatibility.",
     "opwright.language": "The kernel language.",
     "opwright.data": "Datasets.",
+    "opwright.aot": "Models as native libraries for any processor.",
     "opwright.distribute": "Batch inference, sweeps and training on several processes and machines.",
     "opwright.keras": "Layers, models, training under Keras's names.",
     "opwright.optimizers": "Optimizers and learning-rate schedules.",

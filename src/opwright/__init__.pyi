@@ -1,3 +1,4 @@
+from . import aot as aot
 from . import autograph as autograph
 from . import data as data
 from . import distribute as distribute

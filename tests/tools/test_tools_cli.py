@@ -49,6 +49,7 @@ def test_there_are_the_documented_commands():
         "convert",
         "resolver",
         "run",
+        "build",
         "bench",
         "doctor",
         "explain",

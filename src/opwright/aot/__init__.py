@@ -5,7 +5,7 @@
     modules.py       the LLVM module of a library: kernels, weights, the function that runs the steps
     c_files.py       the header, an example program, files for CMake and pkg-config
     archives.py      static libraries (ar)
-    loading.py       `load`: a library for this processor, called with NumPy arrays
+    loaded_library.py       `load`: a library for this processor, called with NumPy arrays
 
 Lives here: the public names, each loaded on first use. Not here: kernels and plans (compiler/), files (lite/).
 """

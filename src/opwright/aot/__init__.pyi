@@ -1,4 +1,4 @@
 from .libraries import Library as Library
 from .libraries import build as build
-from .loading import LoadedLibrary as LoadedLibrary
-from .loading import load as load
+from .loaded_library import LoadedLibrary as LoadedLibrary
+from .loaded_library import load as load

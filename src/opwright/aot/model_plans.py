@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -24,6 +23,18 @@ from ..core import flags
 from ..core.errors import UnimplementedError
 from ..lite.compiled.partition_plans import PartitionPlanner
 from ..lite.interpreter import Interpreter
+
+_WORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr
+continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
+inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template
+this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while
+xor xor_eq
+arena argc argv inputs main memory outputs read_file status i abs exp fabs log pow printf sin sqrt
+"""
+RESERVED = frozenset(_WORDS.split())
+"""Words that identifiers cannot be: keywords of C and C++, and names in the example and of C functions."""
 
 
 class TensorDescription(NamedTuple):
@@ -67,6 +78,13 @@ def plan_model(content: bytes, target: Target, custom_ops: Iterable[Any] = ()) -
     with flags.override(compiled=False), _prepared(content, custom_ops) as interpreter:
         (subgraph, *_) = interpreter._subgraphs
         names = _names(interpreter)
+        states = [repr(t) for t in subgraph.tensors if t.is_variable]
+        if states:
+            raise UnimplementedError(
+                op="aot.build",
+                what="this model keeps state between runs, which libraries do not support yet",
+                found=", ".join(states),
+            )
         with cross_compiling(target) as recorder:
             graph = PartitionPlanner(f"aot {target.name}", background=False).whole_graph(subgraph)
             _check_outside(graph.inputs, subgraph.inputs, "variables", interpreter)
@@ -80,8 +98,9 @@ def plan_model(content: bytes, target: Target, custom_ops: Iterable[Any] = ()) -
                     op="aot.build", what="operations have no kernel for this target", found=reasons or str(why)
                 ) from None
             plan.pack()
+        taken: set[str] = set()  # identifiers of inputs and outputs together: the example declares arrays by them
         inputs, outputs = (
-            tuple(_describe(b, subgraph.tensors[i], names[i]) for b, i in zip(buffers, indices))
+            tuple(_describe(b, subgraph.tensors[i], names[i], taken) for b, i in zip(buffers, indices))
             for buffers, indices in ((plan.graph.inputs, subgraph.inputs), (plan.graph.outputs, subgraph.outputs))
         )
     return ModelPlan(target, plan, recorder.kernels, inputs, outputs, hashlib.sha256(content).hexdigest())
@@ -117,11 +136,17 @@ def _names(interpreter: Interpreter) -> dict[int, str]:
     return details
 
 
-def _describe(buffer: Buffer, tensor: Any, name: str) -> TensorDescription:
+def _describe(buffer: Buffer, tensor: Any, name: str, taken: set[str]) -> TensorDescription:
     q = tensor.quantization
     scalar = q is not None and len(q.scale) == 1
+    unique = stem = identifier(name)
+    number = 1
+    while unique in taken:
+        number += 1
+        unique = f"{stem}_{number}"
+    taken.add(unique)
     return TensorDescription(
-        identifier(name),
+        unique,
         name,
         tuple(tensor.shape),
         buffer.dtype.name,
@@ -133,5 +158,5 @@ def _describe(buffer: Buffer, tensor: Any, name: str) -> TensorDescription:
 
 def identifier(name: str) -> str:
     """Return a C identifier for a name of a model or file: lower case, other characters as underscores."""
-    text = re.sub(r"[^0-9a-z]+", "_", os.fspath(name).lower()).strip("_")[:60]
-    return text if text and not text[0].isdigit() else f"t_{text}"
+    text = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")[:60]
+    return text if text and not text[0].isdigit() and text not in RESERVED else f"t_{text}"

@@ -14,7 +14,7 @@ nothing but the arena and the outputs, so it is re-entrant with an arena per cal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..compiler.background import LLVM
 from ..compiler.loops.buffers import Buffer
 from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, LoopPlan, PackedConstant, word
 from ..compiler.native.executor import ALIGNMENT
-from ..compiler.target import Target, optimised
+from ..compiler.target import optimised
 from ..core.errors import InternalError, UnimplementedError
 from .model_plans import ModelPlan, TensorDescription
 
@@ -116,9 +116,7 @@ def _pointer_bits(data_layout: str) -> int:
     return 64
 
 
-def _text_of_run(
-    model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int
-) -> str:
+def _text_of_run(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int) -> str:
     """Return the module of the function that runs the steps, and of the weights."""
     plan, size_type = model.plan, f"i{wide}"
     lines = [f'declare i64 @"{symbol}"(ptr, i64, i64, ptr)' for symbol in symbols.values()]
@@ -161,7 +159,9 @@ def _checks(model: ModelPlan, layout: MemoryLayout, wide: int) -> list[str]:
     """Return instructions that load the addresses of inputs and outputs and check all addresses."""
     lines = [
         f"  %arena.address = ptrtoint ptr %arena to i{wide}",
-        f"  %arena.word = zext i{wide} %arena.address to i64" if wide < 64 else "  %arena.word = add i64 %arena.address, 0",
+        f"  %arena.word = zext i{wide} %arena.address to i64"
+        if wide < 64
+        else "  %arena.word = add i64 %arena.address, 0",
         f"  %fits = icmp uge i{wide} %size, {layout.arena}",
         "  br i1 %fits, label %fitting, label %small",
         "fitting:",
@@ -213,13 +213,7 @@ def _step_text(
 
 
 def _word_text(
-    register: str,
-    value: object,
-    kind: object,
-    bases: dict[int, str],
-    layout: MemoryLayout,
-    name: str,
-    lines: list[str],
+    register: str, value: object, kind: object, bases: dict[int, str], layout: MemoryLayout, name: str, lines: list[str]
 ) -> str:
     """Return a word as an operand, after the instructions that compute it."""
     if isinstance(value, ArenaOffset):
@@ -227,7 +221,8 @@ def _word_text(
     elif isinstance(value, Address):
         array = _constant(value.of)
         if array is not None:
-            return f"ptrtoint (ptr getelementptr (i8, ptr @{name}_weights, i64 {layout.places[id(array)] + value.offset}) to i64)"
+            offset = layout.places[id(array)] + value.offset
+            return f"ptrtoint (ptr getelementptr (i8, ptr @{name}_weights, i64 {offset}) to i64)"
         if id(value.of) not in bases:
             raise InternalError(op="aot.build", what=f"no memory of {value.of!r}")
         base, offset = bases[id(value.of)], value.offset
@@ -239,9 +234,7 @@ def _word_text(
     return register
 
 
-def _jump_text(
-    number: int, step: KernelStep, bases: dict[int, str], layout: MemoryLayout, name: str
-) -> list[str]:
+def _jump_text(number: int, step: KernelStep, bases: dict[int, str], layout: MemoryLayout, name: str) -> list[str]:
     """Return the instructions of a jump: without a selector always, otherwise unless it equals the step's value."""
     selector, size, value, _ = step.words
     target = f"%step{number + step.strand}"
@@ -261,5 +254,3 @@ def _jump_text(
         f"  br i1 %same{number}, label %{after}, label {target}",
         f"{after}:",
     ]
-
-

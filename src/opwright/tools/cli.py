@@ -255,6 +255,30 @@ def run(
 
 
 @cli.command()
+@click.argument("model", type=click.Path(), required=False)
+@click.option("--target", default="host", show_default=True, help="A name of --list-targets, or an LLVM triple.")
+@click.option("--cpu", default="", help="The processor, in LLVM's terms: cortex-a76.")
+@click.option("--features", default="", help="Features in addition to the processor's: +dotprod,+i8mm.")
+@click.option("-o", "--output", default="build", show_default=True, type=click.Path(file_okay=False), help="Folder.")
+@click.option("--name", help="Prefix of files and C symbols; by default the model's name.")
+@click.option("--format", "kind", default="lib", show_default=True, type=click.Choice(["lib", "object"]), help="Files.")
+@click.option("--list-targets", is_flag=True, help="Print the short names of targets.")
+@_custom
+@_json
+@_examples("opwright build model.tflite -o out", "opwright build model.tflite --target aarch64-dotprod -o out")
+def build(model: str | None, list_targets: bool, as_json: bool, **settings: Any) -> None:
+    """Write a .tflite file as a native library that needs no run time: object code and a C header."""
+    from .library_build import build_library, print_targets
+
+    if list_targets:
+        print_targets(as_json)
+    elif model is None:
+        raise click.UsageError("a MODEL is needed, or --list-targets")
+    else:
+        build_library(model, as_json=as_json, **settings)
+
+
+@cli.command()
 @_model
 @click.option("--runs", default=200, show_default=True, type=_at_least_1, help="Timed runs.")
 @click.option("--warmup", type=click.IntRange(min=0), help="Runs before them; by default a twentieth, at least 3.")

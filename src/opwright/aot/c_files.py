@@ -1,0 +1,185 @@
+"""C around a library: its header, an example program, and files for CMake and pkg-config.
+
+Lives here: `header_of`, `example_of`, `cmake_of`, `pkg_config_of`, `STATUS_TEXTS`.
+Not here: the code of the library (modules.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..compiler.native.executor import ALIGNMENT
+from .model_plans import ModelPlan, TensorDescription
+from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, OK, OUT_OF_RANGE, MemoryLayout
+
+STATUS_TEXTS = {
+    OK: "ok",
+    OUT_OF_RANGE: "an index of the inputs points outside of what it indexes",
+    ARENA_TOO_SMALL: "the arena is smaller than ARENA_SIZE",
+    MISALIGNED: "an address is not aligned: the arena to ARENA_ALIGN, tensors to their elements",
+    NO_MEMORY: "an address is null",
+}
+_STATUS_NAMES = {
+    OK: "OK",
+    OUT_OF_RANGE: "OUT_OF_RANGE",
+    ARENA_TOO_SMALL: "ARENA_TOO_SMALL",
+    MISALIGNED: "MISALIGNED",
+    NO_MEMORY: "NULL_ADDRESS",
+}
+C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "bool": "uint8_t",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+"""C types of elements. Numbers of 16 bits are passed as their bits; complex ones have no type that C and C++ share."""
+
+
+def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
+    """Return the header of a library: C99 and later, C++."""
+    big = name.upper()
+    lines = [
+        f"/* {name}: a model as machine code for {model.target.name}, made by Opwright.",
+        f"   Model: sha256 {model.digest}. */",
+        f"#ifndef {big}_H",
+        f"#define {big}_H",
+        "",
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+        "/* Memory that the caller provides for a run; its contents need not be kept between runs. */",
+        f"#define {big}_ARENA_SIZE {max(layout.arena, 1)}u",
+        f"#define {big}_ARENA_ALIGN {ALIGNMENT}u",
+        "",
+        "/* Numbers of elements. */",
+    ]
+    both = (*model.inputs, *model.outputs)
+    lines += [f"#define {big}_{t.identifier.upper()}_SIZE {t.buffer.size}u" for t in both]
+    for what, tensors, constant in (("inputs", model.inputs, "const "), ("outputs", model.outputs, "")):
+        lines += ["", f"struct {name}_{what} {{"]
+        lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {_facts(t)} */" for t in tensors]
+        lines += ([] if tensors else ["  const void *unused;"]) + ["};"]
+    lines += ["", f"enum {name}_status {{"]
+    lines += [f"  {big}_{_STATUS_NAMES[code]} = {code}, /* {text} */" for code, text in STATUS_TEXTS.items()]
+    lines[-1] = lines[-1].replace(",", "", 1)
+    lines += [
+        "};",
+        "",
+        "/* Runs the model. Writes to the outputs and the arena only; with an arena per caller, callers may run at the",
+        "   same time. Returns a status. */",
+        f"int {name}_run(const struct {name}_inputs *inputs, const struct {name}_outputs *outputs, void *arena,",
+        f"{' ' * (len(name) + 9)}size_t arena_size);",
+        "",
+        "#ifdef __cplusplus",
+        "}",
+        "#endif",
+        "",
+        f"#endif /* {big}_H */",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(tensor: TensorDescription) -> str:
+    text = f"{tensor.dtype}{list(tensor.shape)}"
+    if tensor.scale is not None:
+        text += f", real = {tensor.scale:.9g} * (q - {tensor.zero_point})"
+    return text
+
+
+def example_of(model: ModelPlan, name: str) -> str:
+    """Return a program that reads the inputs' bytes from files, runs the library and prints the first elements."""
+    big = name.upper()
+    lines = [
+        f"/* An example: {name} INPUT ... reads the elements of each input from a file, zeros without one. */",
+        f'#include "{name}.h"',
+        "",
+        "#include <stdio.h>",
+        "#include <stdlib.h>",
+        "",
+        f"static uint8_t memory[{big}_ARENA_SIZE + {big}_ARENA_ALIGN];",
+    ]
+    both = (*model.inputs, *model.outputs)
+    lines += [f"static {C_TYPES[t.dtype]} {t.identifier}[{big}_{t.identifier.upper()}_SIZE + 1u];" for t in both]
+    lines += [
+        "",
+        "static int read_file(const char *path, void *into, size_t size) {",
+        '  FILE *file = fopen(path, "rb");',
+        "  size_t done = file ? fread(into, 1, size, file) : 0;",
+        "  if (file) fclose(file);",
+        "  return done == size;",
+        "}",
+        "",
+        "int main(int argc, char **argv) {",
+        f"  struct {name}_inputs inputs;",
+        f"  struct {name}_outputs outputs;",
+        f"  uintptr_t arena = ((uintptr_t)memory + {big}_ARENA_ALIGN - 1u) / {big}_ARENA_ALIGN * {big}_ARENA_ALIGN;",
+        "  int status;",
+        "  size_t i;",
+    ]
+    for what, tensors in (("inputs", model.inputs), ("outputs", model.outputs)):
+        lines += [f"  {what}.{t.identifier} = {t.identifier};" for t in tensors] or [f"  {what}.unused = NULL;"]
+    for i, t in enumerate(model.inputs):
+        size = f"sizeof(*{t.identifier}) * {big}_{t.identifier.upper()}_SIZE"
+        lines += [
+            f"  if (argc > {i + 1} && !read_file(argv[{i + 1}], {t.identifier}, {size})) {{",
+            f'    fprintf(stderr, "cannot read %s\\n", argv[{i + 1}]);',
+            "    return EXIT_FAILURE;",
+            "  }",
+        ]
+    if not model.inputs:
+        lines += ["  (void)argc;", "  (void)argv;", "  (void)read_file;"]
+    lines += [
+        f"  status = {name}_run(&inputs, &outputs, (void *)arena, {big}_ARENA_SIZE);",
+        "  if (status) {",
+        '    fprintf(stderr, "status %d\\n", status);',
+        "    return EXIT_FAILURE;",
+        "  }",
+    ]
+    for t in model.outputs:
+        lines += [
+            f'  printf("{t.identifier}");',
+            f"  for (i = 0; i < {big}_{t.identifier.upper()}_SIZE && i < 10u; i++) {{",
+            f'    printf(" %.9g", (double){t.identifier}[i]);',
+            "  }",
+            '  printf("\\n");',
+        ]
+    return "\n".join([*lines, "  return EXIT_SUCCESS;", "}"]) + "\n"
+
+
+def cmake_of(name: str) -> str:
+    """Return a CMakeLists.txt that imports the library as a target and builds the example."""
+    return f"""# add_subdirectory(THIS_FOLDER), then target_link_libraries(your_target {name})
+cmake_minimum_required(VERSION 3.13)
+project({name} C)
+add_library({name} STATIC IMPORTED GLOBAL)
+set_target_properties({name} PROPERTIES
+  IMPORTED_LOCATION "${{CMAKE_CURRENT_SOURCE_DIR}}/lib{name}.a"
+  INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_SOURCE_DIR}}")
+if(UNIX)
+  target_link_libraries({name} INTERFACE m)
+endif()
+add_executable({name}_example main.c)
+target_link_libraries({name}_example {name})
+"""
+
+
+def pkg_config_of(name: str) -> str:
+    """Return a pkg-config file that is used where it lies."""
+    return f"""prefix=${{pcfiledir}}
+Name: {name}
+Description: a model as machine code
+Version: 1
+Cflags: -I${{prefix}}
+Libs: -L${{prefix}} -l{name} -lm
+"""
+
+
+def unsupported(tensors: Sequence[TensorDescription]) -> list[TensorDescription]:
+    """Return the tensors whose elements have no type in C."""
+    return [t for t in tensors if t.dtype not in C_TYPES]

@@ -1,0 +1,145 @@
+"""Building libraries: a model's object file, header, description and what build systems take, in one folder.
+
+Lives here: `build`, `Library`, `find_target`.
+Not here: planning (model_plans.py), code (modules.py), C (c_files.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..compiler.target import NAMED, Target, processor
+from ..core import __version__
+from ..core.errors import InvalidArgumentError, UnimplementedError
+from ..core.files import replacing
+from . import c_files
+from .archives import archive_of
+from .model_plans import ModelPlan, identifier, plan_model
+from .modules import MemoryLayout, emit_object, layout_of
+
+if TYPE_CHECKING:
+    from ..tracing.function import Function
+
+FORMATS = ("lib", "object")
+
+
+class Library(NamedTuple):
+    """A built library. folder: its files; arena: bytes that a run needs; code: bytes of the object file without
+    weights; weights: bytes of constants."""
+
+    name: str
+    folder: Path
+    target: Target
+    files: tuple[str, ...]
+    arena: int
+    code: int
+    weights: int
+
+
+def find_target(name: str, cpu: str = "", features: str = "") -> Target:
+    """Return a target by its short name, or by a triple of LLVM. Raises NotFoundError."""
+    if name == "host":
+        return processor()
+    if name in NAMED and not cpu and not features:
+        return NAMED[name]
+    return Target.of(NAMED[name].triple if name in NAMED else name, cpu, features)
+
+
+def build(
+    model: str | os.PathLike[str] | bytes | Function,
+    target: str | Target = "host",
+    out: str | os.PathLike[str] = "build",
+    *,
+    name: str | None = None,
+    cpu: str = "",
+    features: str = "",
+    format: str = "lib",
+    custom_ops: Iterable[Any] = (),
+) -> Library:
+    """Write a model as a native library that needs no run time.
+
+    model: a .tflite file, its bytes, or a function, which is converted. target: "host", a short name of
+    compiler/target.py or an LLVM triple, with cpu and features in LLVM's terms. out: the folder, made if it is missing.
+    name: prefix of files and C symbols, by default the model's. format: "lib", with a static library, C header,
+    example, CMake and pkg-config files, or "object", without these but for the header. custom_ops: as of
+    `lite.Interpreter`.
+
+    Files are replaced one by one, each whole. raises NotFoundError for an unknown target, UnimplementedError for nodes
+    without machine code, by name
+    """
+    if format not in FORMATS:
+        raise InvalidArgumentError(op="aot.build", what="no such format", found=format, wanted=", ".join(FORMATS))
+    content, stem = _content_of(model)
+    prefix = identifier(name if name is not None else stem)
+    chosen = target if isinstance(target, Target) else find_target(target, cpu, features)
+    planned = plan_model(content, chosen, custom_ops)
+    refused = c_files.unsupported((*planned.inputs, *planned.outputs))
+    if refused:
+        raise UnimplementedError(
+            op="aot.build",
+            what="C has no type for the elements of inputs or outputs",
+            found=", ".join(f"{t.name}: {t.dtype}" for t in refused),
+        )
+    layout = layout_of(planned.plan)
+    code = emit_object(planned, prefix, layout)
+    files = _files(planned, prefix, layout, code, format)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        with replacing(folder / file) as stream:
+            stream.write(text)
+    return Library(prefix, folder, chosen, tuple(files), layout.arena, len(code) - layout.weights, layout.weights)
+
+
+def _content_of(model: Any) -> tuple[bytes, str]:
+    """Return the bytes of a model and a name for it."""
+    if isinstance(model, bytes | bytearray | memoryview):
+        return bytes(model), "model"
+    if isinstance(model, str | os.PathLike):
+        return Path(model).read_bytes(), Path(model).stem
+    from ..lite import TFLiteConverter
+
+    converter = TFLiteConverter.from_concrete_functions([model.get_concrete_function()], model)
+    converter.allow_custom_ops = True
+    return converter.convert(), getattr(model, "__name__", "model")
+
+
+def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, format: str) -> dict[str, bytes]:
+    """Return the contents of a library's files, the description last: without it there is no library."""
+    object_name = f"{name}.o"
+    files = {object_name: code, f"{name}.h": c_files.header_of(model, name, layout).encode()}
+    if format == "lib":
+        files |= {
+            f"lib{name}.a": archive_of([("library.o", code, [f"{name}_run"])]),
+            "main.c": c_files.example_of(model, name).encode(),
+            "CMakeLists.txt": c_files.cmake_of(name).encode(),
+            f"{name}.pc": c_files.pkg_config_of(name).encode(),
+        }
+    notes = {
+        "name": name,
+        "opwright": __version__,
+        "model": {"sha256": model.digest},
+        "target": {"name": model.target.name, "triple": model.target.triple, "cpu": model.target.cpu},
+        "object": object_name,
+        "arena": max(layout.arena, 1),
+        "weights": layout.weights,
+        "code": len(code) - layout.weights,
+        "inputs": [_note(t) for t in model.inputs],
+        "outputs": [_note(t) for t in model.outputs],
+    }
+    return files | {f"{name}.json": (json.dumps(notes, indent=1) + "\n").encode()}
+
+
+def _note(tensor: Any) -> dict[str, Any]:
+    return {
+        "name": tensor.name,
+        "identifier": tensor.identifier,
+        "dtype": tensor.dtype,
+        "shape": list(tensor.shape),
+        "scale": tensor.scale,
+        "zero_point": tensor.zero_point,
+    }

@@ -1,0 +1,123 @@
+"""Built libraries in this process, called with NumPy arrays.
+
+Lives here: `load`, `LoadedLibrary`. Not here: building (libraries.py), the linker (compiler/native/linker.py).
+
+The object file is linked here, so that no linker has to be installed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.native.executor import aligned
+from ..compiler.native.image import load_images
+from ..compiler.native.linker import link
+from ..core import dtypes
+from ..core.errors import InvalidArgumentError, NotFoundError
+from .c_files import STATUS_TEXTS
+
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+class _Port(NamedTuple):
+    """An input or output. identifier: its field in C."""
+
+    name: str
+    identifier: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class LoadedLibrary:
+    """A built library: call it with arrays by name, or in order; returns the outputs by name.
+
+    Thread-safe: each thread has an arena of its own. inputs, outputs: names, C identifiers where the model's are not
+    unique. raises NotFoundError, InvalidArgumentError
+    """
+
+    def __init__(self, path: Path) -> None:
+        notes = json.loads(path.read_text())
+        objects = path.with_name(notes["object"])
+        if not objects.is_file():
+            raise NotFoundError(op="aot.load", what="the object file is not beside its description", found=str(objects))
+        image = link(objects.read_bytes())
+        self._run = _RUN(load_images([image])[0][f"{notes['name']}_run"])
+        self._inputs, self._outputs = (
+            [
+                _Port(p["name"], p["identifier"], tuple(p["shape"]), np.dtype(dtypes.as_dtype(p["dtype"]).np))
+                for p in ports
+            ]
+            for ports in (notes["inputs"], notes["outputs"])
+        )
+        self.inputs = tuple(_names(self._inputs))
+        self.outputs = tuple(_names(self._outputs))
+        self._arena = notes["arena"]
+        self._local = threading.local()
+
+    def __call__(self, *args: Any, **arrays: Any) -> dict[str, np.ndarray]:
+        """Run the library. Arguments: the inputs, of exactly their dtypes and shapes, in order or by name."""
+        values: Mapping[str, Any] = dict(zip(self.inputs, args), **arrays)
+        if len(args) > len(self.inputs) or set(values) != set(self.inputs) or len(values) != len(args) + len(arrays):
+            raise InvalidArgumentError(
+                op="aot.LoadedLibrary", what="the inputs do not match", found=list(values), wanted=list(self.inputs)
+            )
+        inputs = [self._checked(port, values[key]) for port, key in zip(self._inputs, self.inputs)]
+        outputs = [np.empty(port.shape, port.dtype) for port in self._outputs]
+        arena = self._own_arena()
+        addresses = [(ctypes.c_void_p * max(len(xs), 1))(*(x.ctypes.data for x in xs)) for xs in (inputs, outputs)]
+        status = self._run(*addresses, arena.ctypes.data, arena.nbytes)
+        if status:
+            raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
+        return dict(zip(self.outputs, outputs))
+
+    @staticmethod
+    def _checked(port: _Port, value: Any) -> np.ndarray:
+        array = np.asarray(value)
+        if array.dtype != port.dtype or array.shape != port.shape:
+            raise InvalidArgumentError(
+                op="aot.LoadedLibrary",
+                what=f"input {port.name!r} does not match",
+                found=f"{array.dtype}{list(array.shape)}",
+                wanted=f"{port.dtype}{list(port.shape)}",
+            )
+        return np.ascontiguousarray(array)
+
+    def _own_arena(self) -> np.ndarray:
+        arena: np.ndarray | None = getattr(self._local, "arena", None)
+        if arena is None:
+            arena = self._local.arena = aligned(max(self._arena, 1))
+        return arena
+
+
+def _names(ports: list[_Port]) -> list[str]:
+    """Return the names by which arrays are passed: those of the model, identifiers where these are not unique."""
+    names = [port.name for port in ports]
+    return [port.name if names.count(port.name) == 1 else port.identifier for port in ports]
+
+
+def load(path: str | os.PathLike[str]) -> LoadedLibrary:
+    """Load a library for this processor. path: the folder that `build` wrote, or its NAME.json.
+
+    raises NotFoundError; UnimplementedError for the object files of other processors
+    """
+    path = Path(path)
+    if path.is_dir():
+        descriptions = sorted(path.glob("*.json"))
+        if len(descriptions) != 1:
+            raise NotFoundError(
+                op="aot.load",
+                what="the folder does not have exactly one description",
+                found=[p.name for p in descriptions],
+            )
+        (path,) = descriptions
+    if not path.is_file():
+        raise NotFoundError(op="aot.load", what="there is no such library", found=str(path), wanted="NAME.json")
+    return LoadedLibrary(path)

@@ -1,0 +1,257 @@
+"""Models as native libraries: the same bits as the interpreter's compiled engine, C that compilers accept, refusals."""
+
+import importlib.util
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright import aot
+from opwright.aot.model_plans import identifier
+from opwright.core.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
+from opwright.tools.cli import cli
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from benchmarks import single_operators
+
+HOST = [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else ["cc"]
+has_compiler = pytest.mark.skipif(not shutil.which(HOST[0]), reason="needs a C compiler")
+REFUSED = (
+    "shapes are unknown before a run",
+    "has a kernel of its own",
+    "keeps state between runs",
+    "has variables",
+    "no type for the elements",
+    "is state",
+)
+"""What libraries do not support yet: see docs/libraries.md."""
+
+
+def network():
+    """A convolution, a depthwise one, a pool and a product: weights, an arena, several kernels."""
+    rng = np.random.default_rng(3)
+    kernel, depthwise = (rng.normal(size=s).astype(np.float32) for s in ((3, 3, 3, 8), (3, 3, 8, 1)))
+    dense = rng.normal(size=(8, 5)).astype(np.float32)
+
+    @ow.function(input_signature=[ow.TensorSpec([1, 16, 16, 3], ow.float32, name="image")])
+    def model(x):
+        x = ow.nn.relu(ow.nn.conv2d(x, kernel, 2, "SAME"))
+        x = ow.nn.depthwise_conv2d(x, depthwise, (1, 1, 1, 1), "SAME")
+        return {"scores": ow.nn.softmax(ow.reduce_mean(x, [1, 2]) @ dense), "shape": ow.reduce_max(x)}
+
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([model.get_concrete_function()], model)
+    return converter.convert(), rng.normal(size=(1, 16, 16, 3)).astype(np.float32)
+
+
+def interpreted(content, feeds):
+    with ow.flags(background=False):
+        interpreter = single_operators.ready(ow.lite.Interpreter(model_content=content), feeds)
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def rows(every):
+    return [pytest.param(part, marks=pytest.mark.slow if part else ()) for part in range(every)]
+
+
+@pytest.mark.parametrize("part", rows(24))
+def test_every_builtin_is_a_library_or_refused_by_name(part, tmp_path):
+    """One model for each operator and type: the interpreter's bits, or an error that names what is missing."""
+    built = 0
+    for i, single in enumerate(itertools.islice(single_operators.singles(), part, None, 24)):
+        try:
+            results = interpreted(single.content, single.feeds)
+        except OpError:
+            continue  # a model of an operator's errors
+        name, refusal = f"row{i}", ""
+        try:
+            aot.build(single.content, out=tmp_path, name=name, format="object")
+        except UnimplementedError as error:
+            refusal = str(error)
+        if refusal:
+            assert any(reason in refusal for reason in REFUSED), (single.name, refusal)
+            continue
+        outputs = aot.load(tmp_path / f"{name}.json")(*single.feeds)
+        for actual, expected in zip(outputs.values(), results, strict=True):
+            np.testing.assert_array_equal(actual, expected, err_msg=single.name)
+        built += 1
+    assert built >= 10
+
+
+def test_a_network_gives_the_interpreters_bits_on_several_threads(tmp_path):
+    content, image = network()
+    library = aot.build(content, out=tmp_path, name="net")
+    run = aot.load(tmp_path)
+    assert run.inputs == ("image",)
+    details = ow.lite.Interpreter(model_content=content)
+    details.allocate_tensors()
+    by_name = details.get_signature_runner()
+    with ow.flags(compiled=False):
+        names = sorted(by_name(image=image))
+    assert sorted(run.outputs) == names == ["scores", "shape"]
+    expected = interpreted(content, [image])
+    results = {}
+
+    def work(number):
+        results[number] = [list(run(image=image).values()) for _ in range(20)]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for outputs in itertools.chain.from_iterable(results.values()):
+        for actual, one in zip(outputs, expected, strict=True):
+            np.testing.assert_array_equal(actual, one)
+    assert library.arena > 0
+    assert library.weights >= 4 * (3 * 3 * 3 * 8 + 8 * 5)
+
+
+@has_compiler
+@pytest.mark.parametrize("standard", ["-std=c99", "-std=c17"])
+def test_the_example_compiles_without_warnings_and_prints_the_results(standard, tmp_path):
+    content, image = network()
+    aot.build(content, out=tmp_path, name="net")
+    warnings = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+    subprocess.run(
+        [*HOST, standard, "-O1", *warnings, "main.c", "libnet.a", "-lm", "-o", "example"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    (tmp_path / "image.bin").write_bytes(image.tobytes())
+    lines = subprocess.run(
+        [tmp_path / "example", "image.bin"], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    printed = {line.split()[0]: np.array(line.split()[1:], np.float32) for line in lines}
+    expected = dict(zip(aot.load(tmp_path).outputs, interpreted(content, [image])))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(printed[name], values.reshape(-1)[:10])
+
+
+@has_compiler
+def test_bad_calls_are_statuses(tmp_path):
+    """An arena too small or not aligned, an address that is null: numbers, not crashes."""
+    content, _ = network()
+    aot.build(content, out=tmp_path, name="net")
+    (tmp_path / "calls.c").write_text(
+        """
+        #include "net.h"
+        #include <stdio.h>
+        static uint8_t memory[NET_ARENA_SIZE + 2 * NET_ARENA_ALIGN];
+        static float image[NET_IMAGE_SIZE + 1], scores[NET_SCORES_SIZE], shape[1];
+        int main(void) {
+          uint8_t *arena = memory + (NET_ARENA_ALIGN - (uintptr_t)memory % NET_ARENA_ALIGN);
+          struct net_inputs in = {image}, odd = {(const float *)((const char *)image + 1)}, none = {0};
+          struct net_outputs out;
+          out.scores = scores;
+          out.shape = shape;
+          printf("%d %d %d %d %d %d", net_run(&in, &out, arena, NET_ARENA_SIZE),
+                 net_run(&in, &out, arena, NET_ARENA_SIZE - 1), net_run(&in, &out, arena + 4, NET_ARENA_SIZE),
+                 net_run(&odd, &out, arena, NET_ARENA_SIZE), net_run(&none, &out, arena, NET_ARENA_SIZE),
+                 net_run(&in, &out, 0, NET_ARENA_SIZE));
+          return 0;
+        }
+        """
+    )
+    subprocess.run([*HOST, "calls.c", "libnet.a", "-lm", "-o", "calls"], cwd=tmp_path, check=True, capture_output=True)
+    printed = subprocess.run([tmp_path / "calls"], check=True, capture_output=True, text=True).stdout
+    assert printed == "0 2 3 3 4 4"
+
+
+RUNNERS = {
+    "aarch64": ("aarch64-linux-musl", "qemu-aarch64"),
+    "aarch64-dotprod": ("aarch64-linux-musl", "qemu-aarch64"),
+    "riscv64": ("riscv64-linux-musl", "qemu-riscv64"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNNERS)
+def test_other_processors_give_the_same_results(name, tmp_path):
+    triple, runner = RUNNERS[name]
+    if not importlib.util.find_spec("ziglang") or not shutil.which(runner):
+        pytest.skip(f"needs ziglang and {runner}")
+    content, image = network()
+    aot.build(content, name, tmp_path, name="net")
+    command = [*HOST, "-target", triple, "-O1", "main.c", "libnet.a", "-lm", "-o", "example"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "image.bin").write_bytes(image.tobytes())
+    cpu = ["-cpu", "max"] if "dotprod" in name else []
+    program = [runner, *cpu, tmp_path / "example", "image.bin"]
+    lines = subprocess.run(program, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.splitlines()
+    printed = [np.array(line.split()[1:], np.float32) for line in lines]
+    for actual, expected in zip(printed, interpreted(content, [image]), strict=True):
+        np.testing.assert_allclose(actual, expected.reshape(-1)[:10], rtol=1e-5, atol=1e-6)
+
+
+def test_objects_of_other_systems_are_of_their_formats(tmp_path):
+    content, _ = network()
+    formats = {
+        "aarch64-apple-darwin": b"\xcf\xfa\xed\xfe",
+        "x86_64-pc-windows-msvc": b"\x64\x86",
+        "wasm32-unknown-unknown": b"\0asm",
+        "armv7-unknown-linux-gnueabihf": b"\x7fELF\x01",
+    }
+    for triple, magic in formats.items():
+        aot.build(content, triple, tmp_path, name="net", format="object")
+        assert (tmp_path / "net.o").read_bytes().startswith(magic), triple
+
+
+def test_equal_models_make_equal_files(tmp_path):
+    content, _ = network()
+    for folder in ("a", "b"):
+        aot.build(content, out=tmp_path / folder, name="net")
+    for file in (tmp_path / "a").iterdir():
+        assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes(), file.name
+
+
+def test_mistakes_are_named(tmp_path):
+    content, image = network()
+    with pytest.raises(NotFoundError, match="no such target"):
+        aot.build(content, "abacus-unknown", tmp_path)
+    with pytest.raises(UnimplementedError, match="little-endian"):
+        aot.build(content, "s390x-unknown-linux-gnu", tmp_path)
+    with pytest.raises(InvalidArgumentError, match="lib, object"):
+        aot.build(content, out=tmp_path, format="zip")
+    with pytest.raises(NotFoundError, match="exactly one description"):
+        aot.load(tmp_path)
+    assert not list(tmp_path.iterdir())
+    aot.build(content, out=tmp_path, name="net")
+    run = aot.load(tmp_path)
+    with pytest.raises(InvalidArgumentError, match=r"float64\[1, 16, 16, 3\]"):
+        run(image.astype(np.float64))
+    with pytest.raises(InvalidArgumentError, match="image"):
+        run(picture=image)
+    notes = json.loads((tmp_path / "net.json").read_text())
+    (tmp_path / notes["object"]).unlink()
+    with pytest.raises(NotFoundError, match="object file"):
+        aot.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [("serving_default_x:0", "serving_default_x_0"), ("int", "t_int"), ("7", "t_7"), ("", "t_"), ("a/b c", "a_b_c")],
+)
+def test_names_become_identifiers(name, result):
+    assert identifier(name) == result
+
+
+def test_the_command(tmp_path):
+    from click.testing import CliRunner
+
+    content, _ = network()
+    (tmp_path / "my model.tflite").write_bytes(content)
+    arguments = ["build", str(tmp_path / "my model.tflite"), "-o", str(tmp_path / "out"), "--json"]
+    facts = json.loads(CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout)
+    assert "my_model.h" in facts["files"]
+    assert (tmp_path / "out" / "libmy_model.a").is_file()
+    listed = CliRunner().invoke(cli, ["build", "--list-targets"]).stdout
+    assert "aarch64-dotprod" in listed
+    assert CliRunner().invoke(cli, ["build"]).exit_code == 2
