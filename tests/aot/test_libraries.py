@@ -31,7 +31,7 @@ REFUSED = (
     "no type for the elements",
     "is state",
 )
-"""What libraries do not support yet: see docs/libraries.md."""
+"""Reasons for which models are refused: see docs/libraries.md."""
 
 
 def network():
@@ -84,7 +84,7 @@ def test_every_builtin_is_a_library_or_refused_by_name(part, tmp_path):
     assert built >= 10
 
 
-def test_a_network_gives_the_interpreters_bits_on_several_threads(tmp_path):
+def test_a_network_has_the_interpreters_bits_on_several_threads(tmp_path):
     content, image = network()
     library = aot.build(content, out=tmp_path, name="net")
     run = aot.load(tmp_path)
@@ -174,7 +174,7 @@ RUNNERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNNERS)
-def test_other_processors_give_the_same_results(name, tmp_path):
+def test_other_processors_compute_the_same_results(name, tmp_path):
     triple, runner = RUNNERS[name]
     if not importlib.util.find_spec("ziglang") or not shutil.which(runner):
         pytest.skip(f"needs ziglang and {runner}")

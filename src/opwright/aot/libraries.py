@@ -50,7 +50,7 @@ def find_target(name: str, cpu: str = "", features: str = "") -> Target:
 
 
 def build(
-    model: str | os.PathLike[str] | bytes | Function,
+    model: str | os.PathLike[str] | bytes | Function[..., Any],
     target: str | Target = "host",
     out: str | os.PathLike[str] = "build",
     *,
