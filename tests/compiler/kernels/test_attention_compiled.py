@@ -88,11 +88,14 @@ def test_grouped_attention(case):
     np.testing.assert_array_equal(split(form, inputs, 3), actual)
 
 
-@pytest.mark.parametrize("queries", [1, 8])
-def test_keys_that_come_later_are_not_read_and_a_query_without_keys_has_no_mean(queries):
+LEAST = np.finfo(np.float32).min  # how litert-torch hides entries of a cache
+
+
+@pytest.mark.parametrize(("queries", "number"), [(1, -np.inf), (8, -np.inf), (1, LEAST), (8, LEAST)])
+def test_keys_that_come_later_are_not_read_and_a_query_without_keys_has_no_weights(queries, number):
     q, k, v = (RNG.normal(size=(1, n, 2, 16)).astype(np.float32) for n in (queries, 50, 50))
     k[:, 20:], v[:, 20:] = np.nan, np.inf
-    mask = np.where(np.arange(50) < 20, np.float32(0), np.float32(-np.inf)).reshape(1, 1, 1, 50)
+    mask = np.where(np.arange(50) < 20, np.float32(0), np.float32(number)).reshape(1, 1, 1, 50)
     inputs = {buffer(x, name): x for x, name in ((q, "q"), (k, "k"), (v, "v"), (mask, "mask"))}
     form = GroupedAttention(Buffer("y", float32, q.shape), *inputs, 0.25)
     scores = np.einsum("bsnh,btnh->bnst", q, k[:, :20], dtype=np.float64) * 0.25
@@ -100,6 +103,19 @@ def test_keys_that_come_later_are_not_read_and_a_query_without_keys_has_no_mean(
     np.testing.assert_allclose(run(form, inputs), expected, rtol=1e-5, atol=2e-6)
     hidden = {b: np.full_like(x, -np.inf) if b.name == "mask" else x for b, x in inputs.items()}
     assert np.isnan(run(form, hidden)).all()
+
+
+@pytest.mark.parametrize("queries", [1, 8])
+def test_a_query_all_of_whose_keys_are_hidden_by_the_least_number_has_their_mean(queries):
+    """Scores are too small to change that number: all weights are equal, and so are those of one key less hidden."""
+    q, k, v = (RNG.normal(size=(1, n, 2, 16)).astype(np.float32) for n in (queries, 50, 50))
+    mask = np.full((1, 1, queries, 50), LEAST, np.float32)
+    mask[..., 1:, :30] = -1e25  # less hidden, in all rows but the first
+    inputs = {buffer(x, name): x for x, name in ((q, "q"), (k, "k"), (v, "v"), (mask, "mask"))}
+    scores = np.einsum("bsnh,btnh->bnst", q, k) * np.float32(0.25) + mask
+    expected = np.einsum("bnst,btnh->bsnh", softmax(scores.astype(np.float64)), v)
+    form = GroupedAttention(Buffer("y", float32, q.shape), *inputs, 0.25)
+    np.testing.assert_allclose(run(form, inputs), expected, rtol=1e-5, atol=2e-6)
 
 
 MASKED = Epilogue(

@@ -198,6 +198,18 @@ def test_epilogues(name, kind, features):
     np.testing.assert_allclose(run(form, given), wanted, rtol=2e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [float32, float16], ids=lambda t: t.name)
+def test_one_row_by_blocks_of_channels(dtype):
+    """Blocks of channels and a part of one, whatever the vectors; operands of a channel and of an element."""
+    rest = np.random.default_rng(4).standard_normal((1, 1, 1, 555)).astype(np.float32)
+    more = (buffer(rest, "rest"),)
+    form, given, total = made((1, 1, 1, 57), 555, PLAIN, 1, dtype, True, EPILOGUES["residual"][0], more)
+    given |= dict.fromkeys(more, rest)
+    actual = run(form, given)
+    np.testing.assert_allclose(actual, EPILOGUES["residual"][1](total, rest), rtol=2e-5, atol=1e-4)
+    np.testing.assert_array_equal(split(form, given, 3), actual)
+
+
 def test_slices_of_buffers():
     """Input and output inside the last axes of others."""
     rng = np.random.default_rng(1)

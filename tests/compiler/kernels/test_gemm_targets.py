@@ -10,7 +10,7 @@ from opwright.compiler import target as targets
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_f32 import gemm
-from opwright.compiler.kernels.gemv_f32 import ACROSS, gemv, gevm
+from opwright.compiler.kernels.gemv_f32 import ACROSS, blocks_of, gemv, gevm
 from opwright.compiler.kernels.tiling import row_tiles
 from opwright.compiler.kernels.weight_packing_f32 import PanelsF32, pack, panels_of
 from opwright.compiler.kernels.winograd import filter_size, scratch_size, transform_filter, winograd
@@ -140,13 +140,14 @@ def test_convolution(name, lined, tmp_path):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_gemv(name, tmp_path):
-    depth, features = 19, 11
-    x, w = numbers(depth), numbers(features, depth)
-    groups = -(-features // (targets.named(name).vector_bytes // 4))
-    words = [x, w, np.zeros(features, np.float32), depth, features, depth, depth, features, 1, 0, 0]
-    constants = {"more": 0, "dtype": float32, "epilogue": RELU}
-    result = run_on(name, tmp_path, gemv, constants, words, groups)[2]
-    np.testing.assert_allclose(result, np.maximum(w.astype(np.float64) @ x, 0), rtol=1e-5, atol=1e-5)
+    """Blocks of channels and a part of one; depths of an odd number of vectors and a part of one."""
+    lanes = targets.named(name).vector_bytes // 4
+    for depth, features in ((19, 11), (3 * lanes + 1, 2 * lanes * lanes + lanes + 3)):
+        x, w = numbers(depth), numbers(features, depth)
+        words = [x, w, np.zeros(features, np.float32), depth, features, depth, depth, features, 1, 0, 0]
+        constants = {"more": 0, "dtype": float32, "epilogue": RELU}
+        result = run_on(name, tmp_path, gemv, constants, words, blocks_of(features, lanes))[2]
+        np.testing.assert_allclose(result, np.maximum(w.astype(np.float64) @ x, 0), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", TARGETS)

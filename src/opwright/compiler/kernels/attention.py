@@ -8,8 +8,7 @@ exponentials, products with all values. Keys are transposed into panels before, 
 
 Grouped attention of few queries reads keys and values where they are, as each is used once: products with as many keys
 as a vector has lanes are a vector of partial sums for each key, and a transposed addition of these gives the scores. A
-mask of minus infinities hides the part of a cache that is not filled yet, or comes later; that part is located first,
-and not read.
+mask hides the part of a cache that is not filled yet, or comes later; that part is located first, and not read.
 """
 
 from __future__ import annotations
@@ -221,6 +220,9 @@ def _row_pitch(operand: Buffer, lead: tuple[int, ...], m: int, n: int) -> int:
 
 # ---- keys and values of a cache --------------------------------------------------------------------------------------
 
+HIDDEN, VISIBLE = -1e30, -1e20
+"""Numbers of a mask: litert-torch hides an entry of a cache by the least float32, other models by minus infinity."""
+
 FEW_ROWS, MANY_ROWS = 3, 6
 """Rows of a tile: by four keys, or four vectors of values, where these are read in place; by two vectors of packed
 ones."""
@@ -317,17 +319,26 @@ def attend_groups(
 
 
 def _permitted(mask: Pointer, keys: Value, lanes: int) -> Value:
-    """Return the number of keys up to the last one whose mask is not minus infinity."""
+    """Return the number of keys up to the last one that has a weight.
+
+    A key at minus infinity has none. A key at HIDDEN or below has none either if another one is at VISIBLE or above:
+    the exponential of the difference is 0, for any score that is a finite number of ordinary size.
+    """
     numbers = kl.constant_vector(i32, range(1, lanes + 1))
-    last, done = kl.zeros(i32, lanes), keys // lanes * lanes
+    finite, shown = kl.zeros(i32, lanes), kl.zeros(i32, lanes)
+    top, done = kl.full(f32, lanes, -math.inf), keys // lanes * lanes
     for i in range(0, done, lanes):
-        number = numbers + kl.value(i).to(i32).splat(lanes)
-        last = kl.maximum(last, kl.select(mask.load(i, lanes) == -math.inf, 0, number))
+        number, x = numbers + kl.value(i).to(i32).splat(lanes), mask.load(i, lanes)
+        finite = kl.maximum(finite, kl.select(x == -math.inf, 0, number))
+        shown = kl.maximum(shown, kl.select(x <= HIDDEN, 0, number))
+        top = kl.maximum(x, top)
     if done < keys:
         valid = kl.first(keys - done, lanes)
-        number = kl.select(mask.load(done, lanes, valid) == -math.inf, 0, numbers + done.to(i32).splat(lanes))
-        last = kl.maximum(last, kl.select(valid, number, 0))
-    return kl.reduce_max(last)
+        number, x = numbers + done.to(i32).splat(lanes), mask.load(done, lanes, valid)
+        finite = kl.maximum(finite, kl.select(valid, kl.select(x == -math.inf, 0, number), 0))
+        shown = kl.maximum(shown, kl.select(valid, kl.select(x <= HIDDEN, 0, number), 0))
+        top = kl.maximum(kl.select(valid, x, -math.inf), top)
+    return kl.select(kl.reduce_max(top) >= VISIBLE, kl.reduce_max(shown), kl.reduce_max(finite))
 
 
 def _multiply_panels(

@@ -30,7 +30,7 @@ from .contractions_winograd import add_winograd_step, is_finite, winograd_patch
 from .convolution_f32 import convolution
 from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .gemm_f32 import ProductBatch, gemm_step
-from .gemv_f32 import gemv
+from .gemv_f32 import blocks_of, gemv
 from .tiling import ITEM_OPERATIONS, ITEMS, LineTiles, WorkBlocks, chunk_of, evened, grain, row_tiles, window_words
 from .weight_packing_f32 import PanelsF32, packed_filter, panels_of
 
@@ -104,8 +104,7 @@ def _add_gemv(group: FloatGroup, build: Builder, rows: int) -> None:
     bias, epilogue, more = group.bias, group.epilogue, group.more
     if bias is not None:  # without panels, the bias remains in the epilogue
         epilogue, more = epilogue_of(form.expr, form.operands, form.output, build, group.feature)
-    lanes = host().vector_bytes // 4
-    items = rows * -(-group.features // lanes)
+    items = rows * blocks_of(group.features)
     words = [
         build.pointer(form.input, group.channel),
         build.pointer(form.filter, group.feature * group.depth),
@@ -121,7 +120,9 @@ def _add_gemv(group: FloatGroup, build: Builder, rows: int) -> None:
         *more,
     ]
     code = gemv.code(more=len(more), dtype=form.filter.dtype, epilogue=epilogue)
-    build.step(code, words, items, chunk=grain(lanes * group.depth * form.filter.dtype.size, items))
+    build.step(
+        code, words, items, chunk=grain(rows * group.features // items * group.depth * form.filter.dtype.size, items)
+    )
 
 
 def _add_gemm(group: FloatGroup, build: Builder, rows: int) -> None:

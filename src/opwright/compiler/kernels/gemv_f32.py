@@ -4,7 +4,9 @@ Lives here: the families `gemv` (a matrix whose rows run along the sum) and `gev
 Not here: many rows, for which the matrix is packed (gemm_f32.py).
 
 `gemv` sums as many channels side by side as a vector has lanes, each along its row of the filter; a transposed addition
-of these vectors returns one vector of sums.
+of these vectors returns one vector of sums. Each lane takes consecutive rows one after the other: hardware prefetches
+what follows in a stream, and rows of 3 KB end before that pays. Eight streams of eight rows read memory at 26 GB/s on
+one core of Zen 3, eight of one row at 22, a single stream at 12; on two cores 43 and 34.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from typing import TYPE_CHECKING
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i64, ptr
+from ..target import host
 from .epilogue import Epilogue
+from .moves import transposed
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
@@ -59,62 +63,78 @@ def gemv(
     """Compute out[n, m, f] = epilogue(sum_k x[n, m, k] weights[n, f, k]) for `rows` rows m.
 
     weights: of `dtype`, float32 or narrower. x_batch, batch: elements from the operands of one product to the next.
-    Items: rows of all products by groups of as many channels as a vector of float32 has lanes, groups first.
+    Items: rows of all products by `blocks_of(features)`, blocks first.
     """
     lanes = work.lanes(f32)
+    block = lanes * lanes
     masked = work.target.vector_bytes == 64
     target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     filters = weights.cast(dtype, dtype.size)
     finish = epilogue.bind(more)
-    groups = (features + (lanes - 1)) // lanes
+    blocks = (features + (block - 1)) // block
+    sums = kl.stack(f32, block)
     for item in work.items():
-        row = item // groups
-        column = item % groups * lanes
+        row, first = item // blocks, item % blocks * block
+        rest = features - first
         p = x + (row // rows * x_batch + row % rows * x_pitch)
-        channels = _channel_rows(filters + row // rows * batch, column, features, pitch, lanes)
-        sums = kl.registers(f32, lanes, lanes)
-        for i in range(lanes):
-            sums[i] = 0.0
-        done = kl.value(0)
-        for k in range(0, depth - (lanes - 1), lanes):
-            v = p.load(k, lanes)
+        matrix = filters + row // rows * batch
+        full = rest >= block
+        steps = kl.minimum((rest + (lanes - 1)) // lanes, lanes)
+        along = kl.select(full, kl.value(1), lanes)  # channels from a step to the next one
+        across = kl.select(full, kl.value(lanes), 1)  # and from a lane to the next one
+        for step in range(steps):
+            channels = [
+                matrix + kl.minimum(first + step * along + across * i, features - 1) * pitch for i in range(lanes)
+            ]
+            sums.store(_row_sums(p, channels, depth, lanes, masked), step * lanes)
+        if full:
+            columns = transposed([sums.load(i * lanes, lanes) for i in range(lanes)])
             for i in range(lanes):
-                sums[i] = kl.fma(v, channels[i].load(k, lanes).to(f32), sums[i])
-            done = kl.value(k) + lanes
-        if masked:
-            if done < depth:
-                mask = kl.first(depth - done, lanes)
-                v = p.load(done, lanes, mask=mask)
-                for i in range(lanes):
-                    sums[i] = kl.fma(v, channels[i].load(done, lanes, mask=mask).to(f32), sums[i])
-        else:
-            for k in range(done, depth):
-                v = _first_lane(p[k], lanes)
-                for i in range(lanes):
-                    sums[i] = kl.fma(v, _first_lane(channels[i][k].to(f32), lanes), sums[i])
-        _write(
-            target + row * out_pitch,
-            horizontal_sums([sums[i] for i in range(lanes)]),
-            finish,
-            row,
-            column,
-            features - column,
-            lanes,
-            masked,
-        )
+                sums.store(columns[i], i * lanes)
+        for step in range(steps):
+            column = first + step * lanes
+            y, vector = target + row * out_pitch, sums.load(step * lanes, lanes)
+            _write(y, vector, finish, row, column, features - column, lanes, masked)
+
+
+def blocks_of(features: int, lanes: int | None = None) -> int:
+    """Return the number of blocks of channels that `gemv` has as items. lanes: of a vector, by default the host's."""
+    lanes = lanes or host().vector_bytes // 4
+    return -(-features // (lanes * lanes))
+
+
+def _row_sums(p: Pointer, channels: Sequence[Pointer], depth: Value, lanes: int, masked: bool) -> Value:
+    """Return the products of p with as many rows of the filter as a vector has lanes."""
+    sums = kl.registers(f32, lanes, lanes)
+    for i in range(lanes):
+        sums[i] = 0.0
+    pairs, done = depth // (2 * lanes) * (2 * lanes), depth // lanes * lanes
+    for k in range(0, pairs, 2 * lanes):  # a line of each row at a time: rows a multiple of 4 KB apart share sets
+        low, high = p.load(k, lanes), p.load(k + lanes, lanes)
+        for i in range(lanes):
+            near = kl.fma(low, channels[i].load(k, lanes).to(f32), sums[i])
+            sums[i] = kl.fma(high, channels[i].load(k + lanes, lanes).to(f32), near)
+    if pairs < done:
+        v = p.load(pairs, lanes)
+        for i in range(lanes):
+            sums[i] = kl.fma(v, channels[i].load(pairs, lanes).to(f32), sums[i])
+    if masked:
+        if done < depth:
+            mask = kl.first(depth - done, lanes)
+            v = p.load(done, lanes, mask=mask)
+            for i in range(lanes):
+                sums[i] = kl.fma(v, channels[i].load(done, lanes, mask=mask).to(f32), sums[i])
+    else:
+        for k in range(done, depth):
+            v = _first_lane(p[k], lanes)
+            for i in range(lanes):
+                sums[i] = kl.fma(v, _first_lane(channels[i][k].to(f32), lanes), sums[i])
+    return horizontal_sums([sums[i] for i in range(lanes)])
 
 
 def _first_lane(x: Value, lanes: int) -> Value:
     """Return a vector of x and zeros. Both factors of a product need zeros, as 0 times an infinity is not 0."""
     return kl.insert(kl.zeros(f32, lanes), 0, x)
-
-
-def _channel_rows(filters: Pointer, column: Value, features: Value, pitch: Value, lanes: int) -> list[Pointer]:
-    """Return the rows of the filter from `column` on, with the last one repeated."""
-    pointers = [filters + column * pitch]
-    for i in range(1, lanes):
-        pointers.append(pointers[-1] + kl.select(column + i < features, pitch, 0))
-    return pointers
 
 
 def _write(

@@ -31,7 +31,7 @@ from .convolution_int8 import patches
 from .epilogue import Epilogue, epilogue_of, share_output
 from .gemm_f32 import ProductBatch, gemm_step
 from .gemm_int8 import FLIP
-from .gemv_f32 import ACROSS, gemv, gevm
+from .gemv_f32 import ACROSS, blocks_of, gemv, gevm
 from .register_tiles import PanelsInt8, parts_of, tile_of, vector_tile
 from .tiling import blocks, chunk_of, row_tiles
 from .weight_packing_f32 import PanelsF32, pack, panels_of
@@ -134,7 +134,6 @@ def _add_few(
     rows, columns = out.shape[-2:]
     depth = b.shape[-1] if form.transpose_b else b.shape[-2]
     matrix = b.shape[-2] * b.pitch
-    lanes = host().vector_bytes // 4
     words: list[Any] = [
         x.moved(4 * part.a * rows * pitch),
         build.pointer(b, part.b * matrix),
@@ -149,11 +148,11 @@ def _add_few(
     if form.transpose_b:
         code = gemv.code(more=len(more), dtype=b.dtype, epilogue=epilogue)
         words += [rows, *steps, *more]
-        items = part.products * rows * -(-columns // lanes)
+        items = part.products * rows * blocks_of(columns)
     else:
         code = gevm.code(more=len(more), rows=rows, dtype=b.dtype, epilogue=epilogue)
         words += [*steps, *more]
-        items = part.products * -(-columns // (ACROSS * lanes))
+        items = part.products * -(-columns // (ACROSS * host().vector_bytes // 4))
     build.step(code, words, items, chunk=chunk_of(2 * part.products * rows * columns * depth, items))
 
 
