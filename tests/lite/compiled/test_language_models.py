@@ -40,6 +40,26 @@ def generated(interpreter: Any, model: LanguageModel, tokens: np.ndarray) -> tup
     return np.concatenate(logits), outputs
 
 
+def generated_in_place(
+    interpreter: Any, model: LanguageModel, tokens: np.ndarray
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The same with the caches bound: both signatures read and write one array each."""
+    caches, n = model.caches(), model.tokens
+    runners = [interpreter.get_signature_runner(name) for name in ("prefill", "decode")]
+    for run in runners:
+        run.bind(caches, caches)
+        tensors = interpreter._subgraphs[run._subgraph].tensors
+        for name, cache in caches.items():
+            assert tensors[run._inputs[name]].array is cache
+            assert tensors[run._outputs[name]].array is cache
+    logits = [runners[0](**model.inputs(tokens[:n], 0))["logits"][0]]
+    for i in range(n, len(tokens)):
+        outputs = runners[1](**model.inputs(tokens[i : i + 1], i))
+        assert all(outputs[name] is cache for name, cache in caches.items())
+        logits.append(outputs["logits"][0])
+    return np.concatenate(logits), caches
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_prefill_and_steps_are_the_whole_sequence(kind: str) -> None:
     model = LanguageModel(kind)
@@ -60,6 +80,10 @@ def test_prefill_and_steps_are_the_whole_sequence(kind: str) -> None:
         assert error < 2 * official_error
     for index in range(2):
         assert plan_of(interpreter, index) == ["Opwright"]  # a signature is one native call
+    bound, both = generated_in_place(interpreter, model, tokens)
+    np.testing.assert_array_equal(bound, logits)
+    for name, cache in caches.items():
+        np.testing.assert_array_equal(both[name], cache)
 
 
 def test_steps_alone_are_the_whole_sequence() -> None:

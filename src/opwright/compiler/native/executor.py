@@ -17,7 +17,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -282,6 +282,26 @@ class PlanImage(NamedTuple):
         for number, array in read.items():
             block[self.inside[number]] += array.__array_interface__["data"][0]
         return self._replace(block=block, inside={}, keep=read)
+
+    def works_in_place(self, source: Hashable, target: Hashable, kernels: Container[str]) -> bool:
+        """Return whether the external memory of an output may be that of an input, by their keys.
+
+        It may if the last step that reads the input comes before the first one that accesses the output, or is that
+        step and has one of these kernels. Plans with loops may not.
+        """
+        rows = self.block[: ROW * len(self.steps)].reshape(-1, ROW)
+        if (rows[:, _COVERS] < 0).any():
+            return False
+        position = np.arange(len(rows))  # of a step that runs at any time of its strands, that of their head
+        for head in np.flatnonzero(rows[:, _COVERS] > 0):
+            position[head : head + rows[head, _COVERS] + 1] = head
+        steps = [np.searchsorted(rows[:, 1], self.outside.get(key, NONE), side="right") - 1 for key in (source, target)]
+        if not steps[0].size or not steps[1].size:
+            return True
+        last, first = steps[0].max(), steps[1].min()
+        alone = last == first and not rows[position[last], _COVERS]
+        is_free = alone and self.steps[last].name.rpartition(".")[2] in kernels
+        return bool(is_free or position[last] < position[first])
 
     def bind(
         self, threads: int = 1, address: Callable[[int], int] | None = None, ahead: Sequence[Step] = ()

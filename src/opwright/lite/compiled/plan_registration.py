@@ -30,6 +30,8 @@ from ..runtime.ownership import DirectInvocation
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, Tensor
 from .fast_path import Use, Variables
 
+IN_PLACE = frozenset({"copy_unless_shared"})
+"""Kernels that read an input before they write an output, which may be in one memory (compiler/kernels/gather.py)."""
 EVICTION_INTERVAL = 8 << 20  # bytes of constants packed between evictions
 
 
@@ -97,6 +99,12 @@ class PlanRegistration(Registration):
         if running is None or self._variables:
             return None
         return running.executor, [(t, running.places(key)) for key, t, _ in self._pairs]
+
+    def works_in_place(self, source: Tensor, target: Tensor) -> bool:
+        """Return whether the plan has the same results with its output `target` in the memory of its input `source`."""
+        keys = {id(t): key for key, t, _ in self._pairs}
+        image: PlanImage = self._running.image
+        return image.works_in_place(keys.get(id(source)), keys.get(id(target)), IN_PLACE)
 
     def _invoke(self, context: Context, node: Node) -> None:
         """Run nodes one by one, unless their shapes at run time are the planned ones."""

@@ -6,6 +6,7 @@ Not here: reading and writing elements (tensor_access.py).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +109,43 @@ class SignatureRunner:
         self._subgraph = int(definition.subgraph_index)
         self._inputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.inputs}
         self._outputs: dict[str, int] = {m.name: int(m.tensor_index) for m in definition.outputs}
+        self._bound = interpreter._subgraphs[self._subgraph].bound
+
+    def bind(
+        self,
+        inputs: Mapping[str, np.ndarray | None] | None = None,
+        outputs: Mapping[str, np.ndarray | None] | None = None,
+    ) -> None:
+        """Let inputs and outputs, by name, be arrays of the caller: runs read and write their memory, without a copy.
+
+        Calls take a bound input from its array unless they pass another value, which is copied there, and return the
+        array of a bound output. One array may be an input and an output, such as a cache of keys and values, which is
+        then updated in place; and of several runners. None: no array any more. An array is contiguous, of the tensor's
+        dtype and shape, that of an output writable. raises ValueError (InvalidArgumentError)
+        """
+        places = self._places(inputs or {}, self._inputs, "input"), self._places(outputs or {}, self._outputs, "output")
+        self._bind(places[0] | places[1])
+
+    @exclusive("bound")
+    def _bind(self, arrays: Mapping[int, np.ndarray | None]) -> None:
+        interpreter, subgraph = self._interpreter, self._interpreter._subgraphs[self._subgraph]
+        subgraph.unbind_arrays(index for index, array in arrays.items() if array is None)
+        interpreter._allocate(self._subgraph)
+        subgraph.bind_arrays({index: array for index, array in arrays.items() if array is not None})
+
+    def _places(
+        self, arrays: Mapping[str, np.ndarray | None], places: Mapping[str, int], kind: str
+    ) -> dict[int, np.ndarray | None]:
+        for name in arrays:
+            if name not in places:
+                raise InvalidArgumentError(
+                    what=f"Invalid {kind} name ({name}) for SignatureDef", wanted=f"one of {', '.join(places)}"
+                )
+        return {places[name]: array for name, array in arrays.items()}
 
     def __call__(self, **inputs: Any) -> dict[str, Any]:
         ownership = self._ownership
-        direct_inputs = self._subgraph == 0 and inputs.keys() == self._inputs.keys()
+        direct_inputs = self._subgraph == 0 and not self._bound and inputs.keys() == self._inputs.keys()
         if ownership.direct is None or not direct_inputs or flags.check_inputs:
             return self._call(inputs)
         while ownership.thread:
@@ -150,7 +184,8 @@ class SignatureRunner:
 
     @exclusive("invoked")
     def _call(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        if len(inputs) != len(self._inputs):
+        bound = {name: array for name, i in self._inputs.items() if (array := self._bound.get(i)) is not None}
+        if len(inputs.keys() | bound.keys()) != len(self._inputs):
             raise InvalidArgumentError(
                 what="Invalid number of inputs provided for running a SignatureDef, "
                 f"expected {len(self._inputs)} vs provided {len(inputs)}",
@@ -168,10 +203,15 @@ class SignatureRunner:
         for name, array in arrays.items():
             interpreter._resize(self._inputs[name], array.shape, False, self._subgraph)
         interpreter._allocate(self._subgraph)
-        for name, array in arrays.items():
-            interpreter._set(self._inputs[name], array, self._subgraph)
+        tensors = interpreter._subgraphs[self._subgraph].tensors
+        for name, array in {**bound, **arrays}.items():
+            if array is not tensors[self._inputs[name]].array:
+                interpreter._set(self._inputs[name], array, self._subgraph)
         interpreter._invoke(self._subgraph)
-        outputs = {name: interpreter.get_tensor(index, self._subgraph) for name, index in self._outputs.items()}
+        outputs = {
+            name: interpreter.get_tensor(i, self._subgraph) if (array := self._bound.get(i)) is None else array
+            for name, i in self._outputs.items()
+        }
         if self._subgraph == 0:
             interpreter._update_direct()
         return outputs

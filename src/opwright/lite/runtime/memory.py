@@ -75,25 +75,33 @@ def _share(nodes: list[Node], lives: Lifetimes[int]) -> None:
     node reads the input once and writes the output once, and their lifetimes allow it.
     """
     for i, node in enumerate(nodes):
-        operator = getattr(node.registration, "operator", None)
-        if operator is None or not operator.inplace or len(node.tensors_out) != 1 or not operator.profile.single:
-            continue
-        out = node.tensors_out[0]
-        everything = [t for t in (*node.tensors_in, *node.tensors_out) if t is not None]
-        for index in operator.profile.inplace_places:
-            t = node.tensors_in[index] if index < len(node.tensors_in) else None
-            if (
-                t is not None
-                and t.kind == out.kind == ARENA
-                and t.dtype is out.dtype
-                and t.nbytes == out.nbytes
-                and lives.may_share(id(t), id(out), i)
-                and not t.is_variable
-                and not out.is_variable
-                and sum(x is t for x in everything) == 1 == sum(x is out for x in everything)
-            ):
+        for t in _overwritable(node):
+            out = node.tensors_out[0]
+            if t.kind == out.kind == ARENA and lives.may_share(id(t), id(out), i) and may_overwrite(node, t, out):
                 lives.share(id(t), id(out))
                 break
+
+
+def _overwritable(node: Node) -> list[Tensor]:
+    """Return the inputs whose memory the node's operator declares that its only output may take, best first."""
+    operator = getattr(node.registration, "operator", None)
+    if operator is None or not operator.inplace or len(node.tensors_out) != 1 or not operator.profile.single:
+        return []
+    places = operator.profile.inplace_places
+    return [t for index in places if index < len(node.tensors_in) and (t := node.tensors_in[index]) is not None]
+
+
+def may_overwrite(node: Node, t: Tensor, out: Tensor) -> bool:
+    """Return whether a node computes its output in the memory of an input, if that is not needed later."""
+    everything = [x for x in (*node.tensors_in, *node.tensors_out) if x is not None]
+    return (
+        any(x is t for x in _overwritable(node))
+        and t.dtype is out.dtype
+        and t.nbytes == out.nbytes
+        and not t.is_variable
+        and not out.is_variable
+        and sum(x is t for x in everything) == 1 == sum(x is out for x in everything)
+    )
 
 
 class MemoryUsage:

@@ -30,7 +30,7 @@ from ...core.forks import cached_property
 from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
 from ..ops.definition import defined
-from . import memory
+from . import bound_arrays, memory
 from .callee_subgraph import CallableSubgraph
 from .constants import link_block_scales, tensor_from_file
 from .dynamic_shapes import MOST_READ, is_folded
@@ -93,6 +93,7 @@ class Subgraph(CallableSubgraph):
         self.handles: dict[int, Any] = {}  # by tensor: resources of inputs, the same in every run
         self.changing: frozenset[int] = frozenset()  # inputs whose shape may differ from run to run
         self._arena_outputs: dict[int, Any] = {}  # outputs in the arena, with their arrays
+        self.bound: dict[int, np.ndarray] = {}  # by tensor: arrays of the caller (bound_arrays.py)
         self.preserve_all = self._outside = False
 
     def _node(self, number: int, op: Any, code: Resolved) -> Node:
@@ -134,7 +135,26 @@ class Subgraph(CallableSubgraph):
         self._bind_steps()
         self.ready = True
 
+    def bind_arrays(self, arrays: Mapping[int, np.ndarray]) -> None:
+        """Let inputs and outputs of an allocated subgraph, by index, be arrays of the caller. Other inputs keep their
+        values. Raises InvalidArgumentError."""
+        for index, array in arrays.items():
+            bound_arrays.check_array(self.tensors[index], array, index in self.outputs)
+        bound_arrays.check_apart(self.tensors, {**self.bound, **arrays}, self.outputs)
+        self.bound.update(arrays)
+        self._place_again(self._saved())
+        self._bind_steps()
+        self.ready = True
+
+    def unbind_arrays(self, indices: Iterable[int]) -> None:
+        """Let inputs and outputs be in memory of the subgraph again, which has to be allocated."""
+        for index in self.bound.keys() & set(indices):
+            del self.bound[index]
+            self.tensors[index].set_kind(ARENA)
+            self.ready = False
+
     def _bind_steps(self) -> None:
+        self._part_inputs()
         self.steps = [self._step(node, node.number in self._deferred) for node in self.execution_plan]
         if self.observer is not None:
             pairs = zip(self.execution_plan, self.steps)
@@ -143,6 +163,15 @@ class Subgraph(CallableSubgraph):
         else:
             self.joined = joined(self.context, self.execution_plan, self.steps, self._deferred, self._outside)
         self._reach = None
+
+    def _part_inputs(self) -> None:
+        """Give an input memory of its own if its bound array is also that of an output, which is written too early."""
+        for i in self.bound.keys() & set(self.inputs):
+            t, array = self.tensors[i], self.bound[i]
+            sharing = [self.tensors[o] for o in self.outputs if o in self.bound and o != i]
+            for out in (x for x in sharing if bound_arrays.is_same(self.bound[x.index], array)):
+                if not bound_arrays.works_in_place(self.execution_plan, t, out):
+                    t.bind(array.copy())
 
     @property
     def direct(self) -> DirectInvocation:
@@ -240,17 +269,10 @@ class Subgraph(CallableSubgraph):
         accepted = self.accepted
         if not (self.ready or accepted is not None):
             return
-        persistent = [
-            t for i, t in enumerate(self.tensors) if (i in self.inputs or t.is_variable) and t.array is not None
-        ]
-        elements = [t.array.copy() for t in persistent if t.array is not None]
+        saved = self._saved()
         if not self.delegation.claim(delegate):
             return
-        self.ready, self.accepted = False, None  # also if interrupted here: the steps of two plans must not mix
-        self._place_all()
-        for t, array in zip(persistent, elements):
-            if t.array is not None and t.kind != OUTSIDE:
-                t.array[...] = array
+        self._place_again(saved)
         if accepted is not None:
             self.save_arena_outputs()
             self.accepted = accepted
@@ -258,10 +280,27 @@ class Subgraph(CallableSubgraph):
             self._bind_steps()
             self.ready = True
 
+    def _saved(self) -> list[tuple[Tensor, np.ndarray]]:
+        """Return copies of the inputs and variables in memory of the subgraph."""
+        persistent = [
+            t for i, t in enumerate(self.tensors) if (i in self.inputs or t.is_variable) and i not in self.bound
+        ]
+        return [(t, t.array.copy()) for t in persistent if t.array is not None]
+
+    def _place_again(self, saved: list[tuple[Tensor, np.ndarray]]) -> None:
+        """Plan memory again between two runs. saved: tensors that keep their values, which are copied."""
+        self.ready, self.accepted = False, None  # also if interrupted here: the steps of two plans must not mix
+        self._place_all()
+        for t, array in saved:
+            if t.array is not None and t.kind != OUTSIDE:
+                t.array[...] = array
+
     def prepare_all(self, nodes: Iterable[Node], prepare: Callable[[Node], None]) -> set[int]:
         """Prepare nodes in order except those with an input of unknown shape; return the numbers of these."""
         self._dynamic.clear()
         self._touched.clear()
+        for index, array in self.bound.items():
+            bound_arrays.attach(self.tensors[index], array)
         for t in self.tensors:
             if t.kind in (DYNAMIC, OUTSIDE, FOLDED):
                 self.memory_usage.forget((t,))
@@ -290,6 +329,8 @@ class Subgraph(CallableSubgraph):
         t.array.fill(resource)  # type: ignore[union-attr]
 
     def _place(self, deferred: set[int], preserve_all: bool) -> None:
+        for index, array in self.bound.items():
+            bound_arrays.attach(self.tensors[index], array)
         for t in self.tensors:
             if t.kind == ARENA and t.index < self.file_tensors:
                 self.bounded(t, t.shape)
