@@ -40,7 +40,7 @@ done:
 }
 """
 )
-ALONE, UNTIL, CREDIT = 9, 48, 64  # a plan's word, two of a pool's bytes: see executor.ll
+TOOK, ALONE, UNTIL, CREDIT = 6, 9, 48, 64  # words of a plan, bytes of a pool: see executor.ll
 SECONDS = 20.0
 
 
@@ -72,3 +72,25 @@ def test_workers_that_are_put_aside_are_left_alone() -> None:
     finally:
         pool.set_rest(REST)
         until.value = 0
+
+
+def test_a_plan_whose_first_run_was_slow_runs_alone_once() -> None:
+    """The second run is on the caller alone, to know what that takes; how slow the first was does not matter."""
+    count = np.zeros(1, np.int64)
+    words = [0, 40_000, 40_000, count.ctypes.data]
+    step = Step(find_module("kernel", PUT_ASIDE, "k").address, words, 64, 1, scratch=64)
+    pool = pool_of(2)
+    credit, until = (ctypes.c_int64.from_address(pool.address + at) for at in (CREDIT, UNTIL))
+    executor = Executor([step], 2)
+    executor.words[0][0] = executor._scratch.ctypes.data
+    until.value = 0
+    executor._plan[TOOK], executor._plan[ALONE] = 10**12, 0  # nanoseconds: four times that would be an hour
+    executor.run()
+    assert count[0] == 0
+    assert 0 < executor._plan[ALONE] < 10**12
+    assert until.value == 0
+    end = time.perf_counter() + SECONDS
+    while not count[0] and time.perf_counter() < end:
+        until.value, credit.value = 0, 10**9
+        executor.run()
+    assert count[0] > 0

@@ -603,6 +603,12 @@ note:
   %mean = add i64 %alone, %eighth
   %noted = select i1 %unknown, i64 %took, i64 %mean
   store i64 %noted, ptr %alone.ptr
+  br i1 %unknown, label %tried, label %done
+
+tried:  ; what `try_alone` wanted to know: it allowed for four times a first run, which may have been a slow one
+  store i64 0, ptr %until.ptr
+  %since.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 7
+  store i64 %now, ptr %since.ptr
   br label %done
 
 judge:
