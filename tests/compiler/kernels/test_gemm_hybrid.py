@@ -55,6 +55,7 @@ CASES = [  # shape of the input, features, window
     ((2, 7, 7, 12), 40, Window((3, 3), padding=SAME)),
     ((2, 5, 5, 8), 640, Window((3, 3), padding=SAME)),
     ((1, 5, 28, 5), 8, PLAIN),
+    ((1, 1, 1, 40), 150, PLAIN),
 ]
 
 

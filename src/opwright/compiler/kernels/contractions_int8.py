@@ -32,7 +32,7 @@ from .gemm_int8 import FLIP
 from .gemm_int16 import bounded_steps
 from .gemm_neon import is_paired
 from .register_tiles import PanelsInt8, RegisterTile, parts_of, tile_of, vector_tile
-from .tiling import blocks, chunk_of, evened, has_all_panels, is_order_relevant, row_tiles
+from .tiling import abreast, blocks, chunk_of, evened, has_all_panels, is_order_relevant, row_tiles
 from .weight_packing_int8 import are_halved, packed_blocks, packed_filter, packed_halves, packed_pairs
 
 if TYPE_CHECKING:
@@ -203,6 +203,8 @@ def _add_gemm(group: IntegerGroup, build: Builder, panels: PanelsInt8, lhs: Quan
     tile_bytes = cut.height * panels.lines * panels.quads * 4
     block = blocks(cut.tiles, panels.number, tile_bytes, panel_bytes, work, all_panels)
     block = evened(block, cut.tiles, panels.number)
+    if cut.height == 1 and lhs.widened(panels, group.dtype) is not None:
+        block = abreast(block, cut.tiles, panels.number)
     packed = group.packed(build, panels)
     operations = work * cut.tiles * panels.number // SPEEDUP + group.epilogue_operations
     if cut.height == 1:

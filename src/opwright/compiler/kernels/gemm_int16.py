@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 AHEAD = 16 << 10
 """Bytes by which a filter is prefetched: it may come from memory."""
+NEAR = 512
+"""The same for panels that are read side by side (`ABREAST` in tiling.py)."""
 LINE = 64
 """Bytes of a cache line."""
 
@@ -95,34 +97,52 @@ def widen_rows(x: Pointer, pitch: Any, target: Pointer, rows: Any, count: Any, l
         x, target = x + pitch, target + count
 
 
-def add_products(sums: Registers, p: Pointer, pitch: Any, quads: Any, q: Pointer) -> Pointer:
+def add_products(
+    sums: Registers, p: Pointer, pitch: Any, quads: Any, q: Pointer, abreast: int = 1, apart: Any = 0
+) -> Pointer:
     """Add the products of `quads` steps to the sums of a tile; return the address after the steps.
 
-    p: widened rows, `pitch` bytes apart; q: the steps, i8.
+    p: widened rows, `pitch` bytes apart; q: the steps, i8. abreast: panels of the tile, `apart` bytes from one to the
+    next.
     """
-    (rows, vectors), lanes = sums.shape, sums.count
+    (rows, every), lanes = sums.shape, sums.count
+    vectors = every // abreast
     width = vectors * lanes
     for k in range(quads):
-        for offset in range(0, 4 * width, LINE):
-            q.prefetch(AHEAD + offset)
+        for panel in range(abreast):
+            for offset in range(0, 4 * width, LINE):
+                (q + panel * apart).prefetch(AHEAD + offset if abreast == 1 else NEAR + offset)
         for half in range(2):
-            w = [q.load((half * vectors + v) * 2 * lanes, 2 * lanes).to(i16) for v in range(vectors)]
+            w = [
+                (q + panel * apart).load((half * vectors + v) * 2 * lanes, 2 * lanes).to(i16)
+                for panel in range(abreast)
+                for v in range(vectors)
+            ]
             for r in range(rows):
                 x = kl.bitcast((p + r * pitch).cast(i32)[2 * k + half].splat(lanes), i16)
-                for v in range(vectors):
+                for v in range(every):
                     sums[r, v] = kl.pair_dot(sums[r, v], x, w[v])
         q = q + 4 * width
     return q
 
 
-def contract_widened(rows: int, vectors: int, lanes: int, lhs: LhsInt8, q: Pointer, biased: bool) -> Pointer:
-    """Compute the sums of a tile in memory, int32[rows, vectors * lanes]. q: the panel; biased: it has initial sums."""
-    sums = accumulators(i32, rows, vectors, lanes, q if biased else None)
+def contract_widened(
+    rows: int, vectors: int, lanes: int, lhs: LhsInt8, q: Pointer, biased: bool, abreast: int = 1, apart: Any = 0
+) -> Pointer:
+    """Compute the sums of a tile in memory, int32[rows, abreast * vectors * lanes].
+
+    q: the panel, or the first of `abreast` panels, `apart` words from one to the next; biased: it has initial sums.
+    """
+    sums = kl.registers(i32, lanes, rows, abreast * vectors)
+    for v in range(abreast * vectors):
+        start = (q + v // vectors * apart).load(v % vectors * lanes, lanes) if biased else kl.zeros(i32, lanes)
+        for r in range(rows):
+            sums[r, v] = start
     q = q.cast(i8) + 4 * vectors * lanes
     for line in range(lhs.lines):
         for segment in range(lhs.segments):
             p = lhs.p + (line * lhs.line + segment * lhs.segment)
-            q = add_products(sums, p, lhs.pitch, lhs.quads, q)
+            q = add_products(sums, p, lhs.pitch, lhs.quads, q, abreast, 4 * apart)
     return spilled(sums)
 
 

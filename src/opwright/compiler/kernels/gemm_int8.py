@@ -47,7 +47,7 @@ from .output_tiles import (
     write_registers,
     write_tile,
 )
-from .tiling import Tiles
+from .tiling import ABREAST, Tiles
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value, Work
@@ -286,16 +286,15 @@ def multiply_panels(
 
 
 def _multiply(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, rows: int, lanes: int) -> None:
-    vectors, narrow = panels.vectors, panels.narrow
-    for i in range(panels.first, panels.last):
-        column = i * (vectors * lanes)
-        if lhs.block_sums is not None:
-            q = (panels.packed.cast(i8) + column * panels.steps).cast(i32)
-        elif lhs.wide:
-            q = panels.packed.cast(i16) + column * panels.steps
-        else:
-            q = panels.packed + column * (panels.steps + 1)
-        part = tile._replace(column=column, rest=panels.features - column, panel=q)
+    vectors, narrow, start = panels.vectors, panels.narrow, panels.first
+    if rows == 1 and lhs.widened and not lhs.blocked:
+        whole = kl.minimum(panels.last, panels.features // (vectors * lanes))
+        start = start + kl.maximum(whole - start, 0) // ABREAST * ABREAST
+        for i in range(panels.first, start, ABREAST):
+            _multiply_abreast(lhs, panels, _part_of(tile, lhs, panels, i, lanes), lanes)
+    for i in range(start, panels.last):
+        part = _part_of(tile, lhs, panels, i, lanes)
+        column = part.column
         if narrow:
             if panels.features - column <= narrow * lanes:
                 _multiply_panel(rows, narrow, lanes, lhs, part)
@@ -303,6 +302,29 @@ def _multiply(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, rows: int,
                 _multiply_panel(rows, vectors, lanes, lhs, part)
         else:
             _multiply_panel(rows, vectors, lanes, lhs, part)
+
+
+def _part_of(tile: OutputTile, lhs: LhsInt8, panels: PanelRangeInt8, number: Any, lanes: int) -> OutputTile:
+    """Return the part of a tile by a panel."""
+    column = number * (panels.vectors * lanes)
+    if lhs.block_sums is not None:
+        q = (panels.packed.cast(i8) + column * panels.steps).cast(i32)
+    elif lhs.wide:
+        q = panels.packed.cast(i16) + column * panels.steps
+    else:
+        q = panels.packed + column * (panels.steps + 1)
+    return tile._replace(column=column, rest=panels.features - column, panel=q)
+
+
+def _multiply_abreast(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, lanes: int) -> None:
+    """Compute one row by ABREAST panels from that of `tile` on, all of whose channels exist."""
+    width = panels.vectors * lanes
+    apart = width * (panels.steps + 1)
+    sums = contract_widened(1, panels.vectors, lanes, lhs, tile.panel, tile.rounded is None, ABREAST, apart)
+    for i in kl.loop(ABREAST):
+        column, rest = tile.column + i * width, tile.rest - i * width
+        part = tile._replace(column=column, rest=rest, panel=tile.panel + i * apart)
+        write_tile(part, sums + i * width, 1, width, lanes)
 
 
 def _rows_of(t: Any, cut: Tiles, rows: int, short: bool, tiled: Any) -> tuple[Any, Any]:
