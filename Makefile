@@ -15,6 +15,7 @@
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
 #   make families   the tables of which module defines which operator or selects which kernel, after one was added or removed
 #   make signatures the types of the functions that operators define (ops/signatures.pyi), after one was changed
+#   make kernels    machine code of common networks for this processor's target, for a wheel (docs/compiler.md)
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make docs       the pages and the API reference as a site in build/site
 #   make clean      remove what was built and cached; .venv stays
@@ -52,7 +53,7 @@ BYTECODE := PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test test-all test-cold test-avx2 lint format layers bench bench-strategies fuzz operator-table \
-  record compare families snapshot docs clean
+  record compare families kernels snapshot docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -120,6 +121,9 @@ families: $(DEV)
 signatures: $(DEV)
 	@$(BIN)/python tests/ops/make_signatures.py
 
+kernels: $(DEV)
+	@$(ONE_THREAD) $(BIN)/python -m benchmarks.prebuild
+
 snapshot: $(DEV)
 	@UNRELEASED=$(UNRELEASED) $(BIN)/python tests/compat/make_snapshot.py
 
@@ -127,6 +131,7 @@ docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:
+	rm -f src/opwright/compiler/native/*.kernels
 	rm -rf build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

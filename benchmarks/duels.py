@@ -10,8 +10,9 @@ Not here: the files (models.py), the machine's limits (probes.py), the table of 
     load            the same in a fresh process, code in the cache; start: with the import of the library before it
     memory          peak of the process until its second run is over, above what it had with the library imported
 
-and `cold_WHAT`, with nothing in the cache: answer, up to a result; ready, until all is compiled and kept; processor,
-the processor's time until then; memory, the peak until then.
+and `cold_WHAT`, with nothing in the cache and no kernels in the package: answer, up to a result; ready, until all is
+compiled and kept; processor, the processor's time until then; memory, the peak until then. `shipped_WHAT`: the same
+with the kernels of a wheel (prebuild.py).
 """
 
 from __future__ import annotations
@@ -229,7 +230,17 @@ def _processor() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def cold(figure: str) -> dict[str, float]:
+def shipped(figure: str) -> dict[str, float]:
+    """A figure of `once` with nothing in the cache and the kernels of a wheel, built if missing."""
+    from opwright.compiler.native import prebuilt
+    from opwright.compiler.target import processor
+
+    if not prebuilt.is_available(processor()):
+        subprocess.run([sys.executable, "-m", "benchmarks.prebuild"], stdout=subprocess.DEVNULL, check=True)
+    return cold(figure, "1")
+
+
+def cold(figure: str, prebuilt: str = "0") -> dict[str, float]:
     """A figure of `once` with nothing in the cache, medians; the official interpreter has none."""
     network, _, kind = COLD.rpartition("_")
     path = models.path_of(network, kind)
@@ -237,7 +248,7 @@ def cold(figure: str) -> dict[str, float]:
     for _ in range(3):
         for side, figures in found.items():
             with tempfile.TemporaryDirectory(prefix="opwright-bench-") as empty:
-                figures.append(_process(side, path, OPWRIGHT_CACHE_DIR=empty)[figure])
+                figures.append(_process(side, path, OPWRIGHT_CACHE_DIR=empty, OPWRIGHT_PREBUILT=prebuilt)[figure])
     return {side: statistics.median(figures) for side, figures in found.items()}
 
 
@@ -255,6 +266,8 @@ def _runs() -> dict[str, measure.Prepare]:
         "cold_processor": lambda: cold("processor"),
         "cold_memory": lambda: cold("memory_ready"),
         "cold_children": lambda: cold("memory_children"),
+        "shipped_ready": lambda: shipped("ready"),
+        "shipped_processor": lambda: shipped("processor"),
     }
     makers: dict[str, Callable[[str, str], Any]] = {
         "invoke": invoke,

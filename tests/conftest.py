@@ -36,6 +36,7 @@ settings.load_profile("opwright")
 
 os.environ.setdefault("OPWRIGHT_CACHE_DIR", str(HERE.parent / "build" / "test-cache"))  # not the user's own
 os.environ.setdefault("OPWRIGHT_COMPILED", "1")
+os.environ.setdefault("OPWRIGHT_PREBUILT", "0")  # kernels under test are compiled here
 os.environ.setdefault("OPWRIGHT_BACKGROUND", "0")  # the first run is compiled, on a slow machine too
 
 UNDER_TEST = os.environ.get("OPWRIGHT_TESTS_AGAINST", "opwright")

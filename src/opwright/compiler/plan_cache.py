@@ -32,7 +32,8 @@ from .native import executor as native
 from .native.executor import Origin, PlanImage, StepOrigin
 from .native.host import is_described
 from .native.image import runs_images
-from .native.store import list_sources, load_packed, program_digest
+from .native.sources import list_sources
+from .native.store import load_packed, program_digest
 
 if TYPE_CHECKING:
     import hashlib
@@ -166,7 +167,7 @@ def _own_sources() -> str:
 
 
 def source_digest(root: str) -> str:
-    """Return a digest of the sources that plans depend on in addition to those of kernels (`native.store.sources`).
+    """Return a digest of the sources that plans depend on in addition to those of kernels (`native.sources`).
 
     Covers names, sizes and times of files. The catalogue, the IR and the interpreter change in a checkout only: an
     installed package is identified by its other sources, which saves 0.6 ms.

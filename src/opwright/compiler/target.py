@@ -105,6 +105,22 @@ class Target(NamedTuple):
         listed = f",{self.features},"
         return f",+{feature}," in listed or (feature in IMPLIED.get(self.cpu, ()) and f",-{feature}," not in listed)
 
+    def serves(self, other: Target) -> bool:
+        """Return whether kernels for this target run on another one and consist of the same instructions of LLVM.
+
+        The other one has its features, and the features that kernels query are equal.
+        """
+        return (
+            (self.is_x86, self.is_aarch64, self.vector_bytes) == (other.is_x86, other.is_aarch64, other.vector_bytes)
+            and all(self.has(feature) == other.has(feature) for feature in QUERIED)
+            and all(other.has(feature) for feature in self.listed)
+        )
+
+    @property
+    def listed(self) -> list[str]:
+        """Return the features that its text lists."""
+        return [f[1:] for f in self.features.split(",") if f.startswith("+")]
+
     def machine(self, jit: bool = False) -> llvm.TargetMachine:
         """Return LLVM's target machine; jit: for code that is loaded into this process."""
         return _machine(self, jit)
@@ -204,6 +220,8 @@ IMPLIED = {
     ),
 }
 """Features implied by a cpu's name, limited to features that kernels query."""
+QUERIED = frozenset(feature for features in IMPLIED.values() for feature in features)
+"""All of these."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
 NAMED: dict[str, Target] = {
@@ -262,8 +280,7 @@ def host() -> Target:
 @functools.cache
 def _restricted(name: str) -> Target:
     current, restricted = processor(), named(name)
-    listed = (f[1:] for f in restricted.features.split(",") if f.startswith("+"))
-    lacking = [f for f in (*listed, *IMPLIED.get(restricted.cpu, ())) if not current.has(f)]
+    lacking = [f for f in (*restricted.listed, *IMPLIED.get(restricted.cpu, ())) if not current.has(f)]
     if restricted.is_x86 != current.is_x86 or restricted.is_aarch64 != current.is_aarch64 or lacking:
         raise FailedPreconditionError(
             op="flag target",

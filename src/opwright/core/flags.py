@@ -29,6 +29,7 @@ show: frozenset[str]
 verify: bool
 kernel_fallback: bool
 background: bool
+prebuilt: bool
 compiled: bool
 log_transforms: bool
 check_unused_inputs: bool
@@ -190,6 +191,9 @@ FLAGS: dict[str, Flag] = {
             SWITCH,
             True,
             "Compile kernels missing from the cache in the background, while the model runs; off: when it is loaded.",
+        ),
+        Flag(
+            "prebuilt", SWITCH, True, "Use the machine code that is part of the package; off: compile all of it here."
         ),
         Flag("log_transforms", SWITCH, False, "Print the conversions of an operator's inputs to stderr."),
         Flag("check_unused_inputs", SWITCH, False, "Stop at an operator that does not read one of its inputs."),

@@ -18,7 +18,7 @@ from images_kit import ANSWER, function
 
 from opwright.compiler import cache
 from opwright.compiler.native import host as hosts
-from opwright.compiler.native import store
+from opwright.compiler.native import sources, store
 from opwright.core import flags
 from thorough import examples
 
@@ -73,15 +73,15 @@ def test_code_hangs_on_constants_and_on_our_own_sources(folder: Path, monkeypatc
 
 def test_sources_are_those_of_the_compiler() -> None:
     found: list[str] = []
-    store.list_sources(str(Path(store.__file__).parents[1]), found)
+    sources.list_sources(str(Path(store.__file__).parents[1]), found)
     names = {line.split()[0] for line in found}
     assert {"store.py", "executor.ll", "compilation.py", "target.py"} <= names
-    assert len(store.sources()) == 64
+    assert len(sources.sources()) == 64
 
 
 WARM = """
 import sys
-from opwright.compiler.native import store
+from opwright.compiler.native import sources, store
 from opwright.compiler.native.executor import Executor, Step
 
 def make():

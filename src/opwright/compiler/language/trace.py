@@ -32,7 +32,7 @@ from ...core.errors import InvalidArgumentError, OpError, compose
 from ...core.introspection import OURS, raised_at
 from ...ops import dispatch
 from ..cache import objects
-from ..native.store import sources
+from ..native.sources import sources
 from ..target import Target
 from .llvm_types import I64, POINTER
 

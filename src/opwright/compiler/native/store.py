@@ -1,8 +1,9 @@
 """Machine code by digest: found in the cache, or traced and compiled once per machine.
 
-Lives here: `find_or_make`, packs, `only_cached`, digests of code and of the sources that it depends on; `read_text`,
-texts of LLVM next to these modules.
-Not here: the files (cache.py), images (image.py), LLVM (target.py, imported when something has to be compiled).
+Lives here: `find_or_make`, packs, `only_cached`, digests of code; `recording`, kernels for a file of prebuilt ones;
+`read_text`, texts of LLVM next to these modules.
+Not here: the files (cache.py, prebuilt.py), images (image.py), digests of sources (sources.py), LLVM (target.py,
+imported when something has to be compiled).
 
 A kernel is identified by its name and constants, the processor and the sources of Opwright, so that a warm cache needs
 neither tracing nor LLVM. A pack contains all kernels of one model: one file to read, one block of memory.
@@ -19,18 +20,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ... import core, scalar
 from ...core import files, flags, forks
 from ...core.errors import DataLossError, UnavailableError
-from ...core.forks import once
 from ...core.named_tuples import NamedTuple
 from ..background import Job, generating
 from ..cache import objects
 from ..target import Target, host
+from . import prebuilt
 from .host import is_described, keep_description
 from .image import Image, load_images, merged, runs_images
+from .prebuilt import Identity
+from .sources import FORMAT, sources
 
-FORMAT = 2  # of the cache: incremented if the code of an unchanged kernel changes
 _SHOWN_WHEN_COMPILED = frozenset({"kernel", "llvm", "asm"})
 
 
@@ -76,20 +77,21 @@ def find_or_make(name: str, constants: str, target: Target | None, make: Callabl
     """
     if _state.only_cached and not is_described():
         raise NotCached(op=name, what="this kernel is not compiled yet")
-    return _find(_digest(target or host(), name, constants), name, make)
+    return _find((name, constants), target or host(), make)
 
 
 def find_module(name: str, text: str, entry: str) -> LoadedCode:
     """Return the code of a module from its text, for this processor."""
-    return _find(_digest(host(), name, text), name, lambda: (text, entry))
+    return _find((name, text), host(), lambda: (text, entry))
 
 
-def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> LoadedCode:
+def _find(identity: Identity, target: Target, make: Callable[[], tuple[str, str]]) -> LoadedCode:
+    name, digest = identity[0], _digest(target, *identity)
     if _state.pack is not None:
         _state.pack.used.add(digest)
     address = _loaded.get(digest)
     if address is None and _state.deferred is not None:
-        _state.deferred.make(digest, name, make)
+        _state.deferred.make(identity, target, make)
         return LoadedCode(0, name)
     if address is None:
         with _lock:
@@ -98,7 +100,7 @@ def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Loaded
             with lock:
                 address = _loaded.get(digest)
                 if address is None:
-                    address = _loaded[digest] = _load(digest, name, make)
+                    address = _loaded[digest] = _load(digest, identity, target, make)
                     _folders[digest] = flags.cache_dir
         finally:  # also on errors
             with _lock:
@@ -106,38 +108,66 @@ def _find(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> Loaded
     return LoadedCode(address, name)
 
 
-def _load(digest: str, name: str, make: Callable[[], tuple[str, str]]) -> int:
-    """Load code from the cache, or compile, cache and load it."""
-    start = time.perf_counter()
-    find, compile_code = (_find_image, _compile_image) if runs_images() else (_find_object, _compile_object)
-    address = None if flags.show & _SHOWN_WHEN_COMPILED else find(digest)
+def _load(digest: str, identity: Identity, target: Target, make: Callable[[], tuple[str, str]]) -> int:
+    """Load code from the cache or the package, or compile, cache and load it."""
+    start, name = time.perf_counter(), identity[0]
+    load, compile_code = (_load_image, _compile_image) if runs_images() else (_load_object, _compile_object)
+    data = None if flags.show & _SHOWN_WHEN_COMPILED else _cached(digest, identity, target)
+    address = None if data is None else load(digest, data)
     how = "compile" if address is None else "found"
     if address is None:
         if _state.only_cached:
             raise NotCached(op=name, what="this kernel is not compiled yet")
-        address = compile_code(digest, make)
+        address = compile_code(digest, identity, make)
     if "time" in flags.show:
         print(f"{how} {name}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
     return address
 
 
-def _find_image(digest: str) -> int | None:
+def _cached(digest: str, identity: Identity, target: Target) -> bytes | None:
+    """Return the code of a kernel from the cache, or from the package, of which the cache then has a copy; or None."""
     data = objects(flags.cache_dir).find(digest)
-    if data is not None:
-        with contextlib.suppress(DataLossError):
-            return _entry_of(load_images([Image.from_bytes(data)])[0])
+    if data is None and runs_images():
+        data = prebuilt.find(identity, target)
+        if data is not None:
+            keep_description()
+            objects(flags.cache_dir).keep(digest, data)
+    return data
+
+
+def _load_image(digest: str, data: bytes) -> int | None:
+    with contextlib.suppress(DataLossError):
+        return _entry_of(load_images([Image.from_bytes(data)])[0])
     return None
 
 
-def _compile_image(digest: str, make: Callable[[], tuple[str, str]]) -> int:
+def _compile_image(digest: str, identity: Identity, make: Callable[[], tuple[str, str]]) -> int:
     from .linker import link, object_code
 
     text, entry = make()
     image = link(object_code(text, host()))
     image = image._replace(entries={entry: image.entries[entry]})
     keep_description()
-    objects(flags.cache_dir).keep(digest, image.to_bytes())
+    data = image.to_bytes()
+    objects(flags.cache_dir).keep(digest, data)
+    if _recorded is not None:
+        _recorded[identity] = data
     return _entry_of(load_images([image])[0])
+
+
+_recorded: dict[Identity, bytes] | None = None
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[dict[Identity, bytes]]:
+    """Yield the images that are compiled in the context, by all threads."""
+    global _recorded
+    images: dict[Identity, bytes] = {}
+    _recorded = images
+    try:
+        yield images
+    finally:
+        _recorded = None
 
 
 def _entry_of(entries: dict[str, int]) -> int:
@@ -148,14 +178,13 @@ def _entry_of(entries: dict[str, int]) -> int:
 # On systems with other object formats LLVM links and loads objects itself, by name.
 
 
-def _find_object(digest: str) -> int | None:
+def _load_object(digest: str, data: bytes) -> int:
     from .linker import load_object
 
-    code = objects(flags.cache_dir).find(digest)
-    return None if code is None else load_object(code, f"k{digest}")
+    return load_object(data, f"k{digest}")
 
 
-def _compile_object(digest: str, make: Callable[[], tuple[str, str]]) -> int:
+def _compile_object(digest: str, identity: Identity, make: Callable[[], tuple[str, str]]) -> int:
     from .linker import load_object, object_code
 
     text, entry = make()
@@ -180,12 +209,13 @@ class _BackgroundCompilation:
     def __init__(self) -> None:
         self._compiled: dict[str, Job] = {}
 
-    def make(self, digest: str, name: str, make: Callable[[], tuple[str, str]]) -> None:
+    def make(self, identity: Identity, target: Target, make: Callable[[], tuple[str, str]]) -> None:
         """Trace a kernel now, unless it is cached, and submit it for compilation."""
+        digest = _digest(target, *identity)
         if digest not in self._compiled:
-            if objects(flags.cache_dir).find(digest) is None:
+            if _cached(digest, identity, target) is None:
                 make = functools.partial(tuple[str, str], make())
-            self._compiled[digest] = generating.submit(functools.partial(_find, digest, name, make))
+            self._compiled[digest] = generating.submit(functools.partial(_find, identity, target, make))
 
     def wait(self, done: bool) -> None:
         """Wait until all are compiled; unless done, cancel pending ones. Raises errors of compilation."""
@@ -200,7 +230,7 @@ class _BackgroundCompilation:
 class _NoCompilation:
     """Kernels that are not compiled, as none is executed."""
 
-    def make(self, digest: str, name: str, make: Callable[[], tuple[str, str]]) -> None:
+    def make(self, identity: Identity, target: Target, make: Callable[[], tuple[str, str]]) -> None:
         """Do nothing."""
 
 
@@ -304,32 +334,7 @@ def program_digest(*parts: str) -> str:
     return _digest(host(), *parts)
 
 
-@once
-def sources() -> str:
-    """Return a digest of the sources that kernels are compiled from: names, sizes and times of their files."""
-    listed: list[str] = []
-    for package in (__name__.rsplit(".", 2)[0], scalar.__name__, core.__name__):
-        list_sources(os.path.dirname(sys.modules[package].__file__ or ""), listed)
-    list_sources(os.path.join(os.path.dirname(core.__file__ or ""), os.pardir, "autograph"), listed)  # not imported yet
-    if not listed:  # Opwright is in an archive: each process compiles its own code
-        listed = [os.urandom(32).hex()]
-    return files.digest("\0".join(listed).encode())
-
-
 def read_text(name: str) -> str:
     """Return a text of LLVM next to this module."""
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
         return file.read()
-
-
-def list_sources(
-    folder: str, listed: list[str], endings: tuple[str, ...] = (".py", ".ll"), recursive: bool = True
-) -> None:
-    """Append the names, sizes and times of the sources in a folder, by their endings."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda e: e.name):
-            if entry.name.endswith(endings):
-                stat = entry.stat()
-                listed.append(f"{entry.name} {stat.st_size} {stat.st_mtime_ns}")
-            elif recursive and entry.is_dir() and entry.name != "__pycache__":
-                list_sources(entry.path, listed, endings)

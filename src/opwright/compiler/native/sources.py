@@ -1,0 +1,68 @@
+"""The sources that machine code depends on: digests of their files' states and of their contents.
+
+Lives here: `FORMAT`, `sources`, `contents`, `list_sources`.
+Not here: the keys that these are parts of (store.py, prebuilt.py, ../plan_cache.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from ... import core, scalar
+from ...core import files
+from ...core.forks import once
+
+FORMAT = 2  # of the cache: incremented if the code of an unchanged kernel changes
+_CODE = (".py", ".ll")
+
+
+def _folders() -> list[str]:
+    """Return the folders of the sources that kernels are compiled from."""
+    packages = __name__.rsplit(".", 2)[0], scalar.__name__, core.__name__
+    folders = [os.path.dirname(sys.modules[package].__file__ or "") for package in packages]
+    return [*folders, os.path.join(folders[-1], os.pardir, "autograph")]  # not imported yet
+
+
+@once
+def sources() -> str:
+    """Return a digest of the sources that kernels are compiled from: names, sizes and times of their files."""
+    listed: list[str] = []
+    for folder in _folders():
+        list_sources(folder, listed)
+    if not listed:  # Opwright is in an archive: each process compiles its own code
+        listed = [os.urandom(32).hex()]
+    return files.digest("\0".join(listed).encode())
+
+
+@once
+def contents() -> str | None:
+    """Return a digest of the contents of these files, equal on all machines (4 ms); None if they cannot be read."""
+    parts: list[bytes] = []
+    try:
+        for folder in _folders():
+            for entry in _walk(folder, _CODE):
+                with open(entry.path, "rb") as file:
+                    parts += [entry.name.encode(), files.digest(file.read()).encode()]
+    except OSError:
+        return None
+    return files.digest(b"\0".join(parts)) if parts else None
+
+
+def list_sources(folder: str, listed: list[str], endings: tuple[str, ...] = _CODE, recursive: bool = True) -> None:
+    """Append the names, sizes and times of the sources in a folder, by their endings."""
+    for entry in _walk(folder, endings, recursive):
+        stat = entry.stat()
+        listed.append(f"{entry.name} {stat.st_size} {stat.st_mtime_ns}")
+
+
+def _walk(folder: str, endings: tuple[str, ...], recursive: bool = True) -> Iterator[os.DirEntry[str]]:
+    """Yield the files of a folder with these endings, and those of its folders, in the order of their names."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            if entry.name.endswith(endings):
+                yield entry
+            elif recursive and entry.is_dir() and entry.name != "__pycache__":
+                yield from _walk(entry.path, endings)
