@@ -65,16 +65,22 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
         lines += ["", f"struct {name}_{what} {{"]
         lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {_facts(t)} */" for t in tensors]
         lines += ([] if tensors else ["  const void *unused;"]) + ["};"]
+    if model.state:
+        lines += ["", "/* What runs keep; reset it before the first run. */", f"struct {name}_state {{"]
+        lines += [f"  {C_TYPES[t.dtype]} {t.identifier}[{t.buffer.size}]; /* {_facts(t)} */" for t in model.state]
+        lines += ["};", "", "/* Sets the state of the first run. */", f"void {name}_reset(struct {name}_state *state);"]
     lines += ["", f"enum {name}_status {{"]
     lines += [f"  {big}_{_STATUS_NAMES[code]} = {code}, /* {text} */" for code, text in STATUS_TEXTS.items()]
     lines[-1] = lines[-1].replace(",", "", 1)
+    what = "the outputs, the state and the arena" if model.state else "the outputs and the arena"
+    state = f"struct {name}_state *state, " if model.state else ""
     lines += [
         "};",
         "",
-        "/* Runs the model. Writes to the outputs and the arena only; with an arena per caller, callers may run at the",
-        "   same time. Returns a status. */",
-        f"int {name}_run(const struct {name}_inputs *inputs, const struct {name}_outputs *outputs, void *arena,",
-        f"{' ' * (len(name) + 9)}size_t arena_size);",
+        f"/* Runs the model. Writes to {what} only; with their own, callers may run at the same",
+        "   time. Returns a status. */",
+        f"int {name}_run(const struct {name}_inputs *inputs, const struct {name}_outputs *outputs,",
+        f"{' ' * (len(name) + 9)}{state}void *arena, size_t arena_size);",
         "",
         "#ifdef __cplusplus",
         "}",
@@ -106,6 +112,8 @@ def example_of(model: ModelPlan, name: str) -> str:
     ]
     both = (*model.inputs, *model.outputs)
     lines += [f"static {C_TYPES[t.dtype]} {t.identifier}[{big}_{t.identifier.upper()}_SIZE + 1u];" for t in both]
+    if model.state:
+        lines.append(f"static struct {name}_state state;")
     lines += [
         "",
         "static int read_file(const char *path, void *into, size_t size) {",
@@ -124,6 +132,7 @@ def example_of(model: ModelPlan, name: str) -> str:
     ]
     for what, tensors in (("inputs", model.inputs), ("outputs", model.outputs)):
         lines += [f"  {what}.{t.identifier} = {t.identifier};" for t in tensors] or [f"  {what}.unused = NULL;"]
+    state = "&state, " if model.state else ""
     for i, t in enumerate(model.inputs):
         size = f"sizeof(*{t.identifier}) * {big}_{t.identifier.upper()}_SIZE"
         lines += [
@@ -135,7 +144,8 @@ def example_of(model: ModelPlan, name: str) -> str:
     if not model.inputs:
         lines += ["  (void)argc;", "  (void)argv;", "  (void)read_file;"]
     lines += [
-        f"  status = {name}_run(&inputs, &outputs, (void *)arena, {big}_ARENA_SIZE);",
+        *([f"  {name}_reset(&state);"] if model.state else []),
+        f"  status = {name}_run(&inputs, &outputs, {state}(void *)arena, {big}_ARENA_SIZE);",
         "  if (status) {",
         '    fprintf(stderr, "status %d\\n", status);',
         "    return EXIT_FAILURE;",

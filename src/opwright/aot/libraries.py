@@ -28,14 +28,15 @@ FORMATS = ("lib", "object")
 
 
 class Library(NamedTuple):
-    """A built library. folder: its files; arena: bytes that a run needs; code: bytes of the object file without
-    weights; weights: bytes of constants."""
+    """A built library. folder: its files; arena: bytes that a run needs; state: bytes that runs keep; code: bytes of
+    the object file without weights; weights: bytes of constants."""
 
     name: str
     folder: Path
     target: Target
     files: tuple[str, ...]
     arena: int
+    state: int
     code: int
     weights: int
 
@@ -77,14 +78,14 @@ def build(
     prefix = identifier(name if name is not None else stem)
     chosen = target if isinstance(target, Target) else find_target(target, cpu, features)
     planned = plan_model(content, chosen, custom_ops)
-    refused = c_files.unsupported((*planned.inputs, *planned.outputs))
+    refused = c_files.unsupported((*planned.inputs, *planned.outputs, *planned.state))
     if refused:
         raise UnimplementedError(
             op="aot.build",
             what="C has no type for the elements of inputs or outputs",
             found=", ".join(f"{t.name}: {t.dtype}" for t in refused),
         )
-    layout = layout_of(planned.plan)
+    layout = layout_of(planned)
     code = emit_object(planned, prefix, layout)
     files = _files(planned, prefix, layout, code, format)
     folder = Path(out)
@@ -92,7 +93,9 @@ def build(
     for file, text in files.items():
         with replacing(folder / file) as stream:
             stream.write(text)
-    return Library(prefix, folder, chosen, tuple(files), layout.arena, len(code) - layout.weights, layout.weights)
+    return Library(
+        prefix, folder, chosen, tuple(files), layout.arena, layout.state[-1], len(code) - layout.weights, layout.weights
+    )
 
 
 def _content_of(model: Any) -> tuple[bytes, str]:
@@ -111,10 +114,11 @@ def _content_of(model: Any) -> tuple[bytes, str]:
 def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, format: str) -> dict[str, bytes]:
     """Return the contents of a library's files, the description last: without it there is no library."""
     object_name = f"{name}.o"
+    functions = ("run", "reset") if model.state else ("run",)
     files = {object_name: code, f"{name}.h": c_files.header_of(model, name, layout).encode()}
     if format == "lib":
         files |= {
-            f"lib{name}.a": archive_of([("library.o", code, [f"{name}_run"])]),
+            f"lib{name}.a": archive_of([("library.o", code, [f"{name}_{f}" for f in functions])]),
             "main.c": c_files.example_of(model, name).encode(),
             "CMakeLists.txt": c_files.cmake_of(name).encode(),
             f"{name}.pc": c_files.pkg_config_of(name).encode(),
@@ -126,6 +130,7 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
         "target": {"name": model.target.name, "triple": model.target.triple, "cpu": model.target.cpu},
         "object": object_name,
         "arena": max(layout.arena, 1),
+        "state": layout.state[-1],
         "weights": layout.weights,
         "code": len(code) - layout.weights,
         "inputs": [_note(t) for t in model.inputs],

@@ -24,7 +24,10 @@ from ..core import dtypes
 from ..core.errors import InvalidArgumentError, NotFoundError
 from .c_files import STATUS_TEXTS
 
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_POINTERS = (ctypes.c_void_p,) * 3
+_RESET = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int, *_POINTERS, ctypes.c_size_t)
+_RUN_WITH_STATE = ctypes.CFUNCTYPE(ctypes.c_int, *_POINTERS, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class _Port(NamedTuple):
@@ -39,8 +42,8 @@ class _Port(NamedTuple):
 class LoadedLibrary:
     """A built library: call it with arrays by name, or in order; returns the outputs by name.
 
-    Thread-safe: each thread has an arena of its own. inputs, outputs: names, C identifiers where the model's are not
-    unique. raises NotFoundError, InvalidArgumentError
+    Thread-safe: each thread has an arena of its own; calls of a model with state follow one another.
+    inputs, outputs: names, C identifiers where the model's are not unique. raises NotFoundError, InvalidArgumentError
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,7 +52,13 @@ class LoadedLibrary:
         if not objects.is_file():
             raise NotFoundError(op="aot.load", what="the object file is not beside its description", found=str(objects))
         image = link(objects.read_bytes())
-        self._run = _RUN(load_images([image])[0][f"{notes['name']}_run"])
+        functions = load_images([image])[0]
+        run = functions[f"{notes['name']}_run"]
+        self._state = aligned(notes["state"]) if notes["state"] else None
+        self._run: Any = _RUN(run) if self._state is None else _RUN_WITH_STATE(run)
+        self._lock = threading.Lock()
+        self._reset = _RESET(functions[f"{notes['name']}_reset"]) if self._state is not None else None
+        self.reset()
         self._inputs, self._outputs = (
             [
                 _Port(p["name"], p["identifier"], tuple(p["shape"]), np.dtype(dtypes.as_dtype(p["dtype"]).np))
@@ -73,10 +82,20 @@ class LoadedLibrary:
         outputs = [np.empty(port.shape, port.dtype) for port in self._outputs]
         arena = self._own_arena()
         addresses = [(ctypes.c_void_p * max(len(xs), 1))(*(x.ctypes.data for x in xs)) for xs in (inputs, outputs)]
-        status = self._run(*addresses, arena.ctypes.data, arena.nbytes)
+        if self._state is None:
+            status = self._run(*addresses, arena.ctypes.data, arena.nbytes)
+        else:
+            with self._lock:
+                status = self._run(*addresses, self._state.ctypes.data, arena.ctypes.data, arena.nbytes)
         if status:
             raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
         return dict(zip(self.outputs, outputs))
+
+    def reset(self) -> None:
+        """Set the state of the first run, if the model has a state."""
+        if self._reset is not None and self._state is not None:
+            with self._lock:
+                self._reset(self._state.ctypes.data)
 
     @staticmethod
     def _checked(port: _Port, value: Any) -> np.ndarray:

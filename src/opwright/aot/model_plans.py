@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..compiler.cross_compilation import RecordedKernel, cross_compiling
 from ..compiler.kernels import NoKernel
 from ..compiler.loops.buffers import Buffer
@@ -31,7 +33,7 @@ inline int long mutable namespace new noexcept not not_eq nullptr operator or or
 reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template
 this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while
 xor xor_eq
-arena argc argv inputs main memory outputs read_file status i abs exp fabs log pow printf sin sqrt
+arena argc argv inputs main memory outputs read_file state status i abs exp fabs log pow printf sin sqrt
 """
 RESERVED = frozenset(_WORDS.split())
 """Words that identifiers cannot be: keywords of C and C++, and names in the example and of C functions."""
@@ -41,7 +43,7 @@ class TensorDescription(NamedTuple):
     """An input or output of a library.
 
     identifier: its name in C; name: in the model; buffer: its memory in the plan; scale, zero_point: of quantized
-    elements, otherwise None
+    elements, otherwise None; initial: each byte of a tensor of the state before the first run
     """
 
     identifier: str
@@ -51,6 +53,7 @@ class TensorDescription(NamedTuple):
     buffer: Buffer
     scale: float | None
     zero_point: int | None
+    initial: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -59,13 +62,15 @@ class TensorDescription(NamedTuple):
 
 
 class ModelPlan(NamedTuple):
-    """A model planned for a target. kernels: by the addresses of the plan's steps; digest: of the model's bytes."""
+    """A model planned for a target. kernels: by the addresses of the plan's steps; state: tensors that runs update,
+    whose bytes are `initial` at first; digest: of the model's bytes."""
 
     target: Target
     plan: LoopPlan
     kernels: dict[int, RecordedKernel]
     inputs: tuple[TensorDescription, ...]
     outputs: tuple[TensorDescription, ...]
+    state: tuple[TensorDescription, ...]
     digest: str
 
 
@@ -73,22 +78,18 @@ def plan_model(content: bytes, target: Target, custom_ops: Iterable[Any] = ()) -
     """Plan a model for a target.
 
     content: the bytes of a .tflite file; custom_ops: as of `lite.Interpreter`. raises UnimplementedError for nodes
-    without machine code, variables and constant outputs, by name
+    without machine code, resources and constant outputs, by name
     """
     with flags.override(compiled=False), _prepared(content, custom_ops) as interpreter:
         (subgraph, *_) = interpreter._subgraphs
         names = _names(interpreter)
-        states = [repr(t) for t in subgraph.tensors if t.is_variable]
-        if states:
-            raise UnimplementedError(
-                op="aot.build",
-                what="this model keeps state between runs, which libraries do not support yet",
-                found=", ".join(states),
-            )
         with cross_compiling(target) as recorder:
             graph = PartitionPlanner(f"aot {target.name}", background=False).whole_graph(subgraph)
-            _check_outside(graph.inputs, subgraph.inputs, "variables", interpreter)
-            _check_outside(graph.outputs, subgraph.outputs, "outputs that are constants or variables", interpreter)
+            variables = [
+                i for t in subgraph.tensors if t.is_variable and f"t{(i := t.index)}" in _names_of(graph.inputs)
+            ]
+            _check_outside(graph.inputs, [*subgraph.inputs, *variables], "resources")
+            _check_outside(graph.outputs, subgraph.outputs, "outputs that are constants or resources")
             after, apart = fused(graph)
             try:
                 plan = plan_of(after, parts_of=apart)
@@ -99,11 +100,19 @@ def plan_model(content: bytes, target: Target, custom_ops: Iterable[Any] = ()) -
                 ) from None
             plan.pack()
         taken: set[str] = set()  # identifiers of inputs and outputs together: the example declares arrays by them
-        inputs, outputs = (
-            tuple(_describe(b, subgraph.tensors[i], names[i], taken) for b, i in zip(buffers, indices))
-            for buffers, indices in ((plan.graph.inputs, subgraph.inputs), (plan.graph.outputs, subgraph.outputs))
+        count = len(subgraph.inputs)
+        inputs, outputs, state = (
+            tuple(
+                _describe(b, subgraph.tensors[i], names.get(i, f"state_{i}"), taken) for b, i in zip(buffers, indices)
+            )
+            for buffers, indices in (
+                (plan.graph.inputs[:count], subgraph.inputs),
+                (plan.graph.outputs, subgraph.outputs),
+                (plan.graph.inputs[count:], variables),
+            )
         )
-    return ModelPlan(target, plan, recorder.kernels, inputs, outputs, hashlib.sha256(content).hexdigest())
+        state = tuple(t._replace(initial=_initial(subgraph.tensors[i])) for t, i in zip(state, variables))
+    return ModelPlan(target, plan, recorder.kernels, inputs, outputs, state, hashlib.sha256(content).hexdigest())
 
 
 @contextlib.contextmanager
@@ -116,12 +125,16 @@ def _prepared(content: bytes, custom_ops: Iterable[Any]) -> Iterator[Interpreter
         interpreter.close()
 
 
-def _check_outside(buffers: tuple[Buffer, ...], tensors: Any, what: str, interpreter: Interpreter) -> None:
-    if [b.name for b in buffers] != [f"t{i}" for i in tensors]:
+def _names_of(buffers: Iterable[Buffer]) -> list[str]:
+    return [b.name for b in buffers]
+
+
+def _check_outside(buffers: tuple[Buffer, ...], tensors: Any, what: str) -> None:
+    if _names_of(buffers) != [f"t{i}" for i in tensors]:
         raise UnimplementedError(
             op="aot.build",
             what=f"this model has {what}, which libraries do not support yet",
-            found=", ".join(b.name for b in buffers),
+            found=", ".join(_names_of(buffers)),
             wanted=", ".join(f"t{i}" for i in tensors),
         )
 
@@ -154,6 +167,14 @@ def _describe(buffer: Buffer, tensor: Any, name: str, taken: set[str]) -> Tensor
         float(q.scale[0]) if scalar else None,
         int(q.zero_point[0]) if scalar else None,
     )
+
+
+def _initial(tensor: Any) -> int:
+    """Return the byte that a variable tensor consists of before the first run: zero, or its zero point."""
+    values = set(np.ascontiguousarray(tensor.array).view(np.uint8).reshape(-1).tolist())
+    if len(values) > 1:
+        raise UnimplementedError(op="aot.build", what="a state begins with different elements", found=repr(tensor))
+    return values.pop() if values else 0
 
 
 def identifier(name: str) -> str:

@@ -7,9 +7,10 @@ The function is
 
     int NAME_run(const struct NAME_inputs *, const struct NAME_outputs *, void *arena, size_t arena_size)
 
-where both structures consist of pointers. It keeps the words of the step that it runs on the stack and writes to
-nothing but the arena and the outputs, so it is re-entrant with an arena per caller. A kernel is
-`i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see compiler/language/compilation.py.
+where both structures consist of pointers; if the model has state, a pointer to it precedes the arena, and
+`void NAME_reset(struct NAME_state *)` initializes it. The function keeps the words of the step that it runs on the stack
+and writes to nothing but the arena, the state and the outputs, so callers with their own may run at the same time. A
+kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see compiler/language/compilation.py.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from ..compiler.background import LLVM
 from ..compiler.loops.buffers import Buffer
-from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, LoopPlan, PackedConstant, word
+from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, PackedConstant, word
 from ..compiler.native.executor import ALIGNMENT
 from ..compiler.target import optimised
 from ..core.errors import InternalError, UnimplementedError
@@ -33,21 +34,30 @@ OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY = range(5)
 
 class MemoryLayout(NamedTuple):
     """Memory of a library. arena: bytes of the caller's memory, scratch of kernels included; scratch: its offset;
-    weights: bytes of constants; places: their offsets, by the identity of their array."""
+    weights: bytes of constants; places: their offsets, by the identity of their array; state: offsets of the fields of
+    the state, and its size."""
 
     arena: int
     scratch: int
     weights: int
     places: dict[int, int]
     arrays: list[np.ndarray]
+    state: list[int]
 
 
 def _aligned(n: int) -> int:
     return -(-n // ALIGNMENT) * ALIGNMENT
 
 
-def layout_of(plan: LoopPlan) -> MemoryLayout:
-    """Lay out a packed plan: each constant once, aligned; the scratch memory of one thread after the arena."""
+def layout_of(model: ModelPlan) -> MemoryLayout:
+    """Lay out a model: each constant once, aligned; the scratch memory of one thread after the arena; the state as C
+    lays out a structure of arrays."""
+    plan = model.plan
+    state, end = [], 0
+    for tensor in model.state:
+        start = -(-end // tensor.buffer.dtype.size) * tensor.buffer.dtype.size
+        state.append(start)
+        end = start + tensor.nbytes
     places: dict[int, int] = {}
     arrays: list[np.ndarray] = []
     size = 0
@@ -59,7 +69,7 @@ def layout_of(plan: LoopPlan) -> MemoryLayout:
                 arrays.append(array)
                 size += _aligned(array.nbytes)
     scratch = _aligned(plan.arena)
-    return MemoryLayout(scratch + _aligned(plan.scratch), scratch, size, places, arrays)
+    return MemoryLayout(scratch + _aligned(plan.scratch), scratch, size, places, arrays, [*state, end])
 
 
 def _constant(of: Buffer | PackedConstant) -> np.ndarray | None:
@@ -102,7 +112,7 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout) -> bytes:
             part.triple, part.data_layout = target.triple, data_layout
             main.link_in(part)
         for function in main.functions:
-            if not function.is_declaration and function.name != f"{name}_run":
+            if not function.is_declaration and function.name not in (f"{name}_run", f"{name}_reset"):
                 function.linkage = "internal"
         code: bytes = machine.emit_object(optimised(str(main), machine))
     return code
@@ -122,13 +132,19 @@ def _text_of_run(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dic
     lines = [f'declare i64 @"{symbol}"(ptr, i64, i64, ptr)' for symbol in symbols.values()]
     if layout.weights:
         lines.append(_weights_text(name, weights_of(layout)))
+    if model.state:
+        lines += _reset_text(model, name, layout)
+    state = "ptr %state, " if model.state else ""
     lines += [
-        f"define i32 @{name}_run(ptr %inputs, ptr %outputs, ptr %arena, {size_type} %size) {{",
+        f"define i32 @{name}_run(ptr %inputs, ptr %outputs, {state}ptr %arena, {size_type} %size) {{",
         "entry:",
         f"  %words = alloca [{max((len(s.words) for s in plan.steps), default=0) + 1} x i64], align 8",
     ]
     lines += _checks(model, layout, wide)
     bases = {id(t.buffer): f"%{kind}{i}.word" for kind, i, t in _outside(model)}
+    for i, (tensor, offset) in enumerate(zip(model.state, layout.state)):
+        lines.append(f"  %state{i}.word = add i64 %state.word, {offset}")
+        bases[id(tensor.buffer)] = f"%state{i}.word"
     for number, step in enumerate(plan.steps):
         lines += [f"  br label %step{number}", f"step{number}:"]
         if step.covers == JUMP:
@@ -155,6 +171,23 @@ def _weights_text(name: str, weights: bytes) -> str:
     return f'@{name}_weights = internal constant [{len(weights)} x i8] c"{escaped}", align {ALIGNMENT}'
 
 
+def _reset_text(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:
+    """Return the function that initializes the state, without the C library."""
+    lines = [f"define void @{name}_reset(ptr %state) {{", "entry:", "  br label %field0"]
+    for i, (tensor, start) in enumerate(zip(model.state, layout.state)):
+        before = "entry" if not i else f"field{i - 1}"
+        lines += [
+            f"field{i}:",
+            f"  %i{i} = phi i32 [ {start}, %{before} ], [ %after{i}, %field{i} ]",
+            f"  %place{i} = getelementptr i8, ptr %state, i32 %i{i}",
+            f"  store volatile i8 {tensor.initial}, ptr %place{i}",  # which no optimisation replaces by memset
+            f"  %after{i} = add i32 %i{i}, 1",
+            f"  %last{i} = icmp eq i32 %after{i}, {start + tensor.nbytes}",
+            f"  br i1 %last{i}, label %field{i + 1}, label %field{i}",
+        ]
+    return [*lines, f"field{len(model.state)}:", "  ret void", "}"]
+
+
 def _checks(model: ModelPlan, layout: MemoryLayout, wide: int) -> list[str]:
     """Return instructions that load the addresses of inputs and outputs and check all addresses."""
     lines = [
@@ -167,6 +200,9 @@ def _checks(model: ModelPlan, layout: MemoryLayout, wide: int) -> list[str]:
         "fitting:",
     ]
     checks = [("%arena.word", "%arena", ALIGNMENT if layout.arena else 1)]
+    if model.state:
+        lines.append("  %state.word = ptrtoint ptr %state to i64")
+        checks.append(("%state.word", "%state", max(t.buffer.dtype.size for t in model.state)))
     for kind, i, tensor in _outside(model):
         lines += [
             f"  %{kind}{i}.field = getelementptr ptr, ptr %{kind}s, i32 {i}",

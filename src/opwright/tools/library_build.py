@@ -34,13 +34,14 @@ def build_library(
         "code": built.code,
         "weights": built.weights,
         "arena": built.arena,
+        "state": built.state,
         "files": list(built.files),
     }
     if as_json:
         print_json(facts)
         return
     out().print(f"{built.name} for {built.target.name} ({built.target.triple}) in {built.folder}")
-    out().print(f"code {built.code} bytes, weights {built.weights}, arena {built.arena}")
+    out().print(f"code {built.code} bytes, weights {built.weights}, arena {built.arena}, state {built.state}")
     out().print(" ".join(built.files))
 
 

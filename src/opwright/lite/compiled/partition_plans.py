@@ -258,8 +258,11 @@ class PartitionPlanner:
         return claim(nodes, buffers, has_shape, self.refused), buffers
 
     def whole_graph(self, subgraph: Subgraph) -> LoopGraph:
-        """Return the loop graph of all nodes of a prepared subgraph, with its variables as inputs and outputs after
-        its own. Raises UnimplementedError that lists the nodes which no rule lowers."""
+        """Return the loop graph of all nodes of a prepared subgraph. After its own inputs come its variable tensors,
+        which are updated in place, and resources, which are outputs, too.
+
+        raises UnimplementedError that lists the nodes which no rule lowers
+        """
         claimed, buffers = self.claim(subgraph, subgraph.execution_plan, lambda t: t.kind != DYNAMIC)
         numbers = tuple(node.number for node in subgraph.execution_plan if not is_folded(node))
         missing = [number for number in numbers if number not in claimed]
@@ -270,7 +273,8 @@ class PartitionPlanner:
                 what=f"{len(missing)} of {len(numbers)} nodes have no machine code",
                 found="; ".join(names.values()),
             )
-        params = DelegateParams(None, numbers, tuple(subgraph.inputs), tuple(subgraph.outputs))  # type: ignore[arg-type]
+        states = (t.index for t in subgraph.tensors if t.is_variable and buffers.graph.has(t.index))
+        params = DelegateParams(None, numbers, (*subgraph.inputs, *states), tuple(subgraph.outputs))  # type: ignore[arg-type]
         return _graph_of(subgraph, params, claimed, buffers)
 
     def codes(self, subgraph: Subgraph, numbers: Sequence[int]) -> Codes:
