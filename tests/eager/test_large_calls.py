@@ -123,7 +123,8 @@ def test_bits_are_the_same_in_every_run() -> None:
 def test_the_work_of_the_calls_decides_when() -> None:
     with ow.flags(hot_calls=0):
         small, large = (
-            large_calls._new_plan(registry.get("Tanh"), registry.get("Tanh").bind({}), ((None,),)) for _ in "ab"
+            large_calls._new_plan(registry.get("Tanh"), registry.get("Tanh").bind({}), ((None,),), ow.float32)
+            for _ in "ab"
         )
         few, many = np.zeros(1 << 24, np.float32), np.zeros(1 << 16, np.float32)
         start, switch = large._schedule([few])
@@ -211,14 +212,105 @@ def test_other_dtypes_and_small_tensors_stay_with_numpy(x: np.ndarray) -> None:
     assert not large_calls._plans
 
 
-def test_broadcasting_and_strided_tensors_stay_with_numpy() -> None:
-    x, row = (ow.constant(RNG.uniform(1, 2, shape).astype(np.float32)) for shape in ((300, 300), (300,)))
+def test_other_broadcasting_and_strided_tensors_stay_with_numpy() -> None:
+    x, row = (ow.constant(RNG.uniform(1, 2, shape).astype(np.float32)) for shape in ((5, 60, 300), (1, 60, 1)))
     strided = ow.constant(x)[:, ::1]
     strided._array = np.asfortranarray(strided._array)
     for _ in range(4):
         np.testing.assert_array_equal(ow.pow(x, row), x.numpy() ** row.numpy())
         np.testing.assert_array_equal(ow.exp(strided), np.exp(x.numpy()))
+        np.testing.assert_array_equal(ow.reduce_sum(strided), np.sum(strided._array))
+        np.testing.assert_array_equal(ow.reduce_sum(x, axis=(0, 1)), np.sum(x.numpy(), axis=(0, 1)))
+        np.testing.assert_array_equal(ow.cumsum(x, axis=1), np.cumsum(x.numpy(), axis=1))
+        np.testing.assert_array_equal(ow.argmax(x, axis=0), np.argmax(x.numpy(), axis=0))
     assert not large_calls._plans
+
+
+PARTS = [  # shapes of the second operand, of a first one of [33, 20, 110]
+    *((110,), (1, 110), (1, 1, 110), (20, 110), (1, 20, 110)),
+    *((33, 20, 1), (), (1,), (1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=str)
+def test_rows_and_columns_have_the_bits_of_numpy(part: tuple[int, ...]) -> None:
+    x = ow.constant(RNG.standard_normal((33, 20, 110)).astype(np.float32))
+    y = ow.constant(RNG.standard_normal(part).astype(np.float32))
+    a, b = x.numpy(), y.numpy()
+    run = _compiled if y.shape.num_elements() > 1 else lambda f, *operands: f(*operands)._array
+    np.testing.assert_array_equal(run(ow.add, x, y), a + b)
+    np.testing.assert_array_equal(run(ow.subtract, y, x), b - a)
+    np.testing.assert_array_equal(run(ow.greater, x, y), a > b)
+
+
+def test_choices_and_limits_have_the_bits_of_numpy() -> None:
+    a = RNG.standard_normal(SHAPE).astype(np.float32)
+    a[0, :6] = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-42]
+    b, x = np.roll(a, 1), ow.constant(a)
+    np.testing.assert_array_equal(_compiled(ow.nn.relu, x), np.maximum(a, np.float32(0)))
+    np.testing.assert_array_equal(_compiled(lambda x: ow.clip_by_value(x, -0.5, 0.75), x), np.clip(a, -0.5, 0.75))
+    np.testing.assert_array_equal(_compiled(ow.where, x > 0.0, x, ow.constant(b)), np.where(a > 0, a, b))
+    np.testing.assert_array_equal(_compiled(lambda x: ow.where(x > 0.0, x, b[0]), x), np.where(a > 0, a, b[0]))
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("axis", [None, -1, (1, 2), (0, 1, 2), (2, 1), (-2, -1)], ids=str)
+def test_sums_and_means(axis: Any, dtype: Any, keepdims: bool) -> None:
+    x = ow.constant(RNG.standard_normal((7, 43, 231)).astype(dtype))
+    wide = x.numpy().astype(np.longdouble)
+    scale = np.sum(np.abs(wide), axis=axis, keepdims=keepdims)
+    total = np.sum(wide, axis=axis, keepdims=keepdims)
+    count = total.dtype.type(wide.size / total.size)
+    y = _compiled(lambda x: ow.reduce_sum(x, axis, keepdims), x)
+    assert y.dtype == dtype
+    assert y.shape == total.shape
+    bound = 16 * float(np.finfo(dtype).eps)
+    assert (np.abs(y - total) <= bound * scale).all()
+    mean = _compiled(lambda x: ow.reduce_mean(x, axis, keepdims), x)
+    assert (np.abs(mean - total / count) <= bound * scale / count).all()
+
+
+def test_sums_of_a_million_are_as_exact_as_those_by_halves() -> None:
+    x = RNG.uniform(0, 1, 1 << 20).astype(np.float32)
+    total = _compiled(ow.reduce_sum, ow.constant(x))
+    assert abs(float(total) / math.fsum(x.tolist()) - 1) < 2e-7
+    results = []
+    for threads in (1, 2, 3):
+        large_calls._plans.clear()
+        with ow.flags(num_threads=threads):
+            results.append(float(_compiled(ow.reduce_sum, ow.constant(x))))
+    assert results == [float(total)] * 3
+
+
+def test_places_of_maxima() -> None:
+    a = RNG.integers(0, 50, (301, 257)).astype(np.float32)  # several equal ones in most rows
+    a[3, :200], a[4, 7], a[5, 0], a[6, :] = math.nan, math.nan, math.inf, -math.inf
+    expected = np.where(np.isnan(a), -math.inf, a).argmax(1)
+    for dtype in (ow.int64, ow.int32):
+        y = _compiled(lambda x, dtype=dtype: ow.argmax(x, axis=-1, output_type=dtype), ow.constant(a))
+        np.testing.assert_array_equal(y, expected)
+        assert y.dtype == dtype.np
+
+
+@pytest.mark.parametrize("attrs", [{}, {"exclusive": True}, {"reverse": True}, {"exclusive": True, "reverse": True}])
+def test_cumulative_sums(attrs: dict[str, bool]) -> None:
+    x = ow.constant(RNG.uniform(0, 1, (130, 515)).astype(np.float32))
+    wide = x.numpy().astype(np.float64)[:, :: -1 if attrs.get("reverse") else 1]
+    sums = np.cumsum(wide, 1) - (wide if attrs.get("exclusive") else 0)
+    expected = sums[:, :: -1 if attrs.get("reverse") else 1]
+    np.testing.assert_allclose(_compiled(lambda x: ow.cumsum(x, 1, **attrs), x), expected, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch", [3, 5])
+def test_convolutions_of_batches(batch: int) -> None:
+    image, filters = RNG.standard_normal((batch, 41, 43, 17)), RNG.standard_normal((3, 3, 17, 9))
+    x, k = ow.constant(image.astype(np.float32)), ow.constant(filters.astype(np.float32))
+    padded = np.pad(x.numpy().astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
+    expected = np.einsum("nhwcij,ijco->nhwo", windows, k.numpy().astype(np.float64), optimize=True)
+    y = _compiled(lambda x, k: ow.nn.conv2d(x, k, 1, "SAME"), x, k)
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("switch", [{"jit": False}, {"deterministic": True}], ids=str)

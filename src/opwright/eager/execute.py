@@ -102,9 +102,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             kernel = bound.reference
             if op.cpu_kernels or kernel is None:
                 kernel = op.kernel(bound, _first_dtype(inputs))
-            elif op.name in large_calls.ROWS and op.catalogue:
-                rows: Any = arrays[0]
-                kernel = large_calls.kernel_of_rows(op, bound, rows)
+            elif op.name in large_calls.KERNELS and op.catalogue and arrays[0].size >= LEAST_ELEMENTS:
+                kernel = large_calls.KERNELS[op.name](op, bound, arrays)
             result = quietly(kernel, *arrays)
         except Exception as error:
             raise (failure := explain(op, bound, inputs, name, error)) from failure_cause(error, failure)

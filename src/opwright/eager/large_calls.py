@@ -1,7 +1,7 @@
-"""Calls of large float32 tensors by the compiler's kernels: vector code on all threads.
+"""Calls of large tensors by the compiler's kernels: vector code on all threads.
 
-Lives here: `kernel_of` and `kernel_of_rows`, which select the kernel of an element-wise call and of a softmax; which
-calls are compiled.
+Lives here: `kernel_of`, which selects the kernel of an element-wise call, and `KERNELS`, which do it for calls along
+rows, reductions and convolutions; which calls are compiled.
 Not here: when compiled code takes over (compiler/tiered_plan.py), calls of small tensors (short_calls.py).
 
 A call is a graph of one node, over an axis of unknown size, as a plan that is compiled once its calls take long. The
@@ -12,12 +12,14 @@ compiled function.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import dtypes, flags
+from ..core.dtypes import DType, of_numpy
 from ..core.lazy_imports import later
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
@@ -36,13 +38,18 @@ LEAST_COST = 10
 """Cost (scalar/table.py) of the functions that take longer than their operands to load."""
 AS_FAST = frozenset({"Sin", "Cos"})
 """Costly functions with which NumPy is as fast."""
+SLOWER = frozenset({"Relu", "Relu6", "Select", "ClipByValue"})
+"""Other functions with which NumPy is slower: four times at a million elements, by random conditions more."""
 COMPILE_US = 100_000.0
 """Time to compile and load a kernel by itself, in microseconds."""
 NS_PER_COST, WIDE_NS = 0.3, 100.0
 """Time of NumPy for an element, in nanoseconds: for each unit of the cost, and of functions rounded from float64."""
 WIDE = frozenset({"Erf", "Erfc", "Gelu"})
-ROWS = {"Softmax": 14, "LogSoftmax": 14}
+ROWS = {"Softmax": 14, "LogSoftmax": 14, "Cumsum": 13}
 """Operators on rows along the attribute `axis`, with the cost of an element."""
+REDUCTIONS = {"Sum": 1, "Mean": 1, "ArgMax": 2}
+"""Operators that reduce rows, or all elements; NumPy is as fast with maxima."""
+CONVOLUTIONS = frozenset({"Conv2D"})
 LONGEST_ROW = 4096
 """Maximum number of elements of a row: NumPy, which sums by halves, rounds sums of longer ones less."""
 UNCOUNTED = 2
@@ -52,7 +59,8 @@ MOST = 256
 
 Kernel = Callable[..., Any]
 Dims = tuple[int | None, ...]
-_plans: dict[tuple[Call, tuple[Dims, ...]], int | tiered_plan.TieredPlan] = {}  # or the number of calls, by shapes
+_Key = tuple[Call, tuple[Dims, ...], Any]
+_plans: dict[_Key, int | tiered_plan.TieredPlan] = {}  # or the number of calls, by shapes and dtype
 
 
 def kernel_of(op: Operator, bound: Call, arrays: Sequence[np.ndarray]) -> Kernel:
@@ -62,38 +70,119 @@ def kernel_of(op: Operator, bound: Call, arrays: Sequence[np.ndarray]) -> Kernel
     """
     reference: Kernel = bound.reference
     largest = max(arrays, key=np.size)
-    costly = op.profile.vector_cost >= LEAST_COST and op.name not in AS_FAST
-    if largest.size < (LEAST_ELEMENTS if costly else LEAST_MOVED):
+    shape, size = largest.shape, largest.size
+    if size < LEAST_ELEMENTS:
         return reference
-    shape = largest.shape
-    for a in arrays:
-        if a.dtype is not dtypes.float32.np or a.shape not in (shape, ()) or not a.flags.c_contiguous:
+    costly = op.profile.vector_cost >= LEAST_COST and op.name not in AS_FAST
+    alike = all(a.shape in (shape, ()) for a in arrays)
+    if alike and size < LEAST_MOVED and not costly and op.name not in SLOWER:
+        return reference
+    for a, declared in zip(arrays, op.inputs):
+        expected = dtypes.bool if declared.dtypes == (dtypes.bool,) else dtypes.float32
+        if a.dtype is not expected.np or not a.flags.c_contiguous:
             return reference
-    return _tiered(op, bound, tuple([(None,) if a.ndim else () for a in arrays]), shape) or reference
+    dims = tuple([(None,) if a.ndim else () for a in arrays]) if alike else _broadcast_dims(shape, arrays)
+    return (_tiered(op, bound, dims, shape, dtypes.float32) if dims else None) or reference
 
 
-def kernel_of_rows(op: Operator, bound: Any, x: np.ndarray) -> Kernel:
+def _broadcast_dims(shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[Dims, ...] | None:
+    """Return the sizes of operands as matrices of the result's rows, as rows or columns of it, and as numbers.
+
+    None if they broadcast in another way, or to another shape.
+    """
+    rows = {math.prod(a.shape) for a in arrays if a.shape != shape and a.size > 1 and _is_row(a.shape, shape)}
+    length = rows.pop() if rows else shape[-1]
+    if rows:
+        return None
+    dims: list[Dims] = []
+    for a in arrays:
+        if a.shape == shape:
+            dims.append((None, length))
+        elif a.size == 1 and a.ndim <= len(shape):
+            dims.append(())
+        elif _is_row(a.shape, shape):
+            dims.append((length,))
+        elif a.shape == (*shape[:-1], 1) and length == shape[-1]:
+            dims.append((None, 1))
+        else:
+            return None
+    return tuple(dims)
+
+
+def _is_row(part: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Return whether a shape is that of the last axes, perhaps with axes of size 1 before them."""
+    if len(part) > len(shape):
+        return False
+    kept = part
+    while kept and kept[0] == 1:
+        kept = kept[1:]
+    return kept == shape[len(shape) - len(kept) :]
+
+
+def _kernel_of_rows(op: Operator, bound: Any, arrays: Sequence[Any]) -> Kernel:
     """Return the kernel for a call of an operator of `ROWS`, as `kernel_of`; rows along another axis are strided."""
-    large = x.size >= LEAST_ELEMENTS and x.dtype is dtypes.float32.np
-    if large and bound.axis in (-1, x.ndim - 1) and x.shape[-1] <= LONGEST_ROW and x.flags.c_contiguous:
-        return _tiered(op, bound, ((None, x.shape[-1]),), x.shape) or bound.reference
+    (x,) = arrays
+    reference: Kernel = bound.reference
+    if x.dtype is not dtypes.float32.np or bound.axis not in (-1, x.ndim - 1):
+        return reference
+    if x.shape[-1] > LONGEST_ROW or not x.flags.c_contiguous:
+        return reference
+    return _tiered(op, bound, ((None, x.shape[-1]),), x.shape, dtypes.float32) or reference
+
+
+def _kernel_of_reduction(op: Operator, bound: Any, arrays: Sequence[Any]) -> Kernel:
+    """Return the kernel for a call of an operator of `REDUCTIONS`, as `kernel_of`: over the last axes, or all."""
+    (x,) = arrays
+    reference: Kernel = bound.reference
+    if x.dtype not in _REDUCED or not x.flags.c_contiguous:
+        return reference
+    rank, axis = x.ndim, bound.axis
+    axes = range(rank) if axis is None else sorted([a % rank for a in ((axis,) if type(axis) is int else axis)])
+    rest = rank - len(axes)
+    if [*axes] != [*range(rest, rank)] or not axes:
+        return reference
+    dims: Dims = (None, math.prod(x.shape[rest:])) if rest or op.name == "ArgMax" else (None,)
+    ones = (1,) * len(axes) if getattr(bound, "keepdims", False) else ()
+    return _tiered(op, bound, (dims,), (*x.shape[:rest], *ones), of_numpy(x.dtype)) or reference
+
+
+_REDUCED = (dtypes.float32.np, dtypes.float64.np)
+
+
+def _kernel_of_convolution(op: Operator, bound: Any, arrays: Sequence[Any]) -> Kernel:
+    """Return the kernel for a call of an operator of `CONVOLUTIONS`, as `kernel_of`: for batches of any size."""
+    x, filters = arrays
+    dense = x.flags.c_contiguous and filters.flags.c_contiguous
+    if x.dtype is dtypes.float32.np and filters.dtype is dtypes.float32.np and dense:
+        return _tiered(op, bound, ((None, *x.shape[1:]), filters.shape), None, dtypes.float32) or bound.reference
     reference: Kernel = bound.reference
     return reference
 
 
-def _tiered(op: Operator, bound: Call, dims: tuple[Dims, ...], shape: tuple[int, ...]) -> Kernel | None:
+KERNELS: dict[str, Callable[[Operator, Any, Sequence[Any]], Kernel]] = {
+    **dict.fromkeys(ROWS, _kernel_of_rows),
+    **dict.fromkeys(REDUCTIONS, _kernel_of_reduction),
+    **dict.fromkeys(CONVOLUTIONS, _kernel_of_convolution),
+}
+"""What selects the kernel of a call whose first operand has `LEAST_ELEMENTS`, by operator."""
+
+
+def _tiered(
+    op: Operator, bound: Call, dims: tuple[Dims, ...], shape: tuple[int, ...] | None, dtype: DType
+) -> Kernel | None:
     """Return the plan of a call as a kernel; None for the first calls, and where nothing is compiled.
 
-    dims: of the operands; shape: of the result
+    dims: of the operands; shape: of the result, None for the plan's; dtype: of the operands that are no bools
     """
     if not flags.jit or flags.deterministic:  # equal calls have equal bits then, the first one's
         return None
-    plan = _plans.get((bound, dims), 0)
+    key = bound, dims, dtype
+    plan = _plans.get(key, 0)
     if type(plan) is int:
-        plan = plan + 1 if plan < UNCOUNTED else _new_plan(op, bound, dims)
-        while len(_plans) >= MOST and (bound, dims) not in _plans:
+        plan = plan + 1 if plan < UNCOUNTED else _new_plan(op, bound, dims, dtype)
+        while len(_plans) >= MOST and key not in _plans:
             _plans.pop(next(iter(_plans)), None)  # unless another thread has removed it
-        _plans[bound, dims] = plan
+        _plans[key] = plan
         if type(plan) is int:
             return None
     run: Callable[..., tuple[Any, ...]] = plan.run  # type: ignore[union-attr]  # no number
@@ -101,19 +190,30 @@ def _tiered(op: Operator, bound: Call, dims: tuple[Dims, ...], shape: tuple[int,
 
     def kernel(*operands: np.ndarray) -> np.ndarray:
         (result,) = run(*[a.reshape(one) for a, one in zip(operands, shapes)])
-        reshaped: np.ndarray = result.reshape(shape)
+        reshaped: np.ndarray = result if shape is None else result.reshape(shape)
         return reshaped
 
     return kernel
 
 
-def _new_plan(op: Operator, bound: Call, dims: Sequence[Dims]) -> tiered_plan.TieredPlan:
+def _new_plan(op: Operator, bound: Call, dims: Sequence[Dims], dtype: DType) -> tiered_plan.TieredPlan:
     """Return the plan of a graph of one call on operands of these sizes, None for unknown ones."""
-    inputs = [Value(name, TensorSpec(one, dtypes.float32)) for name, one in zip(op.input_names, dims)]
-    attrs = {**bound.attrs, "axis": -1} if op.name in ROWS else bound.attrs
+    kinds = [dtypes.bool if declared.dtypes == (dtypes.bool,) else dtype for declared in op.inputs]
+    inputs = [Value(name, TensorSpec(one, kind)) for name, one, kind in zip(op.input_names, dims, kinds)]
+    attrs = {**bound.attrs, **_axis_of_rows(op, len(dims[0]))}
     (spec,) = op.infer(op.bind(attrs), inputs)
     node = Node(op, inputs, attrs, [spec], op.name)
-    ns = WIDE_NS if op.name in WIDE else NS_PER_COST * (ROWS.get(op.name) or op.profile.vector_cost)
+    cost = ROWS.get(op.name) or REDUCTIONS.get(op.name) or op.profile.vector_cost
+    ns = WIDE_NS if op.name in WIDE else NS_PER_COST * cost
     planned_ns = 4000 / tiered_plan.BYTES_PER_US  # by which plans estimate the time of any node
     compile_us = COMPILE_US * planned_ns / max(ns, planned_ns)
     return tiered_plan.TieredPlan(Graph(op.name, inputs, [node], node.outputs), compile_us, warns=False)
+
+
+def _axis_of_rows(op: Operator, rank: int) -> dict[str, Any]:
+    """Return the attributes of a call on rows that differ from those of the user's call. rank: of its operand."""
+    if op.name in ROWS:
+        return {"axis": -1}
+    if op.name in REDUCTIONS:
+        return {"axis": rank - 1} if op.name == "ArgMax" else {"axis": (rank - 1,), "keepdims": False}
+    return {}
