@@ -27,6 +27,7 @@ from ..core import flags
 from ..core.errors import InternalError
 from ..core.files import digest
 from ..core.lazy_imports import later
+from ..core.specs import TensorSpec
 from ..graph import Graph, Node
 from . import plan_cache
 from .functional_control_flow import functionalized
@@ -250,6 +251,12 @@ class _Holding:
         self.running, self.table = running, table
 
 
+def result_of(spec: TensorSpec) -> tuple[Callable[..., np.ndarray], tuple[int, ...], np.dtype[Any]]:
+    """Return the function that allocates a result of a region, and its arguments."""
+    shape, dtype = shape_of(spec), spec.dtype.np
+    return large if math.prod(shape) * dtype.itemsize >= LARGE else np.empty, shape, dtype
+
+
 def function_of(region: CompiledRegion, connector: int | None = None) -> Callable[..., Any]:
     """Return the region as a function of its inputs, which returns its output, or a tuple of them.
 
@@ -270,9 +277,8 @@ def function_of(region: CompiledRegion, connector: int | None = None) -> Callabl
     ys = [f"y{i}" for i in range(len(region.outputs))]
     lines = [f"def native({', '.join(xs)}):"]
     for y, v in zip(ys, region.outputs):
-        shape, dtype = shape_of(v.spec), v.dtype.np
-        big = math.prod(shape) * dtype.itemsize >= LARGE
-        scope |= {f"{y}_shape": shape, f"{y}_dtype": dtype, f"{y}_empty": large if big else np.empty}
+        empty, shape, dtype = result_of(v.spec)
+        scope |= {f"{y}_shape": shape, f"{y}_dtype": dtype, f"{y}_empty": empty}
         lines.append(f"    {y} = {y}_empty({y}_shape, {y}_dtype)")
     for x, v in zip(xs, region.inputs):
         if not v.shape.rank:  # between iterations of loops numbers are NumPy's scalars

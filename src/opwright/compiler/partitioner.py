@@ -11,15 +11,16 @@ each read and write of the variable writes; every other effect writes the state 
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import sys
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from ..core import flags
 from ..core.dtypes import variant
 from ..core.errors import InternalError, InvalidArgumentError
 from ..graph import Graph, Node, Value
+from .certain_nodes import CertainNodes
 from .functional_control_flow import functionalized
 from .inlined_kernels import own_kernel, user_code
 from .kernels import NoKernel
@@ -27,8 +28,9 @@ from .kernels.scalar_loops import scalar_loop
 from .loops.buffers import Buffer
 from .loops.fusion import fused
 from .loops.graph import LoopGraph
-from .loops.ops import LoopOp
+from .loops.ops import LoopOp, Update, View
 from .loops.planner import plan_of
+from .loops.update_order import numbers_first
 from .lowering.context import Buffers, LoweringContext, NoLowering
 from .lowering.control_flow import lower_node
 from .lowering.nodes import GraphNode, catalogue_operand
@@ -54,7 +56,7 @@ from .regions import (
     shape_of,
 )
 from .update_calls import updating_rows
-from .update_regions import UPDATES, UpdateGrouping, update_graph
+from .update_regions import UPDATES, UpdateGrouping, UpdatingRegion, updates_of
 
 MIN_NODES, MIN_ELEMENTS = 2, 4096
 """Minimum nodes of a region, or else elements: a native call costs as much as one of NumPy's."""
@@ -176,7 +178,7 @@ class Partitioner:
             compiled -= {index for index, node in enumerate(self.nodes) if node in unfit}
             groups = partition(dependencies, compiled, connected=False)
         paying = [group for group in groups if self._pays([self.nodes[index] for index in group])]
-        regions = [self._region([self.nodes[index] for index in group]) for group in paying]
+        regions = [self._named([self.nodes[index] for index in group]) for group in paying]
         self.alone = {self.nodes[index] for index in compiled.difference(*paying)}
         order = schedule(dependencies, paying)
         entries = [self.nodes[index] if group is None else regions[group] for group, index in order]
@@ -198,30 +200,16 @@ class Partitioner:
         return {n for nodes in is_open for n in nodes if n in group_of}
 
     def _with_updates(self, order: Sequence[CompiledRegion | Node]) -> list[CompiledRegion | Node]:
-        """Return a schedule with groups of updates as regions."""
-        if not self.updates:
-            return list(order)
-        grouping = UpdateGrouping(order, self._access, self.updates, self.operands.outputs)
-        grouped = [
-            e if isinstance(e, Node | CompiledRegion) else self._update_region(e)
-            for e in grouping.grouped(_written_together)
-        ]
-        self.alone |= self.updates.keys() & {e for e in grouped if isinstance(e, Node)}
-        self.within = {n for e in grouped if isinstance(e, CompiledRegion) for n in e.nodes}
-        return grouped
-
-    def _update_region(self, nodes: Sequence[Node]) -> CompiledRegion:
-        region = self.operands.region(self.graph.name, nodes, None, 0)
-        memory = {v: Buffer(v.name, s.dtype, shape_of(s)) for v, s in region.variables.items()}
-        memory |= {v: b for v, (b, _) in self.buffers.state.items() if isinstance(v, Value) and v in memory}
-
-        def buffer_of(value: Value) -> Buffer:
-            return memory[value] if value.dtype.is_handle else self.buffers.of(value).buffer
-
-        plan = plan_of(update_graph(region, self.updates, buffer_of))
-        if "plan" in flags.show:
-            print(plan, file=sys.stderr)
-        return region._replace(plan=plan, work=sum(op.output.size * len(op.inputs) for op in plan.ops))
+        """Return a schedule with groups of updates in regions, and the plans of all regions."""
+        grouped: list[CompiledRegion | Node | UpdatingRegion] = list(order)
+        if self.updates:
+            certain = CertainNodes(self.operands.nodes)
+            grouping = UpdateGrouping(order, self._access, self.updates, self.operands.outputs, certain)
+            grouped = grouping.grouped(_written_together)
+            self.alone |= self.updates.keys() & {e for e in grouped if isinstance(e, Node)}
+        planned = [e if isinstance(e, Node) else self._planned_region(e) for e in grouped]
+        self.within = {n for e in planned if isinstance(e, CompiledRegion) for n in e.nodes}
+        return planned
 
     def _leave(self, why: NoKernel) -> None:
         """Leave the nodes of operations without a kernel uncompiled."""
@@ -258,17 +246,42 @@ class Partitioner:
             return any(v.shape.rank for n in nodes for v in (*n.outputs, *n.operands))
         return any((v.shape.num_elements() or 0) >= MIN_ELEMENTS for n in nodes for v in (*n.outputs, *n.operands))
 
-    def _region(self, nodes: Sequence[Node]) -> CompiledRegion:
-        region = self.operands.region(self.graph.name, nodes, None, 0)
-        inputs, outputs = (
-            tuple([self.buffers.of(v).buffer for v in values]) for values in (region.inputs, region.outputs)
-        )
-        ops = [op for n in nodes for op in self.ops[n]]
-        loops, parts_of = fused(LoopGraph(self.graph.name, inputs, outputs, tuple(_needed(ops, outputs))))
-        plan = plan_of(loops, parts_of=parts_of)
+    def _named(self, nodes: Sequence[Node]) -> CompiledRegion:
+        """Return the region of these nodes, without a plan."""
+        return self.operands.region(self.graph.name, nodes, None, 0)
+
+    def _planned_region(self, entry: CompiledRegion | UpdatingRegion) -> CompiledRegion:
+        """Return a region with its plan: the operations that compute, as fused without updates, then the updates."""
+        region = entry if isinstance(entry, CompiledRegion) else self._named(entry.nodes)
+        memory = {v: Buffer(v.name, s.dtype, shape_of(s)) for v, s in region.variables.items()}
+        memory |= {v: b for v, (b, _) in self.buffers.state.items() if isinstance(v, Value) and v in memory}
+
+        def buffer_of(value: Value) -> Buffer:
+            return memory[value] if value.dtype.is_handle else self.buffers.of(value).buffer
+
+        reads, computed, updates = self._parts(entry, buffer_of)
+        inputs, outputs = (tuple(map(buffer_of, values)) for values in (region.inputs, region.outputs))
+        results = tuple(dict.fromkeys([*outputs, *_operands(updates, [*reads, *computed])]))
+        ops = tuple(_needed([*reads, *computed], results))
+        graph, parts_of = fused(LoopGraph(self.graph.name, inputs, results, ops))
+        if updates:
+            graph = dataclasses.replace(graph, outputs=outputs, ops=(*numbers_first(graph), *updates))
+        plan = plan_of(graph, parts_of=parts_of)
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
-        return region._replace(plan=plan, work=sum(math.prod(op.output.shape) for op in plan.ops))
+        return region._replace(plan=plan, work=sum(map(_elements, plan.ops)))
+
+    def _parts(
+        self, entry: CompiledRegion | UpdatingRegion, buffer_of: Callable[[Value], Buffer]
+    ) -> tuple[list[LoopOp], list[LoopOp], list[Update]]:
+        """Return the operations of a region: its reads of variables, what it computes and its updates."""
+        if isinstance(entry, CompiledRegion):
+            return [], [op for n in entry.nodes for op in self.ops[n]], []
+        reads: list[LoopOp] = [
+            View(buffer_of(n.outputs[0]), buffer_of(next(n.operands)), origin=(n.name,)) for n in entry.reads
+        ]
+        computed = [] if entry.region is None else [op for n in entry.region.nodes for op in self.ops[n]]
+        return reads, computed, updates_of([*entry.reads, *entry.updates], self.updates, buffer_of)
 
 
 def _size(node: Node) -> int:
@@ -281,6 +294,17 @@ def _written_together(nodes: Sequence[Node]) -> bool:
     return any(n.op.name == "UpdateVariable" for n in nodes) or any(
         (v.shape.num_elements() or 0) >= MIN_ELEMENTS for n in nodes for v in n.operands
     )
+
+
+def _operands(updates: Sequence[Update], ops: Sequence[LoopOp]) -> list[Buffer]:
+    """Return the operands of updates that one of the operations computes."""
+    computed = {id(op.output) for op in ops}
+    return [b for op in updates for b in op.operands if id(b) in computed]
+
+
+def _elements(op: LoopOp) -> int:
+    """Return the approximate number of elements that an operation computes."""
+    return op.output.size * (len(op.inputs) if isinstance(op, Update) else 1)
 
 
 def _loop(node: Node) -> CompiledLoop:

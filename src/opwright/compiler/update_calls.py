@@ -1,11 +1,12 @@
-"""Native calls that write variables in place: a region of updates as a function of arrays and handles.
+"""Native calls that write variables in place: a region with updates as a function of arrays and handles.
 
 Lives here: `updating`; `updating_rows`, UpdateRows as one native call for any number of rows.
 Not here: which updates are a region (update_regions.py), regions without state (calls.py), exclusive access to
 variables (ops/state.py).
 
 A call acquires all variables that it writes, writes their own arrays, or copies if something else refers to these, and
-releases them. Variables and gradients of other types, shapes or layouts than the plan's take the operators' way.
+releases them. Variables and gradients of other types or shapes than the plan's take the operators' way, and so does a
+call whose plan a guard has stopped: it has written nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..graph import Node, Value
 from ..ops import optimizer_steps
 from ..ops.optimizer_rules import RULES
 from ..ops.state import WritableArrays
-from .calls import RegionCallee
+from .calls import RegionCallee, result_of
 from .native import executor as native
 from .native.workers import raise_pending
 from .regions import CompiledRegion
@@ -35,8 +36,9 @@ else:
     lowering = later(".lowering.updates", __package__)
 
 
-def updating(region: CompiledRegion, connector: int | None = None) -> Callable[..., tuple[()]]:
-    """Return the region as a function of its inputs, arrays and variables, which writes variables.
+def updating(region: CompiledRegion, connector: int | None = None) -> Callable[..., Any]:
+    """Return the region as a function of its inputs, arrays and variables, which writes variables; it returns the
+    output, or a tuple of them if there is any other number.
 
     connector: the address of the code of `connected`, for a plan of the cache
     """
@@ -47,11 +49,14 @@ def updating(region: CompiledRegion, connector: int | None = None) -> Callable[.
     read = [i for i in handles if region.inputs[i] not in written_values]
     numbers = [i for i, v in enumerate(region.inputs) if not v.dtype.is_handle and not v.shape.rank]
 
-    def update(*inputs: Any) -> tuple[()]:
+    results = [result_of(v.spec) for v in region.outputs]
+    is_single = len(results) == 1
+
+    def update(*inputs: Any) -> Any:
         variables = [inputs[i] for i in written]
         if len({id(inputs[i]) for i in handles}) < len(handles):  # one variable as several arguments
-            callee.plainly(inputs)
-            return ()
+            return returned(callee.plainly(inputs))
+        outputs = tuple([empty(shape, dtype) for empty, shape, dtype in results])
         arrays = list(inputs)
         for i in numbers:
             arrays[i] = np.asarray(arrays[i])
@@ -60,47 +65,53 @@ def updating(region: CompiledRegion, connector: int | None = None) -> Callable[.
         with WritableArrays(variables) as values:
             for i, value in zip(written, values):
                 arrays[i] = value
-            done = callee.run(tuple(arrays), written)
-        if not done:
-            del arrays
-            callee.plainly(inputs)
-        return ()
+            done = callee.run((*arrays, *outputs), written)
+        if done:
+            return returned(outputs)
+        del arrays
+        return returned(callee.plainly(inputs))
+
+    def returned(outputs: tuple[Any, ...]) -> Any:
+        return outputs[0] if is_single else outputs
 
     return update
 
 
+_CONNECTING = 0
+"""The step that connects arrays, of a plan that connects them itself."""
+
+
 class _UpdateCallee(RegionCallee):
-    """A region of updates that several threads may call."""
+    """A region with updates that several threads may call."""
 
     def run(self, arrays: tuple[Any, ...], written: list[int]) -> bool:
-        """Run the plan on arrays; return False, with nothing written, if they do not have its types and shapes."""
+        """Run the plan on arrays; return False, with no variable written, if they do not have its types and shapes, or
+        a guard fails."""
         try:
             acquired = self.free.pop()
         except IndexError:
             acquired = self.another()
-        if not self.native or not self._runs(acquired, arrays):
+        stopped_at = self._stop(acquired, arrays) if self.native else _CONNECTING
+        if stopped_at == _CONNECTING:
             fitting = self._fitting(arrays, written)
             if fitting is None:
                 self.free.append(acquired)
                 return False
-            if not self.native:
-                self.connect(acquired, fitting)
-                acquired[1].run()
-            elif not self._runs(acquired, fitting):
+            stopped_at = self._stop(acquired, fitting)
+            if self.native and stopped_at == _CONNECTING:
                 raise InternalError(op=self.region.nodes[0].op.name, what="a native call rejects arrays of its layout")
         self.free.append(acquired)
-        return True
+        return stopped_at < 0
 
-    def _runs(self, acquired: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> bool:
-        """Run the plan; return False if its first step found an array of another layout, before anything is written."""
+    def _stop(self, acquired: tuple[Any, Any, Any], arrays: tuple[Any, ...]) -> int:
+        """Run the plan; return the step that stopped it, -1 if none did: the one that connects the arrays, at one of
+        another layout, or a guard. All of them are before the first update."""
         self.connect(acquired, arrays)
         try:
             acquired[1].run()
         except native.StepError as error:
-            if error.step:
-                raise
-            return False
-        return True
+            return error.step
+        return -1
 
     def _fitting(self, arrays: tuple[Any, ...], written: list[int]) -> tuple[np.ndarray, ...] | None:
         """Return the arrays in the plan's layout; None if a variable would have to be copied, or shapes differ."""

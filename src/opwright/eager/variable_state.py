@@ -21,7 +21,8 @@ from .tensor import EagerTensor
 
 
 class CopyOnWrite:
-    """Exclusive access to a variable's buffer: the buffer itself, or a copy if it has other references.
+    """Exclusive access to a variable's buffer: the buffer itself, or a copy if it has other references or is not
+    C-contiguous.
 
     References are a reader's result, a view, a tape, or a running plan. A value that was read therefore never changes,
     and a table without other references is updated in place.
@@ -44,6 +45,7 @@ class CopyOnWrite:
             variable._value = None
             exclusive = _reference_counts(cell) == _EXCLUSIVE and cell[0]._array.base is None
             array: np.ndarray = cell[0]._array
+            exclusive = exclusive and array.flags.c_contiguous
             if not exclusive:
                 try:
                     array = array.copy()

@@ -209,13 +209,15 @@ class Nadam(_Moments):
 
     def begin_update(self) -> None:
         """Update the product of momenta, once per step."""
-        product = self._product.value()
-        self._product.assign(product * self._momentum(self.iterations + 1, self._product.dtype))
+        product = self._product.value() * self._momentum(self.iterations + 1, self._product.dtype)
+        self._product.assign(product)
+        if self._scalars is not None:  # a read behind the write would keep compiled gradients and updates apart
+            self._scalars["product"] = product
 
     def _terms(self, dtype: DType, learning_rate: Any) -> tuple[Any, ...]:
         t = self.iterations + 1
         now, later = self._momentum(t, dtype), self._momentum(t + 1, dtype)
-        product = array.cast(self._product.value(), dtype)
+        product = array.cast((self._scalars or {}).get("product", self._product), dtype)
         beta_1, beta_2 = scalar(self.beta_1, dtype), scalar(self.beta_2, dtype)
         return (
             scalar(learning_rate, dtype),

@@ -121,7 +121,7 @@ class Optimizer:
         self._accumulated: list[Variable] = []
         self._undecayed: set[int] = set()
         self._undecayed_names: re.Pattern[str] | None = None
-        self._scalars: dict[DType, Any] | None = None
+        self._scalars: dict[DType | str, Any] | None = None
         self._iterations = self.add_variable((), dtype="int64", name="iteration")
         self._learning_rate: Any = self._rate_variable(learning_rate)
 

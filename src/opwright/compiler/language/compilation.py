@@ -67,15 +67,18 @@ def compile_kernel(entry: str, stage: Stage | str, key: tuple[str, str] | None =
 
 
 class FamilyCode(NamedTuple):
-    """Machine code of one kernel. parameters: the type of each word, a dtype or `ptr[dtype]`."""
+    """Machine code of one kernel. parameters: the type of each word, a dtype or `ptr[dtype]`; guarded: whether it may
+    return other than 0."""
 
     address: int
     name: str
     parameters: tuple[Any, ...]
+    guarded: bool = True
 
 
 class KernelFamily:
-    """Kernels of one function. code(**constants): machine code; emit(target, **constants): LLVM's module."""
+    """Kernels of one function. code(**constants): machine code; emit(target, **constants): LLVM's module; guarded:
+    whether the function returns a value, the number of a failed guard."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.name = function, function.__name__
@@ -84,6 +87,7 @@ class KernelFamily:
         self.parameters = {
             p.name: _annotation(p, function) for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD
         }
+        self.guarded = inspect.signature(function).return_annotation not in (None, "None")
         variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
         self._codes: dict[Any, FamilyCode] = {}
         self._too_large: dict[Any, Exception] = {}  # constants that cannot be staged are not retried
@@ -154,7 +158,8 @@ class KernelFamily:
             compiled = compile_kernel(
                 self.entry(constants), lambda target, polls: self._emit(target, constants, polls), own
             )
-            code = FamilyCode(compiled.address, compiled.name, tuple(self.kinds(constants).values()))
+            kinds = tuple(self.kinds(constants).values())
+            code = FamilyCode(compiled.address, compiled.name, kinds, self.guarded)
             if code.address:  # else another thread is compiling it, and the caller retries
                 codes[key] = code
         return code

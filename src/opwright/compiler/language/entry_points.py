@@ -17,6 +17,7 @@ from llvmlite import ir
 
 from ...core import dtypes
 from ...core.dtypes import DType
+from ...core.errors import InternalError
 from ..target import Target
 from . import branches  # noqa: F401  registers the control flow of values
 from .arrays import ArrayTrace, ItemCountReached, array_arguments
@@ -84,6 +85,8 @@ def emit_family(family: KernelFamily, target: Target, constants: dict[str, Any],
         return [work, *family.arguments(words, _word_value)], named
 
     status = trace.stage(family.function, arguments)
+    if status is not None and not family.guarded:
+        raise InternalError(op=family.name, what="a kernel that is declared to return nothing returns a value")
     b.ret(status.x if isinstance(status, Value) else ir.Constant(I64, status or 0))
     b = define(module, entry, I64, [("words", POINTER), *WORK])
     outer = b.function

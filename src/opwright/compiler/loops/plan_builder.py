@@ -9,7 +9,7 @@ resolves it to the arena, a constant or external memory at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,6 +155,17 @@ class Builder:
         for constant in self.constants[mark.constants :]:
             self._by_key.pop(constant.key, None)
         del self.constants[mark.constants :]
+
+    def reorder(self, places: Mapping[int, int]) -> None:
+        """Move operations, with their steps, to other positions. No jump leads across an operation that moves."""
+        self.steps = sorted(
+            (step._replace(position=places[step.position]) for step in self.steps), key=lambda step: step.position
+        )
+        self.shares = [share._replace(position=places[share.position]) for share in self.shares]
+
+    def commit(self, position: int) -> None:
+        """Let no signal stop the plan from the operation at a position on."""
+        self.steps = [step._replace(committed=step.position >= position) for step in self.steps]
 
     def begin(self, position: int, op: LoopOp) -> None:
         """Set the operation to which the following steps belong."""

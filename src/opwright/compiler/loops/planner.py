@@ -3,7 +3,7 @@
 Lives here: `plan_of`; `PlanMemory`: which buffers share memory, their lifetimes and offsets, and the stores of
 variables; `copies`, which computes values of variables in place or copies them at the end.
 Not here: plans (plans.py), their builder (plan_builder.py), selectors of kernels (../kernels/), packing of the arena
-(../memory.py), which nodes read and assign variables (../lowering/stateful.py).
+(../memory.py), which nodes read and assign variables (../lowering/stateful.py), where updates run (update_order.py).
 
 A variable has one block of memory: the graph reads the value of before the run and writes the next one. A value is
 computed in place if no later operation reads the old one and no later guard can stop the plan: the caller of a stopped
@@ -18,22 +18,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...core.dtypes import DType, uint8
-from ..inlined_kernels import functions_of
 from ..kernels import NoKernel, select
 from ..memory import Allocation, Lifetimes, plan_arena
 from .buffers import Buffer, IndexMap, Ring, RowBand, SameMemory
 from .control_flow import BlockOp, Jump, WhileLoop, Yielded, plan_control_flow
-from .domain_ops import Advanced, Classes, NormalPairs, RandomWords, Resize, TabledSoftmax
+from .domain_ops import Resize, TabledSoftmax
 from .graph import LoopGraph
-from .indexing_ops import AppendEntries
 from .ops import (
-    ArgReduce,
-    Banded,
     Checked,
     Contract,
     Depthwise,
-    FusedAttention,
-    GroupedAttention,
     LoopOp,
     Map,
     MatMul,
@@ -46,37 +40,13 @@ from .ops import (
     Scan,
     Store,
     TransposedContract,
+    Update,
     View,
     slice_copy,
 )
 from .plan_builder import Builder, Share
 from .plans import Address, ArenaOffset, KernelStep, LoopPlan, PackedConstant, PlanLayout, Word
-
-CERTAIN = (
-    Advanced,
-    AppendEntries,
-    ArgReduce,
-    FusedAttention,
-    GroupedAttention,
-    Banded,
-    Reinterpret,
-    Classes,
-    Contract,
-    Depthwise,
-    Map,
-    MatMul,
-    Move,
-    NormalPairs,
-    Pool,
-    RandomWords,
-    Reduce,
-    Resize,
-    RowPass,
-    Scan,
-    TransposedContract,
-    View,
-)
-"""Operations whose kernels have no guards; an expression that calls a user's kernel may have some."""
+from .update_order import unguarded_from, update_order
 
 
 def copies(
@@ -134,16 +104,6 @@ def _may_overwrite(
             dense = share.operand.parent is None and share.output.parent is None
             return dense and all(b is share.operand or memory.root(b)[0] is not old for b in op.inputs)
     return False
-
-
-def _unguarded_from(ops: Sequence[LoopOp]) -> int:
-    """Return the position from which on no operation can stop the plan."""
-    for position in range(len(ops) - 1, -1, -1):
-        op = ops[position]
-        expr = getattr(op, "expr", None)
-        if not isinstance(op, CERTAIN) or (expr is not None and functions_of(expr)):
-            return position + 1
-    return 0
 
 
 def _bytes(buffer: Buffer) -> int:
@@ -220,7 +180,7 @@ class PlanMemory:
 
     def lay_out(self, ops: Sequence[LoopOp], builder: Builder) -> PlanLayout:
         """Assign arena offsets, and resolve the addresses of steps."""
-        lives, buffers = self._lifetimes(ops, builder)
+        lives, buffers = self._lifetimes(ops, builder.steps)
         unshared = sum(b.size * b.dtype.size for b in buffers.values() if self._in_arena(b))
         for share in builder.shares:
             self._share(share, lives, ops[share.position])
@@ -233,15 +193,17 @@ class PlanMemory:
         ]
         return PlanLayout(steps, size, unshared, builder.constants, [(b, offset_of[id(b)]) for b, _ in arena])
 
-    def touched(self, ops: Sequence[LoopOp], builder: Builder) -> dict[int, tuple[int, int]]:
+    def touched(self, ops: Sequence[LoopOp], steps: Sequence[KernelStep]) -> dict[int, tuple[int, int]]:
         """Return the positions of the first and the last operation that access each buffer with memory, by its
         identity."""
-        return dict(self._lifetimes(ops, builder)[0].items())
+        return dict(self._lifetimes(ops, steps)[0].items())
 
     def _in_arena(self, buffer: Buffer) -> bool:
         return buffer.constant is None and id(buffer) not in self.outside
 
-    def _lifetimes(self, ops: Sequence[LoopOp], builder: Builder) -> tuple[Lifetimes[int], dict[int, Buffer]]:
+    def _lifetimes(
+        self, ops: Sequence[LoopOp], steps: Sequence[KernelStep]
+    ) -> tuple[Lifetimes[int], dict[int, Buffer]]:
         """Return the lifetimes of buffers with memory, in positions of operations, and the buffers; both by
         identity."""
         lives: Lifetimes[int] = Lifetimes()
@@ -255,7 +217,7 @@ class PlanMemory:
         for position, op in enumerate(ops):
             for b in (*op.inputs, op.output, *(op.results if isinstance(op, WhileLoop) else ())):
                 touch(b, position)
-        for step in builder.steps:
+        for step in steps:
             for w in step.words:
                 if isinstance(w, Address) and isinstance(w.of, Buffer):
                     touch(w.of, step.position)
@@ -322,6 +284,8 @@ def plan_of(graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | No
     """
     planning = _Planning(graph, parts_of)
     planning.plan(graph.ops)
+    if not planning.failed:
+        planning.place_updates()
     if planning.failed:
         no_kernel = NoKernel("; ".join(dict.fromkeys(planning.failed.values())))
         no_kernel.ops = planning.failed
@@ -339,6 +303,7 @@ class _Planning:
         self.failed: dict[LoopOp, str] = {}
         self._parts_of = parts_of
         self._outermost: LoopOp | None = None  # control flow that contains the operations
+        self._after_blocks = 0  # position behind all control flow
 
     def plan(self, ops: Sequence[LoopOp]) -> None:
         """Plan operations after all others; Stores are at the end."""
@@ -346,7 +311,8 @@ class _Planning:
         while stack:
             op = stack.pop()
             if isinstance(op, Store):
-                self.store([op, *(s for s in reversed(stack) if isinstance(s, Store))], _unguarded_from(self.ops))
+                stores = [op, *(s for s in reversed(stack) if isinstance(s, Store))]
+                self.store(stores, unguarded_from(self.builder.steps))
                 return
             if isinstance(op, BlockOp):
                 self._plan_control_flow(op)
@@ -374,8 +340,22 @@ class _Planning:
 
     def store(self, stores: Sequence[Store], first: int) -> None:
         """Write values, computed from the operation `first` on, to other buffers: in place or by copies."""
-        spans = self.memory.touched(self.ops, self.builder)
+        spans = self.memory.touched(self.ops, self.builder.steps)
         self.plan(copies(stores, self.ops, spans, self.builder.shares, self.memory, first))
+
+    def place_updates(self) -> None:
+        """Move the updates, which are the last operations, to the first positions where they may run."""
+        first = next((i for i, op in enumerate(self.ops) if isinstance(op, Update)), len(self.ops))
+        if first == len(self.ops):
+            return
+        before = [step for step in self.builder.steps if step.position < first]
+        last_access = {key: last for key, (_, last) in self.memory.touched(self.ops[:first], before).items()}
+        earliest = max(unguarded_from(before), self._after_blocks)
+        order = update_order(self.ops, first, earliest, last_access, lambda buffer: id(self.memory.root(buffer)[0]))
+        self.ops = [self.ops[position] for position in order]
+        places = {position: place for place, position in enumerate(order)}
+        self.builder.reorder(places)
+        self.builder.commit(min(places[position] for position in range(first, len(order))))
 
     # ---- control flow ---------------------------------------------------------------------------------------------
 
@@ -388,6 +368,7 @@ class _Planning:
             self.failed[self._outermost] = str(why)
         finally:
             self._outermost = outer
+            self._after_blocks = self.position
 
     @property
     def position(self) -> int:

@@ -27,7 +27,8 @@ Fill = Callable[[np.ndarray], Any]
 
 
 class KernelCode(Protocol):
-    """Machine code of a kernel. parameters: types of the words, DTypes or others for pointers."""
+    """Machine code of a kernel. parameters: types of the words, DTypes or others for pointers; guarded: whether it may
+    stop the plan."""
 
     @property
     def name(self) -> str: ...
@@ -35,6 +36,8 @@ class KernelCode(Protocol):
     def address(self) -> int: ...
     @property
     def parameters(self) -> Sequence[Any]: ...
+    @property
+    def guarded(self) -> bool: ...
 
 
 class PackedConstant:
@@ -85,6 +88,7 @@ class KernelStep(NamedTuple):
 
     covers: number of following steps that belong to the strands that this step heads, each executed by one thread.
     strand: index of the step's strand. A jump covers JUMP steps, and its strand is the distance to its target.
+    committed: whether variables are written by then, so that no signal may stop the plan any more.
     """
 
     code: KernelCode
@@ -96,12 +100,13 @@ class KernelStep(NamedTuple):
     op: LoopOp | None
     covers: int = 0
     strand: int = 0
+    committed: bool = False
 
 
 class Strands:
     """The code of a step that heads strands, which the executor implements."""
 
-    name, address = "strands", 0
+    name, address, guarded = "strands", 0, False
     parameters: Sequence[Any] = ()
 
 
@@ -110,9 +115,9 @@ JUMP = -1
 
 class JumpCode:
     """The code of a jump, which the executor implements. Its words: the address of the selector or 0, its size in
-    bytes, the value that does not jump, and a count of unconditional jumps."""
+    bytes, the value that does not jump, and a count of unconditional jumps. A signal may stop a plan there."""
 
-    name, address = "jump", 0
+    name, address, guarded = "jump", 0, True
     parameters: Sequence[Any] = ()
 
 
@@ -245,6 +250,7 @@ def relocatable(
     first = rows.size
     for row, s in zip(rows, plan.steps):
         row[:6] = 0 if s.covers else code(s.code), first + len(words), s.items, s.chunk or 0, s.covers, s.strand
+        row[6] = s.committed
         parameters = s.code.parameters
         for index, w in enumerate(s.words):
             key: Hashable = None

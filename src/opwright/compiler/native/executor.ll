@@ -30,7 +30,8 @@
 ; What the system gives threads is in threads_linux.ll, threads_darwin.ll and threads_windows.ll.
 
 %step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared), how many
-;                                                          steps it covers, its strand; of a jump -1, and how far it goes
+;                                                          steps it covers, its strand; of a jump -1, and how far it
+;                                                          goes; 1 if no poll follows it, since variables are written
 %jump = type { ptr, i64, i64, i64 }  ; the words of a jump: a selector or null, bytes of it (1 or 4), the value with which
 ;                                      the next step follows; how often it jumped without a selector
 %plan = type { ptr, i64, ptr, ptr, i64, i64, i64, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a
@@ -321,7 +322,11 @@ next:
   br i1 %last, label %done, label %ask
 
 ask:
-  br i1 %polls, label %poll, label %following
+  %committed.ptr = getelementptr %step, ptr %step, i64 0, i32 6
+  %committed = load i64, ptr %committed.ptr
+  %open = icmp eq i64 %committed, 0
+  %asks = and i1 %polls, %open
+  br i1 %asks, label %poll, label %following
 
 poll:
   %ended = call i64 @poll(ptr %state)

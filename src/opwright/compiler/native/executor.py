@@ -115,7 +115,8 @@ class Executor:
         """Return the executor of serialized steps.
 
         block: int64[n], copied: a row of ROW words per step (address, index of its words in the block, items, items of
-        a chunk, covers, strand, zeros), and all words. `words` is empty: change those in `block` of the executor.
+        a chunk, covers, strand, committed, zero), and all words. `words` is empty: change those in `block` of the
+        executor.
         """
         self = object.__new__(cls)
         self._set(block, steps, scratch, threads, keep)
