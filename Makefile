@@ -9,7 +9,8 @@
 #   make lint       ruff, names and prose, mypy, layers check    make format  ruff's formatter
 #   make bench      figures against their targets    make bench-strategies  those of the algorithms chosen by shape
 #   make fuzz       1,000,000 mutants of one-operator models (MUTANTS=...), 200,000 of networks and as many by both
-#                   engines (CASES=...), gradients of 2,000 programs from seed SEED, compiled and eager: nightly
+#                   engines (CASES=...), gradients of 2,000 programs from seed SEED, compiled and eager: nightly;
+#                   EXECUTOR=dask://host:port: the mutants on a cluster that has this tree at the same path
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
@@ -34,6 +35,9 @@ KINDS ?= bits,loops
 OUT ?= build/baseline
 ONLY ?=
 SINCE ?=
+EXECUTOR ?=
+FUZZ = $(ONE_THREAD) $(if $(EXECUTOR),PYTHONPATH=tests/lite/fuzz:tests/data/tflite:tests/lite) \
+  $(BIN)/python tests/lite/fuzz/run_fuzz.py $(if $(EXECUTOR),--executor '$(EXECUTOR)',--workers $(WORKERS))
 RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
@@ -101,13 +105,14 @@ bench-strategies: $(DEV)
 	@$(BIN)/python -m benchmarks.strategies
 
 fuzz: $(DEV)
-	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --what operators --cases $(MUTANTS) --workers $(WORKERS)
-	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --cases $(CASES) --workers $(WORKERS)
-	@$(ONE_THREAD) $(BIN)/python tests/lite/fuzz/run_fuzz.py --what engines --cases $(CASES) --workers $(WORKERS)
+	@$(FUZZ) --what operators --cases $(MUTANTS)
+	@$(FUZZ) --cases $(CASES)
+	@$(FUZZ) --what engines --cases $(CASES)
 	@$(ONE_THREAD) $(BIN)/python tests/random_programs/compiled_gradients.py $(SEED) $$(($(SEED) + 2000))
 
 operator-table: $(DEV)
-	@$(ONE_THREAD) PYTHONPATH=tests/lite:tests/lite/ops $(BIN)/python tests/lite/ops/drawn_table.py $(MODELS) --write
+	@$(ONE_THREAD) PYTHONPATH=tests/lite:tests/lite/ops $(BIN)/python tests/lite/ops/drawn_table.py $(MODELS) --write \
+	  $(if $(EXECUTOR),'--executor=$(EXECUTOR)')
 
 record: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m baseline record --kinds $(KINDS) --out $(OUT)

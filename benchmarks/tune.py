@@ -19,7 +19,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -56,6 +56,26 @@ def questions(names: set[str]) -> Iterator[Question]:
 def name_of_table() -> str:
     """The table of code for this process's target: named as the processor, or as the part of it that is used."""
     return processor().cpu if flags.target == "host" else flags.target
+
+
+def answer(target: str, choice: str, sizes: Sequence[int], seconds: float) -> MeasuredRow:
+    """Measure one question: a job of a sweep, on a machine like this one."""
+    with flags.override(target=target):
+        asked = Key(choice, tuple(sizes))
+        (question,) = (question for question in questions({choice}) if question.key == asked)
+        return measured(question, seconds)
+
+
+def answers(executor: str, target: str, asked: Sequence[Question], seconds: float) -> Iterator[MeasuredRow]:
+    """Yield the rows of questions, measured by the workers of an executor. Raises RuntimeError if one fails."""
+    from benchmarks import tune  # by this name on workers
+    from opwright import distribute
+
+    jobs = [{"target": target, "choice": q.choice.name, "sizes": list(q.sizes), "seconds": seconds} for q in asked]
+    for trial in distribute.sweep(tune.answer, jobs, executor, progress=True):
+        if trial.error is not None:
+            raise RuntimeError(trial.error.traceback)
+        yield trial.value
 
 
 def read(name: str) -> dict[str, Any]:
@@ -104,6 +124,7 @@ def main() -> None:
     parser.add_argument("choices", nargs="*", metavar="choice", help=f"by default all: {', '.join(CHOICES)}")
     parser.add_argument("--target", default="host", help="measure code for this target, which must run here")
     parser.add_argument("--seconds", type=float, default=EACH_S, help="of each question's runs, beside compiling")
+    parser.add_argument("--executor", help="measure on workers, machines like this one: dask://host:port, ...")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.choices) - set(CHOICES)):
@@ -113,9 +134,13 @@ def main() -> None:
         name, pinned, start = name_of_table(), measure.pin(), time.perf_counter()
         content, changed = read(name), Printed("choice", "sizes", "ns by way", "default", "taken", "gain")
         gains, noisy, asked = [], 0, set()
-        for question in questions(set(arguments.choices or CHOICES)):
+        every = list(questions(set(arguments.choices or CHOICES)))
+        if arguments.executor:
+            rows_of = answers(arguments.executor, arguments.target, every, arguments.seconds)
+        else:
+            rows_of = (measured(question, arguments.seconds) for question in every)
+        for question, row in zip(every, rows_of):
             asked.add(question.key)
-            row = measured(question, arguments.seconds)
             if row.noise > MOST_NOISE:
                 noisy += 1
                 continue

@@ -27,7 +27,12 @@ import expected_skips
 from thorough import examples
 
 HERE = pathlib.Path(__file__).parent
-sys.path += [str(HERE / "data" / "tflite"), str(HERE / "lite"), str(HERE / "compiler")]  # the corpus; lite_kit; foreign
+sys.path += [
+    str(HERE / "data" / "tflite"),
+    str(HERE / "lite"),
+    str(HERE / "compiler"),
+    str(HERE / "distribute"),
+]  # the corpus, lite_kit, ...
 
 settings.register_profile(
     "opwright", deadline=None, derandomize=not os.environ.get("OPWRIGHT_EXPLORE"), max_examples=examples(100)

@@ -80,11 +80,11 @@ def expected(count=COUNT):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("known", [True, False])
-def test_contents(kind, known, path, tmp_path):
+@pytest.mark.parametrize("sized", [True, False])
+def test_contents(kind, sized, path, tmp_path):
     folder = tmp_path / "out"
-    x = elements() if known else (row for row in elements())
-    summary = distribute.map(path, x, "threads:2", batch=4, ordered=known, sink=sink_of(kind, folder)).summary()
+    x = elements() if sized else (row for row in elements())
+    summary = distribute.map(path, x, "threads:2", batch=4, ordered=sized, sink=sink_of(kind, folder)).summary()
     assert (summary.elements, summary.failed, summary.resumed) == (COUNT, 2, 0)
     np.testing.assert_allclose(rows_of(kind, folder), expected(), rtol=1e-5)
     entries = journal_of(kind, folder)

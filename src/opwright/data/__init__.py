@@ -7,6 +7,7 @@ Lives here: the public names.
     base.py         the base class of datasets
     dataset.py      the public class; its methods: constructors.py, transformations.py; loops over datasets in functions
     sources.py order.py elementwise.py buffers.py batch.py combination.py files.py    the classes of datasets
+    column_sources.py    datasets of Arrow, Parquet, Dask and Ray
     iterator.py optional.py    iterators, optionals
 """
 

@@ -16,6 +16,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import InvalidArgumentError
+from ..core.lazy_imports import import_module
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from .base import DatasetBase, dataset_classes, int_operand
@@ -82,6 +83,47 @@ class DatasetConstructors(DatasetBase):
         if args is not None and not isinstance(args, (list, tuple)):
             args = (args,)
         return dataset_classes.GeneratorDataset(generator, spec, args)
+
+    @staticmethod
+    def from_arrow(source: Any, columns: Any = None, name: str | None = None) -> Dataset:
+        """Return a dataset of the rows of Arrow tables or files, as dicts of tensors by column.
+
+        source: a `pyarrow.Table`, a path, a folder or a list of paths; files are Parquet or Arrow (Feather) by suffix.
+        columns: names, all by default. Numbers, booleans, strings and bytes are scalars; lists of numbers are vectors,
+        fixed-shape tensors have their shape. A null is NaN in a column of floats, and an error elsewhere.
+        raises FailedPreconditionError without pyarrow, UnimplementedError for a column of another type
+        """
+        dataset: Dataset = column_sources().from_arrow(source, columns)
+        return dataset
+
+    @staticmethod
+    def from_parquet(filenames: Any, columns: Any = None, name: str | None = None) -> Dataset:
+        """Return a dataset of the rows of Parquet files, as `from_arrow` does.
+
+        filenames: a path, a folder or a list of paths
+        """
+        dataset: Dataset = column_sources().from_arrow(filenames, columns, "parquet")
+        return dataset
+
+    @staticmethod
+    def from_dask(collection: Any, output_signature: Any = None, name: str | None = None) -> Dataset:
+        """Return a dataset of the elements of a Dask collection, computed one partition at a time.
+
+        collection: a `dask.array` (its rows), a `dask.dataframe` (rows as dicts by column), or a `dask.bag`, whose
+        element type output_signature states. Partitions run on the current Dask client.
+        raises TypeError for another type, or for a bag without output_signature
+        """
+        dataset: Dataset = column_sources().from_dask(collection, output_signature)
+        return dataset
+
+    @staticmethod
+    def from_ray(dataset: Any, name: str | None = None) -> Dataset:
+        """Return a dataset of the rows of a `ray.data.Dataset`, as dicts of tensors by column, read as it streams.
+
+        raises ValueError for an empty dataset
+        """
+        rows: Dataset = column_sources().from_ray(dataset)
+        return rows
 
     @staticmethod
     def range(*args: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
@@ -214,6 +256,11 @@ class DatasetConstructors(DatasetBase):
                 weights = value[value > 0]
         choices = dataset_classes.SampleDataset(weights, seed, rerandomize_each_iteration)
         return dataset_classes.DirectedInterleaveDataset(choices, datasets, stop_on_empty_dataset)
+
+
+def column_sources() -> Any:
+    """Return the module of datasets of columns, which few programs need."""
+    return import_module(".column_sources", __package__)
 
 
 def _tuples(types: Any) -> Any:

@@ -5,6 +5,7 @@ Lives here: the public names, each loaded on first use, so that no engine is imp
     executors.py    executors by name ("processes:4", "dask://host:port"), those of Ray and of multiprocessing pools
     inference.py    `map`: a model over many elements; worker.py, portable_model.py: its worker, the way of the model
     dispatcher.py   tasks to workers and results back: back-pressure, order, lost workers; progress.py
+    sweeps.py       one function on many sets of parameters
     sinks.py        results on disk; journal.py: which are complete
 
 Not here: schedulers, transports and launchers: those are the engines'.

@@ -7,3 +7,7 @@ from .sinks import NumPySink as NumPySink
 from .sinks import ParquetSink as ParquetSink
 from .sinks import Sink as Sink
 from .sinks import ZarrSink as ZarrSink
+from .sweeps import SweepReport as SweepReport
+from .sweeps import Trial as Trial
+from .sweeps import grid as grid
+from .sweeps import sweep as sweep

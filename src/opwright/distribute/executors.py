@@ -16,44 +16,19 @@ Not here: the jobs (inference.py, sweeps.py), which submit module-level function
 from __future__ import annotations
 
 import contextlib
-import importlib
 import multiprocessing
 import os
 import re
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from types import ModuleType
 from typing import Any
 
-from ..core.errors import FailedPreconditionError, InvalidArgumentError
+from ..core.errors import InvalidArgumentError
+from ..core.extras import optional_module
 
 ExecutorLike = Executor | str | Callable[[], Executor] | Any
 """An executor, its name, a function that creates one, a `dask.distributed.Client`, or a pool of `multiprocessing` or
 `ray.util.multiprocessing`."""
-
-EXTRAS = {
-    "loky": "loky",
-    "distributed": "dask",
-    "dask": "dask",
-    "ray": "ray",
-    "mpi4py": "mpi",
-    "pyarrow": "arrow",
-    "zarr": "zarr",
-}
-"""The extra of this package that installs each optional module."""
-
-
-def optional_module(name: str) -> ModuleType:
-    """Import a module of an extra. Raises FailedPreconditionError that names the extra if it is not installed."""
-    extra = EXTRAS[name.partition(".")[0]]
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise FailedPreconditionError(
-            what=f"the Python package {name.partition('.')[0]!r} is not installed",
-            found=str(error),
-            do=f"pip install 'opwright[{extra}]'",
-        ) from error
 
 
 class PoolExecutor(Executor):
@@ -268,9 +243,12 @@ def _loky(workers: Workers, count: int | None) -> Executor:
 
 def _dask_on_this_machine(workers: Workers, count: int | None) -> Executor:
     distributed = optional_module("distributed")
-    cluster = distributed.LocalCluster(
-        n_workers=count or os.cpu_count(), threads_per_worker=1, processes=True, dashboard_address=None
-    )
+    with optional_module("dask").config.set(
+        {"distributed.scheduler.allowed-failures": 0}
+    ):  # the job counts the retries
+        cluster = distributed.LocalCluster(
+            n_workers=count or os.cpu_count(), threads_per_worker=1, processes=True, dashboard_address=None
+        )
     return _dask_client(workers, distributed.Client(cluster), cluster)
 
 

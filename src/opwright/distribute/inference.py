@@ -250,8 +250,7 @@ class Results:
             for task, outcome in self._dispatcher.results(self._tasks()):
                 values = self._values(task, outcome)
                 failed = [value for value in values if isinstance(value, ElementError)]
-                self._failed += len(failed)
-                self._errors += failed[: KEPT_ERRORS - len(self._errors)]
+                self._count_failed(failed)
                 if self._sink is not None:
                     self._sink.add(task.start, values)
                 if self._progress is not None:
@@ -270,6 +269,10 @@ class Results:
                 self._progress.stop()
             self._job.close()
 
+    def _count_failed(self, failed: list[ElementError]) -> None:
+        self._failed += len(failed)
+        self._errors += failed[: KEPT_ERRORS - len(self._errors)]
+
     def _tasks(self) -> Iterator[Task]:
         """Yield the batches of elements that the sink lacks."""
         source = _ElementSource(self._elements)
@@ -277,9 +280,11 @@ class Results:
         while True:
             skipped = 0 if done is None else done(self._read)
             if skipped:
+                failed = self._sink.errors(self._read) if self._sink is not None else []
                 skipped = source.skip(skipped)
                 if not skipped:
                     return
+                self._count_failed(failed)
                 self._read += skipped
                 self._resumed += skipped
                 if self._progress is not None:

@@ -35,8 +35,8 @@ class Journal:
     """The journal of a folder, open for appending; the folder is locked.
 
     path: of the journal, by default in the folder. job: what identifies the job, in JSON's types.
-    elements: of each complete part, by its number; total: of the whole
-    job, once it has ended.
+    elements: of each complete part, by its number; errors: of its elements,
+    if there are some: index, type, message. total: elements of the whole job, once it has ended.
 
     raises FailedPreconditionError if the folder belongs to another job, to a running one, or has other files and no
     journal; DataLossError for a journal that is none; OSError
@@ -46,6 +46,7 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.elements = folder, dict[int, int]()
         self.total: int | None = None
+        self.errors: dict[int, list[dict[str, Any]]] = {}
         self._path = folder / NAME if path is None else path
         if not self._path.exists() and any(not name.startswith(".") for name in os.listdir(folder)):
             raise FailedPreconditionError(
@@ -82,7 +83,7 @@ class Journal:
                 self._check(head, entry)
             elif "part" in entry:
                 if self._is_intact(entry["files"]):
-                    self.elements[entry["part"]] = entry["elements"]
+                    self._count(entry["part"], entry["elements"], entry.get("errors", []))
             elif "total" in entry:
                 self.total = entry["total"]
             complete += len(line)
@@ -116,7 +117,12 @@ class Journal:
         sizes = {name: os.stat(self.folder / name).st_size for name in files}
         entry: dict[str, Any] = {"part": part, "elements": elements, "files": sizes}
         self._append(entry | ({"errors": errors} if errors else {}))
+        self._count(part, elements, errors)
+
+    def _count(self, part: int, elements: int, errors: list[dict[str, Any]]) -> None:
         self.elements[part] = elements
+        if errors:
+            self.errors[part] = errors
 
     def finish(self, total: int) -> None:
         """Record the number of all elements."""

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from ..core.extras import optional_module
 from ..core.files import replacing
-from .executors import optional_module
 from .inference import ElementError
 from .journal import Journal
 from .portable_model import ModelReference
@@ -82,6 +82,11 @@ class Sink:
     def done(self, start: int) -> int:
         """Return how many elements from `start` on are complete, if it is the first of a part."""
         return 0 if start % self.rows else self.journal.elements.get(start // self.rows, 0)
+
+    def errors(self, start: int) -> list[ElementError]:
+        """Return the errors of the complete part that begins at `start`."""
+        entries = self.journal.errors.get(start // self.rows, ())
+        return [ElementError(entry["index"], entry["type"], entry["message"]) for entry in entries]
 
     def add(self, start: int, values: Sequence[Value]) -> None:
         """Take the results of consecutive elements of one part."""

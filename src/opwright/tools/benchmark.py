@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.progress import track
@@ -203,8 +203,16 @@ class Settings:
         return max(3, self.runs // 20) if self.warmup is None else self.warmup
 
 
-def bench_model(path: str, settings: Settings, as_json: bool) -> None:
-    """Time loading, allocation and runs; print the figures, and write the page if requested. Raises BadFile."""
+class Measured(NamedTuple):
+    """A measured model: its interpreter, the medians and other statistics of its seconds by name."""
+
+    model: Any
+    interpreter: lite.Interpreter
+    figures: dict[str, float]
+
+
+def measure_model(path: str, settings: Settings) -> Measured:
+    """Time loading, allocation and runs. Raises BadFile."""
     model = read_model(path)  # reports an invalid file
     custom_ops = operators_for(model, settings.customs)
     loads, allocations = [], []
@@ -223,6 +231,12 @@ def bench_model(path: str, settings: Settings, as_json: bool) -> None:
         interpreter.invoke()
     times = _measure(interpreter.invoke, settings.runs)
     figures = {"load": float(np.median(loads)), "allocate": float(np.median(allocations)), **_figures(times)}
+    return Measured(model, interpreter, figures)
+
+
+def bench_model(path: str, settings: Settings, as_json: bool) -> None:
+    """Time loading, allocation and runs; print the figures, and write the page if requested. Raises BadFile."""
+    model, interpreter, figures = measure_model(path, settings)
     needs_profile = settings.by_operator or settings.page is not None
     profile = interpreter.profile(max(10, settings.runs // 10), memory=True) if needs_profile else None
     baseline, how = _baseline_figures(path, model, interpreter, settings) if settings.baseline else (None, "")

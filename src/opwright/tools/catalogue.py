@@ -15,7 +15,7 @@ import json
 import keyword
 import re
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -353,8 +353,8 @@ def _write(target: Path, files: dict[str, str]) -> None:
         raise BadFile(f"{target} cannot be written: {error.strerror or error}") from error
 
 
-def test_operators(targets: tuple[str, ...], as_json: bool) -> bool:
-    """Check operators by name or by file, and print the outcomes; True if nothing failed."""
+def operators_named(targets: Sequence[str]) -> list[Any]:
+    """Return operators by name or by file. Raises BadFile."""
     operators: list[Any] = []
     for target in targets:
         if target.endswith(".py"):
@@ -364,9 +364,19 @@ def test_operators(targets: tuple[str, ...], as_json: bool) -> bool:
             operators.append(registry.get(target))
         except KeyError as error:
             raise BadFile(str(error.args[0])) from None
-    from ..testing import outcomes  # which no report on operators needs
+    return operators
 
-    results = [outcome for op in operators for outcome in outcomes(op)]
+
+def test_operators(targets: Sequence[str], as_json: bool, results: list[Any] | None) -> bool:
+    """Check operators by name or by file, and print the outcomes; True if nothing failed.
+
+    results: the outcomes, if workers have computed them
+    """
+    operators = operators_named(targets)
+    if results is None:
+        from ..testing import outcomes  # which no report on operators needs
+
+        results = [outcome for op in operators for outcome in outcomes(op)]
     if as_json:
         print_json([o._asdict() for o in results])
     else:

@@ -229,6 +229,13 @@ def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json
     sys.exit(0 if write_resolver(models, output, measure, as_json) else EXIT_FAILED)
 
 
+_executor = click.option(
+    "--executor",
+    metavar="NAME",
+    help="Workers: threads:N, processes:N, loky:N, dask://HOST:PORT, ray://HOST:PORT, mpi; by default this process.",
+)
+
+
 @cli.command()
 @_model
 @click.option(
@@ -239,16 +246,67 @@ def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json
     help="An input, in order or by name; random where left out.",
 )
 @click.option(
-    "--output", "outputs", type=click.Path(file_okay=False), help="Folder to save the outputs in: 0.npy, 1.npy ..."
+    "-o",
+    "--output",
+    "outputs",
+    type=click.Path(file_okay=False),
+    help="Folder to save the outputs in: 0.npy, 1.npy ...; with --inputs a file for each, or NAME.parquet, NAME.zarr.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
+@click.option(
+    "--inputs",
+    "patterns",
+    multiple=True,
+    metavar="'GLOB'",
+    help="Run over many files, in order of their names: .npy, or .npz with arrays by input.",
+)
+@_executor
+@click.option("--batch", default=1, show_default=True, type=_at_least_1, help="With --inputs: elements of one run.")
+@click.option(
+    "--retries",
+    default=2,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="With --inputs: how often a batch runs again because its worker died.",
+)
+@click.option("--shared-disk", is_flag=True, help="With --inputs: remote workers read the files themselves.")
 @_custom
 @_json
-@_examples("opwright run model.tflite", "opwright run model.tflite --input x=x.npy --custom my_operators.py")
+@_examples(
+    "opwright run model.tflite --input x=x.npy --custom my_operators.py",
+    "opwright run model.tflite --inputs 'data/*.npy' --executor processes:4 --batch 8 -o out",
+)
 def run(
-    model: str, inputs: tuple[str, ...], outputs: str | None, seed: int, customs: tuple[str, ...], as_json: bool
+    model: str,
+    inputs: tuple[str, ...],
+    outputs: str | None,
+    seed: int,
+    patterns: tuple[str, ...],
+    customs: tuple[str, ...],
+    as_json: bool,
+    **settings: Any,
 ) -> None:
-    """Run a .tflite file once and print its outputs."""
+    """Run a .tflite file once and print its outputs; or with --inputs over many files, on many workers.
+
+    With --inputs, files that fail are reported and do not end the job, and the same command continues a job that was
+    interrupted or killed.
+
+    \b
+    Exit codes:
+      0  it ran, for --inputs on every file
+      1  the model does not run, or with --inputs not on every file
+      2  wrong usage
+      3  a file cannot be read or written
+    """
+    if patterns:
+        if inputs:
+            raise click.UsageError("--input is for one run, --inputs for many")
+        from .batch_runner import run_batches
+
+        done = run_batches(model, patterns, outputs, customs=customs, as_json=as_json, **settings)
+        sys.exit(0 if done else EXIT_FAILED)
+    if settings["executor"]:
+        raise click.UsageError("--executor goes with --inputs")
     from .model_runner import run_model
 
     run_model(model, inputs, outputs, seed, customs, as_json)
@@ -279,7 +337,7 @@ def build(model: str | None, list_targets: bool, as_json: bool, **settings: Any)
 
 
 @cli.command()
-@_model
+@click.argument("models", nargs=-1, required=True, type=click.Path())
 @click.option("--runs", default=200, show_default=True, type=_at_least_1, help="Timed runs.")
 @click.option("--warmup", type=click.IntRange(min=0), help="Runs before them; by default a twentieth, at least 3.")
 @click.option("--threads", default=1, show_default=True, type=_at_least_1, help="Threads to use.")
@@ -290,13 +348,65 @@ def build(model: str | None, list_targets: bool, as_json: bool, **settings: Any)
 @click.option("--shape", "shapes", multiple=True, metavar="[NAME=]SIZES", help="Another shape: x=1,224,224,3.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
 @_custom
+@_executor
 @_json
 @_examples("opwright bench model.tflite --ops", "opwright bench model.tflite --vs litert --shape x=8,224,224,3")
-def bench(model: str, as_json: bool, **settings: Any) -> None:
-    """Time a .tflite file: load, allocate, invoke; and its nodes and operators."""
+def bench(models: tuple[str, ...], executor: str | None, as_json: bool, **settings: Any) -> None:
+    """Time a .tflite file: load, allocate, invoke; and its nodes and operators.
+
+    Several files are timed one after the other, or on the workers of --executor, and have one table; --ops, --vs and
+    --html are for one file.
+    """
     from .benchmark import Settings, bench_model
 
-    bench_model(model, Settings(**settings), as_json)
+    if len(models) == 1 and executor is None:
+        bench_model(models[0], Settings(**settings), as_json)
+        return
+    if settings["by_operator"] or settings["baseline"] or settings["page"]:
+        raise click.UsageError("--ops, --vs and --html are for one model on this machine")
+    from .sweeps import bench_models
+
+    sys.exit(0 if bench_models(models, Settings(**settings), executor, as_json) else EXIT_FAILED)
+
+
+@cli.command()
+@click.argument("saved", type=click.Path())
+@click.option(
+    "--data",
+    required=True,
+    type=click.Path(),
+    metavar="FILE.npz",
+    help="Samples: for each input, by name, an array of them along the first axis.",
+)
+@click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="Folder of the .tflite files.")
+@click.option(
+    "--quantize",
+    "modes",
+    multiple=True,
+    type=click.Choice(["float16", "dynamic", "int8", "int8-only", "int16x8"]),
+    help="Only these quantizations; all by default.",
+)
+@_executor
+@_json
+@_examples(
+    "opwright search saved_model_folder --data samples.npz -o models",
+    "opwright search saved_model_folder --data samples.npz -o models --quantize int8 --executor processes:4",
+)
+def search(saved: str, data: str, output: str, modes: tuple[str, ...], executor: str | None, as_json: bool) -> None:
+    """Convert a saved model with every quantization; report sizes, errors on the samples, and times in one table.
+
+    Errors are the largest differences from the float32 model over all samples and outputs.
+
+    \b
+    Exit codes:
+      0  all converted
+      1  a conversion failed
+      2  wrong usage
+      3  a file cannot be read or written
+    """
+    from .sweeps import search as run_search
+
+    sys.exit(0 if run_search(saved, data, output, modes, executor, as_json) else EXIT_FAILED)
 
 
 @cli.group(cls=_Group)
@@ -451,9 +561,10 @@ def op_compat(old: str, new: str | None, strict: bool, as_json: bool) -> None:
 
 @op.command("test")
 @click.argument("targets", nargs=-1, required=True)
+@_executor
 @_json
 @_examples("opwright op test my_operators.py", "opwright op test Atan Conv2D")
-def op_test(targets: tuple[str, ...], as_json: bool) -> None:
+def op_test(targets: tuple[str, ...], executor: str | None, as_json: bool) -> None:
     """Check operators: the catalogue's by name, or all that a Python file defines.
 
     The lint (`ow.ops.lint`), then all of `ow.testing.CHECKS` on small generated inputs: inference agrees with compute
@@ -465,7 +576,12 @@ def op_test(targets: tuple[str, ...], as_json: bool) -> None:
     """
     from .catalogue import test_operators
 
-    sys.exit(0 if test_operators(targets, as_json) else EXIT_FAILED)
+    results = None
+    if executor is not None:
+        from .sweeps import outcomes_on
+
+        results = outcomes_on(targets, executor)
+    sys.exit(0 if test_operators(targets, as_json, results) else EXIT_FAILED)
 
 
 @cli.command()

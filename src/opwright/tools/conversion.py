@@ -116,12 +116,7 @@ def convert_saved(
             "again with --quantize"
         )
     chosen = patterns_of(patterns)  # first: the file may define operators of the saved model
-    try:
-        converter = lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)
-    except (OSError, OpError) as error:
-        raise BadFile(f"{folder}: {error}") from error
-    except ValueError as error:  # no such signature
-        raise InvalidArgumentError(what=str(error)) from None
+    converter = converter_of(folder, signatures)
     converter.target_spec.runtime = runtime
     converter.allow_custom_ops = customs
     converter.patterns = chosen
@@ -130,7 +125,7 @@ def convert_saved(
         converter.optimizations = [lite.Optimize.DEFAULT]
         converter.target_spec.supported_ops, converter.target_spec.supported_types = [*sets], [*types]
         if needed:
-            samples = _samples(str(data), converter)
+            samples = samples_of(str(data), converter)
             converter.representative_dataset = lambda: samples
         if io != "float32":
             converter.inference_input_type = converter.inference_output_type = dtypes.as_dtype(io)
@@ -143,7 +138,17 @@ def convert_saved(
     report_file(output, content, as_json, converter.patterns_found)
 
 
-def _samples(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
+def converter_of(folder: str, signatures: Sequence[str] = ()) -> lite.TFLiteConverter:
+    """Return the converter of a saved model. Raises BadFile, InvalidArgumentError for a missing signature."""
+    try:
+        return lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)
+    except (OSError, OpError) as error:
+        raise BadFile(f"{folder}: {error}") from error
+    except ValueError as error:  # no such signature
+        raise InvalidArgumentError(what=str(error)) from None
+
+
+def samples_of(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
     """Return inputs by name, one dict per sample, from a .npz file with an array for each input.
 
     An array of the input's own rank is split along its first axis; one of rank + 1 is a list of inputs. raises BadFile,

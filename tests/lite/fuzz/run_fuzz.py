@@ -2,6 +2,7 @@
 
     python tests/lite/fuzz/run_fuzz.py [--what files] [--cases 200000] [--first 0] [--workers 2] [--log FILE]
     python tests/lite/fuzz/run_fuzz.py --what operators --cases 1000000     at least 1,000 a second per core
+    python tests/lite/fuzz/run_fuzz.py --executor dask://host:8786      on the workers of a cluster, by ow.distribute
     python tests/lite/fuzz/run_fuzz.py --case 1234       one again, with its traceback; --keep FILE writes its bytes
 
 --what: `files`, mutants of whole networks and of the official corpus through every tool and the reference engine
@@ -14,6 +15,9 @@ Findings are listed by place, with the numbers of some cases each; the exit code
 dies, or is at one case for longer than it may, is a finding of that case; another goes on with the next. --log keeps
 findings and counts as lines of JSON.
 
+With --executor a batch of cases is a job of `ow.distribute.sweep`; one whose worker dies is halved until the case is
+alone. The workers need this tree at the same path; a case that hangs is then the engine's to end.
+
 Lives here: processes, the summary.  Not here: the mutants (fuzz_mutants.py, fuzz_options.py), what is tried.
 """
 
@@ -22,6 +26,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import functools
 import gc
 import json
 import multiprocessing
@@ -187,6 +192,64 @@ def run(
     return findings
 
 
+@functools.cache
+def warm(what: str) -> None:
+    """Run the seeds of the mutants once in this process."""
+    import fuzz_mutants
+    import fuzz_target
+
+    if what != "engines":
+        fuzz_target.warm(fuzz_mutants.operator_seeds() if what == "operators" else fuzz_mutants.seeds())
+
+
+def tried(what: str, mode: str | None, start: int, stop: int) -> tuple[dict[str, int], list[tuple[int, str]]]:
+    """Try the cases from start to stop on a worker: how many came how far, and the findings."""
+    warm(what)
+    counts: collections.Counter[str] = collections.Counter()
+    findings = []
+    with session_of(what) as outcome:
+        for number in range(start, stop):
+            kind, finding = try_case(number, what, mode, outcome)
+            counts[kind] += 1
+            if finding is not None:
+                findings.append((number, finding))
+    return dict(counts), findings
+
+
+def run_on(executor: str, first: int, cases: int, what: str, mode: str | None) -> dict[str, list[int]]:
+    """Run the cases on the workers of an executor; return the findings, each with the numbers of its cases."""
+    import fuzz_jobs
+
+    from opwright import distribute
+
+    findings: dict[str, list[int]] = collections.defaultdict(list)
+    counts: collections.Counter[str] = collections.Counter()
+    began, batch = time.monotonic(), BATCHES[what]
+    todo = [(start, min(start + batch, first + cases)) for start in range(first, first + cases, batch)]
+    with distribute.executor(executor) if "://" in executor else contextlib.nullcontext(executor) as workers:
+        while todo:
+            jobs = [{"what": what, "mode": mode, "start": start, "stop": stop} for start, stop in todo]
+            todo = []
+            for trial in distribute.sweep(fuzz_jobs.tried, jobs, workers, progress=True):
+                start, stop = trial.parameters["start"], trial.parameters["stop"]
+                if trial.error is None:
+                    counts.update(trial.value[0])
+                    for number, text in trial.value[1]:
+                        findings[text].append(number)
+                elif trial.error.type != "WorkerLost":
+                    raise RuntimeError(trial.error.traceback)
+                elif stop - start > 1:
+                    todo += [(start, (start + stop) // 2), ((start + stop) // 2, stop)]
+                else:
+                    findings[f"case {start}: process died"].append(start)
+                    counts["finding"] += 1
+    print(
+        f"{counts.total()} cases in {time.monotonic() - began:.0f} s on {executor}: "
+        + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+    )
+    return findings
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -195,6 +258,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--executor", help="workers of ow.distribute, such as dask://host:8786, in place of --workers")
     parser.add_argument("--case", type=int)
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--log", type=pathlib.Path)
@@ -204,15 +268,18 @@ def main() -> int:
             arguments.keep.write_bytes(mutant_of(arguments.case, arguments.what, arguments.mode))
         print(outcome_of(arguments.case, arguments.what, arguments.mode))
         return 0
+    if arguments.executor:
+        findings = run_on(arguments.executor, arguments.first, arguments.cases, arguments.what, arguments.mode)
+        return summarize(findings)
     if arguments.what == "engines":
         import fuzz_engines  # noqa: F401  before the fork, so that the processes share what is imported
-    else:
-        import fuzz_mutants
-        import fuzz_target
-
-        fuzz_target.warm(fuzz_mutants.operator_seeds() if arguments.what == "operators" else fuzz_mutants.seeds())
-
+    warm(arguments.what)
     findings = run(arguments.first, arguments.cases, arguments.workers, arguments.what, arguments.mode, arguments.log)
+    return summarize(findings)
+
+
+def summarize(findings: dict[str, list[int]]) -> int:
+    """Print the findings by place; return the exit code."""
     grouped: dict[str, list[int]] = collections.defaultdict(list)
     for text, numbers in findings.items():
         grouped[re.sub(r"case \d+|-?\d[\d.e+-]*", "N", text)[:160]] += numbers

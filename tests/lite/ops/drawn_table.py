@@ -1,8 +1,8 @@
 """The table operator x type: cases tried against the official kernels, passed, largest error.
 
 Lives here: the rows of all drawn_rows_*.py, counting, and the table, which
-`PYTHONPATH=tests/lite:tests/lite/ops python tests/lite/ops/drawn_table.py [models a row] [--write]` prints, and writes
-to docs/operator_table.md. `make test` prints how many were tried and passed.
+`PYTHONPATH=tests/lite:tests/lite/ops python tests/lite/ops/drawn_table.py [models a row] [--executor=NAME] [--write]`
+prints, and writes to docs/operator_table.md. `make test` prints how many were tried and passed.
 Not here: drawing and comparing (drawn.py), the fixed cases (cases*.py), which are counted, too.
 """
 
@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from drawn import Row, differences, gap_of
+
+from opwright import distribute
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[2] / "docs" / "operator_table.md"
@@ -112,17 +114,27 @@ def page(counts: dict[tuple[str, str, str], Count]) -> str:
     return "\n".join(lines)
 
 
-def table(models: int) -> dict[tuple[str, str, str], Count]:
-    """Return the counts of every row with `models` models, and of the fixed cases."""
+def counted_row(row: int, kind: str, models: int) -> Count:
+    """Return the counts of a row by its number: a job of a sweep."""
+    return counted(ROWS[row], kind, range(models))
+
+
+def table(models: int, executor: str | None = None) -> dict[tuple[str, str, str], Count]:
+    """Return the counts of every row with `models` models, on the workers of an executor, and of the fixed cases."""
+    import drawn_table  # by this name on workers, where this module may not be __main__
+
     counts: dict[tuple[str, str, str], Count] = defaultdict(Count, fixed_cases())
-    for row in ROWS:
-        for kind in row.kinds:
-            counts[row.label, kind, row.path].add(counted(row, kind, range(models)))
+    jobs = [{"row": i, "kind": kind, "models": models} for i, row in enumerate(ROWS) for kind in row.kinds]
+    for trial in distribute.sweep(drawn_table.counted_row, jobs, executor, progress=True):
+        row, kind = ROWS[trial.parameters["row"]], trial.parameters["kind"]
+        count = trial.value or drawn_table.Count(models, 0, failed=str(trial.error and trial.error.message))
+        counts[row.label, kind, row.path].add(count)
     return counts
 
 
 def main(arguments: list[str]) -> None:
-    counts = table(int(next((a for a in arguments if a.isdigit()), 20)))
+    executor = next((a.partition("=")[2] for a in arguments if a.startswith("--executor=")), None)
+    counts = table(int(next((a for a in arguments if a.isdigit()), 20)), executor)
     text = page(counts)
     print(text, summed(counts), sep="\n\n")
     bad: list[Any] = [(key, c.failed) for key, c in counts.items() if c.passed != c.tried]

@@ -1,0 +1,35 @@
+"""Optional Python packages, and the extra of this package that installs each.
+
+Lives here: `EXTRAS`, `optional_module`.  Not here: their use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from .errors import FailedPreconditionError
+
+EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "loky": "loky",
+    "mpi4py": "mpi",
+    "pyarrow": "arrow",
+    "ray": "ray",
+    "zarr": "zarr",
+}
+"""The extra of each module, as in `pip install 'opwright[dask]'`."""
+
+
+def optional_module(name: str) -> ModuleType:
+    """Import a module of an extra. Raises FailedPreconditionError that names the extra if it is not installed."""
+    package = name.partition(".")[0]
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise FailedPreconditionError(
+            what=f"the Python package {package!r} is not installed",
+            found=str(error),
+            do=f"pip install 'opwright[{EXTRAS[package]}]'",
+        ) from error

@@ -1,0 +1,135 @@
+"""Real engines with two processes: Dask, Ray, loky, spawned processes, MPI; their workers are killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+
+import distribute_kit as kit
+import numpy as np
+import pytest
+
+from opwright import distribute
+
+ROOT = pathlib.Path(__file__).parents[2]
+COUNT = 100
+MODULES = {"dask": "distributed", "ray": "ray", "loky": "loky", "mpi": "mpi4py", "processes": "concurrent"}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    file = tmp_path_factory.mktemp("model") / "model.tflite"
+    file.write_bytes(kit.convert(kit.function()))
+    return file
+
+
+@pytest.fixture
+def on_workers(monkeypatch):
+    """Workers import this folder's modules, and no engine reports usage or draws dashboards."""
+    folders = [str(pathlib.Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, folders)))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+
+def check_job(path, name, folder, count=COUNT):
+    """Run a job whose workers die twice; each element has its result, once and in order."""
+    items = [(i, str(folder / str(i)) if i in (9, 60) else "") for i in range(count)]
+    with distribute.executor(name) as executor:
+        again = executor if name.startswith(("dask", "ray")) else lambda: distribute.executors.Workers(name).executor
+        results = list(distribute.map(path, items, again, batch=4, load=kit.row_or_death_once))
+    np.testing.assert_allclose(results, kit.meaning(kit.elements(100)[:count]), rtol=1e-5)
+    assert {file.name for file in folder.iterdir()} == {"9", "60"}  # both workers died
+
+
+def test_a_job_on_loky(path):
+    pytest.importorskip("loky")
+    x = kit.elements(COUNT)
+    np.testing.assert_allclose(list(distribute.map(path, x, "loky:2", batch=4)), kit.meaning(x), rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["loky:2", "dask:2", "processes:2", "ray:2"])
+def test_engines_whose_workers_are_killed(name, path, tmp_path, on_workers):
+    pytest.importorskip(MODULES[name.partition(":")[0]])
+    check_job(path, name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dask:2", "ray:2"])
+def test_engines_lose_only_the_element_that_kills(name, path, on_workers):
+    pytest.importorskip(MODULES[name.partition(":")[0]])
+    results = list(distribute.map(path, range(20), name, batch=2, retries=1, load=kit.row_or_death))
+    assert [i for i, y in enumerate(results) if isinstance(y, distribute.ElementError)] == [13]
+    rest = [i for i in range(20) if i != 13]
+    np.testing.assert_allclose([results[i] for i in rest], kit.meaning(kit.elements(100)[rest]), rtol=1e-5)
+
+
+def test_a_dask_client_is_an_executor_and_sends_the_model_once(path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    x = kit.elements(COUNT)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        results = distribute.map(path, x, client, batch=4)
+        job = results._job
+        job.model.reference = job.model.reference._replace(path="/nowhere")
+        monkeypatch.setattr(job.model, "content", lambda: np.fromfile(path, np.uint8))
+        np.testing.assert_allclose(list(results), kit.meaning(x), rtol=1e-5)
+        assert client.status == "running"
+
+
+MPI_JOB = """
+import pathlib, sys
+import distribute_kit as kit
+from opwright import distribute
+
+if __name__ == "__main__":
+    model, folder, dies = sys.argv[1:]
+    items = [(i, f"{folder}/dead" if i == 61 and dies == "dies" else "") for i in range(100)]
+    sink = distribute.NumPySink(f"{folder}/out", rows=10)
+    summary = distribute.map(model, items, "mpi", batch=5, load=kit.row_or_death_once, sink=sink).summary()
+    print("resumed", summary.resumed, "of", summary.elements)
+"""
+
+
+@pytest.fixture
+def on_ranks(path, tmp_path, on_workers):
+    """A function that runs MPI_JOB on two ranks, one of them the driver; an element may kill its rank."""
+    pytest.importorskip("mpi4py")
+    mpiexec = pathlib.Path(sysconfig.get_path("scripts")) / "mpiexec"
+    if not mpiexec.exists():
+        pytest.fail("the mpich wheel is not installed")
+    script = tmp_path / "job.py"
+    script.write_text(MPI_JOB)
+
+    def run(dies):
+        command = [mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", script, path, tmp_path, dies]
+        return subprocess.run(command, capture_output=True, text=True, timeout=250, cwd=ROOT)
+
+    return run
+
+
+def check_output(process, folder):
+    assert not process.returncode, process.stderr
+    rows = [np.load(folder / "out" / f"{i:09d}.npy") for i in range(100)]
+    np.testing.assert_allclose(rows, kit.meaning(kit.elements(100)), rtol=1e-5)
+
+
+def test_a_job_on_mpi(on_ranks, tmp_path):
+    check_output(on_ranks("lives"), tmp_path)
+
+
+@pytest.mark.slow
+def test_a_job_on_mpi_whose_rank_is_killed(on_ranks, tmp_path):
+    """MPI ends all ranks with one: the job goes on by another `mpiexec`, from its journal."""
+    assert on_ranks("dies").returncode
+    assert (tmp_path / "dead").exists()
+    second = on_ranks("lives")
+    check_output(second, tmp_path)
+    resumed = int(second.stdout.split()[1])
+    assert 0 < resumed < 70, second.stdout
