@@ -147,7 +147,10 @@ class _InferenceJob:
         if content is None and task.start in self._needing:
             self._needing.discard(task.start)
             content = self._bytes
-        arguments = (self.model.reference, self._customs, self._job, self._load, task.elements, content)
+        elements: Any = task.elements
+        if len(elements) > 1 and not self.workers.shares_process:
+            elements = worker.packed(elements)
+        arguments = (self.model.reference, self._customs, self._job, self._load, elements, content)
         return self.workers.submit(worker.run_batch, *arguments)
 
     def repeats(self, task: Task, outcome: Any) -> bool:
