@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import UnavailableError
 from .executors import Workers
 
@@ -37,7 +39,9 @@ class Task:
 
     __slots__ = ("attempts", "elements", "left", "results", "root", "start")
 
-    def __init__(self, start: int, elements: list[Any], root: Task | None = None, attempts: int = 0) -> None:
+    def __init__(
+        self, start: int, elements: list[Any] | np.ndarray, root: Task | None = None, attempts: int = 0
+    ) -> None:
         self.start, self.elements, self.attempts = start, elements, attempts
         self.root: Task = root or self
         self.left = len(elements)  # of a root: elements without a result

@@ -293,8 +293,8 @@ class Results:
                 if self._progress is not None:
                     self._progress.advance(skipped, 0)
                 continue
-            elements = list(itertools.islice(source, self._batch))
-            if not elements:
+            elements = source.take(self._batch)
+            if not len(elements):
                 return
             task = Task(self._read, elements)
             self._read += len(elements)
@@ -319,16 +319,16 @@ class Results:
             )
         names = outcome.names
         if outcome.stacked is not None:
-            rows: Iterable[Any] = zip(*outcome.stacked)
-        else:
-            rows = outcome.rows
+            if len(names) == 1:
+                return list(outcome.stacked[0])
+            return [dict(zip(names, row)) for row in zip(*outcome.stacked)]
         return [
             ElementError(index, *row)
             if isinstance(row, worker.ErrorText)
             else row[0]
             if len(names) == 1
             else dict(zip(names, row))
-            for index, row in enumerate(rows, task.start)
+            for index, row in enumerate(outcome.rows, task.start)
         ]
 
 
@@ -350,17 +350,15 @@ class _ElementSource:
         iterable = elements.as_numpy_iterator() if isinstance(elements, Dataset) else elements
         self._iterator: Iterator[Any] | None = iter(iterable) if self._sequence is None else None
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
+    def take(self, count: int) -> list[Any] | np.ndarray:
+        """Return the next elements: a list, or rows of the array that is the source; fewer at its end."""
         if self._iterator is not None:
-            return _plain(next(self._iterator))
+            return [_plain(element) for element in itertools.islice(self._iterator, count)]
         sequence: Any = self._sequence
-        if self._at >= len(sequence):
-            raise StopIteration
-        self._at += 1
-        return _plain(sequence[self._at - 1])
+        start, self._at = self._at, min(self._at + count, len(sequence))
+        if isinstance(sequence, np.ndarray):
+            return sequence[start : self._at]
+        return [_plain(sequence[index]) for index in range(start, self._at)]
 
     def skip(self, count: int) -> int:
         """Skip elements; return how many there were."""

@@ -306,11 +306,13 @@ def run_batch(
     return BatchOutcome(output_names, None, rows, reason, time.perf_counter() - start)
 
 
-def packed(elements: list[Any]) -> list[Any] | np.ndarray:
+def packed(elements: list[Any] | np.ndarray) -> list[Any] | np.ndarray:
     """Return arrays of one shape and dtype as the rows of one, which is sent faster; others as they are.
 
     Iterating over the rows yields the elements again.
     """
+    if isinstance(elements, np.ndarray):
+        return elements
     first = elements[0]
     if type(first) is not np.ndarray or first.dtype.kind == "O":
         return elements

@@ -1,0 +1,99 @@
+"""Rows of batch inference on processes: `python -m benchmarks.distribution ROW...`.
+
+Lives here: `map_one_process`, `map_two_processes`.  Not here: timing of calls (measure.py).
+
+The model takes some milliseconds for a batch and its weights stay in the second-level cache, so that two processes share
+little but the driver. Loops run in turn; the least time of each counts.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import measure
+
+COLUMNS, LAYERS, BATCH, BATCHES, ROUNDS = 256, 18, 128, 200, 6
+
+
+def _content() -> bytes:
+    import numpy as np
+
+    import opwright as ow
+
+    weights = np.random.default_rng(0).standard_normal((COLUMNS, COLUMNS), np.float32) / COLUMNS**0.5
+
+    @ow.function(input_signature=[ow.TensorSpec([None, COLUMNS], ow.float32, name="x")], autograph=False)
+    def model(x: Any) -> Any:
+        matrix = ow.constant(weights)
+        for _ in range(LAYERS):
+            x = ow.nn.relu(ow.matmul(x, matrix))
+        return x
+
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([model.get_concrete_function()], model)
+    return converter.convert()
+
+
+def _least(executors: tuple[str, ...]) -> list[float]:
+    """Return the least seconds of a bare loop over the batches, and of `map` with each executor."""
+    import contextlib
+
+    import numpy as np
+
+    import opwright as ow
+
+    x = np.random.default_rng(1).standard_normal((BATCH * BATCHES, COLUMNS), np.float32)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(_content())
+        runner = ow.lite.Interpreter(path, num_threads=1).get_signature_runner()
+
+        def bare() -> int:
+            rows = []
+            for start in range(0, len(x), BATCH):
+                (y,) = runner(x=x[start : start + BATCH]).values()
+                rows += list(y)
+            return len(rows)
+
+        def mapped(executor: Any) -> Callable[[], int]:
+            return lambda: len(list(ow.distribute.map(path, x, executor, batch=BATCH)))
+
+        loops = [bare, *(mapped(stack.enter_context(ow.distribute.executor(name))) for name in executors)]
+        least = [float("inf")] * len(loops)
+        for number in range(ROUNDS + 1):  # the first one starts processes and fills caches
+            for i, loop in enumerate(loops):
+                start = time.perf_counter()
+                assert loop() == len(x)
+                if number:
+                    least[i] = min(least[i], time.perf_counter() - start)
+    return least
+
+
+def _every_core() -> None:
+    """Undo the runner's restriction to one core: the workers and the driver need their own."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
+def map_one_process() -> float:
+    """The throughput of `map` on one process over that of a bare loop."""
+    _every_core()
+    bare, one = _least(("processes:1",))
+    return bare / one
+
+
+def map_two_processes() -> float:
+    """The throughput of two processes over that of one."""
+    _every_core()
+    _, one, two = _least(("processes:1", "processes:2"))
+    return one / two
+
+
+ROWS: dict[str, measure.Prepare] = {"map_one_process": map_one_process, "map_two_processes": map_two_processes}
+
+if __name__ == "__main__":
+    measure.main(ROWS)
