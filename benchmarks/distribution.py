@@ -2,8 +2,8 @@
 
 Lives here: `map_one_process`, `map_two_processes`.  Not here: timing of calls (measure.py).
 
-The model takes some milliseconds for a batch and its weights stay in the second-level cache, so that two processes share
-little but the driver. Loops run in turn; the least time of each counts.
+The model takes some milliseconds for a batch, and its weights stay in the second-level cache, so that two processes
+share little but the driver. Loops run in turn; the least time of each counts.
 """
 
 from __future__ import annotations
