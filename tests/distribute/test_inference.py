@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import signal
+import threading
 
 import distribute_kit as kit
 import numpy as np
@@ -244,15 +245,17 @@ def test_closing_ends_the_job_and_its_executor(path):
 
 
 def test_a_slow_element_holds_nothing_up_without_order(path):
-    first = next(distribute.map(path, range(50), "threads:2", ordered=False, load=_late).items())
-    assert first[0] != 0
+    consumed = threading.Event()
 
+    def load(index):
+        assert index or consumed.wait(60)  # element 0 takes until another one is consumed
+        return kit.row_of(index)
 
-def _late(index):
-    import time
-
-    time.sleep(0.2 if index == 0 else 0.0)
-    return kit.row_of(index)
+    with distribute.map(path, range(50), "threads:2", ordered=False, load=load) as results:
+        items = results.items()
+        assert next(items)[0] != 0
+        consumed.set()
+        assert 0 in dict(items)
 
 
 # ---- lost workers ----------------------------------------------------------------------------------------------------
