@@ -144,16 +144,11 @@ def restricted(network: str, kind: str, target: str) -> dict[str, Any]:
 
 def threads(network: str, kind: str) -> dict[str, float]:
     """One thread's time over two threads', on two cores."""
-    _all_cores()
+    measure.use_all_cores()
     path = models.path_of(network, kind)
     sides = present()
     times = in_turn([ready(side, path, n).invoke for side in sides for n in (1, 2)], BUDGET_S / 2)
     return {side: times[2 * i] / times[2 * i + 1] for i, side in enumerate(sides)}
-
-
-def _all_cores() -> None:
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
 def construct(network: str, kind: str) -> dict[str, float]:

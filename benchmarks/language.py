@@ -1,14 +1,15 @@
 """A decoder-only language model: a decoding step and a prefill, here and in the official interpreter, in turn.
 
-Lives here: the rows `language_KIND_decode` and `language_KIND_prefill`.
+Lives here: the rows `language_KIND_decode`, `language_KIND_in_place` and `language_KIND_prefill`.
 Not here: the model, which is that of the tests
 (tests/lite/compiled/language_models.py), the table of rows (rows.py), the machine's limits (probes.py).
 
 The model has 12 layers of 768 with 12 heads over 4 of keys and values, and 82 M weights in products: float32, int8 with
 a scale for each channel, int4 with one for each 32. A prefill reads 128 tokens from position 0; a step stands at
-position 256 of a cache of 1024. A figure is `invoke` alone, on one thread. The share of a step is that of a copy's
-bandwidth: the bytes of weights, and of the cache as far as the mask shows it, in the time of the step; that of a
-prefill is the share of the processor's peak: operations of products by weights.
+position 256 of a cache of 1024. A figure is `invoke` alone, on one thread. A step copies the caches from its
+inputs to its outputs, as officially; in place, ours has them bound as both. The share of a step is that of a copy's
+bandwidth, in place of that of reading alone: the bytes of weights, and of the cache as far as the mask shows it, in the
+time of the step; that of a prefill is the share of the processor's peak: operations of products by weights.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def measured(kind: str, signature: str) -> dict[str, Any]:
     model = LanguageModel(kind, tokens=TOKENS, **SIZES)
     with tempfile.TemporaryDirectory(prefix="opwright-bench-") as folder, ow.flags(background=False):
         path = Path(folder) / "model.tflite"
-        path.write_bytes(model.content(signature))
+        path.write_bytes(model.content("prefill" if signature == "prefill" else "decode"))
         count, first = (TOKENS, 0) if signature == "prefill" else (1, POSITION)
         rng = np.random.default_rng(0)
         inputs = model.inputs(rng.integers(0, model.vocabulary, count), first)
@@ -47,9 +48,10 @@ def measured(kind: str, signature: str) -> dict[str, Any]:
         sides = duels.present()
         interpreters = [_ready(side, str(path), signature, inputs) for side in sides]
         result: dict[str, Any] = dict(zip(sides, duels.in_turn([one.invoke for one in interpreters])))
-    if signature == "decode":
+    if signature != "prefill":
+        limit, of = (probes.copy_bandwidth, "a copy") if signature == "decode" else (probes.read_bandwidth, "reading")
         rows = sum(x[:, : POSITION + 1].nbytes for name, x in inputs.items() if name.startswith(("keys", "values")))
-        return result | {"share": (stored + rows) / result["ours"] / probes.copy_bandwidth(), "of": "a copy"}
+        return result | {"share": (stored + rows) / result["ours"] / limit(), "of": of}
     peak = probes.peak_f32() if kind == "float32" else probes.peak_int8()
     return result | {"share": 2 * TOKENS * products / result["ours"] / peak, "of": "peak"}
 
@@ -58,7 +60,12 @@ def _ready(side: str, path: str, signature: str, inputs: dict[str, Any]) -> Any:
     """An interpreter that has run the signature, of the first subgraph, on these inputs."""
     interpreter = duels.SIDES[side](path)
     interpreter.allocate_tensors()
-    details = interpreter.get_signature_runner(signature).get_input_details()
+    runner = interpreter.get_signature_runner("prefill" if signature == "prefill" else "decode")
+    details = runner.get_input_details()
+    if signature == "in_place" and side == "ours":
+        caches = {name: x for name, x in inputs.items() if name.startswith(("keys", "values"))}
+        runner.bind(caches, caches)
+    del runner  # officially it holds views, which tensors must not have while they are set
     for name, x in inputs.items():
         interpreter.set_tensor(details[name]["index"], x)
     interpreter.invoke()
@@ -72,7 +79,7 @@ def _row(kind: str, signature: str) -> measure.Prepare:
 ROWS: dict[str, measure.Prepare] = {
     f"language_{kind}_{signature}": _row(kind, signature)
     for kind in ("float32", "int8", "int4")
-    for signature in ("decode", "prefill")
+    for signature in ("decode", "in_place", "prefill")
 }
 
 if __name__ == "__main__":

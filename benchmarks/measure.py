@@ -42,6 +42,12 @@ def pin() -> str:
     return f"pinned to core {core}"
 
 
+def use_all_cores() -> None:
+    """Let this process and its children run on every core again, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
 def median_seconds(
     call: Callable[[], object], *, batches: int = 25, batch_s: float = 0.01, budget_s: float = 5.0
 ) -> float:

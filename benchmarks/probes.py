@@ -95,6 +95,26 @@ def triad(work, a: ptr[f32], b: ptr[f32], target: ptr[f32], n: i64):
         target.store(kl.fma(b.load(i, lanes), 3.0, a.load(i, lanes)), i)
 
 
+STREAMS, RUN = 8, 3072
+"""Streams that are read side by side, and floats of each in a turn: a single one reads half as much in a second."""
+
+
+@kl.family
+def summed(work, source: ptr[f32], out: ptr[f32], n: i64):
+    """n: a multiple of STREAMS times RUN."""
+    lanes = work.lanes(f32)
+    sums = kl.registers(f32, lanes, STREAMS)
+    for s in range(STREAMS):
+        sums[s] = 0.0
+    for first in range(0, n, STREAMS * RUN):
+        for i in range(first, first + RUN, 2 * lanes):
+            for s in range(STREAMS):
+                for j in range(2):
+                    sums[s] = sums[s] + source.load(i + s * RUN + j * lanes, lanes)
+    for s in range(STREAMS):
+        out.store(sums[s], s * lanes)
+
+
 def _quickest(code: Any, words: list[Any], repeats: int = 400) -> float:
     """Seconds of the quickest of some calls."""
     best = float("inf")
@@ -140,13 +160,27 @@ def copy_bandwidth(n: int = 10 * (1 << 20)) -> float:
 
 
 @functools.cache
+def read_bandwidth(n: int = 20 * (1 << 20)) -> float:
+    """Bytes read in a second from 80 MiB by several streams: the limit of a product of one row by weights."""
+    n -= n % (STREAMS * RUN)
+    source, out = np.ones(n, np.float32), np.zeros(STREAMS * _lanes(), np.float32)
+    return 4 * n / _quickest(summed.code(), [source, out, n], 15)
+
+
+@functools.cache
 def triad_bandwidth(n: int = 10 * (1 << 20)) -> float:
     """Bytes read and written in a second by target = a + 3 b."""
     a, b, target = (np.ones(n, np.float32) for _ in range(3))
     return 12 * n / _quickest(triad.code(), [a, b, target, n], 15)
 
 
-LIMITS = {"peak_f32": peak_f32, "peak_int8": peak_int8, "copy": copy_bandwidth, "triad": triad_bandwidth}
+LIMITS = {
+    "peak_f32": peak_f32,
+    "peak_int8": peak_int8,
+    "copy": copy_bandwidth,
+    "read": read_bandwidth,
+    "triad": triad_bandwidth,
+}
 
 
 def found() -> dict[str, float]:

@@ -166,6 +166,7 @@ def _training() -> tuple[Row, ...]:
             Row(f"{row}_function", f"{what}: function, jit_compile open", None, module=module),
             Row(f"{row}_fit", f"{what}: fit", None, module=module),
             Row(f"{row}_eager", f"{what}: eager", None, module=module),
+            Row(f"{row}_threads", "speed of that step on two threads relative to one", 1.8, unit="x", module=module),
             Row(f"{row}_memory", f"peak memory of that step: {workload.what}", None, TRAINING, "B", module, ahead=True),
             Row(f"{row}_function_memory", "peak memory of the function", None, unit="B", module=module),
             Row(f"{row}_fit_memory", "peak memory of fit", None, unit="B", module=module),
@@ -353,7 +354,11 @@ ROWS = (
             share=share,
         )
         for kind in ("float32", "int8", "int4")
-        for signature, words, share in (("decode", "a step", 0.85), ("prefill", "128 tokens", 0.8))
+        for signature, words, share in (
+            ("decode", "a step", 0.85),
+            ("in_place", "a step with bound caches", 0.85),
+            ("prefill", "128 tokens", 0.8),
+        )
     ),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
     *_training(),

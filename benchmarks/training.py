@@ -1,15 +1,16 @@
 """Our side of the rows on training: `python -m benchmarks.training ROW...`.
 
 Lives here: a step of each workload as machine code (`train_mlp`), as a function that leaves jit_compile open
-(`train_mlp_function`), eagerly (`train_mlp_eager`) and in `fit` (`train_mlp_fit`), its peak memory and the time until
-it is at full speed.  Not here: the models (training_models.py), the peers' steps (peers/training_*.py).
+(`train_mlp_function`), eagerly (`train_mlp_eager`) and in `fit` (`train_mlp_fit`), on two threads relative to one
+(`train_mlp_threads`), its peak memory and the time until it is at full speed.
+Not here: the models (training_models.py), the peers' steps (peers/training_*.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks import measure, training_models
+from benchmarks import duels, measure, training_models
 from benchmarks.workloads import WORKLOADS, Sizes, batch_of
 
 HOT_CALLS = 3
@@ -61,6 +62,20 @@ def seconds(name: str, mode: str) -> float:
     return measure.median_seconds(run) / (EPOCH if mode == "fit" else 1)
 
 
+def threads(name: str) -> float:
+    """Speed of a step on two threads relative to one, which take turns."""
+    import opwright as ow
+
+    measure.use_all_cores()
+    runs = []
+    for number in (1, 2):
+        with ow.flags(num_threads=number):
+            runs.append(step(name, WORKLOADS[name].sizes, "jit"))
+            _hot(runs[-1], HOT_CALLS + 2)
+    one, two = duels.in_turn(runs, 2 * duels.BUDGET_S)
+    return one / two
+
+
 def memory(name: str, mode: str) -> float:
     """Peak memory of a step: weights, optimizer and code among it."""
 
@@ -85,6 +100,7 @@ def runs(name: str) -> dict[str, measure.Prepare]:
     return {
         f"train_{name}": lambda: seconds(name, "jit"),
         **{f"train_{name}_{mode}": lambda mode=mode: seconds(name, mode) for mode in ("function", "fit", "eager")},
+        f"train_{name}_threads": lambda: threads(name),
         f"train_{name}_memory": lambda: memory(name, "jit"),
         **{f"train_{name}_{mode}_memory": lambda mode=mode: memory(name, mode) for mode in ("function", "fit")},
         f"train_{name}_ready": lambda: ready(name, "jit"),
