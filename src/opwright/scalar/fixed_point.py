@@ -23,7 +23,6 @@ kernels/internal/reference/portable_tensor_utils.cc.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -82,20 +81,24 @@ def multiplier(real: float) -> tuple[int, int]:
 
     raises InvalidArgumentError for a factor that is negative or not finite
     """
-    if not math.isfinite(real) or real < 0:
-        raise InvalidArgumentError(what="scales that make no multiplier", found=real, wanted="positive, finite scales")
-    fraction, e = math.frexp(real)
-    m = math.floor(fraction * (1 << 31) + 0.5)
-    if m == 1 << 31:
-        m, e = m // 2, e + 1
-    return (0, 0) if e < -31 or m == 0 else (m, e)
+    m, e = multipliers(real)
+    return int(m), int(e)
 
 
 def multipliers(reals: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return `multiplier` of each element of a vector, as two vectors (scalars if it has one element)."""
-    m, e = zip(*(multiplier(float(r)) for r in np.atleast_1d(reals)))
-    shape = (len(m),) if len(m) > 1 else ()
-    return np.array(m, np.int64).reshape(shape), np.array(e, np.int64).reshape(shape)
+    factors = np.atleast_1d(np.asarray(reals, np.float64))
+    wrong = ~np.isfinite(factors) | (factors < 0)
+    if wrong.any():
+        found = float(factors[wrong][0])
+        raise InvalidArgumentError(what="scales that make no multiplier", found=found, wanted="positive, finite scales")
+    fractions, exponents = np.frexp(factors)
+    m, e = np.floor(fractions * (1 << 31) + 0.5).astype(np.int64), exponents.astype(np.int64)
+    full = m == 1 << 31
+    m, e = np.where(full, m >> 1, m), e + full
+    none = (e < -31) | (m == 0)
+    m, e = np.where(none, 0, m), np.where(none, 0, e)
+    return (m, e) if len(m) > 1 else (m.reshape(()), e.reshape(()))
 
 
 def short_multiplier(m: Any) -> Any:
