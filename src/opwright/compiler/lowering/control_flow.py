@@ -29,8 +29,9 @@ from ..loops.ops import LoopOp, Map
 from ..memory import ALIASES
 from .context import Buffers, LoweringContext, NoLowering, RuleOperand
 from .nodes import GraphNode, catalogue_operand
-from .registry import lower, rule
+from .registry import rule
 from .tensor_lists import MOST_BYTES, ListOperand, appends_in, element_shape_in, with_rows
+from .type_conversion import lower_widened
 
 
 def lower_node(node: Node, buffers: Buffers, is_read: Callable[[Value], bool]) -> list[LoopOp]:
@@ -40,7 +41,7 @@ def lower_node(node: Node, buffers: Buffers, is_read: Callable[[Value], bool]) -
     """
     if getattr(node.op, "cpu_kernels", False) and own_kernel(node.op) is None:
         raise NoLowering("it has a kernel of its own")
-    ops = lower(LoweringContext(GraphNode(node), buffers))
+    ops = lower_widened(LoweringContext(GraphNode(node), buffers))
     computed = {id(b) for op in ops for b in (op.output, *parents(op.output))}
     if any(is_read(v) and v not in buffers.lists and id(buffers.of(v).buffer) not in computed for v in node.outputs):
         raise NoLowering("a result with readers is not computed")

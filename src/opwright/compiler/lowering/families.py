@@ -33,8 +33,9 @@ FAMILIES: dict[str, str] = {
         "custom:odml.update_external_kv_cache"
     ),
     "gradients": (
-        "AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNativeBackpropFilter "
-        "DepthwiseConv2dNativeBackpropInput GatherGrad MaxPoolGrad TRANSPOSE_CONV custom:Convolution2DTransposeBias"
+        "AvgPool3DGrad AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNativeBackpropFilter "
+        "DepthwiseConv2dNativeBackpropInput GatherGrad MaxPool3DGrad MaxPoolGrad TRANSPOSE_CONV "
+        "custom:Convolution2DTransposeBias"
     ),
     "images": (
         "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR ResizeBilinear "
@@ -86,5 +87,8 @@ FAMILIES: dict[str, str] = {
         "SPLIT_V SQUEEZE STRIDED_SLICE Slice Split SplitV Squeeze StridedSlice StridedSliceGrad TRANSPOSE Transpose "
         "UNPACK Unpack"
     ),
-    "volumes": "CONV_3D CONV_3D_TRANSPOSE custom:AveragePool3D custom:AvgPool3D custom:MaxPool3D",
+    "volumes": (
+        "AvgPool3D CONV_3D CONV_3D_TRANSPOSE Conv3D Conv3DBackpropFilter Conv3DBackpropInput MaxPool3D "
+        "custom:AveragePool3D custom:AvgPool3D custom:MaxPool3D"
+    ),
 }

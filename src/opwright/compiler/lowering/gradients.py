@@ -2,7 +2,7 @@
 
 Lives here: the rules of Conv2DBackpropInput, TRANSPOSE_CONV, Convolution2DTransposeBias (transposed convolutions, the
 gradients by the input); of Conv2DBackpropFilter, DepthwiseConv2dNativeBackpropInput and -Filter, AvgPoolGrad,
-MaxPoolGrad, GatherGrad.
+MaxPoolGrad, AvgPool3DGrad, MaxPool3DGrad, GatherGrad.
 Not here: convolutions and their epilogues (contractions.py), windows (nodes.py), sums that reverse broadcasting
 (reductions.py).
 
@@ -48,17 +48,16 @@ def transpose_conv(ctx: LoweringContext) -> None:
         raise NoLowering(f"a transposed convolution of {x} and {w} to {list(sizes)}")
     *size, features = w.shape[:3] if catalogue else (*w.shape[1:3], w.shape[0])
     window, counts = window_of(ctx, sizes, size)
-    if (sizes[0], *counts, sizes[3]) != (*x.shape[:3], features):
+    groups = sizes[3] // features if catalogue and features else 1
+    if (sizes[0], *counts, sizes[3]) != (*x.shape[:3], features * groups) or (groups > 1 and x.shape[3] % groups):
         raise NoLowering(f"a transposed convolution of {x} to {list(sizes)}")
     y = ctx.output(sizes)
     if catalogue:
         if {x.dtype, w.dtype} != {float32} or not x.size * w.size:
             raise NoLowering(f"the gradient of a convolution of {w} and {x}")
-        if window.strides == (1, 1):
-            _reversed_convolution(ctx, x, w, y, window)
+        if window.strides == (1, 1) or groups > 1 or window.dilations != (1, 1):
+            _reversed_convolution(ctx, x, w, y, window, groups)
             return
-        if window.dilations != (1, 1):
-            raise NoLowering("strides and dilations")
         w = w.with_buffer(transposed(ctx, w.buffer, (2, 0, 1, 3)))
     if w.dtype is not uint8 and is_hybrid(x, w):
         operands, expr = hybrid_epilogue(ctx, w, y, features, bias=3)
@@ -68,12 +67,22 @@ def transpose_conv(ctx: LoweringContext) -> None:
     ctx.add(TransposedContract, y.buffer, x.buffer, w.buffer, operands, expr, window, *zeros_of(x, w))
 
 
-def _reversed_convolution(ctx: LoweringContext, x: RuleOperand, w: RuleOperand, y: RuleOperand, window: Window) -> None:
-    margins = _margins(window)
-    if min(margins) < 0:
+def _reversed_convolution(
+    ctx: LoweringContext, x: RuleOperand, w: RuleOperand, y: RuleOperand, window: Window, groups: int = 1
+) -> None:
+    """Add the convolution of a gradient by the reversed filter; with strides, of the gradient with zeros in between."""
+    (n, *sizes, features), (tall, wide) = x.shape, window.strides
+    image, (top, bottom, left, right) = x.buffer, _margins(window)
+    if window.strides != (1, 1):
+        apart = ctx.new(float32, (n, sizes[0], tall, sizes[1], wide, features), ".apart")
+        move(ctx, apart, (image, layout(image)[:, :, None, :, None], (0,) * 6), fill=0.0)
+        image = ctx.viewed(apart, (n, sizes[0] * tall, sizes[1] * wide, features))
+        spans = [(k - 1) * d for k, d in zip(window.size, window.dilations)]
+        bottom, right = (y.shape[i] + spans[i - 1] - image.shape[i] - (top, left)[i - 1] for i in (1, 2))
+    if min(top, bottom, left, right) < 0:
         raise NoLowering(f"margins of {window.padding} around a window of {window.size}")
-    window = Window(window.size, (1, 1), window.dilations, margins)
-    ctx.add(Contract, y.buffer, x.buffer, _reversed(ctx, w.buffer), (), arg(0, float32), window)
+    window = Window(window.size, (1, 1), window.dilations, (top, bottom, left, right))
+    ctx.add(Contract, y.buffer, image, _reversed(ctx, w.buffer, groups), (), arg(0, float32), window, groups)
 
 
 def _margins(window: Window) -> tuple[int, int, int, int]:
@@ -83,15 +92,18 @@ def _margins(window: Window) -> tuple[int, int, int, int]:
     return spans[0] - top, spans[0] - bottom, spans[1] - left, spans[1] - right
 
 
-def _reversed(ctx: LoweringContext, w: Buffer) -> Buffer:
-    """Return [height, width, out, in] as [out, height, width, in] with height and width reversed."""
+def _reversed(ctx: LoweringContext, w: Buffer, groups: int) -> Buffer:
+    """Return [height, width, out / groups, in] as [out, height, width, in / groups] with height and width reversed."""
+    height, width, out, features = w.shape
+    shape, order = (height, width, out, groups, features // groups), (3, 2, 0, 1, 4)
+    result = (groups * out, height, width, features // groups)
     if w.constant is not None:
-        array = np.ascontiguousarray(w.constant[::-1, ::-1].transpose(2, 0, 1, 3))
-        return Buffer(f"{w.name}.round", w.dtype, array.shape, array)
-    view = layout(w)[::-1, ::-1].transpose(2, 0, 1, 3)
+        array = np.ascontiguousarray(w.constant[::-1, ::-1].reshape(shape).transpose(order)).reshape(result)
+        return Buffer(f"{w.name}.round", w.dtype, result, array)
+    view = layout(w)[::-1, ::-1].reshape(shape).transpose(order)
     buffer = ctx.new(w.dtype, view.shape)
-    move(ctx, buffer, (w, view, (0, 0, 0, 0)))
-    return buffer
+    move(ctx, buffer, (w, view, (0,) * 5))
+    return ctx.viewed(buffer, result)
 
 
 @rule(custom=("Convolution2DTransposeBias",))
@@ -123,9 +135,36 @@ def by_filter(ctx: LoweringContext) -> None:
     dw = ctx.output().buffer
     kh, kw, channels, features = dw.shape
     window, sizes = window_of(ctx, x.shape, (kh, kw))
-    n, height, width = x.shape[:3]
-    if dy.shape != (n, *sizes, features) or x.shape[3] != channels:
+    groups = x.shape[3] // channels if channels else 0
+    if dy.shape != (x.shape[0], *sizes, features) or not groups or x.shape[3] % channels or features % groups:
         raise NoLowering(f"the gradient {dy} of a convolution of {x} by a filter {dw}")
+    if groups == 1:
+        filter_gradient(ctx, x, dy, dw, window, sizes)
+        return
+    parts, count = [], features // groups
+    for group in range(groups):
+        image, gradient = (
+            _channels(ctx, b, group * n, n, f".{name}{group}") for b, n, name in ((x, channels, "x"), (dy, count, "dy"))
+        )
+        part = ctx.new(float32, (kh, kw, channels, count), f".group{group}")
+        filter_gradient(ctx, image, gradient, part, window, sizes)
+        parts.append((part, layout(part), (0, 0, 0, group * count)))
+    move(ctx, dw, *parts)
+
+
+def _channels(ctx: LoweringContext, images: Buffer, start: int, count: int, name: str) -> Buffer:
+    """Return some channels of images."""
+    view = layout(images)[..., start : start + count]
+    part = ctx.new(images.dtype, view.shape, name)
+    move(ctx, part, (images, view, (0,) * 4))
+    return part
+
+
+def filter_gradient(
+    ctx: LoweringContext, x: Buffer, dy: Buffer, dw: Buffer, window: Window, sizes: tuple[int, int]
+) -> None:
+    """Add the gradient of a convolution of images x by a filter dw [height, width, in, out]. sizes: of its result."""
+    (kh, kw, channels, features), (n, height, width) = dw.shape, x.shape[:3]
     total = arg(0, float32)
     if window.size == window.strides == (1, 1) and not any(window.padding):
         rows = n * height * width
@@ -200,29 +239,75 @@ def max_pool_grad(ctx: LoweringContext) -> None:
         window, _ = pool_window(ctx, x)
         ctx.add(WindowGradient, ctx.output(x.shape).buffer, dy.buffer, (x.buffer,), "max", window)
         return
-    n, rows, height, columns, width, channels = split
-    pixels, windows = ctx.viewed(x.buffer, split), (n, rows, 1, columns, 1, channels)
-    gradient = ctx.viewed(dy.buffer, windows)
+    maximum = None
     if _is_pool_of_same_input(ctx.node.inputs):
-        maximum = ctx.viewed(y.buffer, windows)
-    else:
+        maximum = ctx.viewed(y.buffer, _windows_of(split))
+    _route_to_first(ctx, x, dy, split, maximum)
+
+
+def _windows_of(split: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of one element of each window."""
+    return tuple([1 if axis % 2 == 0 and axis > 0 else n for axis, n in enumerate(split[:-1])]) + split[-1:]
+
+
+def _route_to_first(
+    ctx: LoweringContext, x: RuleOperand, dy: RuleOperand, split: tuple[int, ...], maximum: Buffer | None
+) -> None:
+    """Add the gradient of pools without overlap. split: see `_side_by_side`; maximum: the pool, if it is computed."""
+    pixels, windows = ctx.viewed(x.buffer, split), _windows_of(split)
+    axes = tuple(range(2, len(split) - 1, 2))
+    gradient = ctx.viewed(dy.buffer, windows)
+    if maximum is None:
         maximum = Buffer(f"{ctx.node.prefix}.maximum", float32, windows)
-        ctx.add(Reduce, maximum, pixels, (2, 4), "max", arg(0, float32), arg(0, float32))
-    numbers = np.arange(height * width, dtype=np.int32).reshape(height, 1, width, 1)
+        ctx.add(Reduce, maximum, pixels, axes, "max", arg(0, float32), arg(0, float32))
+    size = math.prod(split[axis] for axis in axes)
+    numbers = np.arange(size, dtype=np.int32).reshape([n if i in axes else 1 for i, n in enumerate(split)][1:])
     number = Buffer(f"{ctx.node.prefix}.numbers", int32, numbers.shape, numbers)
     marked, first = ctx.new(int32, split), Buffer(f"{ctx.node.prefix}.first", int32, maximum.shape)
 
     def mark(a: Expr, b: Expr, k: Expr) -> Expr:
-        return apply("select", apply("equal", a, b, dtype=bool_), k, const(height * width, int32), dtype=int32)
+        return apply("select", apply("equal", a, b, dtype=bool_), k, const(size, int32), dtype=int32)
 
     map_elements(ctx, marked, [pixels, maximum, number], mark)
-    ctx.add(Reduce, first, marked, (2, 4), "min", arg(0, int32), arg(0, int32))
+    ctx.add(Reduce, first, marked, axes, "min", arg(0, int32), arg(0, int32))
 
     def route(index: Expr, k: Expr, d: Expr) -> Expr:
         return apply("select", apply("equal", index, k, dtype=bool_), d, const(0, float32), dtype=float32)
 
     with ctx.reshaped(ctx.output(x.shape).buffer, split) as out:
         map_elements(ctx, out, [first, number, gradient], route)
+
+
+@rule("MaxPool3DGrad")
+def max_pool_3d_grad(ctx: LoweringContext) -> None:
+    x, dy = ctx.operand(0), ctx.operand(2)
+    _route_to_first(ctx, x, dy, _boxes(ctx, x, dy), None)
+
+
+@rule("AvgPool3DGrad")
+def avg_pool_3d_grad(ctx: LoweringContext) -> None:
+    y, dy = ctx.output(), ctx.operand(1)
+    _share_equally(ctx, y, dy, _boxes(ctx, y, dy))
+
+
+def _share_equally(ctx: LoweringContext, y: RuleOperand, dy: RuleOperand, split: tuple[int, ...]) -> None:
+    """Add the gradient of means without overlap. split: see `_side_by_side`."""
+    gradient = ctx.viewed(dy.buffer, _windows_of(split))
+    share = scalar(1.0 / math.prod(split[2:-1:2]), float32)
+    with ctx.reshaped(y.buffer, split) as out:
+        map_elements(ctx, out, [gradient], lambda d: apply("mul", d, share))
+
+
+def _boxes(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple[int, ...]:
+    """Return the shape of volumes with the elements of each window as separate axes. Raises NoLowering if windows
+    overlap or omit elements, and for other types than float32."""
+    size, strides = (tuple(map(int, ctx.attr(name))) for name in ("ksize", "strides"))
+    if x.dtype is not float32 or len(x.shape) != 5 or ctx.attr("data_format") != "NDHWC" or not x.size * y.size:
+        raise NoLowering(f"a pool over {x}")
+    if size != strides or size[0] != 1 or size[4] != 1 or x.shape != tuple(n * k for n, k in zip(y.shape, size)):
+        raise NoLowering(f"windows {list(size)} with strides {list(strides)} over {x}")
+    n, depth, height, width, channels = y.shape
+    return (n, depth, size[1], height, size[2], width, size[3], channels)
 
 
 def _is_pool_of_same_input(operands: Sequence[Any]) -> bool:
@@ -243,11 +328,7 @@ def avg_pool_grad(ctx: LoweringContext) -> None:
         window, _ = pool_window(ctx, y)
         ctx.add(WindowGradient, y.buffer, dy.buffer, (), "mean", window)
         return
-    n, rows, height, columns, width, channels = split
-    gradient = ctx.viewed(dy.buffer, (n, rows, 1, columns, 1, channels))
-    share = scalar(1.0 / (height * width), float32)
-    with ctx.reshaped(y.buffer, split) as out:
-        map_elements(ctx, out, [gradient], lambda d: apply("mul", d, share))
+    _share_equally(ctx, y, dy, split)
 
 
 def _side_by_side(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple[int, ...] | None:

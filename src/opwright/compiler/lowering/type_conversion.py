@@ -1,6 +1,6 @@
 """Conversion of element types: casts, QUANTIZE and DEQUANTIZE, float16 computed in float32, elements below a byte.
 
-Lives here: `in_float32`, a decorator of rules; int4, uint4 and int2 operands as bytes, `check_whole_bytes` for rules
+Lives here: `in_float32`, a decorator of rules, `lower_widened`; int4, uint4 and int2 operands as bytes, `check_whole_bytes` for rules
 that do not convert them; the rules of Cast and CAST, QUANTIZE, DEQUANTIZE, FAKE_QUANT, NumericVerify, Table, DENSIFY.
 Not here: functions of quantized tensors, quantized values as expressions (operand_expressions.py), other element-wise
 operators, whose expressions round (../kernels/expression.py), data movement, which copies bytes, packed weights
@@ -19,23 +19,49 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, complex64, float16, float32, int8, int16, int32, uint8
+from ...core.dtypes import DType, bfloat16, complex64, float16, float32, int8, int16, int32, uint8
 from ...core.dtypes import bool as bool_
 from ...scalar.fixed_point import nudged
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
 from ..loops.constant_folding import computed
 from ..loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
-from ..loops.ops import Checked, Map, Reinterpret, View
+from ..loops.ops import Checked, LoopOp, Map, Reinterpret, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import NARROW, as_type, map_elements, mapped, plain, steps_per, tabulated
-from .registry import CATALOGUE, Rule, rule
+from .registry import CATALOGUE, Rule, lower, rule
 from .spectral import join, pairs, part
 
 
+NARROW_FLOATS = (float16, bfloat16)
+IN_FLOAT32 = frozenset(
+    {
+        "AvgPool",
+        "AvgPoolGrad",
+        "Conv2D",
+        "Conv2DBackpropFilter",
+        "Conv2DBackpropInput",
+        "Conv3D",
+        "Conv3DBackpropFilter",
+        "Conv3DBackpropInput",
+        "DepthwiseConv2dNative",
+        "DepthwiseConv2dNativeBackpropFilter",
+        "DepthwiseConv2dNativeBackpropInput",
+        "Einsum",
+        "MatMul",
+        "MaxPool",
+        "MaxPoolGrad",
+        "Mean",
+        "Sum",
+        "SumToLike",
+    }
+)
+"""Operators of the catalogue that compute 16-bit floats in float32 and round the result."""
+
+
 class Widened(LoweringContext):
-    """The context of a node with float16 operands and outputs converted to float32, by maps that fusion merges into the
-    kernels that read or write them."""
+    """The context of a node with operands and outputs of 16-bit floats converted to float32, by maps that fusion merges
+    into the kernels that read or write them."""
 
     __slots__ = ("_inputs", "_outputs")
 
@@ -47,18 +73,18 @@ class Widened(LoweringContext):
 
     def optional(self, index: int) -> RuleOperand | None:
         narrow = super().optional(index)
-        if narrow is None or narrow.dtype is not float16:
+        if narrow is None or narrow.dtype not in NARROW_FLOATS:
             return narrow
         widened = self._inputs.get(index)
         if widened is None:
             buffer = Buffer(f"{self.node.prefix}.{narrow.buffer.name}.wide", float32, narrow.shape)
-            self.add(Map, buffer, (narrow.buffer,), convert(arg(0, float16), float32))
+            self.add(Map, buffer, (narrow.buffer,), convert(arg(0, narrow.dtype), float32))
             widened = self._inputs[index] = narrow.with_buffer(buffer)
         return widened
 
     def output(self, shape: Sequence[int] | None = None, index: int = 0) -> RuleOperand:
         narrow = super().output(shape, index)
-        if narrow.dtype is not float16:
+        if narrow.dtype not in NARROW_FLOATS:
             return narrow
         if index not in self._outputs:
             wide = Buffer(f"{narrow.buffer.name}.wide", float32, narrow.shape)
@@ -68,7 +94,18 @@ class Widened(LoweringContext):
     def close(self) -> None:
         """Round the outputs that the rule's operations have written."""
         for narrow, wide in self._outputs.values():
-            self.add(Map, narrow.buffer, (wide.buffer,), convert(arg(0, float32), float16))
+            self.add(Map, narrow.buffer, (wide.buffer,), convert(arg(0, float32), narrow.dtype))
+
+
+def lower_widened(ctx: LoweringContext) -> list[LoopOp]:
+    """Return the operations of a node of the catalogue, with 16-bit floats as float32 where IN_FLOAT32 says so. Raises NoLowering."""
+    values = (*ctx.node.node.operands, *ctx.node.node.outputs)
+    if ctx.operator not in IN_FLOAT32 or all(v.dtype not in NARROW_FLOATS for v in values):
+        return lower(ctx)
+    wide = Widened(ctx)
+    lower(wide)
+    wide.close()
+    return ctx.ops
 
 
 def in_float32(rule: Rule) -> Rule:

@@ -1,6 +1,6 @@
-"""Convolutions and pooling over volumes: CONV_3D, CONV_3D_TRANSPOSE, MaxPool3D, AvgPool3D.
+"""Convolutions and pooling over volumes: CONV_3D, CONV_3D_TRANSPOSE, Conv3D with its gradients, MaxPool3D, AvgPool3D.
 
-Lives here: their rules.  Not here: images (contractions.py, pooling.py).
+Lives here: their rules.  Not here: images (contractions.py, pooling.py), gradients of pools (gradients.py).
 
 A slice of the result depends on a few slices of the volume. These are gathered as channels of one image, which reduces
 the convolution to one of images, with a filter of as many channels:
@@ -19,24 +19,37 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import DType, float32, int8, int16, int32
-from ...ops.windows import window
+from ...ops.windows import pairs, window
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import Expr, apply, arg, convert
 from ..loops.ops import Contract, Map, Move, ReduceWindow, TransposedContract
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import with_bias
 from .data_movement import layout, move, row_major
-from .nodes import SlidingWindow, window_of
+from .gradients import filter_gradient
+from .nodes import SlidingWindow, sliding_of
 from .operand_expressions import clamped, same_numbers
-from .registry import rule
+from .registry import CATALOGUE, rule
 
 
-def _depth(ctx: LoweringContext, size: int, kernel: int) -> tuple[int, int, int, int]:
+def _axes(ctx: LoweringContext) -> tuple[SlidingWindow, SlidingWindow]:
+    """Read the windows along the depth, as rows of a column, and over the slices. Raises NoLowering for others."""
+    if ctx.node.dialect != CATALOGUE:
+        padding = ctx.attr("padding") or "SAME"
+        steps = ctx.attr("stride_d"), ctx.attr("dilation_d_factor") or 1
+        return SlidingWindow(padding, (steps[0], 1), (steps[1], 1), truncates=True), sliding_of(ctx)
+    strides, dilations, padding = ctx.attr("strides"), ctx.attr("dilations") or (1,) * 5, ctx.attr("padding")
+    if ctx.attr("data_format") != "NDHWC" or {strides[0], strides[4], dilations[0], dilations[4]} != {1}:
+        raise NoLowering(f"volumes in {ctx.attr('data_format')}, strides {list(strides)}, dilations {list(dilations)}")
+    pads: Any = pairs(ctx.attr("explicit_paddings") or (), 5)
+    depth = SlidingWindow(padding, (strides[1], 1), (dilations[1], 1), (pads[1], (0, 0)))
+    return depth, SlidingWindow(padding, strides[2:4], dilations[2:4], pads[2:4])
+
+
+def _depth(sliding: SlidingWindow, size: int, kernel: int) -> tuple[int, int, int, int]:
     """Return stride, dilation, padding before, and output size along the depth axis."""
-    steps = ctx.attr("stride_d"), ctx.attr("dilation_d_factor") or 1
-    sliding = SlidingWindow(ctx.attr("padding") or "SAME", (steps[0], 1), (steps[1], 1), truncates=True)
     window, (count, _) = sliding.over((size, 1), (kernel, 1))
-    return (*steps, window.padding[0], count)
+    return window.strides[0], window.dilations[0], window.padding[0], count
 
 
 def _gathered_slices(
@@ -87,34 +100,59 @@ def _check(x: RuleOperand, w: RuleOperand, y: RuleOperand) -> None:
         raise NoLowering(f"a convolution of {x} and {w} to {y}")
 
 
-@rule("CONV_3D")
+@rule("Conv3D", "CONV_3D")
 def conv_3d(ctx: LoweringContext) -> None:
     x, w, y = ctx.operand(0), ctx.operand(1), ctx.output()
     _check(x, w, y)
     (n, d, height, width, c), (kd, kh, kw, depth, features) = x.shape, w.shape
     if c != depth:
         raise NoLowering(f"a convolution of {x} and {w}")
-    window, sizes = window_of(ctx, (n, height, width, c), (kh, kw))
-    stride, dilation, front, count = _depth(ctx, d, kd)
+    along, plane = _axes(ctx)
+    window, sizes = plane.over((height, width), (kh, kw))
+    stride, dilation, front, count = _depth(along, d, kd)
     ctx.output((n, count, *sizes, features))
-    operands, expr = with_bias(ctx.optional(2), float32, features)
+    operands, expr = with_bias(_bias(ctx, 2), float32, features)
     expr = clamped(expr, ctx.node.activation)
     image = _gathered_slices(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
     with ctx.reshaped(y, (n * count, *sizes, features)) as target:
         ctx.add(Contract, target, image, _filter(ctx, w, (4, 1, 2, 0, 3), list(range(kd))), operands, expr, window)
 
 
-@rule("CONV_3D_TRANSPOSE")
+def _bias(ctx: LoweringContext, index: int) -> RuleOperand | None:
+    return None if ctx.node.dialect == CATALOGUE else ctx.optional(index)
+
+
+@rule("Conv3DBackpropFilter")
+def by_filter(ctx: LoweringContext) -> None:
+    """Lower the gradient by the filter: that of the convolution of images with slices as channels."""
+    x, dw, dy = ctx.operand(0), ctx.output(), ctx.operand(2)
+    _check(x, dw, dy)
+    (n, d, height, width, c), (kd, kh, kw, depth, features) = x.shape, dw.shape
+    along, plane = _axes(ctx)
+    window, sizes = plane.over((height, width), (kh, kw))
+    stride, dilation, front, count = _depth(along, d, kd)
+    if dy.shape != (n, count, *sizes, features) or c != depth:
+        raise NoLowering(f"the gradient {dy} of a convolution of {x} by a filter {dw}")
+    image = _gathered_slices(ctx, x, count, [(stride, i * dilation - front) for i in range(kd)], ".slices")
+    gradient = ctx.new(float32, (kh, kw, kd * c, features), ".taps")
+    filter_gradient(ctx, image, ctx.viewed(dy.buffer, (n * count, *sizes, features)), gradient, window, sizes)
+    split = ctx.viewed(gradient, (kh, kw, kd, c, features))
+    move(ctx, dw.buffer, (split, layout(split).transpose(2, 0, 1, 3, 4), (0,) * 5))
+
+
+@rule("Conv3DBackpropInput", "CONV_3D_TRANSPOSE")
 def conv_3d_transpose(ctx: LoweringContext) -> None:
-    sizes, w, x = tuple(map(int, ctx.constant(0))), ctx.operand(1), ctx.operand(2)
+    w, x = ctx.operand(1), ctx.operand(2)
+    sizes = ctx.output().shape if ctx.node.dialect == CATALOGUE else tuple(map(int, ctx.constant(0)))
     y = ctx.output(sizes)
     _check(x, w, y)
     (n, out, height, width, features), (kd, kh, kw, depth, c) = sizes, w.shape
-    window, counts = window_of(ctx, (n, height, width, features), (kh, kw))
-    stride, dilation, front, count = _depth(ctx, out, kd)
+    along, plane = _axes(ctx)
+    window, counts = plane.over((height, width), (kh, kw))
+    stride, dilation, front, count = _depth(along, out, kd)
     if (n, count, *counts, c) != x.shape or depth != features:
         raise NoLowering(f"a transposed convolution of {x} by {w} to {list(sizes)}")
-    operands, expr = with_bias(ctx.optional(3), float32, features)
+    operands, expr = with_bias(_bias(ctx, 3), float32, features)
     expr = clamped(expr, ctx.node.activation)
     size = height * width * features
     is_even = out % stride == 0
@@ -140,7 +178,7 @@ def conv_3d_transpose(ctx: LoweringContext) -> None:
         ctx.add(Move, target, tuple(parts), tuple(boxes))
 
 
-@rule(custom=("MaxPool3D", "AvgPool3D", "AveragePool3D"))
+@rule("MaxPool3D", "AvgPool3D", custom=("MaxPool3D", "AvgPool3D", "AveragePool3D"))
 def pool(ctx: LoweringContext) -> None:
     """Lower pooling one axis after the other; the mean of integers is rounded with ties away from zero."""
     x, call = ctx.operand(0), ctx.node.call
@@ -151,6 +189,10 @@ def pool(ctx: LoweringContext) -> None:
         or (x.dtype is not float32 and not x.is_quantized)
     ):
         raise NoLowering(f"a volume {x}")
+    if ctx.node.dialect == CATALOGUE and (ctx.attr("data_format") != "NDHWC" or call.padding == "EXPLICIT"):
+        raise NoLowering(f"volumes in {ctx.attr('data_format')} with {call.padding} padding")
+    if {call.ksize[0], call.ksize[4], call.strides[0], call.strides[4]} != {1}:
+        raise NoLowering(f"a pool of {list(call.ksize)} over {x}")
     windows = [window(n, k, s, 1, call.padding) for n, k, s in zip(x.shape[1:4], call.ksize[1:4], call.strides[1:4])]
     y = ctx.output((x.shape[0], *(w.out for w in windows), x.shape[4]))
     same_numbers(x, y)
