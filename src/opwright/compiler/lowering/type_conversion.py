@@ -1,7 +1,8 @@
 """Conversion of element types: casts, QUANTIZE and DEQUANTIZE, float16 computed in float32, elements below a byte.
 
-Lives here: `in_float32`, a decorator of rules, `lower_widened`; int4, uint4 and int2 operands as bytes, `check_whole_bytes` for rules
-that do not convert them; the rules of Cast and CAST, QUANTIZE, DEQUANTIZE, FAKE_QUANT, NumericVerify, Table, DENSIFY.
+Lives here: `in_float32`, a decorator of rules, `lower_widened`; int4, uint4 and int2 operands as bytes,
+`check_whole_bytes` for rules that do not convert them; the rules of Cast and CAST, QUANTIZE, DEQUANTIZE, FAKE_QUANT,
+NumericVerify, Table, DENSIFY.
 Not here: functions of quantized tensors, quantized values as expressions (operand_expressions.py), other element-wise
 operators, whose expressions round (../kernels/expression.py), data movement, which copies bytes, packed weights
 (contractions.py).
@@ -31,7 +32,6 @@ from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import NARROW, as_type, map_elements, mapped, plain, steps_per, tabulated
 from .registry import CATALOGUE, Rule, lower, rule
 from .spectral import join, pairs, part
-
 
 NARROW_FLOATS = (float16, bfloat16)
 IN_FLOAT32 = frozenset(
@@ -98,7 +98,10 @@ class Widened(LoweringContext):
 
 
 def lower_widened(ctx: LoweringContext) -> list[LoopOp]:
-    """Return the operations of a node of the catalogue, with 16-bit floats as float32 where IN_FLOAT32 says so. Raises NoLowering."""
+    """Return the operations of a node of the catalogue, with 16-bit floats as float32 if IN_FLOAT32 has its operator.
+
+    raises NoLowering
+    """
     values = (*ctx.node.node.operands, *ctx.node.node.outputs)
     if ctx.operator not in IN_FLOAT32 or all(v.dtype not in NARROW_FLOATS for v in values):
         return lower(ctx)
