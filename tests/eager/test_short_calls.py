@@ -97,6 +97,40 @@ def test_bits_equal_the_ufunc(name: str) -> None:
 NO_LOOPS: tuple[str, ...] = ()
 
 
+@pytest.mark.parametrize("name", short_calls.SAME_AS)
+def test_bits_equal_the_ufunc_in_its_place(name: str) -> None:
+    op = registry.get(name)
+    for dtype in (ow.float32, ow.float64):
+        arrays = [_values(dtype, (5, 7)) for _ in op.inputs]
+        tensors = [ow.constant(a, dtype) for a in arrays]
+        op(*tensors)
+        short = _bound(name)._short(*tensors)
+        assert short is not None
+        with np.errstate(all="ignore"):
+            _same_bits(short, op.compute_rule(_bound(name), *arrays))
+    for x in (ow.constant(["a", "b"]), ow.Variable([1.0]), 1.0):
+        assert _bound(name)._short(*[x] * len(op.inputs)) is None
+
+
+def test_specs_by_elements_and_of_lists() -> None:
+    x, y, wide = ow.zeros([2, 6]), ow.ones([3, 6]), ow.zeros([2, 6], ow.float64)
+    for _ in range(3):
+        for shape in ([12], [3, 4], [4, 3], [-1, 2], [2, 3, 2]):
+            assert ow.reshape(x, shape).shape == np.zeros((2, 6)).reshape(shape).shape
+            assert ow.reshape(x, ow.constant(shape, ow.int64)).shape == np.zeros((2, 6)).reshape(shape).shape
+        with pytest.raises(InvalidArgumentError, match="Reshape"):
+            ow.reshape(x, [5])
+        assert ow.concat([x, y], 0).shape == (5, 6)
+        assert ow.concat((x, x), 1).shape == (2, 12)
+        assert ow.stack([x, x]).shape == (2, 2, 6)
+        with pytest.raises(InvalidArgumentError, match="Concat"):
+            ow.concat([x, y], 1)
+        with pytest.raises(SignatureError, match="Concat"):
+            ow.concat([x, wide], 0)
+        assert float(ow.reduce_sum([x[0, 0] + 1.0, y[0, 0]])) == 2.0  # a list as one tensor
+        assert ow.clip_by_value(wide, -1.0, 1).dtype is ow.float64
+
+
 def test_the_usual_operators_take_it() -> None:
     assert {"Add", "Sub", "Mul", "RealDiv", "Neg", "Exp", "Tanh", "Sqrt", "Less"} <= set(UFUNCS)
     assert {dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64} <= set(_taken("Add"))

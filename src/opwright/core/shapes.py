@@ -223,10 +223,18 @@ def as_shape(shape: Any) -> TensorShape:
 
 
 def of_known(dims: tuple[int, ...]) -> TensorShape:
-    """Return the shape of an array's `shape`, unchecked: a hot path."""
-    shape = TensorShape.__new__(TensorShape)
-    object.__setattr__(shape, "dims", dims)
+    """Return the shape of an array's `shape`, unchecked: a hot path. Shapes are immutable, and frequent ones shared."""
+    shape = _known.get(dims)
+    if shape is None:
+        shape = TensorShape.__new__(TensorShape)
+        object.__setattr__(shape, "dims", dims)
+        if len(_known) < MOST_KNOWN:
+            _known[dims] = shape
     return shape
+
+
+MOST_KNOWN = 1024
+_known: dict[tuple[int, ...], TensorShape] = {}
 
 
 UNKNOWN = TensorShape(None)

@@ -53,14 +53,18 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             return out
     for x in inputs:
         if type(x) is not EagerTensor:
-            number_operands = _with_number(*inputs) if profile.paired else None
-            if number_operands is None:
+            operands: Any = _with_number(*inputs) if profile.paired else None
+            if operands is None and profile.alike and len(inputs) > 2:
+                operands = _with_numbers(inputs)
+            if operands is None and profile.listed and _is_list_of_tensors(x):
+                inputs = (tuple(x),)  # of a repeated input; `infer` checks that the operator takes it
+            elif operands is None:
                 inputs = tensors(op, inputs, make, name)
                 special = overriding(inputs)
                 if special is not None:
                     return special.record(op, inputs, bound, name)
             else:
-                inputs = number_operands
+                inputs = operands
             break
     else:
         if not profile.simple:  # a single tensor passed for a repeated input represents its slices
@@ -93,8 +97,15 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
     else:
         if profile.simple:
             key = tuple([(x._dtype, x._array.shape) for x in inputs])
-            promised = bound.inferred.get(key) or _infer(op, bound, inputs, key, name)
+            kept: Any = bound.inferred.get(key)
+            if type(kept) is InferredByElements:
+                kept = kept.specs.get(kept.elements(inputs))
+            promised = kept or _infer(op, bound, inputs, key, name)
             arrays = [x._array for x in inputs]
+        elif profile.listed and op.catalogue:
+            key = tuple([(x._dtype, x._array.shape) for x in inputs[0]])
+            promised = bound.inferred.get(key) or _infer_list(op, bound, inputs[0], key, name)
+            arrays = [[x._array for x in inputs[0]]]
         else:
             promised = _flat_specs(op.infer(bound, inputs, name))
             arrays = [None if x is None else [y._array for y in x] if type(x) is tuple else x._array for x in inputs]
@@ -138,7 +149,29 @@ def _with_number(x: Any, y: Any) -> tuple[EagerTensor, EagerTensor] | None:
     return None
 
 
+def _with_numbers(inputs: Sequence[Any]) -> tuple[EagerTensor, ...] | None:
+    """Return a float tensor and Python numbers after it as tensors; None if the general rule applies."""
+    first = inputs[0]
+    if type(first) is not EagerTensor or not first._dtype.is_floating:
+        return None
+    operands = [first]
+    for x in inputs[1:]:
+        if type(x) is EagerTensor:
+            operands.append(x)
+        elif type(x) in _NUMBERS:
+            operands.append(number(x, first._dtype))
+        else:
+            return None
+    return tuple(operands)
+
+
+def _is_list_of_tensors(value: Any) -> bool:
+    kind = type(value)
+    return (kind is list or kind is tuple) and {*map(type, value)} == _TENSORS
+
+
 _NUMBERS = frozenset({float, int})
+_TENSORS = {EagerTensor}
 
 
 ADDRESSABLE = 1 << 47
@@ -171,13 +204,71 @@ class OperandUseTracker:
         return self.tensor.constant
 
 
+class InferredByElements:
+    """Output specs that depend on elements of a few integers: new shapes, sizes, axes.
+
+    places: of the inputs that were read; specs: by their elements
+    """
+
+    __slots__ = ("places", "specs")
+
+    def __init__(self, places: Sequence[int]) -> None:
+        self.places = places
+        self.specs: dict[Any, list[Any]] = {}
+
+    def elements(self, inputs: Sequence[Any]) -> Any:
+        """Return the elements of these inputs as a key; their dtypes and shapes are another part of it."""
+        return tuple([inputs[i]._array.tobytes() for i in self.places])
+
+
+MOST_SPECS = 64
+"""Maximum number of output specs that are kept for attributes, or for dtypes and shapes."""
+
+
 def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str | None) -> list[Any]:
-    """Return the flat output specs, cached for further calls if they depend on dtypes and shapes alone.
+    """Return the flat output specs, cached for further calls if they depend on dtypes and shapes alone, or on the
+    elements of short inputs of integers as well.
 
     raises ResourceExhaustedError for an output larger than any address space, before its kernel runs
     """
     operands = [OperandUseTracker(x) for x in inputs]
     promised = _flat_specs(op.infer(bound, operands, name))
+    _check_addressable(op, promised, name)
+    if promised and (key in bound.inferred or len(bound.inferred) < MOST_SPECS):
+        places = [i for i, operand in enumerate(operands) if operand.value_read]
+        if not places:
+            bound.inferred[key] = promised
+        elif all(_is_short(inputs[i]) for i in places):
+            kept = bound.inferred.get(key)
+            if type(kept) is not InferredByElements or kept.places != places:
+                kept = bound.inferred[key] = InferredByElements(places)
+            if len(kept.specs) < MOST_SPECS:
+                kept.specs[kept.elements(inputs)] = promised
+    return promised
+
+
+def _is_short(x: Any) -> bool:
+    """Return whether a tensor has so few integers that specs are kept by its elements."""
+    result: bool = x._dtype.is_integer and x._array.size <= short_calls.MOST_INDICES
+    return result
+
+
+def _infer_list(op: Operator, bound: Call, tensors: Sequence[Any], key: Any, name: str | None) -> list[Any]:
+    """Implement `_infer` for the tensors of one repeated input."""
+    operands = tuple([OperandUseTracker(x) for x in tensors])
+    try:
+        promised = _flat_specs(op.infer(bound, (operands,), name))
+    except AttributeError:  # a rule that reads more of a tensor than its spec
+        return _flat_specs(op.infer(bound, (tensors,), name))
+    _check_addressable(op, promised, name)
+    of_elements = any(o.value_read or o.dtype.is_handle for o in operands)
+    if promised and not of_elements and len(bound.inferred) < MOST_SPECS:
+        bound.inferred[key] = promised
+    return promised
+
+
+def _check_addressable(op: Operator, promised: Sequence[Any], name: str | None) -> None:
+    """Raise ResourceExhaustedError for an output larger than any address space."""
     for spec in promised:
         if isinstance(spec, TensorSpec) and spec.shape.is_fully_defined():
             dims: Any = spec.shape.dims
@@ -190,9 +281,6 @@ def _infer(op: Operator, bound: Call, inputs: Sequence[Any], key: Any, name: str
                     found=f"{spec.short()}: {nbytes} bytes",
                     wanted=f"at most {ADDRESSABLE}",
                 )
-    if promised and not any(o.value_read for o in operands) and len(bound.inferred) < 64:
-        bound.inferred[key] = promised
-    return promised
 
 
 def _first_dtype(inputs: Sequence[Any]) -> DType | None:

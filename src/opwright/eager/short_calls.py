@@ -44,6 +44,13 @@ MOST_INPUTS = 32
 MOST_INDICES = 16
 """Maximum number of elements of an input of integers that become a part of the signature of a tape."""
 
+SAME_AS: dict[str, tuple[np.ufunc, float | None]] = {
+    "Equal": (np.equal, None),
+    "NotEqual": (np.not_equal, None),
+    "Relu": (np.maximum, 0.0),
+}
+"""Ufuncs that are the computation of numbers by other operators, and the constant second operand."""
+
 _calls = 0
 _due = FIRST
 
@@ -57,7 +64,7 @@ def count_call(op: Operator, bound: Call) -> None:
     _calls += 1
     if _calls < _due:
         return
-    if not op.catalogue or not (type(bound.reference) is np.ufunc or op is _matmul()):
+    if not op.catalogue or not (type(bound.reference) is np.ufunc or op is _matmul() or op.name in SAME_AS):
         bound._short = False
         return
     calls = ufunc_calls.ufunc_calls()
@@ -84,11 +91,24 @@ def _build(op: Operator, bound: Any, calls: ufunc_calls.UfuncCalls) -> Callable[
     if layout is None:
         return None
     if op is not _matmul():
-        return calls.of_elements(bound.reference, [ufunc_calls.UfuncRow(d, r) for d, r in _dtypes(op)], layout)
+        ufunc, constant = SAME_AS.get(op.name) or (bound.reference, None)
+        function = calls.of_elements(ufunc, [ufunc_calls.UfuncRow(d, r) for d, r in _dtypes(op)], layout)
+        return function if constant is None or function is None else _with_constant(function, constant)
     if bound.output_type is not None:
         return None
     rows = [ufunc_calls.UfuncRow(d, d) for d in (dtypes.float32, dtypes.float64)]  # real: an adjoint is a transpose
     return calls.of_matrices(rows, layout, bound.transpose_a or bound.adjoint_a, bound.transpose_b or bound.adjoint_b)
+
+
+def _with_constant(function: Callable[..., Any], constant: float) -> Callable[..., Any]:
+    """Return a function of one tensor: a function of two with a number as the second."""
+    constants = {d: EagerTensor(np.array(constant, d.np), d) for d in dtypes.numeric if d.is_floating}
+
+    def short(x: Any) -> Any:
+        second = constants.get(x._dtype) if type(x) is EagerTensor else None
+        return None if second is None else function(x, second)
+
+    return short
 
 
 def _dtypes(op: Operator) -> Iterator[tuple[DType, DType]]:

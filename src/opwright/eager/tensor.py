@@ -120,6 +120,9 @@ class EagerTensor(Tensor):
         return int(self._scalar("an integer value"))
 
     def __float__(self) -> float:
+        array = self._array
+        if type(array) is np.ndarray and not array.ndim:
+            return float(array[()])
         return float(self._scalar("a float value"))
 
     def __complex__(self) -> complex:
@@ -242,6 +245,8 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
                 ) from None
         if not dtype.is_complex:
             raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}")
+    if kind is list and (dtype is None or dtype is dtypes.int32) and _are_short_ints(value):
+        return np.array(value, np.int32), dtypes.int32
     if dtype is not None:
         if isinstance(value, (np.ndarray, np.generic)) and _casts(value, dtype):
             return _cast(value, dtype), dtype
@@ -277,6 +282,14 @@ def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     return array, dtype
 
 
+_INTS = {int}
+
+
+def _are_short_ints(values: list[Any]) -> bool:
+    """Return whether a list has nothing but ints, of 32 bits: sizes, axes, indices."""
+    return {*map(type, values)} == _INTS and min(values) >= -(1 << 31) and max(values) < 1 << 31
+
+
 def _casts(array: Any, dtype: DType) -> bool:
     """Return whether both an array's dtype and `dtype` are numeric or bool."""
     return array.dtype.kind not in "OSUMmT" and not dtype.is_handle and dtype is not dtypes.string
@@ -284,6 +297,8 @@ def _casts(array: Any, dtype: DType) -> bool:
 
 def _cast(array: Any, dtype: DType) -> np.ndarray:
     """Cast a copy: fractions are truncated, integers wrap, imaginary parts are discarded, without a warning."""
+    if array.dtype is dtype.np:
+        return np.array(array)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return np.array(array, dtype.np)

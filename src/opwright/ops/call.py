@@ -221,8 +221,9 @@ class CallProfile:
     positions: names of the inputs and attributes by position: the inputs, then the attributes, then the additions of
     later versions, so that older calls stay right. plain_count: number of inputs of a call by position without
     attributes, -1 where there is no such call.
-    simple: no input is repeated or optional. quick: element-wise, simple, of any ranks. paired: quick, with two inputs
-    of one dtype. single: one output, not repeated. tensors_only: outputs whose dtype `infer` determines.
+    simple: no input is repeated or optional; listed: the only input is repeated. quick: element-wise, simple, of any
+    ranks. alike: quick, with all inputs of one dtype; paired: with two of them. single: one output, not repeated.
+    tensors_only: outputs whose dtype `infer` determines.
     narrows: results are cast to the dtype they are `like`; a user's computation need not mind NumPy's widening, the
     catalogue's minds it itself. writes_out: `compute` returns one array and can write it into a given one, `out=`.
     inplace_places: positions of the inputs whose memory the only output may take, best first.
@@ -233,9 +234,11 @@ class CallProfile:
     """
 
     __slots__ = (
+        "alike",
         "index_places",
         "inplace_places",
         "keeps_calls",
+        "listed",
         "narrows",
         "paired",
         "plain_count",
@@ -256,8 +259,10 @@ class CallProfile:
         self.positions = tuple(part.name for part in newer)
         self.plain_count = -1 if any(i.since > 1 for i in inputs) else len(inputs)
         self.simple = not any(i.repeated or i.optional for i in inputs)
+        self.listed = len(inputs) == 1 and inputs[0].repeated
         self.quick = op.elementwise and self.simple and not any(i.ranks for i in inputs)
-        self.paired = self.quick and len(inputs) == 2 and inputs[1].like == inputs[0].name
+        self.alike = self.quick and all(i.like == inputs[0].name for i in inputs[1:])
+        self.paired = self.alike and len(inputs) == 2
         self.single = len(outputs) == 1 and not outputs[0].repeated
         self.tensors_only = tuple(
             k

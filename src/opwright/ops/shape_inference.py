@@ -83,6 +83,8 @@ def static_axes(axis: Any, what: str = "axis") -> tuple[int, ...] | None:
     """
     if axis is None:
         return None
+    if type(axis) is int:
+        return (axis,)
     value = known_value(axis)
     if hasattr(value, "reshape"):
         value = value.reshape(-1).tolist()
@@ -114,6 +116,8 @@ def is_static(axis: Any) -> bool:
 
 def static_int(value: Any, what: str) -> int:
     """Return one integer from an int or a tensor whose value is known. Raises TypeError otherwise."""
+    if type(value) is int:
+        return value
     axes = static_axes(value, what)
     if axes is None or len(axes) != 1:
         raise TypeError(f"{what} is one integer; found {value!r}")

@@ -103,7 +103,8 @@ def sparse_rows(shape: Any, static_shape: TensorShape, indices: Any, dy: Any) ->
 
 def wide_index(indices: TensorValue) -> TensorValue:
     """Cast int16 indices to int32; return others unchanged."""
-    narrow = getattr(indices, "dtype", None) in (dtypes.int16, np.dtype("int16"))
+    dtype = getattr(indices, "dtype", None)
+    narrow = dtype is dtypes.int16 or (isinstance(dtype, np.dtype) and dtype == np.int16)
     return array.cast(indices, dtypes.int32) if narrow else indices
 
 

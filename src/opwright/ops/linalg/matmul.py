@@ -148,7 +148,9 @@ def matmul(
     raises ValueError for transposing and adjoining the same matrix
     """
     if output_type is None and not (transpose_a or transpose_b or adjoint_a or adjoint_b):
-        return MatMul(*_of_one_dtype(a, b, None), name=name)
+        factors = _of_one_dtype(a, b, None)
+        product: Tensor = dispatch.call(MatMul, factors, MatMul._default or MatMul.default_call(), name)
+        return product
     for x, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
         if transpose and adjoint:
             raise ValueError(

@@ -49,11 +49,16 @@ def _without_axis(op: Any) -> TensorSpec:
     return TensorSpec([d for i, d in enumerate(dims) if i != axis], op.output_type)
 
 
+def _may_have_nan(x: Any) -> bool:
+    """Return whether there is a NaN, or infinities of both signs; True for arrays of devices."""
+    return type(x) is not np.ndarray or bool(np.isnan(np.sum(x)))
+
+
 def _first_best(op: Any, x: np.ndarray, better: Any, replaced: Any) -> np.ndarray:
     """Where along op.axis the first best element is; NaN never is, unless nothing else is there."""
     if x.shape[op.axis] == 0:
         return np.zeros(np.delete(x.shape, op.axis), op.output_type.np)
-    if is_of_floats(x):
+    if is_of_floats(x) and _may_have_nan(x):
         x = np.where(np.isnan(x), x.dtype.type(replaced), x)
     result: np.ndarray = better(x, axis=op.axis).astype(op.output_type.np)
     return result

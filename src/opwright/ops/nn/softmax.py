@@ -72,8 +72,10 @@ class Softmax(OperatorDefinition):
 
     def compute(op, logits: np.ndarray) -> np.ndarray:
         x = logits.astype(wide(logits.dtype), copy=False)
-        e = np.exp(x - x.max(op.axis, keepdims=True, initial=-np.inf))
-        e /= e.sum(op.axis, keepdims=True)
+        add: Any = np.add
+        maximum: Any = np.maximum
+        e = np.exp(x - maximum.reduce(x, axis=op.axis, keepdims=True, initial=-np.inf))
+        e /= add.reduce(e, axis=op.axis, keepdims=True)
         softmax: np.ndarray = e.astype(logits.dtype, copy=False)
         return softmax
 
