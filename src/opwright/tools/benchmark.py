@@ -203,7 +203,7 @@ class Settings:
         return max(3, self.runs // 20) if self.warmup is None else self.warmup
 
 
-class Measured(NamedTuple):
+class ModelTimes(NamedTuple):
     """A measured model: its interpreter, the medians and other statistics of its seconds by name."""
 
     model: Any
@@ -211,7 +211,7 @@ class Measured(NamedTuple):
     figures: dict[str, float]
 
 
-def measure_model(path: str, settings: Settings) -> Measured:
+def measure_model(path: str, settings: Settings) -> ModelTimes:
     """Time loading, allocation and runs. Raises BadFile."""
     model = read_model(path)  # reports an invalid file
     custom_ops = operators_for(model, settings.customs)
@@ -231,7 +231,7 @@ def measure_model(path: str, settings: Settings) -> Measured:
         interpreter.invoke()
     times = _measure(interpreter.invoke, settings.runs)
     figures = {"load": float(np.median(loads)), "allocate": float(np.median(allocations)), **_figures(times)}
-    return Measured(model, interpreter, figures)
+    return ModelTimes(model, interpreter, figures)
 
 
 def bench_model(path: str, settings: Settings, as_json: bool) -> None:
