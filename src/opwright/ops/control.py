@@ -22,6 +22,7 @@ arrays and returns a dataset, or the arrays of a result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,16 +42,11 @@ if TYPE_CHECKING:
     from .tensor_list import TensorList
 
 
-def _check_inputs(graph: Graph, inputs: Any, role: str) -> None:
+def check_inputs(graph: Graph, inputs: Any, role: str) -> None:
     """Raise InvalidArgumentError if a graph does not take these inputs."""
-    dtypes = [x.spec.dtype for x in inputs]
-    expected = [v.dtype for v in graph.inputs]
+    dtypes, expected = [x.spec.dtype.name for x in inputs], [v.dtype.name for v in graph.inputs]
     if dtypes != expected:
-        raise InvalidArgumentError(
-            what=f"the {role} does not take these inputs",
-            found=[d.name for d in dtypes],
-            wanted=[d.name for d in expected],
-        )
+        raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=dtypes, wanted=expected)
 
 
 def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
@@ -70,6 +66,22 @@ def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
     ]
 
 
+def if_specs(op: Any) -> list[TensorSpec]:
+    """Infer the outputs of an If of either dialect. Raises InvalidArgumentError."""
+    return _branch_specs((op.then_branch, op.else_branch), ("then branch", "else branch"), op.inputs)
+
+
+def case_specs(op: Any) -> list[TensorSpec]:
+    """Infer the outputs of a Case of either dialect. Raises InvalidArgumentError."""
+    return _branch_specs(op.branches, [f"branch {i}" for i in range(len(op.branches))], op.inputs)
+
+
+def _branch_specs(branches: Sequence[Graph], roles: Sequence[str], inputs: Any) -> list[TensorSpec]:
+    for branch, role in zip(branches, roles):
+        check_inputs(branch, inputs, role)
+    return merged_specs(branches, roles)
+
+
 @operator
 class If(OperatorDefinition[list[Tensor]]):
     """Conditional: execute one of two graphs, selected by a scalar at run time.
@@ -85,11 +97,7 @@ class If(OperatorDefinition[list[Tensor]]):
     control = True
     lod = "vanishes"
 
-    def infer(op) -> list[TensorSpec]:
-        branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
-        for branch, role in zip(branches, roles):
-            _check_inputs(branch, op.inputs, role)
-        return merged_specs(branches, roles)
+    infer = if_specs
 
     def infer_kinds(op) -> list[str]:
         return var_types.of_branches((op.then_branch, op.else_branch), op.inputs)
@@ -109,11 +117,7 @@ class Case(OperatorDefinition[list[Tensor]]):
     control = True
     lod = "vanishes"
 
-    def infer(op) -> list[TensorSpec]:
-        roles = [f"branch {i}" for i in range(len(op.branches))]
-        for branch, role in zip(op.branches, roles):
-            _check_inputs(branch, op.inputs, role)
-        return merged_specs(op.branches, roles)
+    infer = case_specs
 
     def infer_kinds(op) -> list[str]:
         return var_types.of_branches(op.branches, op.inputs)
@@ -139,8 +143,8 @@ class While(OperatorDefinition[list[Tensor]]):
 
     def infer(op) -> list[Any]:
         inputs = (*op.variables, *op.captured)
-        _check_inputs(op.cond, inputs, "condition")
-        _check_inputs(op.body, inputs, "body")
+        check_inputs(op.cond, inputs, "condition")
+        check_inputs(op.body, inputs, "body")
         if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
             raise InvalidArgumentError(what="the condition does not give one bool", found=repr(op.cond.outputs))
         return [v.spec for v in op.body.inputs[: len(op.variables)]]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opwright.compiler.kernels.epilogue import Epilogue
-from opwright.compiler.kernels.transposed_convolution import add_taps, channel_filter_gradients, window_gradients
+from opwright.compiler.kernels.transposed_convolution import add_taps
+from opwright.compiler.kernels.window_gradients import channel_filter_gradients, window_gradients
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
 from opwright.compiler.loops.indexing_ops import ChannelFilterGradient, WindowGradient

@@ -69,9 +69,10 @@ FAMILIES: dict[str, str] = {
     "slices": "GatherSlices ScatterSlices",
     "sorting": "ArgReduce KeyPlaces Ordered Scan",
     "ssd_postprocess": "Detection",
-    "transposed_convolution": "ChannelFilterGradient TransposedContract WindowGradient",
+    "transposed_convolution": "TransposedContract",
     "updates": "Update",
     "user_kernels": "UserKernelCall",
+    "window_gradients": "ChannelFilterGradient WindowGradient",
 }
 """Modules of selectors in the order of trial, with their forms. `make families` writes the table
 (tests/lite/make_families.py)."""

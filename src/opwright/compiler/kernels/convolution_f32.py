@@ -17,8 +17,8 @@ from .. import language as kl
 from ..language import f32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_f32 import LhsF32, PanelRangeF32, multiply_panels
-from .output_tiles import LIGHT_FLOAT, OutputTile
-from .tiling import LineTiles, WindowWords
+from .output_tiles import float_output
+from .tiling import LineTiles, WindowWords, block_at, panel_blocks, pixels_inside, tile_rows, tile_start
 from .weight_packing_f32 import multiplies_by_lane
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def copy_line(
     image: FloatImages, target: Pointer, n: Value, y: Value, left: Value, pixels: Value, lanes: int, masked: bool
 ) -> None:
     """Copy adjacent pixels of a line of the image from `left` on, with all their channels; zeros outside of it."""
-    inside = (y >= 0) & (y < image.height)
-    before = kl.select(inside, kl.clamp(-left, 0, pixels), pixels)
-    after = kl.select(inside, kl.clamp(image.width - left, before, pixels), pixels)
+    before, after = pixels_inside(y, left, pixels, image.height, image.width)
     source = image.x + ((n * image.height + y) * image.width + left) * image.pitch
     clear(target, before * image.channels, lanes)
     start = before * image.channels
@@ -124,27 +122,19 @@ def convolution(
     image is read in place if the windows of a tile are inside. Items: as `gemm`. Scratch: the copied windows, and a
     vector.
     """
-    lanes = work.lanes(f32)
+    lanes, by_lane = work.lanes(f32), multiplies_by_lane(work.target)
     number = (features + (2 * lanes - 1)) // (2 * lanes)
-    across = (number + (cut.panel_block - 1)) // cut.panel_block
-    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
-    masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT_FLOAT
-    finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
+    across, output = panel_blocks(cut, number), float_output(work, out, slide.out_pitch, features, epilogue, more)
+    masked = output.masked
     image = FloatImages(x, height, width, x_pitch, channels)
     patch = work.scratch(f32)
     depth = kernel_height * kernel_width * channels
     for item in work.items():
-        start = item // across * cut.tile_block
-        first = item % across * cut.panel_block
-        last = kl.minimum(first + cut.panel_block, number)
-        panels = PanelRangeF32(packed, features, first, last, wide, halves)
-        for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
+        block = block_at(item, cut, number, across)
+        panels = PanelRangeF32(packed, features, block.first, block.last, wide, halves)
+        for t in range(block.start, block.end):
             out_line, j = t // cut.line_tiles, t % cut.line_tiles
-            ox = j * rows
-            count = kl.value(rows)
-            if short:
-                ox = ox - kl.maximum(j - cut.tall, 0)
-                count = kl.select(j < cut.tall, count, rows - 1)
+            ox, count = tile_start(j, cut.tall, rows, short), tile_rows(j, cut.tall, rows, short)
             row = out_line * line + ox
             if lined:
                 n, oy = out_line // slide.out_height, out_line % slide.out_height
@@ -166,5 +156,4 @@ def convolution(
                     n, oy = pixel_line // slide.out_height, pixel_line % slide.out_height
                     copy_window(image, slide, size, window, n, oy, ox, lanes, masked)
                 lhs = LhsF32(patch, depth, 1, 0, depth, by_lane)
-            tile = OutputTile(target, slide.out_pitch, row, 0, features, finish, masked, light)
-            multiply_panels(lhs, panels, tile, rows, lanes, j < cut.tall if short else None)
+            multiply_panels(lhs, panels, output._replace(row=row), rows, lanes, j < cut.tall if short else None)

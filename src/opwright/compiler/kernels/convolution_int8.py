@@ -19,8 +19,8 @@ from ..language import f32, i8, i16, i32, i64, ptr
 from .epilogue import Epilogue
 from .gemm_int8 import LhsInt8, PanelRangeInt8, configure_tiles, multiply_panels, short_tile
 from .gemm_neon import Grouped, padded_quads
-from .output_tiles import OutputTile, RowScales, tile_epilogue
-from .tiling import LineTiles, WindowWords
+from .output_tiles import RowScales, tile_epilogue
+from .tiling import LineTiles, WindowWords, block_at, panel_blocks, pixels_inside, tile_rows, tile_start
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
@@ -66,9 +66,7 @@ def fill(target: Pointer, n: Any, x: Value) -> None:
 def copy_line(image: ByteImages, target: Pointer, n: Value, y: Value, left: Value, pixels: Any) -> None:
     """Copy adjacent pixels of a line of the image from `left` on, with all their channels; fill outside of it."""
     lanes, c = image.fill.count, image.channels
-    inside = (y >= 0) & (y < image.height)
-    before = kl.select(inside, kl.clamp(-left, 0, pixels), pixels)
-    after = kl.select(inside, kl.clamp(image.width - left, before, pixels), pixels)
+    before, after = pixels_inside(y, left, pixels, image.height, image.width)
     offset = ((n * image.height + y) * image.width + left) * image.pitch
     fill(target, before * c, image.fill)
     if image.pitch == c:
@@ -212,41 +210,35 @@ def convolution_int8(
     flipped: whether they are copied as unsigned bytes, likewise; by_line: whether the first tile of a line of the
     output copies all pixels that the line needs.
     """
-    lanes = work.lanes(i32)
-    number = (features + (vectors * lanes - 1)) // (vectors * lanes)
-    across = (number + (cut.panel_block - 1)) // cut.panel_block
-    ending = tile_epilogue(epilogue, more, work.target)
-    target = out.cast(ending.dtype, ending.dtype.size)
-    masked = work.target.vector_bytes == 64
+    lanes, lookup_lanes = work.lanes(i32), work.target.vector_bytes
+    panel_width = vectors * lanes
+    number = (features + (panel_width - 1)) // panel_width
+    across, ending = panel_blocks(cut, number), tile_epilogue(epilogue, more, work.target)
+    row_scales = RowScales(scales, zeros, slide.out_height * slide.out_width) if rounded else None
+    output = ending.output(work, out, slide.out_pitch, features, row_scales)
     copied_dtype = i8 if widened is None else i16
     filled = work.lanes(copied_dtype)
     pixels = x if widened is None else x.cast(widened)
     flips = kl.bitcast(flip.splat(lanes), i8) if flipped else None
     padding = _flipped(zero.to(copied_dtype).splat(filled), flips)
     image = ByteImages(pixels, size, height, width, x_pitch, channels, padding, flips)
-    row_scales = RowScales(scales, zeros, slide.out_height * slide.out_width) if rounded else None
     patch = work.scratch(copied_dtype)
     breadth = (slide.out_width - 1) * slide.stride_x + (segments - 1) * slide.dilation_x + run_pixels
     quads = (run_pixels * channels + 3) // 4
     if grouped is not None and grouped.padded:
         quads = padded_quads(grouped.steps, quads)
     steps = lines * segments * quads
+    shortened = short and tiled is None  # AMX computes all pixels, of which short tiles store one less
     if tiled is not None:
         configure_tiles(rows, depth)
     for item in work.items():
-        start = item // across * cut.tile_block
-        first = item % across * cut.panel_block
-        last = kl.minimum(first + cut.panel_block, number)
-        panels = PanelRangeInt8(packed, features, first, last, steps, vectors, narrow)
-        for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
+        block = block_at(item, cut, number, across)
+        panels = PanelRangeInt8(packed, features, block.first, block.last, steps, vectors, narrow)
+        for t in range(block.start, block.end):
             out_line, j = t // cut.line_tiles, t % cut.line_tiles
-            ox = j * rows
-            count = kl.value(rows)
+            ox, count = tile_start(j, cut.tall, rows, shortened), tile_rows(j, cut.tall, rows, shortened)
             stored = None
-            if short and tiled is None:
-                ox = ox - kl.maximum(j - cut.tall, 0)
-                count = kl.select(j < cut.tall, count, rows - 1)
-            elif short:
+            if short and tiled is not None:
                 ox, stored = short_tile(j, cut.line_tiles - cut.tall, rows)
             n, oy = out_line // slide.out_height, out_line % slide.out_height
             y0, x0 = oy * slide.stride_y - slide.top, ox * slide.stride_x - slide.left
@@ -262,7 +254,7 @@ def convolution_int8(
                     channels * copied_dtype.size,
                     breadth * channels * copied_dtype.size,
                 )
-                if (t == start) | (j == 0):
+                if (t == block.start) | (j == 0):
                     images = _padded_with(image, zeros[n], flips) if rounded else image
                     for ky in range(lines):
                         y = y0 + ky * slide.dilation_y
@@ -289,15 +281,9 @@ def convolution_int8(
                 bounded=bounded,
                 grouped=grouped,
             )
-            row = out_line * slide.out_width + ox
-            pitch, finish, light = slide.out_pitch, ending.finish, ending.light
-            tile = OutputTile(target, pitch, row, 0, features, finish, masked, light, row_scales, None, stored)
-            multiply_panels(lhs, panels, tile, rows, lanes, j < cut.tall if short and tiled is None else None)
-            if ending.table is not None:
-                column, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                stored_rows = count if stored is None else stored
-                corner = target + (row * pitch + column)
-                ending.look_up(corner, pitch, stored_rows, end - column, work.target.vector_bytes)
+            tile = output._replace(row=out_line * slide.out_width + ox, count=stored)
+            multiply_panels(lhs, panels, tile, rows, lanes, j < cut.tall if shortened else None)
+            ending.look_up_block(tile, block, panel_width, count if stored is None else stored, lookup_lanes)
     if tiled is not None:
         kl.tile_release()
 

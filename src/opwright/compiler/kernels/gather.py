@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
-from ..loops.buffers import Buffer
+from ..loops.buffers import Buffer, row_major
 from ..loops.indexing_ops import Gather, GatherAt, ReverseStart, SliceAt, UpdateSlice
 from . import NoKernel, selector
 from .boxes import Axis, box_offsets, merged_axes, table_of
@@ -130,7 +130,7 @@ def select_gather_nd(form: GatherAt, build: Builder) -> None:
     if not 0 < depth <= len(x.shape) or y.shape != (*indices.shape[:-1], *x.shape[depth:]) or not x.size or not y.size:
         raise NoKernel(f"slices of {x!r} by {indices!r} to {y!r}")
     run = math.prod(x.shape[depth:]) * x.dtype.size
-    steps = [math.prod(x.shape[k + 1 :]) * x.dtype.size for k in range(depth)]
+    steps = [n * x.dtype.size for n in row_major(x.shape)]
     table = build.constant(np.array([*zip(x.shape[:depth], steps)], np.int64))
     items = math.prod(indices.shape[:-1])
     code = gather_places.code(places=indices.dtype, width=run_width(run), depth=depth)
@@ -190,8 +190,8 @@ def _fits(part: Buffer, array: Buffer) -> bool:
 
 def _box_of(array: Buffer, part: Buffer, build: Builder) -> tuple[Any, list[Axis], int]:
     """Return the limits of the start of a part, its outer axes from part to array, and the bytes of its runs."""
-    size, rank = array.dtype.size, len(array.shape)
-    steps, own = ([math.prod(b.shape[k + 1 :]) * size for k in range(rank)] for b in (array, part))
+    size = array.dtype.size
+    steps, own = ([n * size for n in row_major(b.shape)] for b in (array, part))
     limits = np.array([(n - u, s) for n, u, s in zip(array.shape, part.shape, steps)], np.int64)
     axes = merged_axes([Axis(n, a, b) for n, a, b in zip(part.shape, own, steps)])
     inner = axes.pop() if axes and axes[-1].source == axes[-1].target == size else Axis(1, size, size)

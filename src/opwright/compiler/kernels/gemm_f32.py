@@ -17,18 +17,22 @@ from .. import language as kl
 from ..language import f32, i8, i64, ptr
 from ..tuning.choices import BLOCKS_F32
 from .epilogue import Epilogue
-from .output_tiles import LIGHT_FLOAT, OutputTile, accumulators, store_registers, write_float_tile
+from .output_tiles import OutputTile, accumulators, float_output, store_registers, write_float_tile
 from .tiling import (
     CACHE,
     MANY_TILES,
     Tiles,
     WorkBlocks,
+    block_at,
     blocks,
     chunk_of,
     evened,
+    for_height,
     has_all_panels,
     is_order_relevant,
+    panel_blocks,
     row_tiles,
+    tile_start,
 )
 from .weight_packing_f32 import PanelsF32, multiplies_by_lane
 
@@ -170,17 +174,11 @@ class PanelRangeF32(NamedTuple):
 def multiply_panels(
     lhs: LhsF32, panels: PanelRangeF32, tile: OutputTile, rows: int, lanes: int, is_tall: Value | None = None
 ) -> None:
-    """Compute a tile of rows by panels. is_tall: whether it has `rows` rows or one less; None: it has `rows`."""
-    if is_tall is not None:
-        if is_tall:
-            _multiply(lhs, panels, tile, rows, lanes)
-        else:
-            _multiply(lhs, panels, tile, rows - 1, lanes)
-    else:
-        _multiply(lhs, panels, tile, rows, lanes)
+    """Compute a tile of rows by panels. is_tall: see `for_height`."""
+    for_height(rows, is_tall, _multiply, lanes, lhs, panels, tile)
 
 
-def _multiply(lhs: LhsF32, panels: PanelRangeF32, tile: OutputTile, rows: int, lanes: int) -> None:
+def _multiply(rows: int, lanes: int, lhs: LhsF32, panels: PanelRangeF32, tile: OutputTile) -> None:
     width = 2 * lanes
     depth = lhs.segments * lhs.run
     for i in range(panels.first, panels.last):
@@ -206,7 +204,7 @@ def _multiply_last(lhs: LhsF32, q: Pointer, tile: OutputTile, rows: int, lanes: 
         write_float_tile(contract_pairs(count, halves, lanes, lhs, start, q), part)
 
 
-def _loaded(sums: Pointer, rows: int, lanes: int) -> Registers:
+def _loaded(rows: int, lanes: int, sums: Pointer) -> Registers:
     """Load the sums of a tile from memory, [rows, 2 * lanes]."""
     registers = kl.registers(f32, lanes, rows, 2)
     for r in range(rows):
@@ -215,9 +213,14 @@ def _loaded(sums: Pointer, rows: int, lanes: int) -> Registers:
     return registers
 
 
-def _add_depth_block(sums: Pointer, lhs: LhsF32, q: Pointer, rows: int, lanes: int) -> None:
+def _write_sums(rows: int, lanes: int, sums: Pointer, tile: OutputTile) -> None:
+    """Apply the epilogue to the sums of a tile in memory."""
+    write_float_tile(_loaded(rows, lanes, sums), tile)
+
+
+def _add_depth_block(rows: int, lanes: int, sums: Pointer, lhs: LhsF32, q: Pointer) -> None:
     """Add the products of some steps to the sums of a tile in memory."""
-    registers = _loaded(sums, rows, lanes)
+    registers = _loaded(rows, lanes, sums)
     _accumulate(registers, lhs, q, is_distant=False)
     store_registers(registers, sums)
 
@@ -247,51 +250,33 @@ def gemm_deep(
     These steps of a panel stay in a first-level cache while they serve all tiles of an item. features: a multiple of
     the panels' width. Scratch: the sums of an item's tiles by one panel.
     """
-    lanes = work.lanes(f32)
+    lanes, by_lane = work.lanes(f32), multiplies_by_lane(work.target)
     width = 2 * lanes
     number = features // width
-    across = (number + (cut.panel_block - 1)) // cut.panel_block
-    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
-    masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT_FLOAT
-    finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
+    across, output = panel_blocks(cut, number), float_output(work, out, out_pitch, features, epilogue, more)
     sums, step = work.scratch(f32), rows * width
     for item in work.items():
-        batch, block = item // batch_items, item % batch_items
-        start = block // across * cut.tile_block
-        end = kl.minimum(start + cut.tile_block, cut.tiles)
-        first = block % across * cut.panel_block
-        for i in range(first, kl.minimum(first + cut.panel_block, number)):
+        batch = item // batch_items
+        block = block_at(item % batch_items, cut, number, across)
+        for i in range(block.first, block.last):
             q = packed + batch * packed_batch + i * width * (depth + 1)
             initial = [q.load(v * lanes, lanes) for v in range(2)]
-            for t in range((end - start) * rows):
+            for t in range((block.end - block.start) * rows):
                 for v in range(2):
                     sums.store(initial[v], t * width + v * lanes)
             q = q + width
             for k in range(0, depth, DEPTH_BLOCK):
-                run = kl.minimum(depth - k, DEPTH_BLOCK)
-                for t in range(start, end):
-                    row = _first_row(t, cut, rows, short)
+                run, part = kl.minimum(depth - k, DEPTH_BLOCK), q + k * width
+                for t in range(block.start, block.end):
+                    row = tile_start(t, cut.tall, rows, short)
                     lhs = LhsF32(x + (batch * x_batch + row * x_pitch + k), x_pitch, 1, 0, run, by_lane)
-                    tile_sums, part = sums + (t - start) * step, q + k * width
-                    if not short or t < cut.tall:
-                        _add_depth_block(tile_sums, lhs, part, rows, lanes)
-                    else:
-                        _add_depth_block(tile_sums, lhs, part, rows - 1, lanes)
-            for t in range(start, end):
-                row = batch * batch_rows + _first_row(t, cut, rows, short)
-                column = i * width
-                tile = OutputTile(target, out_pitch, row, column, features - column, finish, masked, light)
-                tile_sums = sums + (t - start) * step
-                if not short or t < cut.tall:
-                    write_float_tile(_loaded(tile_sums, rows, lanes), tile)
-                else:
-                    write_float_tile(_loaded(tile_sums, rows - 1, lanes), tile)
-
-
-def _first_row(t: Any, cut: Tiles, rows: int, short: bool) -> Any:
-    """Return the first row of a tile."""
-    row = kl.value(t) * rows
-    return row - kl.maximum(t - cut.tall, 0) if short else row
+                    tile_sums, is_tall = sums + (t - block.start) * step, t < cut.tall if short else None
+                    for_height(rows, is_tall, _add_depth_block, lanes, tile_sums, lhs, part)
+            for t in range(block.start, block.end):
+                row, column = batch * batch_rows + tile_start(t, cut.tall, rows, short), i * width
+                tile = output._replace(row=row, column=column, rest=features - column)
+                tile_sums, is_tall = sums + (t - block.start) * step, t < cut.tall if short else None
+                for_height(rows, is_tall, _write_sums, lanes, tile_sums, tile)
 
 
 @kl.family
@@ -322,22 +307,17 @@ def gemm(
     panels first. wide, halves: see `PanelsF32`. Each of several products has batch_items items; operands of the next
     one are x_batch and packed_batch floats further, its output batch_rows rows.
     """
-    lanes = work.lanes(f32)
+    lanes, by_lane = work.lanes(f32), multiplies_by_lane(work.target)
     number = (features + (2 * lanes - 1)) // (2 * lanes)
-    across = (number + (cut.panel_block - 1)) // cut.panel_block
-    target = out.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
-    masked, light = work.target.vector_bytes == 64, epilogue.weight <= LIGHT_FLOAT
-    finish, by_lane = epilogue.bind(more), multiplies_by_lane(work.target)
+    across, output = panel_blocks(cut, number), float_output(work, out, out_pitch, features, epilogue, more)
     for item in work.items():
-        batch, block = item // batch_items, item % batch_items
-        start = block // across * cut.tile_block
-        first = block % across * cut.panel_block
-        last = kl.minimum(first + cut.panel_block, number)
-        panels = PanelRangeF32(packed + batch * packed_batch, features, first, last, wide, halves)
-        for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
-            row = _first_row(t, cut, rows, short)
+        batch = item // batch_items
+        block = block_at(item % batch_items, cut, number, across)
+        panels = PanelRangeF32(packed + batch * packed_batch, features, block.first, block.last, wide, halves)
+        for t in range(block.start, block.end):
+            row = tile_start(t, cut.tall, rows, short)
             lhs = LhsF32(x + (batch * x_batch + row * x_pitch), x_pitch, 1, 0, depth, by_lane)
-            tile = OutputTile(target, out_pitch, batch * batch_rows + row, 0, features, finish, masked, light)
+            tile = output._replace(row=batch * batch_rows + row)
             multiply_panels(lhs, panels, tile, rows, lanes, t < cut.tall if short else None)
 
 

@@ -47,7 +47,7 @@ from .output_tiles import (
     write_registers,
     write_tile,
 )
-from .tiling import ABREAST, Tiles
+from .tiling import ABREAST, Tiles, block_at, for_height, panel_blocks, tile_rows, tile_start
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value, Work
@@ -275,17 +275,11 @@ class PanelRangeInt8(NamedTuple):
 def multiply_panels(
     lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, rows: int, lanes: int, is_tall: Value | None = None
 ) -> None:
-    """Compute a tile of rows by panels. is_tall: whether it has `rows` rows or one less; None: it has `rows`."""
-    if is_tall is not None:
-        if is_tall:
-            _multiply(lhs, panels, tile, rows, lanes)
-        else:
-            _multiply(lhs, panels, tile, rows - 1, lanes)
-    else:
-        _multiply(lhs, panels, tile, rows, lanes)
+    """Compute a tile of rows by panels. is_tall: see `for_height`."""
+    for_height(rows, is_tall, _multiply, lanes, lhs, panels, tile)
 
 
-def _multiply(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, rows: int, lanes: int) -> None:
+def _multiply(rows: int, lanes: int, lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile) -> None:
     vectors, narrow, start = panels.vectors, panels.narrow, panels.first
     if rows == 1 and lhs.widened and not lhs.blocked:
         whole = kl.minimum(panels.last, panels.features // (vectors * lanes))
@@ -325,15 +319,6 @@ def _multiply_abreast(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, la
         column, rest = tile.column + i * width, tile.rest - i * width
         part = tile._replace(column=column, rest=rest, panel=tile.panel + i * apart)
         write_tile(part, sums + i * width, 1, width, lanes)
-
-
-def _rows_of(t: Any, cut: Tiles, rows: int, short: bool, tiled: Any) -> tuple[Any, Any]:
-    """Return the first row of a tile, and the number of rows to store, if not all that are computed."""
-    if not short:
-        return t * rows, None
-    if tiled is not None:
-        return short_tile(t, cut.tiles - cut.tall, rows)
-    return t * rows - kl.maximum(t - cut.tall, 0), None
 
 
 @kl.family
@@ -381,28 +366,28 @@ def gemm_int8(
     `LhsInt8`; blocks: their number. widened: the dtype of rows that are widened, in scratch memory. halved: see
     `RegisterTile`.
     """
-    lanes = work.lanes(i32)
-    number = (features + (vectors * lanes - 1)) // (vectors * lanes)
-    across = (number + (cut.panel_block - 1)) // cut.panel_block
-    down = (cut.tiles + (cut.tile_block - 1)) // cut.tile_block
+    lanes, lookup_lanes = work.lanes(i32), work.target.vector_bytes
+    width = vectors * lanes
+    number = (features + (width - 1)) // width
+    across, down = panel_blocks(cut, number), (cut.tiles + (cut.tile_block - 1)) // cut.tile_block
     ending = tile_epilogue(epilogue, more, work.target)
-    target = out.cast(ending.dtype, ending.dtype.size)
-    masked = work.target.vector_bytes == 64
-    row_scales = RowScales(scales, zeros, each) if rounded else None
+    output = ending.output(work, out, out_pitch, features, RowScales(scales, zeros, each) if rounded else None)
     lines, steps = blocks if blocked else 1 if parts == 1 else kl.value(parts), parts * quads
     if blocked:
         steps = halved_bytes(blocks, quads) if halved else blocks * (quads + 2) - 1
+    shortened = short and tiled is None  # AMX computes all rows, of which short tiles store one less
     if tiled is not None:
         configure_tiles(rows, depth)
     for item in work.items():
         batch = item // (across * down)
-        start = item // across % down * cut.tile_block
-        first = item % across * cut.panel_block
-        last = kl.minimum(first + cut.panel_block, number)
+        block = block_at(item % (across * down), cut, number, across)
         q, above = packed + batch * packed_batch, batch * (cut.tiles * (rows - 1) + cut.tall)
-        panels = PanelRangeInt8(q, features, first, last, steps, vectors, narrow)
-        for t in range(start, kl.minimum(start + cut.tile_block, cut.tiles)):
-            row, count = _rows_of(t, cut, rows, short, tiled)
+        panels = PanelRangeInt8(q, features, block.first, block.last, steps, vectors, narrow)
+        for t in range(block.start, block.end):
+            row, height = tile_start(t, cut.tall, rows, shortened), tile_rows(t, cut.tall, rows, short)
+            count = None
+            if short and tiled is not None:
+                row, count = short_tile(t, cut.tiles - cut.tall, rows)
             lhs = LhsInt8(
                 x + (batch * x_batch + row * x_pitch),
                 x_pitch,
@@ -420,31 +405,19 @@ def gemm_int8(
             )
             if halved:
                 sums = work.scratch(i32)
-                number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows
-                sum_blocks(lhs, number_of_rows, sums, 4 * lanes)
+                sum_blocks(lhs, height, sums, 4 * lanes)
                 lhs = lhs._replace(block_sums=sums)
             if widened is not None:
                 copies = work.scratch(i16)
-                number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows
                 elements = 4 * quads * blocks if blocked else 4 * quads
-                widen_rows(lhs.p.cast(widened), x_pitch, copies, number_of_rows, elements, 2 * lanes)
+                widen_rows(lhs.p.cast(widened), x_pitch, copies, height, elements, 2 * lanes)
                 lhs = lhs._replace(p=copies.cast(i8), pitch=2 * elements, line=2 * lhs.line, widened=True)
             if flipped:
                 copies = work.scratch(i8)
-                number_of_rows = kl.select(t < cut.tall, kl.value(rows), rows - 1) if short else rows
-                flip_rows(lhs.p, x_pitch, copies, number_of_rows, 4 * quads, flip, work.target.vector_bytes)
+                flip_rows(lhs.p, x_pitch, copies, height, 4 * quads, flip, work.target.vector_bytes)
                 lhs = lhs._replace(p=copies, pitch=4 * quads, flipped=True)
-            finish, light = ending.finish, ending.light
-            tile = OutputTile(
-                target, out_pitch, above + row, 0, features, finish, masked, light, row_scales, None, count
-            )
-            multiply_panels(lhs, panels, tile, rows, lanes, t < cut.tall if short and tiled is None else None)
-            if ending.table is not None:
-                stored = rows if count is None else count
-                if short and tiled is None:
-                    stored = kl.select(t < cut.tall, kl.value(rows), rows - 1)
-                column, end = first * (vectors * lanes), kl.minimum(features, last * (vectors * lanes))
-                corner = target + ((above + row) * out_pitch + column)
-                ending.look_up(corner, out_pitch, stored, end - column, work.target.vector_bytes)
+            tile = output._replace(row=above + row, count=count)
+            multiply_panels(lhs, panels, tile, rows, lanes, t < cut.tall if shortened else None)
+            ending.look_up_block(tile, block, width, height if count is None else count, lookup_lanes)
     if tiled is not None:
         kl.tile_release()

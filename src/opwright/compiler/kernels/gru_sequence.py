@@ -14,8 +14,8 @@ from ..language import f32, i64, ptr
 from ..loops.domain_ops import GruSequence, GruSequenceGrad
 from ..target import host
 from . import selector
-from .lstm_sequence import pack_transposed, propagate, sequence_sizes
-from .recurrent_cells import GateSums, activate, load_padded, padded_size, sigmoid, store_row
+from .lstm_sequence import add_sequence_step, pack_transposed, previous_state, propagate, sequence_sizes
+from .recurrent_cells import GateSums, activate, in_row_groups, load_states, padded_size, sigmoid, store_states
 from .rnn import pack_matrices
 
 if TYPE_CHECKING:
@@ -50,41 +50,36 @@ def gru_sequence(
     for item in work.items():
         first = item * item_rows
         count = kl.minimum(batch - first, item_rows)
-        full = count // rows * rows
-        for row in range(count):
-            load_padded(h_now + row * wide, h0 + (first + row) * cells, cells, wide, lanes)
+        load_states(h_now, h0 + first * cells, count, cells, wide, lanes)
         for step in range(steps):
             base = step * batch + first
+            sources, memory, targets = (x, bias), (h_now, h_next), (h, gates, inner)
             w = weights
             for i in range(0, wide, lanes):
-                for row in range(0, full, rows):
-                    sources, memory = (x, bias), (h_now + row * wide, h_next + row * wide)
-                    _advance(sources, w, memory, (h, gates, inner), base + row, i, cells, wide, lanes, rows)
-                for row in range(full, count):
-                    sources, memory = (x, bias), (h_now + row * wide, h_next + row * wide)
-                    _advance(sources, w, memory, (h, gates, inner), base + row, i, cells, wide, lanes, 1)
+                in_row_groups(count, rows, _advance, sources, w, memory, targets, base, i, cells, wide, lanes)
                 w = w + wide * GATES * lanes
             h_now, h_next = h_next, h_now
-        for row in range(count):
-            store_row(last_h + (first + row) * cells, h_now + row * wide, cells, lanes)
+        store_states(last_h + first * cells, h_now, count, cells, wide, lanes)
 
 
 def _advance(
+    rows: int,
+    first: Value,
     sources: tuple[Pointer, Pointer],
     weights: Pointer,
     memory: tuple[Pointer, Pointer],
     targets: tuple[Pointer, Pointer, Pointer],
-    index: Value,
+    base: Value,
     i: Value | int,
     cells: Value,
     wide: Value,
     lanes: int,
-    rows: int,
 ) -> None:
-    """Compute one vector of cells of some rows at a step. index: of the first row in x, h, gates and inner."""
+    """Compute one vector of cells of some rows at a step. base: of the item's first row in x, h, gates and inner."""
     x, bias = sources
-    h_now, h_next = memory
+    h_now, h_next = (p + first * wide for p in memory)
     h, gates, inner = targets
+    index = base + first
     mask = kl.tail_mask(cells - i, lanes)
     sums = GateSums(rows, GATES, lanes, 1)
     for gate in range(GATES):
@@ -113,11 +108,8 @@ def select_gru_sequence(form: GruSequence, build: Builder) -> None:
     lanes = host().vector_bytes // 4
     wide = padded_size(sizes.cells, lanes)
     weights = pack_matrices(form.recurrent, 0, GATES, sizes.cells, wide, lanes, build)
-    results = [build.pointer(form.output, start) for _, start in form.results]
-    states = [build.pointer(b) for b in (form.bias, form.h)]
-    words = [build.pointer(form.x), weights, *states, *results, *sizes[:3], sizes.item_rows]
-    code = gru_sequence.code(rows=sizes.rows)
-    build.step(code, words, sizes.items, scratch=2 * sizes.item_rows * wide * 4, chunk=1)
+    operands = [build.pointer(form.x), weights, *(build.pointer(b) for b in (form.bias, form.h))]
+    add_sequence_step(form, build, gru_sequence.code(rows=sizes.rows), operands, sizes, 2 * wide)
 
 
 @kl.family
@@ -150,9 +142,7 @@ def gru_sequence_grad(
     for item in work.items():
         first = item * item_rows
         count = kl.minimum(batch - first, item_rows)
-        full = count // rows * rows
-        for row in range(count):
-            load_padded(p + row * wide, last_h + (first + row) * cells, cells, wide, lanes)
+        load_states(p, last_h + first * cells, count, cells, wide, lanes)
         for i in range(0, count * wide, lanes):
             kept.store(kl.zeros(f32, lanes), i)
         for back in range(steps):
@@ -160,20 +150,12 @@ def gru_sequence_grad(
             base = step * batch + first
             for row in range(count):
                 index = base + row
-                before = kl.select(step > 0, (index - batch) * cells, 0)
                 for i in range(0, cells, lanes):
                     mask = kl.tail_mask(cells - i, lanes)
-                    of_first = (h0 + (first + row) * cells).load(i, lanes, mask)
-                    previous = kl.select(step > 0, (h + before).load(i, lanes, mask), of_first)
+                    previous = previous_state(h, h0 + (first + row) * cells, step, index - batch, i, cells, lanes, mask)
                     memory, sources = (p + row * wide, kept + row * wide), (dh, gates, inner, dx, dn)
                     _differentiate(memory, sources, previous, index, i, cells, lanes, mask)
-            w = weights
-            for i in range(0, wide, group):
-                for row in range(0, full, rows):
-                    propagate(dn + (base + row) * depth, w, p + row * wide, i, depth, wide, lanes, rows, vectors)
-                for row in range(full, count):
-                    propagate(dn + (base + row) * depth, w, p + row * wide, i, depth, wide, lanes, 1, vectors)
-                w = w + depth * group
+            propagate(dn + base * depth, weights, p, count, depth, wide, lanes, rows, vectors)
         for row in range(count):
             for i in range(0, cells, lanes):
                 mask = kl.tail_mask(cells - i, lanes)
@@ -213,8 +195,6 @@ def select_gru_sequence_grad(form: GruSequenceGrad, build: Builder) -> None:
     lanes = host().vector_bytes // 4
     vectors, wide, weights = pack_transposed(form.recurrent, sizes.cells, GATES, lanes, build)
     arrivals = [build.pointer(b) for b in (form.dh, form.last_h)]
-    operands = [build.pointer(b) for b in (form.first, form.h, form.gates, form.inner)]
-    results = [build.pointer(form.output, start) for _, start in form.results]
-    words = [*arrivals, weights, *operands, *results, *sizes[:3], sizes.item_rows]
+    operands = [*arrivals, weights, *(build.pointer(b) for b in (form.first, form.h, form.gates, form.inner))]
     code = gru_sequence_grad.code(rows=sizes.rows, vectors=vectors)
-    build.step(code, words, sizes.items, scratch=2 * sizes.item_rows * wide * 4, chunk=1)
+    add_sequence_step(form, build, code, operands, sizes, 2 * wide)

@@ -1,6 +1,6 @@
 """LSTM for training: all steps of a batch in one kernel, and their gradients in another.
 
-Lives here: the selectors of LstmSequence and LstmSequenceGrad, their families.
+Lives here: the selectors of LstmSequence and LstmSequenceGrad, their families; what those of a GRU share.
 Not here: LSTMs of files, whose weights are constants (lstm.py); the products of weights and inputs, which are matrix
 products over all steps (matmul.py).
 
@@ -12,18 +12,18 @@ passes, with four vectors of cells in place of the four gates.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.dtypes import float32
 from .. import language as kl
 from ..language import f32, i64, ptr
 from ..loops.buffers import Buffer, IndexMap
-from ..loops.domain_ops import LstmSequence, LstmSequenceGrad
+from ..loops.domain_ops import GruSequence, GruSequenceGrad, LstmSequence, LstmSequenceGrad
 from ..loops.ops import LoopOp, Move
 from ..target import host
 from . import NoKernel, selector
 from .moves import select_move
-from .recurrent_cells import GateSums, activate, load_padded, padded_size, sigmoid, store_row
+from .recurrent_cells import GateSums, activate, in_row_groups, load_states, padded_size, sigmoid, store_states
 from .rnn import pack_matrices
 
 if TYPE_CHECKING:
@@ -64,44 +64,38 @@ def lstm_sequence(
     for item in work.items():
         first = item * item_rows
         count = kl.minimum(batch - first, item_rows)
-        full = count // rows * rows
-        for row in range(count):
-            load_padded(h_now + row * wide, h0 + (first + row) * cells, cells, wide, lanes)
-            load_padded(state + row * wide, c0 + (first + row) * cells, cells, wide, lanes)
+        load_states(h_now, h0 + first * cells, count, cells, wide, lanes)
+        load_states(state, c0 + first * cells, count, cells, wide, lanes)
         for step in range(steps):
             base = step * batch + first
+            memory, targets = (h_now, h_next, state), (h, c, gates)
             w = weights
             for i in range(0, wide, lanes):
-                for row in range(0, full, rows):
-                    source, targets = x + (base + row) * 4 * cells, (h, c, gates)
-                    memory = (h_now + row * wide, h_next + row * wide, state + row * wide)
-                    _advance(source, w, memory, targets, base + row, i, cells, wide, lanes, rows)
-                for row in range(full, count):
-                    source, targets = x + (base + row) * 4 * cells, (h, c, gates)
-                    memory = (h_now + row * wide, h_next + row * wide, state + row * wide)
-                    _advance(source, w, memory, targets, base + row, i, cells, wide, lanes, 1)
+                in_row_groups(count, rows, _advance, x, w, memory, targets, base, i, cells, wide, lanes)
                 w = w + wide * GATES * lanes
             h_now, h_next = h_next, h_now
-        for row in range(count):
-            store_row(last_h + (first + row) * cells, h_now + row * wide, cells, lanes)
-            store_row(last_c + (first + row) * cells, state + row * wide, cells, lanes)
+        store_states(last_h + first * cells, h_now, count, cells, wide, lanes)
+        store_states(last_c + first * cells, state, count, cells, wide, lanes)
 
 
 def _advance(
+    rows: int,
+    first: Value,
     x: Pointer,
     weights: Pointer,
     memory: tuple[Pointer, Pointer, Pointer],
     targets: tuple[Pointer, Pointer, Pointer],
-    index: Value,
+    base: Value,
     i: Value | int,
     cells: Value,
     wide: Value,
     lanes: int,
-    rows: int,
 ) -> None:
-    """Compute one vector of cells of some rows at a step. index: of the first row in h, c and gates."""
-    h_now, h_next, state = memory
+    """Compute one vector of cells of some rows at a step. base: of the item's first row in x, h, c and gates."""
+    h_now, h_next, state = (p + first * wide for p in memory)
     h, c, gates = targets
+    index = base + first
+    x = x + index * GATES * cells
     mask = kl.tail_mask(cells - i, lanes)
     sums = GateSums(rows, GATES, lanes, 1)
     for row in range(rows):
@@ -129,11 +123,8 @@ def select_lstm_sequence(form: LstmSequence, build: Builder) -> None:
     lanes = host().vector_bytes // 4
     wide = padded_size(sizes.cells, lanes)
     weights = pack_matrices(form.recurrent, 0, GATES, sizes.cells, wide, lanes, build)
-    states = [build.pointer(b) for b in (form.h, form.c)]
-    results = [build.pointer(form.output, start) for _, start in form.results]
-    words = [build.pointer(form.x), weights, *states, *results, *sizes[:3], sizes.item_rows]
-    code = lstm_sequence.code(rows=sizes.rows)
-    build.step(code, words, sizes.items, scratch=3 * sizes.item_rows * wide * 4, chunk=1)
+    operands = [build.pointer(form.x), weights, *(build.pointer(b) for b in (form.h, form.c))]
+    add_sequence_step(form, build, lstm_sequence.code(rows=sizes.rows), operands, sizes, 3 * wide)
 
 
 class SequenceSizes(NamedTuple):
@@ -156,6 +147,20 @@ def sequence_sizes(form: LoopOp, x: Buffer, gates: int) -> SequenceSizes:
     rows = next((n for n in range(most, 1, -1) if batch % n == 0), min(most, batch))
     item_rows = rows * max(1, ITEM_ROWS // rows)
     return SequenceSizes(steps, batch, width // gates, rows, item_rows, -(-batch // item_rows))
+
+
+def add_sequence_step(
+    form: LstmSequence | LstmSequenceGrad | GruSequence | GruSequenceGrad,
+    build: Builder,
+    code: Any,
+    operands: list[Any],
+    sizes: SequenceSizes,
+    scratch_cells: int,
+) -> None:
+    """Add the step of a layer. operands: addresses; scratch_cells: floats of scratch memory for a row of an item."""
+    results = [build.pointer(form.output, start) for _, start in form.results]
+    words = [*operands, *results, sizes.steps, sizes.batch, sizes.cells, sizes.item_rows]
+    build.step(code, words, sizes.items, scratch=scratch_cells * sizes.item_rows * 4, chunk=1)
 
 
 @kl.family
@@ -188,32 +193,29 @@ def lstm_sequence_grad(
     for item in work.items():
         first = item * item_rows
         count = kl.minimum(batch - first, item_rows)
-        full = count // rows * rows
-        for row in range(count):
-            load_padded(p + row * wide, last_h + (first + row) * cells, cells, wide, lanes)
-            load_padded(q + row * wide, last_c + (first + row) * cells, cells, wide, lanes)
+        load_states(p, last_h + first * cells, count, cells, wide, lanes)
+        load_states(q, last_c + first * cells, count, cells, wide, lanes)
         for back in range(steps):
             step = steps - 1 - back
             base = step * batch + first
             for row in range(count):
                 index = base + row
-                before = kl.select(step > 0, (index - batch) * cells, 0)
                 for i in range(0, cells, lanes):
                     mask = kl.tail_mask(cells - i, lanes)
-                    of_first = (c0 + (first + row) * cells).load(i, lanes, mask)
-                    previous = kl.select(step > 0, (c + before).load(i, lanes, mask), of_first)
+                    previous = previous_state(c, c0 + (first + row) * cells, step, index - batch, i, cells, lanes, mask)
                     memory, sources = (p + row * wide, q + row * wide), (dh, c, gates, dx)
                     _differentiate(memory, sources, previous, index, i, cells, lanes, mask)
-            w = weights
-            for i in range(0, wide, group):
-                for row in range(0, full, rows):
-                    propagate(dx + (base + row) * depth, w, p + row * wide, i, depth, wide, lanes, rows, vectors)
-                for row in range(full, count):
-                    propagate(dx + (base + row) * depth, w, p + row * wide, i, depth, wide, lanes, 1, vectors)
-                w = w + depth * group
-        for row in range(count):
-            store_row(dh0 + (first + row) * cells, p + row * wide, cells, lanes)
-            store_row(dc0 + (first + row) * cells, q + row * wide, cells, lanes)
+            propagate(dx + base * depth, weights, p, count, depth, wide, lanes, rows, vectors)
+        store_states(dh0 + first * cells, p, count, cells, wide, lanes)
+        store_states(dc0 + first * cells, q, count, cells, wide, lanes)
+
+
+def previous_state(
+    states: Pointer, initial: Pointer, step: Value, index: Value, i: Value | int, cells: Value, lanes: int, mask: Value
+) -> Value:
+    """Load one vector of cells of a row before a step. index: its row in `states`; initial: its state before step 0."""
+    before = (states + kl.select(step > 0, index * cells, 0)).load(i, lanes, mask)
+    return kl.select(step > 0, before, initial.load(i, lanes, mask))
 
 
 def _differentiate(
@@ -249,14 +251,34 @@ def propagate(
     dz: Pointer,
     weights: Pointer,
     p: Pointer,
-    i: Value | int,
+    count: Value,
     depth: Value,
     wide: Value,
     lanes: int,
     rows: int,
     vectors: int,
 ) -> None:
-    """Compute p = dz R^T of some rows, for one group of vectors of cells. depth: elements of a row of dz."""
+    """Compute p = dz R^T of `count` rows, `rows` at a time. depth: elements of a row of dz."""
+    group = vectors * lanes
+    for i in range(0, wide, group):
+        in_row_groups(count, rows, _propagate, dz, weights, p, i, depth, wide, lanes, vectors)
+        weights = weights + depth * group
+
+
+def _propagate(
+    rows: int,
+    first: Value,
+    dz: Pointer,
+    weights: Pointer,
+    p: Pointer,
+    i: Value | int,
+    depth: Value,
+    wide: Value,
+    lanes: int,
+    vectors: int,
+) -> None:
+    """Compute some rows for one group of vectors of cells."""
+    dz, p = dz + first * depth, p + first * wide
     sums = GateSums(rows, vectors, lanes, 1)
     for row in range(rows):
         for v in range(vectors):
@@ -273,11 +295,9 @@ def select_lstm_sequence_grad(form: LstmSequenceGrad, build: Builder) -> None:
     lanes = host().vector_bytes // 4
     vectors, wide, weights = pack_transposed(form.recurrent, sizes.cells, GATES, lanes, build)
     arrivals = [build.pointer(b) for b in (form.dh, form.last_h, form.last_c)]
-    operands = [build.pointer(b) for b in (form.first, form.c, form.gates)]
-    results = [build.pointer(form.output, start) for _, start in form.results]
-    words = [*arrivals, weights, *operands, *results, *sizes[:3], sizes.item_rows]
+    operands = [*arrivals, weights, *(build.pointer(b) for b in (form.first, form.c, form.gates))]
     code = lstm_sequence_grad.code(rows=sizes.rows, vectors=vectors)
-    build.step(code, words, sizes.items, scratch=2 * sizes.item_rows * wide * 4, chunk=1)
+    add_sequence_step(form, build, code, operands, sizes, 2 * wide)
 
 
 def pack_transposed(weight: Buffer, cells: int, gates: int, lanes: int, build: Builder) -> tuple[int, int, Address]:

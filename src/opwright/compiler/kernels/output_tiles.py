@@ -1,7 +1,7 @@
 """Tiles of matrix products: accumulators, and epilogues from registers or from memory.
 
-Lives here: `accumulators`, `spilled`; `OutputTile`, `RowScales`, `TileEpilogue`; `write_float_tile`, and for sums of
-integers `write_tile` from memory and `write_registers`.
+Lives here: `accumulators`, `spilled`; `OutputTile`, `RowScales`, `TileEpilogue`; `float_output`,
+`write_float_tile`, and for sums of integers `write_tile` from memory and `write_registers`.
 Not here: how sums are computed (gemm_f32.py, gemm_int8.py), the expression of the epilogue (epilogue.py).
 """
 
@@ -16,7 +16,8 @@ from .epilogue import TABLE, Epilogue
 
 if TYPE_CHECKING:
     from ...core.dtypes import DType
-    from ..language import Pointer, Registers, Target, Value
+    from ..language import Pointer, Registers, Target, Value, Work
+    from .tiling import Block
 
 LIGHT_FLOAT = 6
 """Weight of an epilogue of floats that is computed in registers, vector by vector; others are a loop over rows."""
@@ -62,6 +63,17 @@ class TileEpilogue(NamedTuple):
     light: bool
     dtype: DType
     table: Pointer | None
+
+    def output(self, work: Work, out: Pointer, pitch: Value, features: Value, rounded: RowScales | None) -> OutputTile:
+        """Return an output [rows, features] as a tile, from which its tiles are made."""
+        target, masked = out.cast(self.dtype, self.dtype.size), work.target.vector_bytes == 64
+        return OutputTile(target, pitch, 0, 0, features, self.finish, masked, self.light, rounded)
+
+    def look_up_block(self, tile: OutputTile, block: Block, width: int, rows: Any, lanes: int) -> None:
+        """Replace `rows` rows of a tile, of all panels of a block, by the elements of the table at these indices."""
+        if self.table is not None:
+            column, end = block.first * width, kl.minimum(tile.rest, block.last * width)
+            self.look_up(tile.out + (tile.row * tile.pitch + column), tile.pitch, rows, end - column, lanes)
 
     def look_up(self, out: Pointer, pitch: Any, rows: Any, count: Any, lanes: int) -> None:
         """Replace `rows` rows of `count` bytes by the elements of the table at these indices."""
@@ -143,6 +155,15 @@ class OutputTile(NamedTuple):
     def row_scale(self, r: Any) -> Value | None:
         """Return the scale of row r if the rows were floats."""
         return None if self.rounded is None else self.rounded.scales[(self.row + r) // self.rounded.each]
+
+
+def float_output(
+    work: Work, out: Pointer, pitch: Value, features: Value, epilogue: Epilogue, more: Sequence[Value]
+) -> OutputTile:
+    """Return an output of floats [rows, features] as a tile, from which its tiles are made."""
+    dtype, masked = epilogue.expr.dtype, work.target.vector_bytes == 64
+    light = epilogue.weight <= LIGHT_FLOAT
+    return OutputTile(out.cast(dtype, dtype.size), pitch, 0, 0, features, epilogue.bind(more), masked, light)
 
 
 # ---- floats ----------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from .epilogue import epilogue_of, number
 from .expression import check, evaluate
 from .moves import select_move
 from .reductions import neutral
-from .tiling import grain, vector_lanes
+from .tiling import ImageWords, TapWords, grain, image_words, tap_words, vector_lanes
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
@@ -43,21 +43,8 @@ def pool(
     work: Work,
     x: ptr[u8],
     y: ptr[u8],
-    height: i64,
-    width: i64,
-    in_pitch: i64,
-    out_height: i64,
-    out_width: i64,
-    out_pitch: i64,
-    channels: i64,
-    top: i64,
-    left: i64,
-    high: i64,
-    wide: i64,
-    step_down: i64,
-    step_across: i64,
-    down: i64,
-    across: i64,
+    images: ImageWords,
+    taps: TapWords,
     *more: i64,
     kind: str,
     dtype: Any,
@@ -66,27 +53,28 @@ def pool(
     expr: Any,
     params: tuple[DType, ...],
 ) -> None:
-    """Pool images. A work item is `vectors` vectors of channels of a row of outputs. down, across: dilations."""
+    """Pool images. A work item is `vectors` vectors of channels of a row of outputs."""
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(expr.dtype)
     accumulator = i32 if kind == "sum" and not dtype.is_floating else dtype
     span = lanes * vectors
-    blocks = (channels + (span - 1)) // span
+    blocks = (images.channels + (span - 1)) // span
     for item in work.items():
-        c = kl.minimum((item % blocks) * span, channels - span)
+        c = kl.minimum((item % blocks) * span, images.channels - span)
         row = item // blocks
-        first_row = (row % out_height) * step_down - top
-        rows = _inside(first_row, high, down, height)
-        line = image + (((row // out_height) * height + first_row) * width * in_pitch + c)
-        for ox in range(out_width):
-            first_column = ox * step_across - left
-            columns = _inside(first_column, wide, across, width)
+        first_row = (row % images.out_height) * taps.step_down - taps.top
+        rows = _inside(first_row, taps.high, taps.down, images.height)
+        first_line = (row // images.out_height) * images.height + first_row
+        line = image + (first_line * images.width * images.pitch + c)
+        for ox in range(images.out_width):
+            first_column = ox * taps.step_across - taps.left
+            columns = _inside(first_column, taps.wide, taps.across, images.width)
             total = kl.registers(accumulator, lanes, vectors)
             for v in range(vectors):
                 total[v] = kl.full(accumulator, lanes, 0 if kind == "sum" else neutral("max", dtype))
             for i in range(*rows):
                 for j in range(*columns):
-                    pixel = line + (i * down * width + first_column + j * across) * in_pitch
+                    pixel = line + (i * taps.down * images.width + first_column + j * taps.across) * images.pitch
                     for v in range(vectors):
                         element = pixel.load(v * lanes, lanes)
                         if kind == "sum":
@@ -96,7 +84,7 @@ def pool(
             count = (kl.maximum(rows[1] - rows[0], 0) * kl.maximum(columns[1] - columns[0], 0)).to(f32)
             for v in range(vectors):
                 y_vector = evaluate(expr, [total[v], count], numbers).splat(lanes)
-                out.store(y_vector, (row * out_width + ox) * out_pitch + c + v * lanes)
+                out.store(y_vector, (row * images.out_width + ox) * images.out_pitch + c + v * lanes)
 
 
 def _inside(first: Value, size: Value, step: Value, extent: Value) -> tuple[Value, Value]:
@@ -125,24 +113,8 @@ def select_pool(form: Pool, build: Builder) -> None:
         params=tuple(d for _, d in scalars),
         more=len(scalars),
     )
-    top, _, left, _ = window.padding
-    words = [
-        build.pointer(x),
-        build.pointer(out),
-        x.shape[1],
-        x.shape[2],
-        x.pitch,
-        out_height,
-        out_width,
-        out.pitch,
-        channels,
-        top,
-        left,
-        *window.size,
-        *window.strides,
-        *window.dilations,
-        *(word(value, d) for value, d in scalars),
-    ]
+    numbers = (word(value, d) for value, d in scalars)
+    words = [build.pointer(x), build.pointer(out), *image_words(x, out), *tap_words(window), *numbers]
     items = n * out_height * -(-channels // (lanes * vectors))
     work = out_width * lanes * vectors * x.dtype.size * (window.size[0] * window.size[1] + 4)
     build.step(code, words, items, chunk=grain(work, items))

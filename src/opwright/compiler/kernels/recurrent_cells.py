@@ -1,6 +1,7 @@
 """Building blocks of recurrent kernels, and SVDF: activations, gate sums, the walk over time steps, time filters.
 
-Lives here: `GateSums`, `activate`, `sigmoid`, `clip`, `load_padded`, `store_row`, `layer_normalize`, packed weights;
+Lives here: `GateSums`, `activate`, `sigmoid`, `clip`, `layer_normalize`, packed weights; rows of states (`load_padded`,
+`store_row`, `load_states`, `store_states`, `in_row_groups`);
 sizes of scratch rows and items (`padded_size`, `rows_per_item`) and the walk over steps (`step_order`, `step_row`);
 the selector of Svdf, its family, which shifts the state by one step and sums it with weights.
 Not here: the kernels of layers (lstm.py, lstm_int8.py, rnn.py), the feature filters of SVDF,
@@ -9,6 +10,7 @@ a matrix product (contractions).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.dtypes import DType, float32, int16, int32
@@ -138,6 +140,27 @@ def store_row(into: Pointer, source: Pointer, n: Any, lanes: int) -> None:
     """Copy n elements by vectors, masking the last one."""
     for i in range(0, n, lanes):
         into.store(source.load(i, lanes), i, mask=kl.tail_mask(n - i, lanes))
+
+
+def load_states(into: Pointer, source: Pointer, count: Any, n: Any, size: Any, lanes: int) -> None:
+    """Copy `count` rows of n elements, and append zeros to each up to `size`."""
+    for row in range(count):
+        load_padded(into + row * size, source + row * n, n, size, lanes)
+
+
+def store_states(into: Pointer, source: Pointer, count: Any, n: Any, size: Any, lanes: int) -> None:
+    """Copy `count` rows of n elements from padded rows of `size`."""
+    for row in range(count):
+        store_row(into + row * n, source + row * size, n, lanes)
+
+
+def in_row_groups(count: Value, rows: int, compute: Callable[..., None], *arguments: Any) -> None:
+    """Call compute(number, first row, *arguments) for `rows` of `count` rows at a time, then for single ones."""
+    full = count // rows * rows
+    for row in range(0, full, rows):
+        compute(rows, row, *arguments)
+    for row in range(full, count):
+        compute(1, row, *arguments)
 
 
 VARIANCE_EPSILON = 1e-8

@@ -26,7 +26,7 @@ from ..loops.plans import word
 from . import NoKernel, selector
 from .epilogue import number
 from .expression import check, evaluate
-from .tiling import grain, vector_lanes
+from .tiling import ImageWords, grain, image_words, vector_lanes
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
@@ -46,13 +46,7 @@ def bilinear(
     y: ptr[u8],
     rows: ptr[i32],
     columns: ptr[i32],
-    height: i64,
-    width: i64,
-    in_pitch: i64,
-    out_height: i64,
-    out_width: i64,
-    out_pitch: i64,
-    channels: i64,
+    images: ImageWords,
     *more: i64,
     dtype: Any,
     lanes: int,
@@ -67,17 +61,16 @@ def bilinear(
     image, out = x.cast(dtype), y.cast(expr.dtype)
     sums = FIXED.get(dtype)
     for item in work.items():
-        n, row = item // out_height, item % out_height
-        above, below = (
-            image + (n * height + rows[row + k * out_height].to(dtypes.int64)) * width * in_pitch for k in (0, 1)
-        )
-        down = _weight(rows, row + 2 * out_height, sums)
-        for column in range(out_width):
-            left, right = (columns[column + k * out_width].to(dtypes.int64) * in_pitch for k in (0, 1))
-            across = _weight(columns, column + 2 * out_width, sums)
-            into = out + (item * out_width + column) * out_pitch
-            for block in range(0, channels, lanes):
-                c = kl.minimum(block, channels - lanes)
+        n, row = item // images.out_height, item % images.out_height
+        lines = (n * images.height + rows[row + k * images.out_height].to(dtypes.int64) for k in (0, 1))
+        above, below = (image + line * images.width * images.pitch for line in lines)
+        down = _weight(rows, row + 2 * images.out_height, sums)
+        for column in range(images.out_width):
+            left, right = (columns[column + k * images.out_width].to(dtypes.int64) * images.pitch for k in (0, 1))
+            across = _weight(columns, column + 2 * images.out_width, sums)
+            into = out + (item * images.out_width + column) * images.out_pitch
+            for block in range(0, images.channels, lanes):
+                c = kl.minimum(block, images.channels - lanes)
                 four = [line.load(side + c, lanes) for line in (above, below) for side in (left, right)]
                 if sums is not None:
                     mean = MEAN.of_four([v.to(sums) for v in four], across, down).to(i32).to(f32)
@@ -107,13 +100,7 @@ def nearest(
     y: ptr[u8],
     rows: ptr[i32],
     columns: ptr[i32],
-    height: i64,
-    width: i64,
-    in_pitch: i64,
-    out_height: i64,
-    out_width: i64,
-    out_pitch: i64,
-    channels: i64,
+    images: ImageWords,
     *more: i64,
     dtype: Any,
     lanes: int,
@@ -127,12 +114,13 @@ def nearest(
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(dtype if expr is None else expr.dtype)
     for item in work.items():
-        line = image + (item // out_height * height + rows[item % out_height].to(dtypes.int64)) * width * in_pitch
-        for column in range(out_width):
-            pixel = line + columns[column].to(dtypes.int64) * in_pitch
-            into = out + (item * out_width + column) * out_pitch
-            for block in range(0, channels, lanes):
-                c = kl.minimum(block, channels - lanes)
+        row = item // images.out_height * images.height + rows[item % images.out_height].to(dtypes.int64)
+        line = image + row * images.width * images.pitch
+        for column in range(images.out_width):
+            pixel = line + columns[column].to(dtypes.int64) * images.pitch
+            into = out + (item * images.out_width + column) * images.out_pitch
+            for block in range(0, images.channels, lanes):
+                c = kl.minimum(block, images.channels - lanes)
                 element = pixel.load(c, lanes)
                 into.store(element if expr is None else evaluate(expr, [element], numbers).splat(lanes), c)
 
@@ -191,18 +179,7 @@ def select_resize(form: Resize, build: Builder) -> None:
         params=tuple(d for _, d in scalars),
         more=len(scalars),
     )
-    words = [
-        build.pointer(x),
-        build.pointer(out),
-        *tables,
-        x.shape[1],
-        x.shape[2],
-        x.pitch,
-        out_height,
-        out_width,
-        out.pitch,
-        channels,
-        *(word(value, d) for value, d in scalars),
-    ]
+    numbers = (word(value, d) for value, d in scalars)
+    words = [build.pointer(x), build.pointer(out), *tables, *image_words(x, out), *numbers]
     items = n * out_height
     build.step(code, words, items, chunk=grain(out_width * (40 + 4 * channels), items))

@@ -14,6 +14,7 @@ import numpy as np
 from ...core.dtypes import DType, int32, int64
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
+from ..loops.buffers import row_major
 from ..loops.indexing_ops import AppendEntries, PutEntries, ScatterAt, Segments
 from ..loops.ops import Move
 from . import NoKernel, selector
@@ -99,8 +100,7 @@ def select_scatter(form: ScatterAt, build: Builder) -> None:
         copy_buffer(base, y, build)
     else:
         select_move(Move(y, (), (), form.fill), build)
-    steps = [math.prod(y.shape[k + 1 :]) for k in range(depth)]
-    table = build.constant(np.array([*zip(y.shape[:depth], steps)], np.int64))
+    table = build.constant(np.array([*zip(y.shape[:depth], row_major(y.shape))], np.int64))
     run = math.prod(y.shape[depth:])
     code = scatter.code(source=dtype, places=indices.dtype, depth=depth, kind=form.kind)
     words: list[Any] = [

@@ -14,6 +14,7 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
+from ..loops.buffers import row_major
 from ..loops.indexing_ops import GatherSlices, ScatterSlices
 from . import NoKernel, selector
 from .boxes import Axis, box_offsets, merged_axes, table_of
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 INDEX_DTYPES = (i32, i64)
-
-
-def _steps(shape: tuple[int, ...]) -> list[int]:
-    """Return the strides of a contiguous array, in elements."""
-    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
 @kl.family
@@ -70,7 +66,7 @@ def select_gather(form: GatherSlices, build: Builder) -> None:
     if starts.dtype not in INDEX_DTYPES or x.dtype is not y.dtype or any(b.parent is not None for b in (x, starts, y)):
         raise NoKernel(f"slices of {x!r} at {starts!r}")
     size = x.dtype.size
-    x_strides, y_strides = ([n * size for n in _steps(b.shape)] for b in (x, y))
+    x_strides, y_strides = ([n * size for n in row_major(b.shape)] for b in (x, y))
     batch = [Axis(n, 0, y_strides[d]) for d, n in enumerate(y.shape) if d not in layout.offsets]
     slice_axes = dict(zip(layout.offsets, layout.kept))
     window = [Axis(y.shape[d], x_strides[k], y_strides[d]) for d, k in slice_axes.items()]
@@ -193,10 +189,10 @@ def select_scatter(form: ScatterSlices, build: Builder) -> None:
     copy_buffer(base, y, build)
     outer, axes = (rows.updates[:-1], rows.axes[:-1]) if rows.along else (rows.updates, rows.axes)
     batch = [n for n, d in zip(outer, axes) if d < 0]
-    vectors = iter(n * starts.shape[-1] for n in _steps(tuple(batch)))
+    vectors = iter(n * starts.shape[-1] for n in row_major(batch))
     table = [(n, next(vectors) if d < 0 else 0) for n, d in zip(outer, axes)]
     scales = [*[1] * (len(rows.y) - 1), rows.scale] if rows.y else []
-    dims = [*zip(rows.y, _steps(tuple(rows.y)), scales)]
+    dims = [*zip(rows.y, row_major(rows.y), scales)]
     run = rows.updates[-1] if rows.along else 1
     code = scatter_slices.code(
         source=dtype,

@@ -1,18 +1,22 @@
 """Tiling of matrix products: rows and columns divided for registers, caches and threads.
 
-Lives here: `row_tiles`, `WorkBlocks`, `blocks`, `evened`, `abreast`; `Tiles`, `LineTiles`, `WindowWords`, parameters of
-kernels; `grain`, the number of work items that a thread claims at a time; `vector_lanes`.
+Lives here: `row_tiles`, `WorkBlocks`, `blocks`, `evened`, `abreast`; parameters of kernels (`Tiles`, `LineTiles`,
+`WindowWords`, `ImageWords`, `TapWords`); the walk of a kernel over its tiles (`block_at`, `tile_start`, `tile_rows`,
+`for_height`); `pixels_inside`; `grain`, the number of work items that a thread claims at a time; `vector_lanes`.
 Not here: the micro-kernels (gemm_f32.py, gemm_int8.py), the threads (../native/executor.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import language as kl
 from ..target import host
 
 if TYPE_CHECKING:
-    from ..loops.buffers import Window
+    from ..language import Value
+    from ..loops.buffers import Buffer, Window
 
 ABREAST = 4
 """Panels of int8 that a product of one row reads side by side: one core of Zen 3 reads a single stream from memory at
@@ -61,6 +65,59 @@ class LineTiles(NamedTuple):
     panel_block: Any
 
 
+class Block(NamedTuple):
+    """A work item of a kernel: tiles [start, end) by panels [first, last)."""
+
+    start: Any
+    end: Any
+    first: Any
+    last: Any
+
+
+def panel_blocks(cut: Tiles | LineTiles, panels: Value) -> Any:
+    """Return the number of work items across all panels."""
+    return (panels + (cut.panel_block - 1)) // cut.panel_block
+
+
+def block_at(item: Value, cut: Tiles | LineTiles, panels: Value, across: Any) -> Block:
+    """Return a block of tiles by panels, numbered panels first. across: from `panel_blocks`."""
+    start, first = item // across * cut.tile_block, item % across * cut.panel_block
+    end, last = kl.minimum(start + cut.tile_block, cut.tiles), kl.minimum(first + cut.panel_block, panels)
+    return Block(start, end, first, last)
+
+
+def tile_start(t: Any, tall: Any, rows: int, short: bool) -> Any:
+    """Return the first row of tile t, or the number of rows of t tiles. short: whether some have a row less."""
+    start = kl.value(t) * rows
+    return start - kl.maximum(t - tall, 0) if short else start
+
+
+def tile_rows(t: Any, tall: Any, rows: int, short: bool) -> Value:
+    """Return the number of rows of tile t."""
+    return kl.select(t < tall, kl.value(rows), rows - 1) if short else kl.value(rows)
+
+
+def for_height(rows: int, is_tall: Value | None, compute: Callable[..., None], *arguments: Any) -> None:
+    """Compute a tile of `rows` rows or, unless it is tall, of one less. is_tall: None if all tiles have `rows`.
+
+    compute: a function of the number of rows and the arguments.
+    """
+    if is_tall is None:
+        compute(rows, *arguments)
+    else:
+        if is_tall:  # a branch of the kernel
+            compute(rows, *arguments)
+        else:
+            compute(rows - 1, *arguments)
+
+
+def pixels_inside(y: Value, left: Value, pixels: Any, height: Any, width: Any) -> tuple[Value, Value]:
+    """Return the range of `pixels` adjacent pixels of line y, the first at `left`, that lies inside of an image."""
+    inside = (y >= 0) & (y < height)
+    before = kl.select(inside, kl.clamp(-left, 0, pixels), pixels)
+    return before, kl.select(inside, kl.clamp(width - left, before, pixels), pixels)
+
+
 class WindowWords(NamedTuple):
     """Words of a convolution: strides, dilations and padding of its window, and its output. dilation: in pixels."""
 
@@ -79,6 +136,43 @@ def window_words(window: Window, out_height: int, out_width: int, out_pitch: int
     """Return the words of a window and its output."""
     top, _, left, _ = window.padding
     return WindowWords(*window.strides, *window.dilations, top, left, out_height, out_width, out_pitch)
+
+
+class ImageWords(NamedTuple):
+    """Words of images that are read and written: [n, height, width, channels], from pixel to pixel of each."""
+
+    height: Any
+    width: Any
+    pitch: Any
+    out_height: Any
+    out_width: Any
+    out_pitch: Any
+    channels: Any
+
+
+def image_words(x: Buffer, out: Buffer) -> ImageWords:
+    """Return the words of images x and of those computed from them, of as many channels."""
+    (_, height, width, _), (_, out_height, out_width, channels) = x.shape, out.shape
+    return ImageWords(height, width, x.pitch, out_height, out_width, out.pitch, channels)
+
+
+class TapWords(NamedTuple):
+    """Words of a window, vertically and horizontally: its padding, size, stride and dilation."""
+
+    top: Any
+    left: Any
+    high: Any
+    wide: Any
+    step_down: Any
+    step_across: Any
+    down: Any
+    across: Any
+
+
+def tap_words(window: Window) -> TapWords:
+    """Return the words of a window."""
+    top, _, left, _ = window.padding
+    return TapWords(top, left, *window.size, *window.strides, *window.dilations)
 
 
 class WorkBlocks(NamedTuple):

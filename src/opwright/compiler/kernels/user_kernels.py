@@ -18,7 +18,7 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ..language.compilation import FamilyCode
 from ..language.parameters import number_word
-from ..loops.buffers import Buffer
+from ..loops.buffers import Buffer, row_major
 from ..loops.ops import LoopOp
 from ..loops.plans import Address, word
 from ..lowering.context import LoweringContext, NoLowering
@@ -91,7 +91,7 @@ def select_user_kernel(form: UserKernelCall, build: Builder) -> None:
         assert shape is not None
         if len(shape) < len(b.shape) and len(shape) == 1 and b.pitch != b.shape[-1]:
             raise NoKernel("a slice of another buffer, seen as one axis")
-        arrays[name] = address, shape, _strides(shape, b.pitch)
+        arrays[name] = address, shape, row_major(shape, b.pitch)
     words: list[Any] = []
     kinds = [word.kind for word in form.code.words]
     for name, what, _, axis in form.code.words:
@@ -106,12 +106,3 @@ def select_user_kernel(form: UserKernelCall, build: Builder) -> None:
         constants = np.array([0 if isinstance(w, Address) else word(w, k) for w, k in zip(words, kinds)], np.int64)
         items = native.call(counting, constants) if counting else 1
     build.step(FamilyCode(form.code.address(), form.code.name, tuple(kinds)), words, items)
-
-
-def _strides(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:
-    """Return the strides of an array in elements. pitch: the stride of rows."""
-    strides, step = [], 1
-    for k, size in enumerate(reversed(shape)):
-        strides.append(step)
-        step = pitch if k == 0 else step * size
-    return tuple(reversed(strides))

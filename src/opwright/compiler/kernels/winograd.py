@@ -24,6 +24,7 @@ from .convolution_f32 import FloatImages, copy_line
 from .epilogue import Epilogue
 from .gemm_f32 import LhsF32, contract
 from .output_tiles import store_registers
+from .tiling import for_height, tile_rows, tile_start
 from .weight_packing_f32 import multiplies_by_lane
 
 if TYPE_CHECKING:
@@ -169,11 +170,7 @@ def winograd(
     image = FloatImages(x, height, width, x_pitch, channels)
     patches = work.scratch(f32)
     for item in work.items():
-        first = item * rows
-        count = kl.value(rows)
-        if short:
-            first = first - kl.maximum(item - tall, 0)
-            count = kl.select(item < tall, count, rows - 1)
+        first, count = tile_start(item, tall, rows, short), tile_rows(item, tall, rows, short)
         stride = count * channels  # floats from one element to the next
         sums = patches + stride * (side * side)
         for t in range(count):
@@ -193,14 +190,8 @@ def winograd(
             q = filters + panel * (side * side * wide) * (channels + 1)
             for element in kl.loop(side * side):
                 lhs = LhsF32(patches + element * stride, channels, 1, 0, channels, by_lane)
-                target_sums = sums + element * count * wide
-                if short:
-                    if item < tall:
-                        store_registers(contract(rows, 2, lanes, lhs, q), target_sums)
-                    else:
-                        store_registers(contract(rows - 1, 2, lanes, lhs, q), target_sums)
-                else:
-                    store_registers(contract(rows, 2, lanes, lhs, q), target_sums)
+                target_sums, is_tall = sums + element * count * wide, item < tall if short else None
+                for_height(rows, is_tall, _contract, lanes, lhs, q, target_sums)
                 q = q + wide * (channels + 1)
             for t in range(count):
                 n, oy, ox = patch_origin(first + t, down, across, m)
@@ -215,6 +206,11 @@ def winograd(
                         for j in range(kl.minimum(out_width - ox, m)):
                             y = finish(results.load((i * m + j) * lanes, lanes), row + j, column, lanes)
                             (target + (row + j) * out_pitch).store(y, column)
+
+
+def _contract(rows: int, lanes: int, lhs: LhsF32, q: Pointer, sums: Pointer) -> None:
+    """Sum a tile of patches at one element over the channels. q: of the panel."""
+    store_registers(contract(rows, 2, lanes, lhs, q), sums)
 
 
 def patch_origin(patch: Any, down: Any, across: Any, m: int) -> tuple[Any, Any, Any]:

@@ -17,7 +17,7 @@ Sums wrap modulo 2^32, and L^2 sums of m of 4 need more bits than that. But 576 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr
@@ -25,6 +25,7 @@ from .convolution_int8 import ByteImages, copy_line
 from .epilogue import Epilogue
 from .gemm_int16 import AHEAD, LINE
 from .output_tiles import store_registers
+from .tiling import for_height, tile_start
 from .winograd import Transform, Vectors, patch_2, patch_origin
 
 if TYPE_CHECKING:
@@ -218,22 +219,16 @@ def winograd_int8(
     for item in work.items():
         first = item // across_panels * tile_block
         last = kl.minimum(first + tile_block, tiles)
-        begin, end = _first_patch(first, tall, rows, short), _first_patch(last, tall, rows, short)
+        begin, end = tile_start(first, tall, rows, short), tile_start(last, tall, rows, short)
         start, sum_stride = item % across_panels * panel_block, padded_stride((end - begin) * width, 4)
         for panel in range(start, kl.minimum(start + panel_block, panels)):
             q = filters + panel * (side * side * width) * channels
             for element in kl.loop(side * side):
                 for t in range(first, last):
-                    row = _first_patch(t, tall, rows, short)
+                    row, is_tall = tile_start(t, tall, rows, short), t < tall if short else None
                     p = v + (element * stride + row * channels)
                     target_sums = sums + (element * sum_stride + (row - begin) * width)
-                    if short:
-                        if t < tall:
-                            _contract(rows, vectors, lanes, p, channels, q, target_sums)
-                        else:
-                            _contract(rows - 1, vectors, lanes, p, channels, q, target_sums)
-                    else:
-                        _contract(rows, vectors, lanes, p, channels, q, target_sums)
+                    for_height(rows, is_tall, _contract, vectors, lanes, p, channels, q, target_sums)
                 q = q + width * channels
             for patch in range(begin, end):
                 n, oy, ox = patch_origin(origin + patch, down, across, m)
@@ -252,12 +247,6 @@ def winograd_int8(
                     for j in range(count // 2 * 2, count):
                         y = finish(results.load((i * m + j) * width, width), row + j, panel * width, width)
                         (channel + (row + j) * out_pitch).store(y)
-
-
-def _first_patch(t: Any, tall: Value, rows: int, short: bool) -> Value:
-    """Return the first patch of a tile."""
-    first: Value = t * rows - kl.maximum(t - tall, 0) if short else t * rows
-    return first
 
 
 def _contract(rows: int, vectors: int, lanes: int, p: Pointer, channels: Value, q: Pointer, out: Pointer) -> None:

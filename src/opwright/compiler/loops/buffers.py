@@ -1,6 +1,7 @@
 """Buffers of a loop graph, and the windows and boxes that index them.
 
-Lives here: `Buffer`, a tensor; `RowBand`, `Ring` and `SameMemory`, views of other buffers; `Window`, `IndexMap`.
+Lives here: `Buffer`, a tensor; `RowBand`, `Ring` and `SameMemory`, views of other buffers; `Window`, `IndexMap`,
+`row_major`.
 Not here: operations on buffers (ops.py and *_ops.py), their memory (planner.py).
 
 Buffers are immutable and compared by identity. Arrays are dense and row-major; images are NHWC.
@@ -9,12 +10,22 @@ Buffers are immutable and compared by identity. Arrays are dense and row-major; 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...core.dtypes import DType
 from ...core.errors import InternalError
+
+
+def row_major(shape: Sequence[int], pitch: int | None = None) -> tuple[int, ...]:
+    """Return the strides of an array in elements. pitch: from row to row of the last axis; None if it is dense."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step, pitch = step * n if pitch is None else pitch, None
+    return tuple(reversed(strides))
 
 
 @dataclass(frozen=True, eq=False)

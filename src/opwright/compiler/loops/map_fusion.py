@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.dtypes import DType, float32, int8, uint8
 from ..inlined_kernels import is_endless
-from .buffers import Buffer, Window
+from .buffers import Buffer, Window, row_major
 from .domain_ops import RandomElements, Resize
 from .expressions import Expr, arg, evaluate_arrays, lookup, scalar, simplified, substitute, used_arguments
 from .graph import Rewriting
@@ -103,11 +103,7 @@ def _is_padding(op: Move) -> bool:
     if len(op.maps) != 1 or op.fill is None:
         return False
     box, x = op.maps[0], op.operands[0]
-    strides, step = [], 1
-    for n in reversed(x.shape):
-        strides.append(step)
-        step *= n
-    return box.extent == x.shape and box.offset == 0 and box.strides == tuple(reversed(strides))
+    return box.extent == x.shape and box.offset == 0 and box.strides == row_major(x.shape)
 
 
 def _touches(w: Window, more: tuple[int, int, int, int]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .buffers import Buffer, IndexMap, Window
+from .buffers import Buffer, IndexMap, Window, row_major
 from .expressions import Expr
 
 
@@ -331,9 +331,5 @@ class Reinterpret(LoopOp):
 
 def slice_copy(source: Buffer, into: Buffer, origin: tuple[str, ...] = ()) -> Move:
     """Return the move of a dense buffer into a slice of another."""
-    strides, step = [], 1
-    for n in reversed(source.shape):
-        strides.append(step)
-        step *= n
-    box = IndexMap((0,) * len(source.shape), source.shape, 0, tuple(reversed(strides)))
+    box = IndexMap((0,) * len(source.shape), source.shape, 0, row_major(source.shape))
     return Move(into, (source,), (box,), origin=origin)

@@ -26,11 +26,11 @@ import numpy as np
 
 from ...core.dtypes import DType, float32, int4, int8, int16, int32, int64, uint8
 from ...scalar.fixed_point import multipliers, short_multiplier
-from ..loops.buffers import Buffer, IndexMap, Window
+from ..loops.buffers import Buffer, IndexMap, Window, row_major
 from ..loops.expressions import Expr, apply, arg, const, convert, row_scale, substitute
 from ..loops.ops import Contract, Depthwise, Map, MatMul, Move
 from .context import LoweringContext, NoLowering, RuleOperand
-from .data_movement import layout, move, move_view, row_major
+from .data_movement import layout, move, move_view
 from .nodes import window_of
 from .operand_expressions import clamped, in_steps, steps_per
 from .registry import CATALOGUE, rule

@@ -1,6 +1,6 @@
 """Data movement: moves by index maps, padding and concatenation, blocks moved between space, depth and batch.
 
-Lives here: `layout`, `row_major`, `move`, `move_view`; the rules of Pad, Concat, Pack, Tile, SpaceToDepth,
+Lives here: `layout`, `move`, `move_view`; the rules of Pad, Concat, Pack, Tile, SpaceToDepth,
 DepthToSpace, SpaceToBatchND and BatchToSpaceND, of their builtins, of MIRROR_PAD and Roll.
 Not here: operators whose results are views (views.py), padding by a computed value (padding.py), `Move` itself
 (../loops/ops.py).
@@ -18,22 +18,13 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import uint8
-from ..loops.buffers import Buffer, IndexMap
+from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.expressions import arg, lookup
 from ..loops.ops import Map, Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .nodes import check_channels_last
 from .operand_expressions import same_numbers
 from .registry import rule
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a dense array, in elements."""
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
 
 
 def layout(operand: RuleOperand | Buffer) -> np.ndarray:

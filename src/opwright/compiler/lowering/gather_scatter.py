@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import complex64, complex128, float16, float32, int8, int16, int32, int64, uint8
 from ..kernels.expression import DTYPES
-from ..loops.buffers import Buffer, IndexMap
+from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.domain_ops import Projection
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.indexing_ops import (
@@ -29,7 +29,6 @@ from ..loops.indexing_ops import (
 )
 from ..loops.ops import Map, Move, Reinterpret
 from .context import LoweringContext, NoLowering, RuleOperand
-from .data_movement import row_major
 from .operand_expressions import same_numbers, truth
 from .pooling import BOOL_KINDS, combination_kind, numbers_of
 from .registry import rule

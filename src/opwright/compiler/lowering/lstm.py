@@ -8,20 +8,21 @@ Not here: LSTMs of int8 (lstm_int8.py), simple recurrence (rnn.py), the kernel o
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.dtypes import float32, int8, int16, int32, uint8
 from ...scalar.fixed_point import multiplier
-from ..loops.buffers import Buffer, IndexMap, Window
+from ..loops.buffers import Buffer, IndexMap, Window, row_major
 from ..loops.domain_ops import BasicLstm, GruSequence, GruSequenceGrad, Lstm, LstmSequence, LstmSequenceGrad
 from ..loops.expressions import apply, arg, scalar
 from ..loops.ops import Contract, Move
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import check_sums, hybrid_product
-from .data_movement import row_major
 from .lstm_int8 import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS, integer_lstm
 from .registry import rule
 
@@ -59,30 +60,35 @@ def both_directions(ctx: LoweringContext) -> None:
     has_weights = ctx.optional(AUXILIARY + 2) is not None  # else the second direction reads the auxiliary input
     inputs = (x, auxiliary) if auxiliary is not None and not has_weights else (x, x)
     sizes = [ctx.operand(RECURRENT + 1 + auxiliary_weights).shape[-1] for auxiliary_weights in (0, DIRECTION_INPUTS)]
-    shapes = [(*x.shape[:2], n) for n in sizes]
-    merged = bool(ctx.attr("merge_outputs"))
+    with direction_outputs(ctx, x, sizes) as outs:
+        for i, out in enumerate(outs):
+            positions = (i * DIRECTION_INPUTS, BIDIRECTIONAL_STATES + 2 * i)
+            auxiliary_weights = (auxiliary, AUXILIARY + 1 + 4 * i) if auxiliary is not None and has_weights else None
+            _direction(
+                ctx,
+                inputs[i],
+                x.shape,
+                out,
+                positions,
+                time_major=bool(ctx.attr("time_major")),
+                backward=bool(i),
+                more=auxiliary_weights,
+            )
+
+
+@contextlib.contextmanager
+def direction_outputs(ctx: LoweringContext, x: RuleOperand, sizes: Sequence[int]) -> Iterator[list[Buffer]]:
+    """Yield the output of each direction, of these last sizes; if the operator merges them, concatenate them after."""
+    shapes, merged = [(*x.shape[:2], n) for n in sizes], bool(ctx.attr("merge_outputs"))
     y = ctx.output((*x.shape[:2], sum(sizes)) if merged else shapes[0])
-    others = [] if merged else [ctx.output(shapes[1], 1).buffer]
-    outs = (
-        [ctx.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)] if merged else [y.buffer, *others]
-    )
-    for i, out in enumerate(outs):
-        positions = (i * DIRECTION_INPUTS, BIDIRECTIONAL_STATES + 2 * i)
-        auxiliary_weights = (auxiliary, AUXILIARY + 1 + 4 * i) if auxiliary is not None and has_weights else None
-        _direction(
-            ctx,
-            inputs[i],
-            x.shape,
-            out,
-            positions,
-            time_major=bool(ctx.attr("time_major")),
-            backward=bool(i),
-            more=auxiliary_weights,
-        )
-    if merged:
-        starts = (0, sizes[0])
-        maps = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
-        ctx.add(Move, y.buffer, tuple(outs), maps)
+    if not merged:
+        yield [y.buffer, ctx.output(shapes[1], 1).buffer]
+        return
+    outs = [ctx.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)]
+    yield outs
+    starts = (0, sizes[0])
+    maps = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
+    ctx.add(Move, y.buffer, tuple(outs), maps)
 
 
 def _direction(

@@ -18,12 +18,12 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import float32, float64, int32, int64
 from ..kernels.expression import DTYPES
-from ..loops.buffers import Buffer, IndexMap
+from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.expressions import Expr, apply, arg, const, convert
 from ..loops.indexing_ops import Numbers
 from ..loops.ops import Map, Move, Reinterpret, View
 from .context import LoweringContext, NoLowering, RuleOperand
-from .data_movement import margins_of, pad, row_major
+from .data_movement import margins_of, pad
 from .operand_expressions import same_numbers, truth
 from .registry import rule
 from .type_conversion import check_whole_bytes

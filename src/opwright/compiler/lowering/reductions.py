@@ -20,13 +20,12 @@ import numpy as np
 from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, int32, int64, uint8
 from ...core.dtypes import bool as bool_
 from ...scalar.fixed_point import multiplier
-from ..loops.buffers import Buffer, IndexMap
+from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.domain_ops import FixedProduct
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.indexing_ops import BroadcastSizes, Distinct, Gather, Places, ReverseStart, Segments
 from ..loops.ops import ArgReduce, Move, Ordered, Reduce, Scan, View
 from .context import LoweringContext, NoLowering, RuleOperand
-from .data_movement import row_major
 from .operand_expressions import NARROW, in_steps, map_elements, same_numbers, steps_per
 from .registry import CATALOGUE, LITE, rule
 from .type_conversion import check_whole_bytes

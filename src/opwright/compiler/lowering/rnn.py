@@ -20,8 +20,7 @@ from ..loops.domain_ops import Gru, Rnn, Svdf
 from ..loops.expressions import apply, arg, convert, quantize, scalar
 from ..loops.ops import Contract, Move
 from .context import LoweringContext, NoLowering, RuleOperand
-from .data_movement import row_major
-from .lstm import from_input, matrix, state_of
+from .lstm import direction_outputs, from_input, matrix, state_of
 from .operand_expressions import clamped, in_steps, map_elements, steps_per
 from .registry import rule
 
@@ -45,25 +44,15 @@ def one_direction(ctx: LoweringContext) -> None:
 def both_directions(ctx: LoweringContext) -> None:
     """Lower a bidirectional RNN; with time as first axis, the second direction reads an auxiliary input without
     weights."""
-    x, auxiliary, merged = ctx.operand(0), ctx.optional(AUXILIARY), bool(ctx.attr("merge_outputs"))
+    x, auxiliary = ctx.operand(0), ctx.optional(AUXILIARY)
     time_major = bool(ctx.attr("time_major"))
     has_weights = ctx.optional(AUXILIARY + 1) is not None
     sizes = [ctx.operand(index).shape[0] for index in (1, 5)]
-    shapes = [(*x.shape[:2], n) for n in sizes]
-    y = ctx.output((*x.shape[:2], sum(sizes)) if merged else shapes[0])
-    outs = (
-        [ctx.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)]
-        if merged
-        else [y.buffer, ctx.output(shapes[1], 1).buffer]
-    )
     second = auxiliary if auxiliary is not None and not has_weights and time_major else x
-    for i, (source, out) in enumerate(zip((x, second), outs)):
-        auxiliary_weights = (auxiliary, AUXILIARY + 1 + i) if auxiliary is not None and has_weights else None
-        _direction(ctx, source, x.shape, out, 1 + 4 * i, time_major, bool(i), auxiliary_weights)
-    if merged:
-        starts = (0, sizes[0])
-        boxes = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
-        ctx.add(Move, y.buffer, tuple(outs), boxes)
+    with direction_outputs(ctx, x, sizes) as outs:
+        for i, (source, out) in enumerate(zip((x, second), outs)):
+            auxiliary_weights = (auxiliary, AUXILIARY + 1 + i) if auxiliary is not None and has_weights else None
+            _direction(ctx, source, x.shape, out, 1 + 4 * i, time_major, bool(i), auxiliary_weights)
 
 
 def _direction(

@@ -13,12 +13,11 @@ import numpy as np
 
 from ...core.dtypes import DType, complex64, complex128, float32, float64
 from ...core.dtypes import bool as bool_
-from ..loops.buffers import Buffer, IndexMap
+from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.domain_ops import Fourier
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.ops import Map, MatMul, Move, Reinterpret
 from .context import LoweringContext, NoLowering, RuleOperand
-from .data_movement import row_major
 from .operand_expressions import broadcast, truth
 from .registry import rule
 

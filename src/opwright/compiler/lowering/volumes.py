@@ -20,12 +20,12 @@ import numpy as np
 
 from ...core.dtypes import DType, float32, int8, int16, int32
 from ...ops.windows import pairs, window
-from ..loops.buffers import Buffer, IndexMap
+from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.expressions import Expr, apply, arg, convert
 from ..loops.ops import Contract, Map, Move, ReduceWindow, TransposedContract
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import with_bias
-from .data_movement import layout, move, row_major
+from .data_movement import layout, move
 from .gradients import filter_gradient
 from .nodes import SlidingWindow, sliding_of
 from .operand_expressions import clamped, same_numbers

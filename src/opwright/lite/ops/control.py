@@ -9,7 +9,6 @@ are closed: they receive outer values as inputs. A loop's variables are the inpu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import anything
@@ -18,7 +17,7 @@ from ...core.specs import TensorSpec
 from ...graph import Graph
 from ...ops import var_types
 from ...ops.attributes import Attr
-from ...ops.control import merged_specs
+from ...ops.control import case_specs, check_inputs, if_specs
 from ...ops.slots import Input, Output
 from ...ops.var_types import of_dtype
 from .definition import LiteDefinition, lite_operator
@@ -33,13 +32,6 @@ def _branch_registration(operator: Any, *fields: str) -> Registration:
     from ..runtime.subgraph_calls import BranchRegistration  # loads the run time, which conversion does without
 
     return BranchRegistration(operator.name, fields)
-
-
-def _check_inputs(graph: Graph, operands: Sequence[Any], role: str) -> None:
-    """Raise InvalidArgumentError if the inputs of a graph do not match the operands."""
-    dtypes, expected = [x.spec.dtype.name for x in operands], [v.dtype.name for v in graph.inputs]
-    if dtypes != expected:
-        raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=dtypes, wanted=expected)
 
 
 @lite_operator("IF", graphs={"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"})
@@ -58,10 +50,7 @@ class IfOp(LiteDefinition):
 
     def infer(op: Any) -> list[TensorSpec]:
         check_one(op.cond, "the condition", "element")
-        branches, roles = (op.then_branch, op.else_branch), ("then branch", "else branch")
-        for branch, role in zip(branches, roles):
-            _check_inputs(branch, op.inputs, role)
-        return merged_specs(branches, roles)
+        return if_specs(op)
 
     def infer_kinds(op: Any) -> list[Any]:
         return var_types.of_branches((op.then_branch, op.else_branch), op.inputs)
@@ -87,10 +76,7 @@ class CaseOp(LiteDefinition):
         check_one(op.index, "the number of the branch", "element")
         if not op.branches:
             raise refuse("there is no branch", found=0, wanted="at least one")
-        roles = [f"branch {i}" for i in range(len(op.branches))]
-        for branch, role in zip(op.branches, roles):
-            _check_inputs(branch, op.inputs, role)
-        return merged_specs(op.branches, roles)
+        return case_specs(op)
 
     def infer_kinds(op: Any) -> list[Any]:
         return var_types.of_branches(op.branches, op.inputs)
@@ -112,7 +98,7 @@ class CallOp(LiteDefinition):
     control = True
 
     def infer(op: Any) -> list[TensorSpec]:
-        _check_inputs(op.body, op.inputs, "body")
+        check_inputs(op.body, op.inputs, "body")
         return [v.spec for v in op.body.outputs]
 
     def infer_kinds(op: Any) -> list[Any]:
@@ -138,7 +124,7 @@ class CompositeOp(LiteDefinition):
     control = True
 
     def infer(op: Any) -> list[TensorSpec]:
-        _check_inputs(op.decomposition, op.inputs, "decomposition")
+        check_inputs(op.decomposition, op.inputs, "decomposition")
         return [v.spec for v in op.decomposition.outputs]
 
     def infer_kinds(op: Any) -> list[Any]:
@@ -164,8 +150,8 @@ class WhileOp(LiteDefinition):
     control = True
 
     def infer(op: Any) -> list[TensorSpec]:
-        _check_inputs(op.cond, op.variables, "condition")
-        _check_inputs(op.body, op.variables, "body")
+        check_inputs(op.cond, op.variables, "condition")
+        check_inputs(op.body, op.variables, "body")
         if [v.dtype.name for v in op.cond.outputs] != ["bool"]:
             raise refuse(
                 "the condition gives one bool", found=[v.spec.short() for v in op.cond.outputs], wanted="one bool"

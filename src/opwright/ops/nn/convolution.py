@@ -12,7 +12,7 @@ padding is "SAME", "VALID" or a list of (before, after) pairs, one per dimension
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from ..slots import Input, OperatorDefinition, Output
 from ..windows import (
     FORMATS,
     PADDINGS,
+    AxisWindow,
     channel_axis,
     check_sliding,
     convolve,
@@ -99,33 +100,47 @@ def check_backprop(op: Any, shape: TensorShape, computed: TensorShape) -> None:
         )
 
 
-def _infer_forward(op: Any, n: int) -> TensorSpec:
-    image, kernel = dims_of_rank(op.input.spec.shape, n + 2), dims_of_rank(op.filters.spec.shape, n + 2)
-    check_depths(image[channel_axis(op.data_format)], kernel[-2], kernel[-1])
-    result: TensorSpec = op.input.spec.with_shape(output_shape_of(op, n, image, kernel, kernel[-1]))
+class Filters(NamedTuple):
+    """What distinguishes convolutions by the filters of one kind from others.
+
+    channels: the channels of the output by those of the image and the sizes of the filter; it raises
+    InvalidArgumentError if these do not agree. forward, by_input, by_filter: the sums (ops/windows.py).
+    """
+
+    channels: Callable[[int | None, Dims], int | None]
+    forward: Callable[..., np.ndarray]
+    by_input: Callable[..., np.ndarray]
+    by_filter: Callable[..., np.ndarray]
+
+
+def infer_forward(op: Any, n: int, filters: Any, kind: Filters) -> TensorSpec:
+    """Infer the output of a convolution over n spatial dimensions. Raises InvalidArgumentError."""
+    image, kernel = dims_of_rank(op.input.spec.shape, n + 2), dims_of_rank(filters.spec.shape, n + 2)
+    result: TensorSpec = op.input.spec.with_shape(_output_shape(op, n, image, kernel, kind))
     return result
 
 
-def _infer_by_input(op: Any, n: int) -> TensorSpec:
-    shape = TensorShape(dims_of_rank(shape_from(op.input_sizes), n + 2))
-    image: Dims = [] if shape.dims is None else shape.dims
-    kernel = dims_of_rank(op.filters.spec.shape, n + 2)
-    channel = channel_axis(op.data_format)
-    check_depths(image[channel], kernel[-2], kernel[-1])
+def infer_by_input(op: Any, n: int, filters: Any, kind: Filters) -> TensorSpec:
+    """Infer the gradient by the input. Raises InvalidArgumentError."""
+    image, kernel = dims_of_rank(shape_from(op.input_sizes), n + 2), dims_of_rank(filters.spec.shape, n + 2)
     dy_shape = op.out_backprop.spec.shape
-    check_backprop(op, dy_shape, output_shape_of(op, n, image, kernel, kernel[-1]))
-    if image[0] is None and dy_shape.dims is not None and dy_shape[0] is not None:
-        shape = TensorShape([dy_shape[0], *image[1:]])
-    result: TensorSpec = op.filters.spec.with_shape(shape)
+    check_backprop(op, dy_shape, _output_shape(op, n, image, kernel, kind))
+    if image[0] is None and dy_shape.dims is not None:
+        image = [dy_shape[0], *image[1:]]
+    result: TensorSpec = filters.spec.with_shape(image)
     return result
 
 
-def _infer_by_filter(op: Any, n: int) -> TensorSpec:
+def infer_by_filter(op: Any, n: int, kind: Filters) -> TensorSpec:
+    """Infer the gradient by the filter. Raises InvalidArgumentError."""
     kernel, image = dims_of_rank(shape_from(op.filter_sizes), n + 2), dims_of_rank(op.input.spec.shape, n + 2)
-    check_depths(image[channel_axis(op.data_format)], kernel[-2], kernel[-1])
-    check_backprop(op, op.out_backprop.spec.shape, output_shape_of(op, n, image, kernel, kernel[-1]))
+    check_backprop(op, op.out_backprop.spec.shape, _output_shape(op, n, image, kernel, kind))
     result: TensorSpec = op.input.spec.with_shape(kernel)
     return result
+
+
+def _output_shape(op: Any, n: int, image: Dims, kernel: Dims, kind: Filters) -> TensorShape:
+    return output_shape_of(op, n, image, kernel, kind.channels(image[channel_axis(op.data_format)], kernel))
 
 
 def to_last(x: np.ndarray, data_format: str) -> np.ndarray:
@@ -145,32 +160,67 @@ def last_shape(sizes: np.ndarray, data_format: str) -> tuple[int, ...]:
     return (*dims[:channel], *dims[channel + 1 :], dims[channel])
 
 
-def _compute_forward(op: Any, input: np.ndarray, filters: np.ndarray) -> np.ndarray:
+def compute_forward(op: Any, input: np.ndarray, filters: np.ndarray, kind: Filters) -> np.ndarray:
+    """Compute a convolution. Raises InvalidArgumentError if the channels do not agree."""
     x = to_last(input, op.data_format)
-    check_depths(x.shape[-1], *filters.shape[-2:])
+    kind.channels(x.shape[-1], filters.shape)
     windows = spatial_windows(op, x.shape[1:-1], filters.shape)
-    return from_last(convolve(op, x, filters, windows), op.data_format)
+    return from_last(kind.forward(op, x, filters, windows), op.data_format)
 
 
-def _compute_by_input(op: Any, input_sizes: np.ndarray, filters: np.ndarray, out_backprop: np.ndarray) -> np.ndarray:
-    dy, shape = to_last(out_backprop, op.data_format), last_shape(input_sizes, op.data_format)
+def compute_by_input(op: Any, sizes: np.ndarray, filters: np.ndarray, dy: np.ndarray, kind: Filters) -> np.ndarray:
+    """Compute the gradient by the input. Raises InvalidArgumentError if dy is not of the output's shape."""
+    dy, shape = to_last(dy, op.data_format), last_shape(sizes, op.data_format)
     shape = (dy.shape[0] if shape[0] == -1 else shape[0], *shape[1:])
-    check_depths(shape[-1], *filters.shape[-2:])
+    channels = kind.channels(shape[-1], filters.shape)
     windows = spatial_windows(op, shape[1:-1], filters.shape)
-    check_backprop(op, TensorShape(dy.shape), TensorShape([shape[0], *(w.out for w in windows), filters.shape[-1]]))
-    return from_last(convolve_by_input(dy, filters, shape, windows), op.data_format)
+    check_backprop(op, TensorShape(dy.shape), TensorShape([shape[0], *(w.out for w in windows), channels]))
+    return from_last(kind.by_input(dy, filters, shape, windows), op.data_format)
 
 
-def _compute_by_filter(op: Any, input: np.ndarray, filter_sizes: np.ndarray, out_backprop: np.ndarray) -> np.ndarray:
-    x, dy = to_last(input, op.data_format), to_last(out_backprop, op.data_format)
-    *kernel, depth, filters = filter_sizes.tolist()
-    check_depths(x.shape[-1], depth, filters)
-    windows = spatial_windows(op, x.shape[1:-1], kernel)
-    check_backprop(op, TensorShape(dy.shape), TensorShape([x.shape[0], *(w.out for w in windows), filters]))
-    return convolve_by_filter(x, dy, kernel, depth, windows)
+def compute_by_filter(op: Any, x: np.ndarray, sizes: np.ndarray, dy: np.ndarray, kind: Filters) -> np.ndarray:
+    """Compute the gradient by the filter. Raises InvalidArgumentError if dy is not of the output's shape."""
+    x, dy, kernel = to_last(x, op.data_format), to_last(dy, op.data_format), sizes.tolist()
+    channels = kind.channels(x.shape[-1], kernel)
+    windows = spatial_windows(op, x.shape[1:-1], kernel[:-2])
+    check_backprop(op, TensorShape(dy.shape), TensorShape([x.shape[0], *(w.out for w in windows), channels]))
+    return kind.by_filter(x, dy, kernel, windows)
 
 
-def _define(n: int, input_dtypes: Any) -> tuple[Any, Any, Any]:
+def _grouped_channels(image: int | None, kernel: Dims) -> int | None:
+    check_depths(image, kernel[-2], kernel[-1])
+    return kernel[-1]
+
+
+def _by_filter(x: np.ndarray, dy: np.ndarray, kernel: Sequence[int], windows: Sequence[AxisWindow]) -> np.ndarray:
+    return convolve_by_filter(x, dy, kernel[:-2], kernel[-2], windows)
+
+
+GROUPED = Filters(_grouped_channels, convolve, convolve_by_input, _by_filter)
+"""Filters [*kernel, channels / groups, out]."""
+
+
+class Operators(NamedTuple):
+    """A convolution and its gradients, which are linear in both operands: each is a gradient of the others."""
+
+    forward: Any
+    by_input: Any
+    by_filter: Any
+
+    def gradients(self, x: Any, w: Any, dy: Any, attrs: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Return the gradients of the convolution of x by w."""
+        return self.by_input(shape_op(x), w, dy, **attrs), self.by_filter(x, shape_op(w), dy, **attrs)
+
+    def gradients_by_input(self, w: Any, dy: Any, dx: Any, attrs: dict[str, Any]) -> tuple[None, Tensor, Tensor]:
+        """Return the gradients of `by_input` of w and dy. dx: of its output."""
+        return None, self.by_filter(dx, shape_op(w), dy, **attrs), self.forward(dx, w, **attrs)
+
+    def gradients_by_filter(self, x: Any, dy: Any, dw: Any, attrs: dict[str, Any]) -> tuple[Tensor, None, Tensor]:
+        """Return the gradients of `by_filter` of x and dy. dw: of its output."""
+        return self.by_input(shape_op(x), dw, dy, **attrs), None, self.forward(x, dw, **attrs)
+
+
+def _define(n: int, input_dtypes: Any) -> Operators:
     """Define the three operators over n spatial dimensions."""
     rank, ones = n + 2, (1,) * (n + 2)
 
@@ -200,15 +250,13 @@ def _define(n: int, input_dtypes: Any) -> tuple[Any, Any, Any]:
         lod = "as input"
 
         def infer(op) -> TensorSpec:
-            return _infer_forward(op, n)
+            return infer_forward(op, n, op.filters, GROUPED)
 
         def compute(op, input: Any, filters: Any) -> np.ndarray:
-            return _compute_forward(op, input, filters)
+            return compute_forward(op, input, filters, GROUPED)
 
         def gradient(op, doutput: Any) -> tuple[Tensor, Tensor]:
-            x, w = op.input, op.filters
-            dx = BackpropInput(shape_op(x), w, doutput, **op.attrs)
-            return dx, BackpropFilter(x, shape_op(w), doutput, **op.attrs)
+            return operators.gradients(op.input, op.filters, doutput, op.attrs)
 
     @operator(name=f"Conv{n}DBackpropInput")
     class BackpropInput(OperatorDefinition):
@@ -234,14 +282,13 @@ def _define(n: int, input_dtypes: Any) -> tuple[Any, Any, Any]:
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:
-            return _infer_by_input(op, n)
+            return infer_by_input(op, n, op.filters, GROUPED)
 
         def compute(op, input_sizes: Any, filters: Any, out_backprop: Any) -> np.ndarray:
-            return _compute_by_input(op, input_sizes, filters, out_backprop)
+            return compute_by_input(op, input_sizes, filters, out_backprop, GROUPED)
 
         def gradient(op, doutput: Any) -> tuple[None, Tensor, Tensor]:
-            w, dy = op.filters, op.out_backprop
-            return None, BackpropFilter(doutput, shape_op(w), dy, **op.attrs), Convolution(doutput, w, **op.attrs)
+            return operators.gradients_by_input(op.filters, op.out_backprop, doutput, op.attrs)
 
     @operator(name=f"Conv{n}DBackpropFilter")
     class BackpropFilter(OperatorDefinition):
@@ -267,16 +314,16 @@ def _define(n: int, input_dtypes: Any) -> tuple[Any, Any, Any]:
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:
-            return _infer_by_filter(op, n)
+            return infer_by_filter(op, n, GROUPED)
 
         def compute(op, input: Any, filter_sizes: Any, out_backprop: Any) -> np.ndarray:
-            return _compute_by_filter(op, input, filter_sizes, out_backprop)
+            return compute_by_filter(op, input, filter_sizes, out_backprop, GROUPED)
 
         def gradient(op, doutput: Any) -> tuple[Tensor, None, Tensor]:
-            x, dy = op.input, op.out_backprop
-            return BackpropInput(shape_op(x), doutput, dy, **op.attrs), None, Convolution(x, doutput, **op.attrs)
+            return operators.gradients_by_filter(op.input, op.out_backprop, doutput, op.attrs)
 
-    return Convolution, BackpropInput, BackpropFilter
+    operators = Operators(Convolution, BackpropInput, BackpropFilter)
+    return operators
 
 
 Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter = _define(2, (*floating, int32))

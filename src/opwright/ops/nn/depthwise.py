@@ -7,39 +7,31 @@ Not here: convolutions that mix channels (convolution.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
-from ...core.shapes import TensorShape
 from .. import dispatch
-from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
-from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
-from ..windows import (
-    FORMATS,
-    PADDINGS,
-    channel_axis,
-    convolve_depthwise,
-    depthwise_by_filter,
-    depthwise_by_input,
-    spatial_windows,
-)
+from ..windows import FORMATS, PADDINGS, AxisWindow, convolve_depthwise, depthwise_by_filter, depthwise_by_input
 from .convolution import (
     Dims,
+    Filters,
+    Operators,
     as_sizes,
     attributes_of,
-    check_backprop,
     check_data_format,
+    compute_by_filter,
+    compute_by_input,
+    compute_forward,
     conv2d,
-    dims_of_rank,
-    from_last,
-    last_shape,
-    output_shape_of,
-    to_last,
+    infer_by_filter,
+    infer_by_input,
+    infer_forward,
 )
 
 if TYPE_CHECKING:
@@ -49,20 +41,24 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def _output_shape(op: Any, image: Dims, kernel: Dims) -> TensorShape:
-    channels = image[channel_axis(op.data_format)]
-    _check_channels(channels, kernel[2])
-    channels = kernel[2] if channels is None else channels
-    out = None if channels is None or kernel[3] is None else channels * kernel[3]
-    return output_shape_of(op, 2, image, kernel[:2], out)
-
-
-def _check_channels(image: int | None, filter: int | None) -> None:
-    if image is not None and filter is not None and image != filter:
+def _multiplied_channels(image: int | None, kernel: Dims) -> int | None:
+    """Return the channels of the output. Raises InvalidArgumentError if image and filter have different ones."""
+    depth, multiplier = kernel[2:]
+    if image is not None and depth is not None and image != depth:
         raise InvalidArgumentError(
-            what=f"input and filter must have the same depth: {image} vs {filter}",
-            found={"input channels": image, "filter channels": filter},
+            what=f"input and filter must have the same depth: {image} vs {depth}",
+            found={"input channels": image, "filter channels": depth},
         )
+    channels = depth if image is None else image
+    return None if channels is None or multiplier is None else channels * multiplier
+
+
+def _forward(_: Any, x: np.ndarray, w: np.ndarray, windows: Sequence[AxisWindow]) -> np.ndarray:
+    return convolve_depthwise(x, w, windows)
+
+
+DEPTHWISE = Filters(_multiplied_channels, _forward, depthwise_by_input, depthwise_by_filter)
+"""Filters [rows, columns, channels, multiplier]."""
 
 
 @operator
@@ -88,22 +84,13 @@ class DepthwiseConv2dNative(OperatorDefinition):
     lod = "as input"
 
     def infer(op) -> TensorSpec:
-        return op.input.spec.with_shape(
-            _output_shape(op, dims_of_rank(op.input.spec.shape, 4), dims_of_rank(op.filter.spec.shape, 4))
-        )
+        return infer_forward(op, 2, op.filter, DEPTHWISE)
 
     def compute(op, input: Any, filter: Any) -> np.ndarray:
-        x = to_last(input, op.data_format)
-        _check_channels(x.shape[-1], filter.shape[2])
-        windows = spatial_windows(op, x.shape[1:-1], filter.shape)
-        return from_last(convolve_depthwise(x, filter, windows), op.data_format)
+        return compute_forward(op, input, filter, DEPTHWISE)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, Tensor]:
-        x, w = op.input, op.filter
-        return (
-            DepthwiseConv2dNativeBackpropInput(shape_op(x), w, doutput, **op.attrs),
-            DepthwiseConv2dNativeBackpropFilter(x, shape_op(w), doutput, **op.attrs),
-        )
+        return OPERATORS.gradients(op.input, op.filter, doutput, op.attrs)
 
 
 @operator
@@ -130,29 +117,13 @@ class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        image = dims_of_rank(shape_from(op.input_sizes), 4)
-        dy_shape = op.out_backprop.spec.shape
-        check_backprop(op, dy_shape, _output_shape(op, image, dims_of_rank(op.filter.spec.shape, 4)))
-        if image[0] is None and dy_shape.dims is not None:
-            image = [dy_shape[0], *image[1:]]
-        return op.filter.spec.with_shape(image)
+        return infer_by_input(op, 2, op.filter, DEPTHWISE)
 
     def compute(op, input_sizes: Any, filter: Any, out_backprop: Any) -> np.ndarray:
-        dy, shape = to_last(out_backprop, op.data_format), last_shape(input_sizes, op.data_format)
-        shape = (dy.shape[0] if shape[0] == -1 else shape[0], *shape[1:])
-        _check_channels(shape[-1], filter.shape[2])
-        windows = spatial_windows(op, shape[1:-1], filter.shape)
-        channels = filter.shape[2] * filter.shape[3]
-        check_backprop(op, TensorShape(dy.shape), TensorShape([shape[0], *(w.out for w in windows), channels]))
-        return from_last(depthwise_by_input(dy, filter, shape, windows), op.data_format)
+        return compute_by_input(op, input_sizes, filter, out_backprop, DEPTHWISE)
 
     def gradient(op, doutput: Any) -> tuple[None, Tensor, Tensor]:
-        w, dy = op.filter, op.out_backprop
-        return (
-            None,
-            DepthwiseConv2dNativeBackpropFilter(doutput, shape_op(w), dy, **op.attrs),
-            DepthwiseConv2dNative(doutput, w, **op.attrs),
-        )
+        return OPERATORS.gradients_by_input(op.filter, op.out_backprop, doutput, op.attrs)
 
 
 @operator
@@ -178,26 +149,16 @@ class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
-        kernel = dims_of_rank(shape_from(op.filter_sizes), 4)
-        check_backprop(op, op.out_backprop.spec.shape, _output_shape(op, dims_of_rank(op.input.spec.shape, 4), kernel))
-        return op.input.spec.with_shape(kernel)
+        return infer_by_filter(op, 2, DEPTHWISE)
 
     def compute(op, input: Any, filter_sizes: Any, out_backprop: Any) -> np.ndarray:
-        x, dy, kernel = to_last(input, op.data_format), to_last(out_backprop, op.data_format), filter_sizes.tolist()
-        _check_channels(x.shape[-1], kernel[2])
-        windows = spatial_windows(op, x.shape[1:-1], kernel)
-        check_backprop(
-            op, TensorShape(dy.shape), TensorShape([x.shape[0], *(w.out for w in windows), kernel[2] * kernel[3]])
-        )
-        return depthwise_by_filter(x, dy, kernel, windows)
+        return compute_by_filter(op, input, filter_sizes, out_backprop, DEPTHWISE)
 
     def gradient(op, doutput: Any) -> tuple[Tensor, None, Tensor]:
-        x, dy = op.input, op.out_backprop
-        return (
-            DepthwiseConv2dNativeBackpropInput(shape_op(x), doutput, dy, **op.attrs),
-            None,
-            DepthwiseConv2dNative(x, doutput, **op.attrs),
-        )
+        return OPERATORS.gradients_by_filter(op.input, op.out_backprop, doutput, op.attrs)
+
+
+OPERATORS = Operators(DepthwiseConv2dNative, DepthwiseConv2dNativeBackpropInput, DepthwiseConv2dNativeBackpropFilter)
 
 
 @documented_by(DepthwiseConv2dNative)
