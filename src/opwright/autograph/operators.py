@@ -313,34 +313,29 @@ def _extreme(name: str) -> Callable[..., Any]:
     return extreme
 
 
-def _any(values: Any) -> object:
-    """Return any(values): stop at the first true plain value; join handled values by `or`."""
+def _joined(name: str, values: Any, end: bool, join: Callable[..., Any]) -> object:
+    """Return any(values) or all(values): stop at the first plain value whose truth is `end`; join handled values."""
     handler = handler_of(values)
     if handler is not None:
-        result = handler.builtin("any", (values,), {})
-        return builtins.any(values) if result is NotImplemented else result
-    joined: Any = False
+        result = handler.builtin(name, (values,), {})
+        return getattr(builtins, name)(values) if result is NotImplemented else result
+    joined: Any = not end
     for value in values:
         if handler_of(value) is not None:
-            joined = value if joined is False else or_(joined, lambda value=value: value, simple=True)  # type: ignore[misc]
-        elif value:
-            return True
+            joined = value if joined is (not end) else join(joined, lambda value=value: value, simple=True)
+        elif bool(value) is end:
+            return end
     return joined
+
+
+def _any(values: Any) -> object:
+    """Return any(values), joining handled values by `or`."""
+    return _joined("any", values, True, or_)
 
 
 def _all(values: Any) -> object:
-    """Return all(values): stop at the first false plain value; join handled values by `and`."""
-    handler = handler_of(values)
-    if handler is not None:
-        result = handler.builtin("all", (values,), {})
-        return builtins.all(values) if result is NotImplemented else result
-    joined: Any = True
-    for value in values:
-        if handler_of(value) is not None:
-            joined = value if joined is True else and_(joined, lambda value=value: value, simple=True)  # type: ignore[misc]
-        elif not value:
-            return False
-    return joined
+    """Return all(values), joining handled values by `and`."""
+    return _joined("all", values, False, and_)
 
 
 def _filter(function: Any, values: Any) -> object:

@@ -17,7 +17,6 @@ from typing import Any
 from .source import children, nodes, parameters
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 GROWING = frozenset({"append", "extend", "insert", "pop", "clear", "reverse"})  # methods that change a list
 MUTATORS = frozenset({"update", "setdefault", "popitem", "pop", "clear", "remove", "sort"})  # of dicts and lists
 

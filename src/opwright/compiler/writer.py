@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core import dtypes
 from ..graph import Graph, Node, Value
+from ..graph.ir import branch_inputs, loop_inputs
 from .inplace import early, makes_own, own, own_like, reuse
 from .memory import ALIASES, Lifetimes
 
@@ -234,9 +235,7 @@ class Writer:
 
     def if_(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
         """Write `If`. Its last operands die in each branch, after their last use there."""
-        pred, operands = node.inputs
-        assert isinstance(pred, Value)
-        assert isinstance(operands, tuple)
+        pred, operands = branch_inputs(node)
         inside = dying & {names[v] for v in operands}
         self._line(depth, f"if {names[pred]}:  # If {node.name}", node)
         self._branch(node, node.attrs["then_branch"], operands, names, depth + 1, inside)
@@ -246,9 +245,7 @@ class Writer:
 
     def case(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
         """Write `Case`, whose last branch is the default."""
-        index, operands = node.inputs
-        assert isinstance(index, Value)
-        assert isinstance(operands, tuple)
+        index, operands = branch_inputs(node)
         inside = dying & {names[v] for v in operands}
         *branches, last = node.attrs["branches"]
         for i, branch in enumerate(branches):
@@ -260,9 +257,7 @@ class Writer:
 
     def while_(self, node: Node, names: dict[Value, str], depth: int, dying: set[str]) -> set[str]:
         """Write `While`; the node's outputs are the names of the loop's variables throughout."""
-        variables, captured = node.inputs
-        assert isinstance(variables, tuple)
-        assert isinstance(captured, tuple)
+        variables, captured = loop_inputs(node)
         current = [names[v] for v in node.outputs]
         if current:
             self._line(depth, f"{', '.join(current)} = {', '.join(names[v] for v in variables)}")
@@ -328,15 +323,12 @@ def _read_as_scalars(graph: Graph, in_loop: bool) -> set[Value]:
     values: set[Value] = set()
     for node in graph.nodes:
         if node.op.name == "While":
-            variables, captured = node.inputs
-            assert isinstance(variables, tuple)
-            assert isinstance(captured, tuple)
+            variables, captured = loop_inputs(node)
             for inner in (node.attrs["cond"], node.attrs["body"]):
                 read = _read_as_scalars(inner, True)
                 values.update(o for v, o in zip(inner.inputs[len(variables) :], captured) if v in read)
         elif node.op.name in CONTROL:
-            _, operands = node.inputs
-            assert isinstance(operands, tuple)
+            _, operands = branch_inputs(node)
             branches = node.attrs.get("branches") or (node.attrs["then_branch"], node.attrs["else_branch"])
             for inner in branches:
                 read = _read_as_scalars(inner, in_loop)

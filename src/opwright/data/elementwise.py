@@ -59,26 +59,11 @@ def map_elements(call: Callable[..., Any], items: Iterator[Any]) -> Iterator[Any
 
 
 class _FilterDataset(Dataset):
+    transformation, ends = "filter", False  # ends: whether an element for which the predicate is false ends the flow
+
     def __init__(self, input_dataset: Any, predicate: Any) -> None:
-        traced = check_predicate(ElementFunction(predicate, input_dataset.element_spec, "filter", "predicate"))
-        super().__init__(input_dataset.element_spec, (input_dataset,), functions=(traced,))
-
-    def flow(self, context: IteratorContext) -> Iterator[Any]:
-        keep = self._functions[0].truth(context)
-        for item in self._inputs[0].flow(context.input()):
-            if type(item) is not Failure:
-                try:
-                    if not keep(*item):
-                        continue
-                except Exception as error:
-                    item = Failure(error)
-            yield item
-
-
-class _TakeWhileDataset(Dataset):
-    def __init__(self, input_dataset: Any, predicate: Any) -> None:
-        traced = check_predicate(ElementFunction(predicate, input_dataset.element_spec, "take_while", "predicate"))
-        super().__init__(input_dataset.element_spec, (input_dataset,), functions=(traced,))
+        function = ElementFunction(predicate, input_dataset.element_spec, self.transformation, "predicate")
+        super().__init__(input_dataset.element_spec, (input_dataset,), functions=(check_predicate(function),))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         holds = self._functions[0].truth(context)
@@ -86,10 +71,16 @@ class _TakeWhileDataset(Dataset):
             if type(item) is not Failure:
                 try:
                     if not holds(*item):
-                        return
+                        if self.ends:
+                            return
+                        continue
                 except Exception as error:
                     item = Failure(error)
             yield item
+
+
+class _TakeWhileDataset(_FilterDataset):
+    transformation, ends = "take_while", True
 
 
 class _ScanDataset(Dataset):

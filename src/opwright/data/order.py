@@ -56,10 +56,12 @@ class ReorderingDataset(Dataset):
         return UNKNOWN if number is None else number
 
 
-class _TakeDataset(ReorderingDataset):
+class _CountedDataset(ReorderingDataset):
     def __init__(self, input_dataset: Any, count: Any) -> None:
         super().__init__(input_dataset, (int_operand(count, "count"),))
 
+
+class _TakeDataset(_CountedDataset):
     def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
         left = self._static_operand()
         if left < 0:
@@ -82,10 +84,7 @@ class _TakeDataset(ReorderingDataset):
         return n if count < 0 else count if n == INFINITE else min(n, count)
 
 
-class _SkipDataset(ReorderingDataset):
-    def __init__(self, input_dataset: Any, count: Any) -> None:
-        super().__init__(input_dataset, (int_operand(count, "count"),))
-
+class _SkipDataset(_CountedDataset):
     def order(self, context: IteratorContext, start: StartPass) -> Iterator[Any]:
         count = self._static_operand()
         if count < 0:

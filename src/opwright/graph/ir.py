@@ -202,6 +202,22 @@ _set_op, _set_inputs, _set_attrs, _set_outputs, _set_name, _set_at = (
 )
 
 
+def branch_inputs(node: Node) -> tuple[Value, tuple[Value, ...]]:
+    """Return the value that chooses the branch of an If or Case, and the operands of the branches."""
+    chooser, operands = node.inputs
+    assert isinstance(chooser, Value)
+    assert isinstance(operands, tuple)
+    return chooser, operands
+
+
+def loop_inputs(node: Node) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """Return the initial variables of a While, and the values that its graphs take from outside."""
+    variables, captured = node.inputs
+    assert isinstance(variables, tuple)
+    assert isinstance(captured, tuple)
+    return variables, captured
+
+
 def output_names(name: str, count: int, unique: Callable[[str], str] | None = None) -> list[str]:
     """Return the names of a node's outputs: the node's, then NAME.1, NAME.2, ..., each made unique by the function."""
     others = [f"{name}.{i}" for i in range(1, count)]

@@ -119,9 +119,6 @@ class _Declined(Exception):
     """This alternative does not lead to a match."""
 
 
-Readers = Mapping[Value, Sequence[Node]]
-
-
 def readers_of(graph: Graph) -> dict[Value, list[Node]]:
     """Return the nodes that read each value, in program order."""
     readers: dict[Value, list[Node]] = {}

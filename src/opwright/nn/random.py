@@ -25,7 +25,6 @@ from ..tracing.trace import init_scope
 from . import backend
 
 if TYPE_CHECKING:
-    from ..core.dtypes import DType
     from ..ops.tensor import Tensor
 
 __all__ = [
@@ -48,48 +47,33 @@ def _draw(seed: Any, stateful: Callable[[], Tensor], stateless: Callable[[Any], 
     return stateless(seed.next() if isinstance(seed, SeedGenerator) else [int(seed), 0])
 
 
-def _dtype(dtype: Any) -> DType:
-    return as_dtype(backend.floatx() if dtype is None else dtype)
+def _draw_shape(name: str, seed: Any, shape: Any, *parameters: Any, dtype: Any) -> Tensor:
+    """Draw from a distribution by its two functions in `random`, of a shape and parameters."""
+    d = as_dtype(backend.floatx() if dtype is None else dtype)
+    stateful, stateless = getattr(random, name), getattr(random, f"stateless_{name}")
+    return _draw(
+        seed, lambda: stateful(shape, *parameters, dtype=d), lambda s: stateless(shape, s, *parameters, dtype=d)
+    )
 
 
 def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw from the normal distribution."""
-    d = _dtype(dtype)
-    return _draw(
-        seed,
-        lambda: random.normal(shape, mean, stddev, d),
-        lambda s: random.stateless_normal(shape, s, mean, stddev, d),
-    )
+    return _draw_shape("normal", seed, shape, mean, stddev, dtype=dtype)
 
 
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw from the normal distribution truncated at two standard deviations."""
-    d = _dtype(dtype)
-    return _draw(
-        seed,
-        lambda: random.truncated_normal(shape, mean, stddev, d),
-        lambda s: random.stateless_truncated_normal(shape, s, mean, stddev, d),
-    )
+    return _draw_shape("truncated_normal", seed, shape, mean, stddev, dtype=dtype)
 
 
 def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw uniformly from [minval, maxval)."""
-    d = _dtype(dtype)
-    return _draw(
-        seed,
-        lambda: random.uniform(shape, minval, maxval, d),
-        lambda s: random.stateless_uniform(shape, s, minval, maxval, d),
-    )
+    return _draw_shape("uniform", seed, shape, minval, maxval, dtype=dtype)
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
     """Draw integers uniformly from [minval, maxval)."""
-    d = as_dtype(dtype)
-    return _draw(
-        seed,
-        lambda: random.uniform(shape, minval, maxval, d),
-        lambda s: random.stateless_uniform(shape, s, minval, maxval, d),
-    )
+    return _draw_shape("uniform", seed, shape, minval, maxval, dtype=dtype)
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
@@ -104,10 +88,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any =
 
 def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw from the gamma distribution of shape alpha and rate 1."""
-    d = _dtype(dtype)
-    return _draw(
-        seed, lambda: random.gamma(shape, alpha, dtype=d), lambda s: random.stateless_gamma(shape, s, alpha, dtype=d)
-    )
+    return _draw_shape("gamma", seed, shape, alpha, dtype=dtype)
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
@@ -174,17 +155,11 @@ class SeedGenerator:
 
     def uniform(self, shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = "float32") -> Tensor:
         """Draw uniformly from [minval, maxval)."""
-        dtype = as_dtype(dtype)
-        if self._initial_seed is None:
-            return random.uniform(shape, minval, maxval, dtype)
-        return random.stateless_uniform(shape, self.next(), minval, maxval, dtype)
+        return uniform(shape, minval, maxval, dtype, None if self._initial_seed is None else self)
 
     def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Tensor:
         """Draw from the normal distribution."""
-        dtype = as_dtype(dtype)
-        if self._initial_seed is None:
-            return random.normal(shape, mean, stddev, dtype)
-        return random.stateless_normal(shape, self.next(), mean, stddev, dtype)
+        return normal(shape, mean, stddev, dtype, None if self._initial_seed is None else self)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

@@ -33,11 +33,6 @@ FORMAT = {"format": "opwright.weights", "version": "1"}
 _OWN = "own:"  # between a layer's path and the keys it stores
 
 
-def weights_by_path(layer: Any) -> dict[str, Variable]:
-    """Return every weight once by its path, except of layers that override `save_own_variables`."""
-    return _weights_and_owners(layer)[0]
-
-
 def _weights_and_owners(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]]:
     """Return the weights by path, and the layers that override `save_own_variables` by path."""
     weights: dict[str, Variable] = {}

@@ -306,8 +306,7 @@ class IteratorNext(OperatorDefinition[list[Tensor]]):
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> list[TensorSpec]:
-        return _specs(op)
+    infer = _specs
 
     def compute(op, iterator: Any) -> list[Any]:
         try:
@@ -392,8 +391,7 @@ class OptionalGetValue(OperatorDefinition[list[Tensor]]):
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> list[TensorSpec]:
-        return _specs(op)
+    infer = _specs
 
     def compute(op, optional: Any) -> list[Any]:
         if optional.components is None:
@@ -439,8 +437,7 @@ class DatasetReduce(OperatorDefinition[list[Tensor]]):
     lod = "vanishes"
     gradient = None
 
-    def infer(op) -> list[TensorSpec]:
-        return _specs(op)
+    infer = _specs
 
     def compute(op, operands: Any) -> list[Any]:
         return list(op.recipe(operands))

@@ -261,8 +261,7 @@ class ListGet(OperatorDefinition):
     element_shape = Attr(TensorShape, default=UNKNOWN)
     lod = "vanishes"
 
-    def infer(op) -> TensorSpec:
-        return element_spec(op)
+    infer = element_spec
 
     def compute(op, list: TensorList, index: Any, shape: Any) -> object:
         list.check_dtype(op.element_dtype)

@@ -67,11 +67,8 @@ class Adam(_Moments):
         self._velocities: list[Variable] = []
         self._velocity_hats: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create m, v and, for amsgrad, the largest v."""
-        if self.built:
-            return
-        super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
         if self.amsgrad:
             self._velocity_hats = self.add_optimizer_variables(variables, "velocity_hat")
@@ -144,11 +141,8 @@ class Adamax(_Moments):
         self._m: list[Variable] = []
         self._u: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create m and u."""
-        if self.built:
-            return
-        super().build(variables)
         self._m, self._u = self.add_optimizer_variables(variables, ["momentum", "norm"])
 
     def _terms(self, dtype: DType, learning_rate: Any) -> tuple[Any, ...]:
@@ -195,11 +189,8 @@ class Nadam(_Moments):
         self._momentums: list[Variable] = []
         self._velocities: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create m, v and the product of the momentum schedule."""
-        if self.built:
-            return
-        super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
         dtype = working_dtype(variables[0].dtype if variables else "float32")
         self._product = self.add_variable((), "ones", dtype, name="u_product")

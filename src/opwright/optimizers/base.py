@@ -184,6 +184,8 @@ class Optimizer:
 
     def build(self, variables: Sequence[Variable]) -> None:
         """Create the state for `variables`; otherwise the first `apply` does. Extend it to add slots."""
+        if self.built:
+            return
         self._trainable_variables = list(variables)
         self._index = {v.identity(): i for i, v in enumerate(self._trainable_variables)}
         if self.use_ema:
@@ -191,6 +193,10 @@ class Optimizer:
         if self.gradient_accumulation_steps:
             self._accumulated = self.add_optimizer_variables(variables, "gradient_accumulator")
         self.built = True
+        self._create_slots(variables)
+
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
+        """Create the state of a class of this package."""
 
     def add_variable(
         self, shape: Sequence[int], initializer: Any = "zeros", dtype: Any = "float32", name: str | None = None

@@ -43,11 +43,8 @@ class SGD(Optimizer):
         self.momentum, self.nesterov = momentum, nesterov
         self.momentums: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create the velocities, if there is momentum."""
-        if self.built:
-            return
-        super().build(variables)
         if self.momentum:
             self.momentums = self.add_optimizer_variables(variables, "momentum")
 
@@ -91,11 +88,8 @@ class Lion(Optimizer):
         self.beta_1, self.beta_2 = beta_1, beta_2
         self._momentums: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create m."""
-        if self.built:
-            return
-        super().build(variables)
         self._momentums = self.add_optimizer_variables(variables, "momentum")
 
     def _terms(self, dtype: DType, learning_rate: Any) -> tuple[Any, ...]:
@@ -140,11 +134,8 @@ class RMSprop(Optimizer):
         self._momentums: list[Variable] = []
         self._average_gradients: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create v, and the momenta and means of g that are asked for."""
-        if self.built:
-            return
-        super().build(variables)
         self._velocities = self.add_optimizer_variables(variables, "velocity")
         if self.momentum > 0:
             self._momentums = self.add_optimizer_variables(variables, "momentum")
@@ -190,11 +181,8 @@ class Adadelta(Optimizer):
         self._accumulated_grads: list[Variable] = []
         self._accumulated_delta_vars: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create the means of squared gradients and squared steps."""
-        if self.built:
-            return
-        super().build(variables)
         self._accumulated_grads, self._accumulated_delta_vars = self.add_optimizer_variables(
             variables, ["accumulated_grad", "accumulated_delta_var"]
         )
@@ -236,11 +224,8 @@ class Adagrad(Optimizer):
         self.initial_accumulator_value, self.epsilon = initial_accumulator_value, epsilon
         self._accumulators: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create the sums of squares."""
-        if self.built:
-            return
-        super().build(variables)
         self._accumulators = self.add_optimizer_variables(variables, "accumulator", self.initial_accumulator_value)
 
     def takes_slices(self) -> bool:
@@ -306,11 +291,8 @@ class Ftrl(Optimizer):
         self._accumulators: list[Variable] = []
         self._linears: list[Variable] = []
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create n and z."""
-        if self.built:
-            return
-        super().build(variables)
         self._accumulators, self._linears = self.add_optimizer_variables(
             variables, ["accumulator", "linear"], [self.initial_accumulator_value, "zeros"]
         )

@@ -56,15 +56,30 @@ def _positive(name: str, value: Any) -> object:
     return value
 
 
-class ExponentialDecay(LearningRateSchedule):
+class _StairDecay(LearningRateSchedule):
+    """Base of decays by a rate per `decay_steps` steps, as a staircase or continuously."""
+
+    arguments = ("initial_learning_rate", "decay_steps", "decay_rate", "staircase", "name")
+
+    def _init(self, initial_learning_rate: Any, decay_steps: Any, decay_rate: Any, staircase: bool, name: str) -> None:
+        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
+        self.decay_steps = _positive("decay_steps", decay_steps)
+        self.staircase, self.name = staircase, name
+
+    def _progress(self, step: Any) -> tuple[Tensor, Tensor]:
+        """Return the initial learning rate, and how often `decay_steps` steps are over."""
+        first, t = self._start(step)
+        p = t / scalar(self.decay_steps, first.dtype)
+        return first, math.floor(p) if self.staircase else p
+
+
+class ExponentialDecay(_StairDecay):
     """Decay by a constant factor.
 
     .. math:: \\eta_t = \\eta_0 \\, \\text{decay\\_rate}^{t / T}
 
     staircase: round t / T down.
     """
-
-    arguments = ("initial_learning_rate", "decay_steps", "decay_rate", "staircase", "name")
 
     def __init__(
         self,
@@ -74,27 +89,20 @@ class ExponentialDecay(LearningRateSchedule):
         staircase: bool = False,
         name: str = "ExponentialDecay",
     ) -> None:
-        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
-        self.decay_steps = _positive("decay_steps", decay_steps)
-        self.staircase, self.name = staircase, name
+        self._init(initial_learning_rate, decay_steps, decay_rate, staircase, name)
 
     def __call__(self, step: Any) -> Tensor:
-        first, t = self._start(step)
-        p = t / scalar(self.decay_steps, first.dtype)
-        if self.staircase:
-            p = math.floor(p)
+        first, p = self._progress(step)
         return first * math.pow(scalar(self.decay_rate, first.dtype), p)
 
 
-class InverseTimeDecay(LearningRateSchedule):
+class InverseTimeDecay(_StairDecay):
     """Decay by the inverse of time.
 
     .. math:: \\eta_t = \\frac{\\eta_0}{1 + \\text{decay\\_rate} \\; t / T}
 
     staircase: round t / T down.
     """
-
-    arguments = ExponentialDecay.arguments
 
     def __init__(
         self,
@@ -104,15 +112,10 @@ class InverseTimeDecay(LearningRateSchedule):
         staircase: bool = False,
         name: str = "InverseTimeDecay",
     ) -> None:
-        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
-        self.decay_steps = _positive("decay_steps", decay_steps)
-        self.staircase, self.name = staircase, name
+        self._init(initial_learning_rate, decay_steps, decay_rate, staircase, name)
 
     def __call__(self, step: Any) -> Tensor:
-        first, t = self._start(step)
-        p = t / scalar(self.decay_steps, first.dtype)
-        if self.staircase:
-            p = math.floor(p)
+        first, p = self._progress(step)
         return first / (1.0 + scalar(self.decay_rate, first.dtype) * p)
 
 

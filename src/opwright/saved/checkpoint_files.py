@@ -25,7 +25,6 @@ import os
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import numpy as np
@@ -36,8 +35,6 @@ from ..core.files import replacing
 from ..core.specs import TensorSpec
 from ..eager import variable_state
 from ..eager.variable import Variable
-from ..ops import dispatch
-from ..tracing.trace import init_scope
 from . import json_files, safetensors
 from .object_graph import VALUE, children, walk
 
@@ -194,11 +191,6 @@ def read_nodes(read: json_files.JsonReader, nodes: list[Any]) -> list[dict[str, 
     if not result:
         raise read.fail("it has no objects")
     return result
-
-
-def outside_traces() -> AbstractContextManager[None]:
-    """Return a context outside of any trace: checkpoints are written and read eagerly."""
-    return init_scope() if dispatch.state.trace is not None else contextlib.nullcontext()
 
 
 _log = logging.getLogger("opwright")

@@ -305,27 +305,21 @@ def flat_arguments(concrete: ConcreteFunction, args: Sequence[Any], kwargs: Mapp
     slots = concrete.slots
     free = [(n, k) for n, k in slots if k.flatten()]
     closest: _Mismatch | None = None
-    for order in [slots, free] if len(free) < len(slots) else [slots]:
-        try:
-            return _bound(concrete, slots, order, args, kwargs)
-        except _Mismatch as mismatch:
-            if closest is None or mismatch.rank > closest.rank:
-                closest = mismatch
+    conventions = [(slots, slots), (slots, free)] if len(free) < len(slots) else [(slots, slots)]
     specs = concrete.kind.flatten()
-    if kwargs:
-        leaves = [(t.value_in_graph.name, s) for t, s in zip(concrete.program.trace.inputs, specs)]
-        if kwargs.keys() <= {n for n, _ in leaves}:
-            try:
-                return _bound(concrete, leaves, leaves, args, kwargs)
-            except _Mismatch as mismatch:
-                if closest is None or mismatch.rank >= closest.rank:
-                    closest = mismatch
+    leaves: list[tuple[str, Any]] = [
+        (t.value_in_graph.name, s) for t, s in zip(concrete.program.trace.inputs if kwargs else (), specs)
+    ]
+    if kwargs and kwargs.keys() <= {n for n, _ in leaves}:
+        conventions.append((leaves, leaves))
     if not kwargs and len(args) == len(specs) and any(type(k) is ContainerType for _, k in free):
         leaves = [(f"#{i}", s) for i, s in enumerate(specs)]
+        conventions.append((leaves, leaves))
+    for named, order in conventions:
         try:
-            return _bound(concrete, leaves, leaves, args, kwargs)
+            return _bound(concrete, named, order, args, kwargs)
         except _Mismatch as mismatch:
-            if closest is None or mismatch.rank >= closest.rank:
+            if closest is None or mismatch.rank + (named is leaves) > closest.rank:
                 closest = mismatch
     assert closest is not None
     raise closest.error

@@ -205,11 +205,7 @@ def detect(
             limit,
             lanes,
         )
-        best_scores, best_boxes, best_classes = (
-            lists,
-            (lists + max_detections).cast(i32, 4),
-            (lists + 2 * max_detections).cast(i32, 4),
-        )
+        best_scores, best_boxes, best_classes = _best_lists(lists, max_detections)
         for row in range(count):
             _store_box(where, row, decoded.box(best_boxes[row].to(i64)))
             kinds[row], values[row] = best_classes[row].to(f32), best_scores[row]
@@ -274,6 +270,11 @@ def _suppress_best_class(
     return greedy(heap, size, max_detections, selected, decoded.box, select, limit, True)
 
 
+def _best_lists(lists: Pointer, max_detections: Value) -> tuple[Pointer, Pointer, Pointer]:
+    """Return the scores, boxes and classes of the best detections, which scratch memory begins with."""
+    return lists, (lists + max_detections).cast(i32, 4), (lists + 2 * max_detections).cast(i32, 4)
+
+
 def _suppress_each_class(
     decoded: DecodedBoxes,
     scores: Pointer,
@@ -289,11 +290,7 @@ def _suppress_each_class(
     lanes: int,
 ) -> Value:
     """Suppress the boxes of each class separately; merge the best scores with their boxes and classes."""
-    best_scores, best_boxes, best_classes = (
-        lists,
-        (lists + max_detections).cast(i32, 4),
-        (lists + 2 * max_detections).cast(i32, 4),
-    )
+    best_scores, best_boxes, best_classes = _best_lists(lists, max_detections)
     class_boxes = (lists + 3 * max_detections).cast(i32, 4)
     count, bound = kl.value(0), kl.value(-math.inf, f32)
     for c in range(classes):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...core.dtypes import DType, int64
 from ...graph import Graph, Node, Value
+from ...graph.ir import branch_inputs, loop_inputs
 from ..kernels import NoKernel
 from ..kernels.expression import check, tables
 from ..loops.buffers import Buffer
@@ -42,10 +43,7 @@ class ScalarLoop(NamedTuple):
 
 def loop_of(node: Node) -> ScalarLoop:
     """Return a `While` node as a program. Raises NoLowering with the reason if it computes more than elements."""
-    variables, captured = node.inputs
-    assert isinstance(variables, tuple)
-    assert isinstance(captured, tuple)
-    return _LoopReader(len(variables)).loop(node)
+    return _LoopReader(len(loop_inputs(node)[0])).loop(node)
 
 
 class _LoopReader:
@@ -220,9 +218,7 @@ class _LoopReader:
 
     def choose(self, node: Node, steps: list[Step]) -> None:
         """Append an `If` or a `Case`."""
-        selector, operands = node.inputs
-        assert isinstance(selector, Value)
-        assert isinstance(operands, tuple)
+        selector, operands = branch_inputs(node)
         graphs = node.attrs.get("branches") or (node.attrs["then_branch"], node.attrs["else_branch"])
         number = self.number(self.buffer(selector), steps)
         passed = [self.passed(v, steps) for v in operands]
@@ -233,9 +229,7 @@ class _LoopReader:
 
     def repeat(self, node: Node, steps: list[Step]) -> None:
         """Append a `While` inside the loop."""
-        variables, captured = node.inputs
-        assert isinstance(variables, tuple)
-        assert isinstance(captured, tuple)
+        variables, captured = loop_inputs(node)
         initial = [self.number(self.buffer(v), steps) for v in variables]
         parameters = [self.fresh() for _ in initial]
         passed = [*parameters, *(self.passed(v, steps) for v in captured)]

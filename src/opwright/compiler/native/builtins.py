@@ -1,7 +1,8 @@
 """CPython in machine code: builtin functions, whose calls cost a third of those by ctypes, and the layout of objects.
 
-Lives here: `Method`, `bound`; `builtins`, `make_builtins`: the functions of builtins.ll; checks of the layout of
-tuples, arrays and slots, addresses of functions of the C API of NumPy.
+Lives here: `Method`, `bound`; `builtins`, `make_builtins`: the functions of builtins.ll; `entry_points`, `if_available`
+of modules that read objects; checks of the layout of tuples, arrays and slots, addresses of functions of the C API of
+NumPy.
 Not here: other machine code with this calling convention (executor.ll, ../elementwise.py) or that reads objects
 (../kernels/array_addresses.py).
 
@@ -12,8 +13,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from ...core.named_tuples import NamedTuple
 from ..background import compiling
 from .image import runs_images
 from .store import NotCached, find_or_make, only_cached, read_text
+
+T = TypeVar("T")
 
 DATA, RANK, SIZES, STEPS, DTYPE, FLAGS = 2, 3, 4, 5, 7, 8
 """Words of an array: address of its elements, rank (the low half), addresses of its sizes, its strides in bytes and its
@@ -151,29 +154,47 @@ def with_array_words(text: str) -> str:
     return text
 
 
-@once
-def make_builtins() -> Builtins | None:
-    """Return the functions from the cache or compile them; None if this process cannot run them.
-
-    raises NotCached inside `only_cached()` if they would have to be compiled
-    """
+def entry_points(name: str, words: Mapping[str, int] | None = None) -> Callable[[int], int] | None:
+    """Return the addresses of the functions of NAME.ll by number, from the cache or compiled; None if this process
+    cannot run them. words: more numbers in place of names. Raises NotCached inside `only_cached()` if they would have
+    to be compiled."""
     if not runs_images() or items_offset() is None:
         return None
-    code = find_or_make("builtins", "", None, lambda: (with_array_words(read_text("builtins.ll")), "builtins"))
-    table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
+
+    def text() -> str:
+        text = with_array_words(read_text(f"{name}.ll"))
+        for word, value in sorted((words or {}).items(), reverse=True):  # longer names first
+            text = text.replace(word, str(value))
+        return text
+
+    code = find_or_make(name, "", None, lambda: (text(), name))
+    return ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
+
+
+def if_available(make: Callable[[], T | None]) -> T | None:
+    """Return the functions; None if they are unavailable, or still to be compiled in the background."""
+    try:
+        if not flags.background:
+            return make()
+        with only_cached():
+            return make()
+    except NotCached:
+        compiling.submit(make)
+    except (ImportError, OSError, OpError):  # no LLVM, or the system forbids to run code
+        pass
+    return None
+
+
+@once
+def make_builtins() -> Builtins | None:
+    """Return the functions, as `entry_points`."""
+    table = entry_points("builtins")
+    if table is None:
+        return None
     conventions = ONE, NO_ARGUMENTS, NO_ARGUMENTS
     return Builtins(*(Method(name.encode(), table(i), conventions[i], None) for i, name in enumerate(Builtins._fields)))
 
 
 def builtins() -> Builtins | None:
-    """Return the functions; None if they are unavailable, or still to be compiled in the background."""
-    try:
-        if not flags.background:
-            return make_builtins()
-        with only_cached():
-            return make_builtins()
-    except NotCached:
-        compiling.submit(make_builtins)
-    except (ImportError, OSError, OpError):  # no LLVM, or the system forbids to run code
-        pass
-    return None
+    """Return the functions, as `if_available`."""
+    return if_available(make_builtins)

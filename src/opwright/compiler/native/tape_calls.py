@@ -17,15 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core import flags
 from ...core.dtypes import DType
-from ...core.errors import OpError
 from ...core.forks import once
 from ...core.named_tuples import NamedTuple
-from ..background import compiling
-from .builtins import SEVERAL, Method, bound, items_offset, slot_words, with_array_words
-from .image import runs_images
-from .store import NotCached, find_or_make, only_cached, read_text
+from .builtins import SEVERAL, Method, bound, entry_points, if_available, slot_words
 
 TENSOR_SLOTS = ("_array", "_dtype", "_identity")
 IDENTITY_SLOTS = ("dtype", "_shape", "source")
@@ -121,36 +116,16 @@ def _address_of(content: bytes) -> int:
     return address
 
 
-def _text() -> str:
-    text = with_array_words(read_text("tape_calls.ll"))
-    layout = {f"LAYOUT_{name}": i for i, name in enumerate(_LAYOUT)}
-    for name, value in sorted({**layout, **_SIGNATURE}.items(), reverse=True):  # longer names first
-        text = text.replace(name, str(value))
-    return text
-
-
 @once
 def make_tape_calls() -> TapeCalls | None:
-    """Return the functions from the cache or compile them; None if this process cannot run them.
-
-    raises NotCached inside `only_cached()` if they would have to be compiled
-    """
-    if not runs_images() or items_offset() is None:
+    """Return the functions, as `entry_points`."""
+    layout = {f"LAYOUT_{name}": i for i, name in enumerate(_LAYOUT)}
+    table = entry_points("tape_calls", {**layout, **_SIGNATURE})
+    if table is None:
         return None
-    code = find_or_make("tape_calls", "", None, lambda: (_text(), "tape_calls"))
-    table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
     return TapeCalls(*(Method(name.encode(), table(i), SEVERAL, None) for i, name in enumerate(TapeCalls._fields)))
 
 
 def tape_calls() -> TapeCalls | None:
-    """Return the functions; None if they are unavailable, or still to be compiled in the background."""
-    try:
-        if not flags.background:
-            return make_tape_calls()
-        with only_cached():
-            return make_tape_calls()
-    except NotCached:
-        compiling.submit(make_tape_calls)
-    except (ImportError, OSError, OpError):  # no LLVM, or the system forbids to run code
-        pass
-    return None
+    """Return the functions, as `if_available`."""
+    return if_available(make_tape_calls)

@@ -21,15 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core import flags
 from ...core.dtypes import DType
-from ...core.errors import OpError
 from ...core.forks import once
 from ...core.named_tuples import NamedTuple
-from ..background import compiling
-from .builtins import SEVERAL, Method, bound, items_offset, slot_words, with_array_words
-from .image import runs_images
-from .store import NotCached, find_or_make, only_cached, read_text
+from .builtins import SEVERAL, Method, bound, entry_points, if_available, slot_words
 
 MOST_ELEMENTS, MOST_PRODUCTS = 4096, 32768
 """Limits of a call: elements, or multiplications of a product. Larger ones take microseconds, in which NumPy releases
@@ -148,26 +143,11 @@ def _call(
 
 @once
 def make_ufunc_calls() -> UfuncCalls | None:
-    """Return the functions from the cache or compile them; None if this process cannot run them.
-
-    raises NotCached inside `only_cached()` if they would have to be compiled
-    """
-    if not runs_images() or items_offset() is None:
-        return None
-    code = find_or_make("ufunc_calls", "", None, lambda: (with_array_words(read_text("ufunc_calls.ll")), "ufunc_calls"))
-    table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
-    return UfuncCalls(table(0), table(1))
+    """Return the functions, as `entry_points`."""
+    table = entry_points("ufunc_calls")
+    return None if table is None else UfuncCalls(table(0), table(1))
 
 
 def ufunc_calls() -> UfuncCalls | None:
-    """Return the functions; None if they are unavailable, or still to be compiled in the background."""
-    try:
-        if not flags.background:
-            return make_ufunc_calls()
-        with only_cached():
-            return make_ufunc_calls()
-    except NotCached:
-        compiling.submit(make_ufunc_calls)
-    except (ImportError, OSError, OpError):  # no LLVM, or the system forbids to run code
-        pass
-    return None
+    """Return the functions, as `if_available`."""
+    return if_available(make_ufunc_calls)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ...core.dtypes import int32
 from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
-from ..ir import Graph, Node, Value
+from ..ir import Graph, Node, Value, loop_inputs
 from .rewrite_rules import Answer, PatternRewriter, RewriteRule, fold_constants
 
 _LONGEST_CONDITION = 40  # nodes; longer conditions are not worked out ahead
@@ -229,9 +229,7 @@ class _InvariantHoister:
 
 
 def _move_out(loop: Node, rewriter: PatternRewriter) -> Sequence[Value]:
-    variables, captured = loop.inputs
-    assert isinstance(variables, tuple)
-    assert isinstance(captured, tuple)
+    variables, captured = loop_inputs(loop)
     cond, body = loop.attrs["cond"], loop.attrs["body"]
     operands = (*variables, *captured)
     same = [i for i in range(len(operands)) if i >= len(variables) or body.outputs[i] is body.inputs[i]]

@@ -24,7 +24,7 @@ import numpy as np
 
 from ...core.specs import TensorSpec
 from ..builder import GraphRewriter, constant_node, has_subgraphs, map_subgraphs
-from ..ir import Graph, Node, Operand, Value
+from ..ir import Graph, Node, Operand, Value, loop_inputs
 
 Answer = Sequence[Value] | Node | None
 Pass = Callable[[Graph], tuple[Graph, list[str]]]
@@ -365,9 +365,7 @@ def _branches(node: Node, read: list[int]) -> tuple[Node, list[int]]:
 def _while(node: Node, read: list[int]) -> tuple[Node, list[int]]:
     """Narrow a While to the variables that are read outside, by the condition, or by the body for these."""
     cond, body = node.attrs["cond"], node.attrs["body"]
-    variables, captured = node.inputs
-    assert isinstance(variables, tuple)
-    assert isinstance(captured, tuple)
+    variables, captured = loop_inputs(node)
     index = {v: i for graph in (cond, body) for i, v in enumerate(graph.inputs)}
     needed = set(read) | {index[v] for v in _reads(cond) if v in index}
     while True:

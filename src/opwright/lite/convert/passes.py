@@ -87,11 +87,7 @@ def _legalized(
     graph: Graph, inside: Callable[[Graph], Graph], allowed: AllowedOperators, unsupported: list[UnsupportedNode]
 ) -> Graph:
     rewriter = LiteRewriter(graph, inside)
-    for old in graph.nodes:
-        node = rewriter.remap(old)
-        if node.op.name == "Const":
-            rewriter.keep_constant(old)
-            continue
+    for node, old in rewriter.walk():
         if isinstance(node.op, (LiteOperator, ExternalOp)):  # created by an earlier stage
             rewriter.keep(node, old)
             continue
@@ -168,11 +164,7 @@ def _to_fixpoint(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph],
 def _rewritten_once(graph: Graph, rules: RulesOf, inside: Callable[[Graph], Graph], errors_decline: bool) -> Graph:
     rewriter = LiteRewriter(graph, inside)
     changed = False
-    for old in graph.nodes:
-        node = rewriter.remap(old)
-        if node.op.name == "Const":
-            rewriter.keep_constant(old)
-            continue
+    for node, old in rewriter.walk():
         rewriter.begin(node)
         if has_subgraphs(node) and (inner := map_subgraphs(node, inside)) is not node:
             node, changed = inner, True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -234,6 +234,15 @@ class LiteRewriter(GraphRewriter):
             self.uses[after] = self.uses.get(before, 0)
         super().replace(old, node.outputs)
 
+    def walk(self) -> Iterator[tuple[Node, Node]]:
+        """Yield each node with its operands in the new graph, and as it was; keep the constants."""
+        for old in self.source.nodes:
+            node = self.remap(old)
+            if node.op.name == "Const":
+                self.keep_constant(old)
+            else:
+                yield node, old
+
     def keep_constant(self, node: Node) -> None:
         """Keep a constant of the source, or replace it by an equal one."""
         super().replace(node, self.constants.setdefault(self._constant_key(node.attrs["value"]), node).outputs)
@@ -299,6 +308,25 @@ def reshaped(rewriter: LiteRewriter, x: Value, dims: Sequence[int | None]) -> Va
         raise UnmatchedNode("more than one size is not known")
     return rewriter.emit(
         "RESHAPE", x, rewriter.int32([-1 if d is None else d for d in dims]), like=x.spec.with_shape(dims)
+    )
+
+
+def shape_of_batch(rewriter: LiteRewriter, x: Value, dims: Sequence[int]) -> Value:
+    """Return the shape of as many elements of these sizes as x has, a constant if their number is known."""
+    batch = size_along(rewriter, x, 0)
+    if batch.constant is not None:
+        return rewriter.int32([int(batch.constant), *dims])
+    return rewriter.emit(
+        "CONCATENATION", (rewriter.emit("RESHAPE", batch, rewriter.int32([1])), rewriter.int32(dims)), axis=0
+    )
+
+
+def within(rewriter: LiteRewriter, x: Value, end: int) -> Value:
+    """Return whether int32 elements are at least 0 and below `end`."""
+    return rewriter.emit(
+        "LOGICAL_AND",
+        rewriter.emit("GREATER_EQUAL", x, rewriter.constant(0, int32)),
+        rewriter.emit("LESS", x, rewriter.constant(end, int32)),
     )
 
 

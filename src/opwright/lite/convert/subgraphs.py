@@ -28,9 +28,10 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...graph import Graph, GraphRewriter, Node, Value
 from ...graph.builder import GraphTransform, constant_node, has_subgraphs, map_subgraphs, unique_name
+from ...graph.ir import branch_inputs, loop_inputs
 from ...graph.passes.rewrite_rules import PatternRewriter, RewriteRule
 from ...ops import registry
-from .rewriter import LiteRewriter, RuleResult, rule_table
+from .rewriter import LiteRewriter, RuleResult, rule_table, within
 
 
 def sink(graph: Graph) -> tuple[Graph, list[str]]:
@@ -73,8 +74,7 @@ Sunk = tuple[Node, list[int], dict[int, Value]]
 
 
 def _branches(node: Node) -> Sunk:
-    chooser, operands = node.inputs
-    assert isinstance(operands, tuple)
+    chooser, operands = branch_inputs(node)
     stands = list(range(len(node.outputs)))
     if all(v.constant is None for v in operands):
         return node, stands, {}
@@ -83,9 +83,7 @@ def _branches(node: Node) -> Sunk:
 
 
 def _while(node: Node) -> Sunk:
-    variables, captured = node.inputs
-    assert isinstance(variables, tuple)
-    assert isinstance(captured, tuple)
+    variables, captured = loop_inputs(node)
     cond, body = node.attrs["cond"], node.attrs["body"]
     stays = [i for i in range(len(variables)) if body.outputs[i] is body.inputs[i]]
     stays = [i for i in stays if variables[i].shape.is_subtype_of(node.outputs[i].shape)]
@@ -128,11 +126,7 @@ def _walk(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
     if not any(map(has_subgraphs, graph.nodes)):
         return graph
     rewriter = LiteRewriter(graph, inside)
-    for old in graph.nodes:
-        node = rewriter.remap(old)
-        if node.op.name == "Const":
-            rewriter.keep_constant(old)
-            continue
+    for node, old in rewriter.walk():
         rewriter.begin(node)
         change = _CHANGES.get(node.op.name)
         if change is None:
@@ -148,8 +142,7 @@ Changed = tuple[Sequence[Any], dict[str, Any]]  # inputs and attributes of the n
 
 def _branch_outputs(node: Node, rewriter: LiteRewriter) -> Changed:
     """Change IF and STABLEHLO_CASE, whose first input chooses the branch."""
-    chooser, operands = node.inputs
-    assert isinstance(operands, tuple)
+    chooser, operands = branch_inputs(node)
     graphs = [_with_copies(rewriter.graph_of(g), rewriter, _again) for g in node.subgraphs]
     graphs, operands = _texts_from_outside(rewriter, graphs, operands)
     if "branches" in node.attrs:
@@ -248,19 +241,12 @@ def _lower_if(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 def _lower_case(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Emit a tree of IFs over the index, which is clamped to the branches first."""
-    index, operands = node.inputs
-    assert isinstance(index, Value)
-    assert isinstance(operands, tuple)
+    index, operands = branch_inputs(node)
     branches = [rewriter.graph_of(g) for g in node.attrs["branches"]]
     if len(branches) == 1:
         branches *= 2
     last = len(branches) - 1
-    clamped = rewriter.emit(
-        "LOGICAL_AND",
-        rewriter.emit("GREATER_EQUAL", index, rewriter.constant(0, int32)),
-        rewriter.emit("LESS", index, rewriter.constant(last, int32)),
-    )
-    index = rewriter.emit("SELECT", clamped, index, rewriter.constant(last, int32))
+    index = rewriter.emit("SELECT", within(rewriter, index, last), index, rewriter.constant(last, int32))
     return _tree(rewriter, index, operands, branches, 0, [v.spec for v in node.outputs])
 
 
@@ -307,9 +293,7 @@ def _taking(extra: Value, graph: Graph) -> Graph:
 
 
 def _lower_while(node: Node, rewriter: LiteRewriter) -> RuleResult:
-    variables, captured = node.inputs
-    assert isinstance(variables, tuple)
-    assert isinstance(captured, tuple)
+    variables, captured = loop_inputs(node)
     cond, body = rewriter.graph_of(node.attrs["cond"]), rewriter.graph_of(node.attrs["body"])
     body = Graph(body.name, body.inputs, body.nodes, (*body.outputs, *body.inputs[len(variables) :]))
     outputs = rewriter.emit_many(

@@ -263,15 +263,19 @@ class NativeRegistration(Registration):
     def bind(self, context: Context, node: Node) -> Callable[[], Any]:
         native: NativeNode = node.user_data
         c_context = native.c_context
-        c_context.reserve()
-        for i in native.touched():
-            c_context.push(i, *EVERY)
-        self._check_inputs(node)
+        self._push_all(node, native)
         if any(self._is_handed_over(c_context.tensors[i]) for i in native.touched()):
             native.call = None
             return super().bind(context, node)
         native.call = native.as_call(self._address)
         return JoinedRun(context, [node])
+
+    def _push_all(self, node: Node, native: NativeNode) -> None:
+        """Show C the tensors of a node as they are now. Raises OpError for inputs without a value."""
+        native.c_context.reserve()
+        for i in native.touched():
+            native.c_context.push(i, *EVERY)
+        self._check_inputs(node)
 
     def failed_run(self, context: Context, node: Node, status: int) -> OpError:
         """Return the error of a run with this status, after restoring the node's tensors in C."""
@@ -317,10 +321,7 @@ class NativeRegistration(Registration):
         native: NativeNode = node.user_data
         c_context = native.c_context
         native.resized.clear()
-        c_context.reserve()
-        for i in native.touched():
-            c_context.push(i, *EVERY)
-        self._check_inputs(node)
+        self._push_all(node, native)
         status = self._provider.ow_invoke(self._address, c_context.address, native.address)
         writable = native.writable()
         if status != records.OK or c_context.failure is not None:

@@ -291,13 +291,17 @@ class Delegation:
                     self.drop(delegate, error)
                     break
 
+    def remove(self, delegate: Delegate) -> None:
+        """Restore the plan without delegates; all but this one are to be applied again."""
+        self.undo()
+        self.applied = [entry for entry in self.applied if entry[0] is not delegate]
+        self.undone = bool(self.applied)
+
     def drop(self, delegate: Delegate, error: OpError) -> None:
         """Remove a delegate that failed; raise its error or warn, as specified when it was applied."""
         strict = any(s for d, s in self.applied if d is delegate)
         self.undone = False
-        self.undo()
-        self.applied = [entry for entry in self.applied if entry[0] is not delegate]
-        self.undone = bool(self.applied)
+        self.remove(delegate)
         if strict:
             raise error
         warn_left_out(delegate, error)
@@ -372,9 +376,7 @@ def apply_delegate(subgraphs: Sequence[Subgraph], delegate: Any, services: Deleg
         for subgraph in subgraphs:
             delegation: Delegation | None = subgraph.delegation
             if delegation is not None and any(d is delegate for d, _ in delegation.applied):
-                delegation.undo()
-                delegation.applied = [entry for entry in delegation.applied if entry[0] is not delegate]
-                delegation.undone = bool(delegation.applied)
+                delegation.remove(delegate)
         if strict:
             raise
         warn_left_out(delegate, error)

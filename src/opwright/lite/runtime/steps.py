@@ -1,7 +1,7 @@
 """Execution steps of a subgraph: single nodes under observation, and consecutive steps merged into one call.
 
 Lives here: `run_watched` (the switch `check_inputs`) and `run_observed`; `NativeStep`, `Chain`; `joined`, which merges
-steps, and `JoinedStep`; `copy_rows`, copies in machine code.
+steps; `copy_rows`, copies in machine code.
 Not here: branches and loops with native subgraphs (subgraph_calls.py), the machine code (compiler/native/executor.ll),
 nodes that can be merged (`is_joinable` and `bind_many` of their registrations), checks of operators on arrays
 (ops/compute_wrappers.py).
@@ -179,15 +179,6 @@ def copy_rows(copies: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | N
 def _address(array: np.ndarray) -> int:
     address: Any = array.__array_interface__["data"][0]
     return int(address)
-
-
-class JoinedStep(Protocol):
-    """A step that runs several nodes in order. failed: the index of the node that raised last."""
-
-    failed: int
-    nodes: Sequence[Node]
-
-    def __call__(self) -> None: ...
 
 
 def joined(

@@ -45,9 +45,6 @@ class MetricMonitor(Callback):
             return True
         return bool(value - self.min_delta > best) if self._maximizes() else bool(value + self.min_delta < best)
 
-    def _worst(self) -> float:
-        return -np.inf if self._maximizes() else np.inf
-
     def _monitored_value(self, logs: Any) -> float | None:
         value = (logs or {}).get(self.monitor)
         if value is None:

@@ -17,6 +17,7 @@ from .. import regularizers
 from ..layer_calls import InputSpec
 from ..random import SeedGenerator
 from .configurable_layer import ConfigurableLayer, data_format_name, if_training
+from .core import Identity
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -188,19 +189,9 @@ class AlphaDropout(_TrainingNoise):
         return a * (inputs * keep + self.LOWEST * (1.0 - keep)) + b
 
 
-class ActivityRegularization(ConfigurableLayer):
+class ActivityRegularization(Identity):
     """Identity that adds l1 sum |x| + l2 sum x^2 to the loss."""
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=regularizers.L1L2(l1, l2), **kwargs)
         self._set_arguments(l1=l1, l2=l2)
-        self.supports_masking = True
-        self.built = True
-
-    def call(self, inputs: Tensor) -> Tensor:
-        """Return the inputs."""
-        return inputs
-
-    def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the input shape."""
-        return input_shape

@@ -91,6 +91,11 @@ class FunctionLoss(Loss):
         for key, value in arguments.items():
             setattr(self, key, value)
 
+    def _init(self, fn: Callable[..., Tensor], constructor_locals: dict[str, Any]) -> None:
+        """Set the arguments of a subclass's constructor: those of `Loss`, and the others, which the function takes."""
+        arguments = {k: v for k, v in constructor_locals.items() if k not in ("self", "__class__")}
+        FunctionLoss.__init__(self, fn, *(arguments.pop(k) for k in ("reduction", "name", "dtype")), **arguments)
+
     def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return the result of the loss function."""
         if hasattr(y_true, "shape") and hasattr(y_pred, "shape"):
@@ -186,15 +191,7 @@ class BinaryCrossentropy(FunctionLoss):
         name: str = "binary_crossentropy",
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            functions.binary_crossentropy,
-            reduction,
-            name,
-            dtype,
-            from_logits=from_logits,
-            label_smoothing=label_smoothing,
-            axis=axis,
-        )
+        self._init(functions.binary_crossentropy, locals())
 
 
 class BinaryFocalCrossentropy(FunctionLoss):
@@ -212,18 +209,7 @@ class BinaryFocalCrossentropy(FunctionLoss):
         name: str = "binary_focal_crossentropy",
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            functions.binary_focal_crossentropy,
-            reduction,
-            name,
-            dtype,
-            gamma=gamma,
-            alpha=alpha,
-            apply_class_balancing=apply_class_balancing,
-            from_logits=from_logits,
-            label_smoothing=label_smoothing,
-            axis=axis,
-        )
+        self._init(functions.binary_focal_crossentropy, locals())
 
 
 class CategoricalCrossentropy(FunctionLoss):
@@ -238,15 +224,7 @@ class CategoricalCrossentropy(FunctionLoss):
         name: str = "categorical_crossentropy",
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            functions.categorical_crossentropy,
-            reduction,
-            name,
-            dtype,
-            from_logits=from_logits,
-            label_smoothing=label_smoothing,
-            axis=axis,
-        )
+        self._init(functions.categorical_crossentropy, locals())
 
 
 class CategoricalFocalCrossentropy(FunctionLoss):
@@ -263,17 +241,7 @@ class CategoricalFocalCrossentropy(FunctionLoss):
         name: str = "categorical_focal_crossentropy",
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            functions.categorical_focal_crossentropy,
-            reduction,
-            name,
-            dtype,
-            alpha=alpha,
-            gamma=gamma,
-            from_logits=from_logits,
-            label_smoothing=label_smoothing,
-            axis=axis,
-        )
+        self._init(functions.categorical_focal_crossentropy, locals())
 
 
 class SparseCategoricalCrossentropy(FunctionLoss):
@@ -288,15 +256,7 @@ class SparseCategoricalCrossentropy(FunctionLoss):
         name: str = "sparse_categorical_crossentropy",
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            functions.sparse_categorical_crossentropy,
-            reduction,
-            name,
-            dtype,
-            axis=axis,
-            from_logits=from_logits,
-            ignore_class=ignore_class,
-        )
+        self._init(functions.sparse_categorical_crossentropy, locals())
 
     def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return the result of the loss function; labels keep their rank."""

@@ -325,8 +325,7 @@ class ResizeBilinearGrad(OperatorDefinition):
     no_need_buffer = ("grads", "original_image")
     lod = "vanishes"
 
-    def infer(op) -> TensorSpec:
-        return infer_gradient(op)
+    infer = infer_gradient
 
     def compute(op, grads: Any, original_image: Any) -> np.ndarray:
         rows, columns = arguments(op, original_image, grads.shape[1:3])
@@ -356,8 +355,7 @@ class ResizeNearestNeighbor(OperatorDefinition):
     no_need_buffer = ("images",)
     lod = "as images"
 
-    def infer(op) -> TensorSpec:
-        return infer_resized(op)
+    infer = infer_resized
 
     def compute(op, images: np.ndarray, size: np.ndarray) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
@@ -457,8 +455,7 @@ class ResizeBicubicGrad(OperatorDefinition):
     no_need_buffer = ("grads", "original_image")
     lod = "vanishes"
 
-    def infer(op) -> TensorSpec:
-        return infer_gradient(op)
+    infer = infer_gradient
 
     def compute(op, grads: Any, original_image: Any) -> np.ndarray:
         rows, columns = arguments(op, original_image, grads.shape[1:3])

@@ -356,8 +356,7 @@ class Multinomial(OperatorDefinition):
     lod = "as logits"
     gradient = None
 
-    def infer(op) -> TensorSpec:
-        return check_samples(op)
+    infer = check_samples
 
     def compute(op, logits: Any, num_samples: Any) -> np.ndarray:
         return categorical(generator_for(op), logits, int(num_samples), op.output_dtype)

@@ -35,6 +35,7 @@ from ..rewriter import (
     size_along,
     sizes,
     sliced,
+    within,
 )
 from .direct import front
 
@@ -354,12 +355,8 @@ def _in_top_k(node: Node, rewriter: LiteRewriter) -> RuleResult:
     if classes is None:
         return NoMatch("the number of classes is not known")
     ids = rewriter.int32(targets)
-    inside = rewriter.emit(
-        "LOGICAL_AND",
-        rewriter.emit("GREATER_EQUAL", ids, rewriter.constant(0, int32)),
-        rewriter.emit("LESS", ids, rewriter.constant(classes, int32)),
-    )
-    safe = rewriter.emit("SELECT_V2", inside, ids, rewriter.constant(0, int32))
+    is_class = within(rewriter, ids, classes)
+    safe = rewriter.emit("SELECT_V2", is_class, ids, rewriter.constant(0, int32))
     column = rewriter.emit("EXPAND_DIMS", safe, rewriter.int32([1]))
     target = rewriter.emit("GATHER", predictions, column, axis=1, batch_dims=1)
     better = rewriter.cast(rewriter.emit("GREATER", predictions, target), int32)
@@ -368,7 +365,7 @@ def _in_top_k(node: Node, rewriter: LiteRewriter) -> RuleResult:
     all_finite = rewriter.emit("REDUCE_ALL", finite, rewriter.int32([1]))
     among = rewriter.emit("LESS", count, rewriter.int32(k))
     return rewriter.emit(
-        "LOGICAL_AND", rewriter.emit("LOGICAL_AND", among, inside), all_finite, like=node.outputs[0].spec
+        "LOGICAL_AND", rewriter.emit("LOGICAL_AND", among, is_class), all_finite, like=node.outputs[0].spec
     )
 
 

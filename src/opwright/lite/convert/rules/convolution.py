@@ -29,7 +29,7 @@ from ..rewriter import (
     padded,
     reshaped,
     rule_table,
-    size_along,
+    shape_of_batch,
     sliced,
 )
 
@@ -80,13 +80,18 @@ class WindowLayout:
 
     def steps(self) -> dict[str, Any]:
         """Return the options for strides and dilations."""
-        axes = "dhw"[-len(self.strides) :]
-        strides = {f"stride_{axis}": n for axis, n in zip(axes, self.strides)}
-        return strides | {f"dilation_{axis}_factor": n for axis, n in zip(axes, self.dilations)}
+        return step_options(self.strides, self.dilations)
 
     def back(self, y: Value) -> Value:
         """Return the result in the layout of the node."""
         return transposed(self.rewriter, y, self.from_last) if self.from_last else y
+
+
+def step_options(strides: Sequence[int], dilations: Sequence[int]) -> dict[str, Any]:
+    """Return the options for strides and dilations of height and width, after those of depth if there are three."""
+    axes = "dhw"[-len(strides) :]
+    options = {f"stride_{axis}": n for axis, n in zip(axes, strides)}
+    return options | {f"dilation_{axis}_factor": n for axis, n in zip(axes, dilations)}
 
 
 def _conv2d(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -267,13 +272,7 @@ def _conv3d_transpose(node: Node, rewriter: LiteRewriter) -> RuleResult:
         pads = volume.pads[1:4]
         sizes = [s + a + b for s, (a, b) in zip(sizes, pads)] + sizes[3:]
         padding, begin = "VALID", [a for a, _ in pads]
-    batch = size_along(rewriter, volume.x, 0)
-    if batch.constant is not None:
-        shape = rewriter.int32([int(batch.constant), *sizes])
-    else:
-        shape = rewriter.emit(
-            "CONCATENATION", (rewriter.emit("RESHAPE", batch, rewriter.int32([1])), rewriter.int32(sizes)), axis=0
-        )
+    shape = shape_of_batch(rewriter, volume.x, sizes)
     y = rewriter.emit("CONV_3D_TRANSPOSE", shape, filters, volume.x, None, padding=padding, **volume.steps())
     if begin != [0, 0, 0] or volume.padding == "EXPLICIT":
         y = sliced(rewriter, y, [0, *begin, 0], [-1, *(int(d or 0) for d in out[1:4]), -1])

@@ -29,10 +29,10 @@ from ..rewriter import (
     picked,
     reshaped,
     rule_table,
-    size_along,
+    shape_of_batch,
     sliced,
 )
-from .convolution import FROM_LAST, WindowLayout, transposed
+from .convolution import FROM_LAST, WindowLayout, step_options, transposed
 from .nn import per_channel
 
 
@@ -75,10 +75,7 @@ def _conv_filter(node: Node, rewriter: LiteRewriter) -> RuleResult:
         transposed(rewriter, back, (3, 1, 2, 0)),
         rewriter.constant(np.zeros(_inside(back, 3)), float32),
         padding="VALID",
-        stride_h=image.dilations[0],
-        stride_w=image.dilations[1],
-        dilation_h_factor=image.strides[0],
-        dilation_w_factor=image.strides[1],
+        **step_options(image.dilations, image.strides),
     )
     return transposed(rewriter, y, (1, 2, 0, 3))
 
@@ -105,10 +102,7 @@ def _depthwise_filter(node: Node, rewriter: LiteRewriter) -> RuleResult:
         rewriter.constant(np.zeros(channels * n * m), float32),
         padding="VALID",
         depth_multiplier=m,
-        stride_h=image.dilations[0],
-        stride_w=image.dilations[1],
-        dilation_h_factor=image.strides[0],
-        dilation_w_factor=image.strides[1],
+        **step_options(image.dilations, image.strides),
     )
     by_image = reshaped(rewriter, y, [kh * kw, channels, n, m])
     return reshaped(rewriter, rewriter.emit("SUM", by_image, rewriter.int32([2])), [kh, kw, channels, m])
@@ -119,14 +113,8 @@ def spread(
 ) -> Value:
     """Add windows' values [n, p, q, c] up on an image of that height and width; filters [o, kh, kw, c]."""
     used = [max((w.out - 1) * w.stride + w.extent, w.before + w.size) for w in windows]
-    batch = size_along(rewriter, x, 0)
     out = [*used, _inside(filters, 0)[0]]
-    if batch.constant is not None:
-        shape = rewriter.int32([int(batch.constant), *out])
-    else:
-        shape = rewriter.emit(
-            "CONCATENATION", (rewriter.emit("RESHAPE", batch, rewriter.int32([1])), rewriter.int32(out)), axis=0
-        )
+    shape = shape_of_batch(rewriter, x, out)
     y = rewriter.emit(
         "TRANSPOSE_CONV",
         shape,

@@ -30,15 +30,21 @@ Rule = Callable[[Any, Operand, Operand], Any]
 _f = np.float32
 
 
+def _rescaling(op: Any, x: Operand, y: Operand) -> tuple[int, int]:
+    """Return the factor from steps of x to those of y. Raises InvalidArgumentError for types without a rule."""
+    kind = check_types(op, ALL, x, y)
+    check_scaled(x, y)
+    if kind == "INT16":
+        check_symmetric(x, y)
+    m, e = multiplier(float(x.scale / y.scale))
+    return m, e
+
+
 def _clipped(low: float, high: float | None) -> Rule:
     """Return the rule of a RELU with two real bounds: rescale the input, then clamp."""
 
     def rule(op: Any, x: Operand, y: Operand) -> Function:
-        kind = check_types(op, ALL, x, y)
-        check_scaled(x, y)
-        if kind == "INT16":
-            check_symmetric(x, y)
-        m, e = multiplier(float(x.scale / y.scale))
+        m, e = _rescaling(op, x, y)
         lower = max(y.low, quantize_real(low, y))
         upper = y.high if high is None else min(y.high, quantize_real(high, y))
         return tabulated(lambda q: y.saturated(INT32.rescale(x.centred(q), m, e), lower, upper), x)
@@ -52,11 +58,7 @@ relu, relu6, relu_n1_to_1, relu_0_to_1 = (
 
 
 def leaky_relu(op: Any, x: Operand, y: Operand) -> Function:
-    kind = check_types(op, ALL, x, y)
-    check_scaled(x, y)
-    if kind == "INT16":
-        check_symmetric(x, y)
-    m, e = multiplier(float(x.scale / y.scale))
+    m, e = _rescaling(op, x, y)
     slope = float(x.scale * _f(op.alpha) / y.scale)
     m_below, e_below = multiplier(abs(slope))
     m_below = -m_below if slope < 0 else m_below
