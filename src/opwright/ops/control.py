@@ -230,8 +230,28 @@ def _specs(op: Any) -> list[TensorSpec]:
     return [TensorSpec(s, d) for s, d in zip(op.shapes, op.dtypes)]
 
 
+class _HandleMaker(OperatorDefinition):
+    """Base of operators whose result is a handle."""
+
+    lod = "vanishes"
+    gradient = None
+
+    def infer(op) -> TensorSpec:
+        return _HANDLE
+
+
+class _ElementReader(OperatorDefinition[list[Tensor]]):
+    """Base of operators whose results are elements of a dataset."""
+
+    dtypes = Attr([DType])
+    shapes = Attr([TensorShape])
+    lod = "vanishes"
+    gradient = None
+    infer = _specs
+
+
 @operator
-class BuildDataset(OperatorDefinition):
+class BuildDataset(_HandleMaker):
     """A dataset whose parts were computed in this graph.
 
     .. math:: dataset = recipe(operands)
@@ -241,18 +261,13 @@ class BuildDataset(OperatorDefinition):
     dataset = Output(dtype=resource)
     recipe: Attr[Any] = Attr(object)
     effect = "random"  # each run gives a dataset of its own, with its own cache and order
-    lod = "vanishes"
-    gradient = None
-
-    def infer(op) -> TensorSpec:
-        return _HANDLE
 
     def compute(op, operands: Any) -> object:
         return op.recipe(operands)
 
 
 @operator
-class MakeIterator(OperatorDefinition):
+class MakeIterator(_HandleMaker):
     """A new iterator of a dataset, at its first element.
 
     .. math:: iterator = iter(dataset)
@@ -261,11 +276,6 @@ class MakeIterator(OperatorDefinition):
     dataset = Input(resource)
     iterator = Output(dtype=resource)
     effect = "random"
-    lod = "vanishes"
-    gradient = None
-
-    def infer(op) -> TensorSpec:
-        return _HANDLE
 
     def compute(op, dataset: Any) -> object:
         return dataset.make_state()
@@ -292,7 +302,7 @@ class IteratorHasNext(OperatorDefinition):
 
 
 @operator
-class IteratorNext(OperatorDefinition[list[Tensor]]):
+class IteratorNext(_ElementReader):
     """The next element of an iterator, flat. Raises OutOfRangeError at the end.
 
     .. math:: components = next(iterator)
@@ -300,13 +310,7 @@ class IteratorNext(OperatorDefinition[list[Tensor]]):
 
     iterator = Input(resource)
     components = Output(repeated=True, kind="of dtypes")
-    dtypes = Attr([DType])
-    shapes = Attr([TensorShape])
     effect = "write"
-    lod = "vanishes"
-    gradient = None
-
-    infer = _specs
 
     def compute(op, iterator: Any) -> list[Any]:
         try:
@@ -316,7 +320,7 @@ class IteratorNext(OperatorDefinition[list[Tensor]]):
 
 
 @operator
-class IteratorNextAsOptional(OperatorDefinition):
+class IteratorNextAsOptional(_HandleMaker):
     """The next element of an iterator as an optional, which is empty at the end.
 
     .. math:: optional = next(iterator) \\text{ or } \\emptyset
@@ -325,18 +329,13 @@ class IteratorNextAsOptional(OperatorDefinition):
     iterator = Input(resource)
     optional = Output(dtype=resource)
     effect = "write"
-    lod = "vanishes"
-    gradient = None
-
-    def infer(op) -> TensorSpec:
-        return _HANDLE
 
     def compute(op, iterator: Any) -> object:
         return iterator.take_optional()
 
 
 @operator
-class MakeOptional(OperatorDefinition):
+class MakeOptional(_HandleMaker):
     """An optional that holds a value, or none where there are no components.
 
     .. math:: optional = components
@@ -346,11 +345,6 @@ class MakeOptional(OperatorDefinition):
     optional = Output(dtype=resource)
     recipe: Attr[Any] = Attr(object)
     effect = "random"
-    lod = "vanishes"
-    gradient = None
-
-    def infer(op) -> TensorSpec:
-        return _HANDLE
 
     def compute(op, components: Any) -> object:
         return op.recipe(components)
@@ -377,7 +371,7 @@ class OptionalHasValue(OperatorDefinition):
 
 
 @operator
-class OptionalGetValue(OperatorDefinition[list[Tensor]]):
+class OptionalGetValue(_ElementReader):
     """Return the flat elements of an optional. Raises InvalidArgumentError where it is empty.
 
     .. math:: components = optional
@@ -385,13 +379,7 @@ class OptionalGetValue(OperatorDefinition[list[Tensor]]):
 
     optional = Input(resource)
     components = Output(repeated=True, kind="of dtypes")
-    dtypes = Attr([DType])
-    shapes = Attr([TensorShape])
     effect = "read"
-    lod = "vanishes"
-    gradient = None
-
-    infer = _specs
 
     def compute(op, optional: Any) -> list[Any]:
         if optional.components is None:
@@ -436,7 +424,6 @@ class DatasetReduce(OperatorDefinition[list[Tensor]]):
     effect = "write"
     lod = "vanishes"
     gradient = None
-
     infer = _specs
 
     def compute(op, operands: Any) -> list[Any]:

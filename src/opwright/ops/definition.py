@@ -9,6 +9,7 @@ Not here: declarations (slots.py, attributes.py), validity of a definition (defi
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 import re
@@ -59,13 +60,14 @@ class Operator:
 
     def __init__(self, cls: type, name: str, version: int, catalogue: bool) -> None:
         self.name, self.version, self.catalogue = name, version, catalogue
-        parts = {k: v for k, v in vars(cls).items() if isinstance(v, (Input, Output, Attr))}
+        members = _members_of(cls)
+        parts = {k: v for k, v in members.items() if isinstance(v, (Input, Output, Attr))}
         for key, part in parts.items():
             part.name = key
         self.inputs = tuple(p for p in parts.values() if isinstance(p, Input))
         self.outputs = tuple(p for p in parts.values() if isinstance(p, Output))
         self.attr_defs: dict[str, Attr[Any]] = {k: p for k, p in parts.items() if isinstance(p, Attr)}
-        body = {k: v for k, v in vars(cls).items() if k not in parts and not k.startswith("__")}
+        body = {k: v for k, v in members.items() if k not in parts and not k.startswith("__")}
         self.inplace: Mapping[str, str | tuple[str, ...]] = body.pop("inplace", {})
         self.views: Mapping[str, str | tuple[str, ...]] = body.pop("views", {})
         self.no_need_buffer: tuple[str, ...] = tuple(body.pop("no_need_buffer", ()))
@@ -497,6 +499,18 @@ class Operator:
 
     def __hash__(self) -> int:
         return id(self) >> 4
+
+
+def _members_of(cls: type) -> dict[str, Any]:
+    """Return what a definition declares, after what its base classes do, as the fields of dataclasses are ordered.
+
+    Inherited inputs, outputs and attributes are copies: an operator names and resolves its own.
+    """
+    members: dict[str, Any] = {}
+    for base in cls.__mro__[-2:0:-1]:  # without `object`
+        if base is not OperatorDefinition:
+            members |= {k: copy.copy(v) if isinstance(v, (Input, Output, Attr)) else v for k, v in vars(base).items()}
+    return members | vars(cls)
 
 
 def _has_attributes(bound: Call, attrs: Iterable[tuple[str, Any]]) -> bool:

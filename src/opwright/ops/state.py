@@ -51,12 +51,8 @@ class ReadVariable(OperatorDefinition):
         return dvalue
 
 
-@operator
-class AssignVariable(OperatorDefinition[None]):
-    """Set a variable.
-
-    .. math:: variable \\leftarrow value
-    """
+class _VariableUpdate(OperatorDefinition[None]):
+    """Base of updates of a variable by a value."""
 
     handle = Input(resource)
     value = Input(any_dtype)
@@ -66,6 +62,14 @@ class AssignVariable(OperatorDefinition[None]):
 
     def infer(op) -> tuple[()]:
         return ()
+
+
+@operator
+class AssignVariable(_VariableUpdate):
+    """Set a variable.
+
+    .. math:: variable \\leftarrow value
+    """
 
     def compute(op, handle: Any, value: Any) -> tuple[()]:
         handle.write_array(value)
@@ -151,20 +155,13 @@ def _combine(ufunc: np.ufunc, variable: Any, value: np.ndarray) -> None:
 
 
 @operator
-class AssignAddVariable(OperatorDefinition[None]):
+class AssignAddVariable(_VariableUpdate):
     """Add to a variable. The value has its shape.
 
     .. math:: variable \\leftarrow variable + value
     """
 
-    handle = Input(resource)
     value = Input(numeric)
-    effect = "write"
-    lod = "vanishes"
-    gradient = None
-
-    def infer(op) -> tuple[()]:
-        return ()
 
     def compute(op, handle: Any, value: Any) -> tuple[()]:
         _combine(np.add, handle, value)
@@ -172,20 +169,13 @@ class AssignAddVariable(OperatorDefinition[None]):
 
 
 @operator
-class AssignSubVariable(OperatorDefinition[None]):
+class AssignSubVariable(_VariableUpdate):
     """Subtract from a variable. The value has its shape.
 
     .. math:: variable \\leftarrow variable - value
     """
 
-    handle = Input(resource)
     value = Input(numeric)
-    effect = "write"
-    lod = "vanishes"
-    gradient = None
-
-    def infer(op) -> tuple[()]:
-        return ()
 
     def compute(op, handle: Any, value: Any) -> tuple[()]:
         _combine(np.subtract, handle, value)

@@ -101,8 +101,19 @@ def _tensor_spec(op: Any) -> TensorSpec:
     return result
 
 
+class _TensorScatter(OperatorDefinition):
+    """Base of updates of a tensor at index vectors."""
+
+    tensor = Input(numeric)
+    indices = Input(index)
+    updates = Input(numeric, like="tensor")
+    output = Output(like="tensor")
+    lod = "as tensor"
+    infer = _tensor_spec
+
+
 @operator
-class TensorScatterUpdate(OperatorDefinition):
+class TensorScatterUpdate(_TensorScatter):
     """Replace slices of a tensor by index vectors; of equal index vectors the last wins.
 
     .. math:: output[indices[i], q] = updates[i, q], \\text{ elsewhere } tensor
@@ -111,12 +122,8 @@ class TensorScatterUpdate(OperatorDefinition):
     """
 
     tensor = Input()
-    indices = Input(index)
     updates = Input(like="tensor")
-    output = Output(like="tensor")
     no_need_buffer = ("updates",)
-    lod = "as tensor"
-    infer = _tensor_spec
 
     def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
         return _accumulate(None, like_device.copy(tensor), indices, updates, "tensor of shape")
@@ -129,20 +136,13 @@ tensor_scatter_nd_update: signatures.TensorScatterUpdate = TensorScatterUpdate.a
 
 
 @operator
-class TensorScatterAdd(OperatorDefinition):
+class TensorScatterAdd(_TensorScatter):
     """Add updates to a tensor at index vectors, which may repeat.
 
     .. math:: output[j, q] = tensor[j, q] + \\sum_{i: indices[i] = j} updates[i, q]
 
     raises InvalidArgumentError naming the first index vector that is not inside the tensor
     """
-
-    tensor = Input(numeric)
-    indices = Input(index)
-    updates = Input(numeric, like="tensor")
-    output = Output(like="tensor")
-    lod = "as tensor"
-    infer = _tensor_spec
 
     def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
         return _accumulate(np.add, like_device.copy(tensor), indices, updates, "tensor of shape")
@@ -155,20 +155,13 @@ tensor_scatter_nd_add: signatures.TensorScatterAdd = TensorScatterAdd.as_functio
 
 
 @operator
-class TensorScatterSub(OperatorDefinition):
+class TensorScatterSub(_TensorScatter):
     """Subtract updates from a tensor at index vectors, which may repeat.
 
     .. math:: output[j, q] = tensor[j, q] - \\sum_{i: indices[i] = j} updates[i, q]
 
     raises InvalidArgumentError naming the first index vector that is not inside the tensor
     """
-
-    tensor = Input(numeric)
-    indices = Input(index)
-    updates = Input(numeric, like="tensor")
-    output = Output(like="tensor")
-    lod = "as tensor"
-    infer = _tensor_spec
 
     def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
         return _accumulate(np.subtract, like_device.copy(tensor), indices, updates, "tensor of shape")
@@ -190,7 +183,7 @@ def _extremum_gradient(op: Any, doutput: Any) -> tuple[Any, None, Any]:
 
 
 @operator
-class TensorScatterMax(OperatorDefinition):
+class TensorScatterMax(_TensorScatter):
     """Take the maximum of a tensor and updates at index vectors. Ties share the gradient.
 
     .. math:: output[j, q] = \\max(tensor[j, q], \\max_{i: indices[i] = j} updates[i, q])
@@ -199,11 +192,7 @@ class TensorScatterMax(OperatorDefinition):
     """
 
     tensor = Input(real)
-    indices = Input(index)
     updates = Input(real, like="tensor")
-    output = Output(like="tensor")
-    lod = "as tensor"
-    infer = _tensor_spec
     gradient = _extremum_gradient
 
     def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:
@@ -214,7 +203,7 @@ tensor_scatter_nd_max: signatures.TensorScatterMax = TensorScatterMax.as_functio
 
 
 @operator
-class TensorScatterMin(OperatorDefinition):
+class TensorScatterMin(_TensorScatter):
     """Take the minimum of a tensor and updates at index vectors. Ties share the gradient.
 
     .. math:: output[j, q] = \\min(tensor[j, q], \\min_{i: indices[i] = j} updates[i, q])
@@ -223,11 +212,7 @@ class TensorScatterMin(OperatorDefinition):
     """
 
     tensor = Input(real)
-    indices = Input(index)
     updates = Input(real, like="tensor")
-    output = Output(like="tensor")
-    lod = "as tensor"
-    infer = _tensor_spec
     gradient = _extremum_gradient
 
     def compute(op, tensor: Any, indices: Any, updates: Any) -> np.ndarray:

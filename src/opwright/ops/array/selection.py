@@ -179,8 +179,20 @@ def _bounds(op: Any, sorted_inputs: np.ndarray, values: np.ndarray, side: Any) -
     return bounds
 
 
+class _InsertionBound(OperatorDefinition):
+    """Base of the searches for insertion places."""
+
+    sorted_inputs = Input(real, rank=2)
+    values = Input(real, rank=2, like="sorted_inputs")
+    output = Output()
+    out_type = Attr(DType, default=dtypes.int32, check=one_of(*index))
+    lod = "vanishes"
+    gradient = None
+    infer = _bound_spec
+
+
 @operator
-class LowerBound(OperatorDefinition):
+class LowerBound(_InsertionBound):
     """Find the first index at which each value could be inserted into a sorted row, by binary search.
 
     .. math:: output[b, j] = |\\{i : sorted\\_inputs[b, i] < values[b, j]\\}|
@@ -188,34 +200,18 @@ class LowerBound(OperatorDefinition):
     sorted_inputs: [b, n]; values: [b, m]. Output: out_type [b, m].
     """
 
-    sorted_inputs = Input(real, rank=2)
-    values = Input(real, rank=2, like="sorted_inputs")
-    output = Output()
-    out_type = Attr(DType, default=dtypes.int32, check=one_of(*index))
-    lod = "vanishes"
-    gradient = None
-    infer = _bound_spec
-
     def compute(op, sorted_inputs: Any, values: Any) -> np.ndarray:
         return _bounds(op, sorted_inputs, values, "left")
 
 
 @operator
-class UpperBound(OperatorDefinition):
+class UpperBound(_InsertionBound):
     """Find the last index at which each value could be inserted into a sorted row, by binary search.
 
     .. math:: output[b, j] = |\\{i : sorted\\_inputs[b, i] \\le values[b, j]\\}|
 
     sorted_inputs: [b, n]; values: [b, m]. Output: out_type [b, m].
     """
-
-    sorted_inputs = Input(real, rank=2)
-    values = Input(real, rank=2, like="sorted_inputs")
-    output = Output()
-    out_type = Attr(DType, default=dtypes.int32, check=one_of(*index))
-    lod = "vanishes"
-    gradient = None
-    infer = _bound_spec
 
     def compute(op, sorted_inputs: Any, values: Any) -> np.ndarray:
         return _bounds(op, sorted_inputs, values, "right")

@@ -266,15 +266,8 @@ def gradient_of_gradient(op: Any, forward: Any, doutput: Any) -> Tensor:
     return result
 
 
-@operator
-class ResizeBilinear(OperatorDefinition):
-    """Resize images by bilinear interpolation.
-
-    .. math:: resized\\_images_{p,q} = \\sum_{i,j} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, images_{i,j}
-
-    images: [n, h, w, c] of any real dtype; the result is float32. Border pixels are replicated.
-    raises InvalidArgumentError for an empty image or size, or align_corners with half_pixel_centers
-    """
+class _FloatResize(OperatorDefinition):
+    """Base of resizes whose result is float32."""
 
     images = Input(PIXELS, rank=4)
     size = Input(int32, rank=1)
@@ -286,6 +279,32 @@ class ResizeBilinear(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         return infer_resized(op, float32)
+
+
+class _ResizeGradient(OperatorDefinition):
+    """Base of their gradients."""
+
+    grads = Input((float32, float64), rank=4)
+    original_image = Input(floating, rank=4)
+    output = Output(like="original_image")
+    align_corners = Attr(bool, default=False)
+    half_pixel_centers = Attr(bool, default=False)
+    shape_only = ("original_image",)
+    no_need_buffer = ("grads", "original_image")
+    lod = "vanishes"
+
+    infer = infer_gradient
+
+
+@operator
+class ResizeBilinear(_FloatResize):
+    """Resize images by bilinear interpolation.
+
+    .. math:: resized\\_images_{p,q} = \\sum_{i,j} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, images_{i,j}
+
+    images: [n, h, w, c] of any real dtype; the result is float32. Border pixels are replicated.
+    raises InvalidArgumentError for an empty image or size, or align_corners with half_pixel_centers
+    """
 
     def compute(op, images: Any, size: Any) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
@@ -308,24 +327,13 @@ def _bilinear_matrix(size: int, *options: Any) -> np.ndarray:
 
 
 @operator
-class ResizeBilinearGrad(OperatorDefinition):
+class ResizeBilinearGrad(_ResizeGradient):
     """Compute the gradient of ResizeBilinear.
 
     .. math:: output_{i,j} = \\sum_{p,q} \\max(0, 1 - |S_p - i|) \\max(0, 1 - |S_q - j|)\\, grads_{p,q}
 
     original_image: determines shape and dtype of the output.
     """
-
-    grads = Input((float32, float64), rank=4)
-    original_image = Input(floating, rank=4)
-    output = Output(like="original_image")
-    align_corners = Attr(bool, default=False)
-    half_pixel_centers = Attr(bool, default=False)
-    shape_only = ("original_image",)
-    no_need_buffer = ("grads", "original_image")
-    lod = "vanishes"
-
-    infer = infer_gradient
 
     def compute(op, grads: Any, original_image: Any) -> np.ndarray:
         rows, columns = arguments(op, original_image, grads.shape[1:3])
@@ -405,7 +413,7 @@ class ResizeNearestNeighborGrad(OperatorDefinition):
 
 
 @operator
-class ResizeBicubic(OperatorDefinition):
+class ResizeBicubic(_FloatResize):
     """Resize images by bicubic interpolation (Keys 1981).
 
     .. math:: resized\\_images_{p,q} = \\sum_{i,j} K(S_p - i)\\, K(S_q - j)\\, images_{i,j}, \\quad K(x) =
@@ -417,17 +425,6 @@ class ResizeBicubic(OperatorDefinition):
     raises InvalidArgumentError for an empty image or size, or align_corners with half_pixel_centers
     """
 
-    images = Input(PIXELS, rank=4)
-    size = Input(int32, rank=1)
-    resized_images = Output(dtype=float32)
-    align_corners = Attr(bool, default=False)
-    half_pixel_centers = Attr(bool, default=False)
-    no_need_buffer = ("images",)
-    lod = "as images"
-
-    def infer(op) -> TensorSpec:
-        return infer_resized(op, float32)
-
     def compute(op, images: Any, size: Any) -> np.ndarray:
         rows, columns = arguments(op, images, tuple(size.tolist()))
         x = images.astype(np.float32, copy=False)
@@ -438,24 +435,13 @@ class ResizeBicubic(OperatorDefinition):
 
 
 @operator
-class ResizeBicubicGrad(OperatorDefinition):
+class ResizeBicubicGrad(_ResizeGradient):
     """Compute the gradient of ResizeBicubic.
 
     .. math:: output_{i,j} = \\sum_{p,q} K(S_p - i)\\, K(S_q - j)\\, grads_{p,q}
 
     original_image: determines shape and dtype of the output.
     """
-
-    grads = Input((float32, float64), rank=4)
-    original_image = Input(floating, rank=4)
-    output = Output(like="original_image")
-    align_corners = Attr(bool, default=False)
-    half_pixel_centers = Attr(bool, default=False)
-    shape_only = ("original_image",)
-    no_need_buffer = ("grads", "original_image")
-    lod = "vanishes"
-
-    infer = infer_gradient
 
     def compute(op, grads: Any, original_image: Any) -> np.ndarray:
         rows, columns = arguments(op, original_image, grads.shape[1:3])

@@ -81,8 +81,19 @@ def _spread(op: Any, dy: Any) -> Tensor:
     return array.broadcast_to(_expanded(op, dy), array.shape_op(op.input_tensor))
 
 
+class _AxisReduction(OperatorDefinition):
+    """Base of reductions over axes."""
+
+    input_tensor = Input(numeric)
+    output = Output(like="input_tensor")
+    axis = Attr([int], default=None)
+    keepdims = Attr(bool, default=False)
+    lod = lod_propagation.along("axis", "input_tensor")
+    infer = _reduced
+
+
 @operator
-class Sum(OperatorDefinition):
+class Sum(_AxisReduction):
     """Sum over axes; float16 and bfloat16 are summed in float32, integers keep their dtype and wrap.
 
     .. math:: output = \\sum_{i \\in axis} input_i
@@ -91,13 +102,7 @@ class Sum(OperatorDefinition):
     raises InvalidArgumentError for an axis that is out of range or given twice
     """
 
-    input_tensor = Input(numeric)
-    output = Output(like="input_tensor")
-    axis = Attr([int], default=None)
-    keepdims = Attr(bool, default=False)
     no_need_buffer = ("input_tensor",)
-    lod = lod_propagation.along("axis", "input_tensor")
-    infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         return _sum(input_tensor, op.axis, op.keepdims, _wide(input_tensor.dtype))
@@ -107,7 +112,7 @@ class Sum(OperatorDefinition):
 
 
 @operator
-class Mean(OperatorDefinition):
+class Mean(_AxisReduction):
     """Mean over axes: of no elements NaN, or 0 for integers; means of integers are truncated.
 
     .. math:: output = \\frac{1}{n} \\sum_{i \\in axis} input_i
@@ -116,13 +121,7 @@ class Mean(OperatorDefinition):
     raises InvalidArgumentError for an axis that is out of range or given twice
     """
 
-    input_tensor = Input(numeric)
-    output = Output(like="input_tensor")
-    axis = Attr([int], default=None)
-    keepdims = Attr(bool, default=False)
     no_need_buffer = ("input_tensor",)
-    lod = lod_propagation.along("axis", "input_tensor")
-    infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
@@ -149,7 +148,7 @@ class Mean(OperatorDefinition):
 
 
 @operator
-class Prod(OperatorDefinition):
+class Prod(_AxisReduction):
     """Product over axes; of no elements 1.
 
     .. math:: output = \\prod_{i \\in axis} input_i
@@ -157,13 +156,6 @@ class Prod(OperatorDefinition):
     input_tensor: numbers; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     raises InvalidArgumentError for an axis that is out of range or given twice
     """
-
-    input_tensor = Input(numeric)
-    output = Output(like="input_tensor")
-    axis = Attr([int], default=None)
-    keepdims = Attr(bool, default=False)
-    lod = lod_propagation.along("axis", "input_tensor")
-    infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
@@ -213,7 +205,7 @@ def _extreme_gradient(op: Any, doutput: Any) -> Tensor:
 
 
 @operator
-class Max(OperatorDefinition):
+class Max(_AxisReduction):
     """Maximum over axes: NaN if any is, of no elements minus infinity or the smallest integer.
 
     .. math:: output = \\max_{i \\in axis} input_i
@@ -224,11 +216,6 @@ class Max(OperatorDefinition):
     """
 
     input_tensor = Input(real)
-    output = Output(like="input_tensor")
-    axis = Attr([int], default=None)
-    keepdims = Attr(bool, default=False)
-    lod = lod_propagation.along("axis", "input_tensor")
-    infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
@@ -240,7 +227,7 @@ class Max(OperatorDefinition):
 
 
 @operator
-class Min(OperatorDefinition):
+class Min(_AxisReduction):
     """Minimum over axes: NaN if any is, of no elements infinity or the largest integer.
 
     .. math:: output = \\min_{i \\in axis} input_i
@@ -251,11 +238,6 @@ class Min(OperatorDefinition):
     """
 
     input_tensor = Input(real)
-    output = Output(like="input_tensor")
-    axis = Attr([int], default=None)
-    keepdims = Attr(bool, default=False)
-    lod = lod_propagation.along("axis", "input_tensor")
-    infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
@@ -267,7 +249,7 @@ class Min(OperatorDefinition):
 
 
 @operator
-class All(OperatorDefinition):
+class All(_AxisReduction):
     """Whether all are true, over axes; of no elements True.
 
     .. math:: output = \\bigwedge_{i \\in axis} input_i
@@ -276,11 +258,6 @@ class All(OperatorDefinition):
     """
 
     input_tensor = Input(dtypes.bool)
-    output = Output(like="input_tensor")
-    axis = Attr([int], default=None)
-    keepdims = Attr(bool, default=False)
-    lod = lod_propagation.along("axis", "input_tensor")
-    infer = _reduced
     gradient = None
 
     def compute(op, input_tensor: Any) -> np.ndarray:
@@ -289,7 +266,7 @@ class All(OperatorDefinition):
 
 
 @operator(name="Any")
-class AnyTrue(OperatorDefinition):
+class AnyTrue(_AxisReduction):
     """Whether any is true, over axes; of no elements False.
 
     .. math:: output = \\bigvee_{i \\in axis} input_i
@@ -298,11 +275,6 @@ class AnyTrue(OperatorDefinition):
     """
 
     input_tensor = Input(dtypes.bool)
-    output = Output(like="input_tensor")
-    axis = Attr([int], default=None)
-    keepdims = Attr(bool, default=False)
-    lod = lod_propagation.along("axis", "input_tensor")
-    infer = _reduced
     gradient = None
 
     def compute(op, input_tensor: Any) -> np.ndarray:
@@ -311,20 +283,13 @@ class AnyTrue(OperatorDefinition):
 
 
 @operator
-class EuclideanNorm(OperatorDefinition):
+class EuclideanNorm(_AxisReduction):
     """Square root of the sum of squares over axes; truncated for integers.
 
     .. math:: output = \\sqrt{\\sum_{i \\in axis} |input_i|^2}
 
     input_tensor: numbers; axis: the reduced axes, None for all; keepdims: whether they stay with size 1.
     """
-
-    input_tensor = Input(numeric)
-    output = Output(like="input_tensor")
-    axis = Attr([int], default=None)
-    keepdims = Attr(bool, default=False)
-    lod = lod_propagation.along("axis", "input_tensor")
-    infer = _reduced
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = np.abs(input_tensor) if input_tensor.dtype.kind == "c" else input_tensor

@@ -209,8 +209,18 @@ def _extreme_gradient(op: Any, doutput: Any) -> tuple[Any, None]:
     return chosen / shares * _per_row(op, doutput), None
 
 
+class _SegmentReduction(OperatorDefinition):
+    """Base of reductions by segments of adjacent rows."""
+
+    data = Input(numeric)
+    segment_ids = Input(index, rank=1)
+    output = Output(like="data")
+    lod = "vanishes"
+    infer = _sorted_spec
+
+
 @operator
-class SegmentSum(OperatorDefinition):
+class SegmentSum(_SegmentReduction):
     """Sum of the rows of each segment; 0 for a segment without rows.
 
     .. math:: output_i = \\sum_{j: ids_j = i} data_j
@@ -219,12 +229,7 @@ class SegmentSum(OperatorDefinition):
     raises InvalidArgumentError for ids that do not rise, are negative, or are not n
     """
 
-    data = Input(numeric)
-    segment_ids = Input(index, rank=1)
-    output = Output(like="data")
     no_need_buffer = ("data",)
-    lod = "vanishes"
-    infer = _sorted_spec
 
     def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         result: np.ndarray = SEGMENT_SUM(op, data, segment_ids, _count_segments(data, segment_ids))
@@ -235,7 +240,7 @@ class SegmentSum(OperatorDefinition):
 
 
 @operator
-class SegmentMean(OperatorDefinition):
+class SegmentMean(_SegmentReduction):
     """Mean of the rows of each segment; 0 for a segment without rows. Means of integers are cut toward zero.
 
     .. math:: output_i = \\frac{1}{n_i} \\sum_{j: ids_j = i} data_j
@@ -244,12 +249,7 @@ class SegmentMean(OperatorDefinition):
     raises InvalidArgumentError for ids that do not rise, are negative, or are not n
     """
 
-    data = Input(numeric)
-    segment_ids = Input(index, rank=1)
-    output = Output(like="data")
     no_need_buffer = ("data",)
-    lod = "vanishes"
-    infer = _sorted_spec
 
     def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         n = _count_segments(data, segment_ids)
@@ -279,7 +279,7 @@ def as_column(x: Any, data: Any) -> Tensor:
 
 
 @operator
-class SegmentMax(OperatorDefinition):
+class SegmentMax(_SegmentReduction):
     """Largest of the rows of each segment, element by element; 0 for a segment without rows.
 
     .. math:: output_i = \\max_{j: ids_j = i} data_j
@@ -289,10 +289,6 @@ class SegmentMax(OperatorDefinition):
     """
 
     data = Input(real)
-    segment_ids = Input(index, rank=1)
-    output = Output(like="data")
-    lod = "vanishes"
-    infer = _sorted_spec
 
     def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         return reduce_rows(np.maximum, data, segment_ids, _count_segments(data, segment_ids), 0)
@@ -301,7 +297,7 @@ class SegmentMax(OperatorDefinition):
 
 
 @operator
-class SegmentMin(OperatorDefinition):
+class SegmentMin(_SegmentReduction):
     """Smallest of the rows of each segment, element by element; 0 for a segment without rows.
 
     .. math:: output_i = \\min_{j: ids_j = i} data_j
@@ -311,10 +307,6 @@ class SegmentMin(OperatorDefinition):
     """
 
     data = Input(real)
-    segment_ids = Input(index, rank=1)
-    output = Output(like="data")
-    lod = "vanishes"
-    infer = _sorted_spec
 
     def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         return reduce_rows(np.minimum, data, segment_ids, _count_segments(data, segment_ids), 0)
@@ -340,7 +332,7 @@ def product_gradient(op: Any, doutput: Any, products: Any, sums: Any, spread: An
 
 
 @operator
-class SegmentProd(OperatorDefinition):
+class SegmentProd(_SegmentReduction):
     """Product of the rows of each segment; 1 for a segment without rows.
 
     .. math:: output_i = \\prod_{j: ids_j = i} data_j
@@ -348,12 +340,6 @@ class SegmentProd(OperatorDefinition):
     data: [n, ...]; segment_ids: [n], rising from 0 up, gaps allowed. Output: [last id + 1, ...].
     raises InvalidArgumentError for ids that do not rise, are negative, or are not n
     """
-
-    data = Input(numeric)
-    segment_ids = Input(index, rank=1)
-    output = Output(like="data")
-    lod = "vanishes"
-    infer = _sorted_spec
 
     def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         return reduce_rows(np.multiply, data, segment_ids, _count_segments(data, segment_ids), 1)

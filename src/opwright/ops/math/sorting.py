@@ -64,8 +64,20 @@ def _first_best(op: Any, x: np.ndarray, better: Any, replaced: Any) -> np.ndarra
     return result
 
 
+class _ArgExtreme(OperatorDefinition):
+    """Base of the searches for the first extreme along an axis."""
+
+    input = Input((*real, dtypes.bool))
+    output = Output()
+    axis = Attr(int, default=0)
+    output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
+    lod = lod_propagation.along("axis", "input")
+    infer = _without_axis
+    gradient = None
+
+
 @operator
-class ArgMax(OperatorDefinition):
+class ArgMax(_ArgExtreme):
     """Index of the largest element along an axis, the first of equal ones.
 
     .. math:: output = \\arg\\max_i input_i
@@ -74,20 +86,12 @@ class ArgMax(OperatorDefinition):
     raises InvalidArgumentError for an axis that is out of range or empty
     """
 
-    input = Input((*real, dtypes.bool))
-    output = Output()
-    axis = Attr(int, default=0)
-    output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
-    lod = lod_propagation.along("axis", "input")
-    infer = _without_axis
-    gradient = None
-
     def compute(op, input: Any) -> np.ndarray:
         return _first_best(op, input, np.argmax, -np.inf)
 
 
 @operator
-class ArgMin(OperatorDefinition):
+class ArgMin(_ArgExtreme):
     """Index of the smallest element along an axis, the first of equal ones.
 
     .. math:: output = \\arg\\min_i input_i
@@ -95,14 +99,6 @@ class ArgMin(OperatorDefinition):
     input: real or bool; output_type: int32 or int64.
     raises InvalidArgumentError for an axis that is out of range or empty
     """
-
-    input = Input((*real, dtypes.bool))
-    output = Output()
-    axis = Attr(int, default=0)
-    output_type = Attr(DType, default=dtypes.int64, check=_INDICES)
-    lod = lod_propagation.along("axis", "input")
-    infer = _without_axis
-    gradient = None
 
     def compute(op, input: Any) -> np.ndarray:
         return _first_best(op, input, np.argmin, np.inf)

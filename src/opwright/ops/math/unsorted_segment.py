@@ -74,8 +74,19 @@ def _extreme_gradient(op: Any, doutput: Any) -> tuple[Any, None, None]:
     return chosen / shares * _per_row(op, doutput), None, None
 
 
+class _UnsortedSegmentReduction(OperatorDefinition):
+    """Base of reductions by segments whose rows are anywhere."""
+
+    data = Input(numeric)
+    segment_ids = Input(index)
+    num_segments = Input(index, rank=0)
+    output = Output(like="data")
+    lod = "vanishes"
+    infer = _spec
+
+
 @operator
-class UnsortedSegmentSum(OperatorDefinition):
+class UnsortedSegmentSum(_UnsortedSegmentReduction):
     """Sum of the rows of each segment; 0 for a segment without rows.
 
     .. math:: output_i = \\sum_{j: ids_j = i} data_j
@@ -85,13 +96,7 @@ class UnsortedSegmentSum(OperatorDefinition):
     raises InvalidArgumentError for an id that is not below num_segments
     """
 
-    data = Input(numeric)
-    segment_ids = Input(index)
-    num_segments = Input(index, rank=0)
-    output = Output(like="data")
     no_need_buffer = ("data",)
-    lod = "vanishes"
-    infer = _spec
 
     def compute(op, data: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         return _compute(op, np.add, data, segment_ids, num_segments, 0)
@@ -101,7 +106,7 @@ class UnsortedSegmentSum(OperatorDefinition):
 
 
 @operator
-class UnsortedSegmentMax(OperatorDefinition):
+class UnsortedSegmentMax(_UnsortedSegmentReduction):
     """Largest of the rows of each segment; the smallest number of the dtype for a segment without rows.
 
     .. math:: output_i = \\max_{j: ids_j = i} data_j
@@ -112,11 +117,6 @@ class UnsortedSegmentMax(OperatorDefinition):
     """
 
     data = Input(real)
-    segment_ids = Input(index)
-    num_segments = Input(index, rank=0)
-    output = Output(like="data")
-    lod = "vanishes"
-    infer = _spec
 
     def compute(op, data: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         return _compute(op, np.maximum, data, segment_ids, num_segments, of_numpy(data.dtype).min)
@@ -125,7 +125,7 @@ class UnsortedSegmentMax(OperatorDefinition):
 
 
 @operator
-class UnsortedSegmentMin(OperatorDefinition):
+class UnsortedSegmentMin(_UnsortedSegmentReduction):
     """Smallest of the rows of each segment; the largest number of the dtype for a segment without rows.
 
     .. math:: output_i = \\min_{j: ids_j = i} data_j
@@ -136,11 +136,6 @@ class UnsortedSegmentMin(OperatorDefinition):
     """
 
     data = Input(real)
-    segment_ids = Input(index)
-    num_segments = Input(index, rank=0)
-    output = Output(like="data")
-    lod = "vanishes"
-    infer = _spec
 
     def compute(op, data: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         return _compute(op, np.minimum, data, segment_ids, num_segments, of_numpy(data.dtype).max)
@@ -149,7 +144,7 @@ class UnsortedSegmentMin(OperatorDefinition):
 
 
 @operator
-class UnsortedSegmentProd(OperatorDefinition):
+class UnsortedSegmentProd(_UnsortedSegmentReduction):
     """Product of the rows of each segment; 1 for a segment without rows.
 
     .. math:: output_i = \\prod_{j: ids_j = i} data_j
@@ -158,13 +153,6 @@ class UnsortedSegmentProd(OperatorDefinition):
     Output: [num_segments, ...].
     raises InvalidArgumentError for an id that is not below num_segments
     """
-
-    data = Input(numeric)
-    segment_ids = Input(index)
-    num_segments = Input(index, rank=0)
-    output = Output(like="data")
-    lod = "vanishes"
-    infer = _spec
 
     def compute(op, data: Any, segment_ids: Any, num_segments: Any) -> np.ndarray:
         return _compute(op, np.multiply, data, segment_ids, num_segments, 1)

@@ -224,8 +224,17 @@ def _define(n: int, input_dtypes: Any) -> Operators:
     """Define the three operators over n spatial dimensions."""
     rank, ones = n + 2, (1,) * (n + 2)
 
+    class SlidingWindow(OperatorDefinition):
+        """Base of the three."""
+
+        strides = Attr([int])
+        padding = Attr(str, check=one_of(*PADDINGS))
+        explicit_paddings = Attr([int], default=())
+        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
+        dilations = Attr([int], default=ones)
+
     @operator(name=f"Conv{n}D")
-    class Convolution(OperatorDefinition):
+    class Convolution(SlidingWindow):
         """Convolve images with a filter bank (cross-correlation).
 
         .. math:: output_{b,p,o} = \\sum_{q,c} input_{b,\\; p \\cdot strides + q \\cdot dilations -
@@ -242,11 +251,6 @@ def _define(n: int, input_dtypes: Any) -> Operators:
         input = Input(input_dtypes, rank=rank)
         filters = Input(input_dtypes, rank=rank, like="input")
         output = Output(like="input")
-        strides = Attr([int])
-        padding = Attr(str, check=one_of(*PADDINGS))
-        explicit_paddings = Attr([int], default=())
-        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
-        dilations = Attr([int], default=ones)
         lod = "as input"
 
         def infer(op) -> TensorSpec:
@@ -259,7 +263,7 @@ def _define(n: int, input_dtypes: Any) -> Operators:
             return operators.gradients(op.input, op.filters, doutput, op.attrs)
 
     @operator(name=f"Conv{n}DBackpropInput")
-    class BackpropInput(OperatorDefinition):
+    class BackpropInput(SlidingWindow):
         """Compute the gradient of a convolution with respect to its input: the transposed convolution.
 
         .. math:: output_{b,i,c} = \\sum_{p,q,o :\\; p \\cdot strides + q \\cdot dilations - before
@@ -274,11 +278,6 @@ def _define(n: int, input_dtypes: Any) -> Operators:
         filters = Input(input_dtypes, rank=rank)
         out_backprop = Input(input_dtypes, rank=rank, like="filters")
         output = Output(like="filters")
-        strides = Attr([int])
-        padding = Attr(str, check=one_of(*PADDINGS))
-        explicit_paddings = Attr([int], default=())
-        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
-        dilations = Attr([int], default=ones)
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:
@@ -291,7 +290,7 @@ def _define(n: int, input_dtypes: Any) -> Operators:
             return operators.gradients_by_input(op.filters, op.out_backprop, doutput, op.attrs)
 
     @operator(name=f"Conv{n}DBackpropFilter")
-    class BackpropFilter(OperatorDefinition):
+    class BackpropFilter(SlidingWindow):
         """Compute the gradient of a convolution with respect to its filter.
 
         .. math:: output_{q,c,o} = \\sum_{b,p} input_{b,\\; p \\cdot strides + q \\cdot dilations -
@@ -306,11 +305,6 @@ def _define(n: int, input_dtypes: Any) -> Operators:
         filter_sizes = Input(index, rank=1)
         out_backprop = Input(input_dtypes, rank=rank, like="input")
         output = Output(like="input")
-        strides = Attr([int])
-        padding = Attr(str, check=one_of(*PADDINGS))
-        explicit_paddings = Attr([int], default=())
-        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
-        dilations = Attr([int], default=ones)
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:

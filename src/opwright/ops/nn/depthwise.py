@@ -61,8 +61,18 @@ DEPTHWISE = Filters(_multiplied_channels, _forward, depthwise_by_input, depthwis
 """Filters [rows, columns, channels, multiplier]."""
 
 
+class _DepthwiseWindow(OperatorDefinition):
+    """Base of the convolution and its gradients."""
+
+    strides = Attr([int])
+    padding = Attr(str, check=one_of(*PADDINGS))
+    explicit_paddings = Attr([int], default=())
+    data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
+    dilations = Attr([int], default=(1, 1, 1, 1))
+
+
 @operator
-class DepthwiseConv2dNative(OperatorDefinition):
+class DepthwiseConv2dNative(_DepthwiseWindow):
     """Convolve each channel separately with `multiplier` filters, and concatenate the results.
 
     .. math:: output_{b,p,c \\cdot m + j} = \\sum_q input_{b,\\; p \\cdot strides + q \\cdot
@@ -76,11 +86,6 @@ class DepthwiseConv2dNative(OperatorDefinition):
     input = Input(floating, rank=4)
     filter = Input(floating, rank=4, like="input")
     output = Output(like="input")
-    strides = Attr([int])
-    padding = Attr(str, check=one_of(*PADDINGS))
-    explicit_paddings = Attr([int], default=())
-    data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
-    dilations = Attr([int], default=(1, 1, 1, 1))
     lod = "as input"
 
     def infer(op) -> TensorSpec:
@@ -94,7 +99,7 @@ class DepthwiseConv2dNative(OperatorDefinition):
 
 
 @operator
-class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
+class DepthwiseConv2dNativeBackpropInput(_DepthwiseWindow):
     """Compute the gradient of a depthwise convolution with respect to its input.
 
     .. math:: output_{b,i,c} = \\sum_{p,q,j :\\; p \\cdot strides + q \\cdot dilations - before =
@@ -109,11 +114,6 @@ class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
     filter = Input(floating, rank=4)
     out_backprop = Input(floating, rank=4, like="filter")
     output = Output(like="filter")
-    strides = Attr([int])
-    padding = Attr(str, check=one_of(*PADDINGS))
-    explicit_paddings = Attr([int], default=())
-    data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
-    dilations = Attr([int], default=(1, 1, 1, 1))
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:
@@ -127,7 +127,7 @@ class DepthwiseConv2dNativeBackpropInput(OperatorDefinition):
 
 
 @operator
-class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
+class DepthwiseConv2dNativeBackpropFilter(_DepthwiseWindow):
     """Compute the gradient of a depthwise convolution with respect to its filter.
 
     .. math:: output_{q,c,j} = \\sum_{b,p} input_{b,\\; p \\cdot strides + q \\cdot dilations -
@@ -141,11 +141,6 @@ class DepthwiseConv2dNativeBackpropFilter(OperatorDefinition):
     filter_sizes = Input(index, rank=1)
     out_backprop = Input(floating, rank=4, like="input")
     output = Output(like="input")
-    strides = Attr([int])
-    padding = Attr(str, check=one_of(*PADDINGS))
-    explicit_paddings = Attr([int], default=())
-    data_format = Attr(str, default="NHWC", check=one_of(*FORMATS[2]))
-    dilations = Attr([int], default=(1, 1, 1, 1))
     lod = "vanishes"
 
     def infer(op) -> TensorSpec:

@@ -215,8 +215,20 @@ def check_order(low: Any, high: Any) -> None:
         raise InvalidArgumentError(what=f"Need minval < maxval, got {low} >= {high}")
 
 
+class _Sampling(OperatorDefinition):
+    """Base of draws from the sequence of a seed."""
+
+    seed = Attr(int, default=0)
+    seed2 = Attr(int, default=0)
+    stream = Attr(int, default=0)
+    effect = "random"
+    effect_rule = sampling_effect
+    lod = "vanishes"
+    gradient = None
+
+
 @operator
-class RandomUniformInt(OperatorDefinition):
+class RandomUniformInt(_Sampling):
     """Draw integers uniformly from [minval, maxval).
 
     .. math:: output_i \\sim U\\{minval, ..., maxval - 1\\}
@@ -228,13 +240,6 @@ class RandomUniformInt(OperatorDefinition):
     minval = Input((int32, int64), rank=0)
     maxval = Input((int32, int64), rank=0, like="minval")
     output = Output(like="minval")
-    seed = Attr(int, default=0)
-    seed2 = Attr(int, default=0)
-    stream = Attr(int, default=0)
-    effect = "random"
-    effect_rule = sampling_effect
-    lod = "vanishes"
-    gradient = None
 
     def infer(op) -> TensorSpec:
         check_bounds(op)
@@ -246,7 +251,7 @@ class RandomUniformInt(OperatorDefinition):
 
 
 @operator
-class RandomGamma(OperatorDefinition):
+class RandomGamma(_Sampling):
     """Draw from gamma distributions of rate 1: `shape` numbers for each alpha.
 
     .. math:: output \\sim \\frac{x^{alpha - 1} e^{-x}}{\\Gamma(alpha)}
@@ -257,13 +262,6 @@ class RandomGamma(OperatorDefinition):
     shape = Input(index, rank=1)
     alpha = Input(floating)
     output = Output(like="alpha")
-    seed = Attr(int, default=0)
-    seed2 = Attr(int, default=0)
-    stream = Attr(int, default=0)
-    effect = "random"
-    effect_rule = sampling_effect
-    lod = "vanishes"
-    gradient = None
 
     def infer(op) -> TensorSpec:
         spec = infer_shape(op, op.alpha.spec.dtype, floating)
@@ -303,7 +301,7 @@ class RandomPoisson(OperatorDefinition):
 
 
 @operator
-class RandomShuffle(OperatorDefinition):
+class RandomShuffle(_Sampling):
     """Shuffle rows, all permutations with equal probability.
 
     .. math:: output_i = value_{\\pi(i)}
@@ -311,13 +309,6 @@ class RandomShuffle(OperatorDefinition):
 
     value = Input(any_dtype)
     output = Output(like="value")
-    seed = Attr(int, default=0)
-    seed2 = Attr(int, default=0)
-    stream = Attr(int, default=0)
-    effect = "random"
-    effect_rule = sampling_effect
-    lod = "vanishes"
-    gradient = None
     views = {"output": "value"}
 
     def compute(op, value: Any) -> np.ndarray:
@@ -336,7 +327,7 @@ def check_samples(op: Any) -> TensorSpec:
 
 
 @operator
-class Multinomial(OperatorDefinition):
+class Multinomial(_Sampling):
     """Draw classes by unnormalized log-probabilities, with replacement.
 
     .. math:: P(output_{b,k} = c) = \\frac{e^{logits_{b,c}}}{\\sum_j e^{logits_{b,j}}}
@@ -347,14 +338,8 @@ class Multinomial(OperatorDefinition):
     logits = Input(real, rank=2)
     num_samples = Input(index, rank=0)
     output = Output()
-    seed = Attr(int, default=0)
-    seed2 = Attr(int, default=0)
-    stream = Attr(int, default=0)
     output_dtype = Attr(DType, default=int64)
-    effect = "random"
-    effect_rule = sampling_effect
     lod = "as logits"
-    gradient = None
 
     infer = check_samples
 
