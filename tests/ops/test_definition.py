@@ -212,6 +212,53 @@ def test_definitions_that_contradict_themselves(body, error, words):
     assert words in str(caught.value)
 
 
+def test_a_definition_inherits_the_declarations_of_its_base_classes():
+    class Weighted(ow.OperatorDefinition):
+        x = ow.Input(ow.floating)
+        w = ow.Input(ow.floating, like="x")
+        y = ow.Output(like="x")
+        factor = ow.Attr(float, default=2.0)
+
+        def compute(op, x, w):
+            return op.term(x) * w
+
+        def term(op, x):
+            return x * x.dtype.type(op.factor)
+
+        def gradient(op, dy):
+            return dy * op.w * op.factor, dy * op.x * op.factor
+
+    @ow.operator
+    class InheritsPlainly(Weighted):
+        """y = factor x w"""
+
+        offset = ow.Attr(float, default=1.0)
+
+    @ow.operator
+    class InheritsAndOverrides(Weighted):
+        """y = (x + factor) w, of float64"""
+
+        x = ow.Input("float64")
+
+        def term(op, x):
+            return x + op.factor
+
+    x, w = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    assert InheritsPlainly(x, w, 4.0).numpy().tolist() == [12.0, 40.0]
+    assert InheritsAndOverrides(x, w).numpy().tolist() == [9.0, 20.0]
+    plain, other = ow.ops.get("InheritsPlainly"), ow.ops.get("InheritsAndOverrides")
+    assert plain.signature() == "InheritsPlainly(x, w, *, factor: float = 2.0, offset: float = 1.0)"
+    assert other.input_names == ("x", "w")
+    assert other.inputs[0].dtypes != plain.inputs[0].dtypes
+    assert plain.inputs[1] is not other.inputs[1]
+    v = ow.Variable(x)
+    with ow.GradientTape() as tape:
+        y = InheritsPlainly(v, w)
+    assert tape.gradient(y, v).numpy().tolist() == [6.0, 10.0]
+    with pytest.raises(InvalidArgumentError):
+        InheritsAndOverrides(x.astype(np.float32), w.astype(np.float32))
+
+
 @pytest.mark.parametrize("version", [0, -1, 1.0, "1", None])
 def test_versions_are_positive_integers(version):
     with pytest.raises(ValueError, match="version is an integer of at least 1"):

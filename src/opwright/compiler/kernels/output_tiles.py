@@ -17,7 +17,7 @@ from .epilogue import TABLE, Epilogue
 if TYPE_CHECKING:
     from ...core.dtypes import DType
     from ..language import Pointer, Registers, Target, Value, Work
-    from .tiling import Block
+    from .tiling import TileBlock
 
 LIGHT_FLOAT = 6
 """Weight of an epilogue of floats that is computed in registers, vector by vector; others are a loop over rows."""
@@ -69,7 +69,7 @@ class TileEpilogue(NamedTuple):
         target, masked = out.cast(self.dtype, self.dtype.size), work.target.vector_bytes == 64
         return OutputTile(target, pitch, 0, 0, features, self.finish, masked, self.light, rounded)
 
-    def look_up_block(self, tile: OutputTile, block: Block, width: int, rows: Any, lanes: int) -> None:
+    def look_up_block(self, tile: OutputTile, block: TileBlock, width: int, rows: Any, lanes: int) -> None:
         """Replace `rows` rows of a tile, of all panels of a block, by the elements of the table at these indices."""
         if self.table is not None:
             column, end = block.first * width, kl.minimum(tile.rest, block.last * width)

@@ -65,7 +65,7 @@ class LineTiles(NamedTuple):
     panel_block: Any
 
 
-class Block(NamedTuple):
+class TileBlock(NamedTuple):
     """A work item of a kernel: tiles [start, end) by panels [first, last)."""
 
     start: Any
@@ -79,11 +79,11 @@ def panel_blocks(cut: Tiles | LineTiles, panels: Value) -> Any:
     return (panels + (cut.panel_block - 1)) // cut.panel_block
 
 
-def block_at(item: Value, cut: Tiles | LineTiles, panels: Value, across: Any) -> Block:
+def block_at(item: Value, cut: Tiles | LineTiles, panels: Value, across: Any) -> TileBlock:
     """Return a block of tiles by panels, numbered panels first. across: from `panel_blocks`."""
     start, first = item // across * cut.tile_block, item % across * cut.panel_block
     end, last = kl.minimum(start + cut.tile_block, cut.tiles), kl.minimum(first + cut.panel_block, panels)
-    return Block(start, end, first, last)
+    return TileBlock(start, end, first, last)
 
 
 def tile_start(t: Any, tall: Any, rows: int, short: bool) -> Any:

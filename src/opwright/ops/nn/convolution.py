@@ -101,7 +101,7 @@ def check_backprop(op: Any, shape: TensorShape, computed: TensorShape) -> None:
 
 
 class Filters(NamedTuple):
-    """What distinguishes convolutions by the filters of one kind from others.
+    """A kind of filter: the properties and sums of convolutions by it.
 
     channels: the channels of the output by those of the image and the sizes of the filter; it raises
     InvalidArgumentError if these do not agree. forward, by_input, by_filter: the sums (ops/windows.py).
