@@ -224,7 +224,7 @@ def _define(n: int, input_dtypes: Any) -> Operators:
     """Define the three operators over n spatial dimensions."""
     rank, ones = n + 2, (1,) * (n + 2)
 
-    class ConvolutionBase(OperatorDefinition):
+    class SlidingOperator(OperatorDefinition):
         """Base of the three."""
 
         strides = Attr([int])
@@ -234,7 +234,7 @@ def _define(n: int, input_dtypes: Any) -> Operators:
         dilations = Attr([int], default=ones)
 
     @operator(name=f"Conv{n}D")
-    class Convolution(ConvolutionBase):
+    class Convolution(SlidingOperator):
         """Convolve images with a filter bank (cross-correlation).
 
         .. math:: output_{b,p,o} = \\sum_{q,c} input_{b,\\; p \\cdot strides + q \\cdot dilations -
@@ -263,7 +263,7 @@ def _define(n: int, input_dtypes: Any) -> Operators:
             return operators.gradients(op.input, op.filters, doutput, op.attrs)
 
     @operator(name=f"Conv{n}DBackpropInput")
-    class BackpropInput(ConvolutionBase):
+    class BackpropInput(SlidingOperator):
         """Compute the gradient of a convolution with respect to its input: the transposed convolution.
 
         .. math:: output_{b,i,c} = \\sum_{p,q,o :\\; p \\cdot strides + q \\cdot dilations - before
@@ -290,7 +290,7 @@ def _define(n: int, input_dtypes: Any) -> Operators:
             return operators.gradients_by_input(op.filters, op.out_backprop, doutput, op.attrs)
 
     @operator(name=f"Conv{n}DBackpropFilter")
-    class BackpropFilter(ConvolutionBase):
+    class BackpropFilter(SlidingOperator):
         """Compute the gradient of a convolution with respect to its filter.
 
         .. math:: output_{q,c,o} = \\sum_{b,p} input_{b,\\; p \\cdot strides + q \\cdot dilations -
