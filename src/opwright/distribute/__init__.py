@@ -7,6 +7,10 @@ Lives here: the public names, each loaded on first use, so that no engine is imp
     dispatcher.py   tasks to workers and results back: back-pressure, order, lost workers; progress.py
     sweeps.py       one function on many sets of parameters
     sinks.py        results on disk; journal.py: which are complete
+    strategy.py     `MultiWorker`: data-parallel training; gradients.py: buckets, overlap; collectives.py: operators
+    communicators.py    exchange and sums; mpi.py, mailboxes.py with ray_workers.py and dask_workers.py: of engines
+    datasets.py     a worker's part of a batch
+    tables.py       tables by rows; sharded_checkpoint.py: their files
 
 Not here: schedulers, transports and launchers: those are the engines'.
 """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import nest
+from ..core import nest, replicas
 from ..core.dtypes import DType
 from ..core.introspection import signature_of
 from ..ops import array, dispatch
@@ -250,9 +250,15 @@ class GradientTape:
         records, live = self._records, self._live
         if consume:
             self._records, self._live = [], set()
-        grads = reverse_plans.gradients(
-            records, start, [key if key in live else 0 for key in map(id, sources)], consume
-        )
+        replica = replicas.current()
+        if replica is not None and consume and replica.stages_gradients:
+            reached = [s for s in sources if id(s) in live]
+            by_source = dict(zip(map(id, reached), replica.staged_gradients(records, start, reached)))
+            grads = [by_source.get(id(s)) for s in sources]
+        else:
+            grads = reverse_plans.gradients(
+                records, start, [key if key in live else 0 for key in map(id, sources)], consume
+            )
         if unconnected is UnconnectedGradients.ZERO:
             return [array.zeros_like(x) if grad is None else grad for x, grad in zip(originals, grads)]
         return grads

@@ -45,6 +45,8 @@ class Variable(TensorLike):
     raises TypeError or ValueError as `constant` does
     """
 
+    is_shard: bool = False  # whether other workers have other parts of the value (distribute/tables.py)
+
     __slots__ = (
         "__weakref__",
         "_guard",

@@ -70,6 +70,8 @@ def _overrides_saving(module: Any) -> bool:
 def arrays_of(model: Any) -> dict[str, np.ndarray]:
     """Return all weights by path, including the arrays of layers that override `save_own_variables`."""
     variables, owners = _weights_and_owners(model)
+    if any(v.is_shard for v in variables.values()):
+        raise ValueError(f"Model {model.name!r} has rows on other workers: save it by ow.distribute.ShardedCheckpoint")
     arrays = {name: np.array(v.read_array(), order="C") for name, v in variables.items()}
     for prefix, layer in owners.items():
         store: dict[str, Any] = {}

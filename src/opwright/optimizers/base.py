@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
 
 import numpy as np
 
-from ..core import flags
+from ..core import flags, replicas
 from ..core.dtypes import DType, as_dtype
 from ..eager.tape import GradientTape
 from ..eager.variable import Variable
@@ -372,6 +372,8 @@ class Optimizer:
         return [g for g, _ in prepared], [v for _, v in prepared]
 
     def _update(self, grads: list[Any], variables: list[Variable]) -> None:
+        if (replica := replicas.current()) is not None:
+            grads = replica.reduce_gradients(grads, variables)
         if self.clipnorm and self.clipnorm > 0:
             grads = [gradients.clip_norm(g, self.clipnorm) for g in grads]
         elif self.global_clipnorm and self.global_clipnorm > 0:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..core import replicas
 from ..core.errors import DataLossError, NotFoundError
 from ..eager.variable import Variable
 from ..tracing.trace import init_scope
@@ -212,9 +213,13 @@ class CheckpointManager:
         self._managed.pop(path, None)
         self._managed[path] = time.time()
         expired = self._rotate()
-        self._write_state(path)  # recorded before they are deleted
-        for old in expired:
-            checkpoint_files.remove(old)
+
+        def record() -> None:
+            self._write_state(path)  # before they are deleted
+            for old in expired:
+                checkpoint_files.remove(old)
+
+        replicas.written(record)
         result: str | None = path
         return result
 
@@ -312,7 +317,7 @@ class Checkpoint:
         """Write a checkpoint of exactly this name and return the name; no counter, no state file."""
         prefix = os.fspath(file_prefix)
         with init_scope():
-            checkpoint_files.write(prefix, self)
+            replicas.written(lambda: checkpoint_files.write(prefix, self))
         result: str = prefix
         return result
 
@@ -325,7 +330,7 @@ class Checkpoint:
             counter = self._counter()
             counter.assign_add(1)
             prefix = self.write(f"{os.fspath(file_prefix)}-{int(counter.numpy())}")
-            write_state(os.path.dirname(prefix), prefix, [prefix])
+            replicas.written(lambda: write_state(os.path.dirname(prefix), prefix, [prefix]))
         return prefix
 
     # ---- reading ----------------------------------------------------------------------------------------------------

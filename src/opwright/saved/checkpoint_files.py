@@ -56,6 +56,8 @@ def write(prefix: str, root: Any) -> None:
     for name, value in objects:
         node: dict[str, Any] = {"children": {key: number[id(child)] for key, child in children(value).items()}}
         if isinstance(value, Variable):
+            if value.is_shard:
+                raise ValueError(f"{value.name} has rows on other workers: use ow.distribute.ShardedCheckpoint")
             node["value"] = key = name + VALUE
             array = value.read_array()
             stored[key] = safetensors.encode(array, value.dtype)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import replicas
 from ...core.errors import DataLossError
 from ..weights_io import read_backup, write_backup
 from .base import Callback, format_number
@@ -74,13 +75,18 @@ class CSVLogger(Callback):
         self._keys: list[str] = []
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Open the file."""
+        """Open the file: one worker writes it."""
+        replicas.written(self._open)
+
+    def _open(self) -> None:
         self._header = not (self.append and os.path.exists(self.filename) and os.path.getsize(self.filename))
         self._file = open(self.filename, "a" if self.append else "w", newline="")  # noqa: SIM115  closed in on_train_end
         self._writer = None
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Write a row."""
+        if self._file is None:
+            return
         logs = logs or {}
         if self._writer is None:
             self._keys = sorted(logs)
@@ -165,11 +171,15 @@ class ModelCheckpoint(MetricMonitor):
             self.best = value
         if self.verbose:
             print(f"\nEpoch {epoch + 1}: saving model to {path}")
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        if self.save_weights_only:
-            self.model.save_weights(path, overwrite=True)
-        else:
-            self.model.save(path, overwrite=True)
+
+        def save() -> None:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            if self.save_weights_only:
+                self.model.save_weights(path, overwrite=True)
+            else:
+                self.model.save(path, overwrite=True)
+
+        replicas.written(save)
 
 
 class BackupAndRestore(Callback):
@@ -239,13 +249,23 @@ class BackupAndRestore(Callback):
             self._back_up(epoch + 1)
 
     def _back_up(self, finished: int) -> None:
-        os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
-        if self.double_checkpoint and os.path.exists(self.path):
-            os.replace(self.path, self.previous)
-        write_backup(self.path, self.model, finished)
+        def write() -> None:
+            os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+            if self.double_checkpoint and os.path.exists(self.path):
+                os.replace(self.path, self.previous)
+            write_backup(self.path, self.model, finished)
+
+        if (replica := replicas.current()) is not None:
+            replica.average_statistics(self.model)
+        replicas.written(write)
 
     def on_train_end(self, logs: Any = None) -> None:
         """Remove the backups after a successful run."""
-        for path in (self.path, self.previous):
-            if self.delete_checkpoint and os.path.exists(path):
-                os.remove(path)
+
+        def remove() -> None:
+            for path in (self.path, self.previous):
+                if os.path.exists(path):
+                    os.remove(path)
+
+        if self.delete_checkpoint:
+            replicas.written(remove)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...core import replicas
 from ...ops import array, linalg, math
 from ...ops import nn as ops_nn
 from .. import backend
@@ -30,7 +31,8 @@ class BatchNormalization(ConfigurableLayer):
     moving = momentum * moving + (1 - momentum) * batch. Otherwise, and if `trainable` is False, they are the moving
     averages. mask: [batch, ...], of one dimension less than the inputs: positions that count in the statistics.
     renorm: correct the batch statistics toward the moving averages in training (Ioffe 2017), within renorm_clipping
-    ("rmin", "rmax", "dmax"). synchronized: accepted; there is one device.
+    ("rmin", "rmax", "dmax"). synchronized: inside of `distribute.MultiWorker` the batch statistics are
+    those of the batches of all workers.
     Weights: gamma, beta, moving_mean, moving_variance, each [channels].
     """
 
@@ -125,7 +127,7 @@ class BatchNormalization(ConfigurableLayer):
         return self._apply(x, mean, variance, *self._affine(x.dtype))
 
     def _normalize_by_batch(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        mean, variance = self._moments(x, mask)
+        mean, variance = self._joint_moments(x, mask) if self.synchronized else self._moments(x, mask)
         gamma, beta = self._affine(x.dtype)
         if self.renorm:
             gamma, beta = self._renormalize(mean, variance, gamma, beta)
@@ -145,6 +147,16 @@ class BatchNormalization(ConfigurableLayer):
                 v if v is None else array.reshape(v, along) for v in (mean, variance, gamma, beta)
             )
         return ops_nn.batch_normalization(x, mean, variance, beta, gamma, self.epsilon)
+
+    def _joint_moments(self, x: Any, mask: Any) -> tuple[Any, Any]:
+        """Return the moments of the batches of all workers."""
+        mean, variance = self._moments(x, mask)
+        replica = replicas.current()
+        if replica is None:
+            return mean, variance
+        positions = array.size(x) // array.size(mean)
+        count = array.cast(positions if mask is None else math.reduce_sum(array.cast(mask, "int32")), mean.dtype)
+        return replica.batch_moments(mean, variance, count)
 
     def _moments(self, x: Any, mask: Any) -> tuple[Any, Any]:
         if mask is None:

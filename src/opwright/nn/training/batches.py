@@ -91,7 +91,17 @@ class ArrayBatches(Batches):
         self.batch_size = batch_size or 32
         self.steps = math.ceil(self.samples / self.batch_size)
         self.shuffle = shuffle
-        self._random = np.random.default_rng(default_seed())
+        self.part_of: Callable[[int], slice] | None = None  # the examples of a batch of so many to yield
+        self.reseed(default_seed())
+
+    def reseed(self, seed: int) -> None:
+        """Shuffle by another seed from the next epoch on."""
+        self.seed = seed
+        self._random = np.random.default_rng(seed)
+
+    def count_of(self, number: int) -> int:
+        """Return the number of examples of a batch."""
+        return min(self.batch_size, (self.samples or 0) - number * self.batch_size)
 
     def epoch(self) -> Iterator[Any]:
         """Yield the batches of the next epoch."""
@@ -107,9 +117,11 @@ class ArrayBatches(Batches):
         elif self.shuffle:
             order = self._random.permutation(self.samples)
         for start in range(0, self.samples, self.batch_size):
-            indices: Any = (
-                slice(start, start + self.batch_size) if order is None else order[start : start + self.batch_size]
-            )
+            stop = start + self.batch_size
+            if self.part_of is not None:
+                part = self.part_of(self.count_of(start // self.batch_size))
+                start, stop = start + part.start, start + part.stop
+            indices: Any = slice(start, stop) if order is None else order[start:stop]
             slice_of = lambda a, indices=indices: None if a is None else dispatch.to_tensor(a[indices])  # noqa: E731
             yield pack(*[nest.map_structure(slice_of, part) for part in self.data])
 

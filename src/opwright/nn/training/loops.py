@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ...autograph.api import convert_if_enabled
-from ...core import flags, nest
+from ...core import flags, nest, replicas
 from ...core.specs import TensorSpec
 from ...ops import dispatch
 from ...ops.lod_tensor import LoDTensor, LoDTensorSpec
@@ -55,8 +55,10 @@ class TracedSteps:
             return step(data)
         flat = nest.flatten(data)
         tensors = [t for t in flat if t is not None]
+        replica = replicas.current()
         key = (
             kind,
+            replica,
             _structure_key(data),
             tuple(
                 [
@@ -91,7 +93,9 @@ class TracedSteps:
 
         data_form = nest.map_structure(lambda t: None if t is None else 0, data)
         specs = [_spec_of(t) for t in tensors]
-        function = Function(traced, specs, jit_compile=self.jit_compile, name=f"{kind}_step")
+        # Workers that switch to machine code at different steps would drift apart by rounding: compile at once.
+        jit_compile = True if self.jit_compile is None and replicas.current() is not None else self.jit_compile
+        function = Function(traced, specs, jit_compile=jit_compile, name=f"{kind}_step")
         function._detector = RetraceDetector()  # each is traced once: no warning about retracing
         return function
 
@@ -168,6 +172,9 @@ class TrainingLoops:
         batches = batches_of(x, y, sample_weight, batch_size, shuffle, steps_per_epoch, class_weight)
         validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
         callback_list = CallbackList.of(callbacks, self, verbose, epochs=epochs, steps=batches.steps, history=True)
+        replica = replicas.current()
+        if replica is not None:
+            batches = replica.shared_batches(batches)
         self.stop_training = False
         self._trainer.initial_epoch = self._trainer.when_built = None
         callback_list.on_train_begin()
@@ -178,6 +185,8 @@ class TrainingLoops:
             self.reset_metrics()
             callback_list.on_epoch_begin(epoch)
             logs = self._run_epoch("train", batches, callback_list)
+            if replica is not None:
+                replica.average_statistics(self)
             if not logs and not batches.samples and epoch == initial_epoch:
                 raise ValueError("The dataset passed to `fit` has no batch")
             if validation is not None and _validates(epoch, validation_freq):
@@ -207,13 +216,18 @@ class TrainingLoops:
         pending = None
         result: Any = None
         step = -1
+        replica = None if kind == "predict" else replicas.current()
         with Lookahead(batches.epoch(), batches.steps) as source:
             for step, data in enumerate(source):
                 if pending is None:
                     begin(step)
                     pending = step
+                if replica is not None:
+                    replica.begin_step(kind, batches)
                 result = self._run(kind, data, source.start)
                 source.settle()
+                if replica is not None:
+                    replica.end_step(kind, self)
                 if (step + 1) % group == 0:
                     logs = to_numbers(result)
                     end(step, logs)
@@ -252,6 +266,9 @@ class TrainingLoops:
         )
         callback_list.on_test_begin()
         self.reset_metrics()
+        replica = replicas.current()
+        if replica is not None:
+            batches = replica.shared_batches(batches)
         batches.restart()
         logs = self._run_epoch("test", batches, callback_list)
         callback_list.on_test_end(logs)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ... import optimizers
-from ...core import flags, nest
+from ...core import flags, nest, replicas
 from ...core.introspection import signature_of
 from ...eager.tape import GradientTape
 from ...eager.variable import Variable
@@ -165,7 +165,13 @@ class Trainer(TrainingLoops):
             metric.reset_state()
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """Return the accumulated metrics by name."""
+        """Return the accumulated metrics by name: of all workers, if there are several."""
+        replica = replicas.current()
+        if replica is not None:
+            return replica.reduced_metrics(self.metrics_variables, self._metrics_result)  # type: ignore[no-any-return]
+        return self._metrics_result()
+
+    def _metrics_result(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for metric in self.metrics:
             if isinstance(metric, OutputMetrics):
@@ -237,6 +243,8 @@ class Trainer(TrainingLoops):
             y_pred = self(x, training=True)  # type: ignore[operator]
             loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
             self._track(loss, x)
+            if (replica := replicas.current()) is not None:
+                loss = replica.local_loss(loss)
             if self.optimizer is not None:
                 loss = self.optimizer.scale_loss(loss)
         variables = self.trainable_weights
@@ -279,6 +287,13 @@ class Trainer(TrainingLoops):
     def _run(self, kind: str, data: Any, ready: Callable[[], None] | None = None) -> Any:
         """Run a step on a batch. ready: called before a step that has been traced computes."""
         step = {"train": self.train_step, "test": self.test_step, "predict": self.predict_step}[kind]
+        replica = replicas.current() if kind == "train" else None
+        if replica is not None:
+            with replica.in_fit():
+                return self._run_step(kind, step, data, ready)
+        return self._run_step(kind, step, data, ready)
+
+    def _run_step(self, kind: str, step: Callable[[Any], Any], data: Any, ready: Callable[[], None] | None) -> Any:
         if self.run_eagerly:
             return step(data)
         return self._trainer.steps.run(kind, step, data, lambda: self._prepare(kind, data), ready)
@@ -307,6 +322,8 @@ class Trainer(TrainingLoops):
         if kind == "train" and state.when_built is not None:
             restore, state.when_built = state.when_built, None
             restore()
+        if kind == "train" and (replica := replicas.current()) is not None:
+            replica.synchronize(self)
 
     def builds_before_steps(self) -> bool:
         """Return whether weights exist before the first training step, so that restored values take effect."""

@@ -1,0 +1,125 @@
+"""A worker's part of batches.
+
+Lives here: `DistributedDataset`, `SharedBatches`, the bounds of a part.
+Not here: `Dataset.shard`, which takes every n-th element (data/transformations.py).
+
+Worker r of n has the examples [r * b / n, (r + 1) * b / n) of a batch of b, so that the workers' parts, one after the
+other, are the batch that one worker would have.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import nest
+from ..core.errors import InvalidArgumentError
+from ..nn.training.batches import ArrayBatches, Batches
+from .collectives import Group
+from .communicators import Communicator
+
+
+class BatchPart(NamedTuple):
+    """A worker's part of a batch: its examples, those of the whole batch; a digest of the first batch of an epoch."""
+
+    size: int
+    of: int
+    digest: np.ndarray | None
+
+
+def bounds(count: int, communicator: Communicator) -> slice:
+    """Return the examples of this worker among `count`. Raises InvalidArgumentError if a worker would have none."""
+    size, rank = communicator.size, communicator.rank
+    if count < size:
+        raise InvalidArgumentError(
+            op="MultiWorker",
+            what=f"a batch of {count} examples has no part for each of {size} workers",
+            do="drop_remainder=True in batch(), or a batch size that leaves no such rest",
+        )
+    return slice(count * rank // size, count * (rank + 1) // size)
+
+
+def _length(batch: Any) -> int:
+    return int(next(x for x in nest.flatten(batch) if x is not None).shape[0])
+
+
+def _part(batch: Any, part: slice) -> Any:
+    return nest.map_structure(lambda x: None if x is None else x[part], batch)
+
+
+class DistributedDataset:
+    """This worker's part of a dataset, iterated like the dataset.
+
+    communicator: the workers that share each batch; None if the dataset is this worker's own already.
+    """
+
+    def __init__(self, dataset: Any, communicator: Communicator | None) -> None:
+        self._dataset, self._communicator = dataset, communicator
+
+    @property
+    def element_spec(self) -> Any:
+        """The types of the elements; batches are parts of those."""
+        return self._dataset.element_spec
+
+    def cardinality(self) -> Any:
+        """Return the number of batches."""
+        return self._dataset.cardinality()
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._dataset:
+            yield batch if self._communicator is None else _part(batch, bounds(_length(batch), self._communicator))
+
+
+class SharedBatches(Batches):
+    """This worker's part of the batches of `fit`. parts: what it has of the batches that have been drawn, in order."""
+
+    def __init__(self, batches: Batches, group: Group) -> None:
+        communicator = group.communicator
+        self._batches, self._communicator = batches, communicator
+        self.steps, self.samples = batches.steps, batches.samples
+        self.parts: deque[BatchPart] = deque()
+        arrays = batches
+        while (inner := getattr(arrays, "inner", None)) is not None:
+            arrays = inner
+        self._is_checked = not isinstance(arrays, ArrayBatches)  # arrays are equal, as far as a user can tell
+        if isinstance(arrays, ArrayBatches):
+            seed = np.array(arrays.seed, np.int64)
+            group.broadcast(seed)
+            arrays.reseed(int(seed))
+            if rest := (arrays.samples or 0) % arrays.batch_size:
+                bounds(rest, communicator)
+        self._arrays = batches if isinstance(batches, ArrayBatches) else None
+        if self._arrays is not None:
+            self._arrays.part_of = lambda count: bounds(count, communicator)
+
+    def restart(self) -> None:
+        """Start the next epoch at the first batch."""
+        self._batches.restart()
+
+    def epoch(self) -> Iterator[Any]:
+        """Yield this worker's parts of the batches of the next epoch."""
+        self.parts.clear()
+        for number, batch in enumerate(self._batches.epoch()):
+            digest = None
+            if self._arrays is None:
+                count = _length(batch)
+                if number == 0 and self._is_checked:
+                    digest = np.array([_digest(batch)], np.uint32)
+                batch = _part(batch, bounds(count, self._communicator))
+                self.parts.append(BatchPart(_length(batch), count, digest))
+            else:
+                self.parts.append(BatchPart(_length(batch), self._arrays.count_of(number), None))
+            yield batch
+
+
+def _digest(batch: Any) -> int:
+    crc = 0
+    for x in nest.flatten(batch):
+        if x is not None:
+            array = np.ascontiguousarray(x.numpy())
+            crc = zlib.crc32(array.tobytes() if array.dtype != object else repr(array.tolist()).encode(), crc)
+    return crc

@@ -1,0 +1,394 @@
+"""`MultiWorker`: data-parallel training, with the names of tf.distribute.
+
+Lives here: `WorkerStrategy`, `MultiWorker`, `ReduceOp`, `InputContext`, `get_strategy`, `has_strategy`.
+Not here: exchange between workers (communicators.py, mpi.py, mailboxes.py), gradients (gradients.py), parts of datasets
+(datasets.py), tables by rows (tables.py).
+
+Each worker is a process that runs the same program. The interface for layers below is `core/replicas.Replica`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from ..core import nest, replicas
+from ..core.errors import FailedPreconditionError, InvalidArgumentError
+from ..eager.variable import Variable
+from ..ops import array, dispatch, math
+from ..ops.indexed_slices import IndexedSlices
+from ..tracing.trace import init_scope
+from .collectives import Group, all_gathered, all_reduced
+from .communicators import Communicator, LocalCommunicator
+from .datasets import DistributedDataset, SharedBatches
+from .gradients import BUCKET, GradientReducer
+from .sharded_checkpoint import slots_of
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
+
+
+class ReduceOp(enum.Enum):
+    """How values of several workers become one."""
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+
+class InputContext(NamedTuple):
+    """Number and batch size of this worker, for a function that builds its dataset."""
+
+    num_input_pipelines: int
+    input_pipeline_id: int
+    num_replicas_in_sync: int
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """Return the batch size of one worker. Raises ValueError if the workers do not divide the global one."""
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(
+                f"The `global_batch_size` {global_batch_size} is not divisible by `num_replicas_in_sync` "
+                f"{self.num_replicas_in_sync} "
+            )
+        return global_batch_size // self.num_replicas_in_sync
+
+
+class WorkerStrategy:
+    """The workers of a data-parallel program, and what they do together. Every worker calls the same methods."""
+
+    def __init__(self, communicator: Communicator | None = None, overlap: bool = True) -> None:
+        self.communicator = LocalCommunicator() if communicator is None else communicator
+        self._group = Group(self.communicator, overlap and self.communicator.size > 1)
+        self._entered: list[contextlib.ExitStack] = []
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """The number of workers."""
+        return self.communicator.size
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker, from 0."""
+        return self.communicator.rank
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this worker writes the files of all: worker 0."""
+        return self.rank == 0
+
+    @property
+    def group(self) -> Group:
+        """The queue of the strategy's collectives."""
+        return self._group
+
+    # ---- values of all workers --------------------------------------------------------------------------------------
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+        """Return the sum or mean of a value, or of each in a structure, over all workers.
+
+        reduce_op: "SUM" or "MEAN". axis: also reduce this axis of each worker's value, whose lengths may differ.
+        raises ValueError for another reduce_op, WorkerLostError
+        """
+        name = (reduce_op.value if isinstance(reduce_op, ReduceOp) else str(reduce_op)).upper()
+        if name not in ReduceOp.__members__:
+            raise ValueError(f"reduce_op is 'SUM' or 'MEAN', found {reduce_op!r}")
+        tensors = [dispatch.to_tensor(v) for v in nest.flatten(value)]
+        if axis is None:
+            totals = all_reduced(self._group, tensors)
+            counts: list[Any] = [self.num_replicas_in_sync] * len(tensors)
+        else:
+            sizes = [array.cast(array.shape(t)[axis], "int64") for t in tensors]
+            sums = all_reduced(self._group, [*(math.reduce_sum(t, axis=axis) for t in tensors), *sizes])
+            totals, counts = sums[: len(tensors)], sums[len(tensors) :]
+        if name == "MEAN":
+            totals = [t / array.cast(n, t.dtype) for t, n in zip(totals, counts)]
+        return nest.pack_sequence_as(value, totals)
+
+    def gather(self, value: Any, axis: int = 0) -> Any:
+        """Return the values of all workers, of equal shapes, one after the other along an axis."""
+        parts = all_gathered(self._group, value)
+        return array.concat([parts[r] for r in range(self.num_replicas_in_sync)], axis)
+
+    def broadcast(self, variables: Sequence[Variable], root: int = 0) -> None:
+        """Give variables the values of worker `root`."""
+        for v in variables:
+            value = np.array(v.read_array(), order="C")
+            self._group.broadcast(value, root)
+            v.write_array(value)
+
+    # ---- datasets ---------------------------------------------------------------------------------------------------
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> DistributedDataset:
+        """Return this worker's part of a dataset of global batches: of each batch one of `size` runs of examples.
+
+        Every worker runs the dataset's functions on all elements; `distribute_datasets_from_function` avoids that.
+        Batches whose size the workers don't divide have parts that differ by one.
+        """
+        return DistributedDataset(dataset, self.communicator)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: Any = None
+    ) -> DistributedDataset:
+        """Return this worker's dataset: dataset_fn(context), by `Dataset.shard` or files of its own."""
+        size = self.num_replicas_in_sync
+        return DistributedDataset(dataset_fn(InputContext(size, self.rank, size)), None)
+
+    # ---- scope ------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        stack = contextlib.ExitStack()
+        stack.enter_context(replicas.entered(self._replica()))
+        self._entered.append(stack)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._entered.pop().close()
+        if error is not None and not isinstance(error, (SystemExit, KeyboardInterrupt, GeneratorExit)):
+            self.communicator.abort(error)
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Self]:
+        """Return the context in which models are created and trained: that of the strategy itself."""
+        with self:
+            yield self
+
+    def run(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        """Return fn(*args, **kwargs), a step on this worker's batch.
+
+        Optimizers add the gradients of all workers: scale the loss by the global batch size.
+        """
+        with replicas.entered(self._replica()):
+            return fn(*args, **(kwargs or {}))
+
+    def _replica(self) -> Any:
+        return None
+
+
+class MultiWorker(WorkerStrategy):
+    """Data-parallel training: each worker computes the gradients of a part of a batch, and applies those of all.
+
+        with ow.distribute.MultiWorker(ow.distribute.MPICommunicator()) as strategy:
+            model = ...
+            model.compile("adam", "mse")
+            model.fit(x, y, batch_size=256)  # of all workers together
+
+    communicator: of the engine; LocalCommunicator() by default, one worker. overlap: start to reduce gradients before
+    the reverse pass ends. bucket_bytes: gradients that are reduced together. sync_every: workers train on their own and
+    average their weights after this number of steps (local SGD, Stich 2019); 1: gradients are reduced in every step.
+    raises InvalidArgumentError for arguments below 1
+    """
+
+    def __init__(
+        self,
+        communicator: Communicator | None = None,
+        overlap: bool = True,
+        bucket_bytes: int = BUCKET,
+        sync_every: int = 1,
+    ) -> None:
+        for name, value in (("bucket_bytes", bucket_bytes), ("sync_every", sync_every)):
+            if value < 1:
+                raise InvalidArgumentError(op="MultiWorker", what=f"{name} is {value}", wanted="1 or more")
+        super().__init__(communicator, overlap)
+        self.sync_every = sync_every
+        self._reducer = GradientReducer(self._group, bucket_bytes)
+        self._is_mean = False
+        self._steps = 0
+        self._trained: dict[int, Variable] = {}
+        self._weight: Variable | None = None
+
+    def _replica(self) -> MultiWorker:
+        return self
+
+    def run(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        """Return fn(*args, **kwargs), a step on this worker's batch. Average the weights if it is time.
+
+        raises FailedPreconditionError in a function, if sync_every is not 1: the number of steps is counted outside
+        """
+        if self.sync_every > 1 and dispatch.state.trace is not None:
+            raise FailedPreconditionError(
+                op="MultiWorker.run",
+                what=f"with sync_every={self.sync_every} steps are counted, and a function is traced once",
+                do="strategy.run(function, args), where function is what ow.function returns",
+            )
+        result = super().run(fn, args, kwargs)
+        self._count_step(list(self._trained.values()))
+        return result
+
+    def _count_step(self, variables: Sequence[Variable]) -> None:
+        if self.sync_every == 1 or dispatch.state.trace is not None:
+            return
+        self._steps += 1
+        if self._steps % self.sync_every == 0:
+            self.average(variables)
+
+    def average(self, variables: Sequence[Variable]) -> None:
+        """Set floating variables to their means over all workers."""
+        floating = [v for v in variables if v.dtype.is_floating]
+        if not floating or self.num_replicas_in_sync == 1:
+            return
+        with init_scope():
+            sums = all_reduced(self._group, [v.value() for v in floating])
+            for v, total in zip(floating, sums):
+                v.assign(total / array.cast(self.num_replicas_in_sync, v.dtype))
+
+    # ---- gradients: core/replicas.Replica -------------------------------------------------------------------------
+
+    @property
+    def _divisor(self) -> float:
+        return float(self.num_replicas_in_sync) if self._is_mean else 1.0
+
+    @property
+    def stages_gradients(self) -> bool:
+        """Whether reductions start before the reverse pass ends."""
+        return self._group.overlap and self.sync_every == 1
+
+    def staged_gradients(self, records: list[Any], start: dict[int, Any], sources: Sequence[Any]) -> list[Any]:
+        """See core/replicas.Replica."""
+        return self._reducer.staged(records, start, sources, self._divisor)
+
+    def reduce_gradients(self, grads: Sequence[Any], variables: Sequence[Variable]) -> list[Any]:
+        """See core/replicas.Replica. A table by rows has its gradients from all workers already."""
+        self._trained.update({id(v): v for v in variables})
+        if self.num_replicas_in_sync == 1:
+            return list(grads)
+        if self.sync_every > 1:
+            factor = 1.0 if self._is_mean else float(self.num_replicas_in_sync)
+            return list(grads) if factor == 1 else [_scaled(g, factor) for g in grads]
+        local = [i for i, v in enumerate(variables) if not v.is_shard]
+        reduced = iter(self._reducer.reduced([grads[i] for i in local], self._divisor))
+        results: list[Any] = [None] * len(grads)
+        for i in local:
+            results[i] = next(reduced)
+        for i, gradient in enumerate(grads):
+            if results[i] is None:
+                results[i] = gradient if self._divisor == 1 else _scaled(gradient, 1 / self._divisor)
+        return results
+
+    @contextlib.contextmanager
+    def in_fit(self) -> Iterator[None]:
+        """See core/replicas.Replica."""
+        before, self._is_mean = self._is_mean, True
+        try:
+            yield
+        finally:
+            self._is_mean = before
+
+    def local_loss(self, loss: Tensor) -> Tensor:
+        """See core/replicas.Replica: the weight is the worker's part of the batch times the number of workers."""
+        result: Tensor = loss * array.cast(self._weight_variable(), loss.dtype)
+        return result
+
+    def _weight_variable(self) -> Variable:
+        if self._weight is None:
+            with init_scope():
+                self._weight = Variable(1.0, trainable=False, dtype="float64", name="weight_of_part")
+        return self._weight
+
+    def batch_moments(self, mean: Tensor, variance: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+        """See core/replicas.Replica: by the pairwise formula of Chan, Golub and LeVeque (1979), for any counts."""
+        parts = all_gathered(self._group, array.stack([mean, variance, array.zeros_like(mean) + count]))
+        means, variances, counts = parts[:, 0], parts[:, 1], parts[:, 2]
+        total = math.reduce_sum(counts, axis=0)
+        joint = math.reduce_sum(counts * means, axis=0) / total
+        return joint, math.reduce_sum(counts * (variances + math.square(means - joint)), axis=0) / total
+
+    # ---- fit: core/replicas.Replica -------------------------------------------------------------------------------
+
+    def reduced_metrics(self, variables: Sequence[Variable], result: Callable[[], Any]) -> Any:
+        """See core/replicas.Replica: the local state is set aside while the result is computed."""
+        if self.num_replicas_in_sync == 1 or not variables:
+            return result()
+        local = [array.identity(v.value()) for v in variables]
+        for v, total in zip(variables, all_reduced(self._group, local)):
+            v.assign(total)
+        value = nest.map_structure(lambda x: array.identity(x) if hasattr(x, "dtype") else x, result())
+        for v, own in zip(variables, local):
+            v.assign(own)
+        return value
+
+    def shared_batches(self, batches: Any) -> Any:
+        """See core/replicas.Replica."""
+        if isinstance(getattr(batches, "source", None), DistributedDataset) or self.num_replicas_in_sync == 1:
+            return batches
+        return SharedBatches(batches, self._group)
+
+    def begin_step(self, kind: str, batches: Any) -> None:
+        """See core/replicas.Replica."""
+        part = batches.parts.popleft() if isinstance(batches, SharedBatches) else None
+        if part is not None and part.digest is not None:
+            digest = part.digest
+            digests = self._group.run(lambda: [self.communicator.all_gather(digest)])[0]
+            if (digests != digests[0]).any():
+                raise FailedPreconditionError(
+                    op="MultiWorker",
+                    what="the workers' batches differ: each takes a part of its own batch",
+                    wanted="the same dataset on all workers, in the same order",
+                    do="shuffle with a seed, or strategy.distribute_datasets_from_function",
+                )
+        weight = 1.0 if part is None else part.size * self.num_replicas_in_sync / part.of
+        variable = self._weight_variable()
+        if kind == "train" and variable.read_array() != weight:
+            variable.assign(weight)
+
+    def end_step(self, kind: str, model: Any) -> None:
+        """See core/replicas.Replica."""
+        if kind == "train":
+            self._count_step(model.trainable_weights)
+
+    def synchronize(self, model: Any) -> None:
+        """See core/replicas.Replica."""
+        if self.num_replicas_in_sync > 1:
+            optimizer = getattr(model, "optimizer", None)
+            state = [] if optimizer is None or not optimizer.built else optimizer.variables
+            own = {id(x) for v in model.weights if v.is_shard for x in (v, *slots_of(optimizer, v))}
+            self.broadcast([v for v in [*model.weights, *state] if id(v) not in own])
+
+    def average_statistics(self, model: Any) -> None:
+        """See core/replicas.Replica."""
+        self.average([v for v in model.non_trainable_weights if not v.is_shard])
+
+    def written(self, write: Callable[[], Any]) -> Any:
+        """See core/replicas.Replica: worker 0 writes. Raises what it raised, on the others FailedPreconditionError."""
+        if self.num_replicas_in_sync == 1:
+            return write()
+        return self.all_succeed(write if self.is_chief else lambda: None)
+
+    def all_succeed(self, function: Callable[[], Any]) -> Any:
+        """Return function() after all workers have called theirs.
+
+        raises what it raised; FailedPreconditionError if that of another worker raised
+        """
+        error: BaseException | None = None
+        result = None
+        try:
+            result = function()
+        except Exception as raised:
+            error = raised
+        failed = np.array(error is not None, np.int8)
+        others = self._group.run(lambda: [self.communicator.all_gather(failed)])[0]
+        if error is not None:
+            raise error
+        if others.any():
+            raise FailedPreconditionError(
+                op="MultiWorker",
+                what=f"worker {int(others.argmax())} failed where all have to succeed; its error has the reason",
+            )
+        return result
+
+
+def _scaled(gradient: Any, factor: float) -> Any:
+    return gradient * factor if isinstance(gradient, IndexedSlices) else gradient * array.cast(factor, gradient.dtype)
+
+
+def has_strategy() -> bool:
+    """Return whether the code runs inside of a strategy."""
+    return replicas.current() is not None
+
+
+def get_strategy() -> WorkerStrategy:
+    """Return the strategy that the code runs inside of; one of a single worker outside of all."""
+    replica: Any = replicas.current()
+    return WorkerStrategy() if replica is None else replica
