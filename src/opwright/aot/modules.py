@@ -8,8 +8,8 @@ The function is
     int NAME_run(const struct NAME_inputs *, const struct NAME_outputs *, void *arena, size_t arena_size)
 
 where both structures consist of pointers; if the model has state, a pointer to it precedes the arena, and
-`void NAME_reset(struct NAME_state *)` initializes it. The function keeps the words of the step that it runs on the stack
-and writes to nothing but the arena, the state and the outputs, so callers with their own may run at the same time. A
+`void NAME_reset(struct NAME_state *)` initializes it. The function keeps the words of the step that it runs on its
+stack and writes to nothing but the arena, the state and the outputs, so callers with their own may run at once. A
 kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see compiler/language/compilation.py.
 """
 
