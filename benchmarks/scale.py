@@ -17,7 +17,7 @@ import numpy as np
 
 WORKERS = (8, 64, 1024)
 JITTER = 0.03
-"""Standard deviation of the logarithm of a worker's step, as measured on two processes of one machine."""
+"""Standard deviation of the logarithm of a worker's step: assumed."""
 BACKWARD = 2 / 3
 BUCKET = 4 << 20
 

@@ -271,7 +271,7 @@ def test_sums_and_means(axis: Any, dtype: Any, keepdims: bool) -> None:
     assert (np.abs(mean - total / count) <= bound * scale / count).all()
 
 
-def test_sums_of_a_million_are_as_exact_as_those_by_halves() -> None:
+def test_sums_of_a_million_are_as_exact_as_sums_by_halves() -> None:
     x = RNG.uniform(0, 1, 1 << 20).astype(np.float32)
     total = _compiled(ow.reduce_sum, ow.constant(x))
     assert abs(float(total) / math.fsum(x.tolist()) - 1) < 2e-7

@@ -5,7 +5,7 @@ Not here: why it matters (update_regions.py), guards of regions (loops/update_or
 
 An update of a variable may not run before a node that precedes it and fails. A node counts as certain if its types
 exclude every error that its operator raises, or if an earlier node has checked the same: the rows that a gradient adds
-to a table are those that the forward pass has looked up.
+to a table are the rows that the forward pass has looked up.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ KERNELS: dict[str, Callable[[Operator, Any, Sequence[Any]], Kernel]] = {
     **dict.fromkeys(REDUCTIONS, _kernel_of_reduction),
     **dict.fromkeys(CONVOLUTIONS, _kernel_of_convolution),
 }
-"""What selects the kernel of a call whose first operand has `LEAST_ELEMENTS`, by operator."""
+"""The function that selects the kernel of a call whose first operand has `LEAST_ELEMENTS`, by operator."""
 
 
 def _tiered(

@@ -91,7 +91,7 @@ class ArrayBatches(Batches):
         self.batch_size = batch_size or 32
         self.steps = math.ceil(self.samples / self.batch_size)
         self.shuffle = shuffle
-        self.part_of: Callable[[int], slice] | None = None  # the examples of a batch of so many to yield
+        self.part_of: Callable[[int], slice] | None = None  # this worker's examples of a batch of n
         self.reseed(default_seed())
 
     def reseed(self, seed: int) -> None:
