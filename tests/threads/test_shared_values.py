@@ -152,6 +152,7 @@ OTHER_LOCKS = {
     "devices/memory.py",
     "devices/pool.py",
     "devices/streams.py",
+    "distribute/mailboxes.py",
     "lite/litert/invocation.py",
 }
 # Functions whose results are plain values of Python's, though their modules call foreign functions.

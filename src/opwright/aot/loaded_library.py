@@ -20,7 +20,7 @@ import numpy as np
 from ..compiler.native.executor import aligned
 from ..compiler.native.image import load_images
 from ..compiler.native.linker import link
-from ..core import dtypes
+from ..core import dtypes, forks
 from ..core.errors import InvalidArgumentError, NotFoundError
 from .c_files import STATUS_TEXTS
 
@@ -56,7 +56,7 @@ class LoadedLibrary:
         run = functions[f"{notes['name']}_run"]
         self._state = aligned(notes["state"]) if notes["state"] else None
         self._run: Any = _RUN(run) if self._state is None else _RUN_WITH_STATE(run)
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._reset = _RESET(functions[f"{notes['name']}_reset"]) if self._state is not None else None
         self.reset()
         self._inputs, self._outputs = (

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core import forks
 from ..core.dtypes import any_dtype, resource
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor
@@ -67,7 +68,7 @@ class Group:
 
     def __init__(self, communicator: Communicator, overlap: bool) -> None:
         self.communicator, self.overlap = communicator, overlap
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._waiting: queue.SimpleQueue[Collective | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._last: Collective | None = None

@@ -8,18 +8,18 @@ Arrays travel as arguments of actor calls, from worker to worker, and never thro
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core import forks
 from ..core.errors import FailedPreconditionError
 from .communicators import TIMEOUT, WorkerLostError
 from .mailboxes import Mailbox, MailboxCommunicator
 
 _mailboxes: dict[str, Mailbox] = {}  # of the programs that run in this process, by name
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def _mailbox(name: str) -> Mailbox:

@@ -76,7 +76,7 @@ class MailboxCommunicator(Communicator):
         self._number = 0
 
     def exchange(self, sent: Messages, received: Messages) -> None:
-        """See Communicator."""
+        """Implement Communicator."""
         number, self._number = self._number, self._number + 1
         for step in range(1, self.size):
             target = (self.rank + step) % self.size

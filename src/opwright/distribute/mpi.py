@@ -49,7 +49,7 @@ class MPICommunicator(Communicator):
         self.rank, self.size, self.timeout = self._comm.Get_rank(), self._comm.Get_size(), timeout
 
     def exchange(self, sent: Messages, received: Messages) -> None:
-        """See Communicator."""
+        """Implement Communicator."""
         requests = []
         for step in range(1, self.size):  # each worker starts with the next one, so that no one is asked by all at once
             source, target = (self.rank - step) % self.size, (self.rank + step) % self.size
@@ -58,18 +58,18 @@ class MPICommunicator(Communicator):
         self._wait(requests)
 
     def all_gather(self, array: np.ndarray) -> np.ndarray:
-        """See Communicator."""
+        """Implement Communicator."""
         array = np.asarray(array, order="C")
         gathered = np.empty((self.size, *array.shape), array.dtype)
         self._wait([self._comm.Iallgather(self._message(array), self._message(gathered))])
         return gathered
 
     def broadcast(self, array: np.ndarray, root: int = 0) -> None:
-        """See Communicator."""
+        """Implement Communicator."""
         self._wait([self._comm.Ibcast(self._message(array), root)])
 
     def barrier(self) -> None:
-        """See Communicator."""
+        """Implement Communicator."""
         self._wait([self._comm.Ibarrier()])
 
     def abort(self, error: BaseException) -> None:

@@ -246,11 +246,11 @@ class MultiWorker(WorkerStrategy):
         return self._group.overlap and self.sync_every == 1
 
     def staged_gradients(self, records: list[Any], start: dict[int, Any], sources: Sequence[Any]) -> list[Any]:
-        """See core/replicas.Replica."""
+        """Implement core/replicas.Replica."""
         return self._reducer.staged(records, start, sources, self._divisor)
 
     def reduce_gradients(self, grads: Sequence[Any], variables: Sequence[Variable]) -> list[Any]:
-        """See core/replicas.Replica. A table by rows has its gradients from all workers already."""
+        """Implement core/replicas.Replica. A table by rows has its gradients from all workers already."""
         self._trained.update({id(v): v for v in variables})
         if self.num_replicas_in_sync == 1:
             return list(grads)
@@ -269,7 +269,7 @@ class MultiWorker(WorkerStrategy):
 
     @contextlib.contextmanager
     def in_fit(self) -> Iterator[None]:
-        """See core/replicas.Replica."""
+        """Implement core/replicas.Replica."""
         before, self._is_mean = self._is_mean, True
         try:
             yield
@@ -277,7 +277,7 @@ class MultiWorker(WorkerStrategy):
             self._is_mean = before
 
     def local_loss(self, loss: Tensor) -> Tensor:
-        """See core/replicas.Replica: the weight is the worker's part of the batch times the number of workers."""
+        """Implement core/replicas.Replica: the weight is the worker's part of the batch times the number of workers."""
         result: Tensor = loss * array.cast(self._weight_variable(), loss.dtype)
         return result
 
@@ -288,7 +288,7 @@ class MultiWorker(WorkerStrategy):
         return self._weight
 
     def batch_moments(self, mean: Tensor, variance: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-        """See core/replicas.Replica: by the pairwise formula of Chan, Golub and LeVeque (1979), for any counts."""
+        """Implement core/replicas.Replica: by the pairwise formula of Chan, Golub and LeVeque (1979), for any counts."""
         parts = all_gathered(self._group, array.stack([mean, variance, array.zeros_like(mean) + count]))
         means, variances, counts = parts[:, 0], parts[:, 1], parts[:, 2]
         total = math.reduce_sum(counts, axis=0)
@@ -298,7 +298,7 @@ class MultiWorker(WorkerStrategy):
     # ---- fit: core/replicas.Replica -------------------------------------------------------------------------------
 
     def reduced_metrics(self, variables: Sequence[Variable], result: Callable[[], Any]) -> Any:
-        """See core/replicas.Replica: the local state is set aside while the result is computed."""
+        """Implement core/replicas.Replica: the local state is set aside while the result is computed."""
         if self.num_replicas_in_sync == 1 or not variables:
             return result()
         local = [array.identity(v.value()) for v in variables]
@@ -310,13 +310,13 @@ class MultiWorker(WorkerStrategy):
         return value
 
     def shared_batches(self, batches: Any) -> Any:
-        """See core/replicas.Replica."""
+        """Implement core/replicas.Replica."""
         if isinstance(getattr(batches, "source", None), DistributedDataset) or self.num_replicas_in_sync == 1:
             return batches
         return SharedBatches(batches, self._group)
 
     def begin_step(self, kind: str, batches: Any) -> None:
-        """See core/replicas.Replica."""
+        """Implement core/replicas.Replica."""
         part = batches.parts.popleft() if isinstance(batches, SharedBatches) else None
         if part is not None and part.digest is not None:
             digest = part.digest
@@ -334,12 +334,12 @@ class MultiWorker(WorkerStrategy):
             variable.assign(weight)
 
     def end_step(self, kind: str, model: Any) -> None:
-        """See core/replicas.Replica."""
+        """Implement core/replicas.Replica."""
         if kind == "train":
             self._count_step(model.trainable_weights)
 
     def synchronize(self, model: Any) -> None:
-        """See core/replicas.Replica."""
+        """Implement core/replicas.Replica."""
         if self.num_replicas_in_sync > 1:
             optimizer = getattr(model, "optimizer", None)
             state = [] if optimizer is None or not optimizer.built else optimizer.variables
@@ -347,11 +347,11 @@ class MultiWorker(WorkerStrategy):
             self.broadcast([v for v in [*model.weights, *state] if id(v) not in own])
 
     def average_statistics(self, model: Any) -> None:
-        """See core/replicas.Replica."""
+        """Implement core/replicas.Replica."""
         self.average([v for v in model.non_trainable_weights if not v.is_shard])
 
     def written(self, write: Callable[[], Any]) -> Any:
-        """See core/replicas.Replica: worker 0 writes. Raises what it raised, on the others FailedPreconditionError."""
+        """Implement core/replicas.Replica: worker 0 writes. Raises what it raised, on the others FailedPreconditionError."""
         if self.num_replicas_in_sync == 1:
             return write()
         return self.all_succeed(write if self.is_chief else lambda: None)

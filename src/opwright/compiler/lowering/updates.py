@@ -13,22 +13,21 @@ import functools
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from ...core.dtypes import DType, bfloat16, float16, float32, float64
+from ...core.dtypes import DType, float32, float64
 from ...graph import Node, Value
 from ...ops.optimizer_rules import RULES
 from ..kernels import NoKernel
 from ..kernels.expression import check
 from ..loops.buffers import Buffer, SameMemory
-from ..loops.expressions import Expr, apply, arg, const, convert, substitute
+from ..loops.expressions import Expr, apply, arg, const, substitute
 from ..loops.ops import Update
 from ..traced_rules import UntracedRule, traced_rule
 from .context import LoweringContext, NoLowering
 from .registry import rule
 from .stateful import memory_of
 
-NARROW = (float16, bfloat16)
-DTYPES = (float32, float64, *NARROW)
-"""Types of variables. Steps of narrow floats are computed in float32 and rounded once, where NumPy rounds each term."""
+DTYPES = (float32, float64)
+"""Types of variables. Narrower floats would round less often than the rules on arrays do."""
 
 
 class HandleMemory:
@@ -60,15 +59,9 @@ def rule_expressions(name: str, dtype: DType) -> tuple[Expr, ...]:
     update_rule = RULES[name]
     count = 2 + len(update_rule.state) + len(update_rule.scalars)
     try:
-        exprs = traced_rule(name, [_wide(arg(i, dtype)) for i in range(count)], apply)
+        return traced_rule(name, [arg(i, dtype) for i in range(count)], apply)
     except UntracedRule as why:
         raise NoLowering(str(why)) from None
-    return tuple([convert(e, dtype) for e in exprs])
-
-
-def _wide(expr: Expr) -> Expr:
-    """Return an expression in the dtype of the arithmetic."""
-    return convert(expr, float32) if expr.dtype in NARROW else expr
 
 
 @functools.cache
@@ -108,8 +101,7 @@ def add_in_place(ctx: LoweringContext) -> None:
     value = ctx.operand(1).buffer
     function = "add" if ctx.operator == "AssignAddVariable" else "sub"
     dtype = _dtype(value)
-    total = convert(apply(function, _wide(arg(0, dtype)), _wide(arg(1, dtype))), dtype)
-    _add(ctx, (ctx.node.inputs[0],), (value,), (total,))
+    _add(ctx, (ctx.node.inputs[0],), (value,), (apply(function, arg(0, dtype), arg(1, dtype)),))
 
 
 def _values(inputs: Any) -> Sequence[Value]:
