@@ -288,7 +288,7 @@ class MultiWorker(WorkerStrategy):
         return self._weight
 
     def batch_moments(self, mean: Tensor, variance: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-        """Implement core/replicas.Replica: by the pairwise formula of Chan, Golub and LeVeque (1979), for any counts."""
+        """Implement core/replicas.Replica by the pairwise formula of Chan, Golub and LeVeque (1979)."""
         parts = all_gathered(self._group, array.stack([mean, variance, array.zeros_like(mean) + count]))
         means, variances, counts = parts[:, 0], parts[:, 1], parts[:, 2]
         total = math.reduce_sum(counts, axis=0)
@@ -351,7 +351,7 @@ class MultiWorker(WorkerStrategy):
         self.average([v for v in model.non_trainable_weights if not v.is_shard])
 
     def written(self, write: Callable[[], Any]) -> Any:
-        """Implement core/replicas.Replica: worker 0 writes. Raises what it raised, on the others FailedPreconditionError."""
+        """Implement core/replicas.Replica: worker 0 writes. Raises its error, elsewhere FailedPreconditionError."""
         if self.num_replicas_in_sync == 1:
             return write()
         return self.all_succeed(write if self.is_chief else lambda: None)
