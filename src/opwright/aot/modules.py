@@ -146,13 +146,11 @@ def _text_of_run(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dic
         lines.append(f"  %state{i}.word = add i64 %state.word, {offset}")
         bases[id(tensor.buffer)] = f"%state{i}.word"
     for number, step in enumerate(plan.steps):
-        lines += [f"  br label %step{number}", f"step{number}:"]
-        if step.covers == JUMP:
-            lines += _jump_text(number, step, bases, layout, name)
-        elif not step.covers:  # else the head of strands, which run one after the other
+        if step.covers == JUMP:  # `whole_graph` refuses control flow
+            raise InternalError(op="aot.build", what=f"step {number} is a jump")
+        if not step.covers:  # else the head of strands, which run one after the other
             lines += _step_text(number, step, symbols[step.code.address], bases, layout, name)
-    end = len(plan.steps)
-    lines += [f"  br label %step{end}", f"step{end}:", f"  ret i32 {OK}"]
+    lines.append(f"  ret i32 {OK}")
     lines += [f"{label}:\n  ret i32 {status}" for label, status in _FAILURES.items()]
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -268,25 +266,3 @@ def _word_text(
         return base
     lines.append(f"  {register} = add i64 {base}, {offset}")
     return register
-
-
-def _jump_text(number: int, step: KernelStep, bases: dict[int, str], layout: MemoryLayout, name: str) -> list[str]:
-    """Return the instructions of a jump: without a selector always, otherwise unless it equals the step's value."""
-    selector, size, value, _ = step.words
-    target = f"%step{number + step.strand}"
-    after = f"jumped{number}"
-    if selector == 0:
-        return [f"  br label {target}", f"{after}:"]
-    lines: list[str] = []
-    address = _word_text(f"%w{number}.0", selector, None, bases, layout, name, lines)
-    width = 8 if size == 1 else 32
-    extension = "zext" if size == 1 else "sext"
-    return [
-        *lines,
-        f"  %selector{number} = inttoptr i64 {address} to ptr",
-        f"  %read{number} = load i{width}, ptr %selector{number}",
-        f"  %selected{number} = {extension} i{width} %read{number} to i64",
-        f"  %same{number} = icmp eq i64 %selected{number}, {value}",
-        f"  br i1 %same{number}, label %{after}, label {target}",
-        f"{after}:",
-    ]

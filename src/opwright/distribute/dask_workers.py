@@ -103,11 +103,20 @@ def run_on_dask(
             posts = [future.result() for future in creating]
             runs = [
                 client.submit(
-                    _run, function, name, rank, posts, list(args), timeout,
-                    workers=[address], allow_other_workers=False, pure=False, retries=0,
+                    _run,
+                    function,
+                    name,
+                    rank,
+                    posts,
+                    list(args),
+                    timeout,
+                    workers=[address],
+                    allow_other_workers=False,
+                    pure=False,
+                    retries=0,
                 )
                 for rank, (name, address) in enumerate(zip(names, addresses))
-            ]  # fmt: skip
+            ]
             return _results(client, runs, posts, addresses)
         except WorkerLostError:
             if attempt == restarts:
