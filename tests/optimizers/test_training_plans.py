@@ -8,6 +8,8 @@ trainings (tests/nn/test_training_curves.py).
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import time
 
@@ -378,9 +380,11 @@ def test_without_memory_no_variable_changes(missing, monkeypatch):
 
 
 @pytest.mark.skipif(not runs_images() or not hasattr(signal, "setitimer"), reason="no polls, or no timers with signals")
-def test_an_interrupt_leaves_a_step_done_or_undone():
+@pytest.mark.parametrize("crowded", [False, True])
+def test_an_interrupt_leaves_a_step_done_or_undone(crowded, request):
     """All gradients exceed 1 and are clipped to it: a step of rate 2^-20 takes 2^-20 from every element of every
-    variable, so that all of them are equal unless a step was interrupted between two updates."""
+    variable, so that all of them are equal unless a step was interrupted between two updates. Threads that share one
+    processor wait for each other, and poll."""
     size, layers = 256, 10
     variables = [ow.Variable(np.full((size, size), 1.0, "f4")) for _ in range(layers)]
     optimizer = optimizers.SGD(2.0**-20, clipvalue=1.0)
@@ -399,13 +403,15 @@ def test_an_interrupt_leaves_a_step_done_or_undone():
     start = time.process_time()
     step(x)
     long = time.process_time() - start
+    if crowded:
+        _share_a_processor(request)
     rng = np.random.default_rng(0)
     before = signal.signal(signal.SIGPROF, signal.default_int_handler)
     interrupts, tries = 0, 0
     try:
-        while interrupts < 5:
+        while interrupts < (20 if crowded else 5):
             tries += 1
-            assert tries < 40
+            assert tries < 100
             try:
                 try:
                     signal.setitimer(signal.ITIMER_PROF, float(rng.uniform(0.2, 1.0)) * long)  # time of this process
@@ -418,6 +424,17 @@ def test_an_interrupt_leaves_a_step_done_or_undone():
             assert len(values) == 1
     finally:
         signal.signal(signal.SIGPROF, before)
+
+
+def _share_a_processor(request):
+    """Restrict all threads of this process to one of its processors until the test has ended."""
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("threads cannot be restricted to a processor here")
+    for thread in map(int, os.listdir("/proc/self/task")):
+        with contextlib.suppress(ProcessLookupError):
+            processors = os.sched_getaffinity(thread)
+            os.sched_setaffinity(thread, {min(processors)})
+            request.addfinalizer(lambda t=thread, p=processors: os.sched_setaffinity(t, p))
 
 
 # ---- memory --------------------------------------------------------------------------------------------------------

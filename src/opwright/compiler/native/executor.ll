@@ -31,7 +31,7 @@
 
 %step = type { ptr, ptr, i64, i64, i64, i64, i64, i64 }  ; kernel, words, items, items a chunk (0: not shared), how many
 ;                                                          steps it covers, its strand; of a jump -1, and how far it
-;                                                          goes; 1 if no poll follows it, since variables are written
+;                                                          goes; 1 if it does not poll, nor a poll follows it, since variables are written
 %jump = type { ptr, i64, i64, i64 }  ; the words of a jump: a selector or null, bytes of it (1 or 4), the value with which
 ;                                      the next step follows; how often it jumped without a selector
 %plan = type { ptr, i64, ptr, ptr, i64, i64, i64, ptr, i64, i64, i64 }  ; steps, their number, pool or null, scratch, bytes of it a
@@ -414,7 +414,11 @@ count:  ; a turn of a loop, or the end of a branch
   %turns = add i64 %turns.before, 1
   store i64 %turns, ptr %turns.ptr
   %few = and i64 %turns, 15
-  %due = icmp eq i64 %few, 0
+  %often = icmp eq i64 %few, 0
+  %committed.ptr = getelementptr %step, ptr %step, i64 0, i32 6
+  %committed = load i64, ptr %committed.ptr
+  %open = icmp eq i64 %committed, 0
+  %due = and i1 %often, %open
   br i1 %due, label %poll, label %go
 
 poll:
@@ -513,6 +517,12 @@ look:
 
 sleep:
   call void @wait(ptr %condition, ptr %lock, i64 50000000)
+  %committed.ptr = getelementptr %step, ptr %step, i64 0, i32 6
+  %committed = load i64, ptr %committed.ptr
+  %open = icmp eq i64 %committed, 0
+  br i1 %open, label %ask, label %look
+
+ask:
   call void @unlock(ptr %lock)  ; for what a poll may call takes it, too
   %ended = call i64 @poll(ptr %state)
   call void @lock(ptr %lock)
