@@ -41,6 +41,7 @@ TERMS = {
     "constant_folding",
     "debugging",
     "indexing",
+    "importing",
     "padding",
     "pooling",
     "preprocessing",
