@@ -30,7 +30,7 @@ from .export import export
 from .freeze import freeze, initialized
 from .lists import lower_lists
 from .options import OpsSet, Optimize, TargetSpec
-from .passes import AllowedOperators, legalize, optimize, prepare
+from .passes import AllowedOperators, channels_last, legalize, optimize, prepare
 from .patterns.fusion import FusionAccount, PatternCount, fuse_patterns
 from .patterns.pattern import Pattern
 from .quantize import modes
@@ -236,7 +236,7 @@ class TFLiteConverter:
         without_lists = lower_lists(graph, unsupported, self.target_spec.runtime)
         if without_lists is not graph:
             graph = prepare(without_lists)
-        graph = legalize(graph, self._allowed(account), unsupported)
+        graph = legalize(channels_last(graph), self._allowed(account), unsupported)
         graph = copy_outputs(optimize(graph))
         if self.target_spec.runtime is not None:
             graph = downlevel.downlevel(graph, self.target_spec.runtime)

@@ -1,6 +1,7 @@
 """Passes of the converter: simplify a frozen graph, legalise it into the lite dialect, merge within the dialect.
 
-Lives here: `prepare`, `legalize`, `optimize`, and the greedy driver of the dialect's rules, `rewrite_greedily`.
+Lives here: `prepare`, `channels_last`, `legalize`, `optimize`, and the greedy driver of the dialect's rules,
+`rewrite_greedily`.
 Not here: legalisation rules (rules/), rules of the dialect (canonicalization.py, linear_operators.py, activations.py,
 operator_fusion.py), rules for older run times (downlevel/), passes of any graph (graph/passes/).
 """
@@ -17,6 +18,8 @@ from ...core.errors import InvalidArgumentError
 from ...graph import Graph, Node
 from ...graph.builder import GraphTransform, has_subgraphs, map_subgraphs
 from ...graph.passes import BRANCHES, COMMON, FOLD, Pass, RewriteRule, dead_code, prune, rewrite, run_passes
+from ...graph.passes.layout import assign_layouts
+from ...ops import registry
 from ..flex import to_flex
 from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, external_attrs
@@ -62,6 +65,12 @@ def merge(graph: Graph) -> Graph:
 def prepare(graph: Graph) -> Graph:
     """Return a graph without identities, constant subexpressions and common subexpressions."""
     return run_passes(graph, PREPARE)
+
+
+def channels_last(graph: Graph) -> Graph:
+    """Return a graph in which transposes cancel as far as they can; those of constants are folded."""
+    moved, _remaining = assign_layouts(graph, registry.get)
+    return graph if moved is graph else prepare(moved)
 
 
 class AllowedOperators(NamedTuple):
