@@ -86,7 +86,7 @@ def test_transposes_cancel_between_convolutions():
     assert remaining == {
         **dict.fromkeys(BETWEEN, 2),
         "unstack": 3,
-    }  # its parts have no channels, so the stack starts anew
+    }  # its parts have no channels, so the stack has no order to follow
 
 
 def test_unknown_batches_and_sizes():
@@ -116,8 +116,8 @@ def shuffle(x):
     return ow.reduce_max(conv(ow.reshape(y, [2, 6, 5, 4])), [2, 3])
 
 
-@pytest.mark.parametrize("network, remaining", [(head, 1), (attention, 1), (shuffle, 2)])
-def test_networks_keep_what_no_order_avoids(network, remaining):
+@pytest.mark.parametrize(("network", "remaining"), [(head, 1), (attention, 1), (shuffle, 2)])
+def test_transposes_that_every_order_needs_remain(network, remaining):
     assert laid_out(network, X) == remaining
 
 
@@ -141,7 +141,7 @@ def test_a_program_that_would_not_move_less_is_left_alone(program):
 
 
 @pytest.mark.parametrize(
-    "before, after, groups",
+    ("before", "after", "groups"),
     [
         ([2, 3, 4], [6, 4], [([0, 1], [0]), ([2], [1])]),
         ([2, 1, 12], [2, 3, 4, 1], [([0], [0]), ([2], [1, 2])]),
