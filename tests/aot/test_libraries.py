@@ -14,7 +14,7 @@ import pytest
 
 import opwright as ow
 from opwright import aot
-from opwright.aot.model_plans import identifier
+from opwright.aot.identifiers import identifier
 from opwright.core.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
 from opwright.tools.cli import cli
 

@@ -1,8 +1,10 @@
 """Models as native libraries for any processor: object code, weights and a C header, without a run time.
 
     libraries.py     `build`: the files of a library; `Library`
-    model_plans.py   the plan of a whole model for a target, and its kernels
-    modules.py       the LLVM module of a library: kernels, weights, the function that runs the steps
+    model_plans.py   the plans of a model for a target, by signature, and their kernels
+    state_fields.py  what runs keep, and its first values
+    identifiers.py   names in C
+    modules.py       the LLVM module of a library: kernels, weights, the functions that run the steps
     c_files.py       the header, an example program, files for CMake and pkg-config
     archives.py      static libraries (ar)
     loaded_library.py       `load`: a library for this processor, called with NumPy arrays

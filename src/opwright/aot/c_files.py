@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..compiler.native.executor import ALIGNMENT
-from .model_plans import ModelPlan, TensorDescription
-from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, OK, OUT_OF_RANGE, MemoryLayout
+from .model_plans import ModelPlan, SignaturePlan, TensorDescription
+from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_RANGE, MemoryLayout
+from .state_fields import StateField
 
 STATUS_TEXTS = {
     OK: "ok",
@@ -18,6 +19,7 @@ STATUS_TEXTS = {
     ARENA_TOO_SMALL: "the arena is smaller than ARENA_SIZE",
     MISALIGNED: "an address is not aligned: the arena to ARENA_ALIGN, tensors to their elements",
     NO_MEMORY: "an address is null",
+    NOT_ASSIGNED: "a variable is read that no run has assigned",
 }
 _STATUS_NAMES = {
     OK: "OK",
@@ -25,6 +27,7 @@ _STATUS_NAMES = {
     ARENA_TOO_SMALL: "ARENA_TOO_SMALL",
     MISALIGNED: "MISALIGNED",
     NO_MEMORY: "NULL_ADDRESS",
+    NOT_ASSIGNED: "NOT_ASSIGNED",
 }
 C_TYPES = {
     "float32": "float",
@@ -32,9 +35,16 @@ C_TYPES = {
     "bool": "uint8_t",
     "float16": "uint16_t",
     "bfloat16": "uint16_t",
+    "complex64": "float",
+    "complex128": "double",
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-"""C types of elements. Numbers of 16 bits are passed as their bits; complex ones have no type that C and C++ share."""
+"""C types of elements. Numbers of 16 bits are passed as their bits; complex ones, which have no type that C and C++
+share, as a real and an imaginary part."""
+
+
+def _elements(tensor: TensorDescription) -> int:
+    return tensor.buffer.size * (2 if tensor.dtype.startswith("complex") else 1)
 
 
 def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
@@ -56,51 +66,65 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
         "/* Memory that the caller provides for a run; its contents need not be kept between runs. */",
         f"#define {big}_ARENA_SIZE {max(layout.arena, 1)}u",
         f"#define {big}_ARENA_ALIGN {ALIGNMENT}u",
-        "",
-        "/* Numbers of elements. */",
     ]
-    both = (*model.inputs, *model.outputs)
-    lines += [f"#define {big}_{t.identifier.upper()}_SIZE {t.buffer.size}u" for t in both]
-    for what, tensors, constant in (("inputs", model.inputs, "const "), ("outputs", model.outputs, "")):
-        lines += ["", f"struct {name}_{what} {{"]
-        lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {_facts(t)} */" for t in tensors]
-        lines += ([] if tensors else ["  const void *unused;"]) + ["};"]
+    for signature in model.signatures:
+        lines += _structures(signature, model.prefix(signature, name))
     if model.state:
         lines += ["", "/* What runs keep; reset it before the first run. */", f"struct {name}_state {{"]
-        lines += [f"  {C_TYPES[t.dtype]} {t.identifier}[{t.buffer.size}]; /* {_facts(t)} */" for t in model.state]
+        lines += [
+            f"  {C_TYPES[t.dtype]} {t.identifier}[{max(t.initial.size, 1)}]; /* {_facts(t)} */" for t in model.state
+        ]
         lines += ["};", "", "/* Sets the state of the first run. */", f"void {name}_reset(struct {name}_state *state);"]
     lines += ["", f"enum {name}_status {{"]
     lines += [f"  {big}_{_STATUS_NAMES[code]} = {code}, /* {text} */" for code, text in STATUS_TEXTS.items()]
     lines[-1] = lines[-1].replace(",", "", 1)
     what = "the outputs, the state and the arena" if model.state else "the outputs and the arena"
     state = f"struct {name}_state *state, " if model.state else ""
+    functions = "Run the model. Functions write" if len(model.signatures) > 1 else "Runs the model. Writes"
     lines += [
         "};",
         "",
-        f"/* Runs the model. Writes to {what} only; with their own, callers may run at the same",
+        f"/* {functions} to {what} only; with their own, callers may run at the same",
         "   time. Returns a status. */",
-        f"int {name}_run(const struct {name}_inputs *inputs, const struct {name}_outputs *outputs,",
-        f"{' ' * (len(name) + 9)}{state}void *arena, size_t arena_size);",
-        "",
-        "#ifdef __cplusplus",
-        "}",
-        "#endif",
-        "",
-        f"#endif /* {big}_H */",
     ]
+    for signature in model.signatures:
+        symbol, prefix = model.symbol(signature, name), model.prefix(signature, name)
+        lines += [
+            f"int {symbol}(const struct {prefix}_inputs *inputs, const struct {prefix}_outputs *outputs,",
+            f"{' ' * (len(symbol) + 5)}{state}void *arena, size_t arena_size);",
+        ]
+        if signature.key and len(model.signatures) == 1:
+            lines.append(f"#define {name}_{signature.function} {symbol}")
+    lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {big}_H */"]
     return "\n".join(lines) + "\n"
 
 
-def _facts(tensor: TensorDescription) -> str:
+def _structures(signature: SignaturePlan, prefix: str) -> list[str]:
+    """Return the declarations of the inputs and outputs of a signature."""
+    both, big = (*signature.inputs, *signature.outputs), prefix.upper()
+    lines = ["", f"/* Numbers of elements{f' of the signature {signature.key}' if signature.key else ''}. */"]
+    lines += [f"#define {big}_{t.identifier.upper()}_SIZE {_elements(t)}u" for t in both]
+    for what, tensors, constant in (("inputs", signature.inputs, "const "), ("outputs", signature.outputs, "")):
+        lines += ["", f"struct {prefix}_{what} {{"]
+        lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {_facts(t)} */" for t in tensors]
+        lines += ([] if tensors else ["  const void *unused;"]) + ["};"]
+    return lines
+
+
+def _facts(tensor: TensorDescription | StateField) -> str:
     text = f"{tensor.dtype}{list(tensor.shape)}"
-    if tensor.scale is not None:
+    if tensor.dtype.startswith("complex"):
+        text += ", real and imaginary parts"
+    if isinstance(tensor, TensorDescription) and tensor.scale is not None:
         text += f", real = {tensor.scale:.9g} * (q - {tensor.zero_point})"
     return text
 
 
 def example_of(model: ModelPlan, name: str) -> str:
-    """Return a program that reads the inputs' bytes from files, runs the library and prints the first elements."""
-    big = name.upper()
+    """Return a program that reads the inputs' bytes from files, runs the first signature and prints the first
+    elements."""
+    big, signature = name.upper(), model.signatures[0]
+    prefix = model.prefix(signature, name)
     lines = [
         f"/* An example: {name} INPUT ... reads the elements of each input from a file, zeros without one. */",
         f'#include "{name}.h"',
@@ -110,8 +134,10 @@ def example_of(model: ModelPlan, name: str) -> str:
         "",
         f"static uint8_t memory[{big}_ARENA_SIZE + {big}_ARENA_ALIGN];",
     ]
-    both = (*model.inputs, *model.outputs)
-    lines += [f"static {C_TYPES[t.dtype]} {t.identifier}[{big}_{t.identifier.upper()}_SIZE + 1u];" for t in both]
+    both = (*signature.inputs, *signature.outputs)
+    lines += [
+        f"static {C_TYPES[t.dtype]} {t.identifier}[{prefix.upper()}_{t.identifier.upper()}_SIZE + 1u];" for t in both
+    ]
     if model.state:
         lines.append(f"static struct {name}_state state;")
     lines += [
@@ -124,37 +150,37 @@ def example_of(model: ModelPlan, name: str) -> str:
         "}",
         "",
         "int main(int argc, char **argv) {",
-        f"  struct {name}_inputs inputs;",
-        f"  struct {name}_outputs outputs;",
+        f"  struct {prefix}_inputs inputs;",
+        f"  struct {prefix}_outputs outputs;",
         f"  uintptr_t arena = ((uintptr_t)memory + {big}_ARENA_ALIGN - 1u) / {big}_ARENA_ALIGN * {big}_ARENA_ALIGN;",
         "  int status;",
         "  size_t i;",
     ]
-    for what, tensors in (("inputs", model.inputs), ("outputs", model.outputs)):
+    for what, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         lines += [f"  {what}.{t.identifier} = {t.identifier};" for t in tensors] or [f"  {what}.unused = NULL;"]
     state = "&state, " if model.state else ""
-    for i, t in enumerate(model.inputs):
-        size = f"sizeof(*{t.identifier}) * {big}_{t.identifier.upper()}_SIZE"
+    for i, t in enumerate(signature.inputs):
+        size = f"sizeof(*{t.identifier}) * {prefix.upper()}_{t.identifier.upper()}_SIZE"
         lines += [
             f"  if (argc > {i + 1} && !read_file(argv[{i + 1}], {t.identifier}, {size})) {{",
             f'    fprintf(stderr, "cannot read %s\\n", argv[{i + 1}]);',
             "    return EXIT_FAILURE;",
             "  }",
         ]
-    if not model.inputs:
+    if not signature.inputs:
         lines += ["  (void)argc;", "  (void)argv;", "  (void)read_file;"]
     lines += [
         *([f"  {name}_reset(&state);"] if model.state else []),
-        f"  status = {name}_run(&inputs, &outputs, {state}(void *)arena, {big}_ARENA_SIZE);",
+        f"  status = {model.symbol(signature, name)}(&inputs, &outputs, {state}(void *)arena, {big}_ARENA_SIZE);",
         "  if (status) {",
         '    fprintf(stderr, "status %d\\n", status);',
         "    return EXIT_FAILURE;",
         "  }",
     ]
-    for t in model.outputs:
+    for t in signature.outputs:
         lines += [
             f'  printf("{t.identifier}");',
-            f"  for (i = 0; i < {big}_{t.identifier.upper()}_SIZE && i < 10u; i++) {{",
+            f"  for (i = 0; i < {prefix.upper()}_{t.identifier.upper()}_SIZE && i < 10u; i++) {{",
             f'    printf(" %.9g", (double){t.identifier}[i]);',
             "  }",
             '  printf("\\n");',
@@ -190,6 +216,6 @@ Libs: -L${{prefix}} -l{name} -lm
 """
 
 
-def unsupported(tensors: Sequence[TensorDescription]) -> list[TensorDescription]:
+def unsupported(tensors: Sequence[TensorDescription | StateField]) -> list[TensorDescription | StateField]:
     """Return the tensors whose elements have no type in C."""
     return [t for t in tensors if t.dtype not in C_TYPES]

@@ -18,8 +18,9 @@ from ..core.errors import InvalidArgumentError, UnimplementedError
 from ..core.files import replacing
 from . import c_files
 from .archives import archive_of
-from .model_plans import ModelPlan, identifier, plan_model
-from .modules import MemoryLayout, emit_object, layout_of
+from .identifiers import identifier
+from .model_plans import ModelPlan, plan_model
+from .modules import MemoryLayout, emit_object, functions_of, layout_of
 
 if TYPE_CHECKING:
     from ..tracing.function import Function
@@ -78,7 +79,8 @@ def build(
     prefix = identifier(name if name is not None else stem)
     chosen = target if isinstance(target, Target) else find_target(target, cpu, features)
     planned = plan_model(content, chosen, custom_ops)
-    refused = c_files.unsupported((*planned.inputs, *planned.outputs, *planned.state))
+    tensors = [t for s in planned.signatures for t in (*s.inputs, *s.outputs)]
+    refused = c_files.unsupported((*tensors, *planned.state))
     if refused:
         raise UnimplementedError(
             op="aot.build",
@@ -114,11 +116,10 @@ def _content_of(model: Any) -> tuple[bytes, str]:
 def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, format: str) -> dict[str, bytes]:
     """Return the contents of a library's files, the description last: without it there is no library."""
     object_name = f"{name}.o"
-    functions = ("run", "reset") if model.state else ("run",)
     files = {object_name: code, f"{name}.h": c_files.header_of(model, name, layout).encode()}
     if format == "lib":
         files |= {
-            f"lib{name}.a": archive_of([("library.o", code, [f"{name}_{f}" for f in functions])]),
+            f"lib{name}.a": archive_of([("library.o", code, functions_of(model, name))]),
             "main.c": c_files.example_of(model, name).encode(),
             "CMakeLists.txt": c_files.cmake_of(name).encode(),
             f"{name}.pc": c_files.pkg_config_of(name).encode(),
@@ -133,8 +134,15 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
         "state": layout.state[-1],
         "weights": layout.weights,
         "code": len(code) - layout.weights,
-        "inputs": [_note(t) for t in model.inputs],
-        "outputs": [_note(t) for t in model.outputs],
+        "signatures": [
+            {
+                "key": s.key,
+                "function": model.symbol(s, name),
+                "inputs": [_note(t) for t in s.inputs],
+                "outputs": [_note(t) for t in s.outputs],
+            }
+            for s in model.signatures
+        ],
     }
     return files | {f"{name}.json": (json.dumps(notes, indent=1) + "\n").encode()}
 

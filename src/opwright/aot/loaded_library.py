@@ -40,10 +40,12 @@ class _Port(NamedTuple):
 
 
 class LoadedLibrary:
-    """A built library: call it with arrays by name, or in order; returns the outputs by name.
+    """A built library: call it, or one of its signatures, with arrays by name, or in order; returns the outputs by
+    name.
 
     Thread-safe: each thread has an arena of its own; calls of a model with state follow one another.
-    inputs, outputs: names, C identifiers where the model's are not unique. raises NotFoundError, InvalidArgumentError
+    signatures: functions by key, which share the state; inputs, outputs: names of a single signature, C identifiers
+    where the model's are not unique. raises NotFoundError, InvalidArgumentError
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,26 +55,80 @@ class LoadedLibrary:
             raise NotFoundError(op="aot.load", what="the object file is not beside its description", found=str(objects))
         image = link(objects.read_bytes())
         functions = load_images([image])[0]
-        run = functions[f"{notes['name']}_run"]
-        self._state = aligned(notes["state"]) if notes["state"] else None
-        self._run: Any = _RUN(run) if self._state is None else _RUN_WITH_STATE(run)
-        self._lock = forks.lock()
-        self._reset = _RESET(functions[f"{notes['name']}_reset"]) if self._state is not None else None
+        self._memory = _Memory(notes)
+        self._reset = _RESET(functions[f"{notes['name']}_reset"]) if self._memory.state is not None else None
         self.reset()
+        self.signatures = {
+            s["key"]: LoadedSignature(s, functions[s["function"]], self._memory) for s in notes["signatures"]
+        }
+
+    def __call__(self, *args: Any, **arrays: Any) -> dict[str, np.ndarray]:
+        """Run the only signature. Arguments: the inputs, of exactly their dtypes and shapes, in order or by name."""
+        return self._only(*args, **arrays)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs of the only signature."""
+        return self._only.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs of the only signature."""
+        return self._only.outputs
+
+    @property
+    def _only(self) -> LoadedSignature:
+        if len(self.signatures) != 1:
+            raise InvalidArgumentError(
+                op="aot.LoadedLibrary",
+                what="the library has several signatures",
+                found=list(self.signatures),
+                do="call library.signatures[key]",
+            )
+        return next(iter(self.signatures.values()))
+
+    def reset(self) -> None:
+        """Set the state of the first run, if the model has a state."""
+        if self._reset is not None and self._memory.state is not None:
+            with self._memory.lock:
+                self._reset(self._memory.state.ctypes.data)
+
+
+class _Memory:
+    """The state of a library, and an arena for each thread."""
+
+    def __init__(self, notes: Mapping[str, Any]) -> None:
+        self.state = aligned(notes["state"]) if notes["state"] else None
+        self.lock = forks.lock()
+        self._arena = notes["arena"]
+        self._local = threading.local()
+
+    def arena(self) -> np.ndarray:
+        """Return the arena of this thread."""
+        arena: np.ndarray | None = getattr(self._local, "arena", None)
+        if arena is None:
+            arena = self._local.arena = aligned(max(self._arena, 1))
+        return arena
+
+
+class LoadedSignature:
+    """A function of a library. inputs, outputs: names."""
+
+    def __init__(self, note: Mapping[str, Any], address: int, memory: _Memory) -> None:
+        self._memory = memory
+        self._run: Any = (_RUN if memory.state is None else _RUN_WITH_STATE)(address)
         self._inputs, self._outputs = (
             [
                 _Port(p["name"], p["identifier"], tuple(p["shape"]), np.dtype(dtypes.as_dtype(p["dtype"]).np))
                 for p in ports
             ]
-            for ports in (notes["inputs"], notes["outputs"])
+            for ports in (note["inputs"], note["outputs"])
         )
         self.inputs = tuple(_names(self._inputs))
         self.outputs = tuple(_names(self._outputs))
-        self._arena = notes["arena"]
-        self._local = threading.local()
 
     def __call__(self, *args: Any, **arrays: Any) -> dict[str, np.ndarray]:
-        """Run the library. Arguments: the inputs, of exactly their dtypes and shapes, in order or by name."""
+        """Run the signature. Arguments: the inputs, of exactly their dtypes and shapes, in order or by name."""
         values: Mapping[str, Any] = dict(zip(self.inputs, args), **arrays)
         if len(args) > len(self.inputs) or set(values) != set(self.inputs) or len(values) != len(args) + len(arrays):
             raise InvalidArgumentError(
@@ -80,22 +136,16 @@ class LoadedLibrary:
             )
         inputs = [self._checked(port, values[key]) for port, key in zip(self._inputs, self.inputs)]
         outputs = [np.empty(port.shape, port.dtype) for port in self._outputs]
-        arena = self._own_arena()
+        arena, state = self._memory.arena(), self._memory.state
         addresses = [(ctypes.c_void_p * max(len(xs), 1))(*(x.ctypes.data for x in xs)) for xs in (inputs, outputs)]
-        if self._state is None:
+        if state is None:
             status = self._run(*addresses, arena.ctypes.data, arena.nbytes)
         else:
-            with self._lock:
-                status = self._run(*addresses, self._state.ctypes.data, arena.ctypes.data, arena.nbytes)
+            with self._memory.lock:
+                status = self._run(*addresses, state.ctypes.data, arena.ctypes.data, arena.nbytes)
         if status:
             raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
         return dict(zip(self.outputs, outputs))
-
-    def reset(self) -> None:
-        """Set the state of the first run, if the model has a state."""
-        if self._reset is not None and self._state is not None:
-            with self._lock:
-                self._reset(self._state.ctypes.data)
 
     @staticmethod
     def _checked(port: _Port, value: Any) -> np.ndarray:
@@ -108,12 +158,6 @@ class LoadedLibrary:
                 wanted=f"{port.dtype}{list(port.shape)}",
             )
         return np.ascontiguousarray(array)
-
-    def _own_arena(self) -> np.ndarray:
-        arena: np.ndarray | None = getattr(self._local, "arena", None)
-        if arena is None:
-            arena = self._local.arena = aligned(max(self._arena, 1))
-        return arena
 
 
 def _names(ports: list[_Port]) -> list[str]:

@@ -1,18 +1,16 @@
 """The plan of a whole model for a target, and the kernels that it uses.
 
 Lives here: `ModelPlan`, `plan_model`, `TensorDescription`.
-Not here: lowering and planning (lite/compiled/, compiler/loops/), code (modules.py).
+Not here: lowering and planning (lite/compiled/, compiler/loops/), values of variables (state_fields.py), code
+(modules.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ..compiler.cross_compilation import RecordedKernel, cross_compiling
 from ..compiler.kernels import NoKernel
@@ -24,26 +22,18 @@ from ..compiler.target import Target
 from ..core import flags
 from ..core.errors import UnimplementedError
 from ..lite.compiled.partition_plans import PartitionPlanner
+from ..lite.compiled.whole_graphs import whole_graph
 from ..lite.interpreter import Interpreter
-
-_WORDS = """
-alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr
-continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
-inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template
-this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while
-xor xor_eq
-arena argc argv inputs main memory outputs read_file state status i abs exp fabs log pow printf sin sqrt
-"""
-RESERVED = frozenset(_WORDS.split())
-"""Words that identifiers cannot be: keywords of C and C++, and names in the example and of C functions."""
+from ..lite.runtime.subgraph import Subgraph
+from .identifiers import unique
+from .state_fields import StateField, StateFields
 
 
 class TensorDescription(NamedTuple):
     """An input or output of a library.
 
-    identifier: its name in C; name: in the model; buffer: its memory in the plan; scale, zero_point: of quantized
-    elements, otherwise None; initial: each byte of a tensor of the state before the first run
+    identifier: its name in C; name: in the model; buffer: its memory in the plan for the largest sizes; scale,
+    zero_point: of quantized elements, otherwise None
     """
 
     identifier: str
@@ -53,7 +43,6 @@ class TensorDescription(NamedTuple):
     buffer: Buffer
     scale: float | None
     zero_point: int | None
-    initial: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -61,58 +50,147 @@ class TensorDescription(NamedTuple):
         return self.buffer.size * self.buffer.dtype.size
 
 
-class ModelPlan(NamedTuple):
-    """A model planned for a target. kernels: by the addresses of the plan's steps; state: tensors that runs update,
-    whose bytes are `initial` at first; digest: of the model's bytes."""
+class SizedPlan(NamedTuple):
+    """The plan of a signature for inputs of some sizes. inputs, outputs: buffers of the signature's tensors; state: the
+    buffer and the index in `ModelPlan.state` of each variable; read: indices of variables whose value before the run
+    matters; written: of variables that the run assigns."""
 
-    target: Target
     plan: LoopPlan
-    kernels: dict[int, RecordedKernel]
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    state: tuple[tuple[Buffer, int], ...]
+    read: frozenset[int]
+    written: frozenset[int]
+
+
+class SignaturePlan(NamedTuple):
+    """A signature of a model. key: its name in the model, empty without one; function: the name as a C identifier."""
+
+    key: str
+    function: str
     inputs: tuple[TensorDescription, ...]
     outputs: tuple[TensorDescription, ...]
-    state: tuple[TensorDescription, ...]
+    plans: tuple[SizedPlan, ...]
+
+
+class ModelPlan(NamedTuple):
+    """A model planned for a target. kernels: by the addresses of the steps of plans; signatures: at least one; state:
+    variables that runs update; digest: of the model's bytes."""
+
+    target: Target
+    kernels: dict[int, RecordedKernel]
+    signatures: tuple[SignaturePlan, ...]
+    state: tuple[StateField, ...]
     digest: str
+
+    @property
+    def plans(self) -> list[SizedPlan]:
+        """The plans of all signatures."""
+        return [plan for signature in self.signatures for plan in signature.plans]
+
+    def symbol(self, signature: SignaturePlan, name: str) -> str:
+        """Return the C function of a signature of the library of this name: the only one is NAME_run."""
+        return f"{name}_run" if len(self.signatures) == 1 else self.prefix(signature, name)
+
+    def prefix(self, signature: SignaturePlan, name: str) -> str:
+        """Return what the structures and sizes of a signature begin with."""
+        return name if len(self.signatures) == 1 else f"{name}_{signature.function}"
+
+    @property
+    def plan(self) -> LoopPlan:
+        """The first plan."""
+        return self.plans[0].plan
+
+    @property
+    def inputs(self) -> tuple[TensorDescription, ...]:
+        """Inputs of the first signature."""
+        return self.signatures[0].inputs
+
+    @property
+    def outputs(self) -> tuple[TensorDescription, ...]:
+        """Outputs of the first signature."""
+        return self.signatures[0].outputs
 
 
 def plan_model(content: bytes, target: Target, custom_ops: Iterable[Any] = ()) -> ModelPlan:
     """Plan a model for a target.
 
     content: the bytes of a .tflite file; custom_ops: as of `lite.Interpreter`. raises UnimplementedError for nodes
-    without machine code, resources and constant outputs, by name
+    without machine code, by name
     """
     with flags.override(compiled=False), _prepared(content, custom_ops) as interpreter:
-        (subgraph, *_) = interpreter._subgraphs
-        names = _names(interpreter)
+        digest = hashlib.sha256(content).hexdigest()
+        state = StateFields(digest)
+        planned = []
         with cross_compiling(target) as recorder:
-            graph = PartitionPlanner(f"aot {target.name}", background=False).whole_graph(subgraph)
-            variables = [
-                i for t in subgraph.tensors if t.is_variable and f"t{(i := t.index)}" in _names_of(graph.inputs)
-            ]
-            _check_outside(graph.inputs, [*subgraph.inputs, *variables], "resources")
-            _check_outside(graph.outputs, subgraph.outputs, "outputs that are constants or resources")
-            after, apart = fused(graph)
-            try:
-                plan = plan_of(after, parts_of=apart)
-            except NoKernel as why:
-                reasons = {" + ".join(op.origin): reason for op, reason in why.ops.items()}
-                raise UnimplementedError(
-                    op="aot.build", what="operations have no kernel for this target", found=reasons or str(why)
-                ) from None
-            plan.pack()
-        taken: set[str] = set()  # identifiers of inputs and outputs together: the example declares arrays by them
-        count = len(subgraph.inputs)
-        inputs, outputs, state = (
-            tuple(
-                _describe(b, subgraph.tensors[i], names.get(i, f"state_{i}"), taken) for b, i in zip(buffers, indices)
+            planner = PartitionPlanner(f"aot {target.name}", background=False)
+            for key, index in _signatures(interpreter):
+                interpreter._allocate(index)
+                planned.append((key, index, _planned(planner, interpreter._subgraphs[index], state)))
+        taken = {"reset", "state", "status", "arena"}
+        signatures = tuple(
+            SignaturePlan(
+                key,
+                unique(key or "run", taken),
+                *_described(interpreter, key, interpreter._subgraphs[index], one),
+                (one,),
             )
-            for buffers, indices in (
-                (plan.graph.inputs[:count], subgraph.inputs),
-                (plan.graph.outputs, subgraph.outputs),
-                (plan.graph.inputs[count:], variables),
-            )
+            for key, index, one in planned
         )
-        state = tuple(t._replace(initial=_initial(subgraph.tensors[i])) for t, i in zip(state, variables))
-    return ModelPlan(target, plan, recorder.kernels, inputs, outputs, state, hashlib.sha256(content).hexdigest())
+    return ModelPlan(target, recorder.kernels, signatures, tuple(state.fields), digest)
+
+
+def _planned(planner: PartitionPlanner, subgraph: Subgraph, state: StateFields) -> SizedPlan:
+    """Return the plan of a prepared subgraph."""
+    whole = whole_graph(planner, subgraph)
+    after, apart = fused(whole.graph)
+    try:
+        plan = plan_of(after, parts_of=apart)
+    except NoKernel as why:
+        reasons = {" + ".join(op.origin): reason for op, reason in why.ops.items()}
+        raise UnimplementedError(
+            op="aot.build", what="operations have no kernel for this target", found=reasons or str(why)
+        ) from None
+    plan.pack()
+    state.initialise(subgraph)
+    count = len(subgraph.inputs)
+    memory = plan.graph.inputs[count:]
+    indices = [state.index(v, b) for v, b in zip(whole.variables, memory)]
+    return SizedPlan(
+        plan,
+        plan.graph.inputs[:count],
+        plan.graph.outputs[: len(subgraph.outputs)],
+        tuple(zip(memory, indices)),
+        frozenset(i for v, i in zip(whole.variables, indices) if v in whole.read),
+        frozenset(i for v, i in zip(whole.variables, indices) if v in whole.written),
+    )
+
+
+def _described(
+    interpreter: Interpreter, key: str, subgraph: Subgraph, planned: SizedPlan
+) -> tuple[tuple[TensorDescription, ...], tuple[TensorDescription, ...]]:
+    """Return the inputs and outputs of a signature."""
+    definition = interpreter._signatures.get(key)
+    taken: set[str] = set()  # identifiers of inputs and outputs together: the example declares arrays by them
+
+    def described(buffers: Sequence[Buffer], indices: Sequence[int], entries: Any) -> tuple[TensorDescription, ...]:
+        names = {i: [subgraph.tensors[i].name] for i in indices}
+        for entry in reversed(entries or ()):
+            names[int(entry.tensor_index)].append(entry.name)
+        tensors = []
+        for buffer, i in zip(buffers, indices, strict=True):
+            name = names[i].pop() if len(names[i]) > 1 else names[i][0]
+            tensors.append(_describe(buffer, subgraph.tensors[i], name, taken))
+        return tuple(tensors)
+
+    inputs = described(planned.inputs, subgraph.inputs, getattr(definition, "inputs", ()))
+    outputs = described(planned.outputs, subgraph.outputs, getattr(definition, "outputs", ()))
+    return inputs, outputs
+
+
+def _signatures(interpreter: Interpreter) -> list[tuple[str, int]]:
+    """Return the key and the subgraph of each signature; of a model without any, the first subgraph."""
+    return [(key, int(d.subgraph_index)) for key, d in interpreter._signatures.items()] or [("", 0)]
 
 
 @contextlib.contextmanager
@@ -125,41 +203,11 @@ def _prepared(content: bytes, custom_ops: Iterable[Any]) -> Iterator[Interpreter
         interpreter.close()
 
 
-def _names_of(buffers: Iterable[Buffer]) -> list[str]:
-    return [b.name for b in buffers]
-
-
-def _check_outside(buffers: tuple[Buffer, ...], tensors: Any, what: str) -> None:
-    if _names_of(buffers) != [f"t{i}" for i in tensors]:
-        raise UnimplementedError(
-            op="aot.build",
-            what=f"this model has {what}, which libraries do not support yet",
-            found=", ".join(_names_of(buffers)),
-            wanted=", ".join(f"t{i}" for i in tensors),
-        )
-
-
-def _names(interpreter: Interpreter) -> dict[int, str]:
-    """Return names of inputs and outputs by tensor: those of the signature, where the model has exactly one."""
-    details = {d["index"]: d["name"] for d in (*interpreter.get_input_details(), *interpreter.get_output_details())}
-    if len(interpreter.get_signature_list()) == 1:
-        runner = interpreter.get_signature_runner()
-        for rows in (runner.get_input_details(), runner.get_output_details()):
-            details |= {d["index"]: name for name, d in rows.items()}
-    return details
-
-
 def _describe(buffer: Buffer, tensor: Any, name: str, taken: set[str]) -> TensorDescription:
     q = tensor.quantization
     scalar = q is not None and len(q.scale) == 1
-    unique = stem = identifier(name)
-    number = 1
-    while unique in taken:
-        number += 1
-        unique = f"{stem}_{number}"
-    taken.add(unique)
     return TensorDescription(
-        unique,
+        unique(name, taken),
         name,
         tuple(tensor.shape),
         buffer.dtype.name,
@@ -167,17 +215,3 @@ def _describe(buffer: Buffer, tensor: Any, name: str, taken: set[str]) -> Tensor
         float(q.scale[0]) if scalar else None,
         int(q.zero_point[0]) if scalar else None,
     )
-
-
-def _initial(tensor: Any) -> int:
-    """Return the byte that a variable tensor consists of before the first run: zero, or its zero point."""
-    values = set(np.ascontiguousarray(tensor.array).view(np.uint8).reshape(-1).tolist())
-    if len(values) > 1:
-        raise UnimplementedError(op="aot.build", what="a state begins with different elements", found=repr(tensor))
-    return values.pop() if values else 0
-
-
-def identifier(name: str) -> str:
-    """Return a C identifier for a name of a model or file: lower case, other characters as underscores."""
-    text = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")[:60]
-    return text if text and not text[0].isdigit() and text not in RESERVED else f"t_{text}"

@@ -3,18 +3,20 @@
 Lives here: `emit_object`, `MemoryLayout`.
 Not here: planning (model_plans.py), the declarations in C (c_files.py).
 
-The function is
+The function of a signature is
 
     int NAME_run(const struct NAME_inputs *, const struct NAME_outputs *, void *arena, size_t arena_size)
 
 where both structures consist of pointers; if the model has state, a pointer to it precedes the arena, and
-`void NAME_reset(struct NAME_state *)` initializes it. The function keeps the words of the step that it runs on its
-stack and writes to nothing but the arena, the state and the outputs, so callers with their own may run at once. A
-kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see compiler/language/compilation.py.
+`void NAME_reset(struct NAME_state *)` initializes it. A model with several signatures has a function for each,
+NAME_SIGNATURE. The function checks its arguments and calls that of the plan, which keeps the words of the step that it
+runs on its stack and writes to nothing but the arena, the state and the outputs, so callers with their own may run at
+once. A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see compiler/language/compilation.py.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -22,23 +24,22 @@ import numpy as np
 
 from ..compiler.background import LLVM
 from ..compiler.loops.buffers import Buffer
-from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, PackedConstant, word
+from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, LoopPlan, PackedConstant, word
 from ..compiler.native.executor import ALIGNMENT
 from ..compiler.target import optimised
 from ..core.errors import InternalError, UnimplementedError
-from .model_plans import ModelPlan, TensorDescription
+from .model_plans import ModelPlan, SignaturePlan, SizedPlan
 
-OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY = range(5)
+OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED = range(6)
 """Status codes of a run: see c_files.STATUS_TEXTS."""
 
 
 class MemoryLayout(NamedTuple):
-    """Memory of a library. arena: bytes of the caller's memory, scratch of kernels included; scratch: its offset;
-    weights: bytes of constants; places: their offsets, by the identity of their array; state: offsets of the fields of
-    the state, and its size."""
+    """Memory of a library. arena: bytes of the caller's memory, scratch of kernels included; weights: bytes of
+    constants; places: their offsets, by the identity of their array; arrays: the stored ones, in order; state:
+    offsets of the fields of the state, and its size."""
 
     arena: int
-    scratch: int
     weights: int
     places: dict[int, int]
     arrays: list[np.ndarray]
@@ -50,29 +51,56 @@ def _aligned(n: int) -> int:
 
 
 def layout_of(model: ModelPlan) -> MemoryLayout:
-    """Lay out a model: each constant once, aligned; the scratch memory of one thread after the arena; the state as C
-    lays out a structure of arrays."""
-    plan = model.plan
+    """Lay out a model: equal constants once, aligned; the scratch memory of one thread after the arena of a plan; the
+    state as C lays out a structure of arrays."""
     state, end = [], 0
     for tensor in model.state:
-        start = -(-end // tensor.buffer.dtype.size) * tensor.buffer.dtype.size
+        size = tensor.initial.itemsize
+        start = -(-end // size) * size
         state.append(start)
-        end = start + tensor.nbytes
+        end = start + max(tensor.nbytes, size)  # C has no arrays without elements
     places: dict[int, int] = {}
     arrays: list[np.ndarray] = []
+    by_content: dict[bytes, int] = {}
     size = 0
-    for step in plan.steps:
+    for array in _constants(model):
+        if id(array) in places:
+            continue
+        content = hashlib.sha256(np.ascontiguousarray(array).data).digest()
+        if content not in by_content:
+            by_content[content] = size
+            arrays.append(array)
+            size += _aligned(array.nbytes)
+        places[id(array)] = by_content[content]
+    arena = max(scratch_of(p.plan) + _aligned(p.plan.scratch) for p in model.plans)
+    return MemoryLayout(arena, size, places, arrays, [*state, end])
+
+
+def scratch_of(plan: LoopPlan) -> int:
+    """Return the offset of the scratch memory of a plan in the caller's memory."""
+    return _aligned(plan.arena)
+
+
+def _constants(model: ModelPlan) -> Iterable[np.ndarray]:
+    """Return the arrays that plans and the function that initializes the state read."""
+    for step in (step for p in model.plans for step in p.plan.steps):
         for w in step.words:
-            array = _constant(w.of) if isinstance(w, Address) else None
-            if array is not None and id(array) not in places:
-                places[id(array)] = size
-                arrays.append(array)
-                size += _aligned(array.nbytes)
-    scratch = _aligned(plan.arena)
-    return MemoryLayout(scratch + _aligned(plan.scratch), scratch, size, places, arrays, [*state, end])
+            array = constant_of(w.of) if isinstance(w, Address) else None
+            if array is not None:
+                yield array
+    for field in model.state:
+        if fill_of(field.initial) is None:
+            yield field.initial
 
 
-def _constant(of: Buffer | PackedConstant) -> np.ndarray | None:
+def fill_of(array: np.ndarray) -> int | None:
+    """Return the byte that an array consists of, None for several."""
+    values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return None if values.size and (values != values[0]).any() else int(values[0]) if values.size else 0
+
+
+def constant_of(of: Buffer | PackedConstant) -> np.ndarray | None:
+    """Return the elements of a constant, None for other memory."""
     return of.array if isinstance(of, PackedConstant) else of.constant
 
 
@@ -99,11 +127,12 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout) -> bytes:
                 op="aot.build", what="weights are packed in little-endian order", found=target.triple
             )
         wide = _pointer_bits(data_layout)
-        steps = [step for step in model.plan.steps if not step.covers]
+        steps = [step for p in model.plans for step in p.plan.steps if not step.covers]
+        exported = functions_of(model, name)
         symbols = {
             address: f"{name}.k{i}" for i, address in enumerate(dict.fromkeys(step.code.address for step in steps))
         }
-        main = llvm.parse_assembly(_text_of_run(model, name, layout, symbols, wide))
+        main = llvm.parse_assembly(_text(model, name, layout, symbols, wide))
         main.triple, main.data_layout = target.triple, data_layout
         for address, symbol in symbols.items():
             kernel = model.kernels[address]
@@ -112,7 +141,7 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout) -> bytes:
             part.triple, part.data_layout = target.triple, data_layout
             main.link_in(part)
         for function in main.functions:
-            if not function.is_declaration and function.name not in (f"{name}_run", f"{name}_reset"):
+            if not function.is_declaration and function.name not in exported:
                 function.linkage = "internal"
         code: bytes = machine.emit_object(optimised(str(main), machine))
     return code
@@ -126,42 +155,128 @@ def _pointer_bits(data_layout: str) -> int:
     return 64
 
 
-def _text_of_run(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int) -> str:
-    """Return the module of the function that runs the steps, and of the weights."""
-    plan, size_type = model.plan, f"i{wide}"
+def functions_of(model: ModelPlan, name: str) -> list[str]:
+    """Return the global functions of a library."""
+    return [*(model.symbol(s, name) for s in model.signatures), *([f"{name}_reset"] if model.state else [])]
+
+
+def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int) -> str:
+    """Return the module of the functions of signatures, of their plans, and of the weights."""
     lines = [f'declare i64 @"{symbol}"(ptr, i64, i64, ptr)' for symbol in symbols.values()]
     if layout.weights:
         lines.append(_weights_text(name, weights_of(layout)))
     if model.state:
         lines += _reset_text(model, name, layout)
+    for signature in model.signatures:
+        lines += _entry_text(model, signature, name, layout, wide)
+        for number, planned in enumerate(signature.plans):
+            lines += _plan_text(planned, _plan_symbol(model, signature, name, number), name, layout, symbols)
+    return "\n".join(lines) + "\n"
+
+
+def _plan_symbol(model: ModelPlan, signature: SignaturePlan, name: str, number: int) -> str:
+    return f"{model.symbol(signature, name)}.plan{number}"
+
+
+def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: MemoryLayout, wide: int) -> list[str]:
+    """Return the function of a signature: it checks its arguments and runs a plan."""
+    symbol = model.symbol(signature, name)
+    (planned,) = signature.plans
     state = "ptr %state, " if model.state else ""
+    lines = [
+        f"define i32 @{symbol}(ptr %inputs, ptr %outputs, {state}ptr %arena, i{wide} %size) {{",
+        "entry:",
+        *_checks(model, signature, layout, wide),
+    ]
+    flags = {model.state[i].flag: layout.state[model.state[i].flag or 0] for i in sorted(planned.read)}
+    for flag, offset in flags.items():
+        if flag is not None:
+            lines += [
+                f"  %flag{flag} = getelementptr i8, ptr %state, i32 {offset}",
+                f"  %has{flag} = load i8, ptr %flag{flag}",
+                f"  %lacks{flag} = icmp eq i8 %has{flag}, 0",
+                f"  br i1 %lacks{flag}, label %unassigned, label %has{flag}.on",
+                f"has{flag}.on:",
+            ]
+    plan = _plan_symbol(model, signature, name, 0)
     lines += [
-        f"define i32 @{name}_run(ptr %inputs, ptr %outputs, {state}ptr %arena, {size_type} %size) {{",
+        f"  %result = call i32 @{plan}(ptr %inputs, ptr %outputs, {state or 'ptr null, '}ptr %arena)",
+        f"  %good = icmp eq i32 %result, {OK}",
+        "  br i1 %good, label %good.on, label %end",
+        "good.on:",
+    ]
+    for i in sorted(planned.written):
+        flag = model.state[i].flag
+        if flag is not None:
+            lines += [
+                f"  %set{flag} = getelementptr i8, ptr %state, i32 {layout.state[flag]}",
+                f"  store i8 1, ptr %set{flag}",
+            ]
+    lines += ["  br label %end", "end:", "  ret i32 %result"]
+    lines += [f"{label}:\n  ret i32 {status}" for label, status in _FAILURES.items() if label != "failed"]
+    return [*lines, "}"]
+
+
+def _plan_text(planned: SizedPlan, symbol: str, name: str, layout: MemoryLayout, symbols: dict[int, str]) -> list[str]:
+    """Return the function of a plan, which runs its steps. Each begins a block; jumps are branches."""
+    plan = planned.plan
+    lines = [
+        f"define internal i32 @{symbol}(ptr %inputs, ptr %outputs, ptr %state, ptr %arena) {{",
         "entry:",
         f"  %words = alloca [{max((len(s.words) for s in plan.steps), default=0) + 1} x i64], align 8",
+        *_word_of("arena"),
     ]
-    lines += _checks(model, layout, wide)
-    bases = {id(t.buffer): f"%{kind}{i}.word" for kind, i, t in _outside(model)}
-    for i, (tensor, offset) in enumerate(zip(model.state, layout.state)):
-        lines.append(f"  %state{i}.word = add i64 %state.word, {offset}")
-        bases[id(tensor.buffer)] = f"%state{i}.word"
+    bases = {}
+    for kind, buffers in (("input", planned.inputs), ("output", planned.outputs)):
+        for i, buffer in enumerate(buffers):
+            lines += [
+                f"  %{kind}{i}.field = getelementptr ptr, ptr %{kind}s, i32 {i}",
+                f"  %{kind}{i} = load ptr, ptr %{kind}{i}.field",
+                *_word_of(f"{kind}{i}"),
+            ]
+            bases[id(buffer)] = f"%{kind}{i}.word"
+    if planned.state:
+        lines += _word_of("state")
+    for i, (buffer, field) in enumerate(planned.state):
+        lines.append(f"  %state{i}.word = add i64 %state.word, {layout.state[field]}")
+        bases[id(buffer)] = f"%state{i}.word"
+    lines.append("  br label %step0")
     for number, step in enumerate(plan.steps):
-        if step.covers == JUMP:  # `whole_graph` refuses control flow
-            raise InternalError(op="aot.build", what=f"step {number} is a jump")
-        if not step.covers:  # else the head of strands, which run one after the other
-            lines += _step_text(number, step, symbols[step.code.address], bases, layout, name)
-    lines.append(f"  ret i32 {OK}")
-    lines += [f"{label}:\n  ret i32 {status}" for label, status in _FAILURES.items()]
-    return "\n".join([*lines, "}"]) + "\n"
+        lines.append(f"step{number}:")
+        if step.covers == JUMP:
+            lines += _jump_text(number, step, bases, layout, name)
+        elif not step.covers:
+            lines += _step_text(number, step, symbols[step.code.address], bases, layout, name, scratch_of(plan))
+        else:  # the head of strands, which run one after the other
+            lines.append(f"  br label %step{number + 1}")
+    lines += [f"step{len(plan.steps)}:", f"  ret i32 {OK}", "failed:", f"  ret i32 {OUT_OF_RANGE}"]
+    return [*lines, "}"]
 
 
-_FAILURES = {"failed": OUT_OF_RANGE, "small": ARENA_TOO_SMALL, "misaligned": MISALIGNED, "absent": NO_MEMORY}
+def _word_of(pointer: str) -> list[str]:
+    """Return instructions for the address of a pointer as 64 bits."""
+    return [f"  %{pointer}.word = ptrtoint ptr %{pointer} to i64"]
 
 
-def _outside(model: ModelPlan) -> Iterable[tuple[str, int, TensorDescription]]:
-    for kind, tensors in (("input", model.inputs), ("output", model.outputs)):
-        for i, tensor in enumerate(tensors):
-            yield kind, i, tensor
+_FAILURES = {"small": ARENA_TOO_SMALL, "misaligned": MISALIGNED, "absent": NO_MEMORY, "unassigned": NOT_ASSIGNED}
+
+
+def _jump_text(number: int, step: KernelStep, bases: dict[int, str], layout: MemoryLayout, name: str) -> list[str]:
+    """Return a jump: unless the selector has a value, or in any case without a selector."""
+    selector, size, value, _ = step.words
+    target, after = f"%step{number + step.strand}", f"%step{number + 1}"
+    if not isinstance(selector, Address | ArenaOffset):
+        return [f"  br label {target}"]
+    lines: list[str] = []
+    address = _word_text(f"%w{number}", selector, None, bases, layout, name, lines)
+    bits = 8 * int(size)  # type: ignore[call-overload]
+    lines += [
+        f"  %selector{number} = inttoptr i64 {address} to ptr",
+        f"  %selected{number} = load i{bits}, ptr %selector{number}",
+        f"  %stays{number} = icmp eq i{bits} %selected{number}, {value}",
+        f"  br i1 %stays{number}, label {after}, label {target}",
+    ]
+    return lines
 
 
 def _weights_text(name: str, weights: bytes) -> str:
@@ -172,53 +287,71 @@ def _weights_text(name: str, weights: bytes) -> str:
 def _reset_text(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:
     """Return the function that initializes the state, without the C library."""
     lines = [f"define void @{name}_reset(ptr %state) {{", "entry:", "  br label %field0"]
-    for i, (tensor, start) in enumerate(zip(model.state, layout.state)):
-        before = "entry" if not i else f"field{i - 1}"
+    for i, (field, start) in enumerate(zip(model.state, layout.state)):
+        fill = fill_of(field.initial)
+        bits = 8 * (1 if fill is not None else min(field.initial.itemsize, 8))
+        count = 8 * field.nbytes // bits
+        if not count:
+            lines += [f"field{i}:", f"  br label %field{i + 1}"]
+            continue
         lines += [
             f"field{i}:",
-            f"  %i{i} = phi i32 [ {start}, %{before} ], [ %after{i}, %field{i} ]",
-            f"  %place{i} = getelementptr i8, ptr %state, i32 %i{i}",
-            f"  store volatile i8 {tensor.initial}, ptr %place{i}",  # which no optimisation replaces by memset
+            f"  %fields{i} = getelementptr i8, ptr %state, i32 {start}",
+            f"  br label %loop{i}",
+            f"loop{i}:",
+            f"  %i{i} = phi i32 [ 0, %field{i} ], [ %after{i}, %loop{i} ]",
+            f"  %place{i} = getelementptr i{bits}, ptr %fields{i}, i32 %i{i}",
+        ]
+        value = str(fill)
+        if fill is None:
+            value = f"%value{i}"
+            block = f"getelementptr (i8, ptr @{name}_weights, i64 {layout.places[id(field.initial)]})"
+            lines += [
+                f"  %source{i} = getelementptr i{bits}, ptr {block}, i32 %i{i}",
+                f"  {value} = load i{bits}, ptr %source{i}",
+            ]
+        lines += [
+            f"  store volatile i{bits} {value}, ptr %place{i}",  # which no optimisation replaces by memset
             f"  %after{i} = add i32 %i{i}, 1",
-            f"  %last{i} = icmp eq i32 %after{i}, {start + tensor.nbytes}",
-            f"  br i1 %last{i}, label %field{i + 1}, label %field{i}",
+            f"  %last{i} = icmp eq i32 %after{i}, {count}",
+            f"  br i1 %last{i}, label %field{i + 1}, label %loop{i}",
         ]
     return [*lines, f"field{len(model.state)}:", "  ret void", "}"]
 
 
-def _checks(model: ModelPlan, layout: MemoryLayout, wide: int) -> list[str]:
+def _checks(model: ModelPlan, signature: SignaturePlan, layout: MemoryLayout, wide: int) -> list[str]:
     """Return instructions that load the addresses of inputs and outputs and check all addresses."""
     lines = [
-        f"  %arena.address = ptrtoint ptr %arena to i{wide}",
-        f"  %arena.word = zext i{wide} %arena.address to i64"
-        if wide < 64
-        else "  %arena.word = add i64 %arena.address, 0",
         f"  %fits = icmp uge i{wide} %size, {layout.arena}",
         "  br i1 %fits, label %fitting, label %small",
         "fitting:",
     ]
-    checks = [("%arena.word", "%arena", ALIGNMENT if layout.arena else 1)]
+    checks = [("arena", ALIGNMENT)] if layout.arena else []
     if model.state:
-        lines.append("  %state.word = ptrtoint ptr %state to i64")
-        checks.append(("%state.word", "%state", max(t.buffer.dtype.size for t in model.state)))
-    for kind, i, tensor in _outside(model):
+        checks.append(("state", max(field.initial.itemsize for field in model.state)))
+    for kind, tensors in (("input", signature.inputs), ("output", signature.outputs)):
+        if tensors:
+            lines += [
+                f"  %no.{kind}s = icmp eq ptr %{kind}s, null",
+                f"  br i1 %no.{kind}s, label %absent, label %{kind}s.on",
+                f"{kind}s.on:",
+            ]
+        for i, tensor in enumerate(tensors):
+            lines += [
+                f"  %{kind}{i}.field = getelementptr ptr, ptr %{kind}s, i32 {i}",
+                f"  %{kind}{i} = load ptr, ptr %{kind}{i}.field",
+            ]
+            checks.append((f"{kind}{i}", tensor.buffer.dtype.size))
+    for n, (pointer, alignment) in enumerate(checks):
         lines += [
-            f"  %{kind}{i}.field = getelementptr ptr, ptr %{kind}s, i32 {i}",
-            f"  %{kind}{i} = load ptr, ptr %{kind}{i}.field",
-            f"  %{kind}{i}.word = ptrtoint ptr %{kind}{i} to i64",
-        ]
-        checks.append((f"%{kind}{i}.word", f"%{kind}{i}", tensor.buffer.dtype.size))
-    for n, (address, pointer, alignment) in enumerate(checks):
-        if pointer == "%arena" and not layout.arena:
-            continue
-        lines += [
-            f"  %absent{n} = icmp eq ptr {pointer}, null",
+            f"  %absent{n} = icmp eq ptr %{pointer}, null",
             f"  br i1 %absent{n}, label %absent, label %present{n}",
             f"present{n}:",
         ]
         if alignment > 1:
             lines += [
-                f"  %low{n} = and i64 {address}, {alignment - 1}",
+                *_word_of(pointer),
+                f"  %low{n} = and i64 %{pointer}.word, {alignment - 1}",
                 f"  %even{n} = icmp eq i64 %low{n}, 0",
                 f"  br i1 %even{n}, label %even{n}.on, label %misaligned",
                 f"even{n}.on:",
@@ -227,7 +360,13 @@ def _checks(model: ModelPlan, layout: MemoryLayout, wide: int) -> list[str]:
 
 
 def _step_text(
-    number: int, step: KernelStep, symbol: str, bases: dict[int, str], layout: MemoryLayout, name: str
+    number: int,
+    step: KernelStep,
+    symbol: str,
+    bases: dict[int, str],
+    layout: MemoryLayout,
+    name: str,
+    scratch_offset: int,
 ) -> list[str]:
     """Return the instructions of a step: its words, the call, the check of its status."""
     lines: list[str] = []
@@ -238,11 +377,10 @@ def _step_text(
     scratch = f"%scratch{number}"
     return [
         *lines,
-        f"  {scratch} = getelementptr i8, ptr %arena, i64 {layout.scratch}",
+        f"  {scratch} = getelementptr i8, ptr %arena, i64 {scratch_offset}",
         f'  %status{number} = call i64 @"{symbol}"(ptr %words, i64 0, i64 {step.items}, ptr {scratch})',
         f"  %good{number} = icmp eq i64 %status{number}, 0",
-        f"  br i1 %good{number}, label %done{number}, label %failed",
-        f"done{number}:",
+        f"  br i1 %good{number}, label %step{number + 1}, label %failed",
     ]
 
 
@@ -253,7 +391,7 @@ def _word_text(
     if isinstance(value, ArenaOffset):
         base, offset = "%arena.word", value.offset
     elif isinstance(value, Address):
-        array = _constant(value.of)
+        array = constant_of(value.of)
         if array is not None:
             offset = layout.places[id(array)] + value.offset
             return f"ptrtoint (ptr getelementptr (i8, ptr @{name}_weights, i64 {offset}) to i64)"

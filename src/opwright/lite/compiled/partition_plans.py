@@ -32,11 +32,12 @@ from ...compiler.native.store import NotCached, compiling_beside, only_cached, p
 from ...compiler.tuning.autotuner import tune
 from ...core import flags
 from ...core.dtypes import uint8
-from ...core.errors import OpError, UnimplementedError
+from ...core.errors import OpError
 from ...graph import Node as GraphNode
 from ...graph import Value
 from ..delegate import DelegateParams
 from ..importer import operator_of
+from ..runtime.delegate_context import CALLERS
 from ..runtime.dynamic_shapes import is_folded
 from ..runtime.node import Node
 from ..runtime.resources import RandomSequence, ResourceVariable
@@ -66,10 +67,18 @@ class TensorBuffers(Buffers):
     def __init__(self, graph: NodeGraph, subgraph: Subgraph, seen: Mapping[int, np.ndarray] | None = None) -> None:
         super().__init__(graph.operand, seen, SubgraphResources(graph, subgraph))
         self.graph = graph
+        self.untouched: dict[int, Buffer] = {}  # by tensor that none of the nodes reads or writes
 
     def at(self, tensor: int) -> RuleOperand:
         """Return the operand of a tensor that one of the nodes reads or writes."""
         return self.of(self.graph.value(tensor))
+
+    def place(self, tensor: int, buffer: Buffer) -> None:
+        """Let an input of the nodes be in a buffer of another graph."""
+        if self.graph.has(tensor):
+            self.rename(self.graph.value(tensor), self.at(tensor).with_buffer(buffer))
+        else:
+            self.untouched[tensor] = buffer
 
 
 MAX_NODES = 1 << 24
@@ -113,6 +122,17 @@ def _row_updates(subgraph: Subgraph, model: LoadedModel, numbers: Sequence[int])
     return [(_number(u.before), _number(u.after), _number(u.join)) for u in row_updates(graph.graph, outputs)]
 
 
+Calls = Callable[[Node, LoweringContext], None]
+"""Lowers a node that runs subgraphs. Raises NoLowering."""
+
+
+def is_caller(node: Node) -> bool:
+    """Whether a node runs subgraphs of the file each time: a branch, a loop, a call, a composite with effects."""
+    if node.name == "STABLEHLO_COMPOSITE":
+        return ineligible(node) is not None
+    return node.name in CALLERS and node.name != "CALL_ONCE"
+
+
 def _number(node: GraphNode) -> int:
     index = operator_of(node)
     assert index is not None
@@ -125,11 +145,13 @@ def claim(
     has_shape: Callable[[Tensor], bool] | None,
     refused: Refusals,
     updates: Iterable[tuple[int, int, int]] = (),
+    calls: Calls | None = None,
 ) -> dict[int, ClaimedNode]:
     """Return the nodes, all of one subgraph, that a rule lowers, by number; add the reasons of others to `refused`.
 
     has_shape: whether a tensor's shape is final; by default that of inputs, constants and outputs of claimed nodes.
-    updates: numbers of nodes that replace rows of lists, which are claimed together
+    updates: numbers of nodes that replace rows of lists, which are claimed together. calls: lowers nodes that run
+    subgraphs; None leaves them to the interpreter
     """
     claimed: dict[int, ClaimedNode] = {}
     if not nodes:
@@ -146,9 +168,10 @@ def claim(
         if is_folded(node) or node.number in parts:
             continue
         group = by_whole.get(node.number, (node.number,))
+        caller = calls is not None and is_caller(node)
         try:
             for one in (subgraph.nodes[number] for number in group):
-                if (why := ineligible(one) or order.ineligible(one)) is not None:
+                if (why := (None if caller else ineligible(one)) or order.ineligible(one)) is not None:
                     raise NoLowering(why)
             update = RowUpdate(*map(graph.graph_node, group)) if len(group) > 1 else None
             reads = node.tensors_in if update is None else [tensors[graph.number(v)] for v in update.reads]
@@ -158,7 +181,9 @@ def claim(
             if has_shape is not None and not all(map(has_shape, node.tensors_out)):
                 raise NoLowering("its results' shapes are unknown before a run")
             context = LoweringContext(graph.node(node.number), buffers)
-            if update is None:
+            if caller and calls is not None:
+                calls(node, context)
+            elif update is None:
                 lower(context)
             else:
                 lower_row_update(context, update)
@@ -208,7 +233,8 @@ class PartitionPlanner:
         self.measured: dict[int, bool] = {}
         self._model: LoadedModel | None = None
 
-    def _loaded(self, subgraph: Subgraph) -> LoadedModel:
+    def loaded(self, subgraph: Subgraph) -> LoadedModel:
+        """Return the graphs of the subgraph's model."""
         if self._model is None:
             self._model = LoadedModel(subgraph.family)
         return self._model
@@ -219,7 +245,7 @@ class PartitionPlanner:
         Return None if a node is not eligible or its operator rejects it. A result whose shape is determined at run time
         has the file's shape here; the rule checks it.
         """
-        model = self._loaded(subgraph)
+        model = self.loaded(subgraph)
         numbers = [node.number for node in subgraph.execution_plan if node.delegate is None]
         updates = _row_updates(subgraph, model, numbers)
         replaced = {number for numbers in updates for number in numbers}
@@ -254,32 +280,12 @@ class PartitionPlanner:
     ) -> tuple[dict[int, ClaimedNode], TensorBuffers]:
         """Claim prepared nodes. has_shape: whether a tensor's shape is final; seen: elements of a run, to assume."""
         numbers = [node.number for node in nodes if node.delegate is None]
-        buffers = TensorBuffers(self._loaded(subgraph).nodes(subgraph, numbers), subgraph, seen)
+        buffers = TensorBuffers(self.loaded(subgraph).nodes(subgraph, numbers), subgraph, seen)
         return claim(nodes, buffers, has_shape, self.refused), buffers
-
-    def whole_graph(self, subgraph: Subgraph) -> LoopGraph:
-        """Return the loop graph of all nodes of a prepared subgraph. After its own inputs come its variable tensors,
-        which are updated in place, and resources, which are outputs, too.
-
-        raises UnimplementedError that lists the nodes which no rule lowers
-        """
-        claimed, buffers = self.claim(subgraph, subgraph.execution_plan, lambda t: t.kind != DYNAMIC)
-        numbers = tuple(node.number for node in subgraph.execution_plan if not is_folded(node))
-        missing = [number for number in numbers if number not in claimed]
-        if missing:
-            names = {n: f"{subgraph.nodes[n].name} {n}: {self.refused.get((subgraph.index, n))}" for n in missing}
-            raise UnimplementedError(
-                op=subgraph.name or "model",
-                what=f"{len(missing)} of {len(numbers)} nodes have no machine code",
-                found="; ".join(names.values()),
-            )
-        states = (t.index for t in subgraph.tensors if t.is_variable and buffers.graph.has(t.index))
-        params = DelegateParams(None, numbers, (*subgraph.inputs, *states), tuple(subgraph.outputs))  # type: ignore[arg-type]
-        return _graph_of(subgraph, params, claimed, buffers)
 
     def codes(self, subgraph: Subgraph, numbers: Sequence[int]) -> Codes:
         """Return the users' code that plans of these nodes depend on."""
-        buffers = TensorBuffers(self._loaded(subgraph).nodes(subgraph, numbers), subgraph)
+        buffers = TensorBuffers(self.loaded(subgraph).nodes(subgraph, numbers), subgraph)
         codes = {number: _code_of(buffers, number) for number in numbers}
         text = "; ".join(code or f"{number} in Python" for number, code in codes.items())
         return Codes(text, frozenset(number for number, code in codes.items() if code is None))

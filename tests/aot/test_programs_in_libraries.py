@@ -1,0 +1,213 @@
+"""Control flow, variables, random numbers and several signatures in libraries: the interpreter's bits, every call."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright import aot
+from opwright.core.errors import InvalidArgumentError, UnimplementedError
+from opwright.lite.format import objects
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lite" / "convert"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lite" / "state"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from control_cases import CONTROL, LISTS
+from convert_harness import Case, assert_same, converted, eager
+from state_harness import Build
+from test_libraries import HOST, has_compiler, interpreted
+
+ROWS = [row for row in (*CONTROL, *LISTS) if "batch" not in str(row) and "unknown" not in str(row)]
+REFUSED = ("shapes are unknown", "strings", "str[", "without elements")
+
+
+def conversion(*functions: Any) -> bytes:
+    return ow.lite.TFLiteConverter.from_concrete_functions(list(functions)).convert()
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(r, marks=pytest.mark.slow if i % 4 else ()) for i, r in enumerate(ROWS)], ids=str
+)
+def test_branches_and_loops_run_in_machine_code(row: Case, tmp_path: Path) -> None:
+    content, feeds = converted(row), [np.asarray(x) for x in row.inputs]
+    try:
+        aot.build(content, out=tmp_path, name="program", format="object")
+    except UnimplementedError as error:
+        refusal = str(error)
+    else:
+        refusal = ""
+    if refusal:
+        assert any(reason in refusal for reason in REFUSED), refusal
+        return
+    run = aot.load(tmp_path)
+    run(*feeds)
+    outputs = list(run(*feeds).values())
+    for actual, expected in zip(outputs, interpreted(content, feeds, runs=2), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    assert_same(list(run(*feeds).values()), eager(row), row.rtol)
+
+
+class Counter(ow.Module):
+    """Variables, and functions that share them."""
+
+    def __init__(self) -> None:
+        self.count = ow.Variable(10.0, name="count")
+        self.row = ow.Variable(np.arange(6, dtype=np.float32).reshape(2, 3), name="row")
+
+    @ow.function(input_signature=[ow.TensorSpec([], ow.float32, "x")])
+    def increment(self, x: Any) -> Any:
+        self.count.assign_add(x)
+        return {"scaled": self.count * self.row}
+
+    @ow.function(input_signature=[ow.TensorSpec([], ow.int32, "n"), ow.TensorSpec([], ow.bool, "p")])
+    def nested(self, n: Any, p: Any) -> Any:
+        total = ow.constant(0.0)
+        for i in ow.range(n):
+            if p and i > 0:
+                self.count.assign_add(1.0)
+                self.row.assign(self.row * 0.5)
+            total += self.count
+        return {"total": total, "count": self.count.read_value(), "row": self.row.read_value()}
+
+    @ow.function(input_signature=[])
+    def read(self) -> Any:
+        return {"count": self.count.read_value(), "one": ow.constant([1, 2])}
+
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("read", {}),
+    ("increment", {"x": np.float32(2.5)}),
+    ("nested", {"n": np.int32(4), "p": np.bool_(True)}),
+    ("nested", {"n": np.int32(3), "p": np.bool_(False)}),
+    ("nested", {"n": np.int32(0), "p": np.bool_(True)}),
+    ("increment", {"x": np.float32(-1)}),
+    ("read", {}),
+]
+
+
+def counter() -> tuple[Counter, bytes]:
+    model = Counter()
+    return model, conversion(*(f.get_concrete_function() for f in (model.increment, model.nested, model.read)))
+
+
+def test_signatures_share_variables(tmp_path: Path) -> None:
+    model, content = counter()
+    library = aot.build(content, out=tmp_path, name="counter")
+    run = aot.load(tmp_path)
+    assert set(run.signatures) == {"increment", "nested", "read"}
+    interpreter = ow.lite.Interpreter(model_content=content)
+    for _ in range(2):  # from the beginning again, once reset
+        for key, inputs in CALLS:
+            results = run.signatures[key](**inputs)
+            expected = interpreter.get_signature_runner(key)(**inputs)
+            assert results.keys() == expected.keys()
+            for name, value in expected.items():
+                np.testing.assert_array_equal(results[name], value, err_msg=f"{key} {name}")
+        run.reset()
+        interpreter = ow.lite.Interpreter(model_content=content)
+    for key, inputs in CALLS:
+        results = run.signatures[key](**inputs)
+        for name, value in getattr(model, key)(**{k: ow.constant(v) for k, v in inputs.items()}).items():
+            np.testing.assert_array_equal(results[name], value.numpy(), err_msg=f"{key} {name}")
+    assert library.state == 4 + 4 * 6
+    with pytest.raises(InvalidArgumentError, match="several signatures"):
+        run(x=np.float32(1))
+
+
+@has_compiler
+def test_signatures_in_c(tmp_path: Path) -> None:
+    _, content = counter()
+    aot.build(content, out=tmp_path, name="counter")
+    (tmp_path / "calls.c").write_text(
+        """
+        #include "counter.h"
+        #include <stdio.h>
+        static uint8_t memory[COUNTER_ARENA_SIZE + COUNTER_ARENA_ALIGN];
+        int main(void) {
+          uint8_t *arena = memory + (-(uintptr_t)memory & (COUNTER_ARENA_ALIGN - 1u));
+          static struct counter_state state;
+          float x = 2.5f, scaled[COUNTER_INCREMENT_SCALED_SIZE], total, count, row[COUNTER_NESTED_ROW_SIZE];
+          int32_t n = 4;
+          uint8_t p = 1;
+          struct counter_increment_inputs in = {&x};
+          struct counter_increment_outputs out = {scaled};
+          struct counter_nested_inputs nested_in;
+          struct counter_nested_outputs nested_out;
+          int status[3];
+          nested_in.n = &n;
+          nested_in.p = &p;
+          nested_out.total = &total;
+          nested_out.count = &count;
+          nested_out.row = row;
+          counter_reset(&state);
+          status[0] = counter_increment(&in, &out, &state, arena, COUNTER_ARENA_SIZE);
+          status[1] = counter_nested(&nested_in, &nested_out, &state, arena, COUNTER_ARENA_SIZE);
+          status[2] = counter_nested(&nested_in, &nested_out, 0, arena, COUNTER_ARENA_SIZE);
+          printf("%d %d %d %.9g %.9g %.9g %.9g", status[0], status[1], status[2], scaled[5], total, count, row[5]);
+          return 0;
+        }
+        """
+    )
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    command = [*HOST, *warnings, "calls.c", "libcounter.a", "-lm", "-o", "calls"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run([*HOST, *warnings, "-fsyntax-only", "main.c"], cwd=tmp_path, check=True, capture_output=True)
+    printed = subprocess.run([tmp_path / "calls"], check=True, capture_output=True, text=True).stdout
+    assert printed == "0 0 4 62.5 56 15.5 0.625"  # 12.5 * 5; 12.5 + 13.5 + 14.5 + 15.5; 5 / 2 ** 3
+
+
+def test_random_numbers_are_the_interpreters_stream(tmp_path: Path) -> None:
+    @ow.function(input_signature=[ow.TensorSpec([], ow.int32, "n")])
+    def noise(n: Any) -> Any:
+        total = ow.zeros([3, 5])
+        for _ in ow.range(n):
+            total += ow.random.normal([3, 5], seed=7)
+        return total, ow.random.uniform([6], seed=3)
+
+    content = conversion(noise.get_concrete_function())
+    aot.build(content, out=tmp_path, name="noise", format="object")
+    run, interpreter = aot.load(tmp_path), ow.lite.Interpreter(model_content=content)
+    for n in (0, 2, 3):
+        expected = interpreter.get_signature_runner()(n=np.int32(n))
+        for name, value in run(n=np.int32(n)).items():
+            np.testing.assert_array_equal(value, expected[name])
+    first = run(np.int32(1))
+    run.reset()
+    assert any((run(np.int32(1))[name] != value).any() for name, value in first.items())
+
+
+def test_outputs_may_be_inputs_constants_and_equal(tmp_path: Path) -> None:
+    @ow.function(input_signature=[ow.TensorSpec([2], ow.float32, "x"), ow.TensorSpec([2], ow.float32, "unused")])
+    def passes(x: Any, unused: Any) -> Any:
+        y = x + 1.0
+        return {"x": x, "same": x, "one": ow.constant([1.0, 2.0]), "y": y, "again": y}
+
+    aot.build(conversion(passes.get_concrete_function()), out=tmp_path, name="passes", format="object")
+    results = aot.load(tmp_path)(x=np.float32([3, 4]), unused=np.float32([0, 0]))
+    expected = {"x": [3, 4], "same": [3, 4], "one": [1, 2], "y": [4, 5], "again": [4, 5]}
+    assert {name: value.tolist() for name, value in results.items()} == expected
+
+
+def test_a_variable_without_a_value_is_a_status(tmp_path: Path) -> None:
+    b = Build()
+    b.subgraph("read").handle("h").tensor("y", (2,), "FLOAT32").op("READ_VARIABLE", "h", "y").ends("", "y")
+    read = [objects.TensorMap(name="y", tensor_index=b.names["y"])]
+    b.subgraph("write").handle("h").tensor("x", (2,), "FLOAT32").op("ASSIGN_VARIABLE", "h x").ends("x", "")
+    write = [objects.TensorMap(name="x", tensor_index=b.names["x"])]
+    b.model.signature_defs = [
+        objects.SignatureDef(signature_key="read", subgraph_index=0, outputs=read),
+        objects.SignatureDef(signature_key="write", subgraph_index=1, inputs=write),
+    ]
+    aot.build(b.done(), out=tmp_path, name="kept", format="object")
+    run = aot.load(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="no run has assigned"):
+        run.signatures["read"]()
+    run.signatures["write"](np.float32([3, 4]))
+    assert run.signatures["read"]()["y"].tolist() == [3, 4]
+    run.reset()
+    with pytest.raises(InvalidArgumentError, match="no run has assigned"):
+        run.signatures["read"]()
