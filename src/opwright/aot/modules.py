@@ -269,7 +269,8 @@ def _jump_text(number: int, step: KernelStep, bases: dict[int, str], layout: Mem
         return [f"  br label {target}"]
     lines: list[str] = []
     address = _word_text(f"%w{number}", selector, None, bases, layout, name, lines)
-    bits = 8 * int(size)  # type: ignore[call-overload]
+    assert isinstance(size, int)
+    bits = 8 * size
     lines += [
         f"  %selector{number} = inttoptr i64 {address} to ptr",
         f"  %selected{number} = load i{bits}, ptr %selector{number}",

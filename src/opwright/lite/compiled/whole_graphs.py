@@ -81,7 +81,7 @@ def whole_graph(planner: PartitionPlanner, subgraph: Subgraph) -> WholeGraph:
     ops, _, after = with_stores(ops)
     variables = [b for _, b in resources]
     graph = LoopGraph(name, (*inputs, *own, *variables), (*outputs, *after), tuple(ops))
-    return WholeGraph(graph, (*tensors, *(v for v, _ in resources)), frozenset(read), written)  # type: ignore[arg-type]
+    return WholeGraph(graph, (*tensors, *(v for v, _ in resources)), frozenset(read), written)
 
 
 def _is_read_first(ops: Sequence[LoopOp], memory: Buffer) -> bool:
@@ -188,7 +188,7 @@ class SubgraphCalls:
         if any(isinstance(op, Assignment) for op in test[0]):
             raise NoLowering("the condition writes a variable")
         kept = [i for i, x in enumerate(variables) if x is not None]
-        results = [variables[i].buffer for i in kept]  # type: ignore[union-attr]
+        results = [x.buffer for x in variables if x is not None]
         condition = test[1][0]
         assert condition is not None
         _add_control(
@@ -196,14 +196,12 @@ class SubgraphCalls:
             WhileLoop,
             [
                 OpBlock(state.block(test[0], [condition], state.results)[0], (condition,)),
-                OpBlock(
-                    *state.block(turn[0], [_checked(turn[1][i], variables[i].buffer) for i in kept], state.results)
-                ),
+                OpBlock(*state.block(turn[0], [_checked(turn[1][i], y) for i, y in zip(kept, results)], state.results)),
             ],
             (results, state.results),
             state.read_captured,
             state.read_parameters,
-            initial=(*(operands[i].buffer for i in kept), *state.captured_written),  # type: ignore[union-attr]
+            initial=(*(x.buffer for x in operands if x is not None), *state.captured_written),
         )
         state.assign()
 
