@@ -46,6 +46,11 @@ def forked(count=2):
     return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork"))
 
 
+def forked_pool(count=2):
+    """The same as a `multiprocessing.Pool`."""
+    return multiprocessing.get_context("fork").Pool(count)
+
+
 class BlindExecutor(ThreadPoolExecutor):
     """Threads that do not see the driver's files; counts the calls that carry a model's bytes."""
 

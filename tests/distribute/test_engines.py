@@ -68,6 +68,27 @@ def test_engines_lose_only_the_element_that_kills(name, path, on_workers):
     np.testing.assert_allclose([results[i] for i in rest], kit.meaning(kit.elements(100)[rest]), rtol=1e-5)
 
 
+@pytest.mark.slow
+def test_a_pool_of_ray_whose_workers_are_killed(path, tmp_path, on_workers):
+    """The task of a killed actor runs on another one; the element that kills every actor is alone lost."""
+    ray = pytest.importorskip("ray")
+    from ray.util.multiprocessing import Pool
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        with Pool(2) as pool:
+            items = [(i, str(tmp_path / str(i)) if i in (9, 60) else "") for i in range(COUNT)]
+            results = list(distribute.map(path, items, pool, batch=4, load=kit.row_or_death_once))
+            np.testing.assert_allclose(results, kit.meaning(kit.elements(100)[:COUNT]), rtol=1e-5)
+            assert {file.name for file in tmp_path.iterdir()} == {"9", "60"}
+            results = list(distribute.map(path, range(20), pool, batch=2, retries=1, load=kit.row_or_death))
+            assert [i for i, y in enumerate(results) if isinstance(y, distribute.ElementError)] == [13]
+            errors = list(distribute.map(path, range(10), pool, batch=2, load=kit.row_or_error))
+            assert [i for i, y in enumerate(errors) if isinstance(y, distribute.ElementError)] == [3]
+    finally:
+        ray.shutdown()
+
+
 def test_a_dask_client_is_an_executor_and_sends_the_model_once(path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     x = kit.elements(COUNT)

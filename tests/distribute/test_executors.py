@@ -1,12 +1,15 @@
 """Executors by name: the workers that they start, and the errors of names and engines that are not there."""
 
+import multiprocessing
+import multiprocessing.pool
+import os
 import sys
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
 import opwright as ow
-from opwright.distribute import executors
+from opwright.distribute import executors, pools
 
 
 @pytest.mark.parametrize("name", ["", "thread", "threads:", "threads:0", "threads:x", "processes:-1", "http://host:1"])
@@ -72,3 +75,44 @@ def test_a_factory_builds_the_executor_again():
 def test_other_types_are_refused():
     with pytest.raises(ow.errors.InvalidArgumentError, match=r"found +int"):
         executors.Workers(3)
+
+
+# ---- pools that are no executors -------------------------------------------------------------------------------------
+
+
+def test_a_pool_of_threads_is_an_executor():
+    with multiprocessing.pool.ThreadPool(2) as pool:
+        workers = executors.Workers(pool)
+        assert workers.count == 2
+        assert workers.submit(pow, 2, 5).result() == 32
+        with pytest.raises(ZeroDivisionError):
+            workers.submit(divmod, 1, 0).result()
+
+
+@pytest.mark.parametrize("code", [1, 0])
+def test_a_process_of_a_pool_that_ends_breaks_it(code):
+    """Of exit code 0, too, unless the pool ends its processes after some tasks."""
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        workers = executors.Workers(pool)
+        assert workers.submit(pow, 2, 5).result() == 32
+        with pytest.raises(BrokenExecutor, match=f"exit code {code}"):
+            workers.submit(os._exit, code).result(timeout=60)
+        with pytest.raises(BrokenExecutor, match="of the pool ended"):
+            workers.submit(pow, 2, 5)
+        assert not workers.restart()
+
+
+def test_a_pool_whose_processes_end_after_some_tasks_is_whole():
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        workers = executors.Workers(pool)
+        assert [workers.submit(pow, 2, n).result(timeout=60) for n in range(8)] == [2**n for n in range(8)]
+
+
+def test_a_pool_that_was_created_here_is_closed():
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        workers = executors.Workers(lambda: pool)
+        assert isinstance(workers.executor, pools.PoolExecutor)
+        assert workers.submit(pow, 2, 5).result() == 32
+        workers.close()
+        with pytest.raises(ValueError, match="not running"):
+            workers.submit(pow, 2, 5)

@@ -263,9 +263,10 @@ def test_a_slow_element_holds_nothing_up_without_order(path):
 
 @pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
 @pytest.mark.parametrize("ordered", [True, False])
-def test_batches_of_a_killed_worker_run_again(path, tmp_path, ordered):
+@pytest.mark.parametrize("executor", [kit.forked, kit.forked_pool])
+def test_batches_of_a_killed_worker_run_again(path, tmp_path, ordered, executor):
     items = [(i, str(tmp_path / str(i)) if i in (9, 60) else "") for i in range(100)]
-    job = distribute.map(path, items, kit.forked, batch=4, ordered=ordered, load=kit.row_or_death_once)
+    job = distribute.map(path, items, executor, batch=4, ordered=ordered, load=kit.row_or_death_once)
     results = list(job.items())
     indices = [i for i, _ in results]
     assert sorted(indices) == list(range(100))
@@ -277,9 +278,9 @@ def test_batches_of_a_killed_worker_run_again(path, tmp_path, ordered):
 
 
 @pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
-@pytest.mark.parametrize("retries", [1, 2])
-def test_only_the_element_that_kills_is_lost(path, retries):
-    job = distribute.map(path, range(40), kit.forked, batch=4, retries=retries, load=kit.row_or_death)
+@pytest.mark.parametrize(("retries", "executor"), [(1, kit.forked), (2, kit.forked), (1, kit.forked_pool)])
+def test_only_the_element_that_kills_is_lost(path, retries, executor):
+    job = distribute.map(path, range(40), executor, batch=4, retries=retries, load=kit.row_or_death)
     results = list(job)
     assert [i for i, y in enumerate(results) if isinstance(y, distribute.ElementError)] == [13]
     assert results[13].error_type == "WorkerLost"
@@ -288,6 +289,7 @@ def test_only_the_element_that_kills_is_lost(path, retries):
 
 
 @pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
-def test_an_executor_that_cannot_be_built_again_is_an_error(path):
-    with kit.forked() as pool, pytest.raises(ow.errors.UnavailableError, match="executor='processes:4'"):
+@pytest.mark.parametrize("executor", [kit.forked, kit.forked_pool])
+def test_an_executor_that_cannot_be_built_again_is_an_error(path, executor):
+    with executor() as pool, pytest.raises(ow.errors.UnavailableError, match="executor='processes:4'"):
         list(distribute.map(path, range(40), pool, load=kit.row_or_death))

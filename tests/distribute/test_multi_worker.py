@@ -333,6 +333,95 @@ def test_a_rest_without_a_part_for_each_worker_is_refused():
         run_workers(3, lambda c: fitted(c, models[c.rank], batch_size=27))
 
 
+@pytest.mark.parametrize("of", ["arrays", "dataset"])
+def test_predictions_are_computed_in_parts_and_returned_whole(of):
+    """Batches of 8, 8 and 4 on 3 workers, and a rest of 2 that each of them computes."""
+    x = X[:22]
+    models, seen = [perceptron() for _ in range(3)], [[], [], []]
+
+    def work(communicator):
+        model = models[communicator.rank]
+
+        class Recorded(ow.keras.callbacks.Callback):
+            def on_predict_batch_end(self, batch, logs=None):
+                seen[communicator.rank].append(len(logs["outputs"]))
+
+        source = x if of == "arrays" else ow.data.Dataset.from_tensor_slices(x).batch(10)
+        with MultiWorker(communicator):
+            rows = []
+            predict = model.predict_step
+            model.predict_step = lambda data: rows.append(data.shape[0]) or predict(data)
+            model.run_eagerly = True
+            result = model.predict(source, batch_size=10, verbose=0, callbacks=[Recorded()])
+        return result, rows
+
+    alone = perceptron().predict(x, verbose=0)
+    for rank, (result, rows) in enumerate(run_workers(3, work)):
+        np.testing.assert_allclose(result, alone, rtol=2e-6, atol=1e-6)
+        assert rows == [[3, 3, 2], [3, 3, 2], [4, 4, 2]][rank]
+        assert seen[rank] == [10, 10, 2]
+
+
+def test_predictions_of_other_datasets_are_refused():
+    models = [perceptron() for _ in range(2)]
+
+    def work(communicator):
+        with MultiWorker(communicator):
+            models[communicator.rank].predict(ow.data.Dataset.from_tensor_slices(X + communicator.rank).batch(28))
+
+    with pytest.raises(ow.errors.FailedPreconditionError, match="batches differ"):
+        run_workers(2, work)
+
+
+# ---- random numbers -------------------------------------------------------------------------------------------------
+
+
+def dropped(communicator):
+    """Two eager and two compiled masks of a layer with a seed in steps; initial values; a mask outside of steps."""
+    layer = layers.Dropout(0.5, seed=3)
+    with MultiWorker(communicator) as strategy:
+        step = lambda: layer(ow.ones([4, 100]), training=True)  # noqa: E731
+        masks = [strategy.run(step).numpy() for _ in range(2)]
+        masks += [strategy.run(ow.function(step, jit_compile=True)).numpy() for _ in range(2)]
+        dense = layers.Dense(5, kernel_initializer=ow.keras.initializers.RandomNormal(seed=1))
+        strategy.run(lambda: dense(ow.ones([1, 3])))
+        return masks, dense.get_weights()[0], step().numpy()
+
+
+def test_workers_draw_numbers_of_their_own_in_steps():
+    """Philox of the seed, from call 2^48 * rank on: the same in every run."""
+    results = run_workers(2, dropped)
+    for rank, (masks, _, outside) in enumerate(results):
+        for number, mask in enumerate(masks):
+            draw = ow.random.stateless_uniform([4, 100], [3, number + (rank << 48)])
+            np.testing.assert_array_equal(mask, np.where(draw.numpy() >= 0.5, 2.0, 0.0))
+        draw = ow.random.stateless_uniform([4, 100], [3, len(masks)])
+        np.testing.assert_array_equal(outside, np.where(draw.numpy() >= 0.5, 2.0, 0.0))
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+def test_sequences_of_operators_differ_by_worker():
+    values = []
+    for rank in range(2):
+        ow.random.set_seed(5)
+        with MultiWorker(ThreadCommunicator(rank, 2, {}), overlap=False) as strategy:
+            step = lambda: ow.random.uniform([3], seed=7)  # noqa: E731
+            values.append([step().numpy(), strategy.run(step).numpy(), strategy.run(ow.function(step)).numpy()])
+    np.testing.assert_array_equal(values[0][0], values[1][0])
+    for first, second in zip(values[0][1:], values[1][1:]):
+        assert (first != second).all()
+
+
+def test_overlap_is_for_several_hosts(monkeypatch):
+    def work(communicator):
+        return MultiWorker(communicator).stages_gradients
+
+    assert run_workers(2, work) == [False, False]
+    names = iter(["a", "b"])
+    monkeypatch.setattr("opwright.distribute.communicators.host_id", lambda: next(names))
+    assert run_workers(2, work) == [True, True]
+
+
 # ---- errors and files -----------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import warnings
@@ -182,7 +183,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, module, extra, sink, tmp
 # ---- the journal -----------------------------------------------------------------------------------------------------
 
 
-def test_a_journal_cut_off_anywhere_keeps_its_whole_lines(tmp_path):
+def test_a_journal_cut_off_anywhere_keeps_its_whole_lines(tmp_path, monkeypatch):
     log = journal.Journal(tmp_path, {"n": 1})
     for part in range(3):
         (tmp_path / f"{part}").write_bytes(b"x" * part)
@@ -192,15 +193,55 @@ def test_a_journal_cut_off_anywhere_keeps_its_whole_lines(tmp_path):
     file = tmp_path / journal.NAME
     content = file.read_bytes()
     ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
+    entries = [json.loads(line) for line in content.splitlines()]
+    monkeypatch.setattr(journal.Journal, "sync", lambda log: None)  # 600 waits for the disk
     for length in range(len(content) + 1):
         file.write_bytes(content[:length])
         log = journal.Journal(tmp_path, {"n": 1})
-        whole = sum(end <= length for end in ends)
-        assert list(log.elements) == list(range(min(3, max(0, whole - 1))))
-        assert log.total == (30 if whole == 5 else None)
+        whole = entries[: sum(end <= length for end in ends)]
+        assert list(log.elements) == [entry["part"] for entry in whole if "part" in entry]
+        assert log.total == (30 if entries[-1] in whole else None)
         log.commit(7, 1, [], [])
         log.close()
-        assert json.loads(file.read_bytes().splitlines()[max(1, whole)])["part"] == 7
+        written = [json.loads(line) for line in file.read_bytes().splitlines()]
+        assert written[: len(whole)] == whole
+        assert written[-1]["part"] == 7
+
+
+@pytest.mark.skipif(not journal.boot_id(), reason="needs Linux")
+@pytest.mark.parametrize("files", [3, 100])
+def test_after_another_start_only_synchronized_parts_count(tmp_path, monkeypatch, files):
+    """A power failure loses what the disk has not; a journal that was killed alone loses nothing."""
+    synced = []
+    for name in ("_synchronize", "_synchronize_file_system"):
+        original = getattr(journal, name)
+        monkeypatch.setattr(journal, name, lambda x, call=original: synced.append(x) or call(x))
+
+    def commit(log, part):
+        names = [f"{part}-{i}" for i in range(files)]
+        for name in names:
+            (tmp_path / name).write_bytes(b"x")
+        log.commit(part, 10, names, [{"index": 10 * part, "type": "KeyError", "message": "no"}])
+
+    monkeypatch.setattr(journal, "SYNC_SECONDS", 3600)
+    log = journal.Journal(tmp_path, {"n": 1})
+    for part in range(4):
+        commit(log, part)  # the first one is synchronized at once, the others in an hour
+    assert len(synced) == (files + 1 if files == 3 else 1)
+    os.close(log._handle)  # as by kill -9
+    log = journal.Journal(tmp_path, {"n": 1})
+    assert list(log.elements) == [0, 1, 2, 3]
+    os.close(log._handle)
+    monkeypatch.setattr(journal, "boot_id", lambda: "another")
+    log = journal.Journal(tmp_path, {"n": 1})
+    assert list(log.elements) == list(log.errors) == [0]
+    commit(log, 2)
+    log.finish(40)
+    log.close()
+    monkeypatch.undo()
+    log = journal.Journal(tmp_path, {"n": 1})
+    assert sorted(log.elements) == [0, 2]
+    log.close()
 
 
 def test_a_part_whose_files_are_gone_is_not_complete(tmp_path):

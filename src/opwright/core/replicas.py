@@ -1,6 +1,7 @@
 """The replica of a data-parallel program that this process is, for layers below `distribute`.
 
-Lives here: `Replica`, what optimizers, tapes, layers and training loops ask of it; `current`, `entered`.
+Lives here: `Replica`, what optimizers, tapes, layers, random operators and training loops ask of it; `current`,
+`entered`.
 Not here: strategies, collectives and communicators (distribute/), which install themselves here.
 
 Without a replica, `current()` is None, and every caller does what it does on one worker.
@@ -24,6 +25,11 @@ class Replica(Protocol):
         """Whether the reduction of gradients overlaps the backward pass."""
         ...
 
+    @property
+    def random_offset(self) -> int:
+        """What this worker adds to the numbers of random draws: a multiple of 2^48, 0 outside of steps."""
+        ...
+
     def staged_gradients(self, records: list[Any], start: dict[int, Any], sources: Sequence[Any]) -> list[Any]:
         """Return the gradients of the sources by stages of the reverse pass, whose reductions have been started."""
         ...
@@ -44,8 +50,15 @@ class Replica(Protocol):
         """Return `result()` of metrics whose state is the sum of the states of all workers."""
         ...
 
-    def shared_batches(self, batches: Any) -> Any:
-        """Return this worker's part of each batch."""
+    def shared_batches(self, batches: Any, whole_rests: bool = False) -> Any:
+        """Return this worker's part of each batch.
+
+        whole_rests: of a batch with fewer examples than there are workers, each of them has all
+        """
+        ...
+
+    def gathered_outputs(self, outputs: Any, batches: Any) -> Any:
+        """Return the outputs of all workers for their parts of the next batch."""
         ...
 
     def begin_step(self, kind: str, batches: Any) -> None:
@@ -78,6 +91,12 @@ _current = _CurrentReplica()
 def current() -> Replica | None:
     """Return the replica of this thread, None outside of a strategy."""
     return _current.replica
+
+
+def random_offset() -> int:
+    """Return what is added to the number of a random draw, so that workers' draws of a step differ: 0 on one worker."""
+    replica = _current.replica
+    return 0 if replica is None else replica.random_offset
 
 
 def written(write: Callable[[], R]) -> R | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,13 +33,16 @@ class BatchPart(NamedTuple):
 
 def bounds(count: int, communicator: Communicator) -> slice:
     """Return the examples of this worker among `count`. Raises InvalidArgumentError if a worker would have none."""
-    size, rank = communicator.size, communicator.rank
-    if count < size:
+    if count < communicator.size:
         raise InvalidArgumentError(
             op="MultiWorker",
-            what=f"a batch of {count} examples has no part for each of {size} workers",
+            what=f"a batch of {count} examples has no part for each of {communicator.size} workers",
             do="drop_remainder=True in batch(), or a batch size that leaves no such rest",
         )
+    return _bounds_of(communicator.rank, count, communicator.size)
+
+
+def _bounds_of(rank: int, count: int, size: int) -> slice:
     return slice(count * rank // size, count * (rank + 1) // size)
 
 
@@ -75,11 +78,15 @@ class DistributedDataset:
 
 
 class SharedBatches(Batches):
-    """This worker's part of the batches of `fit`. parts: what it has of the batches that have been drawn, in order."""
+    """This worker's part of the batches of `fit`. parts: what it has of the batches that have been drawn, in order.
 
-    def __init__(self, batches: Batches, group: Group) -> None:
+    whole_rests: of a batch with fewer examples than there are workers, each of them has all.
+    """
+
+    def __init__(self, batches: Batches, group: Group, whole_rests: bool = False) -> None:
         communicator = group.communicator
-        self._batches, self._communicator = batches, communicator
+        self._group = group
+        self._batches, self._communicator, self._whole_rests = batches, communicator, whole_rests
         self.steps, self.samples = batches.steps, batches.samples
         self.parts: deque[BatchPart] = deque()
         arrays = batches
@@ -91,10 +98,16 @@ class SharedBatches(Batches):
             group.broadcast(seed)
             arrays.reseed(int(seed))
             if rest := (arrays.samples or 0) % arrays.batch_size:
-                bounds(rest, communicator)
+                self.part_of(rest)
         self._arrays = batches if isinstance(batches, ArrayBatches) else None
         if self._arrays is not None:
-            self._arrays.part_of = lambda count: bounds(count, communicator)
+            self._arrays.part_of = self.part_of
+
+    def part_of(self, count: int) -> slice:
+        """Return this worker's examples of a batch. Raises InvalidArgumentError if a worker would have none."""
+        if self._whole_rests and count < self._communicator.size:
+            return slice(0, count)
+        return bounds(count, self._communicator)
 
     def restart(self) -> None:
         """Start the next epoch at the first batch."""
@@ -109,11 +122,35 @@ class SharedBatches(Batches):
                 count = _length(batch)
                 if number == 0 and self._is_checked:
                     digest = np.array([_digest(batch)], np.uint32)
-                batch = _part(batch, bounds(count, self._communicator))
+                batch = _part(batch, self.part_of(count))
                 self.parts.append(BatchPart(_length(batch), count, digest))
             else:
                 self.parts.append(BatchPart(_length(batch), self._arrays.count_of(number), None))
             yield batch
+
+    def gathered(self, arrays: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
+        """Return the rows of all workers for a batch of `count` examples, of which `arrays` are this worker's part.
+
+        raises InvalidArgumentError for an array of another length, WorkerLostError
+        """
+        size, rank = self._communicator.size, self._communicator.rank
+        parts = [_bounds_of(r, count, size) for r in range(size)]
+        own = parts[rank].stop - parts[rank].start
+        if wrong := [a.shape for a in arrays if a.ndim == 0 or len(a) != own]:
+            raise InvalidArgumentError(
+                op="MultiWorker", what="an output has no row for each example", found=wrong[0], wanted=[own, "..."]
+            )
+        whole = [np.empty((count, *a.shape[1:]), a.dtype) for a in arrays]
+        received = [[w[part] for w in whole] for part in parts]
+        for place, array in zip(received[rank], arrays):
+            place[...] = array
+
+        def collective() -> list[np.ndarray]:
+            self._communicator.exchange([arrays] * size, received)
+            return []
+
+        self._group.run(collective)
+        return whole
 
 
 def _digest(batch: Any) -> int:

@@ -1,7 +1,8 @@
 """Executors by name, and those of engines that have none of their own.
 
-Lives here: `executor`; `Workers`, an executor with what a job needs to know of it; `RayExecutor`, `PoolExecutor`.
-Not here: the jobs (inference.py, sweeps.py), which submit module-level functions and data.
+Lives here: `executor`; `Workers`, an executor with what a job needs to know of it; `RayExecutor`.
+Not here: pools that are no executors (pools.py), the jobs (inference.py, sweeps.py), which submit module-level functions
+and data.
 
 | name | engine |
 |---|---|
@@ -25,27 +26,11 @@ from typing import Any
 
 from ..core.errors import InvalidArgumentError
 from ..core.extras import optional_module
+from .pools import PoolExecutor, RayPoolExecutor
 
 ExecutorLike = Executor | str | Callable[[], Executor] | Any
 """An executor, its name, a function that creates one, a `dask.distributed.Client`, or a pool of `multiprocessing` or
 `ray.util.multiprocessing`."""
-
-
-class PoolExecutor(Executor):
-    """The interface of executors over a pool with `apply_async`: of `multiprocessing`, of `ray.util.multiprocessing`.
-
-    Such pools replace a killed worker and never report its task, so a job on one waits for ever for it.
-    """
-
-    def __init__(self, pool: Any) -> None:
-        self.pool = pool
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Schedule `fn(*args, **kwargs)`."""
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        self.pool.apply_async(fn, args, kwargs, callback=future.set_result, error_callback=future.set_exception)
-        return future
 
 
 def _call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -119,8 +104,7 @@ class Workers:
             size = getattr(self.executor, name, None)
             if isinstance(size, int) and size > 0:
                 return size
-        size = getattr(getattr(self.executor, "pool", None), "_processes", None)
-        return size if isinstance(size, int) else os.cpu_count() or 1
+        return os.cpu_count() or 1
 
     @property
     def is_local(self) -> bool:
@@ -149,7 +133,7 @@ class Workers:
 
     def restart(self) -> bool:
         """Replace an executor whose workers died; return whether that was possible."""
-        if not isinstance(self.executor, ProcessPoolExecutor) and _module(self.executor) != "loky":
+        if not isinstance(self.executor, ProcessPoolExecutor | PoolExecutor) and _module(self.executor) != "loky":
             return True  # Dask and Ray start other workers themselves
         if self._build is None:
             return False
@@ -170,7 +154,10 @@ class Workers:
         self._close.append(action)
 
 
-LOSSES = {"KilledWorker", "WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "LocalRayletDiedError"}
+LOSSES = {
+    *("KilledWorker", "WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "LocalRayletDiedError"),
+    "RayActorError",  # of the actors that are the workers of Ray's pool
+}
 """Errors of Dask and of Ray by name: their modules are not imported for a comparison."""
 
 
@@ -185,7 +172,7 @@ def _adapted(executor: Any) -> Executor:
         adapted: Executor = executor.get_executor(pure=False)
         return adapted
     if hasattr(executor, "apply_async"):
-        return PoolExecutor(executor)
+        return RayPoolExecutor(executor) if _module(executor) == "ray" else PoolExecutor(executor)
     raise InvalidArgumentError(
         what="executor= is no executor", found=type(executor).__name__, wanted=f"a concurrent.futures.Executor, {NAMES}"
     )
@@ -209,7 +196,7 @@ def _builder(executor: ExecutorLike) -> Builder | None:
     def build(workers: Workers) -> Executor:
         created = create()
         adapted = _adapted(created)
-        if adapted is not created:
+        if adapted is not created and not isinstance(adapted, PoolExecutor):
             workers.at_close(created.close)
         return adapted
 

@@ -8,20 +8,28 @@ appended, and a part without a line is computed and written again, to the same n
 instant therefore leaves parts that count and files that the next run replaces; a line that was cut off does not count.
 
 The first line describes the job; a folder is continued only by the job that began it.
+
+After a power failure the disk may have lines without the files that they name. On Linux, which identifies each start of
+a host, a journal therefore says under which one its lines were written, and has a line whenever all files before it are
+on the disk: of the lines behind the last one of these, those of an earlier start do not count. Waiting for the disk
+takes at most `SYNC_SHARE` of the time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import DataLossError, FailedPreconditionError
 from ..core.files import remove_leftovers
+from .hosts import boot_id
 
 if sys.platform != "win32":
     import fcntl
@@ -29,6 +37,13 @@ if sys.platform != "win32":
 FORMAT = 1
 NAME = "_journal.jsonl"
 """Readers of Parquet folders skip names that begin with an underscore."""
+
+
+SYNC_SHARE = 0.01
+"""The largest part of a job's time that it waits for the disk; a journal synchronizes once a second at most."""
+SYNC_SECONDS = 1.0
+MOST_FILES = 64
+"""Files that are synchronized one by one; of more, the whole file system is."""
 
 
 class Journal:
@@ -48,6 +63,9 @@ class Journal:
         self.total: int | None = None
         self.errors: dict[int, list[dict[str, Any]]] = {}
         self._path = folder / NAME if path is None else path
+        self._unsynced: list[str] | None = []  # files of parts since the last synchronization; None: more than named
+        self._synced_lines = True
+        self._next_sync = 0.0
         if not self._path.exists() and any(not name.startswith(".") for name in os.listdir(folder)):
             raise FailedPreconditionError(
                 what="the output folder has files that no job wrote", found=str(folder), do="name an empty folder"
@@ -75,6 +93,7 @@ class Journal:
         """Read the lines; remove what follows the last whole one. Write the first line of a new journal."""
         content = self._path.read_bytes()
         complete = 0
+        boot, unsynced = "", set[int]()  # parts since the last line that says that the disk has all
         for number, line in enumerate(content.splitlines(keepends=True)):
             entry = _entry(line)
             if entry is None:
@@ -84,6 +103,12 @@ class Journal:
             elif "part" in entry:
                 if self._is_intact(entry["files"]):
                     self._count(entry["part"], entry["elements"], entry.get("errors", []))
+                    unsynced.add(entry["part"])
+            elif "boot" in entry:
+                self._discard(unsynced)
+                boot = entry["boot"]
+            elif "synced" in entry:
+                unsynced.clear()
             elif "total" in entry:
                 self.total = entry["total"]
             complete += len(line)
@@ -93,6 +118,16 @@ class Journal:
             os.ftruncate(self._handle, complete)
         if not complete:
             self._append(head)
+        if boot != boot_id():
+            self._discard(unsynced)
+            self._append({"boot": boot_id()})
+
+    def _discard(self, parts: set[int]) -> None:
+        """Remove parts whose files a power failure may have taken."""
+        for part in parts:
+            del self.elements[part]
+            self.errors.pop(part, None)
+        parts.clear()
 
     def _check(self, head: dict[str, Any], entry: dict[str, Any]) -> None:
         if entry == head:
@@ -118,14 +153,38 @@ class Journal:
         entry: dict[str, Any] = {"part": part, "elements": elements, "files": sizes}
         self._append(entry | ({"errors": errors} if errors else {}))
         self._count(part, elements, errors)
+        self._unsynced = None if self._unsynced is None or not files else self._unsynced + files
+        self._synced_lines = False
+        if time.monotonic() >= self._next_sync:
+            self.sync()
 
     def _count(self, part: int, elements: int, errors: list[dict[str, Any]]) -> None:
         self.elements[part] = elements
         if errors:
             self.errors[part] = errors
 
+    def sync(self) -> None:
+        """Wait until the files of all parts are on the disk, and record it; where the host's starts have an identity.
+
+        raises OSError
+        """
+        if self._synced_lines or not boot_id():
+            return
+        start = time.monotonic()
+        if self._unsynced is None or len(self._unsynced) > MOST_FILES:
+            _synchronize_file_system(self._handle)
+        else:
+            for name in [*self._unsynced, "."]:
+                _synchronize(self.folder / name)
+        self._append({"synced": len(self.elements)})
+        os.fsync(self._handle)
+        self._unsynced, self._synced_lines = [], True
+        now = time.monotonic()
+        self._next_sync = now + max(SYNC_SECONDS, (now - start) / SYNC_SHARE)
+
     def finish(self, total: int) -> None:
-        """Record the number of all elements."""
+        """Record the number of all elements. Raises OSError."""
+        self.sync()
         if self.total != total:
             self._append({"total": total})
             self.total = total
@@ -136,8 +195,10 @@ class Journal:
             line = line[os.write(self._handle, line) :]
 
     def close(self) -> None:
-        """Unlock the folder."""
+        """Synchronize the files, and unlock the folder."""
         if self._handle >= 0:
+            with contextlib.suppress(OSError):
+                self.sync()
             os.close(self._handle)
             self._handle = -1
 
@@ -151,3 +212,20 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return entry if isinstance(entry, dict) else None
+
+
+def _synchronize(path: Path) -> None:
+    """Write a file or a folder back to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _synchronize_file_system(handle: int) -> None:
+    """Write the file system of an open file back to the disk. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syncfs(handle):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

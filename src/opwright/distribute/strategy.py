@@ -24,12 +24,16 @@ from ..ops.indexed_slices import IndexedSlices
 from ..tracing.trace import init_scope
 from .collectives import Group, all_gathered, all_reduced
 from .communicators import Communicator, LocalCommunicator
-from .datasets import DistributedDataset, SharedBatches
+from .datasets import BatchPart, DistributedDataset, SharedBatches
 from .gradients import BUCKET, GradientReducer
 from .sharded_checkpoint import slots_of
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
+
+
+_RANK_BITS = 48
+"""Where a worker's rank stands in the numbers of its random draws: above those that a program reaches."""
 
 
 class ReduceOp(enum.Enum):
@@ -176,7 +180,8 @@ class MultiWorker(WorkerStrategy):
             model.fit(x, y, batch_size=256)  # of all workers together
 
     communicator: of the engine; LocalCommunicator() by default, one worker. overlap: start to reduce gradients before
-    the reverse pass ends. bucket_bytes: gradients that are reduced together. sync_every: workers train on their own and
+    the reverse pass ends; by default if a worker is on another host, as an exchange through memory takes the processor
+    from the reverse pass. bucket_bytes: gradients that are reduced together. sync_every: workers train on their own and
     average their weights after this number of steps (local SGD, Stich 2019); 1: gradients are reduced in every step.
     raises InvalidArgumentError for arguments below 1
     """
@@ -184,17 +189,19 @@ class MultiWorker(WorkerStrategy):
     def __init__(
         self,
         communicator: Communicator | None = None,
-        overlap: bool = True,
+        overlap: bool | None = None,
         bucket_bytes: int = BUCKET,
         sync_every: int = 1,
     ) -> None:
         for name, value in (("bucket_bytes", bucket_bytes), ("sync_every", sync_every)):
             if value < 1:
                 raise InvalidArgumentError(op="MultiWorker", what=f"{name} is {value}", wanted="1 or more")
+        if overlap is None:
+            overlap = communicator is not None and not communicator.shares_host()
         super().__init__(communicator, overlap)
         self.sync_every = sync_every
         self._reducer = GradientReducer(self._group, bucket_bytes)
-        self._is_mean = False
+        self._is_mean = self._is_step = False
         self._steps = 0
         self._trained: dict[int, Variable] = {}
         self._weight: Variable | None = None
@@ -213,7 +220,8 @@ class MultiWorker(WorkerStrategy):
                 what=f"with sync_every={self.sync_every} steps are counted, and a function is traced once",
                 do="strategy.run(function, args), where function is what ow.function returns",
             )
-        result = super().run(fn, args, kwargs)
+        with self._in_step():
+            result = super().run(fn, args, kwargs)
         self._count_step(list(self._trained.values()))
         return result
 
@@ -272,9 +280,24 @@ class MultiWorker(WorkerStrategy):
         """Implement core/replicas.Replica."""
         before, self._is_mean = self._is_mean, True
         try:
-            yield
+            with self._in_step():
+                yield
         finally:
             self._is_mean = before
+
+    @contextlib.contextmanager
+    def _in_step(self) -> Iterator[None]:
+        """Return a context in which each worker draws random numbers of its own."""
+        before, self._is_step = self._is_step, True
+        try:
+            yield
+        finally:
+            self._is_step = before
+
+    @property
+    def random_offset(self) -> int:
+        """Implement core/replicas.Replica."""
+        return self.rank << _RANK_BITS if self._is_step else 0
 
     def local_loss(self, loss: Tensor) -> Tensor:
         """Implement core/replicas.Replica: the weight is the worker's part of the batch times the number of workers."""
@@ -309,14 +332,14 @@ class MultiWorker(WorkerStrategy):
             v.assign(own)
         return value
 
-    def shared_batches(self, batches: Any) -> Any:
+    def shared_batches(self, batches: Any, whole_rests: bool = False) -> Any:
         """Implement core/replicas.Replica."""
         if isinstance(getattr(batches, "source", None), DistributedDataset) or self.num_replicas_in_sync == 1:
             return batches
-        return SharedBatches(batches, self._group)
+        return SharedBatches(batches, self._group, whole_rests)
 
-    def begin_step(self, kind: str, batches: Any) -> None:
-        """Implement core/replicas.Replica."""
+    def _next_part(self, batches: Any) -> BatchPart | None:
+        """Return this worker's part of the next batch. Raises FailedPreconditionError if the batches differ."""
         part = batches.parts.popleft() if isinstance(batches, SharedBatches) else None
         if part is not None and part.digest is not None:
             digest = part.digest
@@ -328,6 +351,19 @@ class MultiWorker(WorkerStrategy):
                     wanted="the same dataset on all workers, in the same order",
                     do="shuffle with a seed, or strategy.distribute_datasets_from_function",
                 )
+        return part
+
+    def gathered_outputs(self, outputs: Any, batches: Any) -> Any:
+        """Implement core/replicas.Replica: outputs of a dataset of this worker's own stay its own."""
+        part = self._next_part(batches)
+        if part is None or part.size == part.of:
+            return outputs
+        own = [np.asarray(t.numpy(), order="C") for t in nest.flatten(outputs)]
+        return nest.pack_sequence_as(outputs, [dispatch.to_tensor(a) for a in batches.gathered(own, part.of)])
+
+    def begin_step(self, kind: str, batches: Any) -> None:
+        """Implement core/replicas.Replica."""
+        part = self._next_part(batches)
         weight = 1.0 if part is None else part.size * self.num_replicas_in_sync / part.of
         variable = self._weight_variable()
         if kind == "train" and variable.read_array() != weight:

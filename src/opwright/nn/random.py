@@ -5,7 +5,8 @@ Not here: TensorFlow's random functions and distributions (ops/random/), initial
 
 seed: None for new numbers in each call, an integer for the same numbers in each call, or a SeedGenerator, whose numbers
 depend on its seed and the number of draws, which a variable counts: layers with equal seeds draw equal numbers, eagerly
-and in functions. A generator without a seed draws from the operators' own sequences, which depend on `random.set_seed`.
+and in functions, but each worker of a data-parallel step its own. A generator without a seed draws from the operators'
+own sequences, which depend on `random.set_seed`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core import replicas
 from ..core.dtypes import as_dtype
 from ..eager.variable import Variable
 from ..ops import array, dispatch, random
@@ -44,7 +46,10 @@ def _draw(seed: Any, stateful: Callable[[], Tensor], stateless: Callable[[Any], 
     """Draw from the stateful generator, or by a stateless seed of two integers."""
     if seed is None:
         return stateful()
-    return stateless(seed.next() if isinstance(seed, SeedGenerator) else [int(seed), 0])
+    if not isinstance(seed, SeedGenerator):
+        return stateless([int(seed), 0])
+    offset = replicas.random_offset()
+    return stateless(seed.next() + np.array([0, offset], np.int64) if offset else seed.next())
 
 
 def _draw_shape(name: str, seed: Any, shape: Any, *parameters: Any, dtype: Any) -> Tensor:

@@ -291,18 +291,25 @@ class TrainingLoops:
         steps: int | None = None,
         callbacks: Any = None,
     ) -> Any:
-        """Return the outputs for all data as arrays, in the outputs' structure. Arguments: see `fit`."""
+        """Return the outputs for all data as arrays, in the outputs' structure. Arguments: see `fit`.
+
+        Of several workers each computes a part of each batch, and returns the outputs of all.
+        """
         from ..callbacks import CallbackList
 
         batches = batches_of(x, None, None, batch_size, False, steps)
         callback_list = CallbackList.of(callbacks, self, verbose, epochs=1, steps=batches.steps)
+        replica = replicas.current()
+        if replica is not None:
+            batches = replica.shared_batches(batches, whole_rests=True)
         callback_list.on_predict_begin()
         parts: list[Any] = []
         with Lookahead(batches.epoch(), batches.steps) as source:
             for step, data in enumerate(source):
                 callback_list.on_predict_batch_begin(step)
-                parts.append(self._run("predict", data, source.start))
+                outputs = self._run("predict", data, source.start)
                 source.settle()
+                parts.append(outputs if replica is None else replica.gathered_outputs(outputs, batches))
                 callback_list.on_predict_batch_end(step, {"outputs": parts[-1]})
         callback_list.on_predict_end()
         if not parts:

@@ -12,7 +12,8 @@ state of a sequence is the number of its calls. The numbers differ from TensorFl
   * after `set_seed(s)`, each operator has a seed derived from s and the number of operators before it;
   * an operator's `seed=` determines its sequence together with s; each call continues it;
   * inside a traced function each random operator has a separate sequence, which begins with the trace;
-  * `set_seed` restarts every sequence.
+  * `set_seed` restarts every sequence;
+  * in a step of a data-parallel program, worker r's calls begin at 2^48 r.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...core import flags, forks
+from ...core import flags, forks, replicas
 from .. import dispatch
 
 R = TypeVar("R")
@@ -155,7 +156,7 @@ def reserve(op: Any) -> np.ndarray:
         slots = calls.setdefault((_SLOTS, sequence), {})
         slots.pop(thread, None)  # of a loop that failed
         slots[thread] = slot = next(i for i in itertools.count() if i not in slots.values())
-        call = calls.get(sequence, 0) + (slot << 40)
+        call = calls.get(sequence, 0) + (slot << 40) + replicas.random_offset()
     return np.array([number & _MASK for number in (op.seed, op.seed2, call)], np.uint64)
 
 
@@ -189,12 +190,12 @@ def _is_unseeded(op: Any) -> bool:
 def _next_call(op: Any) -> tuple[int, int, int]:
     """Return the arguments of `philox` for a call of an operator with a seed, and advance its sequence."""
     if op.stream == 0 and op.seed2 > _ONCE:
-        return op.seed, op.seed2, 0
+        return op.seed, op.seed2, replicas.random_offset()
     sequence, calls = _sequence(op), _calls_of(op)
     with _lock:
         call = calls.get(sequence, 0)
         calls[sequence] = call + 1
-    return op.seed, op.seed2, call
+    return op.seed, op.seed2, call + replicas.random_offset()
 
 
 def _refuse_unseeded() -> None:

@@ -1,0 +1,145 @@
+"""Executors over pools that are none: of `multiprocessing`, of `ray.util.multiprocessing`.
+
+Lives here: `PoolExecutor`, which notices workers that die; `RayPoolExecutor`.
+Not here: executors by name (executors.py), how often a task runs again (dispatcher.py).
+
+A pool of `multiprocessing` starts another process for one that died, and never reports the task that died with it. Its
+processes are therefore watched while tasks are in flight: after a death all of them fail with BrokenExecutor, as those
+of a ProcessPoolExecutor do, and the pool is not used any more: a process that dies may hold its queues' locks for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future
+from multiprocessing import connection
+from multiprocessing.pool import ThreadPool
+from typing import Any
+
+from ..core import forks
+
+WATCHED_SECONDS = 0.2
+"""How long a new process of a pool, in the place of one that ended as it should, may be unwatched."""
+ENDING_SECONDS = 5.0
+"""How long a broken pool may take to end: it waits for locks that a process may have died with."""
+
+
+class PoolExecutor(Executor):
+    """The interface of executors over a pool with `apply_async`, as `multiprocessing.Pool`."""
+
+    def __init__(self, pool: Any) -> None:
+        self.pool = pool
+        self._lock = forks.lock()
+        self._flying: set[Future[Any]] = set()
+        self._processes: dict[int, Any] = {}
+        self._watch: threading.Thread | None = None
+        self._loss = ""
+
+    @property
+    def num_workers(self) -> int:
+        """The tasks that the pool runs at once."""
+        return int(self.pool._processes)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Schedule `fn(*args, **kwargs)`. Raises BrokenExecutor once a process of the pool has died."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        with self._lock:
+            if self._loss:
+                raise BrokenExecutor(self._loss)
+            self._flying.add(future)
+            self._watch_processes()
+        try:
+            self.pool.apply_async(
+                fn, args, kwargs, lambda result: self._end(future, result, None), lambda e: self._end(future, None, e)
+            )
+        except BaseException:
+            self._flying.discard(future)
+            raise
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the pool; a broken one is left after `ENDING_SECONDS`."""
+        if not self._loss:
+            self.pool.close()
+            if wait:
+                self.pool.join()
+            return
+        ending = threading.Thread(target=self.pool.terminate, name="pool end", daemon=True)
+        ending.start()
+        if wait:
+            ending.join(ENDING_SECONDS)
+
+    def _end(self, future: Future[Any], result: Any, error: BaseException | None) -> None:
+        """Complete a future, unless it failed with the pool."""
+        with self._lock:
+            if future not in self._flying:
+                return
+            self._flying.discard(future)
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    # ---- processes -----------------------------------------------------------------------------------------------
+
+    def _watch_processes(self) -> None:
+        """Start the thread that watches the processes, unless it runs. The caller holds the lock."""
+        if self._watch is None and not isinstance(self.pool, ThreadPool):
+            self._watch = threading.Thread(target=self._wait_for_death, name="pool watch", daemon=True)
+            self._watch.start()
+
+    def _wait_for_death(self) -> None:
+        while True:
+            self._processes.update((process.pid, process) for process in list(self.pool._pool))
+            ended = connection.wait([p.sentinel for p in self._processes.values()], WATCHED_SECONDS)
+            with self._lock:
+                if not self._flying:
+                    self._watch = None
+                    return
+            for process in [p for p in self._processes.values() if p.sentinel in ended]:
+                code = process.exitcode
+                if code is None:
+                    continue  # the pool's own thread is about to learn it
+                del self._processes[process.pid]
+                if code or (self.pool._maxtasksperchild is None and self.pool._state == "RUN"):
+                    self._fail(f"process {process.pid} of the pool ended with exit code {code}")
+                    return
+
+    def _fail(self, loss: str) -> None:
+        with self._lock:
+            self._loss = loss
+            flying, self._flying = self._flying, set()
+        for future in flying:
+            future.set_exception(BrokenExecutor(loss))
+
+
+class RayPoolExecutor(PoolExecutor):
+    """The interface of executors over a `ray.util.multiprocessing.Pool`, which reports the task of a lost worker.
+
+    The pool would go on sending tasks to the actor that died, so another one takes its place.
+    """
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the pool; Ray stays."""
+        self.pool.close()
+        if wait:
+            self.pool.join()
+
+    @property
+    def num_workers(self) -> int:
+        """The tasks that the pool runs at once."""
+        return len(self.pool._actor_pool)
+
+    def _watch_processes(self) -> None:
+        """Return: Ray watches."""
+
+    def _end(self, future: Future[Any], result: Any, error: BaseException | None) -> None:
+        died = getattr(error, "actor_id", None)
+        if died is not None:
+            with self._lock:
+                for i, (actor, _) in enumerate(self.pool._actor_pool):
+                    if actor._actor_id.hex() == died:
+                        self.pool._actor_pool[i] = self.pool._new_actor_entry()
+        super()._end(future, result, getattr(error, "underlying", error))
