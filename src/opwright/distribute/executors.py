@@ -1,8 +1,8 @@
 """Executors by name, and those of engines that have none of their own.
 
 Lives here: `executor`; `Workers`, an executor with what a job needs to know of it; `RayExecutor`.
-Not here: pools that are no executors (pools.py), the jobs (inference.py, sweeps.py), which submit module-level functions
-and data.
+Not here: pools that are no executors (pools.py), the jobs (inference.py, sweeps.py), which submit module-level
+functions and data.
 
 | name | engine |
 |---|---|
