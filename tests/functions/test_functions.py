@@ -5,6 +5,7 @@ The oracle is a formula in float64 (mpmath for float64 itself); errors are relat
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -29,6 +30,13 @@ def operands(row: Row, dtype: str, count: int) -> tuple[np.ndarray, ...]:
     x = unary_inputs(dtype, 30)
     size = np.abs(x.astype(float))
     return (x[~((size > 1e5) | ((size > 0) & (size < float(finest(dtype).tiny))))],)  # denormals halved are rounded
+
+
+@functools.lru_cache(4)
+def case_of(row: Row, dtype: str, count: int) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Return operands of a function and the exact results, which all ways share."""
+    arrays = operands(row, dtype, count)
+    return arrays, exact_of(row, arrays)
 
 
 def exact_of(row: Row, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -81,8 +89,7 @@ def check(row: Row, way: str, dtype: str, count: int) -> bool:
     """Whether the function has a form in this way; fails where that is further off than the table allows."""
     if way in row.without:
         return False
-    arrays = operands(row, dtype, count)
-    exact = exact_of(row, arrays)
+    arrays, exact = case_of(row, dtype, count)
     allowance = allowed(row, way, dtype, exact)
     if allowance is None:
         return False

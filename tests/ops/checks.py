@@ -18,7 +18,7 @@ from assertions import HALVES, assert_close, flat_arrays, is_differentiable, is_
 from harness import Case, as_tensors, operator_of
 
 import opwright as ow
-from thorough import examples
+from thorough import THOROUGH, examples
 
 # ---- watching -----------------------------------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ def gradient_matches_differences(row: Case) -> None:
             )
 
 
-@check(_differentiates)
+@check(lambda row: in_turn(row) and _differentiates(row))
 def second_order_runs(row: Case) -> None:
     """The gradient can be differentiated again, and is finite where the first one is."""
     from opwright.core import nest
@@ -416,7 +416,7 @@ def traced_equals_eager(row: Case) -> None:
     from opwright.ops import dispatch
 
     eager, random = flat_arrays(row.run()), is_random(row)
-    for unknown in (False, True) if row.unknown else (False,):
+    for unknown in _in_turn(row):
         traced, arrays = _traced(row, unknown)
         result = flat_arrays(traced(*[dispatch.to_tensor(a) for a in arrays]))
         words = "traced with unknown dimensions" if unknown else "traced"
@@ -429,9 +429,14 @@ def traced_equals_eager(row: Case) -> None:
                 assert_close(a, b, row.rtol, row.atol, f"{words}, output {i}")
 
 
+def in_turn(row: Case) -> bool:
+    """Whether a row is the first of its key or every second after that; every one is in a thorough run."""
+    return THOROUGH or row.number % 2 == 0
+
+
 def _in_turn(row: Case) -> tuple[bool, ...]:
-    """Whether dimensions are unknown: in every row, and known in every second; the first row of a key is tried so."""
-    return (False,) if not row.unknown else (False, True) if row.number % 2 == 0 else (True,)
+    """Whether dimensions are unknown: in every row, and known in those that are in turn, too."""
+    return (False,) if not row.unknown else (False, True) if in_turn(row) else (True,)
 
 
 def _as_gradient(row: Case) -> Case:

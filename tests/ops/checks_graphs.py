@@ -16,7 +16,7 @@ from opwright.testing.operator_call import NotApplicable, tensor
 
 
 def _applies(row: Case) -> bool:
-    return checks._differentiates(row) and row.trace and operator_of(row.key) is None
+    return checks.in_turn(row) and checks._differentiates(row) and row.trace and operator_of(row.key) is None
 
 
 @checks.check(_applies)

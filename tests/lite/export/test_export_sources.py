@@ -9,13 +9,14 @@ import pytest
 from export_kit import STRICT, Blend, Clip, CubeRoot, Elementary, Escape, Pair, Root, Whole, Within, compiled, needs_gcc
 
 import opwright as ow
+from thorough import sampled
 
 OPERATORS = (Blend, Clip, CubeRoot, Elementary, Escape, Pair, Whole, Within)
 ZIG = importlib.util.find_spec("ziglang") is not None
 
 
 @needs_gcc
-@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", sampled(OPERATORS), ids=lambda op: op.name)
 def test_gcc_takes_it_without_a_word(op, tmp_path):
     _, source, _ = ow.export_c(op, tmp_path)
     compiled(source, "-std=c99", "-O1", *STRICT)

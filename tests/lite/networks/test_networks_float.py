@@ -10,6 +10,7 @@ from networks_harness import SIZES, content_of, eager, model_of, official, own, 
 from opwright.core import nest
 from opwright.lite.format import Model, versions
 from opwright.lite.format.runtime_requirements import requirements, stored_runtime, unsupported_by
+from thorough import sampled
 
 # Operators that the oldest of the run times asked for has no form of, and why they stay.
 TOO_NEW = {"activations": "CUMSUM", "volumes": "CONV_3D", "norms": "BROADCAST_TO"}
@@ -25,7 +26,7 @@ def _same(content: bytes, name: str) -> None:
             np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(expected).max(initial=0)))
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", sampled(NETWORKS))
 def test_answers(name: str) -> None:
     _same(content_of(name), name)
 
@@ -45,7 +46,7 @@ def test_file(name: str) -> None:
 
 @pytest.mark.any_engine
 @pytest.mark.parametrize("runtime", [pytest.param("2.8", marks=pytest.mark.slow), "2.3"])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", sampled(NETWORKS))
 def test_older_run_times(name: str, runtime: str) -> None:
     if runtime == "2.3" and name in TOO_NEW:
         with pytest.raises(ValueError, match=f"does not run on run time 2.3[^!]*{TOO_NEW[name]} version"):

@@ -13,6 +13,7 @@ from networks_harness import INT16, SIZES, content_of, eager, lite, official, ow
 import opwright as ow
 from opwright.core import flags, nest
 from opwright.lite.format import Model
+from thorough import sampled
 
 Found = list[tuple[np.ndarray, float]]
 REFERENCE = OpResolverType.BUILTIN_REF
@@ -29,7 +30,9 @@ ALL_KINDS = ("mobilenet_v3", "lstm_text", "transformer_masked", "wide_deep")
 
 def cases() -> list[Any]:
     every = [(name, kind) for kind in LEAST for name in NETWORKS]
-    return [pytest.param(n, k, marks=[] if k in FAST or n in ALL_KINDS else pytest.mark.slow) for n, k in every]
+    usual = [case for case in every if case[1] in FAST or case[0] in ALL_KINDS]
+    rest = [pytest.param(*case, marks=pytest.mark.slow) for case in every if case not in usual]
+    return [*sampled(usual, by=lambda name, kind: kind), *rest]
 
 
 @pytest.mark.parametrize(("name", "kind"), cases())

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("reference_engine")
 
 PAIRS = [(row, kind) for row in ROWS for kind in row.kinds]
 EACH = [pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}") for row, kind in PAIRS]
-MODELS = 4
+MODELS = 2
 MORE = 20  # in the slow run
 
 

@@ -16,7 +16,7 @@ from opwright.lite.convert.quantize.weights import layout_of
 from opwright.lite.format import Model, versions
 from opwright.lite.ops.specs import LiteTensorSpec, tensor_of
 from opwright.lite.runtime.constants import dense_of, stored_elements
-from thorough import examples
+from thorough import examples, sampled
 
 SPARSITY = ow.lite.Optimize.EXPERIMENTAL_SPARSITY
 KINDS = ("float", "float16", "dynamic", "int8", "int16x8")
@@ -39,7 +39,7 @@ def own(content: bytes) -> Any:
     return interpreter
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.parametrize(("name", "kind"), sampled(CASES))
 def test_answers_are_those_of_the_file_with_zeros(name: str, kind: str) -> None:
     content = converted(name, kind)
     one_scale = {"_experimental_disable_per_channel_quantization_for_dense_layers": True}

@@ -16,6 +16,7 @@ from quantize_harness import convert
 import opwright as ow
 from opwright.lite.ops.tiling import SCRATCH
 from opwright.lite.runtime.memory import subgraph_memory
+from thorough import sampled
 
 BOUND = 3 * SCRATCH
 OWN_OBJECTS = 200_000  # bytes of an interpreter of one operator: nodes, tensors, views
@@ -68,7 +69,7 @@ PROGRAMS = {
 
 @pytest.mark.usefixtures("reference_engine")
 @pytest.mark.parametrize("kind", ["float", "dynamic", "int8"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sampled(PROGRAMS))
 def test_kernels_take_little_beside_the_arena(name: str, kind: str) -> None:
     program = PROGRAMS[name]
     assert program.whole > 2 * BOUND, "a program that cannot show anything"
