@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from ..core import flags
 from ..core.errors import InternalError
 from ..core.files import digest
 from ..core.lazy_imports import later
+from ..core.processors import usable_processors
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node
 from . import plan_cache
@@ -183,7 +183,7 @@ class RegionCallee:
         self.shapes = [shape_of(spec) for spec in specs]
         self.dtypes = [spec.dtype.np for spec in specs]
         self.native = items_offset() is not None
-        self.threads = max(1, flags.num_threads or os.cpu_count() or 1) if region.work >= SHARED else 1
+        self.threads = max(1, flags.num_threads or usable_processors()) if region.work >= SHARED else 1
         self.free: list[tuple[Any, Any, Any]] = []
         self.plain: Plan | None = None
 

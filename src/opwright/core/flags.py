@@ -203,7 +203,12 @@ FLAGS: dict[str, Flag] = {
         Flag("cuda_deterministic", SWITCH, False, "Run no kernel whose bits may differ from run to run, at any place."),
         Flag("fast_math", SWITCH, False, "Let kernels of the kernel language round differently, where that is faster."),
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
-        Flag("num_threads", COUNT, 0, "Threads that one operator may use; 0 means one for each core."),
+        Flag(
+            "num_threads",
+            COUNT,
+            0,
+            "Threads that one operator may use; 0 means one for each processor that the process may use.",
+        ),
         Flag(
             "jit",
             SWITCH,

@@ -33,6 +33,7 @@ from ..core import forks
 from ..core.dtypes import DType
 from ..core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from ..core.files import Replacement
+from ..core.processors import usable_processors
 from ..eager.tensor import EagerTensor, convert_to_tensor
 from ..tracing.symbolic import SymbolicTensor
 from .base import int_operand, static_int
@@ -127,11 +128,11 @@ def num_threads(num_parallel_calls: Any) -> int:
     if num_parallel_calls is None:
         return 1
     if type(num_parallel_calls) is SymbolicTensor:
-        return os.cpu_count() or 1
+        return usable_processors()
     if isinstance(num_parallel_calls, EagerTensor):
         num_parallel_calls = int(num_parallel_calls)
     if num_parallel_calls == AUTOTUNE:
-        return os.cpu_count() or 1
+        return usable_processors()
     if num_parallel_calls < 1:
         raise InvalidArgumentError(
             op="Dataset", found=num_parallel_calls, what="num_parallel_calls must be greater than zero."

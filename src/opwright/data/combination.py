@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import random
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from ..autograph.api import convert_if_enabled
 from ..core import flags
 from ..core.dtypes import int64
 from ..core.errors import InvalidArgumentError
+from ..core.processors import usable_processors
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.random.state import seeds_for
@@ -111,7 +111,7 @@ class _InterleaveDataset(Dataset):
         call, items = self._functions[0].caller(context), self._inputs[0].flow(context.input())
         cycle, block = map(int, self._operands)
         ahead = self._prefetches and not flags.deterministic  # threads would race for one random sequence
-        cycle = os.cpu_count() or 1 if cycle == -1 else cycle
+        cycle = usable_processors() if cycle == -1 else cycle
         slots: list[Iterator[Any] | None] = [None] * cycle
         slot = block_count = opened = 0
         more = True

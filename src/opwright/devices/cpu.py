@@ -23,6 +23,7 @@ import numpy as np
 from ..core import flags, forks
 from ..core.forks import once
 from ..core.places import CPUPlace, Place
+from ..core.processors import usable_processors
 from .context import ALIGNMENT, DeviceContext, numpy_dtype, sizes
 
 # OpenBLAS under the names of its builds (NumPy's wheels prefix and suffix them), MKL, BLIS
@@ -96,13 +97,6 @@ def pin_if_deterministic() -> None:
 _CHUNKS_PER_THREAD = 4  # for load balance
 
 
-def cores() -> int:
-    """Return the number of cores available to this process, 1 or more."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return os.cpu_count() or 1
-
-
 class ThreadPool:
     """Threads that share a range of indices; the calling thread is one of them.
 
@@ -123,7 +117,7 @@ class ThreadPool:
     @property
     def num_threads(self) -> int:
         """The number of threads one `parallel_for` may use, including the caller."""
-        return flags.num_threads or cores()
+        return flags.num_threads or usable_processors()
 
     def parallel_for(self, n: int, fn: Callable[[int, int], Any], grain: int = 1) -> None:
         """Call fn(begin, end) on ranges that partition 0 ... n-1, on several threads.
@@ -269,4 +263,4 @@ class CPUDeviceContext(DeviceContext):
 
     def describe(self) -> str:
         """Return the machine, its cores and threads."""
-        return f"{platform.machine()}, {cores()} cores, {self.num_threads} threads"
+        return f"{platform.machine()}, {usable_processors()} cores, {self.num_threads} threads"

@@ -21,6 +21,7 @@ from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError, also
 from ..core.lazy_imports import later
 from ..core.named_tuples import NamedTuple
+from ..core.processors import usable_processors
 from .compiled.fast_path import FastPath
 from .compiled.fast_path import find as find_fast_path
 from .runtime.errors import as_base
@@ -49,12 +50,6 @@ else:  # not needed by a model with a cached plan: 60 ms of a process's start
     children = later("..core.children", __package__)
     delegation, introspection = later(".runtime.delegation", __package__), later(".runtime.introspection", __package__)
     model_loader, profiler = later(".runtime.model_loader", __package__), later(".runtime.profiler", __package__)
-
-
-@functools.cache
-def _cores() -> int:
-    """Return the number of cores, cached: the query takes longer (50 us) than reading a small model's operators."""
-    return os.cpu_count() or 1
 
 
 def _alive(me: weakref.ref[Interpreter]) -> Interpreter:
@@ -131,7 +126,7 @@ class Interpreter:
             else resolver.with_customs(resolver.default_resolver() if op_resolver is None else op_resolver, custom_ops)
         )
         self._preserve_all = bool(experimental_preserve_all_tensors)
-        self._threads = num_threads or flags.get("num_threads") or _cores()
+        self._threads = num_threads or flags.get("num_threads") or usable_processors()
         self._exported_views: ExportedViews = {}
         self._delegate_services: Any = None  # created for the first delegate
         self._engine: engine.Engine | ahead.Ahead | None = None  # the applied compiled engine, or its pending plan

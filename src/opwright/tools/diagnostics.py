@@ -21,6 +21,7 @@ from rich.text import Text
 
 from ..core import flag_effects, flags
 from ..core.private_files import fault_of_folder
+from ..core.processors import usable_processors
 from .report import notes, out, print_json, prose
 
 Finding = tuple[str, str, bool]  # subject, value, whether it is as required
@@ -80,10 +81,9 @@ def _compilers() -> Iterator[Finding]:
 
 
 def _devices() -> Iterator[Finding]:
-    from ..devices.cpu import cores
     from ..devices.cuda import report
 
-    yield "CPU threads", f"{flags.get('num_threads') or cores()} for one operator", True
+    yield "CPU threads", f"{flags.get('num_threads') or usable_processors()} for one operator", True
     yield "GPUs (optional)", report(), True
 
 

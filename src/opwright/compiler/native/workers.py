@@ -36,6 +36,7 @@ from ...core import forks
 from ...core.errors import ResourceExhaustedError
 from ...core.forks import once
 from ...core.named_tuples import NamedTuple
+from ...core.processors import usable_processors
 from ..target import Target, host
 from .image import Image, address_of, library, load_images, memory, runs_images, system_library
 from .store import find_or_make, read_text
@@ -240,7 +241,7 @@ class WorkerPool:
         make_lock(self.address + _LOCK)
         for offset in _WORK, _DONE:
             make_condition(self.address + offset)
-        crowded = self.threads > _processors()
+        crowded = self.threads > usable_processors()
         spins = (SPIN_WHEN_CROWDED,) * 2 if crowded else (SPIN_IN_PLAN, SPIN_AFTER_PLAN)
         words = (ctypes.c_int64 * 8).from_address(self.address + 8)
         words[:] = [self.threads, *spins, state_address(), self._rest, 0, 0, CREDIT]
@@ -262,11 +263,6 @@ class WorkerPool:
         record = self.address + self._records + 16 * index
         (ctypes.c_int64 * 2).from_address(record)[:] = [self.address, index]
         start_thread(functions().work, record, _STACK)
-
-
-def _processors() -> int:
-    """Return the number of processors that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _pools: dict[int, WorkerPool] = {}

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...core import flags
 from ...core.errors import InvalidArgumentError
+from ...core.processors import usable_processors
 from ..format import Model
 from ..format.model import refuse_external
 from ..resolver import CustomOps
@@ -79,7 +80,7 @@ class CompiledModel:
         file = open_model(path, None if path is not None else model)
         file.verify()  # its delegate computes wrong results if a tensor is written twice
         refuse_external(file)
-        self._threads = num_threads or flags.get("num_threads") or os.cpu_count() or 1
+        self._threads = num_threads or flags.get("num_threads") or usable_processors()
         self._loaded = loaded = LiteRtModel()
         self._finalizer = weakref.finalize(self, loaded.close)
         self._invoke = library().RunCompiledModel

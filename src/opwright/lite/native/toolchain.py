@@ -28,6 +28,7 @@ from typing import NamedTuple
 from ...core import forks
 from ...core.errors import InvalidArgumentError, NotFoundError, UnavailableError
 from ...core.forks import once
+from ...core.processors import usable_processors
 from . import build_cache
 from .build_cache import include_folder
 
@@ -220,7 +221,7 @@ def _build(paths: Sequence[Path], arguments: Sequence[str], link: Sequence[str],
                 _CompileJob(path, compilers[language], language, os.path.join(folder, str(i)), arguments)
                 for i, (path, language) in enumerate(zip(paths, languages))
             ]
-            with ThreadPoolExecutor(os.cpu_count()) as threads:
+            with ThreadPoolExecutor(usable_processors()) as threads:
                 messages = list(threads.map(_CompileJob.compile, parts))
             objects = [f"{part.stem}.o" for part in parts]
             headers = set(paths).union(*(_dependencies_in(f"{part.stem}.d") for part in parts))
