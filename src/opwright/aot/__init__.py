@@ -1,6 +1,7 @@
 """Models as native libraries for any processor: object code, weights and a C header, without a run time.
 
     libraries.py     `build`: the files of a library; `Library`
+    targets.py       processors by short names
     model_plans.py   the plans of a model for a target, by signature, and their kernels
     state_fields.py  what runs keep, and its first values
     identifiers.py   names in C
@@ -8,6 +9,10 @@
     c_files.py       the header, an example program, files for CMake and pkg-config
     archives.py      static libraries (ar)
     loaded_library.py       `load`: a library for this processor, called with NumPy arrays
+    differences.py   `diff`: two models, or one model on two run times, on the same inputs
+    tensor_differences.py   the errors of one tensor
+    bisection.py     the first operator that differs, where inner tensors cannot be read
+    model_runs.py    a model on a run time: interpreter, reference, official, library
 
 Lives here: the public names, each loaded on first use. Not here: kernels and plans (compiler/), files (lite/).
 """

@@ -1,7 +1,7 @@
 """Building libraries: a model's object file, header, description and what build systems take, in one folder.
 
-Lives here: `build`, `Library`, `find_target`.
-Not here: planning (model_plans.py), code (modules.py), C (c_files.py).
+Lives here: `build`, `Library`.
+Not here: targets by name (targets.py), planning (model_plans.py), code (modules.py), C (c_files.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..compiler.target import NAMED, Target, processor
+from ..compiler.target import Target
 from ..core import __version__
 from ..core.errors import InvalidArgumentError, UnimplementedError
 from ..core.files import replacing
@@ -21,6 +21,7 @@ from .archives import archive_of
 from .identifiers import identifier
 from .model_plans import ModelPlan, plan_model
 from .modules import MemoryLayout, emit_object, functions_of, layout_of
+from .targets import find_target
 
 if TYPE_CHECKING:
     from ..tracing.function import Function
@@ -42,15 +43,6 @@ class Library(NamedTuple):
     weights: int
 
 
-def find_target(name: str, cpu: str = "", features: str = "") -> Target:
-    """Return a target by its short name, or by a triple of LLVM. Raises NotFoundError."""
-    if name == "host":
-        return processor()
-    if name in NAMED and not cpu and not features:
-        return NAMED[name]
-    return Target.of(NAMED[name].triple if name in NAMED else name, cpu, features)
-
-
 def build(
     model: str | os.PathLike[str] | bytes | Function[..., Any],
     target: str | Target = "host",
@@ -65,7 +57,7 @@ def build(
     """Write a model as a native library that needs no run time.
 
     model: a .tflite file, its bytes, or a function, which is converted. target: "host", a short name of
-    compiler/target.py or an LLVM triple, with cpu and features in LLVM's terms. out: the folder, made if it is missing.
+    targets.py or an LLVM triple, with cpu and features in LLVM's terms. out: the folder, made if it is missing.
     name: prefix of files and C symbols, by default the model's. format: "lib", with a static library, C header,
     example, CMake and pkg-config files, or "object", without these but for the header. custom_ops: as of
     `lite.Interpreter`.
@@ -128,7 +120,7 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
         "name": name,
         "opwright": __version__,
         "model": {"sha256": model.digest},
-        "target": {"name": model.target.name, "triple": model.target.triple, "cpu": model.target.cpu},
+        "target": model.target._asdict(),
         "object": object_name,
         "arena": max(layout.arena, 1),
         "state": layout.state[-1],

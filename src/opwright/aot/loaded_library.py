@@ -45,11 +45,11 @@ class LoadedLibrary:
 
     Thread-safe: each thread has an arena of its own; calls of a model with state follow one another.
     signatures: functions by key, which share the state; inputs, outputs: names of a single signature, C identifiers
-    where the model's are not unique. raises NotFoundError, InvalidArgumentError
+    where the model's are not unique; notes: the description. raises NotFoundError, InvalidArgumentError
     """
 
     def __init__(self, path: Path) -> None:
-        notes = json.loads(path.read_text())
+        self.notes = notes = json.loads(path.read_text())
         objects = path.with_name(notes["object"])
         if not objects.is_file():
             raise NotFoundError(op="aot.load", what="the object file is not beside its description", found=str(objects))

@@ -337,6 +337,56 @@ def build(model: str | None, list_targets: bool, as_json: bool, **settings: Any)
 
 
 @cli.command()
+@click.argument("a", type=click.Path())
+@click.argument("b", type=click.Path(), required=False)
+@click.option(
+    "--a-runtime",
+    default="interpreter",
+    show_default=True,
+    metavar="NAME",
+    help="interpreter, reference (its kernels in NumPy), litert (the official interpreter), litert-builtin (without "
+    "its default delegate) or library:FOLDER (built from A).",
+)
+@click.option("--b-runtime", default="interpreter", show_default=True, metavar="NAME", help="The same for B.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="[NAME=]FILE.npy|FILE.npz",
+    help="An input, in order or by name, or all in one file; random where left out.",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
+@click.option("--atol", type=click.FloatRange(min=0), help="Tolerance of |a - b|; by default by the elements' types.")
+@click.option("--rtol", type=click.FloatRange(min=0), help="Tolerance relative to |b|.")
+@click.option("--outputs-only", is_flag=True, help="Do not search the first operator that differs.")
+@_custom
+@_json
+@_examples(
+    "opwright diff model.tflite --b-runtime litert",
+    "opwright diff model.tflite model_int8.tflite --atol 0.05",
+    "opwright diff model.tflite out --input x.npy --json",
+)
+def diff(a: str, b: str | None, as_json: bool, **settings: Any) -> None:
+    """Compare two models, two run times of one model, or a model and its built library, on the same inputs.
+
+    A and B are .tflite files or folders of `opwright build`; without B, A is compared on two run times. Prints the
+    largest errors of each output and inner tensor, and the first operator whose results differ beyond the tolerance.
+    Without --atol and --rtol, integers of equal types must be equal, a model and its quantized form may differ by one
+    step, and floating-point numbers by 1e-5 of the largest element (float16: 1e-2, float64: 1e-9).
+
+    \b
+    Exit codes:
+      0  the outputs agree
+      1  they differ, or a run time does not run the model
+      2  wrong usage
+      3  a file cannot be read
+    """
+    from .model_diff import diff_models
+
+    sys.exit(0 if diff_models(a, b, as_json=as_json, **settings) else EXIT_FAILED)
+
+
+@cli.command()
 @click.argument("models", nargs=-1, required=True, type=click.Path())
 @click.option("--runs", default=200, show_default=True, type=_at_least_1, help="Timed runs.")
 @click.option("--warmup", type=click.IntRange(min=0), help="Runs before them; by default a twentieth, at least 3.")

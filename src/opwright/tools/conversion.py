@@ -18,6 +18,7 @@ import numpy as np
 from rich.table import Table
 
 from .. import lite
+from ..aot.model_runs import random_input
 from ..core import dtypes, introspection
 from ..core.dtypes import DType, as_dtype, float32, int32
 from ..core.errors import InvalidArgumentError, OpError
@@ -32,7 +33,7 @@ from ..lite.format.runtime_requirements import requirements
 from ..ops import registry
 from ..ops.definition import Operator
 from .inspection import is_model
-from .model_runner import custom_operators, patterns_of, random_input, sizes_of
+from .model_runner import custom_operators, patterns_of, sizes_of
 from .report import BadFile, notes, out, print_json, write_file
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from rich.table import Table
 
 from .. import aot
-from ..compiler.target import NAMED
+from ..aot.targets import TARGETS, object_format
 from .inspection import read_model
 from .model_runner import operators_for
-from .report import out, print_json
+from .report import notes, out, print_json
 
 
 def build_library(
@@ -46,11 +46,24 @@ def build_library(
 
 
 def print_targets(as_json: bool) -> None:
-    """Print the short names of targets, with triples and features."""
+    """Print the short names of targets: where each runs, triples and features, how their libraries are checked."""
+    rows = [
+        {
+            "name": name,
+            "about": row.about,
+            "triple": row.target.triple,
+            "cpu": row.target.cpu,
+            "features": row.target.features,
+            "format": object_format(row.target),
+            "checked": row.checked,
+        }
+        for name, row in TARGETS.items()
+    ]
     if as_json:
-        print_json([{"name": t.name, "triple": t.triple, "cpu": t.cpu, "features": t.features} for t in NAMED.values()])
+        print_json(rows)
         return
-    table = Table("name", "triple", "cpu", "features", box=None)
-    for t in NAMED.values():
-        table.add_row(t.name, t.triple, t.cpu, t.features)
+    table = Table(*rows[0], box=None)
+    for row in rows:
+        table.add_row(*row.values())
     out().print(table)
+    notes().print("host is this machine; other processors: --target TRIPLE --cpu NAME --features +NAME, as in LLVM")

@@ -21,6 +21,7 @@ import click
 import numpy as np
 
 from .. import lite
+from ..aot.model_runs import random_input
 from ..core.errors import OpError
 from ..core.files import replacing
 from ..distribute.sinks import storable
@@ -134,21 +135,7 @@ def _load_library(text: str, path: str, names: str) -> object:
 Detail = dict[str, Any]
 
 
-def random_input(detail: Detail, rng: np.random.Generator) -> np.ndarray:
-    """Return normal numbers; bytes over their range; wider integers 0 or 1, valid as indices almost everywhere."""
-    dtype: Any = np.dtype(detail["dtype"])
-    shape = tuple(detail["shape"])
-    if dtype.kind in "OS":
-        return np.full(shape, b"text", object)
-    if dtype.kind in "iu" and dtype.itemsize == 1:
-        limits = np.iinfo(dtype)
-        return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-    if dtype.kind in "biu":
-        return rng.integers(0, 2, shape).astype(dtype)
-    return rng.standard_normal(shape).astype(dtype)
-
-
-def _load(file: str) -> np.ndarray:
+def load_array(file: str) -> np.ndarray:
     """Return the array of an .npy file. Raises BadFile."""
     try:
         array = np.load(file, allow_pickle=False)
@@ -192,7 +179,7 @@ def feed(
     click.UsageError
     """
     details = interpreter.get_input_details()
-    given = {index: _load(file) for index, file in _match_inputs(inputs, details, model).items()}
+    given = {index: load_array(file) for index, file in _match_inputs(inputs, details, model).items()}
     sizes = {index: sizes_of(text) for index, text in _match_inputs(shapes, details, model).items()}
     for detail in details:
         array, shape = given.get(detail["index"]), np.asarray(detail["shape"]).tolist()

@@ -1,0 +1,104 @@
+"""The processors that libraries are built for: short names, a word on each, the format of their object files.
+
+Lives here: `TARGETS`, `find_target`, `object_format`. Not here: targets in general and those of kernels in wheels
+(compiler/target.py).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..compiler.target import NAMED, Target, processor
+
+_APPLE_INTEL, _APPLE_ARM = "x86_64-apple-macosx11.0", "arm64-apple-macosx11.0"
+_WINDOWS = "x86_64-pc-windows-msvc"
+_V3 = NAMED["x86-64-v3"]
+
+
+class LibraryTarget(NamedTuple):
+    """A target of libraries. about: where it runs; checked: how this project's tests check its libraries."""
+
+    target: Target
+    about: str
+    checked: str
+
+
+_HERE, _QEMU, _WINE = "run on the processor of the tests", "run under qemu-user", "run under Wine"
+_FORMAT = "object file read back"
+
+_ROWS = (
+    (NAMED["generic"], "any x86-64 processor, Linux", _HERE),
+    (NAMED["x86-64-v2"], "x86-64 since 2009 (SSE4.2), Linux", _HERE),
+    (_V3, "x86-64 since 2013 (AVX2, FMA), Linux", _HERE),
+    (NAMED["x86-64-v3-vnni"], "the same with AVX-VNNI: Alder Lake and later", _FORMAT),
+    (NAMED["x86-64-v4"], "x86-64 with AVX-512, Linux", _FORMAT),
+    (NAMED["x86-64-v4-vnni"], "the same with VNNI: Ice Lake, Zen 4 and later", _FORMAT),
+    (NAMED["x86-64-v4-bf16"], "the same with products of bfloat16", _FORMAT),
+    (NAMED["x86-64-v4-amx"], "the same with AMX tiles: Sapphire Rapids and later", _FORMAT),
+    (Target("x86-64-v2-windows", _WINDOWS, "x86-64-v2"), "x86-64-v2, Windows", _WINE),
+    (_V3._replace(name="x86-64-v3-windows", triple=_WINDOWS), "x86-64-v3, Windows", _WINE),
+    (NAMED["x86-64-v4"]._replace(name="x86-64-v4-windows", triple=_WINDOWS), "x86-64-v4, Windows", _FORMAT),
+    (Target("x86-64-v2-macos", _APPLE_INTEL, "x86-64-v2"), "x86-64-v2, macOS 11 and later", _FORMAT),
+    (_V3._replace(name="x86-64-v3-macos", triple=_APPLE_INTEL), "x86-64-v3, macOS 11 and later", _FORMAT),
+    (NAMED["x86-64-v4"]._replace(name="x86-64-v4-macos", triple=_APPLE_INTEL), "x86-64-v4, macOS", _FORMAT),
+    (NAMED["aarch64"], "64-bit ARM, Linux", _QEMU),
+    (NAMED["aarch64-dotprod"], "64-bit ARM since 2018 (Cortex-A55, A75), Linux", _QEMU),
+    (NAMED["aarch64-i8mm"], "64-bit ARM since 2021 (Cortex-A510, A710), Linux", _QEMU),
+    (
+        Target("aarch64-android", "aarch64-linux-android21", "generic", "+neon"),
+        "64-bit ARM, Android 5 and later",
+        _FORMAT,
+    ),
+    (
+        Target("aarch64-android-dotprod", "aarch64-linux-android21", "generic", "+neon,+dotprod"),
+        "64-bit ARM since 2018, Android",
+        _FORMAT,
+    ),
+    (Target("aarch64-macos", _APPLE_ARM, "apple-m1"), "Apple M1 and later, macOS 11 and later", _FORMAT),
+    (Target("aarch64-ios", "arm64-apple-ios14.0", "apple-a10", "+neon"), "iPhone 7 and later, iOS 14", _FORMAT),
+    (
+        Target("armv7-neon", "armv7-unknown-linux-gnueabihf", "cortex-a7", "+neon,+vfp4"),
+        "32-bit ARM with NEON (Cortex-A7, A15 and later), Linux",
+        _QEMU,
+    ),
+    (
+        Target("armv7-android", "armv7a-linux-androideabi21", "cortex-a8", "+neon"),
+        "32-bit ARM with NEON, Android 5 and later",
+        _FORMAT,
+    ),
+    (NAMED["riscv64"], "64-bit RISC-V (RV64GC), Linux", _QEMU),
+    (NAMED["riscv64-v"], "64-bit RISC-V with vectors of at least 128 bits (V 1.0), Linux", _QEMU),
+    (Target("wasm32", "wasm32-unknown-unknown", "generic"), "WebAssembly 1.0", _FORMAT),
+    (NAMED["wasm32-simd128"], "WebAssembly with vectors of 128 bits", _FORMAT),
+    (Target("ppc64le", "powerpc64le-unknown-linux-gnu", "pwr8"), "POWER8 and later, little endian, Linux", _QEMU),
+)
+
+TARGETS = {target.name: LibraryTarget(target, about, checked) for target, about, checked in _ROWS} | {
+    name: LibraryTarget(target, f"{target.cpu} on {target.triple}", _FORMAT)
+    for name, target in NAMED.items()
+    if name not in {row[0].name for row in _ROWS}
+}
+"""Targets by short name; `host` is this machine."""
+
+
+def find_target(name: str, cpu: str = "", features: str = "") -> Target:
+    """Return a target by its short name, or by a triple of LLVM.
+
+    cpu: replaces that of the short name; features: in addition to its. Raises NotFoundError.
+    """
+    if name == "host":
+        return processor()
+    row = TARGETS.get(name)
+    if row is None:
+        return Target.of(name, cpu, features)
+    if not cpu and not features:
+        return row.target
+    return Target.of(row.target.triple, cpu or row.target.cpu, ",".join(filter(None, (row.target.features, features))))
+
+
+def object_format(target: Target) -> str:
+    """Return the format of a target's object files: ELF, Mach-O, COFF or WebAssembly."""
+    triple = target.triple
+    if triple.startswith("wasm"):
+        return "WebAssembly"
+    return "COFF" if "windows" in triple else "Mach-O" if "apple" in triple else "ELF"

@@ -1,0 +1,153 @@
+"""`opwright diff`: two models, two run times of one model, or a built library and its model on the same inputs.
+
+Lives here: inputs from files, the tables. Not here: the comparison (aot/differences.py).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.table import Table
+
+from .. import aot
+from ..aot.model_runs import RUN_TIMES, ModelOnRunTime
+from ..aot.tensor_differences import TensorDifference
+from ..core.errors import NotFoundError
+from .inspection import read_model
+from .model_runner import custom_operators, load_array, operators_for
+from .report import BadFile, notes, out, print_json
+
+
+def diff_models(
+    a: str,
+    b: str | None,
+    *,
+    a_runtime: str,
+    b_runtime: str,
+    inputs: Sequence[str],
+    seed: int,
+    atol: float | None,
+    rtol: float | None,
+    outputs_only: bool,
+    customs: Sequence[str],
+    as_json: bool,
+) -> bool:
+    """Print the differences; True if the outputs agree.
+
+    raises click.UsageError, BadFile, and the errors of `aot.diff`
+    """
+    for option, run_time in (("--a-runtime", a_runtime), ("--b-runtime", b_runtime)):
+        kind, _, folder = run_time.partition(":")
+        if kind not in RUN_TIMES or (kind == "library") != bool(folder):
+            wanted = ", ".join((*RUN_TIMES[:-1], "library:FOLDER"))
+            raise click.UsageError(f"{option} {run_time}: no such run time; wanted {wanted}")
+    if b is None and a_runtime == b_runtime:
+        raise click.UsageError("one model on one run time: name B, or another run time with --b-runtime")
+    files = [path for path in (a, b) if path is not None and not Path(path).is_dir()]
+    models = {path: read_model(path) for path in files if Path(path).suffix != ".json"}
+    custom_ops = list(
+        dict.fromkeys(op for model in models.values() for op in operators_for(model, customs))
+        if models
+        else custom_operators(customs)
+    )
+    try:
+        names = [t.name for t in ModelOnRunTime(a, a_runtime, custom_ops).inputs]
+        result = aot.diff(
+            a,
+            b,
+            a_runtime=a_runtime,
+            b_runtime=b_runtime,
+            inputs=_arrays(inputs, names),
+            seed=seed,
+            absolute=atol,
+            relative=rtol,
+            inner=not outputs_only,
+            custom_ops=custom_ops,
+            progress=lambda step: notes().print(f"running {step}"),
+        )
+    except NotFoundError as error:
+        raise BadFile(str(error)) from error
+    if as_json:
+        print_json(
+            {
+                "a": result.a,
+                "b": result.b,
+                "agree": result.agree,
+                "outputs": [row._asdict() for row in result.outputs],
+                "inner": [row._asdict() for row in result.inner],
+                "inner_complete": result.complete,
+                "first": None if result.first is None else result.first._asdict(),
+                "since": result.since,
+            }
+        )
+        return result.agree
+    out().print(f"a: {result.a}\nb: {result.b}")
+    if result.inner:
+        of = "Inner tensors" if result.complete else "Inner tensors that the bisection compared"
+        out().print(_table(result.inner, of))
+    out().print(_table(result.outputs, "Outputs"))
+    out().print("the outputs agree" if result.agree else "the outputs differ")
+    if result.first is not None:
+        first = result.first
+        after = "" if result.since is None else f"; operators after {result.since} could not be compared one by one"
+        where = "no operator writes it" if first.node is None else f"operator {first.node}, {first.operator}"
+        out().print(f"first difference: {where}, tensor {first.name!r}{after}")
+    return result.agree
+
+
+def _arrays(texts: Sequence[str], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the arrays of [NAME=]FILE.npy in order or by name, and those of .npz files by name."""
+    arrays: dict[str, np.ndarray] = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals or Path(text).exists():
+            name, file = "", text
+        if not name and file.endswith(".npz"):
+            arrays |= _archived(file)
+            continue
+        left = [n for n in names if n not in arrays]
+        if not name and not left:
+            raise click.UsageError(f"--input {text}: the model has {len(names)} inputs, {', '.join(names) or 'none'}")
+        arrays[name or left[0]] = load_array(file)
+    unknown = [name for name in arrays if name not in names]
+    if unknown:
+        raise click.UsageError(f"the model has no input {unknown[0]!r}; its inputs: {', '.join(names) or 'none'}")
+    return arrays
+
+
+def _archived(file: str) -> dict[str, np.ndarray]:
+    try:
+        with np.load(file, allow_pickle=False) as content:
+            return {name: content[name] for name in content.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise BadFile(f"{file}: no .npz file as np.savez writes it: {error}") from error
+
+
+def _table(rows: Iterable[TensorDifference], title: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    columns = ("node", "operator", "tensor", "type", "largest error", "at", "relative", "mean", "differ", "")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("operator", "tensor", "type", "") else "right")
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def _cells(row: TensorDifference) -> tuple[Any, ...]:
+    return (
+        "" if row.node is None else str(row.node),
+        row.operator or "",
+        row.name,
+        f"{row.dtype}{list(row.shape)}",
+        f"{row.largest:.4g}",
+        "" if row.at is None else ",".join(map(str, row.at)),
+        f"{row.relative:.3g}",
+        f"{row.mean:.3g}",
+        f"{row.differing} of {row.elements}",
+        row.remark or ("agrees" if row.agrees else "differs"),
+    )
