@@ -21,7 +21,7 @@ from .tensor_differences import TensorDifference, Tolerance, tensor_difference
 
 class ModelDifferences(NamedTuple):
     """The result of `diff`. a, b: what was compared; outputs, inner: errors by tensor; complete: whether all inner
-    tensors were compared, or only those that the bisection needed; first: the first operator that differs, or None.
+    tensors were compared, or a part in a bisection; first: the first operator that differs, or None.
     since: the last operator known to agree before `first`, where operators between them could not be compared."""
 
     a: str

@@ -188,7 +188,7 @@ class ModelOnRunTime:
     def _signature(self) -> str:
         """Return the key of the library's function that runs the first subgraph."""
         assert self.library is not None
-        keys = [*self.library.signatures]
+        keys: list[str] = [*self.library.signatures]
         if self.model is not None:
             first = {s.signature_key for s in self.model.signature_defs or () if not s.subgraph_index}
             keys = [key for key in keys if key in first] or keys

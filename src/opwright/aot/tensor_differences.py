@@ -1,4 +1,4 @@
-"""The errors of one array beside another one.
+"""The errors of one array with another one as the exact values.
 
 Lives here: `TensorDifference`, `tensor_difference`, `Tolerance`. Not here: whose arrays they are (differences.py).
 """
@@ -56,7 +56,7 @@ def tensor_difference(
     tolerance: Tolerance,
     producer: tuple[int | None, str | None] = (None, None),
 ) -> TensorDifference:
-    """Return the errors of one array beside another one, which is taken as exact."""
+    """Return the errors of an array; `b` is taken as exact."""
     start = TensorDifference(
         of_a.name, *producer, a.dtype.name, a.shape, 0.0, 0.0, 0.0, 0, a.size, None, True, "elements"
     )
