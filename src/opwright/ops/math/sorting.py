@@ -51,16 +51,17 @@ def _without_axis(op: Any) -> TensorSpec:
 
 def _may_have_nan(x: Any) -> bool:
     """Return whether there is a NaN, or infinities of both signs; True for arrays of devices."""
-    return type(x) is not np.ndarray or bool(np.isnan(np.sum(x)))
+    return type(x) is not np.ndarray or (total := np.add.reduce(x, axis=None)) != total
 
 
-def _first_best(op: Any, x: np.ndarray, better: Any, replaced: Any) -> np.ndarray:
-    """Where along op.axis the first best element is; NaN never is, unless nothing else is there."""
+def _first_best(op: Any, x: np.ndarray, best: str, replaced: Any) -> np.ndarray:
+    """Return where along op.axis the first best element is, by a method of arrays; NaN never is, unless nothing else is
+    there."""
     if x.shape[op.axis] == 0:
         return np.zeros(np.delete(x.shape, op.axis), op.output_type.np)
     if is_of_floats(x) and _may_have_nan(x):
         x = np.where(np.isnan(x), x.dtype.type(replaced), x)
-    result: np.ndarray = better(x, axis=op.axis).astype(op.output_type.np)
+    result: np.ndarray = getattr(x, best)(op.axis).astype(op.output_type.np, copy=False)
     return result
 
 
@@ -87,7 +88,7 @@ class ArgMax(_ArgExtreme):
     """
 
     def compute(op, input: Any) -> np.ndarray:
-        return _first_best(op, input, np.argmax, -np.inf)
+        return _first_best(op, input, "argmax", -np.inf)
 
 
 @operator
@@ -101,7 +102,7 @@ class ArgMin(_ArgExtreme):
     """
 
     def compute(op, input: Any) -> np.ndarray:
-        return _first_best(op, input, np.argmin, np.inf)
+        return _first_best(op, input, "argmin", np.inf)
 
 
 @documented_by(ArgMax)
