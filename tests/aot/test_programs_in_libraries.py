@@ -211,3 +211,69 @@ def test_a_variable_without_a_value_is_a_status(tmp_path: Path) -> None:
     run.reset()
     with pytest.raises(InvalidArgumentError, match="no run has assigned"):
         run.signatures["read"]()
+
+
+@ow.operator
+class Atan(ow.OperatorDefinition):
+    """Inverse tangent, with a kernel.
+
+    .. math:: y = \\arctan(x)
+    """
+
+    x = ow.Input(ow.floating)
+    y = ow.Output(like="x")
+    gradient = None
+
+    def compute(op, x: np.ndarray) -> np.ndarray:
+        return np.arctan(x)
+
+    @ow.kernel
+    def kernel(x):  # type: ignore[no-untyped-def]
+        return ow.atan(x)
+
+
+class Regression(ow.Module):
+    """y = atan(x + offset), as `opwright demo` trains it."""
+
+    X = np.float32([-8, 0.5, 2, 2.2, 201])
+    Y = np.float32([-1.4288993, 0.98279375, 1.2490457, 1.2679114, 1.5658458])
+
+    def __init__(self, optimizer: Any) -> None:
+        self.offset, self.optimizer = ow.Variable(0.0, name="offset"), optimizer
+
+    @ow.function(input_signature=[ow.TensorSpec([5], ow.float32, "x"), ow.TensorSpec([5], ow.float32, "y")])
+    def train(self, x: Any, y: Any) -> Any:
+        with ow.GradientTape() as tape:
+            loss = ow.reduce_sum(ow.square(ow.atan(x + self.offset, name="Atan") - y))
+        self.optimizer.apply_gradients([(tape.gradient(loss, self.offset), self.offset)])
+        return {"loss": loss}
+
+    @ow.function(input_signature=[ow.TensorSpec([5], ow.float32, "x")])
+    def predict(self, x: Any) -> Any:
+        return {"y": ow.atan(x + self.offset, name="Atan")}
+
+
+@pytest.mark.parametrize("optimizer", [ow.optimizers.SGD(0.05), ow.optimizers.Adam(0.01)], ids=["sgd", "adam"])
+def test_a_training_step_with_a_custom_operator_is_a_library(optimizer: Any, tmp_path: Path) -> None:
+    model = Regression(optimizer)
+    functions = {"train": model.train, "predict": model.predict}
+    aot.build(functions, out=tmp_path, name="regression", custom_ops=[Atan])
+    run = aot.load(tmp_path)
+    losses = []
+    for _ in range(300):
+        losses.append(float(run.signatures["train"](x=model.X, y=model.Y)["loss"]))
+        np.testing.assert_allclose(losses[-1], model.train(model.X, model.Y)["loss"].numpy(), rtol=1e-3, atol=1e-6)
+    assert losses[-1] < 1e-3 < losses[0]
+    np.testing.assert_allclose(run.signatures["predict"](model.X)["y"], model.Y, atol=0.02)
+    np.testing.assert_allclose(run.signatures["predict"](model.X)["y"], model.predict(model.X)["y"].numpy(), rtol=1e-5)
+    run.reset()
+    assert float(run.signatures["train"](x=model.X, y=model.Y)["loss"]) == losses[0]
+    assert "struct regression_train_inputs" in (tmp_path / "regression.h").read_text()
+
+
+def test_functions_are_named_or_refused(tmp_path: Path) -> None:
+    model = counter()[0]
+    aot.build([model.increment, model.read], out=tmp_path, name="counter", format="object")
+    assert set(aot.load(tmp_path).signatures) == {"increment", "read"}
+    with pytest.raises(InvalidArgumentError, match="input_signature"):
+        aot.build([print], out=tmp_path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from ..core.files import replacing
 from . import c_files
 from .archives import archive_of
 from .identifiers import identifier
+from .model_files import content_of
 from .model_plans import ModelPlan, plan_model
 from .modules import MemoryLayout, emit_object, functions_of, layout_of
 from .targets import find_target
@@ -44,7 +45,7 @@ class Library(NamedTuple):
 
 
 def build(
-    model: str | os.PathLike[str] | bytes | Function[..., Any],
+    model: str | os.PathLike[str] | bytes | Function[..., Any] | Mapping[str, Any] | Sequence[Any],
     target: str | Target = "host",
     out: str | os.PathLike[str] = "build",
     *,
@@ -56,7 +57,8 @@ def build(
 ) -> Library:
     """Write a model as a native library that needs no run time.
 
-    model: a .tflite file, its bytes, or a function, which is converted. target: "host", a short name of
+    model: a .tflite file, its bytes, a function, which is converted, or several, by signature or in a sequence; those
+    share their variables, as a step of training and the prediction do. target: "host", a short name of
     targets.py or an LLVM triple, with cpu and features in LLVM's terms. out: the folder, made if it is missing.
     name: prefix of files and C symbols, by default the model's. format: "lib", with a static library, C header,
     example, CMake and pkg-config files, or "object", without these but for the header. custom_ops: as of
@@ -67,7 +69,7 @@ def build(
     """
     if format not in FORMATS:
         raise InvalidArgumentError(op="aot.build", what="no such format", found=format, wanted=", ".join(FORMATS))
-    content, stem = _content_of(model)
+    content, stem = content_of(model)
     prefix = identifier(name if name is not None else stem)
     chosen = target if isinstance(target, Target) else find_target(target, cpu, features)
     planned = plan_model(content, chosen, custom_ops)
@@ -90,19 +92,6 @@ def build(
     return Library(
         prefix, folder, chosen, tuple(files), layout.arena, layout.state[-1], len(code) - layout.weights, layout.weights
     )
-
-
-def _content_of(model: Any) -> tuple[bytes, str]:
-    """Return the bytes of a model and a name for it."""
-    if isinstance(model, bytes | bytearray | memoryview):
-        return bytes(model), "model"
-    if isinstance(model, str | os.PathLike):
-        return Path(model).read_bytes(), Path(model).stem
-    from ..lite import TFLiteConverter
-
-    converter = TFLiteConverter.from_concrete_functions([model.get_concrete_function()], model)
-    converter.allow_custom_ops = True
-    return converter.convert(), getattr(model, "__name__", "model")
 
 
 def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, format: str) -> dict[str, bytes]:

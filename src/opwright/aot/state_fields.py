@@ -15,7 +15,7 @@ import numpy as np
 
 from ..compiler.loops.buffers import Buffer
 from ..lite.compiled.whole_graphs import Variable
-from ..lite.runtime.resources import RandomSequence, ResourceVariable
+from ..lite.runtime.resources import CACHES, RandomSequence, ResourceVariable
 from ..lite.runtime.subgraph import Subgraph
 from .identifiers import unique
 
@@ -63,6 +63,8 @@ class StateFields:
         if isinstance(variable, RandomSequence):
             name = f"random_{variable.container}_{variable.shared_name}"
             value: Any = variable.state if any(variable.seeds) else self._random(name)
+        elif isinstance(variable, ResourceVariable) and variable.container == CACHES:
+            name, value = f"cache {variable.shared_name}", np.zeros(memory.shape, memory.dtype.np)
         elif isinstance(variable, ResourceVariable):
             name, value = variable.shared_name, variable.value
         else:
