@@ -126,6 +126,12 @@ def test_class_axes():
     assert laid_out(lambda x: ow.transpose(ow.argmax(conv(x), 3), [0, 2, 1]), X) == 1
 
 
+def test_declined_rules_leave_nothing_behind():
+    batches = np.arange(2 * 6 * 5 * 4, dtype=np.float32).reshape(2, 6, 5, 4) % 7
+    assert laid_out(lambda x: ow.matmul(conv(x), ow.constant(batches[0, 0, :4])), X) == 2
+    assert laid_out(lambda x: ow.sort(ow.nn.layer_normalization(conv(x), axis=[1, 2, 3])), X) == 2
+
+
 @pytest.mark.parametrize(
     "program",
     [

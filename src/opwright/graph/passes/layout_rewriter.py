@@ -96,6 +96,8 @@ class LayoutRewriter(GraphRewriter):
         if dropped:
             self.rollback()
             self._ordered = {key: value for key, value in self._ordered.items() if value not in dropped}
+            for old in [old for old, new in self.mapping.items() if new in dropped]:
+                del self.mapping[old]
 
     def _transpose(self, node: Node) -> bool:
         """Record the equation of a Transpose."""
