@@ -5,6 +5,8 @@
     model_plans.py   the plans of a model for a target, by signature, and their kernels
     state_fields.py  what runs keep, and its first values
     identifiers.py   names in C
+    memory_layouts.py  the memory of a library: arena, constants, fields of the state
+    specialized_kernels.py  kernels with the words that all their calls share, for microcontrollers
     modules.py       the LLVM module of a library: kernels, weights, the functions that run the steps
     c_files.py       the header, an example program, files for CMake and pkg-config
     archives.py      static libraries (ar)

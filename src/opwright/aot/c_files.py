@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..compiler.native.executor import ALIGNMENT
+from .memory_layouts import MemoryLayout
 from .model_plans import ModelPlan, SignaturePlan, TensorDescription
-from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_RANGE, MemoryLayout
+from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_RANGE
 from .state_fields import StateField
 
 STATUS_TEXTS = {

@@ -19,9 +19,10 @@ from ..core.files import replacing
 from . import c_files
 from .archives import archive_of
 from .identifiers import identifier
+from .memory_layouts import MemoryLayout, layout_of
 from .model_files import content_of
 from .model_plans import ModelPlan, plan_model
-from .modules import MemoryLayout, emit_object, functions_of, layout_of
+from .modules import emit_object, functions_of
 from .targets import find_target
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The LLVM module of a library: the kernels of a plan, its weights, and the function that runs its steps.
 
-Lives here: `emit_object`, `MemoryLayout`.
-Not here: planning (model_plans.py), the declarations in C (c_files.py).
+Lives here: `emit_object`.
+Not here: planning (model_plans.py), memory (memory_layouts.py), the declarations in C (c_files.py).
 
 The function of a signature is
 
@@ -16,101 +16,19 @@ once. A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
-from typing import NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
 
 from ..compiler.background import LLVM
-from ..compiler.loops.buffers import Buffer
-from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, LoopPlan, PackedConstant, word
+from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep
 from ..compiler.native.executor import ALIGNMENT
 from ..compiler.target import optimised
 from ..core.errors import InternalError, UnimplementedError
+from .memory_layouts import MemoryLayout, constant_word, fill_of, scratch_of, weights_of
 from .model_plans import ModelPlan, SignaturePlan, SizedPlan
+from .specialized_kernels import SharedWords, is_specialized, shared_words, specialized_text, stores_of
 
 OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED = range(6)
 """Status codes of a run: see c_files.STATUS_TEXTS."""
-
-
-class MemoryLayout(NamedTuple):
-    """Memory of a library. arena: bytes of the caller's memory, scratch of kernels included; weights: bytes of
-    constants; places: their offsets, by the identity of their array; arrays: the stored ones, in order; state:
-    offsets of the fields of the state, and its size."""
-
-    arena: int
-    weights: int
-    places: dict[int, int]
-    arrays: list[np.ndarray]
-    state: list[int]
-
-
-def _aligned(n: int) -> int:
-    return -(-n // ALIGNMENT) * ALIGNMENT
-
-
-def layout_of(model: ModelPlan) -> MemoryLayout:
-    """Lay out a model: equal constants once, aligned; the scratch memory of one thread after the arena of a plan; the
-    state as C lays out a structure of arrays."""
-    state, end = [], 0
-    for tensor in model.state:
-        size = tensor.initial.itemsize
-        start = -(-end // size) * size
-        state.append(start)
-        end = start + max(tensor.nbytes, size)  # C has no arrays without elements
-    places: dict[int, int] = {}
-    arrays: list[np.ndarray] = []
-    by_content: dict[bytes, int] = {}
-    size = 0
-    for array in _constants(model):
-        if id(array) in places:
-            continue
-        content = hashlib.sha256(np.ascontiguousarray(array).data).digest()
-        if content not in by_content:
-            by_content[content] = size
-            arrays.append(array)
-            size += _aligned(array.nbytes)
-        places[id(array)] = by_content[content]
-    arena = max(scratch_of(p.plan) + _aligned(p.plan.scratch) for p in model.plans)
-    return MemoryLayout(arena, size, places, arrays, [*state, end])
-
-
-def scratch_of(plan: LoopPlan) -> int:
-    """Return the offset of the scratch memory of a plan in the caller's memory."""
-    return _aligned(plan.arena)
-
-
-def _constants(model: ModelPlan) -> Iterable[np.ndarray]:
-    """Return the arrays that plans and the function that initializes the state read."""
-    for step in (step for p in model.plans for step in p.plan.steps):
-        for w in step.words:
-            array = constant_of(w.of) if isinstance(w, Address) else None
-            if array is not None:
-                yield array
-    for field in model.state:
-        if fill_of(field.initial) is None:
-            yield field.initial
-
-
-def fill_of(array: np.ndarray) -> int | None:
-    """Return the byte that an array consists of, None for several."""
-    values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return None if values.size and (values != values[0]).any() else int(values[0]) if values.size else 0
-
-
-def constant_of(of: Buffer | PackedConstant) -> np.ndarray | None:
-    """Return the elements of a constant, None for other memory."""
-    return of.array if isinstance(of, PackedConstant) else of.constant
-
-
-def weights_of(layout: MemoryLayout) -> bytes:
-    """Return the constants as one block."""
-    block = bytearray(layout.weights)
-    for array in layout.arrays:
-        start = layout.places[id(array)]
-        block[start : start + array.nbytes] = np.ascontiguousarray(array).tobytes()
-    return bytes(block)
 
 
 def emit_object(model: ModelPlan, name: str, layout: MemoryLayout) -> bytes:
@@ -140,6 +58,8 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout) -> bytes:
             part = llvm.parse_assembly(text)
             part.triple, part.data_layout = target.triple, data_layout
             main.link_in(part)
+            if is_specialized(target):
+                main.get_function(symbol).add_function_attribute("alwaysinline")
         for function in main.functions:
             if not function.is_declaration and function.name not in exported:
                 function.linkage = "internal"
@@ -163,6 +83,9 @@ def functions_of(model: ModelPlan, name: str) -> list[str]:
 def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int) -> str:
     """Return the module of the functions of signatures, of their plans, and of the weights."""
     lines = [f'declare i64 @"{symbol}"(ptr, i64, i64, ptr)' for symbol in symbols.values()]
+    shared = shared_words(model, symbols, layout, name) if is_specialized(model.target) else {}
+    for symbol, words in shared.items():
+        lines += specialized_text(symbol, words)
     if layout.weights:
         lines.append(_weights_text(name, weights_of(layout)))
     if model.state:
@@ -170,7 +93,7 @@ def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, 
     for signature in model.signatures:
         lines += _entry_text(model, signature, name, layout, wide)
         for number, planned in enumerate(signature.plans):
-            lines += _plan_text(planned, _plan_symbol(model, signature, name, number), name, layout, symbols)
+            lines += _plan_text(planned, _plan_symbol(model, signature, name, number), name, layout, symbols, shared)
     return "\n".join(lines) + "\n"
 
 
@@ -217,7 +140,9 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
     return [*lines, "}"]
 
 
-def _plan_text(planned: SizedPlan, symbol: str, name: str, layout: MemoryLayout, symbols: dict[int, str]) -> list[str]:
+def _plan_text(
+    planned: SizedPlan, symbol: str, name: str, layout: MemoryLayout, symbols: dict[int, str], shared: SharedWords
+) -> list[str]:
     """Return the function of a plan, which runs its steps. Each begins a block; jumps are branches."""
     plan = planned.plan
     lines = [
@@ -246,7 +171,8 @@ def _plan_text(planned: SizedPlan, symbol: str, name: str, layout: MemoryLayout,
         if step.covers == JUMP:
             lines += _jump_text(number, step, bases, layout, name)
         elif not step.covers:
-            lines += _step_text(number, step, symbols[step.code.address], bases, layout, name, scratch_of(plan))
+            kernel = symbols[step.code.address]
+            lines += _step_text(number, step, kernel, bases, layout, name, scratch_of(plan), shared.get(kernel))
         else:  # the head of strands, which run one after the other
             lines.append(f"  br label %step{number + 1}")
     lines += [f"step{len(plan.steps)}:", f"  ret i32 {OK}", "failed:", f"  ret i32 {OUT_OF_RANGE}"]
@@ -368,18 +294,25 @@ def _step_text(
     layout: MemoryLayout,
     name: str,
     scratch_offset: int,
+    shared: Sequence[str | None] | None,
 ) -> list[str]:
-    """Return the instructions of a step: its words, the call, the check of its status."""
+    """Return the instructions of a step: its words, the call, the check of its status. shared: see `SharedWords`."""
     lines: list[str] = []
-    for i, (w, kind) in enumerate(zip(step.words, step.code.parameters, strict=True)):
-        text = _word_text(f"%w{number}.{i}", w, kind, bases, layout, name, lines)
-        place = f"%p{number}.{i}"
-        lines += [f"  {place} = getelementptr i64, ptr %words, i32 {i}", f"  store i64 {text}, ptr {place}"]
+    words = [
+        _word_text(f"%w{number}.{i}", w, kind, bases, layout, name, lines)
+        for i, (w, kind) in enumerate(zip(step.words, step.code.parameters, strict=True))
+    ]
     scratch = f"%scratch{number}"
+    if shared is None:
+        lines += stores_of(f"%p{number}", words)
+        call = f'@"{symbol}"(ptr %words, i64 0, i64 {step.items}, ptr {scratch})'
+    else:
+        own = "".join(f"i64 {w}, " for w, same in zip([*words, str(step.items)], shared) if same is None)
+        call = f'@"{symbol}.call"({own}ptr {scratch})'
     return [
         *lines,
         f"  {scratch} = getelementptr i8, ptr %arena, i64 {scratch_offset}",
-        f'  %status{number} = call i64 @"{symbol}"(ptr %words, i64 0, i64 {step.items}, ptr {scratch})',
+        f"  %status{number} = call i64 {call}",
         f"  %good{number} = icmp eq i64 %status{number}, 0",
         f"  br i1 %good{number}, label %step{number + 1}, label %failed",
     ]
@@ -389,18 +322,16 @@ def _word_text(
     register: str, value: object, kind: object, bases: dict[int, str], layout: MemoryLayout, name: str, lines: list[str]
 ) -> str:
     """Return a word as an operand, after the instructions that compute it."""
+    constant = constant_word(value, kind, layout, name)
+    if constant is not None:
+        return constant
     if isinstance(value, ArenaOffset):
         base, offset = "%arena.word", value.offset
-    elif isinstance(value, Address):
-        array = constant_of(value.of)
-        if array is not None:
-            offset = layout.places[id(array)] + value.offset
-            return f"ptrtoint (ptr getelementptr (i8, ptr @{name}_weights, i64 {offset}) to i64)"
+    else:
+        assert isinstance(value, Address)
         if id(value.of) not in bases:
             raise InternalError(op="aot.build", what=f"no memory of {value.of!r}")
         base, offset = bases[id(value.of)], value.offset
-    else:
-        return str(word(value, kind))
     if not offset:
         return base
     lines.append(f"  {register} = add i64 {base}, {offset}")

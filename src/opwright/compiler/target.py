@@ -55,6 +55,13 @@ class Target(NamedTuple):
         """
         from llvmlite import binding as llvm
 
+        arch, *rest = triple.split("-")
+        if rest in (
+            ["none", "eabi"],
+            ["none", "eabihf"],
+            ["none", "elf"],
+        ):  # as GNU tools abbreviate it; LLVM takes the
+            triple = "-".join((arch, "unknown", *rest))  # second word for a vendor
         try:
             with LLVM:
                 llvm.initialize_all_targets()
@@ -67,7 +74,7 @@ class Target(NamedTuple):
                 do="; ".join(str(error).split("; ")[:2]),
             ) from None
         target = Target("-".join(filter(None, (triple, cpu))), triple, cpu, features)
-        width = 64 if target.has("avx512f") else 32 if target.has("avx2") else 16
+        width = 64 if target.has("avx512f") else 32 if target.has("avx2") else SCALAR if target.lacks_vectors else 16
         return target._replace(vector_bytes=width)
 
     @property
@@ -81,9 +88,25 @@ class Target(NamedTuple):
         return self.triple.startswith(("aarch64", "arm64"))
 
     @property
+    def is_bare(self) -> bool:
+        """Return whether it has no operating system, which would load code anywhere."""
+        return self.triple.endswith(("-none-eabi", "-none-eabihf", "-none-elf", "-unknown-elf"))
+
+    @property
+    def lacks_vectors(self) -> bool:
+        """Return whether it is a microcontroller whose registers are numbers."""
+        return self.triple.startswith(("thumb", "riscv32")) and not (self.has("mve.fp") or self.has("v"))
+
+    @property
     def registers(self) -> int:
-        """Number of vector registers."""
-        return 16 if self.is_x86 and self.vector_bytes < 64 else 32
+        """Number of registers of a vector; those of numbers that a loop leaves on a microcontroller."""
+        if self.vector_bytes == SCALAR:
+            return 10
+        return 16 if self.is_x86 and self.vector_bytes < 64 else 8 if self.triple.startswith("thumb") else 32
+
+    def lanes(self, size: int) -> int:
+        """Return the number of elements of `size` bytes in a vector, at least 1."""
+        return max(1, self.vector_bytes // size)
 
     @property
     def vnni_lanes(self) -> tuple[int, ...]:
@@ -143,7 +166,8 @@ def _machine(target: Target, jit: bool) -> llvm.TargetMachine:
     else:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
-    more: dict[str, Any] = {"jit": True} if jit else {"reloc": "pic", "codemodel": "small"}
+    reloc = "static" if target.is_bare else "pic"
+    more: dict[str, Any] = {"jit": True} if jit else {"reloc": reloc, "codemodel": "small"}
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=3, **more
     )
@@ -175,10 +199,15 @@ def optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     return parsed
 
 
+SCALAR = 4
+"""Bytes of a vector on processors that have none: one number."""
 _AVX2 = ("avx", "avx2", "fma", "f16c")
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")
 _ICELAKE = (*_AVX512, "avx512vnni", "avx512vbmi")
 IMPLIED = {
+    **dict.fromkeys(
+        ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m35p", "cortex-m55", "cortex-m85"), ("dsp", "vfp2sp")
+    ),
     **dict.fromkeys(("x86-64-v3", "haswell", "broadwell", "skylake", "znver1", "znver2", "znver3"), _AVX2),
     "alderlake": (*_AVX2, "avxvnni"),
     **dict.fromkeys(("x86-64-v4", "skylake-avx512"), _AVX512),
@@ -224,6 +253,23 @@ QUERIED = frozenset(feature for features in IMPLIED.values() for feature in feat
 """All of these."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
+_SOFT = "+soft-float,-fpregs,-vfp2sp"
+_MICROCONTROLLERS = (
+    Target("cortex-m0plus", "thumbv6m-unknown-none-eabi", "cortex-m0plus", "", SCALAR),
+    Target("cortex-m3", "thumbv7m-unknown-none-eabi", "cortex-m3", "", SCALAR),
+    Target("cortex-m4", "thumbv7em-unknown-none-eabihf", "cortex-m4", "", SCALAR),
+    Target("cortex-m4-soft", "thumbv7em-unknown-none-eabi", "cortex-m4", _SOFT, SCALAR),
+    Target("cortex-m7", "thumbv7em-unknown-none-eabihf", "cortex-m7", "", SCALAR),
+    Target("cortex-m7-soft", "thumbv7em-unknown-none-eabi", "cortex-m7", _SOFT, SCALAR),
+    Target("cortex-m33", "thumbv8m.main-unknown-none-eabihf", "cortex-m33", "", SCALAR),
+    Target("cortex-m33-soft", "thumbv8m.main-unknown-none-eabi", "cortex-m33", _SOFT, SCALAR),
+    Target("cortex-m55", "thumbv8.1m.main-unknown-none-eabihf", "cortex-m55", "", SCALAR),
+    Target("cortex-m55-mve", "thumbv8.1m.main-unknown-none-eabihf", "cortex-m55", "+mve.fp"),
+    Target("riscv32", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+c", SCALAR),
+    Target("riscv32-f", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", SCALAR),
+    Target("riscv32-v", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+d,+c,+v"),
+)
+"""Microcontrollers; `-soft` passes floats in integer registers and calls functions of the compiler for them."""
 NAMED: dict[str, Target] = {
     t.name: t
     for t in (
@@ -239,6 +285,7 @@ NAMED: dict[str, Target] = {
         Target("aarch64-i8mm", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod,+i8mm"),
         Target("riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c"),
         Target("riscv64-v", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v"),
+        *_MICROCONTROLLERS,
         Target("wasm32-simd128", "wasm32-unknown-unknown", "generic", "+simd128"),
         Target("generic", "x86_64-unknown-linux-gnu", "x86-64"),
     )

@@ -93,7 +93,7 @@ def move_interleaved(
     Items: blocks of elements; n is at least lanes. The last vector of a block overlaps the one before it.
     """
     unit = UNITS[size]
-    lanes = work.target.vector_bytes // size
+    lanes = work.target.lanes(size)
     for item in work.items():
         source, target = box_offsets(item // blocks, table, outer)
         first = item % blocks * BLOCK
@@ -134,7 +134,7 @@ def interleave(axes: list[Axis], size: int, source: Any, target: Any, build: Bui
     apart = before.extent <= PLANES and before.source == size and last.source == before.extent * size
     joins = last.extent <= PLANES and before.source == size and before.target == last.extent * size
     planes, along = (before, last) if apart else (last, before)
-    if not (apart or joins) or last.target != size or along.extent < host().vector_bytes // size:
+    if not (apart or joins) or last.target != size or along.extent < host().lanes(size):
         return False
     plane = planes.target if apart else planes.source
     blocks = max(1, along.extent // BLOCK)

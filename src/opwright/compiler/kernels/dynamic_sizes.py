@@ -80,7 +80,7 @@ def places_of_elements(
     """Write the coordinates of nonzero elements in `rows` rows of n. table: the sizes of the axes before the last."""
     unit = u8 if source.is_bool else source
     x = x.cast(unit, unit.size)
-    lanes = work.target.vector_bytes // unit.size
+    lanes = work.target.lanes(unit.size)
     zero, rank = kl.full(unit, lanes, 0.0 if unit.is_floating else 0), outer + 1
     filled = kl.value(0)
     for r in range(rows):
@@ -226,7 +226,7 @@ def count_up(
             value = value + step
             i = i + 1
     else:
-        lanes = work.target.vector_bytes // source.size
+        lanes = work.target.lanes(source.size)
         values = first.splat(lanes) + kl.iota(source, lanes) * step.splat(lanes)
         while i < n:
             y.store(values, i, mask=kl.tail_mask(n - i, lanes))

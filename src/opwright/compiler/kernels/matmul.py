@@ -298,7 +298,7 @@ def matmul_int16(
     """
     b, y = b.cast(dtype, dtype.size), y.cast(epilogue.expr.dtype, epilogue.expr.dtype.size)
     finish = epilogue.bind(more)
-    lanes = work.target.vector_bytes // 8
+    lanes = work.target.lanes(8)
     for item in work.items():
         product = item // rows
         left, right = a + (product * a_step + item % rows * a_pitch), b + product * b_step

@@ -352,7 +352,7 @@ def select_part(form: Part, build: Builder) -> None:
 def copy_checked(work: Work, x: ptr[u8], y: ptr[u8], n: i64, limit: ptr[u8], *, source: DType, refused: str) -> Value:
     """Copy n elements from x to y, which may be the same memory; fail if any is rejected."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
-    lanes = work.target.vector_bytes // source.size
+    lanes = work.target.lanes(source.size)
     failed, bound = kl.value(0), limit.cast(source, source.size)[0]
     for item in work.items():
         i, end = item * CHECKED_BLOCK, kl.minimum(n, (item + 1) * CHECKED_BLOCK)

@@ -328,7 +328,7 @@ def select_reduce_window(form: ReduceWindow, build: Builder) -> None:
     start: Any = build.pointer(form.start[0]) if form.start else 0
     words = [build.pointer(x), build.pointer(y), start, n, m, inner, form.size, form.stride, form.dilation]
     items = outer if along else outer * m
-    lanes = min(host().vector_bytes // dtype.size, 1 << max((m if along else inner) - 1, 1).bit_length())
+    lanes = min(host().lanes(dtype.size), 1 << max((m if along else inner) - 1, 1).bit_length())
     code = reduce_windows.code(
         source=dtype, kind=form.kind, starts=bool(form.start), along=along, apart=along and form.stride > 1, lanes=lanes
     )

@@ -149,7 +149,7 @@ def fixed_product(
 ) -> None:
     """Multiply the elements of each column, with rescaled factors. Items: vectors of columns."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
-    lanes = work.target.vector_bytes // 8
+    lanes = work.target.lanes(8)
     low, high = (int(limit) for limit in source.limits)
     for item in work.items():
         first = item * lanes
@@ -171,7 +171,7 @@ def select_fixed_product(form: FixedProduct, build: Builder) -> None:
         raise NoKernel(f"a product of {x!r} to {y!r}")
     if len(x.shape) != 2 or x.shape[1] != y.size or not 1 <= 15 - e <= MOST_LEFT:
         raise NoKernel(f"a product of {x!r}, rescaled by {m} 2^{e - 31}")
-    lanes = host().vector_bytes // 8
+    lanes = host().lanes(8)
     items = -(-y.size // lanes)
     words = [build.pointer(x), build.pointer(y), *x.shape, form.zero, int(short_multiplier(m)), e, form.output_zero]
     build.step(fixed_product.code(source=x.dtype), words, items, chunk=grain(x.shape[0] * lanes * 8, items))

@@ -43,7 +43,7 @@ def random_words(
     work: Work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool
 ) -> None:
     """Generate n words. A work item is a vector of blocks. upper: index of the counter's upper half in the state."""
-    lanes = work.target.vector_bytes // 8
+    lanes = work.target.lanes(8)
     words = BLOCK_WORDS[algorithm]
     for item in work.items():
         low = kl.iota(i64, lanes).to(u64) + (state[1] + (item * lanes).to(u64))
@@ -68,7 +68,7 @@ def select_words(form: RandomWords, build: Builder) -> None:
     state, y = form.state, form.output
     if state.dtype is not uint64 or y.dtype is not uint32 or any(b.parent is not None for b in (state, y)):
         raise NoKernel(f"random words {y!r} of {state!r}")
-    per_item = host().vector_bytes // 8 * BLOCK_WORDS[form.algorithm]
+    per_item = host().lanes(8) * BLOCK_WORDS[form.algorithm]
     items = -(-y.size // per_item)
     code = random_words.code(algorithm=form.algorithm, upper=2 if state.size == 3 else 0, carries=form.carries)
     build.step(code, [build.pointer(state), build.pointer(y), y.size], items, chunk=grain(16 * per_item, items))
@@ -117,7 +117,7 @@ class ElementsPattern:
 
     def lanes(self, target: Any) -> int:
         """Return the elements of a vector."""
-        count: int = target.vector_bytes // max(e.dtype.size for e in subexpressions(self.expr))
+        count: int = target.lanes(max(e.dtype.size for e in subexpressions(self.expr)))
         return count
 
 

@@ -116,7 +116,7 @@ def reduce_rows(
     elements = ReducedElements(kind, before, more)
     finish = after.bind(more[len(before.params) :])
     bytes_summed = is_sum_of_bytes(kind, before)
-    lanes = work.target.vector_bytes // elements.dtype.size
+    lanes = work.target.lanes(elements.dtype.size)
     for item in work.items():
         block = item % blocks
         a = x + ((item // blocks) * n + block * size)
@@ -206,7 +206,7 @@ def reduce_columns(
     x, y = x.cast(source, source.size), y.cast(after.expr.dtype, after.expr.dtype.size)
     elements = ReducedElements(kind, before, more)
     finish = after.bind(more[len(before.params) :])
-    lanes = work.target.vector_bytes // elements.dtype.size
+    lanes = work.target.lanes(elements.dtype.size)
     narrow = is_sum_of_bytes(kind, before)
     for item in work.items():
         panel, block = item % panels, (item // panels) % blocks

@@ -344,7 +344,7 @@ def tabled_softmax(
     work: Work, x: ptr[i16], y: ptr[i16], tables: ptr[i64], n: i64, x_pitch: i64, y_pitch: i64, m: i64, exponent: i64
 ) -> None:
     """Compute softmax. A work item is a row of n elements."""
-    lanes = work.target.vector_bytes // 8
+    lanes = work.target.lanes(8)
     exponentials = work.scratch(i32)
     inverses = tables + ENTRIES
     multiplier, power = m.splat(lanes), exponent.splat(lanes)

@@ -50,7 +50,7 @@ def scatter(
     """
     unit = u8 if source.is_bool else source
     updates, y, indices = updates.cast(unit, unit.size), y.cast(unit, unit.size), indices.cast(places, places.size)
-    lanes = work.target.vector_bytes // unit.size
+    lanes = work.target.lanes(unit.size)
     failed = kl.value(0)
     for p in range(count):
         offset, fits = offset_of(indices, p, table, depth)
@@ -208,7 +208,7 @@ def join_segments(
 ) -> Value:
     """Reduce rows of `run` elements to segments. Rows with negative ids are ignored; ids beyond the last fail."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
-    lanes = work.target.vector_bytes // source.size
+    lanes = work.target.lanes(source.size)
     failed = kl.value(0)
     for item in work.items():
         first = item * SEGMENT_COLUMNS

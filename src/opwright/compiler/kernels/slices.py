@@ -120,7 +120,7 @@ def scatter_slices(
     """
     unit = u8 if source.is_bool else source
     updates, y, starts = updates.cast(unit, unit.size), y.cast(unit, unit.size), starts.cast(places, places.size)
-    lanes = work.target.vector_bytes // max(unit.size, 4)
+    lanes = work.target.lanes(max(unit.size, 4))
     for row in range(rows):
         remaining, vector = kl.value(row) + 0, kl.value(0)
         index = [kl.value(0)] * rank

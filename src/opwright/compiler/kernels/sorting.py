@@ -119,7 +119,7 @@ def order_rows(
 ) -> None:
     """Write the positions of the first k of n elements in order. A work item is a row."""
     x, y = x.cast(source, source.size), y.cast(places, places.size)
-    lanes = work.target.vector_bytes // source.size
+    lanes = work.target.lanes(source.size)
     heap = work.scratch(i64)
     for item in work.items():
         a = x + item * n
@@ -214,7 +214,7 @@ LIMIT = 2**31 - 1  # elements of an axis: indices are int32
 def search_rows(work: Work, x: ptr[u8], y: ptr[u8], n: i64, *, kind: str, source: DType, places: DType) -> None:
     """Return the index of the extreme of each row of n elements. Items: rows."""
     x, y = x.cast(source, source.size), y.cast(places, places.size)
-    lanes = work.target.vector_bytes // max(source.size, 4)  # as many as indices in a vector
+    lanes = work.target.lanes(max(source.size, 4))  # as many as indices in a vector
     start = neutral(kind, source)
     for item in work.items():
         a = x + item * n
@@ -251,7 +251,7 @@ def search_columns(
 ) -> None:
     """Return the index of the extreme of each column of [outer, n, inner]. Items: vectors of columns."""
     x, y = x.cast(source, source.size), y.cast(places, places.size)
-    lanes = work.target.vector_bytes // max(source.size, 4)
+    lanes = work.target.lanes(max(source.size, 4))
     for item in work.items():
         outer, column = item // panels, item % panels * lanes
         mask = kl.first(kl.minimum(inner - column, lanes), lanes)
@@ -282,7 +282,7 @@ def select_search(form: ArgReduce, build: Builder) -> None:
     if inner == 1:
         build.step(search_rows.code(**constants), words, outer, chunk=grain(2 * n * source.size, outer))
         return
-    lanes = host().vector_bytes // max(source.size, 4)
+    lanes = host().lanes(max(source.size, 4))
     panels = -(-inner // lanes)
     work = grain(2 * n * lanes * source.size, outer * panels)
     build.step(search_columns.code(**constants), [*words, inner, panels], outer * panels, chunk=work)
@@ -328,7 +328,7 @@ def select_scan(form: Scan, build: Builder) -> None:
         raise NoKernel(f"running sums of {x!r}")
     axis = form.axis % len(x.shape)
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    lanes = 0 if inner == 1 else host().vector_bytes // x.dtype.size
+    lanes = 0 if inner == 1 else host().lanes(x.dtype.size)
     panels = -(-inner // max(lanes, 1))
     words: list[Any] = [build.pointer(x), build.pointer(y), n, inner, panels]
     code = running_sums.code(source=x.dtype, lanes=lanes, exclusive=form.exclusive, reverse=form.reverse)

@@ -284,4 +284,4 @@ def grain(nbytes: int, items: int) -> int:
 
 def vector_lanes(channels: int, size: int = 4) -> int:
     """Return the lanes of a vector of this processor, or fewer: a power of two that is no more than the channels."""
-    return min(host().vector_bytes // size, 1 << (channels.bit_length() - 1))
+    return min(host().lanes(size), 1 << (channels.bit_length() - 1))

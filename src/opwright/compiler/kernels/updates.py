@@ -43,7 +43,7 @@ class UpdatePattern:
 
     def lanes(self, target: Any) -> tuple[int, int]:
         """Return the elements of a vector, and the vectors per iteration."""
-        count: int = target.vector_bytes // max(d.size for d in self.dtypes)
+        count: int = target.lanes(max(d.size for d in self.dtypes))
         return count, 2 if sum(map(weight, self.exprs)) <= UNROLLED_WEIGHT else 1
 
 

@@ -36,7 +36,7 @@ from .functions import full, to_int, zeros
 from .llvm_types import I8, I32, constants, typed
 from .pointers import Pointer
 from .trace import current, intrinsic
-from .values import Value, bitcast, clamp, concat, minimum, part, shuffle, value
+from .values import Value, bitcast, clamp, concat, joined, minimum, part, shuffle, value
 from .vectors import after, constant_vector, opaque, stack
 
 
@@ -59,9 +59,29 @@ def dot4(acc: Value, a: Value, c: Value) -> Value:
         return Value(intrinsic("aarch64.neon.usdot.v4i32.v16i8", acc.x.type, acc.x, a.x, c.x), dtypes.int32)
     if n == 4 and target.has("dotprod") and target.is_aarch64:
         return _dot4_by_signed(acc, a, c)
+    if target.has("dsp"):
+        return joined([_dot4_by_pairs(acc, a, c, i) for i in range(n)]) if n else acc
     pairs = 2 * n
     sums = pair_dot(zeros(dtypes.int32, pairs), a.to(dtypes.int16), c.to(dtypes.int16))
     return acc + (shuffle(sums, None, range(0, pairs, 2)) + shuffle(sums, None, range(1, pairs, 2)))
+
+
+def _dot4_by_pairs(acc: Value, a: Value, c: Value, lane: int) -> Value:
+    """Compute a lane of dot4 on Cortex-M: UXTB16 and SXTB16 extend bytes 0 and 2 of a word, and by a rotation the
+    others; SMLAD adds the products of two pairs."""
+    b = current().builder
+    words = [bitcast(part(x, 4 * lane, 4), dtypes.int32)[0] for x in (a, c)]
+    total = acc[lane].x
+    for rotation in (0, 8):
+        pairs = []
+        for word, name in zip(words, ("uxtb16", "sxtb16")):
+            turned = word.x
+            if rotation:
+                turned = intrinsic("fshr.i32", I32, turned, turned, ir.Constant(I32, rotation))
+            pairs.append(intrinsic(f"arm.{name}", I32, turned))
+        total = intrinsic("arm.smlad", I32, *pairs, total)
+    one = b.insert_element(ir.Constant(ir.VectorType(I32, 1), ir.Undefined), total, ir.Constant(I32, 0))
+    return Value(one, dtypes.int32)
 
 
 def _dot4_by_signed(acc: Value, a: Value, c: Value) -> Value:

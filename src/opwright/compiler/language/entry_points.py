@@ -55,7 +55,7 @@ class Work:
 
     def lanes(self, dtype: DType) -> int:
         """Return the number of elements in a vector of the target."""
-        return self.target.vector_bytes // dtype.size
+        return self.target.lanes(dtype.size)
 
 
 def emit_family(family: KernelFamily, target: Target, constants: dict[str, Any], polls: bool = False) -> ir.Module:

@@ -18,7 +18,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...scalar import formulas
 from . import values
-from .llvm_types import I32, I64, KIND, constants, number, suffix, typed
+from .llvm_types import F32, I32, I64, KIND, constants, number, suffix, typed
 from .neon import nearest
 from .trace import current, define, intrinsic
 from .values import Value, alike, concat, part, same_type
@@ -135,7 +135,13 @@ def to_int(x: Value) -> Value:
             return Value(intrinsic(name, kind, x.x, *(masked if x.count == 16 else ())), dtypes.int32)
     if current().target.is_aarch64 and x.count % 4 == 0:
         return nearest(x)
+    if current().target.has("vfp2sp") and x.count < 2:  # VCVTR rounds as FPSCR says, which is to even
+        return map_lanes(_vcvtr, dtypes.int32, x)
     return round_even(x).to(dtypes.int32)
+
+
+def _vcvtr(x: ir.Value) -> ir.Value:
+    return current().builder.bitcast(intrinsic("arm.vcvtr.f32", F32, x), I32)
 
 
 def floor(x: Value) -> Value:

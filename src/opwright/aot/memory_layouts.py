@@ -1,0 +1,110 @@
+"""Memory of a library: the arena, the constants and the fields of the state.
+
+Lives here: `MemoryLayout`, `layout_of`, `weights_of`, `constant_word`, the constant words of calls.
+Not here: code (modules.py), planning (model_plans.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compiler.loops.buffers import Buffer
+from ..compiler.loops.plans import Address, ArenaOffset, LoopPlan, PackedConstant, word
+from ..compiler.native.executor import ALIGNMENT
+from .model_plans import ModelPlan
+
+
+class MemoryLayout(NamedTuple):
+    """Memory of a library. arena: bytes of the caller's memory, scratch of kernels included; weights: bytes of
+    constants; places: their offsets, by the identity of their array; arrays: the stored ones, in order; state:
+    offsets of the fields of the state, and its size."""
+
+    arena: int
+    weights: int
+    places: dict[int, int]
+    arrays: list[np.ndarray]
+    state: list[int]
+
+
+def _aligned(n: int) -> int:
+    return -(-n // ALIGNMENT) * ALIGNMENT
+
+
+def layout_of(model: ModelPlan) -> MemoryLayout:
+    """Lay out a model: equal constants once, aligned; the scratch memory of one thread after the arena of a plan; the
+    state as C lays out a structure of arrays."""
+    state, end = [], 0
+    for tensor in model.state:
+        size = tensor.initial.itemsize
+        start = -(-end // size) * size
+        state.append(start)
+        end = start + max(tensor.nbytes, size)  # C has no arrays without elements
+    places: dict[int, int] = {}
+    arrays: list[np.ndarray] = []
+    by_content: dict[bytes, int] = {}
+    size = 0
+    for array in _constants(model):
+        if id(array) in places:
+            continue
+        content = hashlib.sha256(np.ascontiguousarray(array).data).digest()
+        if content not in by_content:
+            by_content[content] = size
+            arrays.append(array)
+            size += _aligned(array.nbytes)
+        places[id(array)] = by_content[content]
+    arena = max(scratch_of(p.plan) + _aligned(p.plan.scratch) for p in model.plans)
+    return MemoryLayout(arena, size, places, arrays, [*state, end])
+
+
+def scratch_of(plan: LoopPlan) -> int:
+    """Return the offset of the scratch memory of a plan in the caller's memory."""
+    return _aligned(plan.arena)
+
+
+def _constants(model: ModelPlan) -> Iterable[np.ndarray]:
+    """Return the arrays that plans and the function that initializes the state read."""
+    for step in (step for p in model.plans for step in p.plan.steps):
+        for w in step.words:
+            array = constant_of(w.of) if isinstance(w, Address) else None
+            if array is not None:
+                yield array
+    for field in model.state:
+        if fill_of(field.initial) is None:
+            yield field.initial
+
+
+def fill_of(array: np.ndarray) -> int | None:
+    """Return the byte that an array consists of, None for several."""
+    values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return None if values.size and (values != values[0]).any() else int(values[0]) if values.size else 0
+
+
+def constant_of(of: Buffer | PackedConstant) -> np.ndarray | None:
+    """Return the elements of a constant, None for other memory."""
+    return of.array if isinstance(of, PackedConstant) else of.constant
+
+
+def weights_of(layout: MemoryLayout) -> bytes:
+    """Return the constants as one block."""
+    block = bytearray(layout.weights)
+    for array in layout.arrays:
+        start = layout.places[id(array)]
+        block[start : start + array.nbytes] = np.ascontiguousarray(array).tobytes()
+    return bytes(block)
+
+
+def constant_word(value: object, kind: object, layout: MemoryLayout, name: str) -> str | None:
+    """Return a word of a call as a constant of LLVM, None for an address in the caller's memory."""
+    if isinstance(value, ArenaOffset):
+        return None
+    if isinstance(value, Address):
+        array = constant_of(value.of)
+        if array is None:
+            return None
+        offset = layout.places[id(array)] + value.offset
+        return f"ptrtoint (ptr getelementptr (i8, ptr @{name}_weights, i64 {offset}) to i64)"
+    return str(word(value, kind))
