@@ -6,7 +6,8 @@ from microcontrollers import BOARDS, keyword_model, missing_tools, program_of, r
 
 import opwright as ow
 from opwright import aot
-from opwright.compiler.target import NAMED, SCALAR, Target
+from opwright.aot.targets import TARGETS
+from opwright.compiler.target import SCALAR, Target
 
 needs_board = pytest.mark.skipif(bool(missing_tools), reason=f"needs {', '.join(missing_tools)}")
 INSTRUCTIONS_PER_TICK = 40
@@ -54,7 +55,7 @@ def test_boards_compute_the_interpreters_integers(target, model, example, tmp_pa
 
 def test_triples_of_gnu_tools_name_the_same_targets():
     target = Target.of("thumbv7em-none-eabihf", "cortex-m4")
-    assert (target.triple, target.vector_bytes) == (NAMED["cortex-m4"].triple, SCALAR)
+    assert (target.triple, target.vector_bytes) == (TARGETS["cortex-m4"].target.triple, SCALAR)
     assert target.is_bare
     assert target.has("dsp")
-    assert not NAMED["cortex-m4-soft"].has("vfp2sp")
+    assert not TARGETS["cortex-m4-soft"].target.has("vfp2sp")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compiler.target import NAMED, Target, processor
+from ..compiler.target import NAMED, SCALAR, Target, processor
 
 _APPLE_INTEL, _APPLE_ARM = "x86_64-apple-macosx11.0", "arm64-apple-macosx11.0"
 _WINDOWS = "x86_64-pc-windows-msvc"
@@ -24,7 +24,10 @@ class LibraryTarget(NamedTuple):
 
 
 _HERE, _QEMU, _WINE = "run on the processor of the tests", "run under qemu-user", "run under Wine"
-_FORMAT = "object file read back"
+_FORMAT, _BOARD = "object file read back", "run on boards of qemu-system-arm"
+_M4, _M33 = "thumbv7em-unknown-none-eabi", "thumbv8m.main-unknown-none-eabi"
+_SOFT = "+soft-float,-fpregs,-vfp2sp"
+_SOFTLY = "floats by functions of the compiler, in integer registers"
 
 _ROWS = (
     (NAMED["generic"], "any x86-64 processor, Linux", _HERE),
@@ -68,6 +71,43 @@ _ROWS = (
     ),
     (NAMED["riscv64"], "64-bit RISC-V (RV64GC), Linux", _QEMU),
     (NAMED["riscv64-v"], "64-bit RISC-V with vectors of at least 128 bits (V 1.0), Linux", _QEMU),
+    (
+        Target("cortex-m0plus", "thumbv6m-unknown-none-eabi", "cortex-m0plus", "", SCALAR),
+        "Cortex-M0+, M0, M1 without an operating system",
+        _BOARD,
+    ),
+    (Target("cortex-m3", "thumbv7m-unknown-none-eabi", "cortex-m3", "", SCALAR), "Cortex-M3", _BOARD),
+    (Target("cortex-m4", f"{_M4}hf", "cortex-m4", "", SCALAR), "Cortex-M4F with DSP, floats in registers", _BOARD),
+    (Target("cortex-m4-soft", _M4, "cortex-m4", _SOFT, SCALAR), f"Cortex-M4 with DSP, {_SOFTLY}", _BOARD),
+    (Target("cortex-m7", f"{_M4}hf", "cortex-m7", "", SCALAR), "Cortex-M7 with float64", _BOARD),
+    (Target("cortex-m7-soft", _M4, "cortex-m7", _SOFT, SCALAR), f"Cortex-M7, {_SOFTLY}", _FORMAT),
+    (Target("cortex-m33", f"{_M33}hf", "cortex-m33", "", SCALAR), "Cortex-M33F with DSP", _BOARD),
+    (Target("cortex-m33-soft", _M33, "cortex-m33", _SOFT, SCALAR), f"Cortex-M33 with DSP, {_SOFTLY}", _FORMAT),
+    (
+        Target("cortex-m55", "thumbv8.1m.main-unknown-none-eabihf", "cortex-m55", "", SCALAR),
+        "Cortex-M55, by its DSP instructions",
+        _BOARD,
+    ),
+    (
+        Target("cortex-m55-mve", "thumbv8.1m.main-unknown-none-eabihf", "cortex-m55", "+mve.fp"),
+        "Cortex-M55 by Helium (MVE): for models of floats",
+        _FORMAT,
+    ),
+    (
+        Target("riscv32", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+c", SCALAR),
+        "32-bit RISC-V without floats (RV32IMAC: ESP32-C3, C6, H2)",
+        _FORMAT,
+    ),
+    (
+        Target("riscv32-f", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", SCALAR),
+        "32-bit RISC-V with floats (RV32IMAFC: ESP32-P4)",
+        _FORMAT,
+    ),
+    (
+        Target("riscv32-v", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+d,+c,+v"),
+        "32-bit RISC-V with vectors of at least 128 bits",
+        _FORMAT,
+    ),
     (Target("wasm32", "wasm32-unknown-unknown", "generic"), "WebAssembly 1.0", _FORMAT),
     (NAMED["wasm32-simd128"], "WebAssembly with vectors of 128 bits", _FORMAT),
     (Target("ppc64le", "powerpc64le-unknown-linux-gnu", "pwr8"), "POWER8 and later, little endian, Linux", _QEMU),

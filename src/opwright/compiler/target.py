@@ -253,23 +253,6 @@ QUERIED = frozenset(feature for features in IMPLIED.values() for feature in feat
 """All of these."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
-_SOFT = "+soft-float,-fpregs,-vfp2sp"
-_MICROCONTROLLERS = (
-    Target("cortex-m0plus", "thumbv6m-unknown-none-eabi", "cortex-m0plus", "", SCALAR),
-    Target("cortex-m3", "thumbv7m-unknown-none-eabi", "cortex-m3", "", SCALAR),
-    Target("cortex-m4", "thumbv7em-unknown-none-eabihf", "cortex-m4", "", SCALAR),
-    Target("cortex-m4-soft", "thumbv7em-unknown-none-eabi", "cortex-m4", _SOFT, SCALAR),
-    Target("cortex-m7", "thumbv7em-unknown-none-eabihf", "cortex-m7", "", SCALAR),
-    Target("cortex-m7-soft", "thumbv7em-unknown-none-eabi", "cortex-m7", _SOFT, SCALAR),
-    Target("cortex-m33", "thumbv8m.main-unknown-none-eabihf", "cortex-m33", "", SCALAR),
-    Target("cortex-m33-soft", "thumbv8m.main-unknown-none-eabi", "cortex-m33", _SOFT, SCALAR),
-    Target("cortex-m55", "thumbv8.1m.main-unknown-none-eabihf", "cortex-m55", "", SCALAR),
-    Target("cortex-m55-mve", "thumbv8.1m.main-unknown-none-eabihf", "cortex-m55", "+mve.fp"),
-    Target("riscv32", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+c", SCALAR),
-    Target("riscv32-f", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+c", SCALAR),
-    Target("riscv32-v", "riscv32-unknown-elf", "generic-rv32", "+m,+a,+f,+d,+c,+v"),
-)
-"""Microcontrollers; `-soft` passes floats in integer registers and calls functions of the compiler for them."""
 NAMED: dict[str, Target] = {
     t.name: t
     for t in (
@@ -285,7 +268,6 @@ NAMED: dict[str, Target] = {
         Target("aarch64-i8mm", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod,+i8mm"),
         Target("riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c"),
         Target("riscv64-v", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v"),
-        *_MICROCONTROLLERS,
         Target("wasm32-simd128", "wasm32-unknown-unknown", "generic", "+simd128"),
         Target("generic", "x86_64-unknown-linux-gnu", "x86-64"),
     )
