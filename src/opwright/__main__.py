@@ -2,4 +2,5 @@
 
 from .tools.cli import main
 
-main()
+if __name__ == "__main__":  # and not on ranks that `python -m mpi4py.futures -m opwright` starts as workers
+    main()

@@ -12,6 +12,7 @@ import distribute_kit as kit
 import numpy as np
 import pytest
 
+import opwright as ow
 from opwright import distribute
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -143,6 +144,17 @@ def check_output(process, folder):
 
 def test_a_job_on_mpi(on_ranks, tmp_path):
     check_output(on_ranks("lives"), tmp_path)
+
+
+def test_mpi_without_its_launcher_is_an_error(monkeypatch):
+    """MPICH aborts the thread that spawns processes, and mpi4py's pool then waits for it."""
+    mpi = pytest.importorskip("mpi4py.MPI")
+    if not mpi.Get_library_version().startswith("MPICH"):
+        pytest.skip("could not import 'mpi4py' of MPICH")
+    for name in [name for name in os.environ if name.startswith(("PMI_", "PMIX_"))]:
+        monkeypatch.delenv(name)
+    with pytest.raises(ow.errors.FailedPreconditionError, match="mpiexec -n 3 python -m mpi4py"):
+        distribute.map(b"", [], "mpi:2")
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
-from ..core.errors import InvalidArgumentError
+from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..core.extras import optional_module
 from .pools import PoolExecutor, RayPoolExecutor
 
@@ -274,7 +274,14 @@ def _ray_at(workers: Workers, name: str) -> Executor:
 
 
 def _mpi(workers: Workers, count: int | None) -> Executor:
-    pool: Executor = optional_module("mpi4py.futures").MPIPoolExecutor(count)
+    pools, version = optional_module("mpi4py.futures"), optional_module("mpi4py.MPI").Get_library_version()
+    if version.startswith("MPICH") and not any(name.startswith(("PMI_", "PMIX_")) for name in os.environ):
+        raise FailedPreconditionError(  # MPI_Comm_spawn would abort, and the pool wait for ever
+            what="MPICH starts processes only in a program that mpiexec runs",
+            found=version.splitlines()[0].strip(),
+            do="mpiexec -n 3 python -m mpi4py.futures PROGRAM, or -m opwright run ... --executor mpi",
+        )
+    pool: Executor = pools.MPIPoolExecutor(count)
     return pool
 
 

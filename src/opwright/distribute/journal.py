@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..compiler.native.image import library
 from ..core.errors import DataLossError, FailedPreconditionError
 from ..core.files import remove_leftovers
 from .hosts import boot_id
@@ -225,7 +226,6 @@ def _synchronize(path: Path) -> None:
 
 def _synchronize_file_system(handle: int) -> None:
     """Write the file system of an open file back to the disk. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syncfs(handle):
+    if library().syncfs(handle):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

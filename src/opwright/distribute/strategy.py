@@ -26,6 +26,7 @@ from .collectives import Group, all_gathered, all_reduced
 from .communicators import Communicator, LocalCommunicator
 from .datasets import BatchPart, DistributedDataset, SharedBatches
 from .gradients import BUCKET, GradientReducer
+from .hosts import keep_freed_memory
 from .sharded_checkpoint import slots_of
 
 if TYPE_CHECKING:
@@ -199,6 +200,8 @@ class MultiWorker(WorkerStrategy):
         if overlap is None:
             overlap = communicator is not None and not communicator.shares_host()
         super().__init__(communicator, overlap)
+        if self.num_replicas_in_sync > 1:
+            keep_freed_memory()
         self.sync_every = sync_every
         self._reducer = GradientReducer(self._group, bucket_bytes)
         self._is_mean = self._is_step = False
