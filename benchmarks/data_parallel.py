@@ -4,21 +4,24 @@ Lives here: our side; MODE is "replicated" (the default), "sharded" (the table o
 "alone", one process without a strategy. Prints the least and the median seconds of a step, by rank.
 Not here: PyTorch's (peers/data_parallel_torch.py), what larger clusters would do (scale.py).
 
-Each process has a batch of the workload's own size.
+Each process has a batch of the workload's own size, and one thread.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 import types
 from typing import Any
 
-from benchmarks import training_models
+from benchmarks import measure, training_models
 from benchmarks.workloads import WORKLOADS, batch_of
 
-STEPS, WARM = 20, 3
+os.environ.update(measure.QUIET)  # one thread for each process
+
+STEPS, WARM = 40, 3
 
 
 def names_of(ow: Any, sharded: bool) -> Any:

@@ -14,7 +14,7 @@ from benchmarks.peers import training_torch
 from benchmarks.peers.models_torch import MODELS
 from benchmarks.workloads import WORKLOADS
 
-STEPS, WARM = 20, 3
+STEPS, WARM = 40, 3
 
 
 def seconds(name: str, rank: int, size: int, port: str) -> list[float]:

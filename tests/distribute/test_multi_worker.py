@@ -6,6 +6,7 @@ import pytest
 from tests.distribute.thread_workers import ThreadCommunicator, run_workers
 
 import opwright as ow
+from opwright.core import flags
 from opwright.distribute import MultiWorker
 from opwright.distribute.communicators import Communicator, LocalCommunicator, summed
 
@@ -400,7 +401,8 @@ def test_workers_draw_numbers_of_their_own_in_steps():
     np.testing.assert_array_equal(results[0][1], results[1][1])
 
 
-def test_sequences_of_operators_differ_by_worker():
+def test_sequences_of_operators_differ_by_worker(monkeypatch):
+    monkeypatch.setattr(ThreadCommunicator, "local_size", lambda communicator: 1)  # one after the other
     values = []
     for rank in range(2):
         ow.random.set_seed(5)
@@ -420,6 +422,27 @@ def test_overlap_is_for_several_hosts(monkeypatch):
     names = iter(["a", "b"])
     monkeypatch.setattr("opwright.distribute.communicators.host_id", lambda: next(names))
     assert run_workers(2, work) == [True, True]
+
+
+def test_workers_of_a_host_divide_its_processors(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(7)), raising=False)
+
+    def work(communicator):
+        strategy = MultiWorker(communicator)
+        communicator.barrier()
+        with strategy:
+            communicator.barrier()
+            threads = flags.num_threads
+            communicator.barrier()
+        return threads
+
+    for number, share in ((0, 3), (5, 5)):
+        with flags.override(num_threads=number):
+            assert run_workers(2, work) == [share, share]
+            assert flags.num_threads == number
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1}, raising=False)
+    assert run_workers(3, work) == [2, 2, 2]  # bound by a launcher
 
 
 # ---- errors and files -----------------------------------------------------------------------------------------------

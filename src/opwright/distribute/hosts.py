@@ -1,7 +1,7 @@
-"""This host: its identity, that of the time since it was started, and how its C library keeps freed memory.
+"""This host: its identity, that of the time since it was started, its processors and memory as workers share them.
 
-Lives here: `boot_id`, `host_id`, `keep_freed_memory`.  Not here: what depends on them (journal.py, communicators.py,
-strategy.py).
+Lives here: `boot_id`, `host_id`, `processors_of`, `keep_freed_memory`.
+Not here: what depends on them (journal.py, communicators.py, strategy.py).
 """
 
 from __future__ import annotations
@@ -34,12 +34,18 @@ def host_id() -> str:
     return boot_id() or socket.gethostname()
 
 
+def processors_of(workers: int) -> int:
+    """Return the processors of one of several workers on this host: those that a launcher bound it to, or its share."""
+    count = os.cpu_count() or 1
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
+    return bound if bound < count else max(1, count // workers)
+
+
 @functools.cache
 def keep_freed_memory() -> None:
     """Let glibc keep up to `KEPT_BYTES` of freed memory, unless the environment says otherwise.
 
-    Otherwise megabytes that a step frees go back to the system, and their pages are mapped and cleared again in the next
-    step: 6 of the 17 ms that a step of DLRM takes on two processes.
+    Otherwise megabytes that a step frees go back to the system, and the next step has their pages mapped and cleared.
     """
     if any(name.startswith("MALLOC_") for name in os.environ) or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core import nest, replicas
+from ..core import flags, nest, replicas
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..eager.variable import Variable
 from ..ops import array, dispatch, math
@@ -26,7 +26,7 @@ from .collectives import Group, all_gathered, all_reduced
 from .communicators import Communicator, LocalCommunicator
 from .datasets import BatchPart, DistributedDataset, SharedBatches
 from .gradients import BUCKET, GradientReducer
-from .hosts import keep_freed_memory
+from .hosts import keep_freed_memory, processors_of
 from .sharded_checkpoint import slots_of
 
 if TYPE_CHECKING:
@@ -180,7 +180,8 @@ class MultiWorker(WorkerStrategy):
             model.compile("adam", "mse")
             model.fit(x, y, batch_size=256)  # of all workers together
 
-    communicator: of the engine; LocalCommunicator() by default, one worker. overlap: start to reduce gradients before
+    communicator: of the engine; LocalCommunicator() by default, one worker. Workers of one host divide its processors,
+    unless num_threads is set (OPWRIGHT_NUM_THREADS) or a launcher binds them. overlap: start to reduce gradients before
     the reverse pass ends; by default if a worker is on another host, as an exchange through memory takes the processor
     from the reverse pass. bucket_bytes: gradients that are reduced together. sync_every: workers train on their own and
     average their weights after this number of steps (local SGD, Stich 2019); 1: gradients are reduced in every step.
@@ -197,8 +198,9 @@ class MultiWorker(WorkerStrategy):
         for name, value in (("bucket_bytes", bucket_bytes), ("sync_every", sync_every)):
             if value < 1:
                 raise InvalidArgumentError(op="MultiWorker", what=f"{name} is {value}", wanted="1 or more")
+        self._local_size = 1 if communicator is None else communicator.local_size()
         if overlap is None:
-            overlap = communicator is not None and not communicator.shares_host()
+            overlap = communicator is not None and self._local_size < communicator.size
         super().__init__(communicator, overlap)
         if self.num_replicas_in_sync > 1:
             keep_freed_memory()
@@ -208,6 +210,13 @@ class MultiWorker(WorkerStrategy):
         self._steps = 0
         self._trained: dict[int, Variable] = {}
         self._weight: Variable | None = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self._local_size > 1 and not flags.num_threads:
+            share = processors_of(self._local_size)  # each worker would take every processor
+            self._entered[-1].enter_context(flags.override(num_threads=share))
+        return self
 
     def _replica(self) -> MultiWorker:
         return self
