@@ -1,6 +1,6 @@
 """Rows of batch inference on processes: `python -m benchmarks.distribution ROW...`.
 
-Lives here: `map_one_process`, `map_two_processes`.  Not here: timing of calls (measure.py).
+Lives here: `map_one_process`, `map_two_processes`, `map_driver_memory`.  Not here: timing of calls (measure.py).
 
 The model takes some milliseconds for a batch, and its weights stay in the second-level cache, so that two processes
 share little but the driver. Loops run in turn; the least time of each counts.
@@ -17,7 +17,8 @@ from typing import Any
 
 from benchmarks import measure
 
-COLUMNS, LAYERS, BATCH, BATCHES, ROUNDS = 256, 18, 128, 200, 6
+COLUMNS, LAYERS, BATCH, BATCHES, ROUNDS = 256, 26, 128, 150, 6
+ELEMENTS = 100_000
 
 
 def _content() -> bytes:
@@ -93,7 +94,32 @@ def map_two_processes() -> float:
     return one / two
 
 
-ROWS: dict[str, measure.Prepare] = {"map_one_process": map_one_process, "map_two_processes": map_two_processes}
+def map_driver_memory() -> float:
+    """The bytes by which the driver's memory grows in the second half of 100,000 elements: pools fill in the first."""
+    import resource
+
+    import numpy as np
+
+    import opwright as ow
+
+    _every_core()
+    elements = (np.full(COLUMNS, i, np.float32) for i in range(ELEMENTS))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(_content())
+        before = 0
+        for i, _ in enumerate(ow.distribute.map(path, elements, "processes:2", batch=BATCH)):
+            if i == ELEMENTS // 2:
+                before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert i == ELEMENTS - 1
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+ROWS: dict[str, measure.Prepare] = {
+    "map_one_process": map_one_process,
+    "map_two_processes": map_two_processes,
+    "map_driver_memory": map_driver_memory,
+}
 
 if __name__ == "__main__":
     measure.main(ROWS)

@@ -15,6 +15,7 @@ cache, so that a second run takes the clock's time alone.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -61,9 +62,13 @@ def name_of_table() -> str:
 def answer(target: str, choice: str, sizes: Sequence[int], seconds: float) -> MeasuredRow:
     """Measure one question: a job of a sweep, on a machine like this one."""
     with flags.override(target=target):
-        asked = Key(choice, tuple(sizes))
-        (question,) = (question for question in questions({choice}) if question.key == asked)
-        return measured(question, seconds)
+        return measured(_questions_of(target, choice)[Key(choice, tuple(sizes))], seconds)
+
+
+@functools.cache
+def _questions_of(target: str, choice: str) -> dict[Key, Question]:
+    """Return the questions about a choice, for the jobs of one worker. target: the current one."""
+    return {question.key: question for question in questions({choice})}
 
 
 def answers(executor: str, target: str, asked: Sequence[Question], seconds: float) -> Iterator[MeasuredRow]:
@@ -131,7 +136,8 @@ def main() -> None:
         parser.error(f"there is no choice {', '.join(unknown)}; there are {', '.join(CHOICES)}")
     console = Console(width=160)
     with flags.override(target=arguments.target):
-        name, pinned, start = name_of_table(), measure.pin(), time.perf_counter()
+        pinned = "on workers" if arguments.executor else measure.pin()  # local ones would inherit the core
+        name, start = name_of_table(), time.perf_counter()
         content, changed = read(name), Printed("choice", "sizes", "ns by way", "default", "taken", "gain")
         gains, noisy, asked = [], 0, set()
         every = list(questions(set(arguments.choices or CHOICES)))

@@ -91,7 +91,7 @@ def test_a_pool_of_threads_is_an_executor():
 
 @pytest.mark.parametrize("code", [1, 0])
 def test_a_process_of_a_pool_that_ends_breaks_it(code):
-    """Of exit code 0, too, unless the pool ends its processes after some tasks."""
+    """With exit code 0, too, unless the pool ends its processes after some tasks."""
     with multiprocessing.get_context("fork").Pool(2) as pool:
         workers = executors.Workers(pool)
         assert workers.submit(pow, 2, 5).result() == 32

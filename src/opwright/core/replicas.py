@@ -27,7 +27,7 @@ class Replica(Protocol):
 
     @property
     def random_offset(self) -> int:
-        """What this worker adds to the numbers of random draws: a multiple of 2^48, 0 outside of steps."""
+        """The number that is added to those of random draws: a multiple of 2^48, 0 outside of steps."""
         ...
 
     def staged_gradients(self, records: list[Any], start: dict[int, Any], sources: Sequence[Any]) -> list[Any]:

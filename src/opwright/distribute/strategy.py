@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _RANK_BITS = 48
-"""Where a worker's rank stands in the numbers of its random draws: above those that a program reaches."""
+"""Bits of the numbers of random draws below a worker's rank: more than a program draws."""
 
 
 class ReduceOp(enum.Enum):

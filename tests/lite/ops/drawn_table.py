@@ -2,7 +2,8 @@
 
 Lives here: the rows of all drawn_rows_*.py, counting, and the table, which
 `PYTHONPATH=tests/lite:tests/lite/ops python tests/lite/ops/drawn_table.py [models a row] [--executor=NAME] [--write]`
-prints, and writes to docs/operator_table.md. `make test` prints how many were tried and passed.
+prints, and writes to docs/operator_table.md; with --only=OPERATOR the rows of one, without the fixed cases. `make test`
+prints how many were tried and passed.
 Not here: drawing and comparing (drawn.py), the fixed cases (cases*.py), which are counted, too.
 """
 
@@ -119,12 +120,16 @@ def counted_row(row: int, kind: str, models: int) -> Count:
     return counted(ROWS[row], kind, range(models))
 
 
-def table(models: int, executor: str | None = None) -> dict[tuple[str, str, str], Count]:
-    """Return the counts of every row with `models` models, on the workers of an executor, and of the fixed cases."""
+def table(models: int, executor: str | None = None, only: str | None = None) -> dict[tuple[str, str, str], Count]:
+    """Return the counts of every row with `models` models, on the workers of an executor, and of the fixed cases.
+
+    only: rows of this operator alone
+    """
     import drawn_table  # by this name on workers, where this module may not be __main__
 
-    counts: dict[tuple[str, str, str], Count] = defaultdict(Count, fixed_cases())
-    jobs = [{"row": i, "kind": kind, "models": models} for i, row in enumerate(ROWS) for kind in row.kinds]
+    counts: dict[tuple[str, str, str], Count] = defaultdict(Count, fixed_cases() if only is None else {})
+    chosen = [i for i, row in enumerate(ROWS) if only is None or row.label.split()[0].rstrip(",") == only]
+    jobs = [{"row": i, "kind": kind, "models": models} for i in chosen for kind in ROWS[i].kinds]
     for trial in distribute.sweep(drawn_table.counted_row, jobs, executor, progress=True):
         row, kind = ROWS[trial.parameters["row"]], trial.parameters["kind"]
         count = trial.value or drawn_table.Count(models, 0, failed=str(trial.error and trial.error.message))
@@ -133,14 +138,17 @@ def table(models: int, executor: str | None = None) -> dict[tuple[str, str, str]
 
 
 def main(arguments: list[str]) -> None:
-    executor = next((a.partition("=")[2] for a in arguments if a.startswith("--executor=")), None)
-    counts = table(int(next((a for a in arguments if a.isdigit()), 20)), executor)
+    executor, only = (
+        next((a.partition("=")[2] for a in arguments if a.startswith(f"--{name}=")), None)
+        for name in ("executor", "only")
+    )
+    counts = table(int(next((a for a in arguments if a.isdigit()), 20)), executor, only)
     text = page(counts)
     print(text, summed(counts), sep="\n\n")
     bad: list[Any] = [(key, c.failed) for key, c in counts.items() if c.passed != c.tried]
     for key, failed in bad:
         print(*key, failed)
-    if "--write" in arguments:
+    if "--write" in arguments and only is None:
         before, _, _ = PAGE.read_text("utf-8").partition("| operator |")
         PAGE.write_text(f"{before}{text}\n\n{summed(counts)}.\n", "utf-8")
     sys.exit(bool(bad))

@@ -293,7 +293,7 @@ class TrainingLoops:
     ) -> Any:
         """Return the outputs for all data as arrays, in the outputs' structure. Arguments: see `fit`.
 
-        Of several workers each computes a part of each batch, and returns the outputs of all.
+        Each of several workers computes a part of each batch, and returns the outputs of all.
         """
         from ..callbacks import CallbackList
 
