@@ -56,9 +56,9 @@ def test_tuning(executor):
 
 
 def test_operator_table(executor):
-    arguments = (LITE[1] / "drawn_table.py", "1", "--only=ADD")
+    arguments = (LITE[1] / "drawn_table.py", "1", "--only=MAXIMUM")
     alone, on_workers = output_of(*arguments), output_of(*arguments, f"--executor={executor}")
-    assert "| ADD wrapping | INT64 |" in alone
+    assert "| MAXIMUM scaled | INT64 |" in alone
     assert on_workers == alone
 
 
