@@ -30,11 +30,13 @@ import functools
 import gc
 import json
 import multiprocessing
+import os
 import pathlib
 import queue
 import re
 import resource
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -202,9 +204,40 @@ def warm(what: str) -> None:
         fuzz_target.warm(fuzz_mutants.operator_seeds() if what == "operators" else fuzz_mutants.seeds())
 
 
+class WorkerLost(RuntimeError):
+    """The process of a batch of cases died."""
+
+
 def tried(what: str, mode: str | None, start: int, stop: int) -> tuple[dict[str, int], list[tuple[int, str]]]:
-    """Try the cases from start to stop on a worker: how many came how far, and the findings."""
+    """Try the cases from start to stop on a worker: how many came how far, and the findings. Raises WorkerLost.
+
+    Limits on time and memory are a process's own and its main thread's: a thread of a worker, as of Dask, forks.
+    """
     warm(what)
+    if threading.current_thread() is threading.main_thread():
+        return _tried(what, mode, start, stop)
+    read, write = os.pipe()
+    process = os.fork()
+    if not process:
+        try:
+            with os.fdopen(write, "w") as file:
+                json.dump(_tried(what, mode, start, stop), file)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        text = file.read()
+    _, status = os.waitpid(process, 0)
+    if status or not text:
+        raise WorkerLost(f"the process of the cases from {start} to {stop} ended with status {status}")
+    counts, findings = json.loads(text)
+    return counts, [(number, finding) for number, finding in findings]
+
+
+def _tried(what: str, mode: str | None, start: int, stop: int) -> tuple[dict[str, int], list[tuple[int, str]]]:
+    """Try the cases in the main thread of this process."""
     counts: collections.Counter[str] = collections.Counter()
     findings = []
     with session_of(what) as outcome:
