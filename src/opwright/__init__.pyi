@@ -60,6 +60,7 @@ from .eager.tensor import constant as constant
 from .eager.tensor import convert_to_tensor as convert_to_tensor
 from .eager.tensor import from_dlpack as from_dlpack
 from .eager.variable import Variable as Variable
+from .frontends.keras import from_keras as from_keras
 from .graph import Graph as Graph
 from .lite.export.c_export import export_c as export_c
 from .nn.module import Module as Module

@@ -17,7 +17,6 @@ from opwright.core.errors import OpError
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent.parent)]
 import emulated
-
 from benchmarks import single_operators
 
 REFUSED = ("no machine code", "no type for the elements", "is state", "have no kernel", "shapes are unknown")

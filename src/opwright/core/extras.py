@@ -13,6 +13,7 @@ from .errors import FailedPreconditionError
 EXTRAS = {
     "dask": "dask",
     "distributed": "dask",
+    "h5py": "keras",
     "loky": "loky",
     "mpi4py": "mpi",
     "pyarrow": "arrow",

@@ -64,6 +64,10 @@ def plain_value(value: object) -> JsonValue:
         return {k: plain_value(v) for k, v in value.items()}
     if isinstance(value, tuple):
         return {"class_name": "__tuple__", "items": [plain_value(v) for v in value]}
+    if isinstance(value, slice):
+        return {"class_name": "__slice__", "config": {k: plain_value(getattr(value, k)) for k in _OF_SLICES}}
+    if value is Ellipsis:
+        return {"class_name": "__ellipsis__", "config": {}}
     if isinstance(value, list):
         return [plain_value(v) for v in value]
     if value is None or isinstance(value, (str, int, float, bool)):
@@ -98,6 +102,10 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
     name, inner = config["class_name"], config.get("config", {})
     if name == "__tuple__":
         return tuple(deserialize(v, custom_objects) for v in config["items"])
+    if name == "__slice__":
+        return slice(*(deserialize(inner[k], custom_objects) for k in _OF_SLICES))
+    if name == "__ellipsis__":
+        return Ellipsis
     if name == "__tensor__":
         return dispatch.to_tensor(np.asarray(inner["value"], as_dtype(inner["dtype"]).np))
     if name == "__shape__":
@@ -116,6 +124,9 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
     if from_config is None:
         return cls(**inner)
     return from_config({k: _deserialize_nested(v, custom_objects) for k, v in inner.items()})
+
+
+_OF_SLICES = ("start", "stop", "step")
 
 
 def _deserialize_nested(value: object, custom_objects: dict[str, Any] | None) -> object:

@@ -1,0 +1,13 @@
+"""Models of Keras 3 as models of `nn`.
+
+models.py          `from_keras`: model objects of any backend, and .keras files
+archives.py        .keras files: their configuration and HDF5 weights, checked
+configurations.py  configurations of Keras as those of `nn`; what `nn` lacks
+operations.py      operations in functional graphs, such as `x * 2.0`: one layer, a table of functions
+layers.py          layers that `keras.applications` defines for itself
+weights.py         weights of files and objects
+"""
+
+from .models import from_keras
+
+__all__ = ["from_keras"]

@@ -1,0 +1,74 @@
+"""Import of Keras models.
+
+Lives here: `from_keras`. Not here: files (archives.py), configurations (configurations.py), weights (weights.py).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.errors import InvalidArgumentError, OpError
+from ...nn.configuration import CustomObjectScope
+from ...nn.model import Model
+from ...nn.model_config import deserialize
+from .archives import Archive
+from .configurations import ConfigurationConverter
+from .layers import LAYERS
+from .operations import KerasOperation
+from .weights import assign_from_file, assign_from_model
+
+
+def from_keras(model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any] | None = None) -> Model:
+    """Return a model of Keras 3 as a `keras.Model` of Opwright, with its weights.
+
+    model: a .keras file, which needs h5py but not Keras; or a Keras model object of any backend: Sequential or
+    functional, models in models included. custom: Opwright classes and functions by their name in Keras, such as
+    {"Package>Scale": Scale} or {"Scale": Scale}; registered ones (`register_keras_serializable`) are known.
+    The model is not compiled for training: call `compile`.
+
+    raises UnimplementedError that lists all layers, operations and arguments without an equivalent,
+    InvalidArgumentError for damaged files, FailedPreconditionError without h5py
+    """
+    custom = dict(custom or {})
+    if isinstance(model, str | os.PathLike):
+        with Archive(model) as archive:
+            result, converter = _model_of(archive.configuration, custom, os.fspath(model))
+            assign_from_file(result, converter.class_names, archive.weights(), os.fspath(model))
+        return result
+    serialize = getattr(sys.modules.get("keras.saving"), "serialize_keras_object", None)
+    if serialize is None or not hasattr(model, "get_config"):
+        raise InvalidArgumentError(
+            op="from_keras", what="this is neither a Keras model nor a path", found=type(model).__name__
+        )
+    result, _ = _model_of(serialize(model), custom, str(getattr(model, "name", "model")))
+    assign_from_model(result, model)
+    return result
+
+
+def _model_of(configuration: Any, custom: dict[str, Any], source: str) -> tuple[Model, ConfigurationConverter]:
+    converter = ConfigurationConverter(custom)
+    try:
+        converted = converter.convert(configuration)
+        converter.check(source)
+        by_name = {"KerasOperation": KerasOperation, **LAYERS, **{k.rpartition(">")[2]: v for k, v in custom.items()}}
+        with CustomObjectScope(by_name):
+            model = deserialize(converted)
+    except OpError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            op="from_keras", what=f"the configuration is not that of a model: {error}", found=source
+        ) from error
+    if not isinstance(model, Model):
+        raise InvalidArgumentError(op="from_keras", what="this is not a model", found=type(model).__name__)
+    if not model.built:
+        raise InvalidArgumentError(
+            op="from_keras",
+            what="the model has no weights yet",
+            found=source,
+            do="call the Keras model, or its build(input_shape), before",
+        )
+    return model, converter

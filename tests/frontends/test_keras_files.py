@@ -1,0 +1,301 @@
+"""Models of Keras: files that Keras wrote, with the outputs that it computed (tests/data/keras/make_files.py); damaged
+and hostile ones; layers that have no equivalent."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import json
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright.core import extras
+from opwright.core.errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    UnimplementedError,
+)
+from opwright.frontends.keras import archives
+
+FILES = Path(__file__).parents[1] / "data" / "keras"
+EXPECTED = np.load(FILES / "expected.npz")
+NAMES = ("network", "operations", "classifier")
+
+
+def arrays(name, what):
+    return [EXPECTED[f"{name}.{what}{i}"] for i in range(100) if f"{name}.{what}{i}" in EXPECTED]
+
+
+def called(model, inputs):
+    outputs = model(inputs if len(inputs) > 1 else inputs[0], training=False)
+    return outputs if isinstance(outputs, (list, tuple)) else [outputs]
+
+
+def rewritten(name, into, configuration=None, weights=None, **members):
+    """A copy of a file with a changed configuration (a function of it), weights (of an open file), other members."""
+    with zipfile.ZipFile(FILES / f"{name}.keras") as archive:
+        parts = {n: archive.read(n) for n in archive.namelist()}
+    if configuration is not None:
+        changed = json.loads(parts["config.json"])
+        parts["config.json"] = json.dumps(configuration(changed) or changed).encode()
+    if weights is not None:
+        path = into.with_suffix(".h5")
+        path.write_bytes(parts["model.weights.h5"])
+        with h5py.File(path, "r+") as file:
+            weights(file)
+        parts["model.weights.h5"] = path.read_bytes()
+    parts |= members
+    with zipfile.ZipFile(into, "w") as archive:
+        for n, content in parts.items():
+            if content is not None:
+                archive.writestr(n, content)
+    return into
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_are_those_of_keras(name):
+    model = ow.from_keras(FILES / f"{name}.keras")
+    actual, expected = called(model, arrays(name, "input")), arrays(name, "output")
+    assert len(actual) == len(expected)
+    for a, b in zip(actual, expected):
+        assert a.numpy().dtype == b.dtype
+        np.testing.assert_allclose(a.numpy(), b, rtol=1e-5, atol=2e-6)
+
+
+def test_it_trains_converts_and_is_saved(tmp_path):
+    model = ow.from_keras(str(FILES / "classifier.keras"))
+    (x,), before = arrays("classifier", "input"), [np.array(w) for w in model.get_weights()]
+    model.save(tmp_path / "own.keras")
+    model.save(tmp_path / "saved")
+    for again in (ow.keras.models.load_model(tmp_path / "own.keras"), ow.keras.models.load_model(tmp_path / "saved")):
+        np.testing.assert_array_equal(again(x).numpy(), called(model, [x])[0].numpy())
+    content = ow.lite.TFLiteConverter.from_keras_model(model).convert()
+    interpreter = ow.lite.Interpreter(model_content=content)
+    interpreter.resize_tensor_input(0, x.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(y, arrays("classifier", "output")[0], rtol=1e-4, atol=1e-6)
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.fit(x, np.array([0, 3]), epochs=2, verbose=0)
+    assert not any(np.array_equal(a, b) for a, b in zip(before, model.get_weights()))
+
+
+def test_operations_are_kept_in_files_of_ours(tmp_path):
+    model = ow.from_keras(FILES / "operations.keras")
+    model.save(tmp_path / "own.keras")
+    from opwright.frontends.keras.operations import KerasOperation
+
+    again = ow.keras.models.load_model(tmp_path / "own.keras", custom_objects={"KerasOperation": KerasOperation})
+    inputs = arrays("operations", "input")
+    for a, b in zip(called(again, inputs), called(model, inputs)):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+# ---- what has no equivalent ------------------------------------------------------------------------------------------
+
+
+def replace_classes(configuration):
+    for layer in configuration["config"]["layers"]:
+        if layer["class_name"] in ("Embedding", "Flatten"):
+            name = f"My{layer['class_name']}"
+            layer |= {"module": "mine", "class_name": name, "registered_name": f"Package>{name}"}
+        if layer["class_name"] == "Dense":
+            layer["config"]["use_tables"] = 3
+
+
+def test_all_that_is_missing_is_one_error(tmp_path):
+    path = rewritten("classifier", tmp_path / "m.keras", replace_classes)
+    with pytest.raises(UnimplementedError) as raised:
+        ow.from_keras(path)
+    text = str(raised.value)
+    for part in (
+        "3 parts",
+        "Package>MyEmbedding",
+        "Package>MyFlatten",
+        "'input_dim': 11",
+        "Dense(use_tables)",
+        "custom=",
+    ):
+        assert part in text
+
+
+def test_classes_of_users_take_their_place(tmp_path):
+    class MyEmbedding(ow.keras.layers.Embedding):
+        pass
+
+    class MyFlatten(ow.keras.layers.Flatten):
+        pass
+
+    def change(configuration):
+        replace_classes(configuration)
+        configuration["config"]["layers"][-1]["config"].pop("use_tables")
+
+    path = rewritten(
+        "classifier", tmp_path / "m.keras", change, lambda f: f["layers"].move("embedding", "my_embedding")
+    )
+    model = ow.from_keras(path, custom={"Package>MyEmbedding": MyEmbedding, "MyFlatten": MyFlatten})
+    assert type(model.layers[0]) is MyEmbedding
+    (y,) = called(model, arrays("classifier", "input"))
+    np.testing.assert_allclose(y.numpy(), arrays("classifier", "output")[0], rtol=1e-5, atol=1e-6)
+
+
+def test_code_in_a_configuration_is_never_executed(tmp_path):
+    def change(configuration):
+        code = {"class_name": "__lambda__", "config": {"code": "4wEAAAA=", "defaults": None, "closure": None}}
+        configuration["config"]["layers"][3] |= {"class_name": "Lambda", "config": {"function": code}}
+
+    with pytest.raises(UnimplementedError, match="Lambda: Python code in a configuration, which is not executed"):
+        ow.from_keras(rewritten("classifier", tmp_path / "m.keras", change))
+
+
+def test_what_is_no_model():
+    with pytest.raises(InvalidArgumentError, match="neither a Keras model nor a path"):
+        ow.from_keras(3)
+    with pytest.raises(FileNotFoundError):
+        ow.from_keras("nowhere.keras")
+
+
+def test_without_h5py_the_extra_is_named(monkeypatch):
+    importing = importlib.import_module
+
+    def absent(name, package=None):
+        if name == "h5py":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return importing(name, package)
+
+    monkeypatch.setattr(extras.importlib, "import_module", absent)
+    with pytest.raises(FailedPreconditionError, match=r"pip install 'opwright\[keras\]'"):
+        ow.from_keras(FILES / "classifier.keras")
+
+
+# ---- damaged and hostile files ---------------------------------------------------------------------------------------
+
+
+def test_archives_that_are_damaged(tmp_path, monkeypatch):
+    path = tmp_path / "m.keras"
+    path.write_bytes(b"PK\x03\x04 no archive")
+    with pytest.raises(DataLossError, match=r"not a \.keras file"):
+        ow.from_keras(path)
+    with pytest.raises(DataLossError, match=r"has no model\.weights\.h5"):
+        ow.from_keras(rewritten("classifier", path, **{"model.weights.h5": None}))
+    with pytest.raises(DataLossError, match=r"config\.json of .* is damaged"):
+        ow.from_keras(rewritten("classifier", path, **{"config.json": b"[" * 100_000}))
+    with pytest.raises(DataLossError, match=r"weights\.h5 of .* are damaged"):
+        ow.from_keras(rewritten("classifier", path, **{"model.weights.h5": b"\x89HDF\r\n\x1a\n" + bytes(100)}))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("config.json", b" " * (32 << 20))
+    monkeypatch.setattr(archives, "MOST_TEXT", 16 << 20)
+    with pytest.raises(DataLossError, match="expands to 33,554,432 bytes"):
+        ow.from_keras(path)
+
+
+def linked(file):
+    del file["layers/dense/vars/0"]
+    file["layers/dense/vars/0"] = h5py.ExternalLink("/etc/hostname", "/")
+
+
+def soft(file):
+    del file["layers/dense/vars/0"]
+    file["layers/dense/vars/0"] = h5py.SoftLink("/layers/dense/vars/1")
+
+
+def external(file):
+    shape = file["layers/dense/vars/0"].shape
+    del file["layers/dense/vars/0"]
+    file.create_dataset("layers/dense/vars/0", shape, "f4", external=[("/etc/hostname", 0, 4 * int(np.prod(shape)))])
+
+
+def other_shape(file):
+    del file["layers/dense/vars/0"]
+    file["layers/dense/vars/0"] = np.zeros((1 << 10, 1 << 10), np.float32)
+
+
+def absent(file):
+    del file["layers/separable_conv1d"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (linked, "no dataset /layers/dense/vars/0"),
+        (soft, "no dataset /layers/dense/vars/0"),
+        (external, "lies in another file"),
+        (other_shape, "does not fit its layer"),
+        (absent, "no group /layers/separable_conv1d"),
+    ],
+)
+def test_weights_that_do_not_fit_or_lie_elsewhere(tmp_path, change, words):
+    with pytest.raises(DataLossError, match=words):
+        ow.from_keras(rewritten("classifier", tmp_path / "m.keras", weights=change))
+
+
+def places(value, path=()):
+    """All paths into a configuration."""
+    yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_changed_configurations_are_models_or_errors_with_a_name(tmp_path, name):
+    with zipfile.ZipFile(FILES / f"{name}.keras") as archive:
+        original = json.loads(archive.read("config.json"))
+    rng = np.random.default_rng(0)
+    paths = [p for p in places(original) if p]
+    for number in rng.choice(len(paths), 60, replace=False):
+        changed = copy.deepcopy(original)
+        *parents, last = paths[number]
+        inside = changed
+        for key in parents:
+            inside = inside[key]
+        inside[last] = [None, -1, "x", [], {}, 3.5, {"class_name": "Dense"}][rng.integers(7)]
+        path = rewritten(name, tmp_path / "m.keras", lambda _, changed=changed: changed)
+        with contextlib.suppress(OpError):
+            assert isinstance(ow.from_keras(path), ow.keras.Model)
+
+
+# ---- beside Keras ----------------------------------------------------------------------------------------------------
+
+APPLICATIONS = {
+    "MobileNet": 32,
+    "MobileNetV2": 32,
+    "MobileNetV3Small": 32,
+    "ResNet50": 32,
+    "ResNet50V2": 32,
+    "DenseNet121": 32,
+    "EfficientNetB0": 32,
+    "EfficientNetV2B0": 32,
+    "ConvNeXtTiny": 32,
+    "VGG16": 32,
+    "InceptionV3": 75,
+    "InceptionResNetV2": 75,
+    "Xception": 71,
+    "NASNetMobile": 32,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_applications(tmp_path, name):
+    keras = pytest.importorskip("keras")
+    size, rng = APPLICATIONS[name], np.random.default_rng(0)
+    theirs = getattr(keras.applications, name)(weights=None, input_shape=(size, size, 3), classes=7)
+    for v in theirs.variables:
+        if v.dtype == "float32" and len(v.shape) <= 1 and "seed" not in v.path:
+            v.assign((np.asarray(v) + rng.uniform(0, 0.3, v.shape)).astype("f4"))
+    x = rng.uniform(0, 1, (2, size, size, 3)).astype("f4")
+    expected = np.asarray(theirs(x, training=False))
+    theirs.save(tmp_path / "model.keras")
+    for source in (theirs, tmp_path / "model.keras"):
+        np.testing.assert_allclose(ow.from_keras(source)(x).numpy(), expected, rtol=1e-4, atol=1e-5)
