@@ -61,7 +61,7 @@ def rewritten(name, into, configuration=None, weights=None, **members):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_outputs_are_those_of_keras(name):
+def test_outputs_equal_the_ones_of_keras(name):
     model = ow.from_keras(FILES / f"{name}.keras")
     actual, expected = called(model, arrays(name, "input")), arrays(name, "output")
     assert len(actual) == len(expected)
@@ -113,7 +113,7 @@ def replace_classes(configuration):
             layer["config"]["use_tables"] = 3
 
 
-def test_all_that_is_missing_is_one_error(tmp_path):
+def test_one_error_lists_all_that_is_missing(tmp_path):
     path = rewritten("classifier", tmp_path / "m.keras", replace_classes)
     with pytest.raises(UnimplementedError) as raised:
         ow.from_keras(path)
@@ -158,7 +158,7 @@ def test_code_in_a_configuration_is_never_executed(tmp_path):
         ow.from_keras(rewritten("classifier", tmp_path / "m.keras", change))
 
 
-def test_what_is_no_model():
+def test_other_objects_are_rejected():
     with pytest.raises(InvalidArgumentError, match="neither a Keras model nor a path"):
         ow.from_keras(3)
     with pytest.raises(FileNotFoundError):
@@ -265,7 +265,7 @@ def test_changed_configurations_are_models_or_errors_with_a_name(tmp_path, name)
             assert isinstance(ow.from_keras(path), ow.keras.Model)
 
 
-# ---- beside Keras ----------------------------------------------------------------------------------------------------
+# ---- with Keras ------------------------------------------------------------------------------------------------------
 
 APPLICATIONS = {
     "MobileNet": 32,

@@ -435,7 +435,7 @@ def in_turn(row: Case) -> bool:
 
 
 def _in_turn(row: Case) -> tuple[bool, ...]:
-    """Whether dimensions are unknown: in every row, and known in those that are in turn, too."""
+    """Whether dimensions are unknown: in every row, and known in rows that are in turn, too."""
     return (False,) if not row.unknown else (False, True) if in_turn(row) else (True,)
 
 

@@ -1,6 +1,6 @@
 """Files of Keras 3: .keras archives, a ZIP of a configuration (JSON) and weights (HDF5).
 
-Lives here: `Archive`, `Group`: their contents, checked: nothing in them is executed, no other file is read.
+Lives here: `Archive`, `WeightGroup`: their contents, checked: nothing in them is executed, no other file is read.
 Not here: what they mean (configurations.py, weights.py).
 """
 
@@ -53,12 +53,12 @@ class Archive:
     ) -> None:
         self._zip.close()
 
-    def weights(self) -> Group:
+    def weights(self) -> WeightGroup:
         """Return the root of the weights. Raises FailedPreconditionError without h5py."""
         h5py = optional_module("h5py")
         content = self._read(WEIGHTS, 1 << 62)
         try:
-            return Group(h5py.File(io.BytesIO(content), "r"), "")
+            return WeightGroup(h5py.File(io.BytesIO(content), "r"), "")
         except OSError as error:
             raise DataLossError(what=f"the {WEIGHTS} of {self.path} are damaged: {error}") from error
 
@@ -78,7 +78,7 @@ class Archive:
             raise DataLossError(what=f"{name} of {self.path} is damaged: {error}") from error
 
 
-class Group:
+class WeightGroup:
     """A group of an HDF5 file of weights: members behind hard links only, which lie in the same file. path: its name,
     for errors."""
 
@@ -92,9 +92,9 @@ class Group:
     def __contains__(self, name: str) -> bool:
         return name in self._group
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str) -> WeightGroup:
         """Return a group in this one. Raises DataLossError if there is none."""
-        return Group(self._member(name, "Group"), f"{self.path}/{name}")
+        return WeightGroup(self._member(name, "Group"), f"{self.path}/{name}")
 
     def array(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """Return the elements of a dataset of a shape. Raises DataLossError for another one."""

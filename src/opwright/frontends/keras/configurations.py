@@ -141,7 +141,7 @@ class ConfigurationConverter:
 
 
 def _parameters(cls: Any) -> set[str]:
-    """Return the names of a constructor's arguments, with those that it passes on to its bases."""
+    """Return the names of a constructor's arguments, including the ones that it passes on to its bases."""
     names: set[str] = set()
     for base in cls.__mro__ if isinstance(cls, type) else (cls,):
         init = vars(base).get("__init__") if isinstance(base, type) else base

@@ -17,11 +17,11 @@ from ...core.errors import InvalidArgumentError
 from ...eager.variable import Variable
 from ...nn.configuration import snake_case
 from ...nn.layer import Layer
-from .archives import Group
+from .archives import WeightGroup
 from .operations import KerasOperation
 
 
-def assign_from_file(model: Any, class_names: Mapping[str, str], root: Group, source: str) -> None:
+def assign_from_file(model: Any, class_names: Mapping[str, str], root: WeightGroup, source: str) -> None:
     """Assign the weights of a file to a model. class_names: of Keras, by the names of layers.
 
     raises DataLossError for a weight that the file lacks or has in another shape
@@ -29,12 +29,12 @@ def assign_from_file(model: Any, class_names: Mapping[str, str], root: Group, so
     _assign_group(model, class_names, root)
 
 
-def _assign_group(layer: Any, class_names: Mapping[str, str], group: Group) -> None:
+def _assign_group(layer: Any, class_names: Mapping[str, str], group: WeightGroup) -> None:
     variables = _own_weights(layer)
     if variables:
         values = group.group("vars")
         for i, variable in enumerate(variables):
-            array = values.array(str(i), tuple(variable.shape))
+            array = values.array(str(i), tuple(variable.read_array().shape))
             variable.assign(array.view(variable.dtype.np) if array.dtype.kind == "V" else array)
     if getattr(layer, "is_model", False):
         members = [x for x in layer.layers if not isinstance(x, KerasOperation)]
@@ -48,7 +48,7 @@ def _assign_group(layer: Any, class_names: Mapping[str, str], group: Group) -> N
             _assign_list(value, class_names, group.group(name))
 
 
-def _assign_list(layers: Any, class_names: Mapping[str, str], group: Group) -> None:
+def _assign_list(layers: Any, class_names: Mapping[str, str], group: WeightGroup) -> None:
     seen: Counter[str] = Counter()
     for layer in layers:
         name = snake_case(class_names.get(layer.name, type(layer).__name__))
