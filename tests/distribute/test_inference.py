@@ -214,6 +214,18 @@ def test_models_that_cannot_travel(model, error):
         distribute.map(model, [])
 
 
+def test_an_element_that_cannot_be_sent_is_isolated(path):
+    x = list(kit.elements(10))
+    x[6] = lambda: None
+    results = list(distribute.map(path, x, kit.forked, batch=4))
+    assert [i for i, y in enumerate(results) if isinstance(y, distribute.ElementError)] == [6]
+    assert "pickle" in str(results[6])
+    del x[6], results[6]
+    np.testing.assert_allclose(results, kit.meaning(x), rtol=1e-5)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="a function of a module"):
+        distribute.map(path, x, kit.forked, load=lambda element: element)
+
+
 # ---- flow ------------------------------------------------------------------------------------------------------------
 
 

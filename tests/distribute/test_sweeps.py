@@ -51,6 +51,16 @@ def test_one_report_of_all_trials(executor):
     assert rows[0]["error"]["type"] == "ZeroDivisionError"
 
 
+def function_of(n):
+    return (lambda: n) if n == 1 else n
+
+
+def test_a_result_that_cannot_be_sent_is_a_failed_trial():
+    report = distribute.sweep(function_of, distribute.grid(n=range(4)), kit.forked)
+    assert [trial.value for trial in report] == [0, None, 2, 3]
+    assert "pickle" in report[1].error.message
+
+
 def test_a_report_without_values_has_no_best():
     with pytest.raises(ow.errors.NotFoundError, match="1 trials"):
         distribute.sweep(quotient, [{"a": 1, "b": 0}]).best("quotient")

@@ -1,6 +1,6 @@
 """The flow of tasks to workers and of results back: back-pressure, order, lost workers.
 
-Lives here: `Task`, `Dispatcher`.
+Lives here: `Task`, `Dispatcher`, outcomes of tasks without a result.
 Not here: executors (executors.py), what a task computes (worker.py, sweeps.py).
 
 Tasks are taken from their iterator only as results are consumed, so memory is bounded by the window: twice the workers
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import pickle
 import queue
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,6 +67,19 @@ class Lost:
         self.attempts, self.error = attempts, error
 
 
+class Unsendable(NamedTuple):
+    """The outcome of a task whose only element, or its result, cannot be pickled. error: of pickle."""
+
+    error: BaseException
+
+
+def _is_of_pickle(error: BaseException) -> bool:
+    """Return whether an error says that a value cannot be pickled: pickle raises several types."""
+    return isinstance(error, pickle.PicklingError) or (
+        isinstance(error, TypeError | AttributeError) and "pickle" in str(error)
+    )
+
+
 class Dispatcher:
     """Runs tasks on workers.
 
@@ -95,7 +109,7 @@ class Dispatcher:
         self.lost_workers = 0
 
     def results(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Any]]:
-        """Yield tasks and their outcomes: of the call, or `Lost`.
+        """Yield tasks and their outcomes: of the call, `Lost` or `Unsendable`.
 
         A task that was halved is yielded as its parts. Closing the iterator cancels what has not begun.
         raises UnavailableError if the workers died and the executor cannot be rebuilt; the errors of calls
@@ -178,6 +192,11 @@ class Dispatcher:
                 self._again.extendleft(reversed(task.halves()))
                 return
             outcome = Lost(task.attempts, error)
+        elif _is_of_pickle(error):
+            if len(task.elements) > 1:
+                self._again.extendleft(reversed(task.halves()))
+                return
+            outcome = Unsendable(error)
         else:
             raise error
         if not self._ordered:

@@ -112,6 +112,11 @@ class Workers:
         return isinstance(self.executor, ThreadPoolExecutor | ProcessPoolExecutor) or _module(self.executor) == "loky"
 
     @property
+    def pickles_by_name(self) -> bool:
+        """Whether functions travel by the names of their modules: other engines send their code."""
+        return isinstance(self.executor, ProcessPoolExecutor)
+
+    @property
     def shares_process(self) -> bool:
         """Whether tasks run on threads of this process."""
         return isinstance(self.executor, ThreadPoolExecutor)

@@ -7,6 +7,7 @@ Not here: the worker's side (worker.py), the flow of tasks (dispatcher.py), outp
 from __future__ import annotations
 
 import itertools
+import pickle
 import secrets
 import time
 import warnings
@@ -20,7 +21,7 @@ from ..core import errors
 from ..core.errors import InvalidArgumentError, OpError, UnavailableError
 from ..data.dataset import Dataset
 from . import worker
-from .dispatcher import Dispatcher, Lost, Task
+from .dispatcher import Dispatcher, Lost, Task, Unsendable
 from .executors import ExecutorLike, Workers
 from .portable_model import PortableModel
 from .progress import Progress
@@ -119,6 +120,15 @@ def map(
     except BaseException:
         portable.close()
         raise
+    if load is not None and workers.pickles_by_name:
+        try:
+            pickle.dumps(load)
+        except Exception as error:
+            workers.close()
+            portable.close()
+            raise InvalidArgumentError(
+                op="map", what=f"load= cannot be sent to other processes: {error}", do="a function of a module"
+            ) from error
     job = _InferenceJob(portable, workers, tuple(custom_ops), load)
     return Results(job, elements, batch, ordered, retries, on_error == "raise", sink, window, progress)
 
@@ -308,6 +318,8 @@ class Results:
             text = f"its worker died in each of {outcome.attempts} runs: {outcome.error}"
             indices = range(task.start, task.start + len(task.elements))
             return [ElementError(index, "WorkerLost", text) for index in indices]
+        if isinstance(outcome, Unsendable):
+            return [ElementError(task.start, *worker.error_text(outcome.error))]
         self._worker_seconds += outcome.seconds
         if outcome.reason and not self._warned:
             self._warned = True

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from ..core.errors import InvalidArgumentError, NotFoundError
-from .dispatcher import Dispatcher, Lost, Task, closing
+from .dispatcher import Dispatcher, Lost, Task, Unsendable, closing
 from .executors import ExecutorLike, Workers
 from .progress import Progress
 from .worker import ErrorText, error_text
@@ -133,6 +133,8 @@ def _trial(task: Task, outcome: Any) -> Trial:
     if isinstance(outcome, Lost):
         text = ErrorText("WorkerLost", f"its worker died in each of {outcome.attempts} runs: {outcome.error}", "")
         return Trial(task.start, task.elements[0], None, text, 0.0)
+    if isinstance(outcome, Unsendable):
+        return Trial(task.start, task.elements[0], None, error_text(outcome.error), 0.0)
     value, error, seconds = outcome
     return Trial(task.start, task.elements[0], value, error, seconds)
 
