@@ -36,7 +36,7 @@ def from_keras(model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any]
     if isinstance(model, str | os.PathLike):
         with Archive(model) as archive:
             result, converter = _model_of(archive.configuration, custom, os.fspath(model))
-            assign_from_file(result, converter.class_names, archive.weights(), os.fspath(model))
+            assign_from_file(result, converter.class_names, archive.weights())
         return result
     serialize = getattr(sys.modules.get("keras.saving"), "serialize_keras_object", None)
     if serialize is None or not hasattr(model, "get_config"):

@@ -21,7 +21,7 @@ from .archives import WeightGroup
 from .operations import KerasOperation
 
 
-def assign_from_file(model: Any, class_names: Mapping[str, str], root: WeightGroup, source: str) -> None:
+def assign_from_file(model: Any, class_names: Mapping[str, str], root: WeightGroup) -> None:
     """Assign the weights of a file to a model. class_names: of Keras, by the names of layers.
 
     raises DataLossError for a weight that the file lacks or has in another shape
