@@ -35,7 +35,7 @@ def host_id() -> str:
 
 
 def processors_of(workers: int) -> int:
-    """Return the processors of one of several workers on this host: those that a launcher bound it to, or its share."""
+    """Return the number of processors of one of several workers on this host: as a launcher bound it, or its share."""
     count = os.cpu_count() or 1
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
     return bound if bound < count else max(1, count // workers)
