@@ -10,6 +10,7 @@ import pytest
 
 import opwright as ow
 from opwright import aot
+from opwright.aot.size_bounds import parse_bounds
 from opwright.core.errors import InvalidArgumentError, UnimplementedError
 from opwright.lite.format import objects
 
@@ -277,3 +278,101 @@ def test_functions_are_named_or_refused(tmp_path: Path) -> None:
     assert set(aot.load(tmp_path).signatures) == {"increment", "read"}
     with pytest.raises(InvalidArgumentError, match="input_signature"):
         aot.build([print], out=tmp_path)
+
+
+def open_sizes() -> tuple[Any, bytes]:
+    """A model of open sizes in both axes of one input and the first of another, with weights and a loop."""
+    weights = np.random.default_rng(1).normal(size=(6, 70)).astype(np.float32)
+
+    @ow.function(
+        input_signature=[ow.TensorSpec([None, None, 6], ow.float32, "x"), ow.TensorSpec([None], ow.float32, "scale")]
+    )
+    def model(x: Any, scale: Any) -> Any:
+        y = ow.nn.relu(x @ weights)
+        for _ in ow.range(2):
+            y = y * 0.5
+        return {"y": y * ow.reshape(scale, [-1, 1, 1]), "total": ow.reduce_sum(y, [0, 2])}
+
+    return model, conversion(model.get_concrete_function())
+
+
+def feeds_of(batch: int, length: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(batch * 10 + length)
+    return [rng.normal(size=(batch, length, 6)).astype(np.float32), rng.normal(size=batch).astype(np.float32)]
+
+
+def test_sizes_within_bounds(tmp_path: Path) -> None:
+    """Every size has the interpreter's bits; those outside are a status; the plans share weights."""
+    _, content = open_sizes()
+    bounds = {"batch": (1, 3), "x:1": (2, 5)}
+    library = aot.build(content, out=tmp_path, name="sized", bounds=bounds)
+    run = aot.load(tmp_path)
+    for batch in (3, 1, 2):
+        for length in (5, 2, 3, 4):
+            feeds = feeds_of(batch, length)
+            with ow.flags(background=False):
+                expected = ow.lite.Interpreter(model_content=content).get_signature_runner()(x=feeds[0], scale=feeds[1])
+            for name, value in run(*feeds).items():
+                np.testing.assert_array_equal(value, expected[name], err_msg=f"{batch} {length} {name}")
+    assert library.weights < 2.5 * 4 * 6 * 70  # as floats and as a kernel packs them
+    for batch, length in ((4, 2), (1, 1), (1, 6)):
+        with pytest.raises(InvalidArgumentError, match="outside of its bounds"):
+            run(*feeds_of(batch, length))
+    with pytest.raises(InvalidArgumentError, match="does not match"):
+        run(feeds_of(2, 2)[0], feeds_of(3, 2)[1])
+
+
+@has_compiler
+def test_sizes_within_bounds_in_c(tmp_path: Path) -> None:
+    aot.build(open_sizes()[1], out=tmp_path, name="sized", bounds={"batch": (1, 3), "x:1": (2, 5)})
+    (tmp_path / "calls.c").write_text(
+        """
+        #include "sized.h"
+        #include <stdio.h>
+        static uint8_t memory[SIZED_ARENA_SIZE + SIZED_ARENA_ALIGN];
+        static float x[SIZED_X_SIZE], scale[SIZED_BATCH_MAX], y[SIZED_Y_SIZE], total[SIZED_TOTAL_SIZE];
+        int main(void) {
+          uint8_t *arena = memory + (-(uintptr_t)memory & (SIZED_ARENA_ALIGN - 1u));
+          struct sized_inputs in;
+          struct sized_outputs out;
+          int status[2];
+          in.x = x;
+          in.scale = scale;
+          in.batch = 2;
+          in.x_1 = 4;
+          out.y = y;
+          out.total = total;
+          status[0] = sized_run(&in, &out, arena, SIZED_ARENA_SIZE);
+          in.x_1 = SIZED_X_1_MAX + 1;
+          status[1] = sized_run(&in, &out, arena, SIZED_ARENA_SIZE);
+          printf("%d %d %d %d %d %d", status[0], status[1] == SIZED_OUT_OF_BOUNDS, (int)out.y_shape[0],
+                 (int)out.y_shape[1], (int)out.y_shape[2], (int)out.total_shape[0]);
+          return 0;
+        }
+        """
+    )
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    command = [*HOST, *warnings, "calls.c", "libsized.a", "-lm", "-o", "calls"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run([*HOST, *warnings, "-fsyntax-only", "main.c"], cwd=tmp_path, check=True, capture_output=True)
+    assert subprocess.run([tmp_path / "calls"], check=True, capture_output=True, text=True).stdout == "0 1 2 4 70 4"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"batch": (0, 4)}, "least"),
+        ({"batch": (1, 9), "x:1": (1, 9)}, "at most 32"),
+        ({"x:2": (1, 2)}, "x:1"),
+        ({"time": (1, 2)}, "batch"),
+    ],
+)
+def test_bounds_that_do_not_hold_are_named(bounds: dict[str, tuple[int, int]], words: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=words):
+        aot.build(open_sizes()[1], out=tmp_path, bounds=bounds)
+
+
+def test_bounds_on_the_command_line() -> None:
+    assert parse_bounds(["batch=1..8", "x:1=2..3"]) == {"batch": (1, 8), "x:1": (2, 3)}
+    with pytest.raises(InvalidArgumentError, match="no bound"):
+        parse_bounds(["batch=8"])

@@ -3,6 +3,8 @@
     libraries.py     `build`: the files of a library; `Library`
     targets.py       processors by short names
     model_plans.py   the plans of a model for a target, by signature, and their kernels
+    model_files.py   functions as files
+    size_bounds.py   bounds of sizes that callers choose
     state_fields.py  what runs keep, and its first values
     identifiers.py   names in C
     memory_layouts.py  the memory of a library: arena, constants, fields of the state

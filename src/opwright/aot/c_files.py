@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from ..compiler.native.executor import ALIGNMENT
 from .memory_layouts import MemoryLayout
 from .model_plans import ModelPlan, SignaturePlan, TensorDescription
-from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_RANGE
+from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_BOUNDS, OUT_OF_RANGE
+from .size_bounds import SizeParameter
 from .state_fields import StateField
 
 STATUS_TEXTS = {
@@ -21,6 +22,7 @@ STATUS_TEXTS = {
     MISALIGNED: "an address is not aligned: the arena to ARENA_ALIGN, tensors to their elements",
     NO_MEMORY: "an address is null",
     NOT_ASSIGNED: "a variable is read that no run has assigned",
+    OUT_OF_BOUNDS: "a size of the inputs is outside of its bounds",
 }
 _STATUS_NAMES = {
     OK: "OK",
@@ -29,6 +31,7 @@ _STATUS_NAMES = {
     MISALIGNED: "MISALIGNED",
     NO_MEMORY: "NULL_ADDRESS",
     NOT_ASSIGNED: "NOT_ASSIGNED",
+    OUT_OF_BOUNDS: "OUT_OF_BOUNDS",
 }
 C_TYPES = {
     "float32": "float",
@@ -90,8 +93,9 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
     ]
     for signature in model.signatures:
         symbol, prefix = model.symbol(signature, name), model.prefix(signature, name)
+        constant = "" if signature.varying else "const "
         lines += [
-            f"int {symbol}(const struct {prefix}_inputs *inputs, const struct {prefix}_outputs *outputs,",
+            f"int {symbol}(const struct {prefix}_inputs *inputs, {constant}struct {prefix}_outputs *outputs,",
             f"{' ' * (len(symbol) + 5)}{state}void *arena, size_t arena_size);",
         ]
         if signature.key and len(model.signatures) == 1:
@@ -105,11 +109,26 @@ def _structures(signature: SignaturePlan, prefix: str) -> list[str]:
     both, big = (*signature.inputs, *signature.outputs), prefix.upper()
     lines = ["", f"/* Numbers of elements{f' of the signature {signature.key}' if signature.key else ''}. */"]
     lines += [f"#define {big}_{t.identifier.upper()}_SIZE {_elements(t)}u" for t in both]
+    for p in signature.sizes:
+        lines += [f"#define {big}_{p.identifier.upper()}_{end} {n}u" for end, n in (("MIN", p.least), ("MAX", p.most))]
+    varying = [signature.outputs[i] for i in signature.varying]
+    fields = {
+        "inputs": [f"size_t {p.identifier}; /* {_places(signature, p)} */" for p in signature.sizes],
+        "outputs": [f"size_t {t.identifier}_shape[{max(len(t.shape), 1)}]; /* set by a run */" for t in varying],
+    }
     for what, tensors, constant in (("inputs", signature.inputs, "const "), ("outputs", signature.outputs, "")):
         lines += ["", f"struct {prefix}_{what} {{"]
         lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {_facts(t)} */" for t in tensors]
+        lines += [f"  {field}" for field in fields[what]]
         lines += ([] if tensors else ["  const void *unused;"]) + ["};"]
+    if signature.sizes:
+        lines.insert(1, "/* Shapes are those of the largest sizes. */")
     return lines
+
+
+def _places(signature: SignaturePlan, parameter: SizeParameter) -> str:
+    axes = ", ".join(f"axis {axis} of {signature.inputs[i].identifier}" for i, axis in parameter.places)
+    return f"{parameter.least} to {parameter.most}: {axes}"
 
 
 def _facts(tensor: TensorDescription | StateField) -> str:
@@ -159,6 +178,7 @@ def example_of(model: ModelPlan, name: str) -> str:
     ]
     for what, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         lines += [f"  {what}.{t.identifier} = {t.identifier};" for t in tensors] or [f"  {what}.unused = NULL;"]
+    lines += [f"  inputs.{p.identifier} = {prefix.upper()}_{p.identifier.upper()}_MAX;" for p in signature.sizes]
     state = "&state, " if model.state else ""
     for i, t in enumerate(signature.inputs):
         size = f"sizeof(*{t.identifier}) * {prefix.upper()}_{t.identifier.upper()}_SIZE"

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..compiler.target import Target
@@ -23,6 +24,7 @@ from .memory_layouts import MemoryLayout, layout_of
 from .model_files import content_of
 from .model_plans import ModelPlan, plan_model
 from .modules import emit_object, functions_of
+from .size_bounds import Bounds, note_of
 from .targets import find_target
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def build(
     features: str = "",
     format: str = "lib",
     custom_ops: Iterable[Any] = (),
+    bounds: Bounds = MappingProxyType({}),
 ) -> Library:
     """Write a model as a native library that needs no run time.
 
@@ -63,7 +66,9 @@ def build(
     targets.py or an LLVM triple, with cpu and features in LLVM's terms. out: the folder, made if it is missing.
     name: prefix of files and C symbols, by default the model's. format: "lib", with a static library, C header,
     example, CMake and pkg-config files, or "object", without these but for the header. custom_ops: as of
-    `lite.Interpreter`.
+    `lite.Interpreter`. bounds: least and most of sizes that the model leaves open, which the caller of the library
+    states: of "batch", the first axis of inputs, or of "input:axis"; each size has a plan, with shared weights. Other
+    open sizes are the file's.
 
     Files are replaced one by one, each whole. raises NotFoundError for an unknown target, UnimplementedError for nodes
     without machine code, by name
@@ -73,7 +78,7 @@ def build(
     content, stem = content_of(model)
     prefix = identifier(name if name is not None else stem)
     chosen = target if isinstance(target, Target) else find_target(target, cpu, features)
-    planned = plan_model(content, chosen, custom_ops)
+    planned = plan_model(content, chosen, custom_ops, bounds)
     tensors = [t for s in planned.signatures for t in (*s.inputs, *s.outputs)]
     refused = c_files.unsupported((*tensors, *planned.state))
     if refused:
@@ -121,7 +126,8 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
                 "key": s.key,
                 "function": model.symbol(s, name),
                 "inputs": [_note(t) for t in s.inputs],
-                "outputs": [_note(t) for t in s.outputs],
+                "outputs": [_note(t) | {"varies": i in s.varying} for i, t in enumerate(s.outputs)],
+                "sizes": [note_of(p) for p in s.sizes],
             }
             for s in model.signatures
         ],

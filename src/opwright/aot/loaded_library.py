@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import threading
 from collections.abc import Mapping
@@ -31,12 +32,14 @@ _RUN_WITH_STATE = ctypes.CFUNCTYPE(ctypes.c_int, *_POINTERS, ctypes.c_void_p, ct
 
 
 class _Port(NamedTuple):
-    """An input or output. identifier: its field in C."""
+    """An input or output. identifier: its field in C; shape: for the largest sizes; varies: whether a run reports the
+    shape of this output."""
 
     name: str
     identifier: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    varies: bool
 
 
 class LoadedLibrary:
@@ -59,7 +62,7 @@ class LoadedLibrary:
         self._reset = _RESET(functions[f"{notes['name']}_reset"]) if self._memory.state is not None else None
         self.reset()
         self.signatures = {
-            s["key"]: LoadedSignature(s, functions[s["function"]], self._memory) for s in notes["signatures"]
+            s["key"]: LibrarySignature(s, functions[s["function"]], self._memory) for s in notes["signatures"]
         }
 
     def __call__(self, *args: Any, **arrays: Any) -> dict[str, np.ndarray]:
@@ -77,7 +80,7 @@ class LoadedLibrary:
         return self._only.outputs
 
     @property
-    def _only(self) -> LoadedSignature:
+    def _only(self) -> LibrarySignature:
         if len(self.signatures) != 1:
             raise InvalidArgumentError(
                 op="aot.LoadedLibrary",
@@ -111,15 +114,21 @@ class _Memory:
         return arena
 
 
-class LoadedSignature:
+class LibrarySignature:
     """A function of a library. inputs, outputs: names."""
 
     def __init__(self, note: Mapping[str, Any], address: int, memory: _Memory) -> None:
-        self._memory = memory
+        self._memory, self._size_notes = memory, note.get("sizes", ())
         self._run: Any = (_RUN if memory.state is None else _RUN_WITH_STATE)(address)
         self._inputs, self._outputs = (
             [
-                _Port(p["name"], p["identifier"], tuple(p["shape"]), np.dtype(dtypes.as_dtype(p["dtype"]).np))
+                _Port(
+                    p["name"],
+                    p["identifier"],
+                    tuple(p["shape"]),
+                    np.dtype(dtypes.as_dtype(p["dtype"]).np),
+                    p.get("varies", False),
+                )
                 for p in ports
             ]
             for ports in (note["inputs"], note["outputs"])
@@ -134,28 +143,55 @@ class LoadedSignature:
             raise InvalidArgumentError(
                 op="aot.LoadedLibrary", what="the inputs do not match", found=list(values), wanted=list(self.inputs)
             )
-        inputs = [self._checked(port, values[key]) for port, key in zip(self._inputs, self.inputs)]
+        arrays_in = [np.asarray(values[key]) for key in self.inputs]
+        sizes, shapes = self._sizes(arrays_in)
+        inputs = [self._checked(port, a, shape) for port, a, shape in zip(self._inputs, arrays_in, shapes)]
         outputs = [np.empty(port.shape, port.dtype) for port in self._outputs]
         arena, state = self._memory.arena(), self._memory.state
-        addresses = [(ctypes.c_void_p * max(len(xs), 1))(*(x.ctypes.data for x in xs)) for xs in (inputs, outputs)]
+        ranks = [max(len(port.shape), 1) for port in self._outputs if port.varies]
+        words_in = [*(x.ctypes.data for x in inputs), *sizes]
+        words_out = [*(x.ctypes.data for x in outputs), *(0,) * sum(ranks)]
+        fields = [(ctypes.c_size_t * max(len(words), 1))(*words) for words in (words_in, words_out)]
         if state is None:
-            status = self._run(*addresses, arena.ctypes.data, arena.nbytes)
+            status = self._run(*fields, arena.ctypes.data, arena.nbytes)
         else:
             with self._memory.lock:
-                status = self._run(*addresses, state.ctypes.data, arena.ctypes.data, arena.nbytes)
+                status = self._run(*fields, state.ctypes.data, arena.ctypes.data, arena.nbytes)
         if status:
             raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
-        return dict(zip(self.outputs, outputs))
+        return dict(zip(self.outputs, self._shaped(outputs, fields[1][len(outputs) :])))
+
+    def _sizes(self, arrays: list[np.ndarray]) -> tuple[list[int], list[tuple[int, ...]]]:
+        """Return the sizes that the inputs have, and the shapes of the inputs for them."""
+        shapes = [list(port.shape) for port in self._inputs]
+        sizes = []
+        for note in self._size_notes:
+            position, axis = note["places"][0]
+            size = arrays[position].shape[axis] if axis < arrays[position].ndim else note["most"]
+            sizes.append(size)
+            for i, k in note["places"]:
+                shapes[i][k] = size
+        return sizes, [tuple(shape) for shape in shapes]
+
+    def _shaped(self, outputs: list[np.ndarray], sizes: list[int]) -> list[np.ndarray]:
+        """Return outputs in the shapes that the run has reported."""
+        results, at = [], 0
+        for port, array in zip(self._outputs, outputs):
+            if port.varies:
+                shape = tuple(sizes[at : at + len(port.shape)])
+                at += max(len(port.shape), 1)
+                array = array.reshape(-1)[: math.prod(shape)].reshape(shape)
+            results.append(array)
+        return results
 
     @staticmethod
-    def _checked(port: _Port, value: Any) -> np.ndarray:
-        array = np.asarray(value)
-        if array.dtype != port.dtype or array.shape != port.shape:
+    def _checked(port: _Port, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        if array.dtype != port.dtype or array.shape != shape:
             raise InvalidArgumentError(
                 op="aot.LoadedLibrary",
                 what=f"input {port.name!r} does not match",
                 found=f"{array.dtype}{list(array.shape)}",
-                wanted=f"{port.dtype}{list(port.shape)}",
+                wanted=f"{port.dtype}{list(shape)}",
             )
         return np.ascontiguousarray(array)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..compiler.cross_compilation import RecordedKernel, cross_compiling
@@ -26,6 +27,7 @@ from ..lite.compiled.whole_graphs import whole_graph
 from ..lite.interpreter import Interpreter
 from ..lite.runtime.subgraph import Subgraph
 from .identifiers import unique
+from .size_bounds import Bounds, SizeParameter, check_used, parameters_of, sizes_in, unknown_sizes, with_sizes
 from .state_fields import StateField, StateFields
 
 
@@ -64,13 +66,21 @@ class SizedPlan(NamedTuple):
 
 
 class SignaturePlan(NamedTuple):
-    """A signature of a model. key: its name in the model, empty without one; function: the name as a C identifier."""
+    """A signature of a model. key: its name in the model, empty without one; function: the name as a C identifier;
+    sizes: what the caller states with the inputs; plans: one for each combination of sizes, the last one's first."""
 
     key: str
     function: str
     inputs: tuple[TensorDescription, ...]
     outputs: tuple[TensorDescription, ...]
     plans: tuple[SizedPlan, ...]
+    sizes: tuple[SizeParameter, ...] = ()
+
+    @property
+    def varying(self) -> list[int]:
+        """Positions of the outputs whose shapes depend on the sizes."""
+        shapes = [[b.shape for b in p.outputs] for p in self.plans]
+        return [i for i in range(len(self.outputs)) if any(s[i] != shapes[0][i] for s in shapes)]
 
 
 class ModelPlan(NamedTuple):
@@ -112,32 +122,54 @@ class ModelPlan(NamedTuple):
         return self.signatures[0].outputs
 
 
-def plan_model(content: bytes, target: Target, custom_ops: Iterable[Any] = ()) -> ModelPlan:
+def plan_model(
+    content: bytes, target: Target, custom_ops: Iterable[Any] = (), bounds: Bounds = MappingProxyType({})
+) -> ModelPlan:
     """Plan a model for a target.
 
-    content: the bytes of a .tflite file; custom_ops: as of `lite.Interpreter`. raises UnimplementedError for nodes
-    without machine code, by name
+    content: the bytes of a .tflite file; custom_ops: as of `lite.Interpreter`; bounds: least and most of unknown sizes,
+    by name. raises UnimplementedError for nodes without machine code, by name; InvalidArgumentError for bounds that do
+    not fit the model
     """
     with flags.override(compiled=False), _prepared(content, custom_ops) as interpreter:
         digest = hashlib.sha256(content).hexdigest()
         state = StateFields(digest)
-        planned = []
+        taken, unknown = {"reset", "state", "status", "arena"}, set[str]()
+        signatures = []
         with cross_compiling(target) as recorder:
             planner = PartitionPlanner(f"aot {target.name}", background=False)
             for key, index in _signatures(interpreter):
-                interpreter._allocate(index)
-                planned.append((key, index, _planned(planner, interpreter._subgraphs[index], state)))
-        taken = {"reset", "state", "status", "arena"}
-        signatures = tuple(
-            SignaturePlan(
-                key,
-                unique(key or "run", taken),
-                *_described(interpreter, key, interpreter._subgraphs[index], one),
-                (one,),
-            )
-            for key, index, one in planned
-        )
-    return ModelPlan(target, recorder.kernels, signatures, tuple(state.fields), digest)
+                subgraph = interpreter._subgraphs[index]
+                names = _names(interpreter, key, subgraph, "inputs")
+                tensors = [subgraph.tensors[i] for i in subgraph.inputs]
+                shapes, unknown_shapes = [t.shape for t in tensors], [t.signature for t in tensors]
+                unknown |= unknown_sizes(names, unknown_shapes)
+                identifiers: set[str] = set()  # of a signature together: the example declares arrays by them
+                inputs = [unique(name, identifiers) for name in names]
+                parameters = parameters_of(bounds, names, unknown_shapes, identifiers)
+                plans = []
+                for sizes in sizes_in(parameters):
+                    for t, shape in zip(tensors, with_sizes(shapes, parameters, sizes)):
+                        if shape != t.shape:
+                            interpreter._resize(t.index, shape, False, index)
+                    interpreter._allocate(index)
+                    plans.append(_planned(planner, subgraph, state))
+                outputs = _names(interpreter, key, subgraph, "outputs")
+                signatures.append(
+                    SignaturePlan(
+                        key,
+                        unique(key or "run", taken),
+                        tuple(map(_describe, plans[-1].inputs, tensors, names, inputs)),
+                        tuple(
+                            _describe(b, subgraph.tensors[i], name, unique(name, identifiers))
+                            for b, i, name in zip(_largest(plans), subgraph.outputs, outputs)
+                        ),
+                        tuple(plans),
+                        tuple(parameters),
+                    )
+                )
+        check_used(bounds, [p for s in signatures for p in s.sizes], unknown)
+    return ModelPlan(target, recorder.kernels, tuple(signatures), tuple(state.fields), digest)
 
 
 def _planned(planner: PartitionPlanner, subgraph: Subgraph, state: StateFields) -> SizedPlan:
@@ -166,26 +198,18 @@ def _planned(planner: PartitionPlanner, subgraph: Subgraph, state: StateFields) 
     )
 
 
-def _described(
-    interpreter: Interpreter, key: str, subgraph: Subgraph, planned: SizedPlan
-) -> tuple[tuple[TensorDescription, ...], tuple[TensorDescription, ...]]:
-    """Return the inputs and outputs of a signature."""
-    definition = interpreter._signatures.get(key)
-    taken: set[str] = set()  # identifiers of inputs and outputs together: the example declares arrays by them
+def _largest(plans: Sequence[SizedPlan]) -> list[Buffer]:
+    """Return each output as the plan has it whose result is largest."""
+    return [max(buffers, key=lambda b: b.size) for buffers in zip(*(p.outputs for p in plans))]
 
-    def described(buffers: Sequence[Buffer], indices: Sequence[int], entries: Any) -> tuple[TensorDescription, ...]:
-        names = {i: [subgraph.tensors[i].name] for i in indices}
-        for entry in reversed(entries or ()):
-            names[int(entry.tensor_index)].append(entry.name)
-        tensors = []
-        for buffer, i in zip(buffers, indices, strict=True):
-            name = names[i].pop() if len(names[i]) > 1 else names[i][0]
-            tensors.append(_describe(buffer, subgraph.tensors[i], name, taken))
-        return tuple(tensors)
 
-    inputs = described(planned.inputs, subgraph.inputs, getattr(definition, "inputs", ()))
-    outputs = described(planned.outputs, subgraph.outputs, getattr(definition, "outputs", ()))
-    return inputs, outputs
+def _names(interpreter: Interpreter, key: str, subgraph: Subgraph, side: str) -> list[str]:
+    """Return the names of the inputs or outputs of a signature, in the order of the subgraph."""
+    indices = getattr(subgraph, side)
+    names = {i: [subgraph.tensors[i].name] for i in indices}
+    for entry in reversed(getattr(interpreter._signatures.get(key), side, None) or ()):
+        names[int(entry.tensor_index)].append(entry.name)
+    return [names[i].pop() if len(names[i]) > 1 else names[i][0] for i in indices]
 
 
 def _signatures(interpreter: Interpreter) -> list[tuple[str, int]]:
@@ -203,13 +227,13 @@ def _prepared(content: bytes, custom_ops: Iterable[Any]) -> Iterator[Interpreter
         interpreter.close()
 
 
-def _describe(buffer: Buffer, tensor: Any, name: str, taken: set[str]) -> TensorDescription:
+def _describe(buffer: Buffer, tensor: Any, name: str, unique_name: str) -> TensorDescription:
     q = tensor.quantization
     scalar = q is not None and len(q.scale) == 1
     return TensorDescription(
-        unique(name, taken),
+        unique_name,
         name,
-        tuple(tensor.shape),
+        buffer.shape,
         buffer.dtype.name,
         buffer,
         float(q.scale[0]) if scalar else None,

@@ -27,7 +27,7 @@ from .memory_layouts import MemoryLayout, constant_word, fill_of, scratch_of, we
 from .model_plans import ModelPlan, SignaturePlan, SizedPlan
 from .specialized_kernels import SharedWords, is_specialized, shared_words, specialized_text, stores_of
 
-OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED = range(6)
+OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OUT_OF_BOUNDS = range(7)
 """Status codes of a run: see c_files.STATUS_TEXTS."""
 
 
@@ -104,40 +104,71 @@ def _plan_symbol(model: ModelPlan, signature: SignaturePlan, name: str, number: 
 def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: MemoryLayout, wide: int) -> list[str]:
     """Return the function of a signature: it checks its arguments and runs a plan."""
     symbol = model.symbol(signature, name)
-    (planned,) = signature.plans
     state = "ptr %state, " if model.state else ""
     lines = [
         f"define i32 @{symbol}(ptr %inputs, ptr %outputs, {state}ptr %arena, i{wide} %size) {{",
         "entry:",
         *_checks(model, signature, layout, wide),
+        *_selection_text(signature, wide),
     ]
-    flags = {model.state[i].flag: layout.state[model.state[i].flag or 0] for i in sorted(planned.read)}
-    for flag, offset in flags.items():
-        if flag is not None:
+    for number, planned in enumerate(signature.plans):
+        plan = _plan_symbol(model, signature, name, number)
+        flags = sorted({flag for i in planned.read if (flag := model.state[i].flag) is not None})
+        lines.append(f"plan{number}:")
+        for flag in flags:
+            place = f"{number}.{flag}"
             lines += [
-                f"  %flag{flag} = getelementptr i8, ptr %state, i32 {offset}",
-                f"  %has{flag} = load i8, ptr %flag{flag}",
-                f"  %lacks{flag} = icmp eq i8 %has{flag}, 0",
-                f"  br i1 %lacks{flag}, label %unassigned, label %has{flag}.on",
-                f"has{flag}.on:",
+                f"  %flag{place} = getelementptr i8, ptr %state, i32 {layout.state[flag]}",
+                f"  %has{place} = load i8, ptr %flag{place}",
+                f"  %lacks{place} = icmp eq i8 %has{place}, 0",
+                f"  br i1 %lacks{place}, label %unassigned, label %has{place}.on",
+                f"has{place}.on:",
             ]
-    plan = _plan_symbol(model, signature, name, 0)
-    lines += [
-        f"  %result = call i32 @{plan}(ptr %inputs, ptr %outputs, {state or 'ptr null, '}ptr %arena)",
-        f"  %good = icmp eq i32 %result, {OK}",
-        "  br i1 %good, label %good.on, label %end",
-        "good.on:",
-    ]
-    for i in sorted(planned.written):
-        flag = model.state[i].flag
-        if flag is not None:
-            lines += [
-                f"  %set{flag} = getelementptr i8, ptr %state, i32 {layout.state[flag]}",
-                f"  store i8 1, ptr %set{flag}",
-            ]
-    lines += ["  br label %end", "end:", "  ret i32 %result"]
-    lines += [f"{label}:\n  ret i32 {status}" for label, status in _FAILURES.items() if label != "failed"]
+        lines += [
+            f"  %result{number} = call i32 @{plan}(ptr %inputs, ptr %outputs, {state or 'ptr null, '}ptr %arena)",
+            f"  %good{number} = icmp eq i32 %result{number}, {OK}",
+            f"  br i1 %good{number}, label %good{number}.on, label %failed{number}",
+            f"failed{number}:",
+            f"  ret i32 %result{number}",
+            f"good{number}.on:",
+        ]
+        for flag in [model.state[i].flag for i in sorted(planned.written)]:
+            if flag is not None:
+                lines += [
+                    f"  %set{number}.{flag} = getelementptr i8, ptr %state, i32 {layout.state[flag]}",
+                    f"  store i8 1, ptr %set{number}.{flag}",
+                ]
+        slot = len(signature.outputs)
+        for i in signature.varying:
+            for n in planned.outputs[i].shape:
+                lines += [
+                    f"  %shape{number}.{slot} = getelementptr i{wide}, ptr %outputs, i32 {slot}",
+                    f"  store i{wide} {n}, ptr %shape{number}.{slot}",
+                ]
+                slot += 1
+        lines.append(f"  ret i32 {OK}")
+    lines += [f"{label}:\n  ret i32 {status}" for label, status in _FAILURES.items()]
     return [*lines, "}"]
+
+
+def _selection_text(signature: SignaturePlan, wide: int) -> list[str]:
+    """Return instructions that go to the plan of the sizes in the inputs. Sizes have the width of pointers."""
+    lines, index = [], "0"
+    for k, parameter in enumerate(signature.sizes):
+        count = parameter.most - parameter.least + 1
+        lines += [
+            f"  %size{k}.field = getelementptr i{wide}, ptr %inputs, i32 {len(signature.inputs) + k}",
+            f"  %size{k} = load i{wide}, ptr %size{k}.field",
+            f"  %above{k} = sub i{wide} %size{k}, {parameter.least}",
+            f"  %within{k} = icmp ult i{wide} %above{k}, {count}",
+            f"  br i1 %within{k}, label %within{k}.on, label %unbounded",
+            f"within{k}.on:",
+            f"  %rows{k} = mul i{wide} {index}, {count}",
+            f"  %index{k} = add i{wide} %rows{k}, %above{k}",
+        ]
+        index = f"%index{k}"
+    cases = " ".join(f"i{wide} {n}, label %plan{n}" for n in range(len(signature.plans)))
+    return [*lines, f"  switch i{wide} {index}, label %unbounded [ {cases} ]"]
 
 
 def _plan_text(
@@ -184,7 +215,13 @@ def _word_of(pointer: str) -> list[str]:
     return [f"  %{pointer}.word = ptrtoint ptr %{pointer} to i64"]
 
 
-_FAILURES = {"small": ARENA_TOO_SMALL, "misaligned": MISALIGNED, "absent": NO_MEMORY, "unassigned": NOT_ASSIGNED}
+_FAILURES = {
+    "small": ARENA_TOO_SMALL,
+    "misaligned": MISALIGNED,
+    "absent": NO_MEMORY,
+    "unassigned": NOT_ASSIGNED,
+    "unbounded": OUT_OF_BOUNDS,
+}
 
 
 def _jump_text(number: int, step: KernelStep, bases: dict[int, str], layout: MemoryLayout, name: str) -> list[str]:

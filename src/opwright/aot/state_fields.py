@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler.loops.buffers import Buffer
+from ..core.errors import UnimplementedError
 from ..lite.compiled.whole_graphs import Variable
 from ..lite.runtime.resources import CACHES, RandomSequence, ResourceVariable
 from ..lite.runtime.subgraph import Subgraph
@@ -56,7 +57,12 @@ class StateFields:
         if id(variable) not in self._indices:
             self._variables.append(variable)
             self._indices[id(variable)] = self._add(variable, memory)
-        return self._indices[id(variable)]
+        index = self._indices[id(variable)]
+        if self.fields[index].initial.size != memory.size:
+            raise UnimplementedError(
+                op="aot.build", what="the size of a variable depends on that of the inputs", found=repr(variable)
+            )
+        return index
 
     def _add(self, variable: Variable, memory: Buffer) -> int:
         flag = None

@@ -320,6 +320,13 @@ def run(
 @click.option("-o", "--output", default="build", show_default=True, type=click.Path(file_okay=False), help="Folder.")
 @click.option("--name", help="Prefix of files and C symbols; by default the model's name.")
 @click.option("--format", "kind", default="lib", show_default=True, type=click.Choice(["lib", "object"]), help="Files.")
+@click.option(
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="NAME=1..8",
+    help="Bounds of a size that the model leaves open: of batch, the first axis of inputs, or of INPUT:AXIS.",
+)
 @click.option("--list-targets", is_flag=True, help="Print the short names of targets.")
 @_custom
 @_json

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from .. import aot
+from ..aot.size_bounds import parse_bounds
 from ..aot.targets import TARGETS, object_format
 from .inspection import read_model
 from .model_runner import operators_for
@@ -23,11 +24,22 @@ def build_library(
     name: str | None,
     kind: str,
     customs: tuple[str, ...],
+    bounds: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Build a library and print its files and sizes. Raises BadFile, and the errors of `aot.build`."""
     custom_ops = operators_for(read_model(model), customs)
-    built = aot.build(model, target, output, name=name, cpu=cpu, features=features, format=kind, custom_ops=custom_ops)
+    built = aot.build(
+        model,
+        target,
+        output,
+        name=name,
+        cpu=cpu,
+        features=features,
+        format=kind,
+        custom_ops=custom_ops,
+        bounds=parse_bounds(bounds),
+    )
     facts = {
         "folder": str(built.folder),
         "target": built.target.triple,
