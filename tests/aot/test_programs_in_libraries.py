@@ -17,6 +17,8 @@ from opwright.lite.format import objects
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lite" / "convert"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lite" / "state"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from benchmarks import single_operators
 from control_cases import CONTROL, LISTS
 from convert_harness import Case, assert_same, converted, eager
 from state_harness import Build
@@ -356,6 +358,27 @@ def test_sizes_within_bounds_in_c(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     subprocess.run([*HOST, *warnings, "-fsyntax-only", "main.c"], cwd=tmp_path, check=True, capture_output=True)
     assert subprocess.run([tmp_path / "calls"], check=True, capture_output=True, text=True).stdout == "0 1 2 4 70 4"
+
+
+@has_compiler
+def test_complex_numbers_are_pairs(tmp_path: Path) -> None:
+    single = next(single_operators.singles("RFFT2D FLOAT32"))
+    aot.build(single.content, out=tmp_path, name="waves")
+    (expected,) = interpreted(single.content, single.feeds)
+    assert expected.dtype == np.complex64
+    (result,) = aot.load(tmp_path)(*single.feeds).values()
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_allclose(result, np.fft.rfft2(single.feeds[0], single.feeds[1]), rtol=1e-4, atol=1e-4)
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    command = [*HOST, *warnings, "main.c", "libwaves.a", "-lm", "-o", "example"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    paths = []
+    for i, feed in enumerate(single.feeds):
+        (tmp_path / f"{i}.bin").write_bytes(feed.tobytes())
+        paths.append(f"{i}.bin")
+    printed = subprocess.run([tmp_path / "example", *paths], cwd=tmp_path, check=True, capture_output=True, text=True)
+    values = np.array(printed.stdout.split()[1:], np.float32)
+    np.testing.assert_array_equal(values, expected.reshape(-1).view(np.float32)[: len(values)])
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,8 @@ def _checks(model: ModelPlan, signature: SignaturePlan, layout: MemoryLayout, wi
                 f"  %{kind}{i}.field = getelementptr ptr, ptr %{kind}s, i32 {i}",
                 f"  %{kind}{i} = load ptr, ptr %{kind}{i}.field",
             ]
-            checks.append((f"{kind}{i}", tensor.buffer.dtype.size))
+            parts = 2 if tensor.dtype.startswith("complex") else 1  # as C sees them
+            checks.append((f"{kind}{i}", tensor.buffer.dtype.size // parts))
     for n, (pointer, alignment) in enumerate(checks):
         lines += [
             f"  %absent{n} = icmp eq ptr %{pointer}, null",
