@@ -368,7 +368,7 @@ def test_complex_numbers_are_pairs(tmp_path: Path) -> None:
     assert expected.dtype == np.complex64
     (result,) = aot.load(tmp_path)(*single.feeds).values()
     np.testing.assert_array_equal(result, expected)
-    np.testing.assert_allclose(result, np.fft.rfft2(single.feeds[0], single.feeds[1]), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(result, np.fft.rfft2(single.feeds[0]), rtol=1e-4, atol=1e-4)
     warnings = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
     command = [*HOST, *warnings, "main.c", "libwaves.a", "-lm", "-o", "example"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
