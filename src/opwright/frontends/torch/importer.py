@@ -1,0 +1,475 @@
+"""`from_torch`: programs of `torch.export` as functions of catalogue operators.
+
+Lives here: reading and exporting programs, decomposition of operators without a rule, variables that share PyTorch's
+memory, the walk over nodes, control flow. Not here: rules (rules/), what importers share (frontends/importing.py).
+
+A program is made functional by `run_decompositions`. Operators without a rule are decomposed by PyTorch's own tables,
+until all have rules or no decomposition; those that remain are reported together.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core import dtypes
+from ...core.dtypes import DType, as_dtype
+from ...core.errors import InvalidArgumentError
+from ...core.specs import TensorSpec
+from ...eager.variable import Variable
+from ...ops import array, dispatch
+from ...tracing import control
+from ..importing import ForeignCall, ImportedFunction, is_known, spec_text, tensor_of
+from .rules import TABLE, AtenCall, load_rules
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+    from torch.fx import Node
+
+PASSED = ("device", "layout", "memory_format", "pin_memory", "dtype", "generator", "non_blocking")
+"""Keyword arguments that rules do not need: the dtype of a result is known."""
+HIGHER_ORDER = ("cond", "while_loop", "scan", "map_impl")
+NEAREST_FIRST = 'File "([^"]+)", line (\\d+)'
+
+
+def from_torch(
+    program: Any,
+    example_inputs: Sequence[Any] | None = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    custom: Mapping[str, Any] | None = None,
+    input_layout: str | None = None,
+    name: str | None = None,
+) -> ImportedFunction:
+    """Return a PyTorch program as a function of catalogue operators.
+
+    The function takes the program's tensors, flat, by position or by the names of the program's inputs, and returns its
+    results as nested lists, tuples and dictionaries. An input that the program changes in place is left as it is.
+
+    program: a `torch.nn.Module`, which is exported for the example inputs in its present mode (`eval()` for inference); a
+    `torch.export.ExportedProgram`; or the path of a `.pt2` file. dynamic_shapes: as of `torch.export.export`; such sizes
+    are unknown ones of the function. custom: operators by name, such as {"my::op": MyOp}: an `@ow.operator`, which
+    takes the tensors by position and other arguments by name, or a function. input_layout: "nhwc" lets the function take
+    images of rank 4 as [n, h, w, c].
+
+    Parameters become variables, trainable if they require gradients, and so do buffers that the program changes. They
+    share memory with the module's tensors until they are assigned. Other tensors are constants.
+
+    raises MissingOperators with all operators that have neither a rule nor a decomposition; InvalidArgumentError for
+    arguments that do not fit, or a node that a rule does not take; ImportError without torch
+    """
+    exported = _exported(program, example_inputs, example_kwargs, dynamic_shapes)
+    if input_layout not in (None, "nchw", "nhwc"):
+        raise InvalidArgumentError(
+            op="from_torch", what="unknown input_layout", found=input_layout, wanted="nhwc or nchw"
+        )
+    return _Importer(_decomposed(exported, custom), custom or {}, input_layout == "nhwc").function(name)
+
+
+def _exported(program: Any, inputs: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProgram:
+    import torch
+
+    if isinstance(program, (str, os.PathLike)):
+        if not os.path.exists(program):
+            raise InvalidArgumentError(op="from_torch", what="no such file", found=str(program))
+        try:
+            return torch.export.load(os.fspath(program))
+        except Exception as error:  # whatever its reader raises on damaged files
+            raise InvalidArgumentError(
+                op="from_torch", what=f"no program of torch.export: {error}", found=str(program)
+            ) from error
+    if isinstance(program, torch.export.ExportedProgram):
+        return program
+    if not isinstance(program, torch.nn.Module):
+        raise InvalidArgumentError(
+            op="from_torch",
+            what="neither a module, an exported program nor a file",
+            found=type(program).__name__,
+            wanted="torch.nn.Module, torch.export.ExportedProgram, or the path of a .pt2 file",
+        )
+    if inputs is None:
+        raise InvalidArgumentError(
+            op="from_torch", what="a module is exported for example inputs", do="from_torch(module, (x,))"
+        )
+    inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
+    return torch.export.export(program, inputs, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False)
+
+
+# ---- operators of nodes -----------------------------------------------------------------------------------------
+
+
+def operator_name(target: Any, custom: Mapping[str, Any] | None = None) -> str:
+    """Return the name of a node's operator: of its overload if that has a rule, else of all its overloads."""
+    schema = getattr(target, "_schema", None)
+    if schema is not None:
+        full = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+        for candidate in (full, schema.name):
+            if (custom and candidate in custom) or TABLE.find(candidate) is not None:
+                return str(candidate)
+        return str(full)
+    name = getattr(target, "__name__", str(target))
+    return f"operator::{name}"
+
+
+def _is_control(target: Any) -> bool:
+    import torch
+
+    return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in HIGHER_ORDER
+
+
+def _calls(graph_module: Any) -> Iterator[Node]:
+    """Yield the calls of a program and of its branches and bodies, but for the choice of one of several results."""
+    for node in graph_module.graph.nodes:
+        if (
+            node.op == "call_function"
+            and getattr(node.target, "__name__", "") != "getitem"
+            and not _is_control(node.target)
+        ):
+            yield node
+        elif node.op == "get_attr" and hasattr(inner := _attribute(graph_module, node.target), "graph"):
+            yield from _calls(inner)
+
+
+def _missing(program: ExportedProgram, custom: Mapping[str, Any] | None) -> list[Any]:
+    targets = {node.target: None for node in _calls(program.graph_module)}
+    return [t for t in targets if TABLE.find(operator_name(t, custom), custom) is None]
+
+
+def _decomposed(exported: ExportedProgram, custom: Mapping[str, Any] | None) -> ExportedProgram:
+    """Return the program in functional form, with operators that have rules; raise MissingOperators for all others."""
+    import torch
+    from torch._decomp import decomposition_table
+
+    load_rules()
+    program = exported.run_decompositions({})
+    tables: Any = None
+    while missing := _missing(program, custom):
+        tables = tables or torch.export.default_decompositions()
+        chosen = {t: tables[t] if t in tables else decomposition_table.get(t) for t in missing}
+        chosen = {t: rule for t, rule in chosen.items() if rule is not None}
+        if not chosen:
+            break
+        program = program.run_decompositions(chosen)
+        if not set(_missing(program, custom)) - set(missing) and set(missing) <= set(_missing(program, custom)):
+            break
+    TABLE.check((_foreign_call(n, custom) for n in _calls(program.graph_module)), custom)
+    return program
+
+
+def _foreign_call(node: Node, custom: Mapping[str, Any] | None) -> ForeignCall:
+    schema = getattr(node.target, "_schema", None)
+    inputs: list[tuple[str, str]] = []
+    attributes: dict[str, Any] = {}
+    names = [a.name for a in schema.arguments] if schema is not None else [f"x{i}" for i in range(len(node.args))]
+    for name, value in [*zip(names, node.args), *node.kwargs.items()]:
+        val = value.meta.get("val") if hasattr(value, "meta") else None
+        if val is not None and hasattr(val, "dtype"):
+            inputs.append((name, spec_text(dtype_of(val.dtype), _dims(val))))
+        elif isinstance(value, (bool, int, float, str, list, tuple)):
+            attributes[name] = value
+    val = node.meta.get("val")
+    count = len(val) if isinstance(val, (list, tuple)) else 1
+    return ForeignCall(operator_name(node.target, custom), module_path(node), tuple(inputs), attributes, count)
+
+
+def module_path(node: Node) -> str:
+    """Return the module that a node belongs to and its name, such as "layer3.0.conv2"; the node's without a module."""
+    stack = node.meta.get("nn_module_stack")
+    path = str(list(stack.values())[-1][0]) if stack else ""
+    path = re.sub(r"^(L\['self'\]|L__self__)\.?", "", path)
+    return path or str(node.name)
+
+
+def source_line(node: Node) -> str | None:
+    """Return "file:line" of the innermost frame outside of torch that recorded a node."""
+    frames = re.findall(NEAREST_FIRST, node.meta.get("stack_trace") or "")
+    own = [f for f in frames if f"{os.sep}torch{os.sep}" not in f[0]]
+    return f"{own[-1][0]}:{own[-1][1]}" if own else None
+
+
+# ---- values -----------------------------------------------------------------------------------------------------
+
+
+def dtype_of(dtype: torch.dtype) -> DType:
+    """Return the dtype of the same name. Raises TypeError for one that this package does not have."""
+    return as_dtype(str(dtype).removeprefix("torch."))
+
+
+def _dims(val: Any) -> list[int | None]:
+    return [int(d) if isinstance(d, int) else None for d in val.shape]
+
+
+def shared_array(value: torch.Tensor) -> np.ndarray:
+    """Return an array on the memory of a dense tensor; of a copy, if its elements are not in order."""
+    import torch
+
+    value = value.detach().cpu().contiguous()
+    if value.dtype is torch.bfloat16:
+        return np.asarray(value.view(torch.int16).numpy().view(dtypes.bfloat16.np))
+    return np.asarray(value.resolve_conj().resolve_neg().numpy())
+
+
+def _variable(name: str, value: torch.Tensor, trainable: bool) -> Variable:
+    view = shared_array(value)
+    variable = Variable(np.empty(view.shape, view.dtype), trainable=trainable, name=name, dtype=as_dtype(view.dtype))
+    variable.write_array(view)
+    return variable
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def _as_argument(value: Any) -> Any:
+    import torch
+
+    if isinstance(value, torch.dtype):
+        return dtype_of(value)
+    if isinstance(value, torch.Tensor):
+        return shared_array(value)
+    return value
+
+
+class _Importer:
+    """One program. nhwc: whether images among its inputs come channels-last."""
+
+    def __init__(self, program: ExportedProgram, custom: Mapping[str, Any], nhwc: bool) -> None:
+        self.program, self.custom, self.nhwc = program, custom, nhwc
+        self.variables: dict[str, Variable] = {}
+        self.constants: dict[str, Any] = {}
+        self.inputs: list[tuple[str, TensorSpec]] = []
+        self.mutated: dict[str, str] = {}
+        self._bind()
+
+    def _bind(self) -> None:
+        """Sort the placeholders: inputs, variables, constants."""
+        import torch
+        from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+
+        program = self.program
+        for output in program.graph_signature.output_specs:
+            if output.kind is OutputKind.BUFFER_MUTATION:
+                self.mutated[output.arg.name] = output.target or ""
+        nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+        held: dict[int, Variable] = {}
+        for spec in program.graph_signature.input_specs:
+            arg_name = spec.arg.name
+            if spec.kind is InputKind.USER_INPUT:
+                if isinstance(spec.arg, ConstantArgument):
+                    self.constants[arg_name] = spec.arg.value
+                    continue
+                val = nodes[arg_name].meta["val"]
+                if not isinstance(val, torch.Tensor):
+                    if isinstance(val, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+                        kind = "int64" if isinstance(val, torch.SymInt) else "float32"
+                        self.inputs.append((arg_name, TensorSpec([], as_dtype(kind), arg_name)))
+                    else:
+                        self.constants[arg_name] = val
+                    continue
+                dims = _dims(val)
+                if self.nhwc and len(dims) == 4:
+                    dims = [dims[i] for i in (0, 2, 3, 1)]
+                self.inputs.append((arg_name, TensorSpec(dims, dtype_of(val.dtype), arg_name)))
+                continue
+            target = spec.target or ""
+            if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
+                value = program.state_dict.get(target)
+                if value is None:
+                    value = program.constants[target]
+                if spec.kind is InputKind.PARAMETER or target in self.mutated.values():
+                    if id(value) not in held:
+                        held[id(value)] = _variable(target, value, bool(value.requires_grad))
+                    self.variables[arg_name] = held[id(value)]
+                else:
+                    self.constants[arg_name] = shared_array(value)
+            elif spec.kind is InputKind.CONSTANT_TENSOR:
+                self.constants[arg_name] = shared_array(program.constants[target])
+            else:
+                self.constants[arg_name] = None  # tokens; objects are refused where they are used
+
+    def function(self, name: str | None) -> ImportedFunction:
+        """Return the program as a function."""
+        specs = [spec for _, spec in self.inputs]
+        variables = list({id(v): v for v in self.variables.values()}.values())
+        return ImportedFunction(
+            self.run, specs, name=name or "torch_program", source="a torch.export program", variables=variables
+        )
+
+    def run(self, *arguments: Any) -> Any:
+        """Execute the program on tensors."""
+        from torch.export.graph_signature import OutputKind
+
+        environment: dict[str, Any] = {**self.constants, **self.variables}
+        for (name, _), argument in zip(self.inputs, arguments, strict=True):
+            if self.nhwc and argument.shape.rank == 4:
+                argument = array.transpose(argument, [0, 3, 1, 2])
+            environment[name] = argument
+        results = self._walk(self.program.graph_module, environment)
+        flat: list[Any] = []
+        for output, value in zip(self.program.graph_signature.output_specs, results, strict=True):
+            if output.kind is OutputKind.BUFFER_MUTATION:
+                holder = next(s.arg.name for s in self.program.graph_signature.input_specs if s.target == output.target)
+                self.variables[holder].assign(tensor_of(value))
+            elif output.kind is OutputKind.USER_OUTPUT:
+                if isinstance(value, Variable):
+                    value = value.read_value()
+                elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                    value = np.asarray(value)
+                flat.append(tensor_of(value))
+        return structured(self.program.call_spec.out_spec, iter(flat))
+
+    # ---- nodes ------------------------------------------------------------------------------------------------------
+
+    def _walk(self, module: Any, environment: dict[str, Any]) -> list[Any]:
+        """Execute a graph whose placeholders have values; return its outputs."""
+        last = {used.name: node.name for node in module.graph.nodes for used in node.all_input_nodes}
+        for node in module.graph.nodes:
+            if node.op == "get_attr":
+                environment[node.name] = _as_argument(_attribute(module, node.target))
+            elif node.op == "call_function":
+                environment[node.name] = self._call(node, environment)
+            elif node.op == "output":
+                (results,) = node.args
+                several = results if isinstance(results, (list, tuple)) else (results,)
+                return [self._argument(value, environment) for value in several]
+            for used in node.all_input_nodes:
+                if last[used.name] == node.name:
+                    environment.pop(used.name, None)
+        return []
+
+    def _argument(self, value: Any, environment: Mapping[str, Any]) -> Any:
+        if hasattr(value, "meta") and hasattr(value, "target"):
+            return environment[value.name]
+        if isinstance(value, (list, tuple)):
+            return [self._argument(v, environment) for v in value]
+        return _as_argument(value)
+
+    def _call(self, node: Node, environment: Mapping[str, Any]) -> Any:
+        target: Any = node.target
+        inputs = [self._argument(v, environment) for v in node.args]
+        if getattr(target, "__name__", "") == "getitem":
+            return inputs[0][inputs[1]]
+        if _is_control(target):
+            return self._control(target.name(), inputs)
+        options = {k: self._argument(v, environment) for k, v in node.kwargs.items() if k not in PASSED}
+        name = operator_name(target, self.custom)
+        if name in self.custom:
+            inputs, options = _by_slots(target, inputs, options)
+        trace = dispatch.state.trace
+        builder: Any = getattr(trace, "builder", None)
+        start = len(builder.nodes) if builder is not None else 0
+        known_options = all(is_known(v) for v in options.values())
+        rule_inputs = inputs if known_options else [*inputs]
+        results = TABLE.apply(name, context_of(node), rule_inputs, options, node=module_path(node), custom=self.custom)
+        at = source_line(node)
+        if builder is not None and at is not None:
+            for created in builder.nodes[start:]:
+                builder.locate(created, at)
+        val = node.meta.get("val")
+        return results if isinstance(val, (list, tuple)) else results[0] if results else None
+
+    # ---- control flow -----------------------------------------------------------------------------------------------
+
+    def _body(self, module: Any) -> Callable[..., list[Any]]:
+        names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+
+        def run(*arguments: Any) -> list[Any]:
+            results = self._walk(module, dict(zip(names, arguments, strict=True)))
+            return [tensor_of(r.read_value() if isinstance(r, Variable) else r) for r in results]
+
+        return run
+
+    def _control(self, name: str, inputs: list[Any]) -> list[Any]:
+        if name == "cond":
+            chooser, true, false, operands = inputs
+            branches = [self._body(m) for m in (true, false)]
+            if is_known(chooser):
+                return branches[0 if bool(chooser) else 1](*operands)
+            results = control.cond(tensor_of(chooser), lambda: branches[0](*operands), lambda: branches[1](*operands))
+            return list(results) if isinstance(results, (list, tuple)) else [results]
+        if name == "while_loop":
+            condition, body = map(self._body, inputs[:2])
+            carried, others = [tensor_of(v) for v in inputs[2]], list(inputs[3])
+            results = control.while_loop(
+                lambda *state: array.reshape(condition(*state, *others)[0], []),
+                lambda *state: body(*state, *others),
+                carried,
+            )
+            return list(results) if isinstance(results, (list, tuple)) else [results]
+        raise InvalidArgumentError(op=f"torch.ops.higher_order.{name}", what="this control flow is not imported yet")
+
+
+def _by_slots(target: Any, inputs: list[Any], options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a user's operator: tensors by position, all others by the names of the schema."""
+    positional = []
+    named = dict(options)
+    for declared, value in zip(target._schema.arguments, inputs):
+        if "Tensor" in str(declared.type):
+            positional.append(value)
+        else:
+            named[declared.name] = value
+    return positional, named
+
+
+def context_of(node: Node) -> AtenCall:
+    """Return the types of a node's results, as its rule needs them."""
+    import torch
+
+    val = node.meta.get("val")
+    several = val if isinstance(val, (list, tuple)) else (val,)
+    kinds: list[DType] = []
+    shapes: list[Any] = []
+    for value in several:
+        if isinstance(value, torch.Tensor):
+            kinds.append(dtype_of(value.dtype))
+            shapes.append(_dims(value))
+        else:
+            kinds.append(dtypes.float32 if isinstance(value, (float, torch.SymFloat)) else dtypes.int64)
+            shapes.append([])
+    promoted = None
+    if kinds and kinds[0] is dtypes.bool and node.args:
+        values = [a.meta.get("val") if hasattr(a, "meta") else a for a in node.args[:2]]
+        values = [v for v in values if isinstance(v, (torch.Tensor, int, float, torch.SymInt, torch.SymFloat))]
+        if len(values) == 2:
+            promoted = dtype_of(
+                torch.result_type(*(v if isinstance(v, (torch.Tensor, bool, int, float)) else 1 for v in values))
+            )
+    return AtenCall(tuple(kinds), tuple(shapes), promoted)
+
+
+def structured(spec: Any, leaves: Iterator[Any]) -> Any:
+    """Return flat results in the structure of a pytree: lists, tuples and dictionaries; classes by their fields."""
+    children = _children(spec)
+    if children is None:
+        return next(leaves)
+    values = [structured(child, leaves) for child in children]
+    context = getattr(spec, "context", None)
+    kind = spec.type
+    if kind is tuple:
+        return tuple(values)
+    keys = context if isinstance(context, (list, tuple)) else None
+    if isinstance(kind, type) and issubclass(kind, dict) or (keys and all(isinstance(k, str) for k in _keys(keys))):
+        names = [str(k) for k in _keys(keys or ())]
+        if len(names) == len(values):
+            return {k: v for k, v in zip(names, values) if v is not None}
+    return values
+
+
+def _keys(context: Sequence[Any]) -> Sequence[Any]:
+    """Return the keys in the context of a node of a pytree, which classes of outputs hold behind the class."""
+    return next((c for c in context if isinstance(c, (list, tuple))), context)
+
+
+def _children(spec: Any) -> list[Any] | None:
+    if spec.is_leaf():
+        return None
+    children = spec.children() if callable(getattr(spec, "children", None)) else spec.children_specs
+    return list(children)

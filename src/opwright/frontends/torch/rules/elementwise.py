@@ -1,0 +1,587 @@
+"""Functions of one element: arithmetic, comparisons, logic, activations.
+
+Lives here: rules of ATen's point-wise operators. Not here: normalisations (normalization.py).
+"""
+
+from __future__ import annotations
+
+import math as scalar_math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ....core.dtypes import as_dtype
+from ....core.dtypes import bool as bool_
+from ....ops import array, bitwise, math, nn
+from ....ops.tensor import TensorLike
+from .table import AtenCall, aten, tensor
+
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "abs": math.abs,
+    "acos": math.acos,
+    "acosh": math.acosh,
+    "asin": math.asin,
+    "asinh": math.asinh,
+    "atan": math.atan,
+    "atanh": math.atanh,
+    "ceil": math.ceil,
+    "cos": math.cos,
+    "cosh": math.cosh,
+    "digamma": math.digamma,
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "erfinv": math.erfinv,
+    "exp": math.exp,
+    "expm1": math.expm1,
+    "floor": math.floor,
+    "lgamma": math.lgamma,
+    "log": math.log,
+    "log1p": math.log1p,
+    "neg": math.negative,
+    "reciprocal": math.reciprocal,
+    "relu": nn.relu,
+    "relu6": nn.relu6,
+    "rsqrt": math.rsqrt,
+    "selu": nn.selu,
+    "sigmoid": math.sigmoid,
+    "sign": math.sign,
+    "sgn": math.sign,
+    "sin": math.sin,
+    "sinh": math.sinh,
+    "sqrt": math.sqrt,
+    "square": math.square,
+    "tan": math.tan,
+    "tanh": math.tanh,
+    "special_i0": math.bessel_i0,
+    "i0": math.bessel_i0,
+    "special_i0e": math.bessel_i0e,
+    "special_i1": math.bessel_i1,
+    "special_i1e": math.bessel_i1e,
+    "special_ndtri": math.ndtri,
+    "exp2": lambda x: math.exp(x * tensor(scalar_math.log(2.0), x.dtype)),
+    "log2": lambda x: math.log(x) * tensor(1.0 / scalar_math.log(2.0), x.dtype),
+    "log10": lambda x: math.log(x) * tensor(1.0 / scalar_math.log(10.0), x.dtype),
+    "trunc": lambda x: array.where(x < tensor(0, x.dtype), math.ceil(x), math.floor(x)),
+    "frac": lambda x: x - UNARY["trunc"](x),
+    "sinc": lambda x: _sinc(x),
+    "silu": lambda x: x * math.sigmoid(x),
+    "mish": lambda x: x * math.tanh(nn.softplus(x)),
+    "hardswish": lambda x: x * nn.relu6(x + tensor(3.0, x.dtype)) * tensor(1.0 / 6.0, x.dtype),
+    "hardsigmoid": lambda x: nn.relu6(x + tensor(3.0, x.dtype)) * tensor(1.0 / 6.0, x.dtype),
+    "log_sigmoid": math.log_sigmoid,
+    "deg2rad": lambda x: x * tensor(scalar_math.pi / 180.0, x.dtype),
+    "rad2deg": lambda x: x * tensor(180.0 / scalar_math.pi, x.dtype),
+    "positive": lambda x: x,
+}
+KEEPS_INTEGERS = frozenset({"ceil", "floor", "trunc", "round", "positive"})
+
+
+def _sinc(x: Any) -> Any:
+    angle = x * tensor(scalar_math.pi, x.dtype)
+    return array.where(math.equal(angle, tensor(0, x.dtype)), tensor(1, x.dtype), math.sin(angle) / angle)
+
+
+def _unary(name: str, function: Callable[[Any], Any]) -> None:
+    def rule(op: AtenCall, x: Any, *rest: Any, **others: Any) -> Any:
+        x = tensor(x, op.dtype)
+        if (name in KEEPS_INTEGERS and op.dtype.is_integer) or op.dtype is bool_:
+            return x
+        return function(x)
+
+    aten(name, *(("special_" + name,) if name in ("erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "sinc") else ()))(
+        rule
+    )
+
+
+for _name, _function in UNARY.items():
+    _unary(_name, _function)
+
+
+@aten("round")
+def round_(op: AtenCall, x: Any, decimals: int = 0) -> Any:
+    x = tensor(x, op.dtype)
+    if op.dtype.is_integer:
+        return x
+    if not decimals:
+        return math.round(x)
+    scale = tensor(10.0 ** abs(decimals), op.dtype)
+    return math.round(x * scale) / scale if decimals > 0 else math.round(x / scale) * scale
+
+
+@aten("log_sigmoid_forward")
+def log_sigmoid_forward(op: AtenCall, x: Any) -> Any:
+    return math.log_sigmoid(tensor(x)), array.zeros([0], op.dtype)
+
+
+PREDICATES = {"isnan": math.is_nan, "isinf": math.is_inf, "isfinite": math.is_finite}
+
+
+def _predicate(name: str, function: Callable[[Any], Any]) -> None:
+    def rule(op: AtenCall, x: Any) -> Any:
+        x = tensor(x)
+        return function(x) if x.dtype.is_floating else array.fill(array.shape(x), tensor(name == "isfinite", bool_))
+
+    aten(name)(rule)
+
+
+for _name, _function in PREDICATES.items():
+    _predicate(_name, _function)
+
+
+@aten("logit", "special_logit")
+def logit(op: AtenCall, x: Any, eps: float | None = None) -> Any:
+    x = tensor(x, op.dtype)
+    if eps is not None:
+        x = _clamp(x, eps, 1.0 - eps)
+    return math.log(x / (tensor(1, op.dtype) - x))
+
+
+# ---- two operands -----------------------------------------------------------------------------------------------
+
+
+def _pair(op: AtenCall, x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any]:
+    dtype = dtype or op.dtype
+    return tensor(x, dtype), tensor(y, dtype)
+
+
+def _truncated(quotient: Any) -> Any:
+    return UNARY["trunc"](quotient)
+
+
+@aten("add")
+def add(op: AtenCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+    x, y = _pair(op, x, y)
+    if op.dtype is bool_:
+        return math.logical_or(x, y)
+    return x + (y if _is_one(alpha) else y * tensor(alpha, op.dtype))
+
+
+@aten("sub", "subtract")
+def sub(op: AtenCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+    x, y = _pair(op, x, y)
+    return x - (y if _is_one(alpha) else y * tensor(alpha, op.dtype))
+
+
+@aten("rsub")
+def rsub(op: AtenCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+    return sub(op, y, x, alpha)
+
+
+def _is_one(alpha: Any) -> bool:
+    return isinstance(alpha, (int, float)) and alpha == 1
+
+
+@aten("mul", "multiply")
+def mul(op: AtenCall, x: Any, y: Any) -> Any:
+    x, y = _pair(op, x, y)
+    return math.logical_and(x, y) if op.dtype is bool_ else x * y
+
+
+@aten("div", "divide", "true_divide")
+def div(op: AtenCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
+    if rounding_mode == "floor":
+        return floor_divide(op, x, y)
+    x, y = _pair(op, x, y)
+    if rounding_mode is None:
+        return math.divide(x, y)
+    return math.truncatediv(x, y) if op.dtype.is_integer else _truncated(math.divide(x, y))
+
+
+@aten("floor_divide")
+def floor_divide(op: AtenCall, x: Any, y: Any) -> Any:
+    x, y = _pair(op, x, y)
+    return math.floordiv(x, y)
+
+
+@aten("remainder")
+def remainder(op: AtenCall, x: Any, y: Any) -> Any:
+    x, y = _pair(op, x, y)
+    return math.floormod(x, y)
+
+
+@aten("fmod")
+def fmod(op: AtenCall, x: Any, y: Any) -> Any:
+    x, y = _pair(op, x, y)
+    return math.truncatemod(x, y)
+
+
+@aten("pow", "float_power")
+def power(op: AtenCall, x: Any, y: Any) -> Any:
+    if isinstance(y, (int, float)) and not isinstance(x, (int, float)):
+        x = tensor(x, op.dtype)
+        if y == 2:
+            return math.square(x)
+        if y == 1:
+            return x
+        if op.dtype.is_floating and y in (0.5, -0.5, -1):
+            return {0.5: math.sqrt, -0.5: math.rsqrt, -1: math.reciprocal}[y](x)
+        if y == 3:
+            return math.square(x) * x
+    x, y = _pair(op, x, y)
+    return math.pow(x, y)
+
+
+def _binary(*names: str) -> Callable[[Callable[[Any, Any], Any]], None]:
+    def add_rule(function: Callable[[Any, Any], Any]) -> None:
+        def rule(op: AtenCall, x: Any, y: Any) -> Any:
+            return function(*_pair(op, x, y))
+
+        aten(*names)(rule)
+
+    return add_rule
+
+
+_binary("maximum", "max.other")(math.maximum)
+_binary("minimum", "min.other")(math.minimum)
+_binary("atan2", "arctan2")(math.atan2)
+_binary("nextafter")(math.nextafter)
+_binary("hypot")(lambda x, y: math.sqrt(math.square(x) + math.square(y)))
+_binary("copysign")(lambda x, y: array.where(_negative(y), -math.abs(x), math.abs(x)))
+_binary("fmax")(lambda x, y: array.where(_or_nan(x), y, array.where(_or_nan(y), x, math.maximum(x, y))))
+_binary("fmin")(lambda x, y: array.where(_or_nan(x), y, array.where(_or_nan(y), x, math.minimum(x, y))))
+_binary("heaviside")(
+    lambda x, y: array.where(
+        math.equal(x, tensor(0, x.dtype)), y + tensor(0, y.dtype), array.cast(x > tensor(0, x.dtype), x.dtype) + y - y
+    )
+)
+_binary("igamma", "special_gammainc")(math.igamma)
+_binary("igammac", "special_gammaincc")(math.igammac)
+_binary("special_zeta")(math.zeta)
+
+
+@aten("xlogy", "special_xlogy")
+def xlogy(op: AtenCall, x: Any, y: Any) -> Any:
+    x, y = _pair(op, x, y)
+    product = math.xlogy(x, y)
+    return array.where(_or_nan(y), y + x - x, product)
+
+
+@aten("special_xlog1py")
+def xlog1py(op: AtenCall, x: Any, y: Any) -> Any:
+    x, y = _pair(op, x, y)
+    return array.where(_or_nan(y), y + x - x, math.xlog1py(x, y))
+
+
+def _or_nan(x: Any) -> Any:
+    return math.not_equal(x, x)
+
+
+def _negative(x: Any) -> Any:
+    if not x.dtype.is_floating:
+        return x < tensor(0, x.dtype)
+    zero = tensor(0, x.dtype)
+    return math.logical_or(x < zero, math.logical_and(math.equal(x, zero), math.reciprocal(x) < zero))
+
+
+@aten("logaddexp")
+def logaddexp(op: AtenCall, x: Any, y: Any) -> Any:
+    x, y = _pair(op, x, y)
+    high, low = math.maximum(x, y), math.minimum(x, y)
+    return array.where(
+        math.equal(high, low), high + tensor(scalar_math.log(2.0), x.dtype), high + math.log1p(math.exp(low - high))
+    )
+
+
+@aten("logaddexp2")
+def logaddexp2(op: AtenCall, x: Any, y: Any) -> Any:
+    x, y = _pair(op, x, y)
+    high, low = math.maximum(x, y), math.minimum(x, y)
+    scale = scalar_math.log(2.0)
+    sum_ = math.log1p(math.exp((low - high) * tensor(scale, x.dtype))) * tensor(1 / scale, x.dtype)
+    return array.where(math.equal(high, low), high + tensor(1.0, x.dtype), high + sum_)
+
+
+COMPARISONS = {
+    "eq": math.equal,
+    "ne": math.not_equal,
+    "lt": math.less,
+    "le": math.less_equal,
+    "gt": math.greater,
+    "ge": math.greater_equal,
+}
+
+
+def _comparison(name: str, function: Callable[[Any, Any], Any]) -> None:
+    def rule(op: AtenCall, x: Any, y: Any) -> Any:
+        if op.promoted is bool_ and name not in ("eq", "ne"):
+            return function(tensor(x, as_dtype("uint8")), tensor(y, as_dtype("uint8")))
+        return function(*_pair(op, x, y, op.promoted))
+
+    aten(name)(rule)
+
+
+for _name, _compare in COMPARISONS.items():
+    _comparison(_name, _compare)
+
+
+@aten("logical_and")
+def logical_and(op: AtenCall, x: Any, y: Any) -> Any:
+    return math.logical_and(_truth(x), _truth(y))
+
+
+@aten("logical_or")
+def logical_or(op: AtenCall, x: Any, y: Any) -> Any:
+    return math.logical_or(_truth(x), _truth(y))
+
+
+@aten("logical_xor")
+def logical_xor(op: AtenCall, x: Any, y: Any) -> Any:
+    return math.not_equal(_truth(x), _truth(y))
+
+
+@aten("logical_not")
+def logical_not(op: AtenCall, x: Any) -> Any:
+    return math.logical_not(_truth(x))
+
+
+def _truth(x: Any) -> Any:
+    x = tensor(x)
+    return x if x.dtype is bool_ else math.not_equal(x, tensor(0, x.dtype))
+
+
+BITWISE = {
+    "bitwise_and": (bitwise.bitwise_and, math.logical_and),
+    "bitwise_or": (bitwise.bitwise_or, math.logical_or),
+    "bitwise_xor": (bitwise.bitwise_xor, math.not_equal),
+    "bitwise_left_shift": (bitwise.left_shift, None),
+    "bitwise_right_shift": (bitwise.right_shift, None),
+}
+
+
+def _bitwise(name: str, on_integers: Any, on_truth: Any) -> None:
+    def rule(op: AtenCall, x: Any, y: Any) -> Any:
+        return (on_truth if op.dtype is bool_ else on_integers)(*_pair(op, x, y))
+
+    overloads = {"bitwise_left_shift": ("__lshift__",), "bitwise_right_shift": ("__rshift__",)}.get(name, ())
+    aten(name, *overloads)(rule)
+
+
+for _name, (_on_integers, _on_truth) in BITWISE.items():
+    _bitwise(_name, _on_integers, _on_truth)
+
+
+@aten("bitwise_not")
+def bitwise_not(op: AtenCall, x: Any) -> Any:
+    x = tensor(x)
+    return math.logical_not(x) if x.dtype is bool_ else bitwise.invert(x)
+
+
+# ---- choices, limits --------------------------------------------------------------------------------------------
+
+
+@aten("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
+def where(op: AtenCall, condition: Any, x: Any, y: Any) -> Any:
+    return array.where(_truth(condition), *_pair(op, x, y))
+
+
+@aten("masked_fill")
+def masked_fill(op: AtenCall, x: Any, mask: Any, value: Any) -> Any:
+    return array.where(_truth(mask), *_pair(op, value, x))
+
+
+def _clamp(x: Any, low: Any, high: Any) -> Any:
+    if low is not None:
+        x = math.maximum(x, tensor(low, x.dtype))
+    return x if high is None else math.minimum(x, tensor(high, x.dtype))
+
+
+@aten("clamp", "clip")
+def clamp(op: AtenCall, x: Any, min: Any = None, max: Any = None) -> Any:
+    x = tensor(x, op.dtype)
+    if isinstance(min, (int, float)) and isinstance(max, (int, float)) and (min, max) == (0, 6):
+        return nn.relu6(x)
+    return _clamp(x, min, max)
+
+
+@aten("hardtanh")
+def hardtanh(op: AtenCall, x: Any, min_val: Any = -1, max_val: Any = 1) -> Any:
+    return clamp(op, x, min_val, max_val)
+
+
+@aten("clamp_min")
+def clamp_min(op: AtenCall, x: Any, low: Any) -> Any:
+    return _clamp(tensor(x, op.dtype), low, None)
+
+
+@aten("clamp_max")
+def clamp_max(op: AtenCall, x: Any, high: Any) -> Any:
+    return _clamp(tensor(x, op.dtype), None, high)
+
+
+@aten("lerp")
+def lerp(op: AtenCall, x: Any, y: Any, weight: Any) -> Any:
+    x, y = _pair(op, x, y)
+    return x + tensor(weight, op.dtype) * (y - x)
+
+
+@aten("addcmul")
+def addcmul(op: AtenCall, x: Any, a: Any, b: Any, value: Any = 1) -> Any:
+    x, a = _pair(op, x, a)
+    return x + tensor(value, op.dtype) * a * tensor(b, op.dtype)
+
+
+@aten("addcdiv")
+def addcdiv(op: AtenCall, x: Any, a: Any, b: Any, value: Any = 1) -> Any:
+    x, a = _pair(op, x, a)
+    return x + tensor(value, op.dtype) * (a / tensor(b, op.dtype))
+
+
+@aten("nan_to_num")
+def nan_to_num(
+    op: AtenCall, x: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    x = tensor(x, op.dtype)
+    if not op.dtype.is_floating:
+        return x
+    high, low = (
+        tensor(op.dtype.max if posinf is None else posinf, op.dtype),
+        tensor(op.dtype.min if neginf is None else neginf, op.dtype),
+    )
+    infinity = tensor(float("inf"), op.dtype)
+    x = array.where(_or_nan(x), tensor(nan or 0.0, op.dtype), x)
+    return array.where(math.equal(x, infinity), high, array.where(math.equal(x, -infinity), low, x))
+
+
+# ---- activations ------------------------------------------------------------------------------------------------
+
+
+@aten("gelu")
+def gelu(op: AtenCall, x: Any, approximate: str = "none") -> Any:
+    return nn.gelu(tensor(x), approximate=approximate == "tanh")
+
+
+@aten("leaky_relu")
+def leaky_relu(op: AtenCall, x: Any, slope: float = 0.01) -> Any:
+    return nn.leaky_relu(tensor(x), alpha=float(slope))
+
+
+@aten("elu")
+def elu(op: AtenCall, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    x = tensor(x)
+    if alpha == scale == input_scale == 1:
+        return nn.elu(x)
+    low = math.expm1(x * tensor(input_scale, op.dtype)) * tensor(alpha, op.dtype)
+    return array.where(x > tensor(0, op.dtype), x, low) * tensor(scale, op.dtype)
+
+
+@aten("celu")
+def celu(op: AtenCall, x: Any, alpha: Any = 1.0) -> Any:
+    x = tensor(x)
+    low = math.expm1(math.minimum(x, tensor(0, op.dtype)) / tensor(alpha, op.dtype)) * tensor(alpha, op.dtype)
+    return nn.relu(x) + low
+
+
+@aten("softplus")
+def softplus(op: AtenCall, x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
+    x = tensor(x)
+    scaled = x if beta == 1 else x * tensor(beta, op.dtype)
+    y = nn.softplus(scaled)
+    y = y if beta == 1 else y / tensor(beta, op.dtype)
+    return array.where(scaled > tensor(threshold, op.dtype), x, y)
+
+
+@aten("threshold")
+def threshold(op: AtenCall, x: Any, limit: Any, value: Any) -> Any:
+    x = tensor(x, op.dtype)
+    return array.where(x > tensor(limit, op.dtype), x, tensor(value, op.dtype))
+
+
+@aten("hardshrink")
+def hardshrink(op: AtenCall, x: Any, lambd: Any = 0.5) -> Any:
+    x = tensor(x)
+    inside = math.less_equal(math.abs(x), tensor(lambd, op.dtype))
+    return array.where(inside, tensor(0, op.dtype), x)
+
+
+@aten("softshrink")
+def softshrink(op: AtenCall, x: Any, lambd: Any = 0.5) -> Any:
+    x = tensor(x)
+    limit = tensor(lambd, op.dtype)
+    return array.where(x > limit, x - limit, array.where(x < -limit, x + limit, x * tensor(0, op.dtype)))
+
+
+@aten("prelu", "_prelu_kernel")
+def prelu(op: AtenCall, x: Any, weight: Any) -> Any:
+    x, weight = tensor(x), tensor(weight)
+    rank = len(x.shape)
+    if len(weight.shape) == 1 and rank > 2 and weight.shape[0] != 1:
+        weight = array.reshape(weight, [-1] + [1] * (rank - 2))
+    elif len(weight.shape) == 1 and weight.shape[0] == 1:
+        weight = array.reshape(weight, [])
+    return array.where(x > tensor(0, op.dtype), x, x * weight)
+
+
+@aten("glu")
+def glu(op: AtenCall, x: Any, dim: int = -1) -> Any:
+    a, b = array.split(tensor(x), 2, axis=dim)
+    return a * math.sigmoid(b)
+
+
+@aten("dropout", "feature_dropout", "alpha_dropout")
+def dropout(op: AtenCall, x: Any, p: float = 0.5, train: bool = False) -> Any:
+    if train and p:
+        raise NotImplementedError("dropout of a program in training mode: export the module after module.eval()")
+    return tensor(x)
+
+
+@aten("native_dropout")
+def native_dropout(op: AtenCall, x: Any, p: float = 0.5, train: bool | None = False) -> Any:
+    x = dropout(op, x, p, bool(train))
+    return x, array.ones_like(x, bool_)
+
+
+# ---- arithmetic on sizes ----------------------------------------------------------------------------------------
+
+NUMBERS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "truediv": operator.truediv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "neg": operator.neg,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "and_": operator.and_,
+    "or_": operator.or_,
+    "sym_not": operator.not_,
+    "sym_max": max,
+    "sym_min": min,
+    "sym_float": float,
+    "sym_int": int,
+    "sym_sum": sum,
+}
+ON_TENSORS: dict[str, Callable[..., Any]] = {
+    "eq": math.equal,
+    "ne": math.not_equal,
+    "sym_not": math.logical_not,
+    "sym_max": math.maximum,
+    "sym_min": math.minimum,
+    "sym_float": lambda x: array.cast(x, as_dtype("float32")),
+    "sym_int": lambda x: array.cast(x, as_dtype("int64")),
+    "sym_sum": lambda xs: sum(xs[1:], start=xs[0]),
+    "truediv": lambda x, y: array.cast(x, as_dtype("float32")) / array.cast(y, as_dtype("float32")),
+}
+
+
+def _number(name: str, function: Callable[..., Any]) -> None:
+    def rule(op: AtenCall, *args: Any) -> Any:
+        if not any(
+            isinstance(a, TensorLike) for arg in args for a in (arg if isinstance(arg, (list, tuple)) else (arg,))
+        ):
+            return function(*args)
+        if name == "sym_sum":
+            return ON_TENSORS[name]([tensor(a, as_dtype("int64")) for a in args[0]])
+        like = next(a for a in args if isinstance(a, TensorLike)).dtype
+        return ON_TENSORS.get(name, function)(*(tensor(a, like) for a in args))
+
+    aten(f"operator::{name}")(rule)
+
+
+for _name, _function in NUMBERS.items():
+    _number(_name, _function)

@@ -1,0 +1,338 @@
+"""Products of matrices, convolutions, attention.
+
+Lives here: rules of ATen's linear operators. Not here: pools and resizing (pooling.py).
+
+Convolutions of channels-first images are channels-last ones between two transposes, which the layout pass cancels
+(graph/passes/layout.py).
+"""
+
+from __future__ import annotations
+
+import math as scalar_math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import bool as bool_
+from ....core.dtypes import float32
+from ....core.errors import InvalidArgumentError
+from ....ops import array, linalg, math, nn
+from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
+
+# ---- products ---------------------------------------------------------------------------------------------------
+
+
+@aten("linear")
+def linear(op: AtenCall, x: Any, weight: Any, bias: Any = None) -> Any:
+    x, weight = tensor(x), tensor(weight)
+    if rank_of(weight) == 1:
+        y = math.reduce_sum(x * weight, [-1])
+    elif rank_of(x) == 1:
+        y = array.reshape(linalg.matmul(array.expand_dims(x, 0), weight, transpose_b=True), [-1])
+    else:
+        y = linalg.matmul(x, weight, transpose_b=True)
+    return y if bias is None else y + tensor(bias)
+
+
+def matmul_values(x: Any, y: Any) -> Any:
+    """Return a product of vectors, matrices, or stacks of them, by NumPy's rules."""
+    if rank_of(x) == rank_of(y) == 1:
+        return math.reduce_sum(x * y)
+    if rank_of(x) == 1:
+        return array.squeeze(linalg.matmul(array.expand_dims(x, 0), y), [-2])
+    if rank_of(y) == 1:
+        return array.squeeze(linalg.matmul(x, array.expand_dims(y, -1)), [-1])
+    return linalg.matmul(x, y)
+
+
+@aten("mm", "bmm", "matmul", "mv", "dot", "vdot")
+def matmul(op: AtenCall, x: Any, y: Any) -> Any:
+    return matmul_values(tensor(x), tensor(y))
+
+
+def _scaled(x: Any, factor: Any, op: AtenCall) -> Any:
+    return x if isinstance(factor, (int, float)) and factor == 1 else x * tensor(factor, op.dtype)
+
+
+@aten("addmm", "addmv", "baddbmm")
+def addmm(op: AtenCall, bias: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    product = _scaled(matmul_values(tensor(x), tensor(y)), alpha, op)
+    return product if beta == 0 else product + _scaled(tensor(bias), beta, op)
+
+
+@aten("addbmm")
+def addbmm(op: AtenCall, bias: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    product = math.reduce_sum(linalg.matmul(tensor(x), tensor(y)), [0])
+    return _scaled(product, alpha, op) + _scaled(tensor(bias), beta, op)
+
+
+@aten("addr")
+def addr(op: AtenCall, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    outer_product = array.expand_dims(tensor(a, op.dtype), 1) * tensor(b, op.dtype)
+    return _scaled(tensor(x, op.dtype), beta, op) + _scaled(outer_product, alpha, op)
+
+
+@aten("outer", "ger")
+def outer(op: AtenCall, a: Any, b: Any) -> Any:
+    return array.expand_dims(tensor(a, op.dtype), 1) * tensor(b, op.dtype)
+
+
+@aten("einsum")
+def einsum(op: AtenCall, equation: str, tensors: Sequence[Any], path: Any = None) -> Any:
+    return linalg.einsum(equation.replace(" ", ""), *map(tensor, tensors))
+
+
+@aten("scaled_dot_product_attention")
+def attention(
+    op: AtenCall,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    if dropout_p:
+        raise NotImplementedError("dropout of a program in training mode: export the module after module.eval()")
+    query, key, value = tensor(query), tensor(key), tensor(value)
+    if enable_gqa and query.shape[-3] != key.shape[-3]:
+        groups = int(query.shape[-3]) // int(key.shape[-3])
+        key, value = (array.repeat(t, groups, axis=rank_of(t) - 3) for t in (key, value))
+    factor = 1.0 / scalar_math.sqrt(int(query.shape[-1])) if scale is None else scale
+    scores = linalg.matmul(query * tensor(factor, op.dtype), key, transpose_b=True)
+    if is_causal:
+        rows, columns = sizes(scores)[-2:]
+        if rows is None or columns is None:
+            shape = array.shape(scores)
+            attn_mask = array.range(shape[-1])[None] <= array.range(shape[-2])[:, None]
+        else:
+            attn_mask = np.tril(np.ones((rows, columns), bool))
+    if attn_mask is not None:
+        mask = tensor(attn_mask)
+        if mask.dtype is bool_:
+            mask = array.where(mask, tensor(0.0, op.dtype), tensor(float("-inf"), op.dtype))
+        scores = scores + mask
+    weights = nn.softmax(scores)
+    if attn_mask is not None and tensor(attn_mask).dtype is bool_ and not is_causal:
+        empty = math.logical_not(math.reduce_any(tensor(attn_mask), [-1], True))
+        if not isinstance(attn_mask, np.ndarray) or not attn_mask.any(-1).all():
+            weights = array.where(empty, tensor(0.0, op.dtype), weights)  # a row that sees nothing is zero
+    return linalg.matmul(weights, value)
+
+
+# ---- convolutions -----------------------------------------------------------------------------------------------
+
+
+def _images(x: Any, kernel: Any, n: int) -> tuple[Any, Any]:
+    """Return a sequence and its kernel as images of one row."""
+    return (x, kernel) if n > 1 else (array.expand_dims(x, 2), array.expand_dims(kernel, 2))
+
+
+def _same(
+    dims: Sequence[int | None], sides: Sequence[tuple[int, int]], steps: Sequence[int], wide: Sequence[int]
+) -> bool:
+    """Return whether explicit paddings are those of the padding SAME."""
+    for size, (before, after), step, window in zip(dims, sides, steps, wide):
+        if size is None:
+            if step != 1 or before != (window - 1) // 2 or after != window - 1 - before:
+                return False
+            continue
+        total = max((-(-size // step) - 1) * step + window - size, 0)
+        if (before, after) != (total // 2, total - total // 2):
+            return False
+    return True
+
+
+def convolve(
+    x: Any, weight: Any, stride: Sequence[int], sides: Sequence[tuple[int, int]], dilation: Sequence[int], groups: int
+) -> Any:
+    """Return the convolution of channels-first images or volumes [n, c, ...] by weight [o, c/groups, ...]."""
+    n = rank_of(x) - 2
+    window = [int(s) for s in sizes(weight)[2:]]  # type: ignore[arg-type]
+    wide = [(k - 1) * d + 1 for k, d in zip(window, dilation)]
+    channels = int(x.shape[1])
+    if not any(map(any, sides)):
+        padding: Any = "VALID"
+    elif _same(sizes(x)[2:], sides, stride, wide):
+        padding = "SAME"
+    else:
+        padding = "VALID"
+        x = array.pad(x, [[0, 0], [0, 0], *map(list, sides)])
+    y = to_nhwc(x)
+    if n == 2 and groups == channels > 1 and stride[0] == stride[1]:
+        outputs = int(weight.shape[0])
+        kernel = array.transpose(weight, [2, 3, 0, 1])  # [h, w, o, 1], whose outputs are channel by channel
+        kernel = array.reshape(kernel, [*window, channels, outputs // channels])
+        return to_nchw(nn.depthwise_conv2d(y, kernel, [1, *stride, 1], padding, dilations=list(dilation)))
+    kernel = array.transpose(weight, [*range(2, n + 2), 1, 0])
+    if n == 2:
+        return to_nchw(nn.conv2d(y, kernel, list(stride), padding, dilations=list(dilation)))
+    if groups > 1:
+        parts = array.split(y, groups, axis=n + 1)
+        kernels = array.split(kernel, groups, axis=n + 1)
+        many = [nn.conv3d(p, k, [1, *stride, 1], padding, dilations=[1, *dilation, 1]) for p, k in zip(parts, kernels)]
+        return to_nchw(array.concat(many, axis=n + 1))
+    return to_nchw(nn.conv3d(y, kernel, [1, *stride, 1], padding, dilations=[1, *dilation, 1]))
+
+
+def _transposed(
+    x: Any,
+    weight: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    extra: Sequence[int],
+    groups: int,
+) -> Any:
+    """Return the transposed convolution by weight [c, o/groups, ...]: the full one, cut by the paddings."""
+    n = rank_of(x) - 2
+    if groups > 1:
+        pairs = zip(array.split(x, groups, axis=1), array.split(weight, groups, axis=0))
+        return array.concat([_transposed(p, w, stride, padding, dilation, extra, 1) for p, w in pairs], axis=1)
+    window = [int(s) for s in sizes(weight)[2:]]  # type: ignore[arg-type]
+    wide = [(k - 1) * d + 1 for k, d in zip(window, dilation)]
+    kernel = array.transpose(weight, [*range(2, n + 2), 1, 0])
+    if any(d > 1 for d in dilation):  # a kernel with zeros between its elements
+        for i, (k, d) in enumerate(zip(window, dilation)):
+            if d > 1:
+                shape = sizes(kernel)
+                spaced = array.pad(
+                    array.expand_dims(kernel, i + 1), [[0, d - 1] if j == i + 1 else [0, 0] for j in range(n + 3)]
+                )
+                shape[i] = k * d
+                kernel = array.reshape(spaced, shape)[(slice(None),) * i + (slice(0, k * d - d + 1),)]
+    spatial = [dim_size(x, i + 2) for i in range(n)]
+    room = [min(e, s - 1) for e, s in zip(extra, stride)]
+    full = [(size - 1) * s + w + r for size, s, w, r in zip(spatial, stride, wide, room)]
+    y = to_nhwc(x)
+    shape = [dim_size(x, 0), *full, int(weight.shape[1])]
+    output_shape = vector(shape) if is_dynamic(shape) else shape
+    transposed = nn.conv2d_transpose if n == 2 else nn.conv3d_transpose
+    steps = list(stride) if n == 2 else [1, *stride, 1]
+    y = transposed(y, kernel, output_shape, steps, "VALID")
+    cuts = [slice(None)]
+    for size, p, e, r in zip(full, padding, extra, room):
+        cuts.append(slice(p, size - r - p + e) if p or e != r else slice(None))
+        if not is_dynamic([size]) and e > r + p:
+            raise InvalidArgumentError(what="output_padding is larger than stride and padding permit", found=extra)
+    if any(c != slice(None) for c in cuts):
+        y = y[tuple(cuts)]
+    return to_nchw(y)
+
+
+@aten("convolution")
+def convolution(
+    op: AtenCall,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Any:
+    x, weight = tensor(x), tensor(weight)
+    n = rank_of(weight) - 2
+    single = rank_of(x) == n + 1
+    if single:
+        x = array.expand_dims(x, 0)
+    window = [int(s) for s in sizes(weight)[2:]]  # type: ignore[arg-type]
+    steps, wide = spread(stride, n), spread(dilation, n)
+    if isinstance(padding, str):
+        totals = [(k - 1) * d if padding == "same" else 0 for k, d in zip(window, wide)]
+        sides = [(t // 2, t - t // 2) for t in totals]
+    else:
+        sides = [(p, p) for p in spread(padding, n)]
+    extra = spread(output_padding, n)
+    x, weight = _images(x, weight, n)
+    if n == 1:
+        steps, wide, sides, extra = [1, *steps], [1, *wide], [(0, 0), *sides], [0, *extra]
+    if n == 1 and not transposed and steps[0] != steps[1] and groups > 1:
+        steps[0] = steps[1]  # of one row: operators of channels alone have one stride
+    if transposed:
+        y = _transposed(x, weight, steps, [p for p, _ in sides], wide, extra, groups)
+    else:
+        y = convolve(x, weight, steps, sides, wide, groups)
+    if bias is not None:
+        y = y + array.reshape(tensor(bias), [-1] + [1] * (rank_of(y) - 2))
+    if n == 1:
+        y = array.squeeze(y, [2])
+    return array.squeeze(y, [0]) if single else y
+
+
+@aten("conv1d", "conv2d", "conv3d")
+def conv(
+    op: AtenCall,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    return convolution(op, x, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+@aten("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(
+    op: AtenCall,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    return convolution(op, x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+# ---- matrices ---------------------------------------------------------------------------------------------------
+
+
+@aten("linalg_inv_ex", "inverse", "linalg_inv")
+def inverse(op: AtenCall, x: Any, check_errors: bool = False) -> Any:
+    y = linalg.inv(tensor(x))
+    return (y, array.zeros(op.shapes[1], op.dtypes[1])) if len(op.dtypes) > 1 else y
+
+
+@aten("linalg_cholesky_ex", "linalg_cholesky", "cholesky")
+def cholesky(op: AtenCall, x: Any, upper: bool = False, check_errors: bool = False) -> Any:
+    y = linalg.cholesky(tensor(x))
+    y = linalg.matrix_transpose(y) if upper else y
+    return (y, array.zeros(op.shapes[1], op.dtypes[1])) if len(op.dtypes) > 1 else y
+
+
+@aten("linalg_det", "det")
+def det(op: AtenCall, x: Any) -> Any:
+    return linalg.det(tensor(x))
+
+
+@aten("matrix_exp", "linalg_matrix_exp")
+def matrix_exp(op: AtenCall, x: Any) -> Any:
+    return linalg.expm(tensor(x))
+
+
+@aten("trace")
+def trace(op: AtenCall, x: Any) -> Any:
+    return array.cast(linalg.trace(tensor(x)), op.dtype)
+
+
+@aten("_cdist_forward", "cdist")
+def cdist(op: AtenCall, x: Any, y: Any, p: float = 2.0, *rest: Any) -> Any:
+    apart = math.abs(array.expand_dims(tensor(x), -2) - array.expand_dims(tensor(y), -3))
+    if p == 2.0:
+        return math.sqrt(math.reduce_sum(math.square(apart), [-1]))
+    if p == 1.0:
+        return math.reduce_sum(apart, [-1])
+    if p == float("inf"):
+        return math.reduce_max(apart, [-1])
+    total = math.reduce_sum(math.pow(apart, tensor(p, float32)), [-1])
+    return math.pow(total, tensor(1.0 / p, float32))

@@ -1,0 +1,357 @@
+"""Pools and resizing of images.
+
+Lives here: rules of ATen's pools, adaptive pools and upsampling. Not here: convolutions (linear.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import int64
+from ....ops import array, linalg, math, nn, registry
+from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
+
+
+def _windows(
+    x: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, n: int
+) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Return sizes and steps of windows, and the elements added before and after each dimension."""
+    window = spread(kernel, n)
+    steps = spread(stride, n) if stride not in (None, [], ()) else window
+    sides = []
+    for size, k, s, p in zip(sizes(x)[2:], window, steps, spread(padding, n)):
+        after = p
+        if ceil_mode and size is not None:
+            count = -(-(size + 2 * p - k) // s) + 1
+            if (count - 1) * s >= size + p:
+                count -= 1  # a window that would begin in the padding
+            after = max((count - 1) * s + k - size - p, 0)
+        sides.append((p, after))
+    return window, steps, sides
+
+
+def _batched(rule: Callable[..., Any], n: int) -> Callable[..., Any]:
+    """Return a rule of images without a batch as well."""
+
+    def batched(op: AtenCall, x: Any, *args: Any, **options: Any) -> Any:
+        x = tensor(x)
+        single = rank_of(x) == n + 1
+        y = rule(op, array.expand_dims(x, 0) if single else x, n, *args, **options)
+        if not single:
+            return y
+        return [array.squeeze(v, [0]) for v in y] if isinstance(y, (list, tuple)) else array.squeeze(y, [0])
+
+    return batched
+
+
+def _pooled(x: Any, n: int, window: list[int], steps: list[int], pool: Any) -> Any:
+    """Pool channels-first images; sequences are images of one row."""
+    if n == 1:
+        y = _pooled(array.expand_dims(x, 2), 2, [1, *window], [1, *steps], pool)
+        return array.squeeze(y, [2])
+    y = to_nhwc(x)
+    pools = {("max", 2): nn.max_pool2d, ("avg", 2): nn.avg_pool2d, ("max", 3): nn.max_pool3d, ("avg", 3): nn.avg_pool3d}
+    return to_nchw(pools[pool, n](y, window, steps, "VALID"))
+
+
+def _max_pool(
+    op: AtenCall,
+    x: Any,
+    n: int,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:
+    wide = spread(dilation, n)
+    window, steps, sides = _windows(x, kernel, stride, padding, ceil_mode, n)
+    if any(d > 1 for d in wide):
+        extent = [(k - 1) * d + 1 for k, d in zip(window, wide)]
+        _, _, sides = _windows(x, extent, steps, padding, ceil_mode, n)
+        return _dilated(x, window, steps, sides, wide)
+    if any(map(any, sides)):
+        x = array.pad(x, [[0, 0], [0, 0], *map(list, sides)], constant_values=tensor(_lowest(x.dtype), x.dtype))
+    return _pooled(x, n, window, steps, "max")
+
+
+def _lowest(dtype: Any) -> Any:
+    return float("-inf") if dtype.is_floating else dtype.min
+
+
+def _dilated(x: Any, window: list[int], steps: list[int], sides: Any, wide: list[int]) -> Any:
+    """Return maxima of windows with holes: the largest of shifted slices."""
+    x = array.pad(x, [[0, 0], [0, 0], *map(list, sides)], constant_values=tensor(_lowest(x.dtype), x.dtype))
+    for axis, (k, s, d) in enumerate(zip(window, steps, wide), 2):
+        count = (int(x.shape[axis]) - (k - 1) * d - 1) // s + 1
+        places = np.arange(count)[:, None] * s + np.arange(k)[None] * d
+        x = math.reduce_max(array.gather(x, places.astype(np.int32), axis=axis), [axis + 1])
+    return x
+
+
+def _max_pool_indices(op: AtenCall, x: Any, n: int, *args: Any, **options: Any) -> Any:
+    """Return maxima, and their positions in the flat image."""
+    options.update(zip(("kernel", "stride", "padding", "dilation", "ceil_mode"), args))
+    window, steps, sides = _windows(
+        x, options["kernel"], options.get("stride", ()), options.get("padding", 0), options.get("ceil_mode", False), n
+    )
+    wide = spread(options.get("dilation", 1), n)
+    dims = [int(d) for d in sizes(x)[2:]]  # type: ignore[arg-type]
+    extent = [(k - 1) * d + 1 for k, d in zip(window, wide)]
+    _, _, sides = _windows(x, extent, steps, options.get("padding", 0), options.get("ceil_mode", False), n)
+    padded = array.pad(x, [[0, 0], [0, 0], *map(list, sides)], constant_values=tensor(_lowest(x.dtype), x.dtype))
+    flat_places = np.arange(int(np.prod(dims))).reshape(dims)
+    flat_places = np.pad(flat_places, sides)
+    counts = [(d + sum(p) - e) // s + 1 for d, p, e, s in zip(dims, sides, extent, steps)]
+    grids = [np.arange(c)[:, None] * s + np.arange(k)[None] * d for c, s, k, d in zip(counts, steps, window, wide)]
+    whole = [d + sum(p) for d, p in zip(dims, sides)]
+    places = np.zeros([1] * (2 * n), np.int64)
+    for i, grid in enumerate(grids):
+        shape = [1] * (2 * n)
+        shape[i], shape[n + i] = grid.shape
+        places = places + grid.reshape(shape) * int(np.prod(whole[i + 1 :]))
+    rows = places.reshape(int(np.prod(counts)), -1)
+    lead = [-1 if x.shape[0] is None else int(x.shape[0]), int(x.shape[1])]
+    elements = array.gather(array.reshape(padded, [*lead, int(np.prod(whole))]), rows.astype(np.int32), axis=2)
+    best = math.argmax(elements, axis=3, output_type=int64)
+    origin = flat_places.reshape(-1)[rows]
+    choices = array.one_hot(best, rows.shape[1], dtype=int64)
+    positions = math.reduce_sum(choices * origin, [3])
+    values = math.reduce_max(elements, [3])
+    return array.reshape(values, [*lead, *counts]), array.reshape(positions, [*lead, *counts])
+
+
+def _avg_pool(
+    op: AtenCall,
+    x: Any,
+    n: int,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    window, steps, sides = _windows(x, kernel, stride, padding, ceil_mode, n)
+    dims = sizes(x)[2:]
+    if any(map(any, sides)):
+        x = array.pad(x, [[0, 0], [0, 0], *map(list, sides)])
+    y = _pooled(x, n, window, steps, "avg")
+    size = float(np.prod(window))
+    if divisor_override:
+        return y * tensor(size / divisor_override, op.dtype)
+    if not any(map(any, sides)):
+        return y
+    before = spread(padding, n)
+    over = [(0, a - p) for (_, a), p in zip(sides, before)]
+    if count_include_pad and not any(map(any, over)):
+        return y
+    if None in dims:
+        raise ValueError("an average pool with padding of an unknown size")
+    mask = np.ones([int(d) + (2 * p if count_include_pad else 0) for d, p in zip(dims, before)])  # type: ignore[arg-type]
+    mask = np.pad(mask, [(0, max(o, 0)) for _, o in over] if count_include_pad else sides)
+    counts = np.lib.stride_tricks.sliding_window_view(mask, window)[tuple(slice(None, None, s) for s in steps)]
+    counts = counts.reshape(*counts.shape[:n], -1).sum(-1)
+    return y * tensor((size / counts).astype(op.dtype.np))
+
+
+for _n in (1, 2, 3):
+    aten(f"max_pool{_n}d")(_batched(_max_pool, _n))
+    aten(f"max_pool{_n}d_with_indices")(_batched(_max_pool_indices, _n))
+    aten(f"avg_pool{_n}d")(_batched(_avg_pool, _n))
+
+
+# ---- adaptive pools ---------------------------------------------------------------------------------------------
+
+
+def _adaptive_ranges(size: int, count: int) -> list[tuple[int, int]]:
+    return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+
+
+def _adaptive(kind: str, n: int) -> Callable[..., Any]:
+    def rule(op: AtenCall, x: Any, n: int, output: Any) -> Any:
+        counts = [dim_size(x, i + 2) if c is None else c for i, c in enumerate(spread(output, n))]
+        dims = sizes(x)[2:]
+        if all(c == 1 for c in counts):
+            axes = list(range(2, n + 2))
+            return (math.reduce_mean if kind == "avg" else math.reduce_max)(x, axes, True)
+        if dims == counts:
+            return x
+        if None in dims:
+            raise ValueError("an adaptive pool of an unknown size")
+        known = [int(d) for d in dims]  # type: ignore[arg-type]
+        if all(d % c == 0 for d, c in zip(known, counts)):
+            window = [d // c for d, c in zip(known, counts)]
+            return _pooled(x, n, window, window, kind)
+        for axis, (d, c) in enumerate(zip(known, counts), 2):
+            if kind == "avg":
+                weights = np.zeros((c, d))
+                for i, (a, b) in enumerate(_adaptive_ranges(d, c)):
+                    weights[i, a:b] = 1.0 / (b - a)
+                x = along(x, weights, axis)
+            else:
+                cut = (slice(None),) * axis
+                parts = [math.reduce_max(x[(*cut, slice(a, b))], [axis], True) for a, b in _adaptive_ranges(d, c)]
+                x = array.concat(parts, axis=axis)
+        return x
+
+    return _batched(rule, n)
+
+
+def along(x: Any, weights: np.ndarray, axis: int) -> Any:
+    """Return the product of a constant matrix [new, old] and a tensor along one of its axes."""
+    rank = rank_of(x)
+    matrix = tensor(weights.astype(x.dtype.np))
+    if axis == rank - 1:
+        return linalg.matmul(x, matrix, transpose_b=True)
+    if axis == rank - 2:
+        return linalg.matmul(matrix, x)
+    order = [*(i for i in range(rank) if i != axis), axis]
+    y = linalg.matmul(array.transpose(x, order), matrix, transpose_b=True)
+    return array.transpose(y, np.argsort(order).tolist())
+
+
+for _n in (1, 2, 3):
+    aten(f"adaptive_avg_pool{_n}d", f"_adaptive_avg_pool{_n}d")(_adaptive("avg", _n))
+
+
+def _adaptive_max(n: int) -> Callable[..., Any]:
+    rule = _adaptive("max", n)
+
+    def with_indices(op: AtenCall, x: Any, output: Any) -> Any:
+        counts = spread(output, n)
+        dims = [int(d) for d in sizes(x)[-n:]]  # type: ignore[arg-type]
+        if any(d % c for d, c in zip(dims, counts)):
+            return rule(op, x, output), None
+        window = [d // c for d, c in zip(dims, counts)]
+        return _batched(_max_pool_indices, n)(op, x, window, window)
+
+    return with_indices
+
+
+for _n in (1, 2, 3):
+    aten(f"adaptive_max_pool{_n}d")(_adaptive_max(_n))
+
+
+# ---- resizing ---------------------------------------------------------------------------------------------------
+
+
+def _target(x: Any, n: int, output_size: Any, scales: Any) -> list[Any]:
+    if output_size is not None:
+        return list(output_size)
+    return [int(d * s) for d, s in zip(sizes(x)[2:], scales)]  # type: ignore[operator]
+
+
+def _upsample(name: str, n: int, weights: Callable[..., np.ndarray]) -> None:
+    corners = name in ("linear", "bilinear", "trilinear", "bicubic")
+
+    def rule(op: AtenCall, x: Any, output_size: Any = None, *rest: Any, **options: Any) -> Any:
+        x = tensor(x)
+        more = list(rest)
+        align = bool(more.pop(0) if more else options.get("align_corners", False)) if corners else False
+        factors = more[0] if len(more) == 1 and isinstance(more[0], (list, tuple)) else more or None
+        if factors is None:
+            factors = options.get("scale_factors") or [
+                options[k] for k in ("scales_d", "scales_h", "scales_w", "scales") if options.get(k) is not None
+            ]
+        target = _target(x, n, output_size, factors)
+        before = sizes(x)[2:]
+        exact = [
+            (f if f and not is_dynamic([t]) and b is not None and int(b * f) == t and f * b != t else None)
+            for f, b, t in zip(factors or [None] * n, before, target)
+        ]
+        if n == 2 and name in ("bilinear", "nearest", "nearest_exact") and not any(exact):
+            return _native(x, name, target, align)
+        if None in before or is_dynamic(target):
+            raise ValueError(f"upsample_{name}{n}d of an unknown size")
+        for axis, (size, count, factor) in enumerate(zip(before, target, exact), 2):
+            if size != count or factor:
+                x = along(x, weights(size, count, align, factor), axis)
+        return x
+
+    aten(f"upsample_{name}{n}d" if name != "nearest_exact" else f"_upsample_nearest_exact{n}d")(rule)
+
+
+def _native(x: Any, name: str, target: list[Any], align: bool) -> Any:
+    operator = registry.get("ResizeBilinear" if name == "bilinear" else "ResizeNearestNeighbor")
+    size = vector(target) if is_dynamic(target) else tensor(np.array(target, np.int32))
+    half = not align if name == "bilinear" else name == "nearest_exact"
+    y = operator(to_nhwc(x), size, align_corners=align, half_pixel_centers=half)
+    return to_nchw(array.cast(y, x.dtype))
+
+
+def _sources(size: int, count: int, align: bool, factor: float | None) -> np.ndarray:
+    if align:
+        return np.arange(count) * ((size - 1) / (count - 1) if count > 1 else 0.0)
+    scale = 1.0 / factor if factor else size / count
+    return (np.arange(count) + 0.5) * scale - 0.5
+
+
+def linear_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
+    """Return the matrix [count, size] of linear interpolation."""
+    places = np.maximum(_sources(size, count, align, factor), 0.0)
+    low = np.minimum(places.astype(int), size - 1)
+    high = np.minimum(low + 1, size - 1)
+    weights = np.zeros((count, size))
+    rows = np.arange(count)
+    np.add.at(weights, (rows, low), 1.0 - (places - low))
+    np.add.at(weights, (rows, high), places - low)
+    return weights
+
+
+def cubic_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
+    """Return the matrix [count, size] of cubic convolution with a = -0.75 (Keys 1981), as PyTorch has it."""
+    a = -0.75
+    places = _sources(size, count, align, factor)
+    base = np.floor(places).astype(int)
+    t = places - base
+    weights = np.zeros((count, size))
+    rows = np.arange(count)
+    for offset in (-1, 0, 1, 2):
+        x = np.abs(t - offset)
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = ((x - 5) * x + 8) * x * a - 4 * a
+        np.add.at(weights, (rows, np.clip(base + offset, 0, size - 1)), np.where(x <= 1, near, far))
+    return weights
+
+
+def nearest_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
+    """Return the matrix [count, size] that chooses the element at floor(i * size / count)."""
+    scale = np.float32(1.0 / factor if factor else size / count)
+    places = np.minimum(np.floor(np.arange(count, dtype=np.float32) * scale).astype(int), size - 1)
+    return np.eye(size)[places]
+
+
+def exact_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
+    """Return the matrix [count, size] that chooses the element whose centre is nearest."""
+    scale = 1.0 / factor if factor else size / count
+    return np.eye(size)[np.minimum(np.floor((np.arange(count) + 0.5) * scale).astype(int), size - 1)]
+
+
+for _name, _n, _weights in (
+    ("linear", 1, linear_weights),
+    ("bilinear", 2, linear_weights),
+    ("trilinear", 3, linear_weights),
+    ("bicubic", 2, cubic_weights),
+    *((name, n, w) for n in (1, 2, 3) for name, w in (("nearest", nearest_weights), ("nearest_exact", exact_weights))),
+):
+    _upsample(_name, _n, _weights)
+
+
+@aten("im2col")
+def im2col(op: AtenCall, x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    x = tensor(x)
+    single = rank_of(x) == 3
+    x = array.expand_dims(x, 0) if single else x
+    x = array.pad(x, [[0, 0], [0, 0], *([p, p] for p in spread(padding, 2))])
+    for axis, (k, d, s) in enumerate(zip(kernel, spread(dilation, 2), spread(stride, 2))):
+        place = 2 + 2 * axis
+        count = (int(x.shape[place]) - (k - 1) * d - 1) // s + 1
+        places = np.arange(k)[:, None] * d + np.arange(count)[None] * s
+        x = array.gather(x, places.astype(np.int32), axis=place)
+    n, c, kh, h, kw, w = (-1 if v is None else int(v) for v in sizes(x))
+    y = array.reshape(array.transpose(x, [0, 1, 2, 4, 3, 5]), [n, c * kh * kw, h * w])
+    return array.squeeze(y, [0]) if single else y
