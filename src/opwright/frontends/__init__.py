@@ -1,6 +1,7 @@
 """Models of other frameworks as functions of catalogue operators, without a run time of theirs.
 
     importing.py    what importers share: tables of rules, folding, missing operators, the imported function
+    torch/          programs of torch.export (docs/pytorch.md)
 
 Lives here: nothing of its own; `ow.from_onnx` and the like are loaded on first use. Not here: writing .tflite files
 (lite/), tracing (tracing/).

@@ -4,7 +4,7 @@ Lives here: reading and exporting programs, decomposition of operators without a
 memory, the walk over nodes, control flow. Not here: rules (rules/), what importers share (frontends/importing.py).
 
 A program is made functional by `run_decompositions`. Operators without a rule are decomposed by PyTorch's own tables,
-until all have rules or no decomposition; those that remain are reported together.
+until each has a rule or no decomposition; the remaining ones are reported together.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def from_torch(
     The function takes the program's tensors, flat, by position or by the names of the program's inputs, and returns its
     results as nested lists, tuples and dictionaries. An input that the program changes in place is left as it is.
 
-    program: a `torch.nn.Module`, which is exported for the example inputs in its present mode (`eval()` for inference); a
-    `torch.export.ExportedProgram`; or the path of a `.pt2` file. dynamic_shapes: as of `torch.export.export`; such sizes
-    are unknown ones of the function. custom: operators by name, such as {"my::op": MyOp}: an `@ow.operator`, which
-    takes the tensors by position and other arguments by name, or a function. input_layout: "nhwc" lets the function take
-    images of rank 4 as [n, h, w, c].
+    program: a `torch.nn.Module`, which is exported for the example inputs in its present mode (`eval()` for
+    inference); a `torch.export.ExportedProgram`; or the path of a `.pt2` file. dynamic_shapes: as of
+    `torch.export.export`; such sizes are unknown ones of the function. custom: operators by name, such as
+    {"my::op": MyOp}: an `@ow.operator`, which takes the tensors by position and other arguments by name, or a
+    function. input_layout: "nhwc" lets the function take images of rank 4 as [n, h, w, c].
 
     Parameters become variables, trainable if they require gradients, and so do buffers that the program changes. They
     share memory with the module's tensors until they are assigned. Other tensors are constants.
@@ -366,9 +366,8 @@ class _Importer:
         trace = dispatch.state.trace
         builder: Any = getattr(trace, "builder", None)
         start = len(builder.nodes) if builder is not None else 0
-        known_options = all(is_known(v) for v in options.values())
-        rule_inputs = inputs if known_options else [*inputs]
-        results = TABLE.apply(name, context_of(node), rule_inputs, options, node=module_path(node), custom=self.custom)
+        context = context_of(node)
+        results = TABLE.apply(name, context, inputs, options, node=module_path(node), custom=self.custom)
         at = source_line(node)
         if builder is not None and at is not None:
             for created in builder.nodes[start:]:
@@ -456,7 +455,7 @@ def structured(spec: Any, leaves: Iterator[Any]) -> Any:
     if kind is tuple:
         return tuple(values)
     keys = context if isinstance(context, (list, tuple)) else None
-    if isinstance(kind, type) and issubclass(kind, dict) or (keys and all(isinstance(k, str) for k in _keys(keys))):
+    if (isinstance(kind, type) and issubclass(kind, dict)) or (keys and all(isinstance(k, str) for k in _keys(keys))):
         names = [str(k) for k in _keys(keys or ())]
         if len(names) == len(values):
             return {k: v for k, v in zip(names, values) if v is not None}

@@ -1,6 +1,7 @@
 """Reductions, scans, sorting.
 
-Lives here: rules of ATen's sums, extremes, moments, cumulative sums, sorts. Not here: norms of layers (normalization.py).
+Lives here: rules of ATen's sums, extremes, moments, cumulative sums, sorts. Not here: norms of layers
+(normalization.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The table of ATen rules, and what rules use: the context of a call, tensors of arguments.
 
-Lives here: `TABLE`, `aten`, `AtenCall`, `tensor`, `shape_argument`. Not here: the rules (modules beside), the walk.
+Lives here: `TABLE`, `aten`, `AtenCall`, `tensor`, `shape_argument`. Not here: the rules (the other modules), the walk.
 
 A rule is named by its operator, `aten::add`, for all overloads, or by one overload, `aten::max.dim`. It receives the
 context and then the arguments of the node. Tensors are arrays if they are known at import, variables, or tensors.

@@ -1,0 +1,117 @@
+"""Rules of ATen operators against calls recorded from PyTorch: no torch is needed.
+
+Lives here: every recorded call (record_aten_calls.py), eagerly and traced. Not here: programs (test_torch_programs.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright.core.dtypes import as_dtype
+from opwright.frontends.torch.rules import TABLE, AtenCall, load_rules
+
+load_rules()
+RECORD = json.loads(gzip.decompress(Path(__file__).with_name("aten_calls.json.gz").read_bytes()))
+CALLS = RECORD["calls"]
+
+
+def decoded(value):
+    """Return a recorded value: tensors as arrays."""
+    if isinstance(value, dict):
+        if "float" in value:
+            return float(value["float"])
+        buffer = base64.b64decode(value["bytes"])
+        return np.frombuffer(buffer, as_dtype(value["dtype"]).np).reshape(value["shape"])
+    return [decoded(v) for v in value] if isinstance(value, list) else value
+
+
+def context(call):
+    tensors = [r for r in call["results"] if isinstance(r, dict) and "bytes" in r]
+    kinds = tuple(as_dtype(r["dtype"]) for r in tensors) or (ow.int64,)
+    promoted = call.get("promoted")
+    return AtenCall(kinds, tuple(r["shape"] for r in tensors) or ((),), promoted and as_dtype(promoted))
+
+
+def difference(actual, expected):
+    """Return how far a result is off, relative to the largest element; None if dtype or shape differ."""
+    actual = np.asarray(actual)
+    if actual.shape != expected.shape:
+        return f"shape {actual.shape} instead of {expected.shape}"
+    if not expected.size:
+        return 0.0
+    a, b = actual.astype(np.float64), expected.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    finite = np.abs(b[np.isfinite(b)])
+    scale = max(float(finite.max()) if finite.size else 0.0, 1e-6)
+    return float(np.nan_to_num(np.abs(np.where(same, 0.0, a - b)), nan=np.inf).max()) / scale
+
+
+def failures(calls, run):
+    lines = []
+    for call in calls:
+        name, inputs = call["operator"], decoded(call["inputs"])
+        options = decoded_options(call)
+        try:
+            results = run(name, inputs, options, context(call))
+        except Exception as error:
+            text = " ".join(str(error).split())[:160]
+            lines.append(f"{name} {shapes(inputs)} {options}: {type(error).__name__} {text}")
+            continue
+        results = results if call["several"] else results[:1]
+        for actual, expected in zip(results, decoded(call["results"])):
+            if actual is None or not isinstance(expected, np.ndarray):
+                continue
+            off = difference(actual, expected)
+            if isinstance(off, str) or not off <= 2e-5:
+                lines.append(f"{name} {shapes(inputs)} {options}: {off}")
+    return lines
+
+
+def decoded_options(call):
+    return {k: decoded(v) for k, v in call["attributes"].items()}
+
+
+def shapes(value):
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    return [shapes(v) for v in value] if isinstance(value, list) else value
+
+
+def eagerly(name, inputs, options, op):
+    return TABLE.apply(name, op, inputs, options)
+
+
+def traced(name, inputs, options, op):
+    """Run a call in a function whose first tensor is an argument."""
+    place = next(i for i, v in enumerate(inputs) if isinstance(v, np.ndarray))
+
+    def program(x):
+        results = TABLE.apply(name, op, [*inputs[:place], x, *inputs[place + 1 :]], options)
+        return [r if r is not None else ow.zeros([]) for r in results]
+
+    return ow.function(program, autograph=False)(inputs[place])
+
+
+def test_the_record_covers_the_table():
+    names = {call["operator"] for call in CALLS}
+    assert len(CALLS) > 400
+    assert len(names) > 250
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_recorded_calls_eagerly(part):
+    lines = failures(CALLS[part::4], eagerly)
+    assert not lines, "\n".join(lines)
+
+
+def test_recorded_calls_traced():
+    calls = [c for c in CALLS if any(isinstance(v, dict) and "bytes" in v for v in c["inputs"])]
+    lines = failures(calls[::6], traced)
+    assert not lines, "\n".join(lines)

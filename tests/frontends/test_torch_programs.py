@@ -1,0 +1,218 @@
+"""`ow.from_torch` on whole programs, against eager PyTorch: modules, files, dynamic shapes, buffers, custom operators.
+
+Lives here: what needs torch. Not here: rules (test_aten_rules.py), architectures (torch_survey.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opwright as ow
+from opwright.frontends.importing import MissingOperators
+from opwright.graph.passes.layout import assign_layouts, transposes
+from opwright.ops import registry
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+while_loop = torch._higher_order_ops.while_loop.while_loop
+
+
+def images(*shape):
+    generator = torch.Generator().manual_seed(24)
+    return torch.randn(*shape, generator=generator)
+
+
+class Net(nn.Module):
+    """A small network of images with a branch, channels-first."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+        self.depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False)
+        self.pointwise = nn.Conv2d(8, 8, 1)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = x + self.pointwise(torch.nn.functional.hardswish(self.depthwise(x)))
+        return self.head(self.pool(x).mean((2, 3)))
+
+
+def close(actual, expected, limit=1e-5):
+    a, b = np.asarray(actual), expected.detach().numpy()
+    assert a.shape == b.shape
+    assert np.abs(a - b).max() <= limit * max(np.abs(b).max(), 1e-6)
+
+
+def test_a_module_runs_converts_and_keeps_one_transpose():
+    net, x = Net().eval(), images(2, 3, 17, 16)
+    function = ow.from_torch(net, (x,))
+    expected = net(x)
+    close(function(x.numpy()), expected)
+    graph = function.concrete().optimized_graph
+    assert len(transposes(assign_layouts(graph, registry.get)[0])) == 1  # of the input
+    assert any(node.name.startswith("stem.0/") for node in graph.nodes)
+    data = ow.lite.TFLiteConverter.from_concrete_functions([function.concrete()]).convert()
+    interpreter = ow.lite.Interpreter(model_content=data)
+    (result,) = interpreter.get_signature_runner()(**{function.parameters[0]: x.numpy()}).values()
+    close(result, expected)
+
+
+def test_images_channels_last():
+    net, x = Net().eval(), images(1, 3, 16, 16)
+    function = ow.from_torch(net, (x,), input_layout="nhwc")
+    close(function(x.numpy().transpose(0, 2, 3, 1)), net(x))
+    assert not transposes(assign_layouts(function.concrete().optimized_graph, registry.get)[0])
+
+
+def test_parameters_are_variables_on_the_module_memory():
+    net = Net().eval()
+    function = ow.from_torch(net, (images(1, 3, 16, 16),))
+    names = {v.name: v for v in function.variables}
+    weight = names["head.weight:0"]
+    assert np.shares_memory(weight.read_array(), net.head.weight.detach().numpy())
+    assert {v.name for v in function.trainable_variables} == {f"{n}:0" for n, _ in net.named_parameters()}
+    x, target = images(4, 3, 16, 16), torch.tensor([0, 1, 2, 3])
+    torch.nn.functional.cross_entropy(net(x), target).backward()
+    function = ow.from_torch(net, (x,))
+    with ow.GradientTape() as tape:
+        logits = function(x.numpy())
+        losses = ow.nn.sparse_softmax_cross_entropy_with_logits(labels=target.numpy(), logits=logits)
+        loss = ow.reduce_mean(losses)
+    variables = function.trainable_variables
+    gradients = dict(zip((v.name[:-2] for v in variables), tape.gradient(loss, variables)))
+    for name, parameter in net.named_parameters():
+        close(gradients[name].numpy(), parameter.grad, 1e-4)
+
+
+def test_training_mode_updates_running_statistics():
+    net, x = nn.BatchNorm2d(3).train(), images(4, 3, 5, 5)
+    function = ow.from_torch(net, (x,))
+    expected = net(x)  # updates the module's buffers
+    before = {n: b.clone() for n, b in nn.BatchNorm2d(3).named_buffers()}
+    for variable in function.variables:
+        if variable.name[:-2] in before:
+            variable.assign(before[variable.name[:-2]].numpy())
+    close(function(x.numpy()), expected)
+    values = {v.name[:-2]: v.numpy() for v in function.variables}
+    close(values["running_mean"], net.running_mean)
+    close(values["running_var"], net.running_var)
+
+
+class Cache(nn.Module):
+    """A cache of rows that each call extends."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(4, 3))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        self.rows.index_copy_(0, self.count.reshape(1), x)
+        self.count.add_(1)
+        return self.rows.sum(0)
+
+
+def test_buffers_are_state():
+    cache, x = Cache(), images(1, 3)
+    function = ow.from_torch(Cache(), (x,))
+    for step in range(3):
+        close(function((x * (step + 1)).numpy()), cache(x * (step + 1)))
+
+
+def test_unknown_sizes():
+    net = Net().eval()
+    batch = torch.export.Dim("batch", min=2, max=64)
+    function = ow.from_torch(net, (images(2, 3, 16, 16),), dynamic_shapes={"x": {0: batch}})
+    assert function.input_signature[0].shape.as_list() == [None, 3, 16, 16]
+    for n in (2, 5):
+        x = images(n, 3, 16, 16)
+        close(function(x.numpy()), net(x))
+
+
+def test_files(tmp_path):
+    net, x = Net().eval(), images(1, 3, 16, 16)
+    path = tmp_path / "net.pt2"
+    torch.export.save(torch.export.export(net, (x,)), path)
+    close(ow.from_torch(path)(x.numpy()), net(x))
+    path.write_bytes(b"PK\x03\x04 damaged")
+    with pytest.raises(ow.errors.InvalidArgumentError, match=r"no program of torch\.export"):
+        ow.from_torch(path)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="no such file"):
+        ow.from_torch(tmp_path / "absent.pt2")
+
+
+def test_structures_of_results():
+    class Several(nn.Module):
+        def forward(self, x, *, scale):
+            return {"a": x * scale, "b": (x + 1, [x.sum()])}
+
+    x, scale = images(2, 3), images(3)
+    function = ow.from_torch(Several(), (x,), {"scale": scale})
+    result = function(x.numpy(), scale.numpy())
+    expected = Several()(x, scale=scale)
+    close(result["a"], expected["a"])
+    close(result["b"][1][0], expected["b"][1][0])
+
+
+class Steps(nn.Module):
+    def forward(self, x):
+        y = torch.cond(x.sum() > 0, lambda t: t * 2, lambda t: t - 1, (x,))
+        _count, y = while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t * 1.5), (torch.tensor(0), y))
+        return y
+
+
+def test_control_flow():
+    x = images(2, 3)
+    function = ow.from_torch(Steps(), (x,))
+    for value in (x.abs(), -x.abs()):
+        close(function(value.numpy()), Steps()(value))
+
+
+LIBRARY = torch.library.Library("opwright_test", "DEF")
+LIBRARY.define("cube_plus(Tensor x, float y) -> Tensor")
+LIBRARY.define("unknown(Tensor x, int n) -> Tensor")
+for _name, _function in {"cube_plus": lambda x, y: x**3 + y, "unknown": lambda x, n: x.clone()}.items():
+    LIBRARY.impl(_name, _function, "CompositeExplicitAutograd")
+
+
+class Custom(nn.Module):
+    def forward(self, x):
+        return torch.ops.opwright_test.cube_plus(torch.ops.opwright_test.unknown(x, 3), 0.5)
+
+
+def test_operators_without_a_rule_are_listed_together_and_mapped():
+    x = images(2, 3)
+    with pytest.raises(MissingOperators) as info:
+        ow.from_torch(Custom(), (x,))
+    text = str(info.value)
+    for part in ("2 operators", "opwright_test::cube_plus", "opwright_test::unknown", "@ow.operator", "class CubePlus"):
+        assert part in text
+
+    @ow.operator
+    class CubePlusOfTest:
+        """Cube and add."""
+
+        x = ow.Input(dtypes=ow.floating)
+        result = ow.Output(like="x")
+        y = ow.Attr(float, default=0.0)
+
+        def compute(op, x):
+            return x**3 + np.float32(op.y)
+
+    mapped = {"opwright_test::cube_plus": CubePlusOfTest, "opwright_test::unknown": lambda x, n: x}
+    close(ow.from_torch(Custom(), (x,), custom=mapped)(x.numpy()), Custom()(x))
+
+
+def test_bad_arguments():
+    with pytest.raises(ow.errors.InvalidArgumentError, match="example inputs"):
+        ow.from_torch(Net())
+    with pytest.raises(ow.errors.InvalidArgumentError, match="neither a module"):
+        ow.from_torch(3)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="input_layout"):
+        ow.from_torch(Net().eval(), (images(1, 3, 16, 16),), input_layout="nwhc")
+    with pytest.raises(ow.errors.InvalidArgumentError, match=r"eval\(\)"):
+        ow.from_torch(nn.Dropout(0.5).train(), (images(3),)).concrete()

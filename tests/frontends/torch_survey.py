@@ -1,0 +1,392 @@
+"""Survey of `ow.from_torch`: architectures of torchvision, timm and transformers, and PyTorch's operator database.
+
+    python tests/frontends/torch_survey.py vision timm transformers operators -o tests/frontends/torch_survey.md
+
+Each row compares the imported function with eager PyTorch, 1e-4 relative to the largest element; `--convert` also
+converts each architecture, counts operators and transposes, and runs the official interpreter. Weights are random, and
+configurations small. Needs torch, and torchvision, timm, transformers for their rows; not part of `make test`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import functools
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+import opwright as ow
+
+LIMIT = 1e-4
+
+
+class Row(NamedTuple):
+    """One subject. outcome: "pass", or why it fails."""
+
+    family: str
+    name: str
+    outcome: str
+    figures: str = ""
+
+
+def error_of(actual: Any, expected: torch.Tensor) -> float:
+    """Return the largest difference relative to the largest element; infinity where shapes or NaNs differ."""
+    a, b = np.asarray(actual), expected.detach().resolve_conj().resolve_neg().numpy()
+    if a.shape != b.shape:
+        return float("inf")
+    if not a.size:
+        return 0.0
+    a, b = (v.astype(np.complex128 if np.iscomplexobj(v) else np.float64) for v in (a, b))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if same.all():
+        return 0.0
+    finite = np.abs(b[np.isfinite(b)])
+    scale = max(float(finite.max()) if finite.size else 0.0, 1e-6)
+    difference = np.abs(np.where(same, 0, a - b))
+    return float(np.nan_to_num(difference, nan=np.inf).max()) / scale
+
+
+def tensors_of(structure: Any) -> list[torch.Tensor]:
+    return [v for v in pytree.tree_leaves(structure) if isinstance(v, torch.Tensor)]
+
+
+def reason_of(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    text = " ".join(lines[:2]) if lines else ""
+    return f"{type(error).__name__}: {text}".replace("|", "/")[:220]
+
+
+def compare(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], convert: bool = False, **options: Any
+) -> tuple[str, str]:
+    """Return the outcome of one program, and figures of its conversion."""
+    with torch.no_grad():
+        expected = tensors_of(module(*args, **kwargs))
+        start = time.perf_counter()
+        program = torch.export.export(module, args, kwargs, strict=False)
+        exported = time.perf_counter()
+    function = ow.from_torch(program, **options)
+    inputs = [np.asarray(v.detach().numpy()) for v in tensors_of((args, kwargs))]
+    results = [v for v in ow.nest.flatten(function(*inputs)) if v is not None]
+    if len(results) != len(expected):
+        return f"{len(results)} results instead of {len(expected)}", ""
+    worst = max([error_of(a, b) for a, b in zip(results, expected)], default=0.0)
+    if not worst <= LIMIT:
+        return f"error {worst:.1e}", ""
+    figures = f"error {worst:.0e}, export {exported - start:.1f} s, import {time.perf_counter() - exported:.1f} s"
+    if convert:
+        try:
+            figures += ", " + converted(function, inputs, expected)
+        except Exception as error:
+            figures += f", .tflite: {reason_of(error)}"
+    return "pass", figures
+
+
+def converted(function: Any, inputs: list[np.ndarray], expected: list[torch.Tensor]) -> str:
+    """Return figures of the .tflite file: operators, transposes besides those of inputs and outputs, errors."""
+    from ai_edge_litert import interpreter as litert
+
+    start = time.perf_counter()
+    data = ow.lite.TFLiteConverter.from_concrete_functions([function.concrete()]).convert()
+    seconds = time.perf_counter() - start
+    resolver = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    runner = litert.Interpreter(model_content=data, experimental_op_resolver_type=resolver)
+    runner.allocate_tensors()
+    operators = collections.Counter(o["op_name"] for o in runner._get_ops_details())
+    for detail, value in zip(runner.get_input_details(), inputs):
+        runner.set_tensor(detail["index"], value)
+    runner.invoke()
+    results = [runner.get_tensor(d["index"]) for d in runner.get_output_details()]
+    worst = max(error_of(a, b) for a, b in zip(results, expected))
+    return (
+        f"convert {seconds:.1f} s, {sum(operators.values())} operators, {operators['TRANSPOSE']} TRANSPOSE, "
+        f"official interpreter {worst:.0e}"
+    )
+
+
+def attempt(family: str, name: str, action: Callable[[], tuple[str, str]], verbose: bool) -> Row:
+    try:
+        outcome, figures = action()
+    except Exception as error:
+        if verbose:
+            traceback.print_exc()
+        outcome, figures = reason_of(error), ""
+    row = Row(family, name, outcome, figures)
+    print(f"{row.family:13} {row.name:42} {row.outcome}  {row.figures}", flush=True)
+    return row
+
+
+def words(text: str) -> list[str]:
+    """Return the names of a list."""
+    return text.split()
+
+
+# ---- architectures ----------------------------------------------------------------------------------------------
+
+VISION = words(
+    "alexnet convnext_tiny densenet121 efficientnet_b0 efficientnet_v2_s googlenet inception_v3 maxvit_t mnasnet0_5 "
+    "mobilenet_v2 mobilenet_v3_small regnet_x_400mf regnet_y_400mf resnet18 resnet50 resnext50_32x4d "
+    "shufflenet_v2_x0_5 squeezenet1_1 swin_t swin_v2_t vgg11 vgg11_bn vit_b_32 wide_resnet50_2 "
+    "segmentation.deeplabv3_mobilenet_v3_large segmentation.deeplabv3_resnet50 segmentation.fcn_resnet50 "
+    "segmentation.lraspp_mobilenet_v3_large video.r3d_18 video.mc3_18 video.r2plus1d_18 video.s3d"
+)
+SIZES = {"inception_v3": 96, "maxvit_t": 224, "swin_v2_t": 64, "vit_b_32": 224, "alexnet": 96, "video.s3d": 64}
+
+
+def vision(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
+    from torchvision import models
+
+    for name in VISION:
+
+        def action(convert: bool = False, name: str = name) -> tuple[str, str]:
+            torch.manual_seed(0)
+            builder: Any = models
+            for part in name.split("."):
+                builder = getattr(builder, part)
+            options = {"weights": None}
+            if name.startswith("segmentation"):
+                options["weights_backbone"] = None
+            if name in ("googlenet", "inception_v3"):
+                options["init_weights"] = False
+            size = SIZES.get(name, 64)
+            shape = (1, 3, 16, size, size) if name.startswith("video") else (1, 3, size, size)
+            return compare(builder(**options).eval(), (torch.randn(shape),), {}, convert)
+
+        yield name, action
+
+
+def timm_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
+    import timm
+
+    families: dict[str, list[str]] = collections.defaultdict(list)
+    for name in timm.list_models():
+        module = timm.models._registry._model_to_module.get(name, name)
+        families[module].append(name)
+    small = ("atto", "femto", "pico", "nano", "tiny", "xxs", "xs", "_s0", "small", "_b0", "18", "s12", "_s")
+    for module, names in sorted(families.items()):
+        best = min(names, key=lambda n: (not any(s in n for s in small), len(n), n))
+
+        def action(convert: bool = False, name: str = best) -> tuple[str, str]:
+            torch.manual_seed(0)
+            model = timm.create_model(name, pretrained=False).eval()
+            config = model.default_cfg
+            size = config["input_size"][1:] if config.get("fixed_input_size") else (96, 96)
+            try:
+                return compare(model, (torch.randn(1, config["input_size"][0], *size),), {}, convert)
+            except (AssertionError, RuntimeError):
+                return compare(model, (torch.randn(1, *config["input_size"]),), {}, convert)
+
+        yield f"{module}: {best}", action
+
+
+def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
+    import transformers
+
+    small = {
+        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 99,
+        "max_position_embeddings": 64,
+    }  # fmt: skip
+    names = {
+        "n_embd": 32, "n_layer": 2, "n_head": 4, "d_model": 32, "d_ff": 64, "d_kv": 8, "num_layers": 2, "num_heads": 4,
+        "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "dim": 32, "n_heads": 4, "n_layers": 2, "hidden_dim": 64,
+        "num_key_value_heads": 2, "head_dim": 8, "embedding_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 64,
+        "num_decoder_layers": 2, "rotary_dim": 4, "n_positions": 64, "emb_dim": 32, "pad_token_id": 0,
+        "num_experts": 4, "num_local_experts": 4,
+    }  # fmt: skip
+    encoders = words(
+        "Bert Roberta Electra DistilBert Albert MPNet MobileBert XLMRoberta Camembert DebertaV2 Deberta ConvBert "
+        "RoFormer Ernie Funnel LayoutLM SqueezeBert Nystromformer MegatronBert RemBert XLM Flaubert Data2VecText "
+        "ModernBert Splinter Yoso MRA Canine"
+    )
+    decoders = words(
+        "GPT2 GPTNeo GPTNeoX GPTJ OPT Bloom Llama Mistral Mixtral Qwen2 Qwen3 Gemma Gemma2 Gemma3Text Phi Phi3 Falcon "
+        "StableLm Starcoder2 Cohere Olmo Olmo2 Granite CodeGen MPT GPTBigCode Helium SmolLM3 BioGpt XGLM Persimmon"
+    )
+    pairs = words("T5 MT5 Bart MBart Pegasus Marian BlenderbotSmall M2M100 LED ProphetNet")
+    images = words(
+        "ViT Deit Swin ConvNext ConvNextV2 Beit Dinov2 MobileViT MobileNetV2 ResNet RegNet PoolFormer Segformer LevIt "
+        "Cvt Swinv2 PvtV2 ViTMAE"
+    )
+    sounds = words("Wav2Vec2 Hubert Whisper ASTModel:AST UniSpeech SEW WavLM")
+
+    def configured(kind: str, **more: Any) -> Any:
+        config_class = getattr(transformers, f"{kind}Config")
+        fields = vars(config_class())
+        alike = getattr(config_class, "attribute_map", {})
+        values = {k: v for k, v in {**small, **names, **more}.items() if k in fields or k in alike}
+        config = config_class(**values)
+        config.use_cache, config._attn_implementation = False, "eager"
+        return config
+
+    def text(kind: str, suffix: str = "Model", pair: bool = False) -> Callable[..., tuple[str, str]]:
+        def action(convert: bool = False) -> tuple[str, str]:
+            torch.manual_seed(0)
+            model = getattr(transformers, f"{kind}{suffix}")(configured(kind)).eval()
+            kwargs = {"input_ids": torch.randint(1, 90, (1, 16))}
+            if pair:
+                kwargs["decoder_input_ids"] = torch.randint(1, 90, (1, 8))
+            return compare(model, (), kwargs, convert)
+
+        return action
+
+    def image(kind: str) -> Callable[..., tuple[str, str]]:
+        def action(convert: bool = False) -> tuple[str, str]:
+            torch.manual_seed(0)
+            deep = kind in ("ViT", "Deit", "Beit", "Dinov2", "ViTMAE")
+            config = configured(kind, image_size=64) if deep else getattr(transformers, f"{kind}Config")()
+            model = getattr(transformers, f"{kind}Model")(config).eval()
+            size = getattr(config, "image_size", 64) or 64
+            size = size if isinstance(size, int) else size[0]
+            return compare(model, (torch.randn(1, 3, size, size),), {}, convert)
+
+        return action
+
+    def sound(kind: str) -> Callable[..., tuple[str, str]]:
+        def action(convert: bool = False) -> tuple[str, str]:
+            torch.manual_seed(0)
+            if kind == "Whisper":
+                config = configured(kind, max_source_positions=20, max_target_positions=20)
+                kwargs = {
+                    "input_features": torch.randn(1, config.num_mel_bins, 40),
+                    "decoder_input_ids": torch.randint(1, 90, (1, 8)),
+                }
+                return compare(transformers.WhisperModel(config).eval(), (), kwargs, convert)
+            config = configured(kind, conv_dim=[32] * 7)
+            return compare(getattr(transformers, f"{kind}Model")(config).eval(), (torch.randn(1, 4000),), {}, convert)
+
+        return action
+
+    for kind in encoders + decoders:
+        yield kind, text(kind)
+    for kind in pairs:
+        yield kind, text(kind, pair=True)
+    for kind in images:
+        yield kind, image(kind)
+    for kind in sounds:
+        if ":" not in kind:
+            yield kind, sound(kind)
+
+
+# ---- operators --------------------------------------------------------------------------------------------------
+
+OUT_OF_SCOPE = {
+    "random": "rand bernoulli multinomial normal dropout uniform exponential cauchy geometric poisson log_normal",
+    "complex, sparse or nested results": "complex fft stft polar sparse jiterator eig _segment_reduce nested",
+    "in place on storage": "resize_ as_strided set_ empty_strided empty_permuted new_empty empty",
+}
+
+
+def scope_of(name: str) -> str | None:
+    for reason, words in OUT_OF_SCOPE.items():
+        if any(word in name for word in words.split()):
+            return reason
+    return None
+
+
+class _Call(torch.nn.Module):
+    """One call of an operator: tensors are inputs, all else is constant."""
+
+    def __init__(self, function: Any, structure: Any, leaves: list[Any]) -> None:
+        super().__init__()
+        self.function, self.structure, self.leaves = function, structure, leaves
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        rest = iter(tensors)
+        leaves = [next(rest) if leaf is _Call else leaf for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self.structure)
+        return self.function(*args, **kwargs)
+
+
+def operators(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    for info in op_db:
+        name = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
+        if only and only not in name:
+            continue
+
+        def action(convert: bool = False, info: Any = info, name: str = name) -> tuple[str, str]:
+            if torch.float32 not in info.dtypes:
+                return "out of scope: no float32", ""
+            if reason := scope_of(name):
+                return f"out of scope: {reason}", ""
+            torch.manual_seed(0)
+            samples = list(info.sample_inputs("cpu", torch.float32))
+            count = 0
+            for sample in samples[:: max(len(samples) // 5, 1)][:6]:
+                leaves, structure = pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
+                inputs = [v.detach().contiguous() for v in leaves if isinstance(v, torch.Tensor)]
+                leaves = [_Call if isinstance(v, torch.Tensor) else v for v in leaves]
+                call = _Call(info.op, structure, leaves)
+                with torch.no_grad():
+                    expected = call(*[v.clone() for v in inputs])
+                if any(v.is_complex() for v in tensors_of(expected)) or not tensors_of(expected):
+                    continue
+                outcome, _ = compare(call, tuple(inputs), {})
+                if outcome != "pass":
+                    return f"{outcome} at sample {count}: {[tuple(v.shape) for v in inputs]}, {sample.kwargs}"[:200], ""
+                count += 1
+            return ("pass" if count else "out of scope: no sample in scope"), f"{count} samples"
+
+        yield name, action
+
+
+FAMILIES: dict[str, Callable[[str], Iterator[tuple[str, Any]]]] = {
+    "vision": vision,
+    "timm": timm_models,
+    "transformers": transformer_models,
+    "operators": operators,
+}
+
+
+def report(rows: list[Row]) -> str:
+    """Return the rows as a page: counts, then a table per family."""
+    lines = [
+        "# Survey of `ow.from_torch`",
+        "",
+        f"Generated by `tests/frontends/torch_survey.py`, torch {torch.__version__}.",
+        "",
+    ]
+    for family in dict.fromkeys(row.family for row in rows):
+        own = [row for row in rows if row.family == family]
+        scope = [row for row in own if not row.outcome.startswith("out of scope")]
+        passed = sum(row.outcome == "pass" for row in scope)
+        lines += [f"## {family}: {passed} of {len(scope)} pass, {len(own) - len(scope)} out of scope", ""]
+        lines += ["| | outcome | figures |", "|---|---|---|"]
+        lines += [f"| {row.name} | {row.outcome} | {row.figures} |" for row in own]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("families", nargs="+", choices=FAMILIES)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--convert", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("-o", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for family in options.families:
+        for name, action in FAMILIES[family](options.only):
+            if options.only in name:
+                rows.append(attempt(family, name, functools.partial(action, convert=options.convert), options.verbose))
+    if options.o:
+        options.o.write_text(report(rows))
+    for family in options.families:
+        own = [r for r in rows if r.family == family and not r.outcome.startswith("out of scope")]
+        print(f"{family}: {sum(r.outcome == 'pass' for r in own)} of {len(own)}")
+
+
+if __name__ == "__main__":
+    main()
