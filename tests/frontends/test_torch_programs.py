@@ -214,5 +214,5 @@ def test_bad_arguments():
         ow.from_torch(3)
     with pytest.raises(ow.errors.InvalidArgumentError, match="input_layout"):
         ow.from_torch(Net().eval(), (images(1, 3, 16, 16),), input_layout="nwhc")
-    with pytest.raises(ow.errors.InvalidArgumentError, match=r"eval\(\)"):
+    with pytest.raises(ow.errors.UnimplementedError, match=r"eval\(\)"):
         ow.from_torch(nn.Dropout(0.5).train(), (images(3),)).concrete()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import int64
-from ....ops import array, linalg, random
+from ....ops import array, linalg, math, random
 from .table import AtenCall, aten, is_dynamic, shape_argument, sizes, tensor
 
 
@@ -95,6 +95,10 @@ def linspace(op: AtenCall, start: Any, end: Any, steps: int, **options: Any) -> 
 
 @aten("logspace")
 def logspace(op: AtenCall, start: float, end: float, steps: int, base: float = 10.0, **options: Any) -> Any:
+    if hasattr(start, "shape") or hasattr(end, "shape"):
+        exponents = array.cast(tensor(start), op.dtype) * (1 - np.linspace(0.0, 1.0, steps).astype(op.dtype.np))
+        exponents = exponents + array.cast(tensor(end), op.dtype) * np.linspace(0.0, 1.0, steps).astype(op.dtype.np)
+        return math.pow(tensor(base, op.dtype), exponents)
     return np.logspace(start, end, steps, base=base).astype(op.dtype.np)
 
 
@@ -173,7 +177,8 @@ def sym_size(op: AtenCall, x: Any, dim: int) -> Any:
 @aten("sym_numel")
 def sym_numel(op: AtenCall, x: Any) -> Any:
     dims = sizes(x)
-    return int(np.prod(dims)) if None not in dims else array.cast(array.size(x), op.dtype)
+    known = [d for d in dims if d is not None]
+    return int(np.prod(known)) if len(known) == len(dims) else array.cast(array.size(x), op.dtype)
 
 
 @aten("item", "_local_scalar_dense")
@@ -225,7 +230,7 @@ def bernoulli(op: AtenCall, x: Any, p: float | None = None, **options: Any) -> A
 
 @aten("cross", "linalg_cross")
 def cross(op: AtenCall, x: Any, y: Any, dim: int = -1) -> Any:
-    x, y = tensor(x), tensor(y)
+    x, y = (array.broadcast_to(tensor(v), shape_argument(op, op.shape)) for v in (x, y))
     last = (len(x.shape) - 1, -1)
     if dim in last:
         return linalg.cross(x, y)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ....core.dtypes import as_dtype
 from ....core.dtypes import bool as bool_
+from ....core.errors import UnimplementedError
 from ....ops import array, bitwise, math, nn
 from ....ops.tensor import TensorLike
 from .table import AtenCall, aten, tensor
@@ -110,7 +111,7 @@ def round_(op: AtenCall, x: Any, decimals: int = 0) -> Any:
 
 @aten("log_sigmoid_forward")
 def log_sigmoid_forward(op: AtenCall, x: Any) -> Any:
-    return math.log_sigmoid(tensor(x)), array.zeros([0], op.dtype)
+    return math.log_sigmoid(tensor(x)), math.exp(-math.abs(tensor(x)))
 
 
 PREDICATES = {"isnan": math.is_nan, "isinf": math.is_inf, "isfinite": math.is_finite}
@@ -520,7 +521,7 @@ def glu(op: AtenCall, x: Any, dim: int = -1) -> Any:
 @aten("dropout", "feature_dropout", "alpha_dropout")
 def dropout(op: AtenCall, x: Any, p: float = 0.5, train: bool = False) -> Any:
     if train and p:
-        raise NotImplementedError("dropout of a program in training mode: export the module after module.eval()")
+        raise UnimplementedError(what="dropout of a program in training mode: export the module after module.eval()")
     return tensor(x)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int64
+from ....core.errors import UnimplementedError
 from ....ops import array, math
 from .reductions import take_along
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, tensor, vector
@@ -152,10 +153,10 @@ def gather(op: AtenCall, x: Any, dim: int, index: Any, sparse_grad: bool = False
 
 def _scatter_places(x: Any, dim: int, index: Any) -> Any:
     """Return the positions [..., rank] of elements along a dimension."""
-    dims = sizes(index)
-    if None in dims:
+    dims = [d for d in sizes(index) if d is not None]
+    if len(dims) < rank_of(index):
         raise ValueError("a scatter of unknown sizes")
-    grids: list[Any] = list(np.meshgrid(*(np.arange(d) for d in dims), indexing="ij"))
+    grids: list[Any] = list(np.indices(dims))
     grids[dim] = array.cast(tensor(index), int64)
     return array.stack([array.cast(tensor(g), int64) for g in grids], axis=-1)
 
@@ -197,8 +198,11 @@ REDUCTIONS = {
 def scatter_reduce(
     op: AtenCall, x: Any, dim: int, index: Any, values: Any, reduce: str, include_self: bool = True
 ) -> Any:
-    if reduce not in REDUCTIONS or not include_self:
-        raise NotImplementedError(f"scatter with reduce={reduce!r}, include_self={include_self}")
+    if reduce not in REDUCTIONS:
+        raise UnimplementedError(what=f"scatter with reduce={reduce!r}")
+    if not include_self:
+        neutral = {"amax": float("-inf"), "amin": float("inf")}.get(reduce, 0.0)
+        x = _scatter(op, x, dim, index, neutral, array.tensor_scatter_nd_update)
     return _scatter(op, x, dim, index, values, REDUCTIONS[reduce])
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32
-from ....core.errors import InvalidArgumentError
+from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, linalg, math, nn
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
 
@@ -96,7 +96,7 @@ def attention(
     enable_gqa: bool = False,
 ) -> Any:
     if dropout_p:
-        raise NotImplementedError("dropout of a program in training mode: export the module after module.eval()")
+        raise UnimplementedError(what="dropout of a program in training mode: export the module after module.eval()")
     query, key, value = tensor(query), tensor(key), tensor(value)
     if enable_gqa and query.shape[-3] != key.shape[-3]:
         groups = int(query.shape[-3]) // int(key.shape[-3])
@@ -330,6 +330,8 @@ def cdist(op: AtenCall, x: Any, y: Any, p: float = 2.0, *rest: Any) -> Any:
     apart = math.abs(array.expand_dims(tensor(x), -2) - array.expand_dims(tensor(y), -3))
     if p == 2.0:
         return math.sqrt(math.reduce_sum(math.square(apart), [-1]))
+    if p == 0.0:
+        return math.reduce_sum(array.cast(apart > tensor(0, apart.dtype), apart.dtype), [-1])
     if p == 1.0:
         return math.reduce_sum(apart, [-1])
     if p == float("inf"):

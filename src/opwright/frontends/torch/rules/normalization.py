@@ -14,10 +14,17 @@ from .reductions import moments
 from .table import AtenCall, aten, rank_of, sizes, tensor, to_nchw, to_nhwc
 
 
-@aten("softmax", "_softmax", "special_softmax", "_safe_softmax")
+@aten("softmax", "_softmax", "special_softmax")
 def softmax(op: AtenCall, x: Any, dim: int, *rest: Any, **options: Any) -> Any:
     x = tensor(x, op.dtype)
     return nn.softmax(x, axis=dim % rank_of(x)) if rank_of(x) else array.ones([], op.dtype)
+
+
+@aten("_safe_softmax")
+def safe_softmax(op: AtenCall, x: Any, dim: int, *rest: Any, **options: Any) -> Any:
+    x = tensor(x, op.dtype)
+    hidden = math.reduce_all(math.equal(x, tensor(float("-inf"), op.dtype)), [dim % max(rank_of(x), 1)], True)
+    return array.where(hidden, tensor(0, op.dtype), softmax(op, x, dim))
 
 
 @aten("log_softmax", "_log_softmax", "special_log_softmax")

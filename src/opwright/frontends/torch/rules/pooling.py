@@ -115,13 +115,19 @@ def _max_pool_indices(op: AtenCall, x: Any, n: int, *args: Any, **options: Any) 
         places = places + grid.reshape(shape) * int(np.prod(whole[i + 1 :]))
     rows = places.reshape(int(np.prod(counts)), -1)
     lead = [-1 if x.shape[0] is None else int(x.shape[0]), int(x.shape[1])]
-    elements = array.gather(array.reshape(padded, [*lead, int(np.prod(whole))]), rows.astype(np.int32), axis=2)
+    return _best(
+        array.reshape(padded, [*lead, int(np.prod(whole))]), rows, flat_places.reshape(-1)[rows], [*lead, *counts]
+    )
+
+
+def _best(flat: Any, rows: np.ndarray, origin: np.ndarray, dims: list[int]) -> tuple[Any, Any]:
+    """Return the largest of the elements at `rows` of flat images, and the number in `origin` of the first such."""
+    elements = array.gather(flat, rows.astype(np.int32), axis=2)
     best = math.argmax(elements, axis=3, output_type=int64)
-    origin = flat_places.reshape(-1)[rows]
     choices = array.one_hot(best, rows.shape[1], dtype=int64)
     positions = math.reduce_sum(choices * origin, [3])
     values = math.reduce_max(elements, [3])
-    return array.reshape(values, [*lead, *counts]), array.reshape(positions, [*lead, *counts])
+    return array.reshape(values, dims), array.reshape(positions, dims)
 
 
 def _avg_pool(
@@ -218,14 +224,28 @@ for _n in (1, 2, 3):
     aten(f"adaptive_avg_pool{_n}d", f"_adaptive_avg_pool{_n}d")(_adaptive("avg", _n))
 
 
-def _adaptive_max(n: int) -> Callable[..., Any]:
-    rule = _adaptive("max", n)
+def _adaptive_indices(op: AtenCall, x: Any, n: int, counts: list[int]) -> tuple[Any, Any]:
+    """Return maxima and positions of windows of several sizes, whose last element is repeated."""
+    dims = [int(d) for d in sizes(x)[2:]]  # type: ignore[arg-type]
+    places: Any = np.zeros([1] * (2 * n), np.int64)
+    for i, (d, c) in enumerate(zip(dims, counts)):
+        ranges = _adaptive_ranges(d, c)
+        longest = max(b - a for a, b in ranges)
+        shape = [1] * (2 * n)
+        shape[i], shape[n + i] = c, longest
+        grid = np.array([np.minimum(np.arange(a, a + longest), b - 1) for a, b in ranges])
+        places = places + grid.reshape(shape) * int(np.prod(dims[i + 1 :]))
+    rows = places.reshape(int(np.prod(counts)), -1)
+    lead = [-1 if x.shape[0] is None else int(x.shape[0]), int(x.shape[1])]
+    return _best(array.reshape(x, [*lead, int(np.prod(dims))]), rows, rows, [*lead, *counts])
 
+
+def _adaptive_max(n: int) -> Callable[..., Any]:
     def with_indices(op: AtenCall, x: Any, output: Any) -> Any:
         counts = spread(output, n)
         dims = [int(d) for d in sizes(x)[-n:]]  # type: ignore[arg-type]
         if any(d % c for d, c in zip(dims, counts)):
-            return rule(op, x, output), None
+            return _batched(_adaptive_indices, n)(op, x, counts)
         window = [d // c for d, c in zip(dims, counts)]
         return _batched(_max_pool_indices, n)(op, x, window, window)
 
@@ -242,7 +262,7 @@ for _n in (1, 2, 3):
 def _target(x: Any, n: int, output_size: Any, scales: Any) -> list[Any]:
     if output_size is not None:
         return list(output_size)
-    return [int(d * s) for d, s in zip(sizes(x)[2:], scales)]  # type: ignore[operator]
+    return [int(d * s) for d, s in zip(sizes(x)[2:], scales)]
 
 
 def _upsample(name: str, n: int, weights: Callable[..., np.ndarray]) -> None:
@@ -322,13 +342,16 @@ def nearest_weights(size: int, count: int, align: bool, factor: float | None = N
     """Return the matrix [count, size] that chooses the element at floor(i * size / count)."""
     scale = np.float32(1.0 / factor if factor else size / count)
     places = np.minimum(np.floor(np.arange(count, dtype=np.float32) * scale).astype(int), size - 1)
-    return np.eye(size)[places]
+    matrix: np.ndarray = np.eye(size)[places]
+    return matrix
 
 
 def exact_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
     """Return the matrix [count, size] that chooses the element whose centre is nearest."""
     scale = 1.0 / factor if factor else size / count
-    return np.eye(size)[np.minimum(np.floor((np.arange(count) + 0.5) * scale).astype(int), size - 1)]
+    places = np.minimum(np.floor((np.arange(count) + 0.5) * scale).astype(int), size - 1)
+    matrix: np.ndarray = np.eye(size)[places]
+    return matrix
 
 
 for _name, _n, _weights in (

@@ -12,6 +12,7 @@ from typing import Any
 
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int64
+from ....core.errors import UnimplementedError
 from ....ops import array, math
 from .elementwise import _truth as truth
 from .table import AtenCall, aten, axes_of, rank_of, reshape_argument, sizes, tensor
@@ -271,7 +272,7 @@ def searchsorted(
     op: AtenCall, boundaries: Any, x: Any, out_int32: bool = False, right: bool = False, **rest: Any
 ) -> Any:
     if rest.get("sorter") is not None or rank_of(boundaries) != 1:
-        raise NotImplementedError("searchsorted of several rows")
+        raise UnimplementedError(what="searchsorted of several rows")
     return _search(op, boundaries, x, right or rest.get("side") == "right")
 
 

@@ -266,38 +266,38 @@ def circular_pad(op: AtenCall, x: Any, pads: Sequence[int]) -> Any:
 @aten("pixel_shuffle")
 def pixel_shuffle(op: AtenCall, x: Any, factor: int) -> Any:
     x = tensor(x)
-    *batch, channels, h, w = sizes(x)
+    *batch, channels, h, w = (-1 if d is None else d for d in sizes(x))
     n, r = len(batch), factor
-    lead = [-1 if b is None else b for b in batch]
-    y = array.reshape(x, [*lead, channels // (r * r), r, r, h, w])
+    y = array.reshape(x, [*batch, channels // (r * r), r, r, h, w])
     y = array.transpose(y, [*range(n), n, n + 3, n + 1, n + 4, n + 2])
-    return array.reshape(y, [*lead, channels // (r * r), h * r, w * r])
+    return array.reshape(y, [*batch, channels // (r * r), h * r, w * r])
 
 
 @aten("pixel_unshuffle")
 def pixel_unshuffle(op: AtenCall, x: Any, factor: int) -> Any:
     x = tensor(x)
-    *batch, channels, h, w = sizes(x)
+    *batch, channels, h, w = (-1 if d is None else d for d in sizes(x))
     n, r = len(batch), factor
-    lead = [-1 if b is None else b for b in batch]
-    y = array.reshape(x, [*lead, channels, h // r, r, w // r, r])
+    y = array.reshape(x, [*batch, channels, h // r, r, w // r, r])
     y = array.transpose(y, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
-    return array.reshape(y, [*lead, channels * r * r, h // r, w // r])
+    return array.reshape(y, [*batch, channels * r * r, h // r, w // r])
 
 
 @aten("channel_shuffle", "native_channel_shuffle")
 def channel_shuffle(op: AtenCall, x: Any, groups: int) -> Any:
     x = tensor(x)
-    n, channels, *space = sizes(x)
-    dims = [-1 if d is None else d for d in (n, groups, channels // groups, *space)]
+    n, channels, *space = (-1 if d is None else d for d in sizes(x))
+    dims = [n, groups, channels // groups, *space]
     y = array.transpose(array.reshape(x, dims), [0, 2, 1, *range(3, len(dims))])
-    return array.reshape(y, [-1 if d is None else d for d in (n, channels, *space)])
+    return array.reshape(y, [n, channels, *space])
 
 
 @aten("unfold", "unfold_copy")
 def unfold(op: AtenCall, x: Any, dim: int, size: int, step: int) -> Any:
     x = tensor(x)
     rank = rank_of(x)
+    if not rank:
+        return array.reshape(x, [size])
     dim %= rank
     count = (int(x.shape[dim]) - size) // step + 1
     places = np.arange(count)[:, None] * step + np.arange(size)[None]

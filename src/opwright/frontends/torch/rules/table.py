@@ -70,8 +70,8 @@ def load_rules() -> RuleTable:
 def tensor(value: Any, dtype: DType | None = None) -> Any:
     """Return an argument as a tensor, cast if need be. Numbers become scalars of the dtype."""
     if isinstance(value, (bool, int, float, complex)):
-        if dtype is not None and (dtype.is_integer or dtype.name == "bool"):
-            value = int(value) if dtype.is_integer else bool(value)
+        if dtype is not None and dtype.is_integer and not isinstance(value, complex):
+            value = int(value)
         return dispatch.to_tensor(np.asarray(value, None if dtype is None else dtype.np))
     result = dispatch.to_tensor(value)
     return result if dtype is None or result.dtype is dtype else array.cast(result, dtype)
