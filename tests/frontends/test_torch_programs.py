@@ -15,7 +15,7 @@ from opwright.ops import registry
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
-while_loop = torch._higher_order_ops.while_loop.while_loop
+while_loop = torch._higher_order_ops.while_loop
 
 
 def images(*shape):
