@@ -58,6 +58,8 @@ SPECIAL = [np.nan, np.inf, -np.inf, 1.0]
         (np.array([2**62 + 1]), np.array([2**62]), 1.0, False),
         (np.array([250], np.uint8), np.array([5], np.uint8), 245.0, False),
         (np.array([True]), np.array([False]), 1.0, False),
+        (np.array(1.5, np.float32), np.array(1.25, np.float32), 0.25, False),
+        (np.array(7), np.array(7), 0.0, True),
         (np.array([b"a", b"b"], object), np.array([b"a", b"b"], object), 0.0, True),
         (np.array([b"a", b"c"], object), np.array([b"a", b"b"], object), np.inf, False),
         (np.zeros((2, 3), np.float32), np.zeros((3, 2), np.float32), np.inf, False),

@@ -15,7 +15,8 @@ from opwright.aot.model_runs import TensorFacts
 from opwright.aot.tensor_differences import Tolerance, tensor_difference
 from opwright.core.errors import OpError
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent.parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 import emulated
 from benchmarks import single_operators
 

@@ -73,11 +73,11 @@ def tensor_difference(
     is_integer = same and a.dtype.kind in "biu"
     x, y = (a, b) if same else (of_a.real(a), of_b.real(b))
     if is_integer and a.dtype.itemsize == 8:
-        error = np.abs(a.astype(object) - b.astype(object)).astype(np.float64)  # float64 does not hold int64
+        error = np.array(np.abs(a.astype(object) - b.astype(object)), np.float64)  # float64 does not hold int64
     else:
         x, y = x.astype(np.float64), y.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            error = np.abs(x - y)
+            error = np.array(np.abs(x - y))  # of scalars, too
         error[(x == y) | (np.isnan(x) & np.isnan(y))] = 0.0  # infinities agree with themselves
         error[np.isnan(error)] = np.inf
     magnitude = np.abs(y.astype(np.float64))
