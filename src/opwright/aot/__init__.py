@@ -11,6 +11,7 @@
     specialized_kernels.py  kernels with the words that all their calls share, for microcontrollers
     modules.py       the LLVM module of a library: kernels, weights, the functions that run the steps
     c_files.py       the header, an example program, files for CMake and pkg-config
+    build_report.py  where the bytes and the time go; object_symbols.py, step_times.py: sizes and times of its parts
     archives.py      static libraries (ar)
     loaded_library.py       `load`: a library for this processor, called with NumPy arrays
     differences.py   `diff`: two models, or one model on two run times, on the same inputs

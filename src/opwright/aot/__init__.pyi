@@ -1,3 +1,4 @@
+from .build_report import BuildReport as BuildReport
 from .differences import ModelDifferences as ModelDifferences
 from .differences import diff as diff
 from .libraries import Library as Library

@@ -13,18 +13,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..compiler.target import Target
+from ..compiler.target import Target, processor
 from ..core import __version__
 from ..core.errors import InvalidArgumentError, UnimplementedError
 from ..core.files import replacing
 from . import c_files
 from .archives import archive_of
+from .build_report import BuildReport, report_of
 from .identifiers import identifier
 from .memory_layouts import MemoryLayout, layout_of
 from .model_files import content_of
 from .model_plans import ModelPlan, plan_model
 from .modules import emit_object, functions_of
 from .size_bounds import Bounds, note_of
+from .step_times import step_times
 from .targets import find_target
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ FORMATS = ("lib", "object")
 
 class Library(NamedTuple):
     """A built library. folder: its files; arena: bytes that a run needs; state: bytes that runs keep; code: bytes of
-    the object file without weights; weights: bytes of constants."""
+    the object file without weights; weights: bytes of constants; report: where bytes and time go, if requested."""
 
     name: str
     folder: Path
@@ -45,6 +47,7 @@ class Library(NamedTuple):
     state: int
     code: int
     weights: int
+    report: BuildReport | None = None
 
 
 def build(
@@ -58,6 +61,7 @@ def build(
     format: str = "lib",
     custom_ops: Iterable[Any] = (),
     bounds: Bounds = MappingProxyType({}),
+    report: bool = False,
 ) -> Library:
     """Write a model as a native library that needs no run time.
 
@@ -68,7 +72,8 @@ def build(
     example, CMake and pkg-config files, or "object", without these but for the header. custom_ops: as of
     `lite.Interpreter`. bounds: least and most of sizes that the model leaves open, which the caller of the library
     states: of "batch", the first axis of inputs, or of "input:axis"; each size has a plan, with shared weights. Other
-    open sizes are the file's.
+    open sizes are the file's. report: whether the result has a `BuildReport`; for "host" with the time of each
+    step.
 
     Files are replaced one by one, each whole. raises NotFoundError for an unknown target, UnimplementedError for nodes
     without machine code, by name
@@ -95,9 +100,12 @@ def build(
     for file, text in files.items():
         with replacing(folder / file) as stream:
             stream.write(text)
-    return Library(
-        prefix, folder, chosen, tuple(files), layout.arena, layout.state[-1], len(code) - layout.weights, layout.weights
-    )
+    facts = None
+    if report:
+        seconds = step_times(planned, prefix, layout) if chosen == processor() else None
+        facts = report_of(planned, prefix, layout, code, content, seconds)
+    sizes = layout.arena, layout.state[-1], len(code) - layout.weights, layout.weights
+    return Library(prefix, folder, chosen, tuple(files), *sizes, facts)
 
 
 def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, format: str) -> dict[str, bytes]:

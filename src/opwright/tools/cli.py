@@ -327,6 +327,8 @@ def run(
     metavar="NAME=1..8",
     help="Bounds of a size that the model leaves open: of batch, the first axis of inputs, or of INPUT:AXIS.",
 )
+@click.option("--report", is_flag=True, help="Also print where the bytes and, for the host, the time go.")
+@click.option("--html", "page", type=click.Path(dir_okay=False), help="Write that report as a page.")
 @click.option("--list-targets", is_flag=True, help="Print the short names of targets.")
 @_custom
 @_json

@@ -11,8 +11,9 @@ from .. import aot
 from ..aot.size_bounds import parse_bounds
 from ..aot.targets import TARGETS, object_format
 from .inspection import read_model
+from .library_report import document_of, html_page, print_report
 from .model_runner import operators_for
-from .report import notes, out, print_json
+from .report import notes, out, print_json, write_file
 
 
 def build_library(
@@ -25,9 +26,11 @@ def build_library(
     kind: str,
     customs: tuple[str, ...],
     bounds: tuple[str, ...],
+    report: bool,
+    page: str | None,
     as_json: bool,
 ) -> None:
-    """Build a library and print its files and sizes. Raises BadFile, and the errors of `aot.build`."""
+    """Build a library and print its files and sizes, and the report. Raises BadFile, and the errors of `aot.build`."""
     custom_ops = operators_for(read_model(model), customs)
     built = aot.build(
         model,
@@ -39,7 +42,11 @@ def build_library(
         format=kind,
         custom_ops=custom_ops,
         bounds=parse_bounds(bounds),
+        report=report or page is not None,
     )
+    if page is not None and built.report is not None:
+        write_file(page, html_page(built.report).encode())
+        notes().print(f"page: {page}")
     facts = {
         "folder": str(built.folder),
         "target": built.target.triple,
@@ -50,11 +57,13 @@ def build_library(
         "files": list(built.files),
     }
     if as_json:
-        print_json(facts)
+        print_json(facts | ({"report": document_of(built.report)} if report and built.report is not None else {}))
         return
     out().print(f"{built.name} for {built.target.name} ({built.target.triple}) in {built.folder}")
     out().print(f"code {built.code} bytes, weights {built.weights}, arena {built.arena}, state {built.state}")
     out().print(" ".join(built.files))
+    if report and built.report is not None:
+        print_report(built.report)
 
 
 def print_targets(as_json: bool) -> None:
