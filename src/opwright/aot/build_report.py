@@ -74,7 +74,7 @@ class StepRow(NamedTuple):
 
 
 class BuildReport(NamedTuple):
-    """What a library consists of. Sizes in bytes; other: code outside of kernels and the headers of the object file."""
+    """The parts of a library. Sizes in bytes; other: code outside of kernels and the headers of the object file."""
 
     name: str
     target: str

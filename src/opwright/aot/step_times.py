@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 
+from ..compiler.loops.buffers import Buffer
 from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, word
 from ..compiler.native.executor import KERNEL, aligned
 from ..compiler.native.image import load_images
@@ -71,11 +72,10 @@ def _words(
         if isinstance(w, ArenaOffset):
             values.append(arena + w.offset)
         elif isinstance(w, Address):
-            array = constant_of(w.of)
-            if array is not None:
+            array, buffer = constant_of(w.of), w.of
+            if array is not None or not isinstance(buffer, Buffer):
                 values.append(weights + layout.places[id(array)] + w.offset)
                 continue
-            buffer = w.of
             if id(buffer) not in outside:
                 outside[id(buffer)] = aligned(max(buffer.size * buffer.dtype.size, 1))
             values.append(outside[id(buffer)].ctypes.data + w.offset)

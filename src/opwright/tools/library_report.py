@@ -19,7 +19,7 @@ LONGEST = 20
 NAME = 60  # columns
 
 
-class _Section(NamedTuple):
+class _ReportTable(NamedTuple):
     """A table of the report. rows: cells, and the share that the page draws as a bar."""
 
     title: str
@@ -59,12 +59,12 @@ def _summary(report: BuildReport) -> str:
     )
 
 
-def _sections(report: BuildReport) -> Iterable[_Section]:
+def _sections(report: BuildReport) -> Iterable[_ReportTable]:
     """Return the tables, the largest rows first where the order has no meaning."""
     seconds = sum(row.seconds or 0.0 for row in report.steps)
     timed = any(row.seconds is not None for row in report.steps)
     total = sum(row.code + row.weights for row in report.operators)
-    yield _Section(
+    yield _ReportTable(
         "By operator",
         ("operators", "nodes", "steps", "code", "weights", *(("us", "%") if timed else ())),
         [
@@ -82,7 +82,7 @@ def _sections(report: BuildReport) -> Iterable[_Section]:
             for row in report.operators
         ],
     )
-    yield _Section(
+    yield _ReportTable(
         "Kernels",
         ("kernel", "code", "steps", "operators"),
         [
@@ -93,7 +93,7 @@ def _sections(report: BuildReport) -> Iterable[_Section]:
             for k in report.kernels
         ],
     )
-    yield _Section(
+    yield _ReportTable(
         "Weights",
         ("tensors", "bytes", "nodes"),
         [
@@ -101,10 +101,12 @@ def _sections(report: BuildReport) -> Iterable[_Section]:
             for w in report.constants
         ],
     )
-    yield _Section("Arena", ("operation", "nodes", "bytes live"), [_arena_row(row, report) for row in report.memory])
+    yield _ReportTable(
+        "Arena", ("operation", "nodes", "bytes live"), [_arena_row(row, report) for row in report.memory]
+    )
     if timed:
         slowest = sorted(report.steps, key=lambda row: -(row.seconds or 0.0))
-        yield _Section(
+        yield _ReportTable(
             "Steps",
             ("nodes", "function", "kernel", "items", "us", "%"),
             [
