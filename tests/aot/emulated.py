@@ -46,7 +46,7 @@ MACHINES = {
     ),
     "ppc64le": Machine("ppc64le", "", "", ("powerpc64le-linux-gnu-gcc",), ("qemu-ppc64le", "-cpu", "power9")),
     "s390x": Machine("s390x", "", "", ("s390x-linux-gnu-gcc",), ("qemu-s390x", "-cpu", "max"), ">"),
-    "windows": Machine("x86-64-windows", "", "", ("x86_64-w64-mingw32-gcc",), ("wine",)),
+    "windows": Machine("x86-64-v3-windows", "", "", ("x86_64-w64-mingw32-gcc",), ("wine",)),
 }
 
 _MAIN = """

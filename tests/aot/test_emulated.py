@@ -43,6 +43,7 @@ def chosen(part, parts):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", emulated.MACHINES)
 def test_results_on_other_processors_are_the_interpreters(name, part, tmp_path):

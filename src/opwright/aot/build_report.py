@@ -131,11 +131,17 @@ def report_of(
         max(layout.arena, 1),
         layout.state[-1],
         tuple(sorted(kernels, key=lambda row: -(row.code or 0))),
-        _operators(by_kernel, [sizes.get(symbols[a], 0) for a in by_kernel], constants, rows),
+        _operators(by_kernel, [_size(sizes, symbols[a]) or 0 for a in by_kernel], constants, rows),
         tuple(sorted((row for row, _ in constants), key=lambda row: -row.nbytes)),
         tuple(_memory(model.plan)),
         tuple(rows),
     )
+
+
+def _size(sizes: Mapping[str, int], symbol: str) -> int | None:
+    """Return the bytes of a kernel and of its specialized forms, None if there are no such functions."""
+    parts = [size for name, size in sizes.items() if name == symbol or name.startswith(f"{symbol}.")]
+    return sum(parts) if parts else None
 
 
 def _nodes(step: KernelStep) -> tuple[str, ...]:

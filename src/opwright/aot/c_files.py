@@ -116,6 +116,12 @@ def _structures(signature: SignaturePlan, prefix: str) -> list[str]:
         "inputs": [f"size_t {p.identifier}; /* {_places(signature, p)} */" for p in signature.sizes],
         "outputs": [f"size_t {t.identifier}_shape[{max(len(t.shape), 1)}]; /* set by a run */" for t in varying],
     }
+    for t in both:
+        if t.scale is not None:
+            lines += [
+                f"#define {big}_{t.identifier.upper()}_SCALE {t.scale!r}",
+                f"#define {big}_{t.identifier.upper()}_ZERO_POINT ({t.zero_point})",
+            ]
     for what, tensors, constant in (("inputs", signature.inputs, "const "), ("outputs", signature.outputs, "")):
         lines += ["", f"struct {prefix}_{what} {{"]
         lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {_facts(t)} */" for t in tensors]
