@@ -45,7 +45,6 @@ MACHINES = {
         "riscv64-v", "", "", ("riscv64-linux-gnu-gcc",), ("qemu-riscv64", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0")
     ),
     "ppc64le": Machine("ppc64le", "", "", ("powerpc64le-linux-gnu-gcc",), ("qemu-ppc64le", "-cpu", "power9")),
-    "s390x": Machine("s390x", "", "", ("s390x-linux-gnu-gcc",), ("qemu-s390x", "-cpu", "max"), ">"),
     "windows": Machine("x86-64-v3-windows", "", "", ("x86_64-w64-mingw32-gcc",), ("wine",)),
 }
 

@@ -38,7 +38,7 @@ _ROWS = (
     (NAMED["x86-64-v4-vnni"], "the same with VNNI: Ice Lake, Zen 4 and later", _FORMAT),
     (NAMED["x86-64-v4-bf16"], "the same with products of bfloat16", _FORMAT),
     (NAMED["x86-64-v4-amx"], "the same with AMX tiles: Sapphire Rapids and later", _FORMAT),
-    (Target("x86-64-v2-windows", _WINDOWS, "x86-64-v2"), "x86-64-v2, Windows", _WINE),
+    (Target("x86-64-v2-windows", _WINDOWS, "x86-64-v2"), "x86-64-v2, Windows", _FORMAT),
     (_V3._replace(name="x86-64-v3-windows", triple=_WINDOWS), "x86-64-v3, Windows", _WINE),
     (NAMED["x86-64-v4"]._replace(name="x86-64-v4-windows", triple=_WINDOWS), "x86-64-v4, Windows", _FORMAT),
     (Target("x86-64-v2-macos", _APPLE_INTEL, "x86-64-v2"), "x86-64-v2, macOS 11 and later", _FORMAT),
