@@ -16,6 +16,7 @@ EXTRAS = {
     "h5py": "keras",
     "loky": "loky",
     "mpi4py": "mpi",
+    "onnx": "onnx",
     "pyarrow": "arrow",
     "ray": "ray",
     "zarr": "zarr",

@@ -116,7 +116,8 @@ class RuleTable:
         self._impure: set[str] = set()
 
     def rule(self, *names: str, pure: bool = True) -> Callable[[Rule], Rule]:
-        """Return a decorator that adds a rule under these names. pure=False: never executed at import (random)."""
+        """Return a decorator that adds a rule under these names. pure=False: never executed at import, since it draws
+        random numbers or has subgraphs, which see values of the trace."""
 
         def add(function: Rule) -> Rule:
             for name in names:
@@ -304,14 +305,15 @@ class ImportedFunction(Function[..., Any]):
 
     Call it with tensors by position or by the names of the program's inputs. body: executes the program on its inputs
     and returns a nested structure of tensors. input_signature: their specs. parameters: their names, made identifiers
-    (by default those of the specs). variables: what the program trains or updates; all tensors besides are constants.
+    (by default those of the specs). Without a signature each type of
+    arguments is traced. variables: what the program trains or updates; all tensors besides are constants.
     output_names: of the flat results; () if the framework has none. source: what was imported, for readers.
     """
 
     def __init__(
         self,
         body: Callable[..., Any],
-        input_signature: Sequence[Any],
+        input_signature: Sequence[Any] | None,
         *,
         name: str,
         source: str = "",
@@ -319,7 +321,8 @@ class ImportedFunction(Function[..., Any]):
         variables: Sequence[Variable] = (),
         output_names: Sequence[str] = (),
     ) -> None:
-        names = _parameter_names(parameters or [getattr(s, "name", None) or "" for s in input_signature])
+        specs = None if input_signature is None else list(input_signature)
+        names = _parameter_names(parameters or [getattr(s, "name", None) or "" for s in specs or ()])
 
         def call(*args: Any) -> Any:
             return body(*args)
@@ -328,7 +331,7 @@ class ImportedFunction(Function[..., Any]):
         call.__doc__ = f"Compute {source or name}."
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         vars(call)["__signature__"] = inspect.Signature([inspect.Parameter(n, kind) for n in names])
-        super().__init__(call, list(input_signature), autograph=False, name=call.__name__)
+        super().__init__(call, specs, autograph=False, name=call.__name__)
         self.source, self.parameters = source, tuple(names)
         self.variables, self.output_names = list(variables), tuple(output_names)
         self._body = body
@@ -353,7 +356,8 @@ class ImportedFunction(Function[..., Any]):
 
         by_name.__name__ = self.name
         vars(by_name)["__signature__"] = self.signature.python
-        return Function(by_name, list(self.input_signature or ()), autograph=False, name=self.name)
+        specs = None if self.input_signature is None else list(self.input_signature)
+        return Function(by_name, specs, autograph=False, name=self.name)
 
     def save(self, folder: Any) -> None:
         """Write a saved model (`saved_model.load` reads it) with the function as "serving_default"."""
@@ -367,7 +371,7 @@ class ImportedFunction(Function[..., Any]):
             return Function(python_function, autograph=False, name=self.name)
         return ImportedFunction(
             self._body,
-            self.input_signature or (),
+            self.input_signature,
             name=self.name,
             source=self.source,
             parameters=self.parameters,

@@ -24,6 +24,7 @@ from ..core.dtypes import DType, as_dtype, float32, int32
 from ..core.errors import InvalidArgumentError, OpError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
+from ..frontends.onnx.model import from_onnx
 from ..lite import customs as shipped
 from ..lite import ops as dialect
 from ..lite.convert.converter import single_operator
@@ -140,7 +141,15 @@ def convert_saved(
 
 
 def converter_of(folder: str, signatures: Sequence[str] = ()) -> lite.TFLiteConverter:
-    """Return the converter of a saved model. Raises BadFile, InvalidArgumentError for a missing signature."""
+    """Return the converter of a saved model or ONNX file. Raises BadFile, OpError for what cannot be imported."""
+    if folder.endswith(".onnx"):
+        try:
+            function = from_onnx(folder)
+        except OSError as error:
+            raise BadFile(f"{folder}: {error}") from error
+        if function.input_signature is None:
+            raise BadFile(f"{folder}: values of inputs decide about the graph; import it by ow.from_onnx(values=...)")
+        return lite.TFLiteConverter.from_concrete_functions([function.named().get_concrete_function()])
     try:
         return lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)
     except (OSError, OpError) as error:

@@ -1,0 +1,1 @@
+"""Rules of ONNX operators, by family."""

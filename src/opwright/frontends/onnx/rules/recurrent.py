@@ -1,0 +1,209 @@
+"""RNN, GRU and LSTM of ONNX: sequences in both directions, of individual lengths.
+
+Lives here: the steps and the loop over them. Weights of several gates are one matrix, as in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....core.dtypes import int64
+from ....core.errors import InvalidArgumentError, UnimplementedError
+from ....ops import array, linalg, math, nn
+from ....ops.array import cast
+from ....tracing.control import scan
+from ..execution import RULES
+from ..operands import at, dims, dtype_of
+from .arithmetic import number
+
+rule = RULES.rule
+MAX_UNROLLED = 16
+"""Greatest number of steps that are written out; more are a loop."""
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[[Any], Any]:
+    def line(x: Any, a: float, b: float) -> Any:
+        return math.add(math.multiply(x, number(a, x)), number(b, x))
+
+    a, b = alpha, beta
+    table: dict[str, Callable[[Any], Any]] = {
+        "sigmoid": math.sigmoid, "tanh": math.tanh, "relu": nn.relu, "softsign": nn.softsign, "softplus": nn.softplus,
+        "affine": lambda x: line(x, 1.0 if a is None else a, b or 0.0),
+        "leakyrelu": lambda x: nn.leaky_relu(x, 0.01 if a is None else a),
+        "hardsigmoid": lambda x: math.minimum(
+            math.maximum(line(x, 0.2 if a is None else a, 0.5 if b is None else b), number(0, x)), number(1, x)
+        ),
+        "elu": nn.elu,
+        "scaledtanh": lambda x: line(math.tanh(line(x, 1.0 if b is None else b, 0.0)), 1.0 if a is None else a, 0.0),
+    }  # fmt: skip
+    if name.lower() not in table:
+        raise UnimplementedError(what="an activation of a recurrent operator", found=name)
+    return table[name.lower()]
+
+
+def _recurrent(kind: str) -> Any:
+    def recurrent(context: Any, inputs: Any, attributes: Any) -> Any:
+        x, w, r = inputs[:3]
+        bias, lengths, start, memory, peepholes = (at(inputs, i) for i in range(3, 8))
+        layout, hidden = attributes.get("layout", 0), dims(r)[-1]
+        x = array.transpose(x, [1, 0, 2]) if layout else x
+        steps, batch, _ = dims(x)
+        if hidden is None or batch is None:
+            raise InvalidArgumentError(what=f"{kind} needs the size of a batch at import", found=dims(x))
+        ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[
+            attributes.get("direction", "forward")
+        ]
+        names = list(attributes.get("activations") or {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"],
+                     "LSTM": ["Sigmoid", "Tanh", "Tanh"]}[kind] * len(ways))  # fmt: skip
+        alphas, betas = (list(attributes.get(f"activation_{k}") or []) for k in ("alpha", "beta"))
+        functions = [_activation(n, at(alphas, i), at(betas, i)) for i, n in enumerate(names)]
+        per = len(functions) // len(ways)
+        clip = attributes.get("clip")
+        results = []
+        for i, back in enumerate(ways):
+            state = []
+            for value in (start, memory)[: 2 if kind == "LSTM" else 1]:
+                if value is None:
+                    state.append(np.zeros((batch, hidden), dtype_of(x).np))
+                else:
+                    state.append(value[:, i] if layout else value[i])
+            cell = _Cell(
+                kind,
+                w[i],
+                r[i],
+                None if bias is None else bias[i],
+                None if peepholes is None else peepholes[i],
+                functions[i * per : (i + 1) * per],
+                clip,
+                attributes,
+                hidden,
+            )
+            results.append(_over_time(cell, x, state, lengths, back, steps))
+        y = array.stack([ys for ys, _ in results], 1)  # [steps, ways, batch, hidden]
+        last = [array.stack([final[j] for _, final in results], 0) for j in range(len(results[0][1]))]
+        if layout:
+            y = array.transpose(y, [2, 0, 1, 3])
+            last = [array.transpose(v, [1, 0, 2]) for v in last]
+        return [y, *last]
+
+    return recurrent
+
+
+for _kind in _GATES:
+    rule(_kind)(_recurrent(_kind))
+
+
+class _Cell:
+    """One direction: weights [gates * hidden, ...] and the step."""
+
+    def __init__(
+        self,
+        kind: str,
+        w: Any,
+        r: Any,
+        bias: Any,
+        peepholes: Any,
+        functions: Any,
+        clip: Any,
+        attributes: Any,
+        hidden: int,
+    ) -> None:
+        self.kind, self.w, self.r, self.peepholes, self.functions = kind, w, r, peepholes, functions
+        self.clip, self.hidden = clip, hidden
+        self.linear_before_reset = bool(attributes.get("linear_before_reset"))
+        self.input_forget = bool(attributes.get("input_forget"))
+        half = _GATES[kind] * hidden
+        self.wb = None if bias is None else bias[:half]
+        self.rb = None if bias is None else bias[half:]
+
+    def inputs(self, x: Any) -> Any:
+        """Return the part of all gates that does not depend on the state: [steps, batch, gates * hidden]."""
+        product = linalg.matmul(x, self.w, transpose_b=True)
+        return product if self.wb is None else math.add(product, self.wb)
+
+    def _clipped(self, v: Any) -> Any:
+        if self.clip is None:
+            return v
+        return math.minimum(math.maximum(v, number(-self.clip, v)), number(self.clip, v))
+
+    def _recurrent(self, h: Any, first: int, last: int) -> Any:
+        n = self.hidden
+        product = linalg.matmul(h, self.r[first * n : last * n], transpose_b=True)
+        return product if self.rb is None else math.add(product, self.rb[first * n : last * n])
+
+    def step(self, gates: Any, state: list[Any]) -> list[Any]:
+        """Return the next state; the first is the output."""
+        n, h = self.hidden, state[0]
+
+        def part(v: Any, i: int) -> Any:
+            return v[:, i * n : (i + 1) * n]
+
+        def active(i: int, v: Any) -> Any:
+            return self.functions[i](self._clipped(v))
+
+        if self.kind == "RNN":
+            return [active(0, math.add(gates, self._recurrent(h, 0, 1)))]
+        if self.kind == "GRU":
+            both = math.add(gates[:, : 2 * n], self._recurrent(h, 0, 2))
+            z, reset = active(0, part(both, 0)), active(0, part(both, 1))
+            if self.linear_before_reset:
+                inner = math.multiply(reset, self._recurrent(h, 2, 3))
+            else:
+                inner = self._recurrent(math.multiply(reset, h), 2, 3)
+            candidate = active(1, math.add(part(gates, 2), inner))
+            return [math.add(math.multiply(math.subtract(number(1, z), z), candidate), math.multiply(z, h))]
+        c = state[1]
+        total = math.add(gates, self._recurrent(h, 0, 4))
+        i, o, f, g = (part(total, k) for k in range(4))
+        if self.peepholes is not None:
+            p = self.peepholes
+            i, f = math.add(i, math.multiply(p[:n], c)), math.add(f, math.multiply(p[2 * n :], c))
+        i = active(0, i)
+        f = math.subtract(number(1, i), i) if self.input_forget else active(0, f)
+        c = math.add(math.multiply(f, c), math.multiply(i, active(1, g)))
+        if self.peepholes is not None:
+            o = math.add(o, math.multiply(self.peepholes[n : 2 * n], c))
+        return [math.multiply(active(0, o), self.functions[2](c)), c]
+
+
+def _over_time(
+    cell: _Cell, x: Any, state: list[Any], lengths: Any, back: bool, steps: int | None
+) -> tuple[Any, list[Any]]:
+    """Return the outputs of all steps and the last state. Sequences are reversed each within its own length."""
+    if back:
+        if lengths is None:
+            x = array.reverse(x, [0])
+        else:
+            x = array.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)
+    gates = cell.inputs(x)
+
+    def step(state: list[Any], gate: Any, number_: Any) -> tuple[list[Any], Any]:
+        following = cell.step(gate, state)
+        if lengths is None:
+            return following, following[0]
+        live = array.expand_dims(math.less(number_, cast(lengths, int64)), 1)
+        kept = [array.where(live, new, old) for new, old in zip(following, state)]
+        return kept, array.where(live, following[0], number(0, following[0]))
+
+    if steps is not None and steps <= MAX_UNROLLED:
+        outputs = []
+        for t in range(steps):
+            state, y = step(state, gates[t], np.int64(t))
+            outputs.append(y)
+        ys = array.stack(outputs, 0)
+    else:
+        first = [array.identity(s) for s in state]
+        line = array.range(np.int64(0), array.shape(gates, int64)[0])
+        start = (first, array.zeros_like(first[0]))
+        states, ys = scan(lambda kept, item: step(kept[0], item[0], item[1]), (gates, line), start)
+        state = [s[-1] for s in states]
+    if back:
+        if lengths is None:
+            ys = array.reverse(ys, [0])
+        else:
+            ys = array.reverse_sequence(ys, lengths, seq_axis=0, batch_axis=1)
+    return ys, state

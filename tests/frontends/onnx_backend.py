@@ -1,0 +1,129 @@
+"""The backend test suite that the `onnx` package ships, executed through `from_onnx`.
+
+Lives here: its cases as models, inputs and expected results; `run`; the cases that are out of scope, with reasons.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+import opwright as ow
+
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+
+OUT_OF_SCOPE = {
+    r"FLOAT8|FLOAT4|UINT4|INT2(?!\d)|e4m3|e5m2|e8m0|float4|uint4|uint2|int2(?!\d)": "the catalogue has no such dtype",
+    r"test_image_decoder": "files of images are not decoded",
+    r"test_training_dropout(?!_zero)|test_bernoulli": "random numbers of NumPy's generator are expected",
+    r"test_gradient_of": "the training graph's gradient operator; ow.GradientTape differentiates imported functions",
+}
+"""Patterns of names, with the reason. `test_backend_scope` counts them."""
+
+
+def reason(name):
+    """Return why a case is out of scope, or None."""
+    return next((text for pattern, text in OUT_OF_SCOPE.items() if re.search(pattern, name)), None)
+
+
+def cases(kind):
+    """Return the cases of a kind that are in scope."""
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the suite's own NumPy
+        return [case for case in load_model_tests(kind=kind) if reason(case.name) is None]
+
+
+def value_of(value):
+    """Return a value of the suite as an array, a list of such, or None; texts as bytes."""
+    if isinstance(value, onnx.TensorProto):
+        value = numpy_helper.to_array(value)
+    elif isinstance(value, onnx.SequenceProto):
+        value = numpy_helper.to_list(value)
+    elif isinstance(value, onnx.OptionalProto):
+        value = numpy_helper.to_optional(value)
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return [value_of(v) for v in value]
+    value = np.asarray(value)
+    if value.dtype.kind in "OUS":
+        texts = np.empty(value.shape, object)
+        texts.flat = [t if isinstance(t, bytes) else str(t).encode() for t in value.flat]
+        return texts
+    return value
+
+
+def read(path, info):
+    """Return the value of a file of the suite."""
+    kind = info.type.WhichOneof("value")
+    proto = {"sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}.get(kind, onnx.TensorProto)()
+    proto.ParseFromString(path.read_bytes())
+    return value_of(proto)
+
+
+def sets_of(case):
+    """Return the model of a case and its pairs of inputs and expected results."""
+    if case.model is not None:
+        return case.model, [([value_of(v) for v in i], [value_of(v) for v in o]) for i, o in case.data_sets]
+    folder = Path(case.model_dir)
+    model = onnx.load(folder / "model.onnx")
+    sets = []
+    for data in sorted(folder.glob("test_data_set_*")):
+        inputs = [data / f"input_{i}.pb" for i in range(len(model.graph.input))]  # later ones may have initializers
+        outputs = [data / f"output_{i}.pb" for i in range(len(model.graph.output))]
+        values = [
+            [read(file, v) for file, v in zip(files, infos) if file.exists()]
+            for files, infos in ((inputs, model.graph.input), (outputs, model.graph.output))
+        ]
+        sets.append((values[0], values[1]))
+    return model, sets
+
+
+def check(got, expected, rtol, atol):
+    """Compare a result, of any kind, with the expected one."""
+    if isinstance(expected, list):
+        assert isinstance(got, (list, tuple))
+        assert len(got) == len(expected)
+        for g, e in zip(got, expected):
+            check(g, e, rtol, atol)
+        return
+    if expected is None:
+        assert got is None
+        return
+    got = value_of(got.numpy() if hasattr(got, "numpy") else got)
+    assert got.dtype == expected.dtype
+    assert got.shape == expected.shape
+    if expected.dtype.kind == "O":
+        assert (got == expected).all()
+        return
+    if expected.dtype.kind not in "fciub":
+        got, expected = got.astype(np.float32), expected.astype(np.float32)
+    np.testing.assert_allclose(got, expected, rtol, atol)
+
+
+def run(case):
+    """Import the model of a case and compare its results. Raises what goes wrong."""
+    model, sets = sets_of(case)
+    function = ow.from_onnx(model)
+    for inputs, expected in sets:
+        results = function(*inputs[: len(function.parameters)])
+        results = [results] if len(model.graph.output) == 1 else list(results)
+        check(results, expected, case.rtol, case.atol)
+
+
+def failures(selected):
+    """Return the errors of the cases that fail, by name."""
+    result = {}
+    for case in selected:
+        try:
+            run(case)
+        except Exception as error:
+            result[case.name] = f"{type(error).__name__}: {error}"[:300]
+    return result

@@ -1,0 +1,192 @@
+"""ONNX models as functions: types, weights, names, control flow, damaged and hostile files."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import opwright as ow
+
+onnx = pytest.importorskip("onnx")
+TensorProto, helper, numpy_helper = onnx.TensorProto, onnx.helper, onnx.numpy_helper
+
+F = TensorProto.FLOAT
+
+
+def model_of(nodes, inputs, outputs, initializers=(), opset=17, **rest):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers), **rest)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def info(name, shape, dtype=F):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def linear(weights):
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"], name="/layer1/layer1.0/fc"),
+        helper.make_node("Relu", ["h"], ["y"], name="/act"),
+    ]
+    return model_of(nodes, [info("x", ["batch", 3])], [info("y", ["batch", 2])], weights)
+
+
+W = np.float32([[1, -2], [3, 4], [-5, 6]])
+B = np.float32([0.5, -0.5])
+X = np.float32([[1, 2, 3], [-1, 0, 2]])
+Y = np.maximum(X @ W + B, 0)
+
+
+def weights():
+    return [numpy_helper.from_array(W, "w"), numpy_helper.from_array(B, "b")]
+
+
+def test_a_model_runs_differentiates_saves_and_converts(tmp_path):
+    path = tmp_path / "linear.onnx"
+    onnx.save(linear(weights()), path)
+    f = ow.from_onnx(path)
+    assert [s.shape.dims for s in f.input_signature] == [(None, 3)]  # a symbolic size may be any
+    np.testing.assert_allclose(f(X).numpy(), Y, 1e-6)
+    np.testing.assert_allclose(f(x=X[:1]).numpy(), Y[:1], 1e-6)
+    assert "layer1.0/fc" in str(f.concrete().graph)
+    x = ow.constant(X)
+    with ow.GradientTape() as tape:
+        tape.watch(x)
+        loss = ow.reduce_sum(f(x))
+    np.testing.assert_allclose(tape.gradient(loss, x).numpy(), (Y > 0) @ W.T, 1e-6)
+    content = ow.lite.TFLiteConverter.from_concrete_functions([f.named().get_concrete_function()]).convert()
+    run = ow.lite.Interpreter(model_content=content).get_signature_runner()
+    np.testing.assert_allclose(run(x=X)["y"], Y, 1e-6)
+    f.save(tmp_path / "saved")
+    served = ow.saved_model.load(tmp_path / "saved").signatures["serving_default"]
+    np.testing.assert_allclose(served(x)["y"].numpy(), Y, 1e-6)
+
+
+def test_weights_in_other_files_and_sparse_ones(tmp_path):
+    onnx.save(linear(weights()), tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0, location="w.bin")
+    np.testing.assert_allclose(ow.from_onnx(tmp_path / "m.onnx")(X).numpy(), Y, 1e-6)
+    values = helper.make_tensor("w", F, [2], [3.0, 6.0])
+    indices = helper.make_tensor("w_indices", TensorProto.INT64, [2], [2, 5])
+    sparse = helper.make_sparse_tensor(values, indices, [3, 2])
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = model_of([node], [info("x", [2, 3])], [info("y", [2, 2])], sparse_initializer=[sparse])
+    np.testing.assert_array_equal(ow.from_onnx(model)(X).numpy(), X @ np.float32([[0, 0], [3, 0], [0, 6]]))
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "/etc/passwd", "link.bin", "gone.bin", "", "folder"])
+def test_no_file_outside_of_the_folder_is_read(tmp_path, location):
+    folder = tmp_path / "model"
+    (folder / "folder").mkdir(parents=True)
+    (tmp_path / "w.bin").write_bytes(W.tobytes())
+    (folder / "link.bin").symlink_to(tmp_path / "w.bin")
+    tensor = numpy_helper.from_array(W, "w")
+    onnx.external_data_helper.set_external_data(tensor, location or "x")
+    tensor.ClearField("raw_data")
+    tensor.external_data[0].value = location
+    (folder / "m.onnx").write_bytes(linear([tensor, weights()[1]]).SerializeToString())
+    with pytest.raises(ow.errors.InvalidArgumentError, match=r"'w'.*external data"):
+        ow.from_onnx(folder / "m.onnx")
+
+
+def damaged(change):
+    model = linear(weights())
+    change(model)
+    return model.SerializeToString()
+
+
+DAMAGED = {
+    "no ONNX file": b"hello",
+    "has no graph": b"",
+    "used before a node computes it": damaged(lambda m: m.graph.node[0].input.__setitem__(0, "y")),
+    "another number of elements": damaged(lambda m: m.graph.initializer[0].dims.__setitem__(0, 4)),
+    "shape is damaged": damaged(lambda m: m.graph.initializer[0].dims.__setitem__(0, 2**62)),
+    "no multiple": damaged(lambda m: setattr(m.graph.initializer[0], "raw_data", b"123")),
+    "has no dtype": damaged(lambda m: setattr(m.graph.initializer[0], "data_type", 77)),
+    "no dtype has this number": damaged(lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 99)),
+    "/layer1/layer1.0/fc": damaged(lambda m: m.graph.initializer[0].CopyFrom(numpy_helper.from_array(W[:2], "w"))),
+}
+
+
+@pytest.mark.parametrize("says", DAMAGED)
+def test_damaged_files_are_named(says):
+    with pytest.raises(ow.errors.InvalidArgumentError, match=says):
+        ow.from_onnx(DAMAGED[says])
+
+
+def test_functions_that_call_themselves_end():
+    node = helper.make_node("Again", ["x"], ["y"], domain="my")
+    function = helper.make_function("my", "Again", ["x"], ["y"], [node], [helper.make_opsetid("my", 1)])
+    graph = helper.make_graph([node], "g", [info("x", [2])], [info("y", [2])])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
+    model = helper.make_model(graph, functions=[function], opset_imports=imports)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="too deep"):
+        ow.from_onnx(model)
+
+
+def foreign():
+    nodes = [
+        helper.make_node("Fancy", ["x"], ["h"], "f1", domain="my", alpha=2.0),
+        helper.make_node("Other", ["h", "x"], ["y"], "o1", domain="my"),
+    ]
+    model = model_of(nodes, [info("x", [2])], [info("y", [2])])
+    model.opset_import.append(helper.make_opsetid("my", 1))
+    return model
+
+
+def test_missing_operators_are_listed_and_may_be_defined():
+    with pytest.raises(ow.errors.UnimplementedError, match=r"my::Fancy\(x: float32\[2\], alpha=2.0\) 1 times at f1"):
+        ow.from_onnx(foreign())
+    custom = {"my::Fancy": lambda x, alpha: x * alpha, "my::Other": ow.add}
+    np.testing.assert_array_equal(ow.from_onnx(foreign(), custom=custom)(np.float32([1, 2])).numpy(), [3, 6])
+
+
+def test_an_input_that_decides_about_the_graph_specialises_the_function():
+    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+    model = model_of([node], [info("x", [2, 3]), info("axes", [1], TensorProto.INT64)], [info("y", None)])
+    f = ow.from_onnx(model)
+    for axis in (0, 1, 0):
+        np.testing.assert_array_equal(f(X, np.int64([axis])).numpy(), X.sum(axis))
+    assert f.experimental_get_tracing_count() == 2  # one trace for each value
+    fixed = ow.from_onnx(model, values={"axes": np.int64([1])})
+    np.testing.assert_array_equal(fixed(X).numpy(), X.sum(1))
+    with pytest.raises(ow.errors.InvalidArgumentError, match="no inputs of these names"):
+        ow.from_onnx(model, values={"axis": np.int64([1])})
+
+
+def branches(name, operator):
+    node = helper.make_node(operator, ["x", "x"], [f"{name}_y"])
+    return helper.make_graph([node], name, [], [info(f"{name}_y", [2])])
+
+
+def test_branches_and_loops_on_values():
+    test = helper.make_node("Greater", ["s", "zero"], ["c"])
+    total = helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0)
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branches("t", "Add"), else_branch=branches("e", "Mul"))
+    zero = numpy_helper.from_array(np.float32(0), "zero")
+    f = ow.from_onnx(model_of([total, test, node], [info("x", [2])], [info("y", [2])], [zero]))
+    for x in (np.float32([1, 2]), np.float32([-1, -2])):
+        np.testing.assert_array_equal(f(x).numpy(), x + x if x.sum() > 0 else x * x)
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["v", "v"], ["w"]),
+            helper.make_node("Identity", ["more"], ["again"]),
+            helper.make_node("Identity", ["w"], ["row"]),
+        ],
+        "body",
+        [info("i", [], TensorProto.INT64), info("more", [], TensorProto.BOOL), info("v", [2])],
+        [info("again", [], TensorProto.BOOL), info("w", [2]), info("row", [2])],
+    )
+    count = helper.make_node("Cast", ["n"], ["trips"], to=TensorProto.INT64)
+    loop = helper.make_node("Loop", ["trips", "", "x"], ["last", "rows"], body=body)
+    inputs = [info("x", [2]), info("n", [])]
+    f = ow.from_onnx(model_of([count, loop], inputs, [info("last", [2]), info("rows", [None, 2])]))
+    last, rows = f(np.float32([1, 2]), np.float32(3))
+    np.testing.assert_array_equal(last.numpy(), [8, 16])
+    np.testing.assert_array_equal(rows.numpy(), [[2, 4], [4, 8], [8, 16]])
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ow.errors.FailedPreconditionError, match=r"opwright\[onnx\]"):
+        ow.from_onnx(b"")
