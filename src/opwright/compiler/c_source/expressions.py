@@ -59,6 +59,8 @@ def c_type(kind: ir.Type, unsigned: bool = False) -> str:
         return f"{'u' if unsigned else ''}int{kind.width}_t"
     if isinstance(kind, ir.VoidType):
         return "void"
+    if isinstance(kind, ir.PointerType):
+        return "ow_address"  # of byte_addresses.py
     if isinstance(kind, ir.VectorType):
         raise UnimplementedError(
             what="the kernel works on vectors, which C has none of",

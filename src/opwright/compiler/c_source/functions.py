@@ -59,10 +59,7 @@ class FunctionWriter(StatementWriter):
         for argument in f.args:
             name = self.unique_name(argument.name)
             self.expressions[argument] = CExpression(name)
-            if isinstance(argument.type, ir.PointerType):
-                parameters.append(f"{self.elements.get(argument.name, 'void')} *{name}")
-            else:
-                parameters.append(f"{c_type(argument.type)} {name}")
+            parameters.append(self.parameter(argument, name))
         body = self._variables() + self._tree(self.blocks.entry, None)
         words = set(re.findall(r"\w+", "\n".join(line for line in body if not line.lstrip().startswith("/*"))))
         unused = [self.expressions[a].text for a in f.args if self.expressions[a].text not in words]
@@ -71,23 +68,32 @@ class FunctionWriter(StatementWriter):
         text = f"{comment}{prototype} {{\n" + "".join(f"  {line}\n" if line else "\n" for line in body) + "}\n"
         return CFunction(function_name(f.name), prototype, text, self.instructions.helpers)
 
+    def parameter(self, argument: ir.Argument, name: str) -> str:
+        """Return the declaration of a parameter."""
+        if isinstance(argument.type, ir.PointerType):
+            return f"{self.elements.get(argument.name, 'void')} *{name}"
+        return f"{c_type(argument.type)} {name}"
+
+    def alloca(self, x: llvm.AllocaInstr, name: str, many: int) -> str:
+        """Return the declaration of a variable of `many` elements."""
+        if isinstance(x.allocated_type, ir.PointerType):
+            raise UnimplementedError(
+                what="a variable of the kernel is a place in memory, which has no form in C yet",
+                do="index the array itself",
+            )
+        return f"{c_type(x.allocated_type)} {name}{f'[{many}]' if many != 1 else ''};"
+
     def _variables(self) -> list[str]:
         """Return the declarations of variables."""
         lines = []
         for block in self.blocks.order:
             for x in block.instructions:
-                if isinstance(x, llvm.AllocaInstr):
-                    kind = x.allocated_type
+                if isinstance(x, llvm.AllocaInstr) and self.uses.count[x]:
                     name = self.variables[x] = self.unique_name(x.name)
                     many = x.operands[0].constant if x.operands else 1
-                    if isinstance(kind, ir.PointerType):
-                        raise UnimplementedError(
-                            what="a variable of the kernel is a place in memory, which has no form in C yet",
-                            do="index the array itself",
-                        )
                     if many != 1:
                         self.arrays.add(x)
-                    lines.append(f"{c_type(kind)} {name}{f'[{many}]' if many != 1 else ''};")
+                    lines.append(self.alloca(x, name, many))
         for x in sorted(self.uses.outliving, key=lambda v: (self.blocks.index[self.uses.home[v]], str(v.name))):
             if self.uses.count[x] and not isinstance(x, llvm.AllocaInstr):
                 name = self.unique_name(x.name)

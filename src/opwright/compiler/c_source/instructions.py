@@ -208,6 +208,10 @@ class Instructions:
             if pair not in helpers:
                 raise _unknown(f"the bits of {pair[0]} as {pair[1]}")
             return self._helper(helpers[pair], a if pair[0] in ("float", "double") else _as(a, old, False))
+        if name == "inttoptr":
+            return CExpression(f"(ow_address)(uintptr_t){a.within(UNARY)}", UNARY, reads=a.reads)
+        if name == "ptrtoint":
+            return CExpression(f"(int64_t)(uintptr_t){a.within(UNARY)}", UNARY, reads=a.reads)
         if name in ("fptosi", "fptoui"):
             target = c_type(new, name == "fptoui")
             if not self.bounded:
@@ -249,6 +253,9 @@ class Instructions:
             target = c_type(x.type, stem == "fptoui")
             source = short(c_type(x.args[0].type))
             return self._helper(f"ow_{source}_to_{short(target)}_sat", *operands, unsigned=stem == "fptoui")
+        if stem in ("smin", "smax", "umin", "umax"):
+            a, b = (_as(o, x.type, stem[0] == "u") for o in operands)
+            return self._chosen(_binary("<" if stem.endswith("min") else ">", COMPARE, a, b, tight=True), a, b)
         if name.startswith("llvm.vector.reduce."):
             c_type(x.args[0].type)
         raise _unknown(name)

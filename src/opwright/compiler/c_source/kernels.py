@@ -370,7 +370,7 @@ def _unique(functions: Sequence[CFunction]) -> tuple[CFunction, ...]:
 
 
 def _tables(module: ir.Module) -> tuple[str, ...]:
-    return tuple(_table_text(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
+    return tuple(table_text(v) for v in module.global_values if isinstance(v, ir.GlobalVariable))
 
 
 def _callees(function: ir.Function) -> list[ir.Function]:
@@ -379,7 +379,7 @@ def _callees(function: ir.Function) -> list[ir.Function]:
     return sorted((f for f in callees if f.blocks), key=lambda f: f.name)
 
 
-def _table_text(table: ir.GlobalVariable) -> str:
+def table_text(table: ir.GlobalVariable) -> str:
     """Return the definition of a table of the module."""
     kind = table.initializer.type
     numbers = ", ".join(

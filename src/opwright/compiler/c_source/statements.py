@@ -265,9 +265,15 @@ class StatementWriter:
             return self._address(x, block)
         operands = x.args if isinstance(x, llvm.CallInstr) else x.operands
         if isinstance(x, llvm.LoadInstr):
-            expression = self._target(x.operands[0])
-        else:
-            expression = self.instructions.expression(x, [self.value(o) for o in operands])
+            return self.placed(x, self.loaded(x), block)
+        return self.placed(x, self.instructions.expression(x, [self.value(o) for o in operands]), block)
+
+    def loaded(self, x: llvm.LoadInstr) -> CExpression:
+        """Return what a load reads."""
+        return self._target(x.operands[0])
+
+    def placed(self, x: ir.Instruction, expression: CExpression, block: ir.Block) -> list[str]:
+        """Keep the expression of a value for its only use, or write a constant."""
         is_local = self.uses.where[x] == {block}
         plain = expression.precedence == PRIMARY and expression.text in self.variables.values()
         returned = self.uses.count[x] == 1 and block.terminator.operands == [x]  # no operator around it

@@ -1,0 +1,128 @@
+"""Functions whose pointers are addresses of bytes, as C: kernels of libraries, which read memory as several dtypes.
+
+Lives here: `write_kernel`, `MEMORY_FUNCTIONS`, the C functions that load and store.
+Not here: functions on arrays of one dtype each (functions.py).
+
+Memory is read through types that may alias any other where the compiler has such types (GCC, Clang and those that
+understand their attributes), and byte by byte (memcpy) otherwise, or where the address need not be aligned.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from llvmlite.ir import instructions as llvm
+
+from .expressions import ADD, MUL, PRIMARY, UNARY, CExpression, c_type, reads, short
+from .functions import CFunction, FunctionWriter
+from .instructions import signed
+from .single_lanes import _bits
+from .statements import MEMORY
+
+ELEMENTS = ("float", "double", "int16_t", "int32_t", "int64_t")
+MEMORY_FUNCTIONS = """typedef uint8_t *ow_address;
+
+""" + "\n".join(
+    f"""#if defined(__GNUC__)
+typedef {kind} ow_any_{short(kind)} __attribute__((__may_alias__));
+static inline {kind} ow_load_{short(kind)}(const uint8_t *p) {{
+  return *(const ow_any_{short(kind)} *)(const void *)p;
+}}
+static inline void ow_store_{short(kind)}(uint8_t *p, {kind} x) {{ *(ow_any_{short(kind)} *)(void *)p = x; }}
+#else
+#define ow_load_{short(kind)} ow_read_{short(kind)}
+#define ow_store_{short(kind)} ow_write_{short(kind)}
+#endif
+static inline {kind} ow_read_{short(kind)}(const uint8_t *p) {{
+  {kind} x;
+  memcpy(&x, p, sizeof x);
+  return x;
+}}
+static inline void ow_write_{short(kind)}(uint8_t *p, {kind} x) {{ memcpy(p, &x, sizeof x); }}
+"""
+    for kind in ELEMENTS
+)
+"""Loads and stores: `load` and `store` of aligned elements, `read` and `write` of others."""
+
+
+def write_kernel(function: ir.Function) -> CFunction:
+    """Return the C of a function on single numbers (single_lanes.py)."""
+    return _KernelWriter(function, False, {}).write("")
+
+
+class _KernelWriter(FunctionWriter):
+    """A function in C."""
+
+    def parameter(self, argument: ir.Argument, name: str) -> str:
+        if not isinstance(argument.type, ir.PointerType):
+            return f"{c_type(argument.type)} {name}"
+        return f"uint8_t *{'restrict ' if 'noalias' in argument.attributes else ''}{name}"
+
+    def alloca(self, x: llvm.AllocaInstr, name: str, many: int) -> str:
+        aligned = "_Alignas(8) " if many != 1 else ""
+        return f"{aligned}{c_type(x.allocated_type)} {name}{f'[{many}]' if many != 1 else ''};"
+
+    def value(self, x: ir.Value) -> CExpression:
+        if x in self.variables:
+            self.uses.remaining[x] -= 1
+            name = self.variables[x]
+            return CExpression(f"(ow_address){name if x in self.arrays else f'&{name}'}", UNARY)
+        return super().value(x)
+
+    def _address(self, x: llvm.GEPInstr, block: ir.Block) -> list[str]:
+        if isinstance(x.pointer, ir.GlobalVariable):
+            return super()._address(x, block)
+        base, index = self.value(x.pointer), self.value(x.indices[-1])
+        size = max(1, _bits(x.source_etype) // 8)
+        index = signed(index, x.indices[-1].type)
+        if index.text == "0":
+            return self.placed(x, base, block)
+        text = index.within(MUL if size > 1 else UNARY)
+        if index.text.lstrip("-").isdigit():
+            text = str(int(index.text) * size)
+            if text.startswith("-"):
+                return self.placed(x, CExpression(f"{base.within(ADD)} - {text[1:]}", ADD, reads=base.reads), block)
+        elif size > 1:
+            text = f"{text} * {size}"
+        return self.placed(x, CExpression(f"{base.within(ADD)} + {text}", ADD, reads=reads(base, index)), block)
+
+    def _place(self, x: ir.Value) -> CExpression | None:
+        """Return the variable or element of a table at an address, None for memory."""
+        if (x in self.variables and x not in self.arrays) or x in self.elements_at:
+            return self._target(x)
+        return None
+
+    def loaded(self, x: llvm.LoadInstr) -> CExpression:
+        place = self._place(x.operands[0])
+        if place is not None:
+            return place
+        address, kind = self.value(x.operands[0]), x.type
+        read = address.reads | {MEMORY}
+        if isinstance(kind, ir.PointerType):
+            return CExpression(f"(ow_address)(uintptr_t)ow_load_i64({address.text})", UNARY, reads=read)
+        name = c_type(kind)
+        if name == "int8_t":
+            return CExpression(f"(int8_t)*{address.within(PRIMARY)}", UNARY, reads=read)
+        return CExpression(f"ow_{self._way(x, kind, 'load', 'read')}({address.text})", PRIMARY, reads=read)
+
+    @staticmethod
+    def _way(x: ir.Instruction, kind: ir.Type, aligned: str, other: str) -> str:
+        whole = x.align is None or 8 * x.align >= _bits(kind)
+        return f"{aligned if whole else other}_{short(c_type(kind))}"
+
+    def _store(self, x: llvm.StoreInstr) -> list[str]:
+        value, address = x.operands
+        if (address in self.variables and address not in self.arrays) or address in self.elements_at:
+            return super()._store(x)
+        expression, kind = signed(self.value(value), value.type), value.type
+        place = self.value(address)
+        if c_type(kind) == "int8_t":
+            text = f"*{place.within(PRIMARY)} = (uint8_t){expression.within(UNARY)};"
+        else:
+            text = f"ow_{self._way(x, kind, 'store', 'write')}({place.text}, {expression.text});"
+        return [*self._flushed({MEMORY}), text]
+
+    def _call_statement(self, x: llvm.CallInstr) -> list[str]:
+        target, source, count = (self.value(a) for a in x.args[:3])
+        if not x.callee.name.startswith("llvm.memcpy"):
+            return super()._call_statement(x)
+        return [*self._flushed({MEMORY}), f"memcpy({target.text}, {source.text}, (size_t){count.within(PRIMARY)});"]
