@@ -10,6 +10,7 @@
     memory_layouts.py  the memory of a library: arena, constants, fields of the state
     specialized_kernels.py  kernels with the words that all their calls share, for microcontrollers
     modules.py       the LLVM module of a library: kernels, weights, the functions that run the steps
+    c_source.py      the same as portable C11; source_folders.py: for Arduino, ESP-IDF and Zephyr
     c_files.py       the header, an example program, files for CMake and pkg-config
     build_report.py  where the bytes and the time go; object_symbols.py, step_times.py: sizes and times of its parts
     archives.py      static libraries (ar)

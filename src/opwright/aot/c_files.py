@@ -55,7 +55,8 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
     """Return the header of a library: C99 and later, C++."""
     big = name.upper()
     lines = [
-        f"/* {name}: a model as machine code for {model.target.name}, made by Opwright.",
+        f"/* {name}: a model as {'C11' if model.target.name == 'c11' else f'machine code for {model.target.name}'}, "
+        "made by Opwright.",
         f"   Model: sha256 {model.digest}. */",
         f"#ifndef {big}_H",
         f"#define {big}_H",

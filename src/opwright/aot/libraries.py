@@ -20,24 +20,27 @@ from ..core.files import replacing
 from . import c_files
 from .archives import archive_of
 from .build_report import BuildReport, report_of
+from .c_source import PORTABLE_C
 from .identifiers import identifier
 from .memory_layouts import MemoryLayout, layout_of
 from .model_files import content_of
 from .model_plans import ModelPlan, plan_model
 from .modules import emit_object, functions_of
 from .size_bounds import Bounds, note_of
+from .source_folders import SOURCE_FORMATS, source_files_of
 from .step_times import step_times
 from .targets import find_target
 
 if TYPE_CHECKING:
     from ..tracing.function import Function
 
-FORMATS = ("lib", "object")
+FORMATS = ("lib", "object", *SOURCE_FORMATS)
 
 
 class Library(NamedTuple):
     """A built library. folder: its files; arena: bytes that a run needs; state: bytes that runs keep; code: bytes of
-    the object file without weights; weights: bytes of constants; report: where bytes and time go, if requested."""
+    the object file without weights, or of NAME.c; weights: bytes of constants; report: where bytes and time go, if
+    requested."""
 
     name: str
     folder: Path
@@ -69,20 +72,25 @@ def build(
     share their variables, as a step of training and the prediction do. target: "host", a short name of
     targets.py or an LLVM triple, with cpu and features in LLVM's terms. out: the folder, made if it is missing.
     name: prefix of files and C symbols, by default the model's. format: "lib", with a static library, C header,
-    example, CMake and pkg-config files, or "object", without these but for the header. custom_ops: as of
-    `lite.Interpreter`. bounds: least and most of sizes that the model leaves open, which the caller of the library
-    states: of "batch", the first axis of inputs, or of "input:axis"; each size has a plan, with shared weights. Other
-    open sizes are the file's. report: whether the result has a `BuildReport`; for "host" with the time of each
-    step.
+    example, CMake and pkg-config files, or "object", without these but for the header; "c", portable C11 instead of
+    machine code, for any target, or "arduino", "esp-idf", "zephyr", the same as the folder that these build systems
+    take. custom_ops: as of `lite.Interpreter`. bounds: least and most of sizes that the model leaves open, which the
+    caller of the library states: of "batch", the first axis of inputs, or of "input:axis"; each size has a plan, with
+    shared weights. Other open sizes are the file's. report: whether the result has a `BuildReport`, of machine code;
+    for "host" with the time of each step.
 
     Files are replaced one by one, each whole. raises NotFoundError for an unknown target, UnimplementedError for nodes
     without machine code, by name
     """
     if format not in FORMATS:
         raise InvalidArgumentError(op="aot.build", what="no such format", found=format, wanted=", ".join(FORMATS))
+    if report and format in SOURCE_FORMATS:
+        raise InvalidArgumentError(
+            op="aot.build", what="reports are of machine code", found=format, wanted="lib, object"
+        )
     content, stem = content_of(model)
     prefix = identifier(name if name is not None else stem)
-    chosen = target if isinstance(target, Target) else find_target(target, cpu, features)
+    chosen = _target(target, cpu, features, format)
     planned = plan_model(content, chosen, custom_ops, bounds)
     tensors = [t for s in planned.signatures for t in (*s.inputs, *s.outputs)]
     refused = c_files.unsupported((*tensors, *planned.state))
@@ -93,25 +101,41 @@ def build(
             found=", ".join(f"{t.name}: {t.dtype}" for t in refused),
         )
     layout = layout_of(planned)
-    code = emit_object(planned, prefix, layout)
-    files = _files(planned, prefix, layout, code, format)
+    code = b""
+    if format in SOURCE_FORMATS:
+        files = source_files_of(planned, prefix, layout, format)
+        size = next(len(text) for file, text in files.items() if file.endswith(f"{prefix}.c"))
+    else:
+        code = emit_object(planned, prefix, layout)
+        files, size = _files(planned, prefix, layout, code, format), len(code) - layout.weights
+    files |= _description(planned, prefix, layout, format, size)
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
         with replacing(folder / file) as stream:
             stream.write(text)
     facts = None
     if report:
         seconds = step_times(planned, prefix, layout) if chosen == processor() else None
         facts = report_of(planned, prefix, layout, code, content, seconds)
-    sizes = layout.arena, layout.state[-1], len(code) - layout.weights, layout.weights
+    sizes = layout.arena, layout.state[-1], size, layout.weights
     return Library(prefix, folder, chosen, tuple(files), *sizes, facts)
 
 
+def _target(target: str | Target, cpu: str, features: str, format: str) -> Target:
+    """Return the target of a build: C is planned for any processor."""
+    if format not in SOURCE_FORMATS:
+        return target if isinstance(target, Target) else find_target(target, cpu, features)
+    if target != "host" or cpu or features:
+        raise InvalidArgumentError(
+            op="aot.build", what=f'format="{format}" is C for any processor', found=str(target), do="no target"
+        )
+    return PORTABLE_C
+
+
 def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, format: str) -> dict[str, bytes]:
-    """Return the contents of a library's files, the description last: without it there is no library."""
-    object_name = f"{name}.o"
-    files = {object_name: code, f"{name}.h": c_files.header_of(model, name, layout).encode()}
+    """Return the contents of a library's files but for the description."""
+    files = {f"{name}.o": code, f"{name}.h": c_files.header_of(model, name, layout).encode()}
     if format == "lib":
         files |= {
             f"lib{name}.a": archive_of([("library.o", code, functions_of(model, name))]),
@@ -119,16 +143,21 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
             "CMakeLists.txt": c_files.cmake_of(name).encode(),
             f"{name}.pc": c_files.pkg_config_of(name).encode(),
         }
+    return files
+
+
+def _description(model: ModelPlan, name: str, layout: MemoryLayout, format: str, size: int) -> dict[str, bytes]:
+    """Return the description, which is written last: without it there is no library. size: of code."""
     notes = {
         "name": name,
         "opwright": __version__,
         "model": {"sha256": model.digest},
         "target": model.target._asdict(),
-        "object": object_name,
+        "object": None if format in SOURCE_FORMATS else f"{name}.o",
         "arena": max(layout.arena, 1),
         "state": layout.state[-1],
         "weights": layout.weights,
-        "code": len(code) - layout.weights,
+        "code": size,
         "signatures": [
             {
                 "key": s.key,
@@ -140,7 +169,7 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
             for s in model.signatures
         ],
     }
-    return files | {f"{name}.json": (json.dumps(notes, indent=1) + "\n").encode()}
+    return {f"{name}.json": (json.dumps(notes, indent=1) + "\n").encode()}
 
 
 def _note(tensor: Any) -> dict[str, Any]:

@@ -53,6 +53,10 @@ class LoadedLibrary:
 
     def __init__(self, path: Path) -> None:
         self.notes = notes = json.loads(path.read_text())
+        if notes["object"] is None:
+            raise NotFoundError(
+                op="aot.load", what="the library is C source", found=str(path), do='build it with format="lib"'
+            )
         objects = path.with_name(notes["object"])
         if not objects.is_file():
             raise NotFoundError(op="aot.load", what="the object file is not beside its description", found=str(objects))

@@ -319,7 +319,14 @@ def run(
 @click.option("--features", default="", help="Features in addition to the processor's: +dotprod,+i8mm.")
 @click.option("-o", "--output", default="build", show_default=True, type=click.Path(file_okay=False), help="Folder.")
 @click.option("--name", help="Prefix of files and C symbols; by default the model's name.")
-@click.option("--format", "kind", default="lib", show_default=True, type=click.Choice(["lib", "object"]), help="Files.")
+@click.option(
+    "--format",
+    "kind",
+    default="lib",
+    show_default=True,
+    type=click.Choice(["lib", "object", "c", "arduino", "esp-idf", "zephyr"]),
+    help="Files: machine code, or C source in a folder of a build system.",
+)
 @click.option(
     "--bound",
     "bounds",

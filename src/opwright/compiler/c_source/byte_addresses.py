@@ -12,7 +12,7 @@ from __future__ import annotations
 from llvmlite import ir
 from llvmlite.ir import instructions as llvm
 
-from .expressions import ADD, MUL, PRIMARY, UNARY, CExpression, c_type, reads, short
+from .expressions import ADD, PRIMARY, UNARY, CExpression, c_type, reads, short
 from .functions import CFunction, FunctionWriter
 from .instructions import signed
 from .single_lanes import _bits
@@ -20,6 +20,11 @@ from .statements import MEMORY
 
 ELEMENTS = ("float", "double", "int16_t", "int32_t", "int64_t")
 MEMORY_FUNCTIONS = """typedef uint8_t *ow_address;
+
+/* The address of element i, by arithmetic that wraps. */
+static inline ow_address ow_at(const uint8_t *p, int64_t i, unsigned size) {
+  return (ow_address)((uintptr_t)p + (uintptr_t)i * size);
+}
 
 """ + "\n".join(
     f"""#if defined(__GNUC__)
@@ -76,14 +81,12 @@ class _KernelWriter(FunctionWriter):
         index = signed(index, x.indices[-1].type)
         if index.text == "0":
             return self.placed(x, base, block)
-        text = index.within(MUL if size > 1 else UNARY)
-        if index.text.lstrip("-").isdigit():
-            text = str(int(index.text) * size)
-            if text.startswith("-"):
-                return self.placed(x, CExpression(f"{base.within(ADD)} - {text[1:]}", ADD, reads=base.reads), block)
-        elif size > 1:
-            text = f"{text} * {size}"
-        return self.placed(x, CExpression(f"{base.within(ADD)} + {text}", ADD, reads=reads(base, index)), block)
+        read = reads(base, index)
+        if not index.text.lstrip("-").isdigit():
+            return self.placed(x, CExpression(f"ow_at({base.text}, {index.text}, {size})", PRIMARY, reads=read), block)
+        sign, offset = ("-", -int(index.text)) if index.text.startswith("-") else ("+", int(index.text))
+        text = f"{base.within(ADD)} {sign} {offset * size}"
+        return self.placed(x, CExpression(text, ADD, reads=read), block)
 
     def _place(self, x: ir.Value) -> CExpression | None:
         """Return the variable or element of a table at an address, None for memory."""

@@ -66,6 +66,8 @@ class PanelsF32(NamedTuple):
     @property
     def halves(self) -> int:
         """Vectors of the last panel if each holds half as many channels, two steps next to each other; otherwise 0."""
+        if self.lanes < 2:
+            return 0
         count = -(-(self.features % self.width) // (self.lanes // 2))
         return count if count < 4 else 0
 
