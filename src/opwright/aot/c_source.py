@@ -180,7 +180,7 @@ class _Kernels:
 
 
 def _in_order(entry: ir.Function) -> list[ir.Function]:
-    """Return a function after those that it calls."""
+    """Return a function after its callees."""
     order: list[ir.Function] = []
 
     def visit(function: ir.Function) -> None:
@@ -202,7 +202,7 @@ def _signature(
     model: ModelPlan, signature: SignaturePlan, name: str, layout: MemoryLayout, kernels: _Kernels
 ) -> list[str]:
     """Return the function of a signature, after that of its plan."""
-    if len(signature.plans) != 1:
+    if signature.sizes:
         raise UnimplementedError(op="aot.build", what="sizes between bounds have no form in C yet", do='format="lib"')
     (planned,) = signature.plans
     symbol, prefix = model.symbol(signature, name), model.prefix(signature, name)
@@ -304,7 +304,7 @@ def _jump(number: int, step: KernelStep, places: _Places) -> list[str]:
     address = places.address(selector)
     if address is None:
         return [target]
-    kind = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}[int(size)]  # type: ignore[call-overload]
+    kind = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}[int(str(size))]
     read = f"*(const int8_t *)({address})" if kind == "i8" else f"ow_load_{kind}((ow_address)({address}))"
     return [f"if ({read} != {value}) {target}"]
 

@@ -3,7 +3,7 @@
 Lives here: `write_kernel`, `MEMORY_FUNCTIONS`, the C functions that load and store.
 Not here: functions on arrays of one dtype each (functions.py).
 
-Memory is read through types that may alias any other where the compiler has such types (GCC, Clang and those that
+Memory is read through types that may alias any other where the compiler has such types (GCC, Clang and compilers that
 understand their attributes), and byte by byte (memcpy) otherwise, or where the address need not be aligned.
 """
 

@@ -70,7 +70,7 @@ class MapPattern:
         """
         sizes = [d.size for d in _dtypes(self.expr)]
         width: int = target.vector_bytes
-        count = max(width // max(sizes), min(self.bytes, width // min(sizes)))
+        count = max(1, width // max(sizes), min(self.bytes, width // min(sizes)))
         work = weight(self.expr) * count * max(sizes) // width
         return count, 4 if work <= 12 else 2 if work <= 40 else 1
 
