@@ -31,7 +31,7 @@ def some(items: Sequence[_Item]) -> Sequence[_Item]:
 
 
 def sampled(cases: Iterable[Any], every: int = 2, by: Callable[..., Any] = lambda *values: None) -> list[Any]:
-    """Return the cases of a test, of which all but every so many are marked slow: each costs time of the compiler, and
+    """Return the cases of a test. All but one of each `every` are marked slow: each costs time of the compiler, and
     neighbours in a table are alike.
 
     cases: values, tuples of several, or `pytest.param` with marks of their own; by: returns the group of a case, which

@@ -62,8 +62,8 @@ from .eager.tensor import from_dlpack as from_dlpack
 from .eager.variable import Variable as Variable
 from .frontends.keras import from_keras as from_keras
 from .frontends.onnx.model import from_onnx as from_onnx
-from .graph import Graph as Graph
 from .frontends.torch.importer import from_torch as from_torch
+from .graph import Graph as Graph
 from .lite.export.c_export import export_c as export_c
 from .nn.module import Module as Module
 from .ops import attributes
