@@ -52,7 +52,7 @@ def test_quotas_of_control_groups(in_groups, text, files, count):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity masks")
-def test_threads_by_default_are_those_of_the_affinity_mask():
+def test_default_threads_follow_the_affinity_mask():
     code = """
 import os
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
