@@ -13,6 +13,8 @@
     c_source.py      the same as portable C11; source_folders.py: for Arduino, ESP-IDF and Zephyr
     c_files.py       the header, an example program, files for CMake and pkg-config
     build_report.py  where the bytes and the time go; object_symbols.py, step_times.py: sizes and times of its parts
+    wasm_linker.py   WebAssembly modules, linked from the one object
+    web_files.py     an ES module around one, its types, a page
     archives.py      static libraries (ar)
     loaded_library.py       `load`: a library for this processor, called with NumPy arrays
     differences.py   `diff`: two models, or one model on two run times, on the same inputs

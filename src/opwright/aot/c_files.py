@@ -1,6 +1,6 @@
 """C around a library: its header, an example program, and files for CMake and pkg-config.
 
-Lives here: `header_of`, `example_of`, `cmake_of`, `pkg_config_of`, `STATUS_TEXTS`.
+Lives here: `header_of`, `example_of`, `cmake_of`, `pkg_config_of`, `facts_of`, `elements_of`, `STATUS_TEXTS`.
 Not here: the code of the library (modules.py).
 """
 
@@ -47,7 +47,8 @@ C_TYPES = {
 share, as a real and an imaginary part."""
 
 
-def _elements(tensor: TensorDescription) -> int:
+def elements_of(tensor: TensorDescription) -> int:
+    """Return the number of a tensor's elements in C."""
     return tensor.buffer.size * (2 if tensor.dtype.startswith("complex") else 1)
 
 
@@ -77,7 +78,7 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
     if model.state:
         lines += ["", "/* What runs keep; reset it before the first run. */", f"struct {name}_state {{"]
         lines += [
-            f"  {C_TYPES[t.dtype]} {t.identifier}[{max(t.initial.size, 1)}]; /* {_facts(t)} */" for t in model.state
+            f"  {C_TYPES[t.dtype]} {t.identifier}[{max(t.initial.size, 1)}]; /* {facts_of(t)} */" for t in model.state
         ]
         lines += ["};", "", "/* Sets the state of the first run. */", f"void {name}_reset(struct {name}_state *state);"]
     lines += ["", f"enum {name}_status {{"]
@@ -109,7 +110,7 @@ def _structures(signature: SignaturePlan, prefix: str) -> list[str]:
     """Return the declarations of the inputs and outputs of a signature."""
     both, big = (*signature.inputs, *signature.outputs), prefix.upper()
     lines = ["", f"/* Numbers of elements{f' of the signature {signature.key}' if signature.key else ''}. */"]
-    lines += [f"#define {big}_{t.identifier.upper()}_SIZE {_elements(t)}u" for t in both]
+    lines += [f"#define {big}_{t.identifier.upper()}_SIZE {elements_of(t)}u" for t in both]
     for p in signature.sizes:
         lines += [f"#define {big}_{p.identifier.upper()}_{end} {n}u" for end, n in (("MIN", p.least), ("MAX", p.most))]
     varying = [signature.outputs[i] for i in signature.varying]
@@ -125,7 +126,7 @@ def _structures(signature: SignaturePlan, prefix: str) -> list[str]:
             ]
     for what, tensors, constant in (("inputs", signature.inputs, "const "), ("outputs", signature.outputs, "")):
         lines += ["", f"struct {prefix}_{what} {{"]
-        lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {_facts(t)} */" for t in tensors]
+        lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {facts_of(t)} */" for t in tensors]
         lines += [f"  {field}" for field in fields[what]]
         lines += ([] if tensors else ["  const void *unused;"]) + ["};"]
     if signature.sizes:
@@ -138,7 +139,8 @@ def _places(signature: SignaturePlan, parameter: SizeParameter) -> str:
     return f"{parameter.least} to {parameter.most}: {axes}"
 
 
-def _facts(tensor: TensorDescription | StateField) -> str:
+def facts_of(tensor: TensorDescription | StateField) -> str:
+    """Return type, shape and quantization of a tensor as a comment."""
     text = f"{tensor.dtype}{list(tensor.shape)}"
     if tensor.dtype.startswith("complex"):
         text += ", real and imaginary parts"

@@ -17,7 +17,7 @@ from ..compiler.target import Target, processor
 from ..core import __version__
 from ..core.errors import InvalidArgumentError, UnimplementedError
 from ..core.files import replacing
-from . import c_files
+from . import c_files, web_files
 from .archives import archive_of
 from .build_report import BuildReport, report_of
 from .c_source import PORTABLE_C
@@ -30,11 +30,12 @@ from .size_bounds import Bounds, note_of
 from .source_folders import SOURCE_FORMATS, source_files_of
 from .step_times import step_times
 from .targets import find_target
+from .wasm_linker import link
 
 if TYPE_CHECKING:
     from ..tracing.function import Function
 
-FORMATS = ("lib", "object", *SOURCE_FORMATS)
+FORMATS = ("lib", "object", "web", *SOURCE_FORMATS)
 
 
 class Library(NamedTuple):
@@ -61,7 +62,7 @@ def build(
     name: str | None = None,
     cpu: str = "",
     features: str = "",
-    format: str = "lib",
+    format: str | None = None,
     custom_ops: Iterable[Any] = (),
     bounds: Bounds = MappingProxyType({}),
     report: bool = False,
@@ -72,17 +73,18 @@ def build(
     share their variables, as a step of training and the prediction do. target: "host", a short name of
     targets.py or an LLVM triple, with cpu and features in LLVM's terms. out: the folder, made if it is missing.
     name: prefix of files and C symbols, by default the model's. format: "lib", with a static library, C header,
-    example, CMake and pkg-config files, or "object", without these but for the header; "c", portable C11 instead of
-    machine code, for any target, or "arduino", "esp-idf", "zephyr", the same as the folder that these build systems
-    take. custom_ops: as of `lite.Interpreter`. bounds: least and most of sizes that the model leaves open, which the
-    caller of the library states: of "batch", the first axis of inputs, or of "input:axis"; each size has a plan, with
-    shared weights. Other open sizes are the file's. report: whether the result has a `BuildReport`, of machine code;
-    for "host" with the time of each step.
+    example, CMake and pkg-config files; "object", without these but for the header; "web", a WebAssembly module, an ES
+    module that loads it, its types and a page, which is the default of targets of WebAssembly; "c", portable C11
+    instead of machine code, for any target, or "arduino", "esp-idf", "zephyr", the same as the folder that these build
+    systems take. custom_ops: as of `lite.Interpreter`. bounds: least and most of sizes that the model leaves open,
+    which the caller of the library states: of "batch", the first axis of inputs, or of "input:axis"; each size has a
+    plan, with shared weights. Other open sizes are the file's. report: whether the result has a `BuildReport`, of
+    machine code; for "host" with the time of each step.
 
-    Files are replaced one by one, each whole. raises NotFoundError for an unknown target, UnimplementedError for nodes
-    without machine code, by name
+    Files are replaced one by one, each whole; NAME.json is removed first and written last. raises NotFoundError for an
+    unknown target, UnimplementedError for nodes without machine code, by name
     """
-    if format not in FORMATS:
+    if format is not None and format not in FORMATS:
         raise InvalidArgumentError(op="aot.build", what="no such format", found=format, wanted=", ".join(FORMATS))
     if report and format in SOURCE_FORMATS:
         raise InvalidArgumentError(
@@ -91,6 +93,16 @@ def build(
     content, stem = content_of(model)
     prefix = identifier(name if name is not None else stem)
     chosen = _target(target, cpu, features, format)
+    if format is None:
+        format = "web" if chosen.is_wasm else "lib"
+    if format == "web" and not chosen.is_wasm:
+        raise InvalidArgumentError(
+            op="aot.build", what="a web page takes WebAssembly only", found=chosen.name, do="target='wasm32-simd128'"
+        )
+    if format == "web" and bounds:
+        raise UnimplementedError(
+            op="aot.build", what="ES modules take no sizes within bounds", found=list(bounds), do="format='lib'"
+        )
     planned = plan_model(content, chosen, custom_ops, bounds)
     tensors = [t for s in planned.signatures for t in (*s.inputs, *s.outputs)]
     refused = c_files.unsupported((*tensors, *planned.state))
@@ -107,9 +119,12 @@ def build(
         size = next(len(text) for file, text in files.items() if file.endswith(f"{prefix}.c"))
     else:
         code = emit_object(planned, prefix, layout)
-        files, size = _files(planned, prefix, layout, code, format), len(code) - layout.weights
+        linked = link(code, functions_of(planned, prefix)) if format == "web" else code
+        files, size = _files(planned, prefix, layout, linked, format), len(linked) - layout.weights
     files |= _description(planned, prefix, layout, format, size)
     folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{prefix}.json").unlink(missing_ok=True)
     for file, text in files.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         with replacing(folder / file) as stream:
@@ -122,7 +137,7 @@ def build(
     return Library(prefix, folder, chosen, tuple(files), *sizes, facts)
 
 
-def _target(target: str | Target, cpu: str, features: str, format: str) -> Target:
+def _target(target: str | Target, cpu: str, features: str, format: str | None) -> Target:
     """Return the target of a build: C is planned for any processor."""
     if format not in SOURCE_FORMATS:
         return target if isinstance(target, Target) else find_target(target, cpu, features)
@@ -135,6 +150,8 @@ def _target(target: str | Target, cpu: str, features: str, format: str) -> Targe
 
 def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, format: str) -> dict[str, bytes]:
     """Return the contents of a library's files but for the description."""
+    if format == "web":
+        return {f"{name}.wasm": code, **web_files.files_of(model, name, layout)}
     files = {f"{name}.o": code, f"{name}.h": c_files.header_of(model, name, layout).encode()}
     if format == "lib":
         files |= {
@@ -153,7 +170,7 @@ def _description(model: ModelPlan, name: str, layout: MemoryLayout, format: str,
         "opwright": __version__,
         "model": {"sha256": model.digest},
         "target": model.target._asdict(),
-        "object": None if format in SOURCE_FORMATS else f"{name}.o",
+        "object": None if format in SOURCE_FORMATS else f"{name}.wasm" if format == "web" else f"{name}.o",
         "arena": max(layout.arena, 1),
         "state": layout.state[-1],
         "weights": layout.weights,

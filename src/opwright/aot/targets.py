@@ -24,7 +24,7 @@ class LibraryTarget(NamedTuple):
 
 
 _HERE, _QEMU, _WINE = "run on the processor of the tests", "run under qemu-user", "run under Wine"
-_FORMAT, _BOARD = "object file read back", "run on boards of qemu-system-arm"
+_FORMAT, _BOARD, _NODE = "object file read back", "run on boards of qemu-system-arm", "run in Node.js"
 _M4, _M33 = "thumbv7em-unknown-none-eabi", "thumbv8m.main-unknown-none-eabi"
 _SOFT = "+soft-float,-fpregs,-vfp2sp"
 _SOFTLY = "floats by functions of the compiler, in integer registers"
@@ -108,8 +108,8 @@ _ROWS = (
         "32-bit RISC-V with vectors of at least 128 bits",
         _FORMAT,
     ),
-    (Target("wasm32", "wasm32-unknown-unknown", "generic"), "WebAssembly 1.0", _FORMAT),
-    (NAMED["wasm32-simd128"], "WebAssembly with vectors of 128 bits", _FORMAT),
+    (Target("wasm32", "wasm32-unknown-unknown", "generic"), "WebAssembly 2.0 without vectors", _NODE),
+    (NAMED["wasm32-simd128"], "WebAssembly 2.0 with vectors of 128 bits", _NODE),
     (Target("ppc64le", "powerpc64le-unknown-linux-gnu", "pwr8"), "POWER8 and later, little endian, Linux", _QEMU),
 )
 
@@ -139,6 +139,6 @@ def find_target(name: str, cpu: str = "", features: str = "") -> Target:
 def object_format(target: Target) -> str:
     """Return the format of a target's object files: ELF, Mach-O, COFF or WebAssembly."""
     triple = target.triple
-    if triple.startswith("wasm"):
+    if target.is_wasm:
         return "WebAssembly"
     return "COFF" if "windows" in triple else "Mach-O" if "apple" in triple else "ELF"

@@ -98,6 +98,11 @@ class Target(NamedTuple):
         return self.triple.startswith(("thumb", "riscv32")) and not (self.has("mve.fp") or self.has("v"))
 
     @property
+    def is_wasm(self) -> bool:
+        """Return whether it executes WebAssembly."""
+        return self.triple.startswith("wasm")
+
+    @property
     def registers(self) -> int:
         """Number of registers of a vector; those of numbers that a loop leaves on a microcontroller."""
         if self.vector_bytes == SCALAR:
@@ -166,7 +171,7 @@ def _machine(target: Target, jit: bool) -> llvm.TargetMachine:
     else:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
-    reloc = "static" if target.is_bare else "pic"
+    reloc = "static" if target.is_bare or target.is_wasm else "pic"
     more: dict[str, Any] = {"jit": True} if jit else {"reloc": reloc, "codemodel": "small"}
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=3, **more

@@ -322,10 +322,8 @@ def run(
 @click.option(
     "--format",
     "kind",
-    default="lib",
-    show_default=True,
-    type=click.Choice(["lib", "object", "c", "arduino", "esp-idf", "zephyr"]),
-    help="Files: machine code, or C source in a folder of a build system.",
+    type=click.Choice(["lib", "object", "web", "c", "arduino", "esp-idf", "zephyr"]),
+    help="Files: machine code (lib; web for wasm32), or C source in a folder of a build system.",
 )
 @click.option(
     "--bound",

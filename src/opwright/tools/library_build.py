@@ -23,7 +23,7 @@ def build_library(
     features: str,
     output: str,
     name: str | None,
-    kind: str,
+    kind: str | None,
     customs: tuple[str, ...],
     bounds: tuple[str, ...],
     report: bool,

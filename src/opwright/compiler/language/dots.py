@@ -138,8 +138,10 @@ def saturating_dot2(a: Value, c: Value) -> Value:
 
 
 def _multiply_add() -> dict[int, str]:
-    """Return x86 intrinsics that multiply pairs of int16 and add the two products, by lanes of int32."""
+    """Return intrinsics that multiply pairs of int16 and add the two products, by lanes of int32."""
     target = current().target
+    if target.is_wasm and target.has("simd128"):
+        return {4: "wasm.dot"}
     if not target.triple.startswith("x86_64"):
         return {}
     names = {4: "x86.sse2.pmadd.wd"}
@@ -162,7 +164,7 @@ def round_bytes(x: Value, zero: Value, dtype: DType, number: bool = False, small
         if current().target.is_aarch64 and x.count and x.count % 4 == 0:
             return neon.round_bytes(x, zero, dtype, number)
         narrows_at_once = current().target.has("avx512f")
-        if _multiply_add() and x.count in (4, 8, 16, 32) and not narrows_at_once:
+        if current().target.is_x86 and _multiply_add() and x.count in (4, 8, 16, 32) and not narrows_at_once:
             return _pack_halves(x, zero, dtype, small)
     shift = zero.to(dtypes.float32)
     limited = clamp(x, float(dtype.min) - shift, float(dtype.max) - shift)  # within the range of int32
