@@ -60,7 +60,7 @@ class _KernelWriter(FunctionWriter):
     def parameter(self, argument: ir.Argument, name: str) -> str:
         if not isinstance(argument.type, ir.PointerType):
             return f"{c_type(argument.type)} {name}"
-        return f"uint8_t *{'restrict ' if 'noalias' in argument.attributes else ''}{name}"
+        return f"uint8_t *{name}"  # not restrict: steps in place read and write the same memory
 
     def alloca(self, x: llvm.AllocaInstr, name: str, many: int) -> str:
         aligned = "_Alignas(8) " if many != 1 else ""
