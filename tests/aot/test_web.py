@@ -60,7 +60,7 @@ console.log(JSON.stringify(results));
 
 
 def node(script, folder):
-    """What a script prints."""
+    """Return the output of a script."""
     (folder / "script.mjs").write_text(script)
     done = subprocess.run(["node", "script.mjs"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -50,8 +50,6 @@ class SingleLanes:
         names = [(x, len(_kinds(x.type))) for x in old.args for _ in _kinds(x.type)]
         for argument, (x, _) in zip(new.args, names, strict=True):
             argument.name = x.name
-            if "noalias" in x.attributes:
-                argument.attributes.add("noalias")
 
     def function(self, name: str) -> ir.Function:
         """Return a function by its name."""
