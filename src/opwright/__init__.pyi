@@ -60,6 +60,7 @@ from .eager.tensor import constant as constant
 from .eager.tensor import convert_to_tensor as convert_to_tensor
 from .eager.tensor import from_dlpack as from_dlpack
 from .eager.variable import Variable as Variable
+from .frontends.jax.program import from_jax as from_jax
 from .frontends.keras import from_keras as from_keras
 from .frontends.onnx.model import from_onnx as from_onnx
 from .frontends.torch.importer import from_torch as from_torch

@@ -14,6 +14,7 @@ EXTRAS = {
     "dask": "dask",
     "distributed": "dask",
     "h5py": "keras",
+    "jax": "jax",
     "loky": "loky",
     "mpi4py": "mpi",
     "onnx": "onnx",

@@ -1,0 +1,1 @@
+"""Rules of JAX primitives, by family."""
