@@ -13,6 +13,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import opwright as ow
 from opwright.core import extras
@@ -24,6 +25,7 @@ from opwright.core.errors import (
     UnimplementedError,
 )
 from opwright.frontends.keras import archives
+from opwright.tools.cli import cli
 
 FILES = Path(__file__).parents[1] / "data" / "keras"
 EXPECTED = np.load(FILES / "expected.npz")
@@ -88,6 +90,23 @@ def test_it_trains_converts_and_is_saved(tmp_path):
     model.compile("adam", "sparse_categorical_crossentropy")
     model.fit(x, np.array([0, 3]), epochs=2, verbose=0)
     assert not any(np.array_equal(a, b) for a, b in zip(before, model.get_weights()))
+
+
+def test_the_command_line_converts_files(tmp_path):
+    output = tmp_path / "network.tflite"
+    runner = CliRunner()
+    done = runner.invoke(cli, ["convert", str(FILES / "network.keras"), "-o", str(output)])
+    assert done.exit_code == 0, done.output
+    interpreter = ow.lite.Interpreter(model_path=str(output))
+    (x,) = arrays("network", "input")
+    interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], x.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    actual = sorted((interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()), key=np.ndim)
+    for a, b in zip(actual, sorted(arrays("network", "output"), key=np.ndim)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert runner.invoke(cli, ["convert", str(tmp_path / "none.keras"), "-o", str(output)]).exit_code
 
 
 def test_operations_are_kept_in_files_of_ours(tmp_path):

@@ -20,6 +20,7 @@ EXTRAS = {
     "onnx": "onnx",
     "pyarrow": "arrow",
     "ray": "ray",
+    "torch": "torch",
     "zarr": "zarr",
 }
 """The extra of each module, as in `pip install 'opwright[dask]'`."""

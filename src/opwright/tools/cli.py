@@ -151,7 +151,7 @@ def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
     "opwright convert saved_model_folder -o model.tflite --quantize int8 --data samples.npz",
 )
 def convert(saved: str, output: str, quantize: str | None, data: str | None, **settings: Any) -> None:
-    """Convert the signatures of a saved model (its folder), or a .onnx file, to a .tflite file.
+    """Convert the signatures of a saved model (its folder), or a .onnx, .pt2 or .keras file, to a .tflite file.
 
     \b
     Exit codes:

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,7 +25,9 @@ from ..core.dtypes import DType, as_dtype, float32, int32
 from ..core.errors import InvalidArgumentError, OpError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
+from ..frontends.keras import from_keras
 from ..frontends.onnx.model import from_onnx
+from ..frontends.torch.importer import from_torch
 from ..lite import customs as shipped
 from ..lite import ops as dialect
 from ..lite.convert.converter import single_operator
@@ -141,21 +144,29 @@ def convert_saved(
 
 
 def converter_of(folder: str, signatures: Sequence[str] = ()) -> lite.TFLiteConverter:
-    """Return the converter of a saved model or ONNX file. Raises BadFile, OpError for what cannot be imported."""
-    if folder.endswith(".onnx"):
+    """Return the converter of a saved model, or of a file of another framework. Raises BadFile, OpError for what cannot
+    be imported."""
+    suffix = Path(folder).suffix
+    if suffix in (".onnx", ".pt2", ".keras"):
         try:
-            function = from_onnx(folder)
+            return _converter_of_file(folder, suffix)
         except OSError as error:
             raise BadFile(f"{folder}: {error}") from error
-        if function.input_signature is None:
-            raise BadFile(f"{folder}: values of inputs decide about the graph; import it by ow.from_onnx(values=...)")
-        return lite.TFLiteConverter.from_concrete_functions([function.named().get_concrete_function()])
     try:
         return lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures) or None)
     except (OSError, OpError) as error:
         raise BadFile(f"{folder}: {error}") from error
     except ValueError as error:  # no such signature
         raise InvalidArgumentError(what=str(error)) from None
+
+
+def _converter_of_file(path: str, suffix: str) -> lite.TFLiteConverter:
+    if suffix == ".keras":
+        return lite.TFLiteConverter.from_keras_model(from_keras(path))
+    function = from_onnx(path) if suffix == ".onnx" else from_torch(path)
+    if function.input_signature is None:
+        raise BadFile(f"{path}: values of inputs decide about the graph; import it by ow.from_onnx(values=...)")
+    return lite.TFLiteConverter.from_concrete_functions([function.named().get_concrete_function()])
 
 
 def samples_of(path: str, converter: Any) -> list[dict[str, np.ndarray]]:

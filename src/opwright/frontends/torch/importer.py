@@ -19,6 +19,7 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
 from ...core.errors import InvalidArgumentError
+from ...core.extras import optional_module
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...ops import array, dispatch
@@ -62,8 +63,10 @@ def from_torch(
     share memory with the module's tensors until they are assigned. Other tensors are constants.
 
     raises MissingOperators with all operators that have neither a rule nor a decomposition; InvalidArgumentError for
-    arguments that do not fit, or a node that a rule does not take; ImportError without torch
+    arguments that do not fit, or a node that a rule does not take; FailedPreconditionError without torch. A .pt2 file
+    is read by PyTorch, which does not promise to withstand hostile ones.
     """
+    optional_module("torch")
     exported = _exported(program, example_inputs, example_kwargs, dynamic_shapes)
     if input_layout not in (None, "nchw", "nhwc"):
         raise InvalidArgumentError(
