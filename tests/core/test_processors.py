@@ -19,8 +19,8 @@ def in_groups(tmp_path, monkeypatch):
             path = tmp_path / name.replace("__", "/").replace("cpu_", "cpu.")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
-        monkeypatch.setattr(processors, "_CGROUPS", tmp_path)
-        monkeypatch.setattr(processors, "_OWN", tmp_path / "own")
+        monkeypatch.setattr(processors, "_CGROUPS", str(tmp_path))
+        monkeypatch.setattr(processors, "_OWN", str(tmp_path / "own"))
         processors._quota.cache_clear()
 
     yield enter

@@ -50,6 +50,7 @@ def test_there_are_the_documented_commands():
         "resolver",
         "run",
         "build",
+        "diff",
         "bench",
         "search",
         "doctor",

@@ -30,6 +30,7 @@ def optional_module(name: str) -> ModuleType:
     """Import a module of an extra. Raises FailedPreconditionError that names the extra if it is not installed."""
     package = name.partition(".")[0]
     try:
+        importlib.import_module(package)
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise FailedPreconditionError(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
-from pathlib import Path
 
-_CGROUPS, _OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_CGROUPS, _OWN = "/sys/fs/cgroup", "/proc/self/cgroup"  # not paths of pathlib, which takes time to import
 
 
 def usable_processors() -> int:
@@ -38,26 +37,31 @@ def _quota() -> int:
 _NAMES_OF_V1 = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
 
 
-def _own_groups() -> list[Path]:
+def _own_groups() -> list[str]:
     """Return the folders of the process's control groups that limit processor time, version 2 and 1, with the root of
     each: within a container the process's own path may not be visible."""
     folders = []
     try:
-        for line in _OWN.read_text("utf-8").splitlines():
+        for line in _text(_OWN).splitlines():
             _, controllers, path = line.split(":", 2)
             if not controllers or "cpu" in controllers.split(","):
-                root = _CGROUPS / controllers if controllers else _CGROUPS
-                folders += [root, root / path.lstrip("/")]
+                root = os.path.join(_CGROUPS, controllers)
+                folders += [root, os.path.join(root, path.lstrip("/"))]
     except (OSError, ValueError):
         pass
     return folders
 
 
-def _read(folder: Path, *names: str) -> tuple[int, int] | None:
+def _read(folder: str, *names: str) -> tuple[int, int] | None:
     """Return the quota and its period in microseconds, None without a limit."""
     try:
-        words = [word for name in names for word in (folder / name).read_text("ascii").split()]
+        words = [word for name in names for word in _text(os.path.join(folder, name)).split()]
         quota, period = int(words[0]), int(words[1])
     except (OSError, ValueError, IndexError):
         return None
     return (quota, period) if quota > 0 and period > 0 else None
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()

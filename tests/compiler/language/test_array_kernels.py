@@ -276,7 +276,7 @@ def test_source_names_lines() -> None:
         ("riscv64-unknown-linux-gnu", "sifive-u74", 16, ()),
         ("armv7-unknown-linux-gnueabihf", "cortex-a53", 16, ()),
         ("wasm32-unknown-unknown", "", 16, ()),
-        ("thumbv7em-none-eabihf", "cortex-m7", 16, ()),
+        ("thumbv7em-none-eabihf", "cortex-m7", 4, ()),
     ],
 )
 def test_targets_by_triple(triple: str, cpu: str, width: int, has: tuple[str, ...]) -> None:
