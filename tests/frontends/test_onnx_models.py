@@ -190,3 +190,19 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ow.errors.FailedPreconditionError, match=r"opwright\[onnx\]"):
         ow.from_onnx(b"")
+
+
+def test_activations_of_recurrent_operators_have_their_parameters():
+    rng = np.random.default_rng(0)
+    w, r = rng.normal(size=(1, 4, 3)).astype("f4"), rng.normal(size=(1, 4, 4)).astype("f4")
+    node = helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=4, activations=["Elu"], activation_alpha=[0.5])
+    weights = [numpy_helper.from_array(w, "w"), numpy_helper.from_array(r, "r")]
+    x = rng.normal(size=(5, 2, 3)).astype("f4")
+    function = ow.from_onnx(model_of([node], [info("x", x.shape)], [info("y", None)], weights))
+    state, expected = np.zeros((2, 4)), []
+    for step in x.astype("f8"):
+        sums = step @ w[0].T + state @ r[0].T
+        state = np.where(sums > 0, sums, 0.5 * np.expm1(sums))
+        expected.append(state)
+    (actual,) = ow.nest.flatten(function(ow.constant(x)))
+    np.testing.assert_allclose(actual.numpy().reshape(5, 2, 4), expected, rtol=1e-5, atol=1e-6)

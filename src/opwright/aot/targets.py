@@ -46,7 +46,7 @@ _ROWS = (
     (NAMED["x86-64-v4"]._replace(name="x86-64-v4-macos", triple=_APPLE_INTEL), "x86-64-v4, macOS", _FORMAT),
     (NAMED["aarch64"], "64-bit ARM, Linux", _QEMU),
     (NAMED["aarch64-dotprod"], "64-bit ARM since 2018 (Cortex-A55, A75), Linux", _QEMU),
-    (NAMED["aarch64-i8mm"], "64-bit ARM since 2021 (Cortex-A510, A710), Linux", _QEMU),
+    (NAMED["aarch64-i8mm"], "64-bit ARM since 2021 (Cortex-A510, A710), Linux", _FORMAT),
     (
         Target("aarch64-android", "aarch64-linux-android21", "generic", "+neon"),
         "64-bit ARM, Android 5 and later",
@@ -69,7 +69,7 @@ _ROWS = (
         "32-bit ARM with NEON, Android 5 and later",
         _FORMAT,
     ),
-    (NAMED["riscv64"], "64-bit RISC-V (RV64GC), Linux", _QEMU),
+    (NAMED["riscv64"], "64-bit RISC-V (RV64GC), Linux", _FORMAT),
     (NAMED["riscv64-v"], "64-bit RISC-V with vectors of at least 128 bits (V 1.0), Linux", _QEMU),
     (
         Target("cortex-m0plus", "thumbv6m-unknown-none-eabi", "cortex-m0plus", "", SCALAR),

@@ -142,7 +142,7 @@ def both(expr: Expr, operands: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray
         return result, np.broadcast_to(expressions.evaluate_arrays(expr, operands), shape)
 
 
-@pytest.mark.parametrize("name", sampled(sorted(FLOATS), 3))  # of whom tests/functions has more
+@pytest.mark.parametrize("name", sampled(sorted(FLOATS), 3))  # tests/functions covers all of them
 def test_of_float32(name: str) -> None:
     operands = given(name, np.float32)
     actual, numpy = both(apply(name, *(arg(i, d.float32) for i in range(len(operands)))), operands)

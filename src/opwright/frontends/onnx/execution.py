@@ -23,9 +23,23 @@ from .operands import dtype_of
 
 RULES = RuleTable("onnx")
 FAMILIES = (
-    "arithmetic", "arrays", "control_flow", "convolution", "images", "indexing", "normalization",
-    "pooling", "quantization", "random", "recurrent", "reduction", "sequences", "signal", "strings", "training",
-)  # fmt: skip
+    "arithmetic",
+    "arrays",
+    "control_flow",
+    "convolution",
+    "images",
+    "indexing",
+    "normalization",
+    "pooling",
+    "quantization",
+    "random",
+    "recurrent",
+    "reduction",
+    "sequences",
+    "signal",
+    "strings",
+    "training",
+)
 MAX_DEPTH = 64
 """Greatest nesting of subgraphs and functions; a file may declare a function that calls itself."""
 

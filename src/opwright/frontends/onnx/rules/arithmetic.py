@@ -14,6 +14,7 @@ import numpy as np
 
 from ....core.dtypes import DType, float32, int32, int64, string
 from ....core.dtypes import bool as boolean
+from ....nn import activations
 from ....ops import array, bitwise, linalg, math, nn, strings
 from ....ops.array import cast, where
 from ...importing import known
@@ -24,23 +25,59 @@ from ..operands import at, axis_of, dims, dtype_of, rank_of
 rule = RULES.rule
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "Abs": math.abs, "Acos": math.acos, "Acosh": math.acosh, "Asin": math.asin, "Asinh": math.asinh, "Atan": math.atan,
-    "Atanh": math.atanh, "BitwiseNot": bitwise.invert, "Ceil": math.ceil, "Cos": math.cos, "Cosh": math.cosh,
-    "Det": linalg.det, "Erf": math.erf, "Exp": math.exp, "Floor": math.floor, "Identity": lambda x: [x],
-    "IsNaN": math.is_nan, "Log": math.log, "Neg": math.negative, "Not": math.logical_not,
-    "Reciprocal": math.reciprocal, "Relu": nn.relu, "Round": math.rint, "Sigmoid": math.sigmoid, "Sign": math.sign,
-    "Sin": math.sin, "Sinh": math.sinh, "Softplus": nn.softplus, "Softsign": nn.softsign, "Sqrt": math.sqrt,
-    "Tan": math.tan, "Tanh": math.tanh, "Mish": lambda x: math.multiply(x, math.tanh(nn.softplus(x))),
+    "Abs": math.abs,
+    "Acos": math.acos,
+    "Acosh": math.acosh,
+    "Asin": math.asin,
+    "Asinh": math.asinh,
+    "Atan": math.atan,
+    "Atanh": math.atanh,
+    "BitwiseNot": bitwise.invert,
+    "Ceil": math.ceil,
+    "Cos": math.cos,
+    "Cosh": math.cosh,
+    "Det": linalg.det,
+    "Erf": math.erf,
+    "Exp": math.exp,
+    "Floor": math.floor,
+    "Identity": lambda x: [x],
+    "IsNaN": math.is_nan,
+    "Log": math.log,
+    "Neg": math.negative,
+    "Not": math.logical_not,
+    "Reciprocal": math.reciprocal,
+    "Relu": nn.relu,
+    "Round": math.rint,
+    "Sigmoid": math.sigmoid,
+    "Sign": math.sign,
+    "Sin": math.sin,
+    "Sinh": math.sinh,
+    "Softplus": nn.softplus,
+    "Softsign": nn.softsign,
+    "Sqrt": math.sqrt,
+    "Tan": math.tan,
+    "Tanh": math.tanh,
+    "Mish": lambda x: math.multiply(x, math.tanh(nn.softplus(x))),
     "HardSwish": lambda x: _scaled(x, nn.relu6(_scaled(x, plus=3)), by=1 / 6),
-}  # fmt: skip
+}
 """Operators of one input and no attribute."""
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": math.add, "And": math.logical_and, "BitwiseAnd": bitwise.bitwise_and, "BitwiseOr": bitwise.bitwise_or,
-    "BitwiseXor": bitwise.bitwise_xor, "Equal": math.equal, "Greater": math.greater,
-    "GreaterOrEqual": math.greater_equal, "Less": math.less, "LessOrEqual": math.less_equal, "Mul": math.multiply,
-    "Or": math.logical_or, "Sub": math.subtract, "Xor": math.logical_xor,
-}  # fmt: skip
+    "Add": math.add,
+    "And": math.logical_and,
+    "BitwiseAnd": bitwise.bitwise_and,
+    "BitwiseOr": bitwise.bitwise_or,
+    "BitwiseXor": bitwise.bitwise_xor,
+    "Equal": math.equal,
+    "Greater": math.greater,
+    "GreaterOrEqual": math.greater_equal,
+    "Less": math.less,
+    "LessOrEqual": math.less_equal,
+    "Mul": math.multiply,
+    "Or": math.logical_or,
+    "Sub": math.subtract,
+    "Xor": math.logical_xor,
+}
 """Operators of two inputs that broadcast, and no attribute."""
 
 
@@ -186,8 +223,7 @@ def prelu(context: Any, inputs: Any, attributes: Any) -> Any:
 
 @rule("Elu")
 def elu(context: Any, inputs: Any, attributes: Any) -> Any:
-    x, alpha = inputs[0], attributes.get("alpha", 1.0)
-    return nn.elu(x) if alpha == 1 else where(math.less(x, number(0, x)), _scaled(math.expm1(x), by=alpha), x)
+    return activations.elu(inputs[0], attributes.get("alpha", 1.0))
 
 
 @rule("Celu")

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.dtypes import int64
 from ....core.errors import InvalidArgumentError, UnimplementedError
+from ....nn import activations
 from ....ops import array, linalg, math, nn
 from ....ops.array import cast
 from ....tracing.control import scan
@@ -31,15 +32,19 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[
 
     a, b = alpha, beta
     table: dict[str, Callable[[Any], Any]] = {
-        "sigmoid": math.sigmoid, "tanh": math.tanh, "relu": nn.relu, "softsign": nn.softsign, "softplus": nn.softplus,
+        "sigmoid": math.sigmoid,
+        "tanh": math.tanh,
+        "relu": nn.relu,
+        "softsign": nn.softsign,
+        "softplus": nn.softplus,
         "affine": lambda x: line(x, 1.0 if a is None else a, b or 0.0),
         "leakyrelu": lambda x: nn.leaky_relu(x, 0.01 if a is None else a),
         "hardsigmoid": lambda x: math.minimum(
             math.maximum(line(x, 0.2 if a is None else a, 0.5 if b is None else b), number(0, x)), number(1, x)
         ),
-        "elu": nn.elu,
+        "elu": lambda x: activations.elu(x, 1.0 if a is None else a),
         "scaledtanh": lambda x: line(math.tanh(line(x, 1.0 if b is None else b, 0.0)), 1.0 if a is None else a, 0.0),
-    }  # fmt: skip
+    }
     if name.lower() not in table:
         raise UnimplementedError(what="an activation of a recurrent operator", found=name)
     return table[name.lower()]
@@ -57,8 +62,10 @@ def _recurrent(kind: str) -> Any:
         ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[
             attributes.get("direction", "forward")
         ]
-        names = list(attributes.get("activations") or {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"],
-                     "LSTM": ["Sigmoid", "Tanh", "Tanh"]}[kind] * len(ways))  # fmt: skip
+        names = list(
+            attributes.get("activations")
+            or {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}[kind] * len(ways)
+        )
         alphas, betas = (list(attributes.get(f"activation_{k}") or []) for k in ("alpha", "beta"))
         functions = [_activation(n, at(alphas, i), at(betas, i)) for i, n in enumerate(names)]
         per = len(functions) // len(ways)

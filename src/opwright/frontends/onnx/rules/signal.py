@@ -103,8 +103,10 @@ def _window(weights: tuple[float, ...]) -> Any:
 
 # Harris, 1978; the standard has the Hamming weights as fractions of 46.
 for _name, _weights in {
-    "HannWindow": (0.5, 0.5), "HammingWindow": (25 / 46, 21 / 46), "BlackmanWindow": (0.42, 0.5, 0.08),
-}.items():  # fmt: skip
+    "HannWindow": (0.5, 0.5),
+    "HammingWindow": (25 / 46, 21 / 46),
+    "BlackmanWindow": (0.42, 0.5, 0.08),
+}.items():
     rule(_name)(_window(_weights))
 
 
