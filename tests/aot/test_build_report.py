@@ -88,7 +88,8 @@ def test_names_of_files_are_escaped_in_the_page(built):
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "&lt;b&gt;" in page
-    assert "http" not in page
+    assert "http:" not in page
+    assert "https:" not in page
 
 
 def test_the_command(tmp_path):

@@ -347,7 +347,7 @@ def test_bench_writes_a_page(models, tmp_path):
     opwright("bench", models / "sin.tflite", "--runs", 1, "--html", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
-    assert page.count("<td class=text>SIN</td>") == 2  # by operator and by node
+    assert page.count('<td class="text">SIN</td>') == 2  # by operator and by node
     opwright("bench", models / "sin.tflite", "--runs", 1, "--html", tmp_path / "no" / "page.html", exit_code=3)
 
 

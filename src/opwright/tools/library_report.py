@@ -5,13 +5,14 @@ Lives here: `print_report`, `document_of`, `html_page`. Not here: the figures (a
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rich.table import Table
 
 from ..aot.build_report import ArenaRow, BuildReport
+from ..pages.markup import escape, page
+from ..pages.tables import table
 from .report import out
 
 LONGEST = 20
@@ -146,27 +147,10 @@ def _listed(names: Sequence[str]) -> str:
     return _short(", ".join(names))
 
 
-_STYLE = """body{font:14px system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse;margin:0 0 2em}
-th,td{padding:.15em .7em;text-align:right;border-bottom:1px solid #ddd}th{background:#f4f4f4}
-td.text{text-align:left;max-width:40em;overflow-wrap:anywhere}td.bar{width:12em;text-align:left}
-td.bar i{display:block;height:.8em;background:#4a7ebb}"""
-
-
 def html_page(report: BuildReport) -> str:
     """Return a self-contained page: all rows of the tables, with bars of their shares."""
-    title = html.escape(f"{report.name} for {report.target}")
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
-        f"<h1>{title}</h1><p>{html.escape(_summary(report))}</p>"
-    ]
+    title = f"{report.name} for {report.target}"
+    parts = [f"<main><h1>{escape(title)}</h1><p>{escape(_summary(report))}</p>"]
     for section in _sections(report):
-        parts.append(f"<h2>{html.escape(section.title)}</h2><table><tr>")
-        parts.append("".join(f"<th>{html.escape(column)}</th>" for column in (*section.columns, "")) + "</tr>")
-        for cells, share in section.rows:
-            line = "".join(
-                f"<td{' class=text' if column in _TEXT else ''}>{html.escape(cell)}</td>"
-                for column, cell in zip(section.columns, cells)
-            )
-            parts.append(f'<tr>{line}<td class=bar><i style="width:{min(share, 1) * 100:.1f}%"></i></td></tr>')
-        parts.append("</table>")
-    return "\n".join(parts) + "\n"
+        parts += [f"<h2>{escape(section.title)}</h2>", table(section.columns, section.rows, _TEXT)]
+    return page(title, "\n".join([*parts, "</main>"]))

@@ -5,12 +5,13 @@ Lives here: `print_profile`, `html_page`.  Not here: timing (lite/runtime/profil
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
 from ..lite.runtime.profiler import Profile, Row
+from ..pages.markup import escape, page
+from ..pages.tables import table
 from .report import out
 
 SLOWEST = 10
@@ -139,37 +140,16 @@ def _operators(rows: Iterable[Row], title: str) -> Table:
     return _table(title, _OPERATOR, map(_operator_cells, rows))
 
 
-_STYLE = """body{font:14px system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse;margin:0 0 2em}
-th,td{padding:.15em .7em;text-align:right;border-bottom:1px solid #ddd}th{background:#f4f4f4}
-td.text{text-align:left;max-width:40em;overflow-wrap:anywhere}td.bar{width:12em;text-align:left}
-td.bar i{display:block;height:.8em;background:#4a7ebb}"""
+_TEXT = ("node type", "by", "name")
 
 
 def html_page(path: str, figures: dict[str, float], profile: Profile) -> str:
     """Return a self-contained page without scripts: the figures, operators, and nodes with bars."""
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(path)}</title>"
-        f"<style>{_STYLE}</style><h1>{html.escape(path)}</h1>"
-    ]
     timed = [(label.replace("_", " "), f"{_us(seconds)} us") for label, seconds in figures.items()]
-    parts.append(_html_table(("", "time"), [(cells, None) for cells in timed]))
+    parts = [f"<main><h1>{escape(path)}</h1>", table(("measure", "time"), [(c, None) for c in timed], ("measure",))]
     for index in (0, *profile.called):
         rows = profile if index == 0 else profile.called[index]
-        parts.append(f"<h2>Subgraph {index}</h2>")
         kinds = [(_operator_cells(row), row["share"]) for row in profile.operators(index)]
-        parts.append(_html_table((*_OPERATOR, ""), kinds))
-        parts.append(_html_table((*_NODE, ""), [(_node_cells(row), row["share"]) for row in rows]))
-    return "\n".join(parts) + "\n"
-
-
-def _html_table(columns: Sequence[str], rows: Iterable[tuple[Sequence[str], float | None]]) -> str:
-    lines = ["<table><tr>" + "".join(f"<th>{html.escape(column)}</th>" for column in columns) + "</tr>"]
-    for cells, share in rows:
-        line = "".join(f"<td{'' if _is_number(cell) else ' class=text'}>{html.escape(cell)}</td>" for cell in cells)
-        bar = "" if share is None else f'<td class=bar><i style="width:{share * 100:.1f}%"></i></td>'
-        lines.append(f"<tr>{line}{bar}</tr>")
-    return "\n".join([*lines, "</table>"])
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).replace(" us", "").isdigit()
+        nodes = [(_node_cells(row), row["share"]) for row in rows]
+        parts += [f"<h2>Subgraph {index}</h2>", table(_OPERATOR, kinds, _TEXT), table(_NODE, nodes, _TEXT)]
+    return page(path, "\n".join([*parts, "</main>"]))

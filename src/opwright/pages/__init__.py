@@ -1,0 +1,5 @@
+"""Self-contained HTML pages: the one style, the skeleton with its policy, tables, charts.
+
+Lives here: `escape` and `page` (markup.py), tables and bars (tables.py), style.css.
+Not here: what a page shows (tools/, views/), which imports this. Nothing here imports the rest of the package.
+"""
