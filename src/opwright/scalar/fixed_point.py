@@ -23,6 +23,7 @@ kernels/internal/reference/portable_tensor_utils.cc.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -99,6 +100,12 @@ def multipliers(reals: Any) -> tuple[np.ndarray, np.ndarray]:
     none = (e < -31) | (m == 0)
     m, e = np.where(none, 0, m), np.where(none, 0, e)
     return (m, e) if len(m) > 1 else (m.reshape(()), e.reshape(()))
+
+
+def log2_of_scale(scale: float) -> int | None:
+    """Return the exponent of a scale that is a power of two within 0.1 %, as official kernels do; None for others."""
+    exponent = math.log2(scale) if scale > 0 else 0.5
+    return round(exponent) if abs(exponent - round(exponent)) < 1e-3 else None
 
 
 def short_multiplier(m: Any) -> Any:

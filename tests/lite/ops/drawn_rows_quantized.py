@@ -399,7 +399,7 @@ ROWS = [
     Row("DEPTHWISE_CONV_2D", ("INT8",), depthwise_int4, label="DEPTHWISE_CONV_2D int4"),
     Row("BATCH_MATMUL", SIGNED, batch_matmul),
     Row("ADD", ALL, summed),
-    Row("ADD", ("INT16",), summed_by_shifts, label="ADD by shifts"),
+    *(Row(n, ("INT16",), summed_by_shifts, label=f"{n} by shifts") for n in ("ADD", "SUB")),
     Row("SUB", ALL, summed),
     Row("MUL", ALL, product),
     Row("DIV", BYTES, quotient, within=1),

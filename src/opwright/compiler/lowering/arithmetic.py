@@ -6,7 +6,8 @@ Not here: functions of the scalar table (functions.py), operands as expressions 
 
 Quantized sums and products take few instructions. With a = q_a - zero_a and so on, in steps of the output's scale,
 
-    y = a (s_a / s_y) +- b (s_b / s_y)      two fused multiply-adds, both zero points in one constant
+    y = a (s_a / s_y) +- b (s_b / s_y)      two fused multiply-adds, both zero points in one constant; of int16 by
+                                            shifts (pot_scale_int16), operands are rounded before the sum
     y = a b (s_a s_b / s_y)
     y = a (s_a / (s_b s_y)) / b
     y = (a (s_a / t) - b (s_b / t))^2       t = sqrt s_y
@@ -25,7 +26,7 @@ import numpy as np
 from ...core.dtypes import bool as bool_
 from ...core.dtypes import complex64, float32, float64, int8, int16, int64, uint8
 from ...scalar import numpy_namespace
-from ...scalar.fixed_point import FixedPointInt32, multiplier
+from ...scalar.fixed_point import FixedPointInt32, log2_of_scale, multiplier
 from ...scalar.table import ANALYSIS, ARITHMETIC, DIVISION, OF_BUILTIN, TESTS
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
@@ -63,7 +64,7 @@ def binary(ctx: LoweringContext) -> None:
     activation = ctx.attr("fused_activation_function")
     if ctx.node.quantized:
         b = _checked_quantized(ctx, name, b)
-        mapped(ctx, y, _quantized(name, a, b, y, activation), a, b)
+        mapped(ctx, y, _quantized(ctx, name, a, b, y, activation), a, b)
         return
     alike(a, b)
     if a.dtype is complex64 and name == "MUL" and activation in (0, "NONE"):
@@ -170,7 +171,9 @@ def _exponents(ctx: LoweringContext, b: RuleOperand) -> RuleOperand:
     return b
 
 
-def _quantized(name: str, a: RuleOperand, b: RuleOperand, y: RuleOperand, activation: object) -> Expr:
+def _quantized(
+    ctx: LoweringContext, name: str, a: RuleOperand, b: RuleOperand, y: RuleOperand, activation: object
+) -> Expr:
     types = (a.dtype, b.dtype, y.dtype)
     products = ((int16, int16, int8), (int16, int16, uint8)) if name == "MUL" else ()
     if (
@@ -190,7 +193,9 @@ def _quantized(name: str, a: RuleOperand, b: RuleOperand, y: RuleOperand, activa
     if name == "DIV":
         return in_steps(_quotient(a, b, y), y, activation)
     if name != "SQUARED_DIFFERENCE":
-        return in_steps(_sum(a, b, y.scale, -1.0 if name == "SUB" else 1.0), y, activation)
+        by_shifts = a.dtype is int16 and ctx.attr("pot_scale_int16")
+        total = _sum_by_shifts(a, b, y, name.lower()) if by_shifts else None
+        return in_steps(total or _sum(a, b, y.scale, -1.0 if name == "SUB" else 1.0), y, activation)
     return in_steps(apply("square", _sum(a, b, math.sqrt(y.scale), -1.0)), y)
 
 
@@ -208,6 +213,24 @@ def _sum(a: RuleOperand, b: RuleOperand, unit: float, sign: float) -> Expr:
     for x, factor in terms:
         total = apply("fma", x, scalar(factor, float32), total)
     return total
+
+
+def _sum_by_shifts(a: RuleOperand, b: RuleOperand, y: RuleOperand, function: str) -> Expr | None:
+    """Return a sum or difference of int16 whose scales are powers of two, in steps of the output; None for others.
+
+    The reference kernel shifts the operand of the smaller scale, which rounds half away from zero, before it adds.
+    """
+    exponents = [log2_of_scale(o.scale) for o in (a, b, y)]
+    p, q, r = exponents
+    if p is None or q is None or r is None:
+        return None
+    if max(p, q) != r or min(p, q) < r - 30:
+        raise NoLowering(f"a sum by shifts of the scales {a.scale} and {b.scale} to {y.scale}")
+    terms = [
+        apply("round_away", apply("mul", convert(arg(i, int16), float32), scalar(2.0 ** (e - r), float32)))
+        for i, e in enumerate((p, q))
+    ]
+    return apply(function, *terms)
 
 
 def _product(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:

@@ -5,13 +5,13 @@ Lives here: `Operand`, types that go together, bounds of fused activations.  Not
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ....core.errors import InvalidArgumentError, UnimplementedError
+from ....scalar.fixed_point import log2_of_scale
 from ....scalar.formulas import CLAMPS
 
 LIMITS = {
@@ -107,8 +107,7 @@ class Operand:
     @property
     def log2_scale(self) -> int | None:
         """The exponent of a scale that is a power of two; None for other scales."""
-        exponent = math.log2(float(self.scale)) if self.scale > 0 else 0.5
-        return round(exponent) if abs(exponent - round(exponent)) < 1e-3 else None
+        return log2_of_scale(float(self.scale))
 
     def saturated(self, steps: Any, low: int | None = None, high: int | None = None) -> np.ndarray:
         """Return integers from steps of the scale: add the zero point, clamp to low..high, by default the type's."""
