@@ -21,6 +21,7 @@ import re
 import sys
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 import expected_skips
@@ -95,6 +96,22 @@ def pytest_collection_finish(session):
 def pytest_runtest_teardown(item, nextitem):
     if nextitem is not None and nextitem.path.parent != item.path.parent:
         settle()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_protocol(item, nextitem):
+    """A test process of xdist sends one report of a test that passes: the five messages that pytest sends of each take
+    more time than most tests do. Its duration is that of set-up and teardown, too."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if all(report.passed for report in reports):
+        call = next(report for report in reports if report.when == "call")
+        call.duration = sum(report.duration for report in reports)
+        reports = [call]
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def pytest_sessionfinish(session):
