@@ -207,7 +207,7 @@ class CastOp(LiteDefinition):
     The types are those of the tensors; types in the file's options are ignored, as converters omit them.
     """
 
-    x = Input(tuple(d for d in types.BY_NAME.values() if d.size))
+    x = Input(tuple(d for d in types.BY_NAME.values() if d.is_numpy_compatible and d is not string))
     y = Output(like="x")
     moves = True
 
