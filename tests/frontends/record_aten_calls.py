@@ -23,7 +23,8 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from opwright.frontends.torch.importer import PASSED, dtype_of, operator_name, shared_array
+from opwright.frontends.torch.importer import PASSED, shared_array
+from opwright.frontends.torch.nodes import dtype_of, operator_name
 from opwright.frontends.torch.rules import TABLE, load_rules
 
 ELEMENTS, CALLS, SAMPLES = 400, 3, 6

@@ -10,6 +10,7 @@ import pytest
 
 import opwright as ow
 from opwright.frontends.importing import MissingOperators
+from opwright.frontends.torch.decomposition import is_functional
 from opwright.graph.passes.layout import assign_layouts, transposes
 from opwright.ops import registry
 
@@ -100,6 +101,77 @@ def test_training_mode_updates_running_statistics():
     values = {v.name[:-2]: v.numpy() for v in function.variables}
     close(values["running_mean"], net.running_mean)
     close(values["running_var"], net.running_var)
+
+
+def changes_a_result(x):
+    y = x * 2
+    return y.relu_().add_(1) + 1
+
+
+def reads_a_view_of_a_changed_tensor(x):
+    y = x * 2
+    row = y[:, 0]
+    y.add_(1)
+    return row
+
+
+def changes_through_a_view(x):
+    y = x * 2
+    y.view(-1).mul_(3)
+    return y
+
+
+def changes_behind_a_reshape(x):
+    y = x + 1
+    z = y.reshape(4, 3)
+    y.relu_()
+    return z
+
+
+def changes_a_part(x):
+    y = torch.zeros_like(x)
+    y[:, 1:] = x[:, :-1]
+    return y
+
+
+def changes_its_input(x):
+    x.mul_(2)
+    return x + 1
+
+
+def changes_twice_and_reads_both(x):
+    y = x + 1
+    z = y.mul_(2)
+    z.sub_(5)
+    return y * z
+
+
+class Calling(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "as_it_is"),
+    [
+        (changes_a_result, True),
+        (reads_a_view_of_a_changed_tensor, False),
+        (changes_through_a_view, False),
+        (changes_behind_a_reshape, False),
+        (changes_a_part, False),
+        (changes_its_input, False),
+        (changes_twice_and_reads_both, True),
+    ],
+)
+def test_changes_in_place(function, as_it_is):
+    x = images(3, 4)
+    program = torch.export.export(Calling(function), (x,), strict=False)
+    assert is_functional(program) == as_it_is  # else PyTorch makes it functional, which takes long
+    close(ow.from_torch(program)(x.numpy()), function(x.clone()))
 
 
 class Cache(nn.Module):

@@ -1,10 +1,11 @@
 """Survey of `ow.from_torch`: architectures of torchvision, timm and transformers, and PyTorch's operator database.
 
-    python tests/frontends/torch_survey.py vision timm transformers operators -o tests/frontends/torch_survey.md
+    python tests/frontends/torch_survey.py vision timm transformers operators --rows rows.jsonl -o survey.md
 
-Each row compares the imported function with eager PyTorch, 1e-4 relative to the largest element; `--convert` also
-converts each architecture, counts operators and transposes, and runs the official interpreter. Weights are random, and
-configurations small. Needs torch, and torchvision, timm, transformers for their rows; not part of `make test`.
+Each row runs in a process of its own, with a limit of time. It compares the imported function with eager PyTorch, 1e-4
+relative to the largest element; `--convert` also converts each architecture, counts operators and transposes, and runs
+the official interpreter. Weights are random, and configurations small. Needs torch, and torchvision, timm,
+transformers for their rows; not part of `make test`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from __future__ import annotations
 import argparse
 import collections
 import functools
+import json
+import os
+import signal
 import time
 import traceback
 import warnings
@@ -37,8 +41,11 @@ class Row(NamedTuple):
     figures: str = ""
 
 
-def error_of(actual: Any, expected: torch.Tensor) -> float:
-    """Return the largest difference relative to the largest element; infinity where shapes or NaNs differ."""
+def error_of(actual: Any, expected: torch.Tensor, floor: float = 1e-6) -> float:
+    """Return the largest difference relative to the largest element; infinity where shapes or NaNs differ.
+
+    floor: the least element to be relative to
+    """
     a, b = np.asarray(actual), expected.detach().resolve_conj().resolve_neg().numpy()
     if a.shape != b.shape:
         return float("inf")
@@ -49,7 +56,7 @@ def error_of(actual: Any, expected: torch.Tensor) -> float:
     if same.all():
         return 0.0
     finite = np.abs(b[np.isfinite(b)])
-    scale = max(float(finite.max()) if finite.size else 0.0, 1e-6)
+    scale = max(float(finite.max()) if finite.size else 0.0, floor)
     difference = np.abs(np.where(same, 0, a - b))
     return float(np.nan_to_num(difference, nan=np.inf).max()) / scale
 
@@ -62,6 +69,22 @@ def reason_of(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     text = " ".join(lines[:2]) if lines else ""
     return f"{type(error).__name__}: {text}".replace("|", "/")[:220]
+
+
+def settled(module: torch.nn.Module, *args: Any) -> torch.nn.Module:
+    """Return a module for inference whose batch norms have the statistics of an input, so that signals neither vanish
+    nor explode in a network of random weights."""
+    norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+    module.eval()
+    for norm in norms:
+        norm.train()
+        norm.momentum = 1.0
+    try:
+        with torch.no_grad():
+            module(*(torch.cat([a, torch.randn_like(a)]) for a in args))
+    except (RuntimeError, ValueError):  # a batch norm of one value
+        pass
+    return module.eval()
 
 
 def compare(
@@ -78,9 +101,12 @@ def compare(
     results = [v for v in ow.nest.flatten(function(*inputs)) if v is not None]
     if len(results) != len(expected):
         return f"{len(results)} results instead of {len(expected)}", ""
-    worst = max([error_of(a, b) for a, b in zip(results, expected)], default=0.0)
+    floor = 1e-30 if convert else 1e-6  # architectures compute no zeros
+    worst = max([error_of(a, b, floor) for a, b in zip(results, expected)], default=0.0)
     if not worst <= LIMIT:
         return f"error {worst:.1e}", ""
+    if convert and not all(v.isfinite().all() and v.any() for v in expected if v.numel()):
+        return "the results of PyTorch are zeros, or not finite", ""
     figures = f"error {worst:.0e}, export {exported - start:.1f} s, import {time.perf_counter() - exported:.1f} s"
     if convert:
         try:
@@ -157,8 +183,8 @@ def vision(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
             if name in ("googlenet", "inception_v3"):
                 options["init_weights"] = False
             size = SIZES.get(name, 64)
-            shape = (1, 3, 16, size, size) if name.startswith("video") else (1, 3, size, size)
-            return compare(builder(**options).eval(), (torch.randn(shape),), {}, convert)
+            x = torch.randn((1, 3, 16, size, size) if name.startswith("video") else (1, 3, size, size))
+            return compare(settled(builder(**options), x), (x,), {}, convert)
 
         yield name, action
 
@@ -179,10 +205,12 @@ def timm_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]
             model = timm.create_model(name, pretrained=False).eval()
             config = model.default_cfg
             size = config["input_size"][1:] if config.get("fixed_input_size") else (96, 96)
+            x = torch.randn(1, config["input_size"][0], *size)
             try:
-                return compare(model, (torch.randn(1, config["input_size"][0], *size),), {}, convert)
-            except (AssertionError, RuntimeError):
-                return compare(model, (torch.randn(1, *config["input_size"]),), {}, convert)
+                model(x)
+            except (AssertionError, RuntimeError, ValueError):
+                x = torch.randn(1, *config["input_size"])
+            return compare(settled(model, x), (x,), {}, convert)
 
         yield f"{module}: {best}", action
 
@@ -367,24 +395,59 @@ def report(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def subprocess_row(family: str, name: str, action: Callable[[], tuple[str, str]], options: Any) -> Row:
+    """Return the row of one subject, which a child process computes: it may crash, or exceed its time."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(options.seconds)
+        row = attempt(family, name, action, options.verbose)
+        os.write(writer, json.dumps(row).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as results:
+        content = results.read()
+    _, status = os.waitpid(child, 0)
+    if content:
+        return Row(*json.loads(content))
+    ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    outcome = f"longer than {options.seconds} s" if ended == signal.SIGALRM else f"ended by signal {ended}"
+    print(f"{family:13} {name:42} {outcome}", flush=True)
+    return Row(family, name, outcome)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("families", nargs="+", choices=FAMILIES)
     parser.add_argument("--only", default="")
     parser.add_argument("--convert", action="store_true")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--rows", type=Path, help="file of rows, one a line: a run resumes behind them")
+    parser.add_argument("--retry", action="store_true", help="compute the rows that did not pass again")
+    parser.add_argument("--seconds", type=int, default=150, help="limit of each row")
     parser.add_argument("-o", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = []
+    torch.set_num_threads(1)
+    rows: dict[tuple[str, str], Row] = {}
+    if options.rows and options.rows.exists():
+        for line in options.rows.read_text().splitlines():
+            row = Row(*json.loads(line))
+            rows[row.family, row.name] = row
     for family in options.families:
         for name, action in FAMILIES[family](options.only):
-            if options.only in name:
-                rows.append(attempt(family, name, functools.partial(action, convert=options.convert), options.verbose))
+            before = rows.get((family, name))
+            done = before and (not options.retry or before.outcome == "pass" or before.outcome.startswith("out of"))
+            if options.only in name and not done:
+                row = subprocess_row(family, name, functools.partial(action, convert=options.convert), options)
+                rows[family, name] = row
+                if options.rows:
+                    with options.rows.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
     if options.o:
-        options.o.write_text(report(rows))
+        options.o.write_text(report(list(rows.values())))
     for family in options.families:
-        own = [r for r in rows if r.family == family and not r.outcome.startswith("out of scope")]
+        own = [r for r in rows.values() if r.family == family and not r.outcome.startswith("out of scope")]
         print(f"{family}: {sum(r.outcome == 'pass' for r in own)} of {len(own)}")
 
 

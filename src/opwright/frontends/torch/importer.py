@@ -1,31 +1,40 @@
 """`from_torch`: programs of `torch.export` as functions of catalogue operators.
 
-Lives here: reading and exporting programs, decomposition of operators without a rule, variables that share PyTorch's
-memory, the walk over nodes, control flow. Not here: rules (rules/), what importers share (frontends/importing.py).
-
-A program is made functional by `run_decompositions`. Operators without a rule are decomposed by PyTorch's own tables,
-until each has a rule or no decomposition; the remaining ones are reported together.
+Lives here: reading and exporting programs, variables that share PyTorch's memory, the walk over nodes, control flow.
+Not here: programs of operators with rules (decomposition.py), rules (rules/), what importers share
+(frontends/importing.py).
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import DType, as_dtype
+from ...core.dtypes import as_dtype
 from ...core.errors import InvalidArgumentError
 from ...core.extras import optional_module
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...ops import array, dispatch
 from ...tracing import control
-from ..importing import ForeignCall, ImportedFunction, is_known, spec_text, tensor_of
-from .rules import TABLE, AtenCall, load_rules
+from ..importing import ImportedFunction, is_known, tensor_of
+from .decomposition import changed_by, decomposed
+from .nodes import (
+    attribute,
+    context_of,
+    dims_of,
+    dtype_of,
+    is_choice,
+    is_control,
+    module_path,
+    operator_name,
+    source_line,
+)
+from .rules import TABLE
 
 if TYPE_CHECKING:
     import torch
@@ -34,8 +43,6 @@ if TYPE_CHECKING:
 
 PASSED = ("device", "layout", "memory_format", "pin_memory", "dtype", "generator", "non_blocking")
 """Keyword arguments that rules do not need: the dtype of a result is known."""
-HIGHER_ORDER = ("cond", "while_loop", "scan", "map_impl")
-NEAREST_FIRST = 'File "([^"]+)", line (\\d+)'
 
 
 def from_torch(
@@ -72,7 +79,7 @@ def from_torch(
         raise InvalidArgumentError(
             op="from_torch", what="unknown input_layout", found=input_layout, wanted="nhwc or nchw"
         )
-    return _Importer(_decomposed(exported, custom), custom or {}, input_layout == "nhwc").function(name)
+    return _Importer(decomposed(exported, custom), custom or {}, input_layout == "nhwc").function(name)
 
 
 def _exported(program: Any, inputs: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProgram:
@@ -104,108 +111,7 @@ def _exported(program: Any, inputs: Any, kwargs: Any, dynamic_shapes: Any) -> Ex
     return torch.export.export(program, inputs, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False)
 
 
-# ---- operators of nodes -----------------------------------------------------------------------------------------
-
-
-def operator_name(target: Any, custom: Mapping[str, Any] | None = None) -> str:
-    """Return the name of a node's operator: of its overload if that has a rule, else of all its overloads."""
-    schema = getattr(target, "_schema", None)
-    if schema is not None:
-        full = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
-        for candidate in (full, schema.name):
-            if (custom and candidate in custom) or TABLE.find(candidate) is not None:
-                return str(candidate)
-        return str(full)
-    name = getattr(target, "__name__", str(target))
-    return f"operator::{name}"
-
-
-def _is_control(target: Any) -> bool:
-    import torch
-
-    return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in HIGHER_ORDER
-
-
-def _calls(graph_module: Any) -> Iterator[Node]:
-    """Yield the calls of a program and of its branches and bodies, but for the choice of one of several results."""
-    for node in graph_module.graph.nodes:
-        if (
-            node.op == "call_function"
-            and getattr(node.target, "__name__", "") != "getitem"
-            and not _is_control(node.target)
-        ):
-            yield node
-        elif node.op == "get_attr" and hasattr(inner := _attribute(graph_module, node.target), "graph"):
-            yield from _calls(inner)
-
-
-def _missing(program: ExportedProgram, custom: Mapping[str, Any] | None) -> list[Any]:
-    targets = {node.target: None for node in _calls(program.graph_module)}
-    return [t for t in targets if TABLE.find(operator_name(t, custom), custom) is None]
-
-
-def _decomposed(exported: ExportedProgram, custom: Mapping[str, Any] | None) -> ExportedProgram:
-    """Return the program in functional form, with operators that have rules; raise MissingOperators for all others."""
-    import torch
-    from torch._decomp import decomposition_table
-
-    load_rules()
-    program = exported.run_decompositions({})
-    tables: Any = None
-    while missing := _missing(program, custom):
-        tables = tables or torch.export.default_decompositions()
-        chosen = {t: tables[t] if t in tables else decomposition_table.get(t) for t in missing}
-        chosen = {t: rule for t, rule in chosen.items() if rule is not None}
-        if not chosen:
-            break
-        program = program.run_decompositions(chosen)
-        if not set(_missing(program, custom)) - set(missing) and set(missing) <= set(_missing(program, custom)):
-            break
-    TABLE.check((_foreign_call(n, custom) for n in _calls(program.graph_module)), custom)
-    return program
-
-
-def _foreign_call(node: Node, custom: Mapping[str, Any] | None) -> ForeignCall:
-    schema = getattr(node.target, "_schema", None)
-    inputs: list[tuple[str, str]] = []
-    attributes: dict[str, Any] = {}
-    names = [a.name for a in schema.arguments] if schema is not None else [f"x{i}" for i in range(len(node.args))]
-    for name, value in [*zip(names, node.args), *node.kwargs.items()]:
-        val = value.meta.get("val") if hasattr(value, "meta") else None
-        if val is not None and hasattr(val, "dtype"):
-            inputs.append((name, spec_text(dtype_of(val.dtype), _dims(val))))
-        elif isinstance(value, (bool, int, float, str, list, tuple)):
-            attributes[name] = value
-    val = node.meta.get("val")
-    count = len(val) if isinstance(val, (list, tuple)) else 1
-    return ForeignCall(operator_name(node.target, custom), module_path(node), tuple(inputs), attributes, count)
-
-
-def module_path(node: Node) -> str:
-    """Return the module that a node belongs to and its name, such as "layer3.0.conv2"; the node's without a module."""
-    stack = node.meta.get("nn_module_stack")
-    path = str(list(stack.values())[-1][0]) if stack else ""
-    path = re.sub(r"^(L\['self'\]|L__self__)\.?", "", path)
-    return path or str(node.name)
-
-
-def source_line(node: Node) -> str | None:
-    """Return "file:line" of the innermost frame outside of torch that recorded a node."""
-    frames = re.findall(NEAREST_FIRST, node.meta.get("stack_trace") or "")
-    own = [f for f in frames if f"{os.sep}torch{os.sep}" not in f[0]]
-    return f"{own[-1][0]}:{own[-1][1]}" if own else None
-
-
 # ---- values -----------------------------------------------------------------------------------------------------
-
-
-def dtype_of(dtype: torch.dtype) -> DType:
-    """Return the dtype of the same name. Raises TypeError for one that this package does not have."""
-    return as_dtype(str(dtype).removeprefix("torch."))
-
-
-def _dims(val: Any) -> list[int | None]:
-    return [int(d) if isinstance(d, int) else None for d in val.shape]
 
 
 def shared_array(value: torch.Tensor) -> np.ndarray:
@@ -223,12 +129,6 @@ def _variable(name: str, value: torch.Tensor, trainable: bool) -> Variable:
     variable = Variable(np.empty(view.shape, view.dtype), trainable=trainable, name=name, dtype=as_dtype(view.dtype))
     variable.write_array(view)
     return variable
-
-
-def _attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part)
-    return module
 
 
 def _as_argument(value: Any) -> Any:
@@ -277,7 +177,7 @@ class _Importer:
                     else:
                         self.constants[arg_name] = val
                     continue
-                dims = _dims(val)
+                dims = dims_of(val)
                 if self.nhwc and len(dims) == 4:
                     dims = [dims[i] for i in (0, 2, 3, 1)]
                 self.inputs.append((arg_name, TensorSpec(dims, dtype_of(val.dtype), arg_name)))
@@ -336,9 +236,11 @@ class _Importer:
         last = {used.name: node.name for node in module.graph.nodes for used in node.all_input_nodes}
         for node in module.graph.nodes:
             if node.op == "get_attr":
-                environment[node.name] = _as_argument(_attribute(module, node.target))
+                environment[node.name] = _as_argument(attribute(module, node.target))
             elif node.op == "call_function":
                 environment[node.name] = self._call(node, environment)
+                if (changed := changed_by(node)) is not None:
+                    environment[changed.name] = environment[node.name]
             elif node.op == "output":
                 (results,) = node.args
                 several = results if isinstance(results, (list, tuple)) else (results,)
@@ -358,9 +260,9 @@ class _Importer:
     def _call(self, node: Node, environment: Mapping[str, Any]) -> Any:
         target: Any = node.target
         inputs = [self._argument(v, environment) for v in node.args]
-        if getattr(target, "__name__", "") == "getitem":
+        if is_choice(target):
             return inputs[0][inputs[1]]
-        if _is_control(target):
+        if is_control(target):
             return self._control(target.name(), inputs)
         options = {k: self._argument(v, environment) for k, v in node.kwargs.items() if k not in PASSED}
         name = operator_name(target, self.custom)
@@ -419,32 +321,6 @@ def _by_slots(target: Any, inputs: list[Any], options: dict[str, Any]) -> tuple[
         else:
             named[declared.name] = value
     return positional, named
-
-
-def context_of(node: Node) -> AtenCall:
-    """Return the types of a node's results, as its rule needs them."""
-    import torch
-
-    val = node.meta.get("val")
-    several = val if isinstance(val, (list, tuple)) else (val,)
-    kinds: list[DType] = []
-    shapes: list[Any] = []
-    for value in several:
-        if isinstance(value, torch.Tensor):
-            kinds.append(dtype_of(value.dtype))
-            shapes.append(_dims(value))
-        else:
-            kinds.append(dtypes.float32 if isinstance(value, (float, torch.SymFloat)) else dtypes.int64)
-            shapes.append([])
-    promoted = None
-    if kinds and kinds[0] is dtypes.bool and node.args:
-        values = [a.meta.get("val") if hasattr(a, "meta") else a for a in node.args[:2]]
-        values = [v for v in values if isinstance(v, (torch.Tensor, int, float, torch.SymInt, torch.SymFloat))]
-        if len(values) == 2:
-            promoted = dtype_of(
-                torch.result_type(*(v if isinstance(v, (torch.Tensor, bool, int, float)) else 1 for v in values))
-            )
-    return AtenCall(tuple(kinds), tuple(shapes), promoted)
 
 
 def structured(spec: Any, leaves: Iterator[Any]) -> Any:
