@@ -366,7 +366,7 @@ RULES: dict[str, LayoutRule] = {
     **dict.fromkeys(_ANY_AXIS.split(), _along_axis),
     **dict.fromkeys(_REDUCTIONS.split(), _reduction),
     **dict.fromkeys(_ARG.split(), _reduction),
-    **dict.fromkeys(("Cast", "Identity", "StopGradient"), _same_order),
+    **dict.fromkeys(("Cast", "Identity", "StopGradient", "FAKE_QUANT"), _same_order),  # the last of the lite dialect
     **dict.fromkeys(("Reshape", "ExpandDims", "Squeeze"), _reshape),
     "Concat": _concat,
     "Pack": _pack,

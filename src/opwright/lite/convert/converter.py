@@ -33,7 +33,7 @@ from .options import OpsSet, Optimize, TargetSpec
 from .passes import AllowedOperators, channels_last, legalize, optimize, prepare
 from .patterns.fusion import FusionAccount, PatternCount, fuse_patterns
 from .patterns.pattern import Pattern
-from .quantize import modes
+from .quantize import explicit, modes
 from .subgraphs import copy_outputs
 
 if TYPE_CHECKING:
@@ -199,7 +199,10 @@ class TFLiteConverter:
         unsupported: list[UnsupportedNode] = []
         account = FusionAccount(self.patterns)
         frozen = freeze(self.functions, self.experimental_enable_resource_variables)
-        graphs = [self._lower(graph, unsupported, account) for graph in frozen.graphs]
+        stated, bits = explicit.stated(frozen.graphs)
+        if bits:
+            mode = modes.explicit_mode(mode, bits)
+        graphs = [self._lower(graph, unsupported, account) for graph in stated]
         self.patterns_found = account.found()
         if unsupported:
             raise report(unsupported)

@@ -105,11 +105,11 @@ def padded(x: Any, windows: Windows, value: Any = 0) -> Any:
     return array.pad(x, np.asarray(pads, np.int32), constant_values=np.asarray(value, dtype_of(x).np))
 
 
-def convolved(x: Any, w: Any, windows: Windows, group: int) -> Any:
-    """Return the convolution of [n, c, ...] with [m, c / group, ...]."""
+def convolved(x: Any, w: Any, windows: Windows, group: int, bias: Any = None) -> Any:
+    """Return the convolution of [n, c, ...] with [m, c / group, ...]. bias: [m], added to each channel."""
     if rank_of(x) == 3:
         x, w, windows = _lifted(x, w, windows)
-        return array.squeeze(convolved(x, w, windows, group), [2])
+        return array.squeeze(convolved(x, w, windows, group, bias), [2])
     spatial = rank_of(x) - 2
     if spatial not in (2, 3):
         raise InvalidArgumentError(what="convolutions are over one to three axes", found=spatial)
@@ -135,7 +135,7 @@ def convolved(x: Any, w: Any, windows: Windows, group: int) -> Any:
                 padding,
                 dilations=windows.dilations if dilated else None,
             )
-            return channels_second(result)
+            return channels_second(result if bias is None else math.add(result, bias))
         w = array.reshape(w, [filters[0], 1, *filters[2:]])
     convolution = nn.conv2d if spatial == 2 else nn.conv3d
     split = group > 1 and spatial == 3  # conv2d takes groups from the numbers of channels
@@ -150,7 +150,8 @@ def convolved(x: Any, w: Any, windows: Windows, group: int) -> Any:
         )
         for part, weights in parts
     ]
-    return channels_second(array.concat(results, -1) if split else results[0])
+    result = array.concat(results, -1) if split else results[0]
+    return channels_second(result if bias is None else math.add(result, bias))
 
 
 def with_bias(y: Any, bias: Any) -> Any:
@@ -165,7 +166,7 @@ def conv(context: Any, inputs: Any, attributes: Any) -> Any:
     x, w = inputs[:2]
     kernel = attributes.get("kernel_shape") or static_dims(w, "a convolution's weights")[2:]
     windows = windows_of(dims(x)[2:], kernel, attributes)
-    return with_bias(convolved(x, w, windows, attributes.get("group", 1)), at(inputs, 2))
+    return convolved(x, w, windows, attributes.get("group", 1), at(inputs, 2))
 
 
 @rule("ConvInteger")

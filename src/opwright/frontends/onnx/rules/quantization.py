@@ -11,13 +11,13 @@ import numpy as np
 
 from ....core.dtypes import float32, float64, int32, uint8
 from ....core.errors import UnimplementedError
-from ....ops import array, linalg, math
+from ....ops import array, linalg, math, nn
 from ....ops.array import cast
 from ..execution import RULES
 from ..files import dtype_of_code
 from ..operands import at, axis_of, dims, dtype_of, rank_of, static_dims
 from .arithmetic import number
-from .convolution import convolved, windows_of
+from .convolution import channels_last, channels_second
 
 rule = RULES.rule
 _RANGES = {"int4": (-8, 7)}
@@ -136,57 +136,129 @@ def _scale_of_rows(v: Any) -> Any:
     return array.expand_dims(v, -1) if rank_of(v) == 1 and dims(v) != (1,) else v
 
 
+# ---- operators on integers, as operators on the real numbers that they represent -----------------------------------
+# A file of `.tflite` computes them on integers again: its converter recognises the pairs.
+
+
+def _real(inputs: Any, place: int, axis: int | None = None) -> Any:
+    """Return the real numbers of three inputs: integers, scale, zero point. axis: of scales by slice."""
+    x, scale, zero = inputs[place : place + 3]
+    if axis is None:
+        return dequantized(x, _flat(scale), _flat(zero))
+    return dequantized(x, _spread(scale, x, axis, 0), _spread(zero, x, axis, 0))
+
+
+def _flat(v: Any) -> Any:
+    """Return a scale or zero point of one element as a scalar."""
+    return array.reshape(v, []) if v is not None and dims(v) == (1,) else v
+
+
+def _stored(real: Any, inputs: Any, place: int, dtype: Any) -> Any:
+    """Return real numbers as integers by two inputs: scale, zero point."""
+    return quantized(real, cast(_flat(inputs[place]), float32), _flat(at(inputs, place + 1)), dtype)
+
+
+def _of_rows(v: Any) -> Any:
+    return array.expand_dims(v, -1) if v is not None and rank_of(v) == 1 and dims(v) != (1,) else v
+
+
 @rule("QLinearMatMul")
 def qlinear_matmul(context: Any, inputs: Any, attributes: Any) -> Any:
-    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
-    total = cast(_product(_difference(a, a_zero, True), _difference(b, b_zero, False)), float32)
-    a_scale, b_scale, y_scale = (cast(v, float32) for v in (a_scale, b_scale, y_scale))
-    real = math.multiply(total, math.multiply(_scale_of_rows(a_scale), b_scale))
-    return quantized(real, y_scale, y_zero, dtype_of(y_zero))
+    a, a_scale, a_zero = inputs[:3]
+    a = dequantized(a, cast(_of_rows(a_scale), float32), _of_rows(a_zero))
+    return _stored(linalg.matmul(a, _real(inputs, 3)), inputs, 6, dtype_of(inputs[7]))
 
 
-@rule("QLinearConv")
+@rule("QLinearConv", "com.microsoft::QLinearConv")
 def qlinear_conv(context: Any, inputs: Any, attributes: Any) -> Any:
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = inputs[:8]
-    bias = at(inputs, 8)
-    x = cast(_difference(x, x_zero, False), float64)
-    zero = array.reshape(w_zero, [-1, *[1] * (rank_of(w) - 1)]) if rank_of(w_zero) else w_zero
-    w = cast(math.subtract(cast(w, int32), cast(zero, int32)), float64)
-    kernel = attributes.get("kernel_shape") or static_dims(w, "a convolution's weights")[2:]
-    total = convolved(x, w, windows_of(dims(x)[2:], kernel, attributes), attributes.get("group", 1))
-    shape = [1, -1, *[1] * (rank_of(x) - 2)]
-    if bias is not None:
-        total = math.add(total, array.reshape(cast(bias, float64), shape))
-    w_scale = array.reshape(w_scale, shape) if rank_of(w_scale) else w_scale
-    factor = math.realdiv(math.multiply(x_scale, w_scale), y_scale)
-    real = math.multiply(total, cast(factor, float64))
-    return quantized(real, np.float64(1), y_zero, dtype_of(y_zero))
+    last = attributes.get("channels_last")
+    x, w = _real(inputs, 0), _real(inputs, 3, 0)
+    x = channels_second(x) if last else x
+    operands = [x, w]
+    if (bias := at(inputs, 8)) is not None:
+        operands.append(_bias_of(bias, inputs[1], inputs[4]))
+    y = _call("Conv", context, operands, attributes)
+    return _stored(channels_last(y) if last else y, inputs, 6, dtype_of(inputs[7]))
 
 
-def _qlinear_binary(function: Any) -> Any:
-    def binary(context: Any, inputs: Any, attributes: Any) -> Any:
-        a, a_scale, a_zero, b, b_scale, b_zero, y_scale = inputs[:7]
-        real = function(dequantized(a, a_scale, a_zero), dequantized(b, b_scale, b_zero))
-        return quantized(real, y_scale, at(inputs, 7), dtype_of(a))
-
-    return binary
+def _bias_of(bias: Any, *scales: Any) -> Any:
+    """Return an int32 bias, whose scale is the product of these, as real numbers."""
+    product = math.multiply(*(cast(_flat(s), float32) for s in scales))
+    return math.multiply(cast(bias, float32), product)
 
 
-rule("com.microsoft::QLinearAdd")(_qlinear_binary(math.add))
-rule("com.microsoft::QLinearMul")(_qlinear_binary(math.multiply))
+def _call(name: str, context: Any, inputs: Any, attributes: Any) -> Any:
+    """Return the result of another operator's rule."""
+    function = RULES.find(name)
+    assert function is not None
+    return function(context, inputs, attributes)
 
 
-@rule("com.microsoft::QLinearSigmoid")
-def qlinear_sigmoid(context: Any, inputs: Any, attributes: Any) -> Any:
-    x, x_scale, x_zero, y_scale = inputs[:4]
-    return quantized(math.sigmoid(dequantized(x, x_scale, x_zero)), y_scale, at(inputs, 4), dtype_of(x))
+def _qlinear(name: str, count: int) -> Any:
+    """Return the rule of an operator on integers by that on real numbers. count: of its operands."""
+
+    def apply(context: Any, inputs: Any, attributes: Any) -> Any:
+        real = [_real(inputs, 3 * i) for i in range(count)]
+        last = attributes.get("channels_last")
+        if last:
+            real = [channels_second(x) for x in real]
+        y = _call(name, context, real, attributes)
+        return _stored(channels_last(y) if last else y, inputs, 3 * count, dtype_of(inputs[0]))
+
+    return apply
 
 
-@rule("com.microsoft::QLinearGlobalAveragePool")
-def qlinear_global_average_pool(context: Any, inputs: Any, attributes: Any) -> Any:
-    x, x_scale, x_zero, y_scale, y_zero = inputs
-    axes = list(range(1, rank_of(x) - 1)) if attributes.get("channels_last") else list(range(2, rank_of(x)))
-    return quantized(math.reduce_mean(dequantized(x, x_scale, x_zero), axes, True), y_scale, y_zero, dtype_of(x))
+for _name, _count in {
+    "Add": 2,
+    "Mul": 2,
+    "Sigmoid": 1,
+    "LeakyRelu": 1,
+    "AveragePool": 1,
+    "GlobalAveragePool": 1,
+}.items():
+    rule(f"com.microsoft::QLinear{_name}")(_qlinear(_name, _count))
+
+
+@rule("com.microsoft::QLinearReduceMean")
+def qlinear_reduce_mean(context: Any, inputs: Any, attributes: Any) -> Any:
+    y = math.reduce_mean(_real(inputs, 0), attributes.get("axes"), bool(attributes.get("keepdims", 1)))
+    return _stored(y, inputs, 3, dtype_of(inputs[0]))
+
+
+@rule("com.microsoft::QLinearSoftmax")
+def qlinear_softmax(context: Any, inputs: Any, attributes: Any) -> Any:
+    x, axis = _real(inputs, 0), attributes.get("axis", -1)
+    if attributes.get("opset", 13) < 13:  # of all dimensions from the axis on
+        axis = axis_of(axis, rank_of(x))
+        sizes = static_dims(x, "Softmax")
+        y = nn.softmax(array.reshape(x, [int(np.prod(sizes[:axis])), int(np.prod(sizes[axis:]))]))
+        return _stored(array.reshape(y, sizes), inputs, 3, dtype_of(inputs[0]))
+    return _stored(nn.softmax(x, axis), inputs, 3, dtype_of(inputs[0]))
+
+
+@rule("com.microsoft::QLinearConcat")
+def qlinear_concat(context: Any, inputs: Any, attributes: Any) -> Any:
+    parts = [_real(inputs, place) for place in range(2, len(inputs), 3)]
+    return _stored(array.concat(parts, attributes["axis"]), inputs, 0, dtype_of(inputs[2]))
+
+
+@rule("com.microsoft::QLinearWhere")
+def qlinear_where(context: Any, inputs: Any, attributes: Any) -> Any:
+    y = array.where(inputs[0], _real(inputs, 1), _real(inputs, 4))
+    return _stored(y, inputs, 7, dtype_of(inputs[1]))
+
+
+@rule("com.microsoft::QGemm")
+def qgemm(context: Any, inputs: Any, attributes: Any) -> Any:
+    """Multiply matrices of integers; without a scale of the result it is real."""
+    b_scale = inputs[4]
+    a, b = _real(inputs, 0), _real(inputs, 3, 0 if attributes.get("transB") else 1)
+    operands = [a, b]
+    if (c := at(inputs, 6)) is not None:
+        alpha = np.float32(attributes.get("alpha", 1.0))
+        operands.append(math.multiply(_bias_of(c, inputs[1], b_scale), alpha))
+    y = _call("Gemm", context, operands, {k: v for k, v in attributes.items() if k != "beta"})
+    return y if at(inputs, 7) is None else _stored(y, inputs, 7, dtype_of(inputs[0]))
 
 
 @rule("com.microsoft::MatMulNBits")

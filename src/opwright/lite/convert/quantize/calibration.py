@@ -19,6 +19,7 @@ from ....core.dtypes import float32
 from ....core.errors import InvalidArgumentError, NotFoundError
 from ....graph import Graph, GraphRewriter, Node, Value
 from ....graph.builder import map_subgraphs
+from ....graph.ir import flat
 from ....scalar.fixed_point import nudged
 from ...format import Model
 from ...interpreter import Interpreter, OpResolverType
@@ -26,9 +27,10 @@ from ...ops import types
 from ...ops.definition import LiteOperator
 from ...ops.module import LiteModule
 from ..export import ModuleExporter
-from .graphs import CalibratedGraph, Range, is_float, producer
+from .graphs import CalibratedGraph, Range, constant, is_float, producer
+from .parameters import grid_of, stored_parameters
 from .plan import activations
-from .rules import RULES, SAME
+from .rules import AVERAGING, RULES, SAME
 
 FORMS = (
     "a dictionary with input names and values, a tuple with signature key and a dictionary with input names and "
@@ -281,20 +283,27 @@ BITS = 8
 STEPS = 2**BITS - 1
 
 
-def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, Range]) -> Graph:
-    """Return a graph without its FAKE_QUANTs of 8 bits; add the ranges of the values that they read.
+def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, Range], bits: int = BITS) -> Graph:
+    """Return a graph without its FAKE_QUANTs of these bits; add the ranges of the values that they read.
 
-    One between an input and an output of the graph remains. inside: the same for subgraphs.
+    One between an input and an output of the graph remains, and one of a value that has another range; the ranges of
+    their results are added. inside: the same for subgraphs.
     """
     learned: dict[Value, Range] = {}
     outer = set(graph.outputs)
     instead: dict[Value, Value] = {}  # removed values and their replacements
     gone = set()
     for node in graph.nodes:
-        if node.op.name != "FAKE_QUANT" or node.attrs["num_bits"] != BITS:
+        if node.op.name == "DEQUANTIZE" and (stored := stored_parameters(next(node.operands))) is not None:
+            learned[node.outputs[0]] = stored.low, stored.high
+        if node.op.name != "FAKE_QUANT" or node.attrs["num_bits"] != bits:
             continue
         (x,), (y,) = node.operands, node.outputs
         x = instead.get(x, x)
+        stated = _with_zero(float(node.attrs["min"]), float(node.attrs["max"])) if bits == BITS else _symmetric(node)
+        if learned.get(x, stated) != stated:
+            learned[y] = stated
+            continue
         if y in outer:
             if x in outer or producer(x) is None or x in learned:
                 continue
@@ -302,7 +311,7 @@ def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, 
         else:
             instead[y] = x
         gone.add(node)
-        learned[y if y in outer else x] = _with_zero(float(node.attrs["min"]), float(node.attrs["max"]))
+        learned[y if y in outer else x] = stated
     removed: dict[Value, list[Value]] = {}
     for value, replacement in instead.items():
         removed.setdefault(replacement, []).append(value)
@@ -322,6 +331,12 @@ def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, 
     return rewriter.finish()
 
 
+def _symmetric(node: Node) -> Range:
+    """Return the range of a FAKE_QUANT of 16 bits with the zero point 0, whose least integer int16 kernels omit."""
+    most = float(node.attrs["max"])
+    return -most, most
+
+
 def _with_zero(low: float, high: float) -> Range:
     """Return the range moved so that 0 is one of its numbers; in float64, as the official converter does."""
     if not (high - low) / STEPS > 0:
@@ -330,11 +345,16 @@ def _with_zero(low: float, high: float) -> Range:
     return float(least), float(most)
 
 
-def carried(graph: CalibratedGraph) -> None:
-    """Propagate ranges through operators that move elements, in both directions, and add those of fixed outputs."""
+def carried(graph: CalibratedGraph, explicit: bool = False) -> None:
+    """Propagate ranges through operators that move elements, in both directions, and add those of fixed outputs.
+
+    explicit: the ranges are all that the program quantizes: results that are rounded nowhere get none.
+    """
     for node in (*graph.operators, *reversed(graph.operators)):
         rule = RULES.get(node.op.name) if isinstance(node.op, LiteOperator) else None
         if rule is None:
+            continue
+        if explicit and (node.op.name in AVERAGING or rule.results is not SAME):
             continue
         if rule.results is SAME:
             same = [*activations(node, rule)[:1], *filter(is_float, node.outputs)]
@@ -345,3 +365,17 @@ def carried(graph: CalibratedGraph) -> None:
         elif not isinstance(rule.results, str) and "int8" in rule.results:
             scale, zero = rule.results["int8"]
             graph.ranges.setdefault(node.outputs[0], (scale * (-128 - zero), scale * (127 - zero)))
+
+
+def ranges_of_constants(graph: CalibratedGraph) -> dict[Value, Range]:
+    """Return the ranges in which the int8 parameters of constants are those of the integers that they were."""
+    ranges: dict[Value, Range] = {}
+    for value in {v for node in graph.operators for v in flat(node.inputs) if v is not None}:
+        array = constant(value)
+        if array is None or not array.size or array.size > 1 << 20:
+            continue
+        step = grid_of(array, 255, span=True)
+        if step is not None:
+            low = np.rint(min(float(array.min()), 0.0) / step)
+            ranges[value] = float(low * step), float((low + 255) * step)
+    return ranges

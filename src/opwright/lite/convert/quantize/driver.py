@@ -25,20 +25,20 @@ from ...ops.module import LiteModule, is_source
 from ...ops.specs import name_of
 from ..errors import ConverterError
 from . import modes, weights
-from .calibration import calibrate, carried, trained
-from .graphs import CalibratedGraph, QuantizationRewriter, Range, constant, is_float, operand, regrouped
+from .calibration import calibrate, carried, ranges_of_constants, trained
+from .graphs import CalibratedGraph, QuantizationRewriter, Range, constant, is_float, narrowed, operand, regrouped
 from .modes import INT16, Mode
-from .plan import (
+from .parameters import (
     BIAS_LIMIT,
     QuantizationParameters,
-    QuantizationPlan,
-    activations,
     of_io,
     of_range,
     of_weights,
-    plan_for,
     quantized,
+    stored_parameters,
+    weights_grid,
 )
+from .plan import QuantizationPlan, activations, plan_for
 from .rules import NONE, LinearOperands, QuantizationRule, rules_of_users
 
 LEAST_MULTIPLIER = 2.0**-30  # of a channel: kernels read a smaller one as zero
@@ -69,6 +69,8 @@ class GraphQuantizer(QuantizationRewriter):
         for value in self.source.inputs:
             self.born[value] = form = self._end(value, self.ends[0])
             self.forms[value, form] = self.add_input(self._spec(value, form), self._name(value, form))
+        for value in self.source.inputs if self.mode.explicit else ():
+            self._quantize_result(value)
         for node in self.graph.operators:
             self._operator(node)
         return self.build([self.form(v, self.outer.get(v, FLOAT)) for v in self.source.outputs])
@@ -128,7 +130,29 @@ class GraphQuantizer(QuantizationRewriter):
 
     # ---- operators ------------------------------------------------------------------------------------------------
 
+    def _converts(self, node: Node) -> bool:
+        """Match nodes between forms: they are no operators, but name a form of a value."""
+        if node.op.name == "DEQUANTIZE" and (stored := stored_parameters(next(node.operands))) is not None:
+            (x,), (y,) = node.operands, node.outputs
+            self.born[y] = stored
+            self.forms[y, stored] = self.forms[x, FLOAT]
+            return True
+        if node.op.name == "QUANTIZE" and (stored := stored_parameters(node.outputs[0])) is not None:
+            (x,), (y,) = node.operands, node.outputs
+            self.born[y] = FLOAT
+            self.forms[y, FLOAT] = self.form(x, stored)
+            return True
+        if node.op.name == "FAKE_QUANT" and self.mode.explicit and node.outputs[0] in self.graph.ranges:
+            (x,), (y,) = node.operands, node.outputs
+            if self.born.get(x) is not None:  # from one scale to another
+                self.born[y] = of_range(*self.graph.ranges[y], self.mode.activations)
+                self.forms[y, self.born[y]] = self.form(x, self.born[y])
+                return True
+        return False
+
     def _operator(self, node: Node) -> None:
+        if self._converts(node):
+            return
         rule = self.plan.rule.get(node)
         attrs = dict(subgraphs_mapped(node.attrs, self.inside))
         if rule is not None and rule.sum and self.mode.kind == INT16:
@@ -155,6 +179,17 @@ class GraphQuantizer(QuantizationRewriter):
             names.append(self._name(value, form))
         fresh = self.add(node.op, regrouped(node.inputs, places), attrs, specs, names, node)
         self.forms |= {(old, self.born[old]): new for old, new in zip(node.outputs, fresh.outputs)}
+        if self.mode.explicit:
+            for value in node.outputs:
+                self._quantize_result(value)
+
+    def _quantize_result(self, value: Value) -> None:
+        """Quantize a real result, or input, that the program quantizes: its clamp is a part of the program."""
+        if self.born[value] is FLOAT and is_float(value) and value in self.graph.ranges:
+            form = self.plan.produced.get(value) or of_range(*self.graph.ranges[value], self.mode.activations)
+            self.form(value, form)
+            self.born[value] = form
+            del self.forms[value, FLOAT]
 
     def _linear(self, node: Node, linear: LinearOperands, attrs: dict[str, Any]) -> dict[int, Value]:
         """Return the weights and bias of an operator, by place among its inputs.
@@ -180,6 +215,8 @@ class GraphQuantizer(QuantizationRewriter):
         dense = node.op.name == "FULLY_CONNECTED"
         axis = linear.axis if (mode.per_channel_dense if dense else mode.per_channel) else None
         parameters = of_weights(weights, axis, floor if axis is not None else np.max(floor))
+        if mode.explicit and (grid := weights_grid(weights, linear.axis)) is not None:
+            parameters = _not_below(grid, floor)
         existing = self.forms.get((source, parameters))
         replacements = {
             linear.weights: self._constant(source, parameters, narrow=True) if existing is None else existing
@@ -202,6 +239,12 @@ class GraphQuantizer(QuantizationRewriter):
         return self.add_constant(integers, spec, self._free_name(name))
 
 
+def _not_below(parameters: QuantizationParameters, floor: Any) -> QuantizationParameters:
+    """Return parameters of weights with scales of at least a floor."""
+    scales = np.maximum(np.array(parameters.scales), floor)
+    return parameters._replace(scales=tuple(map(float, scales.astype(np.float32))))
+
+
 PASSING = ("IF", "WHILE", "CALL")  # pass real numbers on without computing; their subgraphs are quantised
 SHOWN = 5  # nodes named for each reason
 
@@ -221,7 +264,8 @@ def quantize(
     if mode.kind == modes.FLOAT16:
         return _each(module, weights.float16)
     ranges: dict[Value, Range] = {}
-    module = _each(module, lambda graph, inside: trained(graph, inside, ranges))
+    bits = 16 if mode.explicit and mode.kind == INT16 else 8
+    module = _each(module, lambda graph, inside: trained(graph, inside, ranges, bits))
     customs = rules_of_users(module, custom_ops, op_resolver)
     if mode.kind == modes.DYNAMIC:
         if ranges:  # their operators run on integers; the weights of all others are quantised
@@ -248,7 +292,9 @@ def _integers(
 ) -> LiteModule:
     graphs = {graph: CalibratedGraph(graph, ranges, customs) for graph in module.all_graphs}
     for graph in graphs.values():
-        carried(graph)
+        carried(graph, mode.explicit)
+        if mode.explicit:
+            graph.narrowed = ranges_of_constants(graph) | narrowed(graph)
     plans = {graph: plan_for(calibrated, mode) for graph, calibrated in graphs.items()}
     if not mode.allow_float:
         _refuse_floats(plans.values())

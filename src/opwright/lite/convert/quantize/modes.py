@@ -15,6 +15,7 @@ from ....graph import Graph
 from ...format import versions
 from ..errors import ConverterError
 from ..options import OpsSet, Optimize, as_type
+from .explicit import is_stated
 
 FLOAT, FLOAT16, DYNAMIC, INT8, INT16 = "float", "float16", "dynamic range", "int8", "int16x8"
 # The first run times with kernels for each kind; the version rules do not cover them.
@@ -30,6 +31,7 @@ class Mode(NamedTuple):
     whether weights get a scale for each output channel, and those of FULLY_CONNECTED. bias: type of biases.
     inputs, outputs: type of the model's inputs and outputs that are float32. runtime: the oldest run time that must
     have every operator in the form it gets, None for no limit. sparse: weights of many zeros are stored without them.
+    explicit: integers are what the program itself quantizes, and nothing else.
     """
 
     kind: str = FLOAT
@@ -41,6 +43,7 @@ class Mode(NamedTuple):
     outputs: str = "float32"
     runtime: str | None = None
     sparse: bool = False
+    explicit: bool = False
 
     def too_new(self, needed: str) -> bool:
         """Return whether the run time asked for is older than `needed`."""
@@ -87,6 +90,17 @@ def mode_of(settings: Any) -> Mode:
             do="converter.optimizations = [], for a float model",
         )
     return mode
+
+
+def explicit_mode(mode: Mode, bits: set[int]) -> Mode:
+    """Return the mode for a program that quantizes values itself, to integers of these bits.
+
+    Settings that ask for more than a float model are kept.
+    """
+    kind = INT16 if bits == {16} else INT8
+    if mode.kind != FLOAT or mode.too_new(SINCE[kind]):
+        return mode
+    return mode._replace(kind=kind, explicit=True, bias="int64" if kind == INT16 else "int32")
 
 
 def _kind(settings: Any) -> tuple[str, bool]:
@@ -139,6 +153,8 @@ def _kind(settings: Any) -> tuple[str, bool]:
 def _is_trained(settings: Any) -> bool:
     """Return whether the functions hold ranges of quantisation-aware training."""
     graphs = [f.graph for f in settings.functions]
+    if any(map(is_stated, graphs)):
+        return True
     for graph in graphs:  # grows as it is walked
         for node in graph.nodes:
             if node.op.name in TRAINED:

@@ -1,9 +1,8 @@
 """The quantisation plan of one graph: nodes that run on integers, and the parameters of every quantised value.
 
-Lives here: `plan`, which applies the rows of rules.py to a graph; `plan_for`, `late`: plans within a run time;
-`QuantizationParameters`, their choice for a range and for the elements of a weight, `quantized`.
-Not here: the new graph (driver.py), the ranges (calibration.py), versions (lite/format/versions.py), older float forms
-(../downlevel).
+Lives here: `plan`, which applies the rows of rules.py to a graph; `plan_for`, `late`: plans within a run time.
+Not here: the choice of parameters for a range (parameters.py), the new graph (driver.py), the ranges (calibration.py),
+versions (lite/format/versions.py), older float forms (../downlevel).
 
 1. An operator runs on integers if its row, its types and the ranges allow it.
 2. Backwards: an operator that wants its operands alike (JOIN) asks their producers for its parameters, through
@@ -13,18 +12,13 @@ Not here: the new graph (driver.py), the ranges (calibration.py), versions (lite
 
 An operator whose integer form is too new for the run time stays float. This changes the operands of its neighbours, so
 the whole graph is planned again.
-
-    real = scale * (q - zero_point)
-
-int8 activations take any zero point, so that their range is used whole; int16 activations are symmetric, as their
-kernels require. Zero is always in range and exact: padding and RELU need it. Weights are symmetric in [-127, 127].
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,12 +28,13 @@ from ....graph.ir import flat
 from ....scalar.formulas import FUSED_CLAMPS
 from ...format import versions
 from ...ops.definition import LiteOperator
-from ...ops.specs import LiteTensorSpec, Quantization, name_of, with_changes
+from ...ops.specs import LiteTensorSpec, Quantization, name_of
 from ..downlevel import version_of
 from ..rewriter import fused_activation
 from .graphs import CalibratedGraph, constant, is_float, narrowed, operand, producer
 from .modes import INT16, Mode
-from .rules import ALL, FREE, JOIN, NONE, SAME, LinearOperands, QuantizationRule
+from .parameters import QuantizationParameters, of_range, weights_grid
+from .rules import ALL, AVERAGING, FREE, JOIN, NONE, SAME, LinearOperands, QuantizationRule
 
 COARSER = 2.0  # a tensor with other readers takes a scale this much coarser than its own, and no more
 LEAST_SUM = 2.0**-18  # of an output's scale relative to the inputs': below, the sum's multiplier would pass 1
@@ -84,7 +79,7 @@ def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingP
             result.kept[node] = reason
         else:
             result.loose.add(node)
-    asked = _asked(graph, result, mode.activations)
+    asked = _asked(graph, result, mode.activations, mode.explicit)
     _assign(graph, result, asked, mode.activations)
     return result
 
@@ -117,8 +112,10 @@ def _declines(graph: CalibratedGraph, node: Node, mode: Mode) -> str | None:
     for value in [*read, *(v for v in node.outputs if is_float(v) and rule.results is not NONE)]:
         if graph.range_of(value) is None:
             return f"no range was seen of tensor {name_of(value)!r}"
+    if mode.explicit and node.op.name in AVERAGING and graph.range_of(read[0]) != graph.range_of(node.outputs[0]):
+        return "its result has another scale than its operand"
     if rule.linear is not None:
-        return _linear_declines(graph, node, rule.linear)
+        return _linear_declines(graph, node, rule.linear, mode)
     if rule.divisor is not None:
         array = constant(operand(node, rule.divisor))
         if array is None or np.abs(array).min() * 254 < np.ptp(np.append(array, 0.0)):
@@ -126,12 +123,14 @@ def _declines(graph: CalibratedGraph, node: Node, mode: Mode) -> str | None:
     return None
 
 
-def _linear_declines(graph: CalibratedGraph, node: Node, linear: LinearOperands) -> str | None:
+def _linear_declines(graph: CalibratedGraph, node: Node, linear: LinearOperands, mode: Mode) -> str | None:
     weights = constant(operand(node, linear.weights))
     if weights is None:
         return "its weights are no constant"
     if not weights.size or not np.isfinite(weights).all():
         return "its weights are empty or not finite"
+    if mode.explicit and weights_grid(weights, linear.axis) is None:
+        return "its weights were not quantized"
     bias = operand(node, linear.bias)
     if bias is not None and (constant(bias) is None or graph.range_of(bias) is None):
         return "its bias is no finite constant"
@@ -163,7 +162,9 @@ def _given(graph_plan: QuantizationPlan, value: Value, dtype: str) -> Quantizati
         value = activations(node, rule)[0]
 
 
-def _asked(graph: CalibratedGraph, graph_plan: QuantizationPlan, dtype: str) -> dict[Value, QuantizationParameters]:
+def _asked(
+    graph: CalibratedGraph, graph_plan: QuantizationPlan, dtype: str, explicit: bool
+) -> dict[Value, QuantizationParameters]:
     """Return the parameters that readers demand of values; for JOIN, also the parameters they agree on."""
     asked: dict[Value, QuantizationParameters] = {}
 
@@ -173,6 +174,8 @@ def _asked(graph: CalibratedGraph, graph_plan: QuantizationPlan, dtype: str) -> 
         measured = graph.range_of(value)
         if value in asked or (rule is not None and _fixed(rule, dtype)):
             return
+        if explicit and (measured is None or parameters != of_range(*measured, dtype)):
+            return  # the program clamps the value to its own range first
         close = measured is not None and parameters.covers(*measured)
         if graph.readers[value] == 1 or (
             close and measured is not None and parameters.scale <= COARSER * of_range(*measured, dtype).scale
@@ -289,110 +292,3 @@ def _late(graph_plan: QuantizationPlan, mode: Mode, node: Node) -> str:
     if rule.results is not NONE:
         specs |= {v: graph_plan.produced[v].of(v.spec) for v in node.outputs if is_float(v)}
     return late(mode, node, specs, **({"pot_scale_int16": False} if rule.sum and mode.kind == INT16 else {}))
-
-
-TINY = float(np.finfo(np.float32).tiny)  # scales below are denormal, which some devices read as zero
-BLOCK = 1 << 18  # elements computed on at a time
-# One number wider than these is scaled so that the sum of 2**k terms still fits the accumulator.
-BIAS_LIMIT = {np.dtype(np.int32): 2.0**30, np.dtype(np.int64): 2.0**44}
-
-
-class QuantizationParameters(NamedTuple):
-    """The affine mapping from integers of a dtype to real numbers. scales: one, or one for each slice of `axis`."""
-
-    dtype: str  # as NumPy has it: "int8"
-    scales: tuple[float, ...]
-    zero_point: int = 0
-    axis: int = 0
-
-    @property
-    def scale(self) -> float:
-        """Return the scale of a tensor that has a single one."""
-        return self.scales[0]
-
-    @property
-    def low(self) -> float:
-        """Return the least real number."""
-        return self.scale * (limits(self.dtype)[0] - self.zero_point)
-
-    @property
-    def high(self) -> float:
-        """Return the greatest real number."""
-        return self.scale * (limits(self.dtype)[1] - self.zero_point)
-
-    def covers(self, low: float, high: float) -> bool:
-        """Return whether every number in a range has an integer within one step."""
-        return self.low - self.scale <= low and high <= self.high + self.scale
-
-    @property
-    def quantization(self) -> Quantization:
-        """Return the parameters as a part of a type."""
-        return Quantization(self.scales, np.full(len(self.scales), self.zero_point), self.axis)
-
-    def of(self, spec: TensorSpec, **changes: Any) -> TensorSpec:
-        """Return a type with integers by these parameters in place of its real numbers."""
-        return with_changes(spec, dtype=self.dtype, quantization=self.quantization, **changes)
-
-
-def limits(dtype: str) -> tuple[int, int]:
-    """Return the least and greatest integer of an activation."""
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
-def of_range(low: float, high: float, dtype: str) -> QuantizationParameters:
-    """Return the parameters of an activation for a range of real numbers, widened to contain zero.
-
-    int8: scale (high - low) / 255, zero point the integer nearest to -128 - low / scale. int16: scale
-    max(|low|, |high|) / 32767. A range of zero alone gets scale 1 / 255 of [0, 1]: any would do.
-    """
-    low, high = min(float(low), 0.0), max(float(high), 0.0)
-    if high - low < TINY * 65535:
-        low, high = 0.0, 1.0
-    least, most = limits(dtype)
-    if dtype == "int16":
-        return QuantizationParameters(dtype, (float(np.float32(max(-low, high) / most)),))
-    # the range may exceed float32
-    scale = float(np.float32(min((high - low) / (most - least), float(np.finfo(np.float32).max))))
-    point = float(np.clip(least - low / scale, least, most))
-    return QuantizationParameters(dtype, (scale,), int(np.floor(point + 0.5)))
-
-
-def of_io(parameters: QuantizationParameters, dtype: str, low: float, high: float) -> QuantizationParameters:
-    """Return the parameters of an input or output of another integer type than the activation behind it."""
-    if dtype == "uint8" and parameters.dtype == "int8":
-        return QuantizationParameters("uint8", parameters.scales, parameters.zero_point + 128)
-    return parameters if dtype == parameters.dtype else of_range(low, high, dtype)
-
-
-def of_weights(array: np.ndarray, axis: int | None, floor: np.ndarray | float = 0.0) -> QuantizationParameters:
-    """Return symmetric int8 parameters of a constant, in which 127 is the greatest magnitude, of all or of each slice.
-
-    floor: scales are at least this; where a slice holds zeros alone and there is no floor, the scale is 1 / 127.
-    """
-    others = None if axis is None else tuple(i for i in range(array.ndim) if i != axis)
-    most = np.abs(array).max(axis=others, initial=0.0)
-    scales = np.maximum(np.atleast_1d(most).astype(np.float64) / 127.0, floor)
-    scales[scales < TINY] = 1.0 / 127.0
-    return QuantizationParameters("int8", tuple(map(float, scales.astype(np.float32))), 0, axis or 0)
-
-
-def quantized(array: np.ndarray, parameters: QuantizationParameters, narrow: bool = False) -> np.ndarray:
-    """Return the integers nearest to real numbers, halves away from zero, clipped to the dtype (narrow: without the
-    least).
-
-    In double precision, some rows at a time: large weights are not held several times over.
-    """
-    least, most = limits(parameters.dtype)
-    scales = np.array(parameters.scales, np.float32).astype(np.float64)
-    rows = array.reshape(1) if array.ndim == 0 else array
-    if len(parameters.scales) > 1:
-        scales = scales.reshape([-1 if i == parameters.axis else 1 for i in range(array.ndim)])
-    out = np.empty(rows.shape, parameters.dtype)
-    step = max(1, BLOCK // max(1, rows[:1].size))
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        real = rows[part] / (scales[part] if scales.ndim == rows.ndim and len(scales) > 1 else scales)
-        rounded = np.copysign(np.floor(np.abs(real) + 0.5), real) + parameters.zero_point
-        out[part] = np.clip(rounded, least + narrow, most)
-    return out.reshape(array.shape)

@@ -58,6 +58,7 @@ class QuantizationRule(NamedTuple):
 
 
 INT8 = ("int8",)
+AVERAGING = ("AVERAGE_POOL_2D", "RESIZE_BILINEAR")  # of those with SAME results: they compute other numbers
 
 
 def _rows(names: str, rule: QuantizationRule) -> dict[str, QuantizationRule]:

@@ -30,7 +30,8 @@ from ...ops.module import is_source
 from ...ops.specs import Sparsity, name_of, with_changes
 from .graphs import ConstantRewriter, constant, operand, producer
 from .modes import Mode
-from .plan import late, of_weights, quantized
+from .parameters import of_weights, quantized
+from .plan import late
 
 LEAST_SPARSITY = 0.3  # part of the elements that are zero, below which nothing is tried
 WHOLE_BLOCKS = 0.9  # part of the zeros that must be in whole blocks for a blocked layout
