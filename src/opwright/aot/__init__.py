@@ -8,8 +8,11 @@
     state_fields.py  what runs keep, and its first values
     identifiers.py   names in C
     memory_layouts.py  the memory of a library: arena, constants, fields of the state
+    weight_files.py  weights as a file, and the function that checks it
     specialized_kernels.py  kernels with the words that all their calls share, for microcontrollers
-    modules.py       the LLVM module of a library: kernels, weights, the functions that run the steps
+    modules.py       the LLVM module of a library: kernels, weights, the functions that check arguments
+    plan_functions.py  the functions that run the steps; step_words.py: the words of calls as tables
+    status_codes.py  what functions return
     c_source.py      the same as portable C11; source_folders.py: for Arduino, ESP-IDF and Zephyr
     c_files.py       the header, an example program, files for CMake and pkg-config
     build_report.py  where the bytes and the time go; object_symbols.py, step_times.py: sizes and times of its parts

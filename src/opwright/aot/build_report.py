@@ -120,7 +120,7 @@ def report_of(
         for i, (key, step) in enumerate(steps)
         if not step.covers
     ]
-    total = len(code) - layout.weights
+    total = len(code) - (0 if layout.apart else layout.weights)
     constants = _constants(called, layout, _tensor_names(content))
     return BuildReport(
         name,

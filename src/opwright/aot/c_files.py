@@ -1,7 +1,7 @@
 """C around a library: its header, an example program, and files for CMake and pkg-config.
 
-Lives here: `header_of`, `example_of`, `cmake_of`, `pkg_config_of`, `facts_of`, `elements_of`, `STATUS_TEXTS`.
-Not here: the code of the library (modules.py).
+Lives here: `header_of`, `example_of`, `cmake_of`, `pkg_config_of`, `facts_of`, `elements_of`.
+Not here: the code of the library (modules.py), status codes (status_codes.py).
 """
 
 from __future__ import annotations
@@ -11,28 +11,11 @@ from collections.abc import Sequence
 from ..compiler.native.executor import ALIGNMENT
 from .memory_layouts import MemoryLayout
 from .model_plans import ModelPlan, SignaturePlan, TensorDescription
-from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_BOUNDS, OUT_OF_RANGE
 from .size_bounds import SizeParameter
 from .state_fields import StateField
+from .status_codes import STATUS_NAMES, STATUS_TEXTS
+from .weight_files import HEADER_SIZE, WEIGHT_FILE_ALIGNMENT
 
-STATUS_TEXTS = {
-    OK: "ok",
-    OUT_OF_RANGE: "an index of the inputs points outside of what it indexes",
-    ARENA_TOO_SMALL: "the arena is smaller than ARENA_SIZE",
-    MISALIGNED: "an address is not aligned: the arena to ARENA_ALIGN, tensors to their elements",
-    NO_MEMORY: "an address is null",
-    NOT_ASSIGNED: "a variable is read that no run has assigned",
-    OUT_OF_BOUNDS: "a size of the inputs is outside of its bounds",
-}
-_STATUS_NAMES = {
-    OK: "OK",
-    OUT_OF_RANGE: "OUT_OF_RANGE",
-    ARENA_TOO_SMALL: "ARENA_TOO_SMALL",
-    MISALIGNED: "MISALIGNED",
-    NO_MEMORY: "NULL_ADDRESS",
-    NOT_ASSIGNED: "NOT_ASSIGNED",
-    OUT_OF_BOUNDS: "OUT_OF_BOUNDS",
-}
 C_TYPES = {
     "float32": "float",
     "float64": "double",
@@ -73,6 +56,17 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
         f"#define {big}_ARENA_SIZE {max(layout.arena, 1)}u",
         f"#define {big}_ARENA_ALIGN {ALIGNMENT}u",
     ]
+    if layout.apart:
+        lines += [
+            "",
+            f"/* The weights: {name}.weights, read or mapped at an address that is aligned. Runs only read them. */",
+            f'#define {big}_WEIGHTS_FILE "{name}.weights"',
+            f"#define {big}_WEIGHTS_SIZE {HEADER_SIZE + layout.weights}u",
+            f"#define {big}_WEIGHTS_ALIGN {WEIGHT_FILE_ALIGNMENT}u",
+            f"struct {name}_weights {{",
+            f"  const void *address; /* set by {name}_map_weights */",
+            "};",
+        ]
     for signature in model.signatures:
         lines += _structures(signature, model.prefix(signature, name))
     if model.state:
@@ -80,15 +74,25 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
         lines += [
             f"  {C_TYPES[t.dtype]} {t.identifier}[{max(t.initial.size, 1)}]; /* {facts_of(t)} */" for t in model.state
         ]
-        lines += ["};", "", "/* Sets the state of the first run. */", f"void {name}_reset(struct {name}_state *state);"]
+        weights = f", const struct {name}_weights *weights" if layout.apart else ""
+        lines += ["};", "", "/* Sets the state of the first run. */"]
+        lines.append(f"void {name}_reset(struct {name}_state *state{weights});")
     lines += ["", f"enum {name}_status {{"]
-    lines += [f"  {big}_{_STATUS_NAMES[code]} = {code}, /* {text} */" for code, text in STATUS_TEXTS.items()]
+    lines += [f"  {big}_{STATUS_NAMES[code]} = {code}, /* {text} */" for code, text in STATUS_TEXTS.items()]
     lines[-1] = lines[-1].replace(",", "", 1)
     what = "the outputs, the state and the arena" if model.state else "the outputs and the arena"
     state = f"struct {name}_state *state, " if model.state else ""
+    weights = f"const struct {name}_weights *weights, " if layout.apart else ""
     functions = "Run the model. Functions write" if len(model.signatures) > 1 else "Runs the model. Writes"
+    lines.append("};")
+    if layout.apart:
+        lines += [
+            "",
+            f"/* Checks {name}.weights, which is at `file`: its size, and by its digest that it is this library's.",
+            "   The caller keeps it there while weights are used. Returns a status. */",
+            f"int {name}_map_weights(const void *file, size_t size, struct {name}_weights *weights);",
+        ]
     lines += [
-        "};",
         "",
         f"/* {functions} to {what} only; with their own, callers may run at the same",
         "   time. Returns a status. */",
@@ -98,7 +102,7 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
         constant = "" if signature.varying else "const "
         lines += [
             f"int {symbol}(const struct {prefix}_inputs *inputs, {constant}struct {prefix}_outputs *outputs,",
-            f"{' ' * (len(symbol) + 5)}{state}void *arena, size_t arena_size);",
+            f"{' ' * (len(symbol) + 5)}{state}{weights}void *arena, size_t arena_size);",
         ]
         if signature.key and len(model.signatures) == 1:
             lines.append(f"#define {name}_{signature.function} {symbol}")
@@ -149,13 +153,15 @@ def facts_of(tensor: TensorDescription | StateField) -> str:
     return text
 
 
-def example_of(model: ModelPlan, name: str) -> str:
+def example_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
     """Return a program that reads the inputs' bytes from files, runs the first signature and prints the first
     elements."""
     big, signature = name.upper(), model.signatures[0]
     prefix = model.prefix(signature, name)
-    lines = [
-        f"/* An example: {name} INPUT ... reads the elements of each input from a file, zeros without one. */",
+    about = "reads the elements of each input from a file, zeros without one."
+    lines = [f"/* An example: {name} INPUT ... {about} */"]
+    lines += _WEIGHTS_INCLUDES if layout.apart else []
+    lines += [
         f'#include "{name}.h"',
         "",
         "#include <stdio.h>",
@@ -169,26 +175,29 @@ def example_of(model: ModelPlan, name: str) -> str:
     ]
     if model.state:
         lines.append(f"static struct {name}_state state;")
+    lines += ["", *_READ_FILE, *(_MAP_FILE.replace("BIG", big).splitlines() if layout.apart else [])]
     lines += [
-        "",
-        "static int read_file(const char *path, void *into, size_t size) {",
-        '  FILE *file = fopen(path, "rb");',
-        "  size_t done = file ? fread(into, 1, size, file) : 0;",
-        "  if (file) fclose(file);",
-        "  return done == size;",
-        "}",
         "",
         "int main(int argc, char **argv) {",
         f"  struct {prefix}_inputs inputs;",
         f"  struct {prefix}_outputs outputs;",
+        *([f"  struct {name}_weights weights;"] if layout.apart else []),
         f"  uintptr_t arena = ((uintptr_t)memory + {big}_ARENA_ALIGN - 1u) / {big}_ARENA_ALIGN * {big}_ARENA_ALIGN;",
         "  int status;",
         "  size_t i;",
     ]
+    if layout.apart:
+        lines += [
+            "  const void *file = map_file(&i);",
+            f"  status = {name}_map_weights(file, i, &weights);",
+            "  if (status) {",
+            f'    fprintf(stderr, "%s: status %d\\n", {big}_WEIGHTS_FILE, status);',
+            "    return EXIT_FAILURE;",
+            "  }",
+        ]
     for what, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         lines += [f"  {what}.{t.identifier} = {t.identifier};" for t in tensors] or [f"  {what}.unused = NULL;"]
     lines += [f"  inputs.{p.identifier} = {prefix.upper()}_{p.identifier.upper()}_MAX;" for p in signature.sizes]
-    state = "&state, " if model.state else ""
     for i, t in enumerate(signature.inputs):
         size = f"sizeof(*{t.identifier}) * {prefix.upper()}_{t.identifier.upper()}_SIZE"
         lines += [
@@ -199,9 +208,11 @@ def example_of(model: ModelPlan, name: str) -> str:
         ]
     if not signature.inputs:
         lines += ["  (void)argc;", "  (void)argv;", "  (void)read_file;"]
+    weights = "&weights, " if layout.apart else ""
+    more = ("&state, " if model.state else "") + weights
     lines += [
-        *([f"  {name}_reset(&state);"] if model.state else []),
-        f"  status = {model.symbol(signature, name)}(&inputs, &outputs, {state}(void *)arena, {big}_ARENA_SIZE);",
+        *([f"  {name}_reset(&state{', &weights' if layout.apart else ''});"] if model.state else []),
+        f"  status = {model.symbol(signature, name)}(&inputs, &outputs, {more}(void *)arena, {big}_ARENA_SIZE);",
         "  if (status) {",
         '    fprintf(stderr, "status %d\\n", status);',
         "    return EXIT_FAILURE;",
@@ -218,7 +229,47 @@ def example_of(model: ModelPlan, name: str) -> str:
     return "\n".join([*lines, "  return EXIT_SUCCESS;", "}"]) + "\n"
 
 
-def cmake_of(name: str) -> str:
+_READ_FILE = """\
+static int read_file(const char *path, void *into, size_t size) {
+  FILE *file = fopen(path, "rb");
+  size_t done = file ? fread(into, 1, size, file) : 0;
+  if (file) fclose(file);
+  return done == size;
+}""".splitlines()
+_WEIGHTS_INCLUDES = """\
+#if defined(__unix__) || defined(__APPLE__)
+#define _POSIX_C_SOURCE 200112L
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+""".splitlines()
+_MAP_FILE = """
+/* Returns the weights: mapped read-only, or read where a system has no mmap; NULL without the file. */
+static const void *map_file(size_t *size) {
+#if defined(__unix__) || defined(__APPLE__)
+  struct stat facts;
+  void *address = MAP_FAILED;
+  int file = open(BIG_WEIGHTS_FILE, O_RDONLY);
+  *size = 0;
+  if (file < 0) return NULL;
+  if (fstat(file, &facts) == 0 && facts.st_size > 0) {
+    *size = (size_t)facts.st_size;
+    address = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0);
+  }
+  close(file);
+  return address == MAP_FAILED ? NULL : address;
+#else
+  static uint8_t content[BIG_WEIGHTS_SIZE + BIG_WEIGHTS_ALIGN];
+  uint8_t *address = content + (BIG_WEIGHTS_ALIGN - (uintptr_t)content % BIG_WEIGHTS_ALIGN);
+  *size = BIG_WEIGHTS_SIZE;
+  return read_file(BIG_WEIGHTS_FILE, address, *size) ? address : NULL;
+#endif
+}"""
+
+
+def cmake_of(name: str, layout: MemoryLayout) -> str:
     """Return a CMakeLists.txt that imports the library as a target and builds the example."""
     return f"""# add_subdirectory(THIS_FOLDER), then target_link_libraries(your_target {name})
 cmake_minimum_required(VERSION 3.13)
@@ -232,12 +283,20 @@ if(UNIX)
 endif()
 add_executable({name}_example main.c)
 target_link_libraries({name}_example {name})
-"""
+{cmake_weights_of(name, layout)}"""
 
 
-def pkg_config_of(name: str) -> str:
+def cmake_weights_of(name: str, layout: MemoryLayout) -> str:
+    """Return a command that copies the weights to where the example is built: it maps them from the folder that it
+    runs in."""
+    return f"configure_file({name}.weights {name}.weights COPYONLY)\n" if layout.apart else ""
+
+
+def pkg_config_of(name: str, layout: MemoryLayout) -> str:
     """Return a pkg-config file that is used where it lies."""
+    weights = f"weights=${{prefix}}/{name}.weights\n" if layout.apart else ""
     return f"""prefix=${{pcfiledir}}
+{weights}\
 Name: {name}
 Description: a model as machine code
 Version: 1

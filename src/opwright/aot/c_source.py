@@ -27,7 +27,17 @@ from ..core.errors import InternalError, UnimplementedError
 from ..core.lazy_imports import paused
 from .memory_layouts import MemoryLayout, constant_of, fill_of, scratch_of
 from .model_plans import ModelPlan, SignaturePlan, SizedPlan
-from .modules import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_RANGE
+from .status_codes import (
+    ARENA_TOO_SMALL,
+    CUT_WEIGHTS,
+    MISALIGNED,
+    NO_MEMORY,
+    NOT_ASSIGNED,
+    OK,
+    OTHER_WEIGHTS,
+    OUT_OF_RANGE,
+)
+from .weight_files import HEADER_SIZE, WEIGHT_FILE_ALIGNMENT, header_of
 
 PORTABLE_C = Target("c11", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c", SCALAR)
 """The target that plans of C are for: its kernels use no instructions of a processor, and addresses have 64 bits."""
@@ -35,13 +45,14 @@ COLUMNS = 116
 
 
 def c_source_of(model: ModelPlan, name: str, layout: MemoryLayout) -> dict[str, str]:
-    """Return the contents of NAME.c and NAME_weights.c.
+    """Return the contents of NAME.c and, unless the weights are a file of their own, NAME_weights.c.
 
     Raises UnimplementedError for kernels without a form in C, by name.
     """
     kernels = _Kernels(model, name)
     lines = [line for p in model.signatures for line in _signature(model, p, name, layout, kernels)]
-    tables = [_declaration(name, i, array) for i, array in enumerate(layout.arrays)]
+    arrays = [] if layout.apart else layout.arrays
+    tables = [_declaration(name, i, array) for i, array in enumerate(arrays)]
     reset = _reset(model, name, layout) if model.state else []
     source = [
         f"/* {name}: a model as C11, made by Opwright. Model: sha256 {model.digest}. */",
@@ -58,9 +69,10 @@ def c_source_of(model: ModelPlan, name: str, layout: MemoryLayout) -> dict[str, 
         "/* ---- memory ---- */",
         "",
         MEMORY_FUNCTIONS,
-        "/* ---- weights, of NAME_weights.c ---- */".replace("NAME", name),
+        f"/* ---- weights, of {name}{'.weights' if layout.apart else '_weights.c'} ---- */",
         "",
         *(f"extern {table};" for table in tables),
+        *(_map(name, layout) if layout.apart else []),
         "",
         "/* ---- kernels ---- */",
         "",
@@ -71,13 +83,16 @@ def c_source_of(model: ModelPlan, name: str, layout: MemoryLayout) -> dict[str, 
         *reset,
         *lines,
     ]
+    text = "\n".join(source) + "\n"
+    if layout.apart:
+        return {f"{name}.c": text}
     weights = [f"/* The weights of {name}. */", "#include <stdint.h>", ""]
     weights += [_declaration(name, i, a) + ";" for i, a in enumerate(layout.arrays)]
     for i, array in enumerate(layout.arrays):
         weights += ["", f"_Alignas({ALIGNMENT}) {_declaration(name, i, array)} = {{", *_numbers(array), "};"]
     if not layout.arrays:
         weights.append(f"extern const uint8_t {name}_no_weights; /* C has no empty files */")
-    return {f"{name}.c": "\n".join(source) + "\n", f"{name}_weights.c": "\n".join(weights) + "\n"}
+    return {f"{name}.c": text, f"{name}_weights.c": "\n".join(weights) + "\n"}
 
 
 # ---- weights ---------------------------------------------------------------------------------------------------------
@@ -127,6 +142,26 @@ def _numbers(array: np.ndarray) -> list[str]:
             line = " "
         line += f" {text},"
     return [*lines, line if line.strip() else "  0,"]
+
+
+def _map(name: str, layout: MemoryLayout) -> list[str]:
+    """Return the function that checks a file of weights."""
+    header = ", ".join(str(byte) for byte in header_of(layout))
+    return f"""static const uint8_t {name}_header[{HEADER_SIZE}] = {{
+  {header}}};
+
+int {name}_map_weights(const void *file, size_t size, struct {name}_weights *weights) {{
+  if (!weights) return {NO_MEMORY};
+  weights->address = NULL;
+  if (!file) return {NO_MEMORY};
+  if ((uintptr_t)file % {WEIGHT_FILE_ALIGNMENT}u) return {MISALIGNED};
+  if (size < {HEADER_SIZE}u) return {CUT_WEIGHTS};
+  if (memcmp(file, {name}_header, {HEADER_SIZE}u)) return {OTHER_WEIGHTS};
+  if (size < {HEADER_SIZE + layout.weights}u) return {CUT_WEIGHTS};
+  weights->address = (const uint8_t *)file + {HEADER_SIZE};
+  return {OK};
+}}
+""".splitlines()
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------
@@ -207,10 +242,11 @@ def _signature(
     (planned,) = signature.plans
     symbol, prefix = model.symbol(signature, name), model.prefix(signature, name)
     state = f"struct {name}_state *state, " if model.state else ""
-    parameters = f"const struct {prefix}_inputs *inputs, const struct {prefix}_outputs *outputs, {state}"
+    weights = f"const struct {name}_weights *weights, " if layout.apart else ""
+    parameters = f"const struct {prefix}_inputs *inputs, const struct {prefix}_outputs *outputs, {state}{weights}"
     lines = [f"static int {symbol}_steps({parameters}uint8_t *arena) {{"]
     lines += [f"  {line}" for line in _plan(model, planned, signature, name, layout, kernels)]
-    arguments = "inputs, outputs, state" if model.state else "inputs, outputs"
+    arguments = ", ".join(["inputs", "outputs", *["state"] * bool(model.state), *["weights"] * layout.apart])
     lines += ["}", "", f"int {symbol}({parameters}void *arena, size_t arena_size) {{"]
     if planned.written:
         lines.append("  int status;")
@@ -236,6 +272,8 @@ def _checks(model: ModelPlan, signature: SignaturePlan, layout: MemoryLayout) ->
     if not layout.arena:
         lines.append("  (void)arena_size;")
     places = [("arena", ALIGNMENT)] if layout.arena else []
+    if layout.apart:
+        places += [("weights", 1), ("weights->address", 1)]
     if model.state:
         places.append(("state", max(field.initial.itemsize for field in model.state)))
     for kind, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
@@ -270,7 +308,8 @@ def _plan(
     if len(plan.steps) in targets:
         lines.append(f"step{len(plan.steps)}:;")
     text = "\n".join(lines)
-    unused = [x for x in ("inputs", "outputs", *(["state"] if model.state else ()), "arena") if x not in text]
+    own = ["state"] * bool(model.state) + ["weights"] * layout.apart
+    unused = [x for x in ("inputs", "outputs", *own, "arena") if x not in text]
     return [*(f"(void){x};" for x in unused), *lines, f"return {OK};"]
 
 
@@ -278,7 +317,7 @@ class _Places:
     """The memory of steps in C."""
 
     def __init__(self, name: str, layout: MemoryLayout, bases: dict[int, str]) -> None:
-        self._name, self._bases = name, bases
+        self._name, self._bases, self._layout = name, bases, layout
         numbers = {layout.places[id(a)]: i for i, a in enumerate(layout.arrays)}
         self._tables = {identity: numbers[place] for identity, place in layout.places.items()}
 
@@ -289,6 +328,8 @@ class _Places:
         if not isinstance(value, Address):
             return None
         array = constant_of(value.of)
+        if array is not None and self._layout.apart:
+            return f"(uintptr_t)weights->address + {self._layout.places[id(array)] + value.offset}"
         if array is not None:
             base = f"{self._name}_w{self._tables[id(array)]}"
         elif id(value.of) in self._bases:
@@ -344,12 +385,15 @@ def _number(bits: int, kind: ir.Type) -> str:
 def _reset(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:
     """Return the function that initializes the state."""
     places = {start: i for i, start in enumerate(layout.places[id(a)] for a in layout.arrays)}
-    lines = [f"void {name}_reset(struct {name}_state *state) {{"]
+    weights = f", const struct {name}_weights *weights" if layout.apart else ""
+    lines = [f"void {name}_reset(struct {name}_state *state{weights}) {{"]
+    lines += ["  if (!weights->address) return;"] if layout.apart else []
     for field in model.state:
         fill = fill_of(field.initial)
         if fill is not None:
             lines.append(f"  memset(state->{field.identifier}, {fill}, sizeof state->{field.identifier});")
         else:
-            table = f"{name}_w{places[layout.places[id(field.initial)]]}"
+            place = layout.places[id(field.initial)]
+            table = f"(const uint8_t *)weights->address + {place}" if layout.apart else f"{name}_w{places[place]}"
             lines.append(f"  memcpy(state->{field.identifier}, {table}, {field.nbytes}u);")
     return [*lines, "}", ""]

@@ -31,11 +31,17 @@ from .source_folders import SOURCE_FORMATS, source_files_of
 from .step_times import step_times
 from .targets import find_target
 from .wasm_linker import link
+from .weight_files import weight_file_of
 
 if TYPE_CHECKING:
     from ..tracing.function import Function
 
 FORMATS = ("lib", "object", "web", *SOURCE_FORMATS)
+WEIGHTS = ("embedded", "file")
+_WITHOUT_FILES = {
+    "web": "the module has its weights in its memory",
+    "arduino": "a sketch has no files; weights are in its flash",
+}
 
 
 class Library(NamedTuple):
@@ -65,6 +71,7 @@ def build(
     format: str | None = None,
     custom_ops: Iterable[Any] = (),
     bounds: Bounds = MappingProxyType({}),
+    weights: str = "embedded",
     report: bool = False,
 ) -> Library:
     """Write a model as a native library that needs no run time.
@@ -78,14 +85,19 @@ def build(
     instead of machine code, for any target, or "arduino", "esp-idf", "zephyr", the same as the folder that these build
     systems take. custom_ops: as of `lite.Interpreter`. bounds: least and most of sizes that the model leaves open,
     which the caller of the library states: of "batch", the first axis of inputs, or of "input:axis"; each size has a
-    plan, with shared weights. Other open sizes are the file's. report: whether the result has a `BuildReport`, of
-    machine code; for "host" with the time of each step.
+    plan, with shared weights. Other open sizes are the file's. weights: "embedded" in the code, or "file":
+    NAME.weights, which the caller maps or reads. report: whether the result has a `BuildReport`, of machine code; for
+    "host" with the time of each step.
 
     Files are replaced one by one, each whole; NAME.json is removed first and written last. raises NotFoundError for an
     unknown target, UnimplementedError for nodes without machine code, by name
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgumentError(op="aot.build", what="no such format", found=format, wanted=", ".join(FORMATS))
+    if weights not in WEIGHTS:
+        raise InvalidArgumentError(
+            op="aot.build", what="no such place of weights", found=weights, wanted=", ".join(WEIGHTS)
+        )
     if report and format in SOURCE_FORMATS:
         raise InvalidArgumentError(
             op="aot.build", what="reports are of machine code", found=format, wanted="lib, object"
@@ -103,6 +115,10 @@ def build(
         raise UnimplementedError(
             op="aot.build", what="ES modules take no sizes within bounds", found=list(bounds), do="format='lib'"
         )
+    if weights == "file" and format in _WITHOUT_FILES:
+        raise UnimplementedError(
+            op="aot.build", what=f"weights cannot be a file: {_WITHOUT_FILES[format]}", do='weights="embedded"'
+        )
     planned = plan_model(content, chosen, custom_ops, bounds)
     tensors = [t for s in planned.signatures for t in (*s.inputs, *s.outputs)]
     refused = c_files.unsupported((*tensors, *planned.state))
@@ -112,15 +128,20 @@ def build(
             what="C has no type for the elements of inputs or outputs",
             found=", ".join(f"{t.name}: {t.dtype}" for t in refused),
         )
-    layout = layout_of(planned)
+    layout = layout_of(planned, weights == "file")
     code = b""
     if format in SOURCE_FORMATS:
         files = source_files_of(planned, prefix, layout, format)
         size = next(len(text) for file, text in files.items() if file.endswith(f"{prefix}.c"))
     else:
         code = emit_object(planned, prefix, layout)
-        linked = link(code, functions_of(planned, prefix)) if format == "web" else code
-        files, size = _files(planned, prefix, layout, linked, format), len(linked) - layout.weights
+        linked = link(code, functions_of(planned, prefix, layout)) if format == "web" else code
+        files, size = (
+            _files(planned, prefix, layout, linked, format),
+            len(linked) - (0 if layout.apart else layout.weights),
+        )
+    if layout.apart:
+        files[f"{prefix}.weights"] = weight_file_of(layout)
     files |= _description(planned, prefix, layout, format, size)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -155,10 +176,10 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
     files = {f"{name}.o": code, f"{name}.h": c_files.header_of(model, name, layout).encode()}
     if format == "lib":
         files |= {
-            f"lib{name}.a": archive_of([("library.o", code, functions_of(model, name))]),
-            "main.c": c_files.example_of(model, name).encode(),
-            "CMakeLists.txt": c_files.cmake_of(name).encode(),
-            f"{name}.pc": c_files.pkg_config_of(name).encode(),
+            f"lib{name}.a": archive_of([("library.o", code, functions_of(model, name, layout))]),
+            "main.c": c_files.example_of(model, name, layout).encode(),
+            "CMakeLists.txt": c_files.cmake_of(name, layout).encode(),
+            f"{name}.pc": c_files.pkg_config_of(name, layout).encode(),
         }
     return files
 
@@ -174,6 +195,7 @@ def _description(model: ModelPlan, name: str, layout: MemoryLayout, format: str,
         "arena": max(layout.arena, 1),
         "state": layout.state[-1],
         "weights": layout.weights,
+        "weights_file": f"{name}.weights" if layout.apart else None,
         "code": size,
         "signatures": [
             {

@@ -7,6 +7,7 @@ The object file is linked here, so that no linker has to be installed.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import math
@@ -23,12 +24,9 @@ from ..compiler.native.image import load_images
 from ..compiler.native.linker import link
 from ..core import dtypes, forks
 from ..core.errors import InvalidArgumentError, NotFoundError
-from .c_files import STATUS_TEXTS
+from .status_codes import STATUS_TEXTS
 
-_POINTERS = (ctypes.c_void_p,) * 3
-_RESET = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int, *_POINTERS, ctypes.c_size_t)
-_RUN_WITH_STATE = ctypes.CFUNCTYPE(ctypes.c_int, *_POINTERS, ctypes.c_void_p, ctypes.c_size_t)
+_MAP = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 
 class _Port(NamedTuple):
@@ -63,7 +61,12 @@ class LoadedLibrary:
         image = link(objects.read_bytes())
         functions = load_images([image])[0]
         self._memory = _Memory(notes)
-        self._reset = _RESET(functions[f"{notes['name']}_reset"]) if self._memory.state is not None else None
+        if notes.get("weights_file") is not None:
+            self._memory.map_weights(path.with_name(notes["weights_file"]), functions[f"{notes['name']}_map_weights"])
+        self._reset: Any = None
+        if self._memory.state is not None:
+            places = (ctypes.c_void_p,) * len(self._memory.places)
+            self._reset = ctypes.CFUNCTYPE(None, *places)(functions[f"{notes['name']}_reset"])
         self.reset()
         self.signatures = {
             s["key"]: LibrarySignature(s, functions[s["function"]], self._memory) for s in notes["signatures"]
@@ -96,19 +99,35 @@ class LoadedLibrary:
 
     def reset(self) -> None:
         """Set the state of the first run, if the model has a state."""
-        if self._reset is not None and self._memory.state is not None:
+        if self._reset is not None:
             with self._memory.lock:
-                self._reset(self._memory.state.ctypes.data)
+                self._reset(*self._memory.places)
 
 
 class _Memory:
-    """The state of a library, and an arena for each thread."""
+    """The state and the weights of a library, and an arena for each thread. places: addresses of the structures of the
+    first two, as far as there are, which functions take in this order."""
 
     def __init__(self, notes: Mapping[str, Any]) -> None:
         self.state = aligned(notes["state"]) if notes["state"] else None
+        self.places = [] if self.state is None else [self.state.ctypes.data]
         self.lock = forks.lock()
         self._arena = notes["arena"]
         self._local = threading.local()
+
+    def map_weights(self, path: Path, function: int) -> None:
+        """Map a file of weights. function: address of NAME_map_weights. Raises NotFoundError, InvalidArgumentError."""
+        try:
+            self._file = np.memmap(path, np.uint8, "r")
+        except (FileNotFoundError, ValueError) as error:  # ValueError: an empty file
+            raise NotFoundError(
+                op="aot.load", what="the weights are not beside the library", found=str(path)
+            ) from error
+        self._weights = ctypes.c_void_p()
+        self.places.append(ctypes.addressof(self._weights))
+        status = _MAP(function)(self._file.ctypes.data, self._file.nbytes, self.places[-1])
+        if status:
+            raise InvalidArgumentError(op="aot.load", what=STATUS_TEXTS[status], found=str(path))
 
     def arena(self) -> np.ndarray:
         """Return the arena of this thread."""
@@ -123,7 +142,8 @@ class LibrarySignature:
 
     def __init__(self, note: Mapping[str, Any], address: int, memory: _Memory) -> None:
         self._memory, self._size_notes = memory, note.get("sizes", ())
-        self._run: Any = (_RUN if memory.state is None else _RUN_WITH_STATE)(address)
+        pointers = (ctypes.c_void_p,) * (3 + len(memory.places))
+        self._run: Any = ctypes.CFUNCTYPE(ctypes.c_int, *pointers, ctypes.c_size_t)(address)
         self._inputs, self._outputs = (
             [
                 _Port(
@@ -151,16 +171,13 @@ class LibrarySignature:
         sizes, shapes = self._sizes(arrays_in)
         inputs = [self._checked(port, a, shape) for port, a, shape in zip(self._inputs, arrays_in, shapes)]
         outputs = [np.empty(port.shape, port.dtype) for port in self._outputs]
-        arena, state = self._memory.arena(), self._memory.state
+        arena, places = self._memory.arena(), self._memory.places
         ranks = [max(len(port.shape), 1) for port in self._outputs if port.varies]
         words_in = [*(x.ctypes.data for x in inputs), *sizes]
         words_out = [*(x.ctypes.data for x in outputs), *(0,) * sum(ranks)]
         fields = [(ctypes.c_size_t * max(len(words), 1))(*words) for words in (words_in, words_out)]
-        if state is None:
-            status = self._run(*fields, arena.ctypes.data, arena.nbytes)
-        else:
-            with self._memory.lock:
-                status = self._run(*fields, state.ctypes.data, arena.ctypes.data, arena.nbytes)
+        with self._memory.lock if self._memory.state is not None else contextlib.nullcontext():
+            status = self._run(*fields, *places, arena.ctypes.data, arena.nbytes)
         if status:
             raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
         return dict(zip(self.outputs, self._shaped(outputs, fields[1][len(outputs) :])))

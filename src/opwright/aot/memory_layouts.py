@@ -21,22 +21,23 @@ from .model_plans import ModelPlan
 class MemoryLayout(NamedTuple):
     """Memory of a library. arena: bytes of the caller's memory, scratch of kernels included; weights: bytes of
     constants; places: their offsets, by the identity of their array; arrays: the stored ones, in order; state:
-    offsets of the fields of the state, and its size."""
+    offsets of the fields of the state, and its size; apart: whether the constants are a file of their own."""
 
     arena: int
     weights: int
     places: dict[int, int]
     arrays: list[np.ndarray]
     state: list[int]
+    apart: bool = False
 
 
 def _aligned(n: int) -> int:
     return -(-n // ALIGNMENT) * ALIGNMENT
 
 
-def layout_of(model: ModelPlan) -> MemoryLayout:
+def layout_of(model: ModelPlan, apart: bool = False) -> MemoryLayout:
     """Lay out a model: equal constants once, aligned; the scratch memory of one thread after the arena of a plan; the
-    state as C lays out a structure of arrays."""
+    state as C lays out a structure of arrays. apart: see `MemoryLayout`."""
     state, end = [], 0
     for tensor in model.state:
         size = tensor.initial.itemsize
@@ -57,7 +58,7 @@ def layout_of(model: ModelPlan) -> MemoryLayout:
             size += _aligned(array.nbytes)
         places[id(array)] = by_content[content]
     arena = max(scratch_of(p.plan) + _aligned(p.plan.scratch) for p in model.plans)
-    return MemoryLayout(arena, size, places, arrays, [*state, end])
+    return MemoryLayout(arena, size, places, arrays, [*state, end], apart)
 
 
 def scratch_of(plan: LoopPlan) -> int:
@@ -98,12 +99,13 @@ def weights_of(layout: MemoryLayout) -> bytes:
 
 
 def constant_word(value: object, kind: object, layout: MemoryLayout, name: str) -> str | None:
-    """Return a word of a call as a constant of LLVM, None for an address in the caller's memory."""
+    """Return a word of a call as a constant of LLVM, None for an address in the caller's memory. name: of the
+    library."""
     if isinstance(value, ArenaOffset):
         return None
     if isinstance(value, Address):
         array = constant_of(value.of)
-        if array is None:
+        if array is None or layout.apart:
             return None
         offset = layout.places[id(array)] + value.offset
         return f"ptrtoint (ptr getelementptr (i8, ptr @{name}_weights, i64 {offset}) to i64)"

@@ -1,6 +1,6 @@
 """The LLVM module of a library: the kernels of a plan, its weights, and the function that runs its steps.
 
-Lives here: `emit_object`.
+Lives here: `emit_object`, `functions_of`, `symbols_of`.
 Not here: planning (model_plans.py), memory (memory_layouts.py), the declarations in C (c_files.py).
 
 The function of a signature is
@@ -8,7 +8,8 @@ The function of a signature is
     int NAME_run(const struct NAME_inputs *, const struct NAME_outputs *, void *arena, size_t arena_size)
 
 where both structures consist of pointers; if the model has state, a pointer to it precedes the arena, and
-`void NAME_reset(struct NAME_state *)` initializes it. A model with several signatures has a function for each,
+`void NAME_reset(struct NAME_state *)` initializes it; if the weights are a file, a pointer to where they are follows
+(weight_files.py). A model with several signatures has a function for each,
 NAME_SIGNATURE. The function checks its arguments and calls that of the plan, which keeps the words of the step that it
 runs on its stack and writes to nothing but the arena, the state and the outputs, so callers with their own may run at
 once. A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see compiler/language/compilation.py.
@@ -16,21 +17,19 @@ once. A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..compiler.background import LLVM
-from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep
 from ..compiler.native.executor import ALIGNMENT
 from ..compiler.target import optimised
-from ..core.errors import InternalError, UnimplementedError
-from .memory_layouts import MemoryLayout, constant_word, fill_of, scratch_of, weights_of
-from .model_plans import ModelPlan, SignaturePlan, SizedPlan
-from .specialized_kernels import SharedWords, is_specialized, shared_words, specialized_text, stores_of
-
-OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OUT_OF_BOUNDS = range(7)
-"""Status codes of a run: see c_files.STATUS_TEXTS."""
+from ..core.errors import UnimplementedError
+from .memory_layouts import MemoryLayout, fill_of, weights_of
+from .model_plans import ModelPlan, SignaturePlan
+from .plan_functions import LibraryCode, bases_of, plan_text
+from .specialized_kernels import is_specialized, shared_words, specialized_text
+from .status_codes import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_BOUNDS
+from .step_words import WordTables, decoder_text
+from .weight_files import map_text
 
 
 def symbols_of(model: ModelPlan, name: str) -> dict[int, str]:
@@ -54,7 +53,7 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout, *, global_ker
             )
         wide = _pointer_bits(data_layout)
         symbols = symbols_of(model, name)
-        exported = functions_of(model, name) + ([*symbols.values()] if global_kernels else [])
+        exported = functions_of(model, name, layout) + ([*symbols.values()] if global_kernels else [])
         main = llvm.parse_assembly(_text(model, name, layout, symbols, wide))
         main.triple, main.data_layout = target.triple, data_layout
         for address, symbol in symbols.items():
@@ -80,9 +79,10 @@ def _pointer_bits(data_layout: str) -> int:
     return 64
 
 
-def functions_of(model: ModelPlan, name: str) -> list[str]:
+def functions_of(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:
     """Return the global functions of a library."""
-    return [*(model.symbol(s, name) for s in model.signatures), *([f"{name}_reset"] if model.state else [])]
+    functions = [model.symbol(s, name) for s in model.signatures]
+    return functions + [f"{name}_reset"] * bool(model.state) + [f"{name}_map_weights"] * layout.apart
 
 
 def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int) -> str:
@@ -91,14 +91,23 @@ def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, 
     shared = shared_words(model, symbols, layout, name) if is_specialized(model.target) else {}
     for symbol, words in shared.items():
         lines += specialized_text(symbol, words)
-    if layout.weights:
-        lines.append(_weights_text(name, weights_of(layout)))
+    if layout.apart:
+        lines += map_text(name, layout, wide)
+    elif layout.weights:
+        lines.append(_bytes_text(f"{name}_weights", weights_of(layout), ALIGNMENT))
     if model.state:
         lines += _reset_text(model, name, layout)
+    tables = None if is_specialized(model.target) else WordTables(max(map(bases_of, model.plans)))
+    code = LibraryCode(name, layout, symbols, shared, tables)
     for signature in model.signatures:
         lines += _entry_text(model, signature, name, layout, wide)
         for number, planned in enumerate(signature.plans):
-            lines += _plan_text(planned, _plan_symbol(model, signature, name, number), name, layout, symbols, shared)
+            lines += plan_text(code, planned, _plan_symbol(model, signature, name, number))
+    if tables is not None:
+        lines += [
+            _bytes_text(f"{name}.tables", bytes(tables.content)),
+            *decoder_text(f"{name}.decode", tables.base_bits),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -110,12 +119,15 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
     """Return the function of a signature: it checks its arguments and runs a plan."""
     symbol = model.symbol(signature, name)
     state = "ptr %state, " if model.state else ""
+    holder = "ptr %holder, " if layout.apart else ""
     lines = [
-        f"define i32 @{symbol}(ptr %inputs, ptr %outputs, {state}ptr %arena, i{wide} %size) {{",
+        f"define i32 @{symbol}(ptr %inputs, ptr %outputs, {state}{holder}ptr %arena, i{wide} %size) {{",
         "entry:",
         *_checks(model, signature, layout, wide),
         *_selection_text(signature, wide),
     ]
+    weights = "%weights" if layout.apart else f"@{name}_weights" if layout.weights else "null"
+    arguments = f"ptr %inputs, ptr %outputs, {state or 'ptr null, '}ptr {weights}, ptr %arena"
     for number, planned in enumerate(signature.plans):
         plan = _plan_symbol(model, signature, name, number)
         flags = sorted({flag for i in planned.read if (flag := model.state[i].flag) is not None})
@@ -130,7 +142,7 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
                 f"has{place}.on:",
             ]
         lines += [
-            f"  %result{number} = call i32 @{plan}(ptr %inputs, ptr %outputs, {state or 'ptr null, '}ptr %arena)",
+            f"  %result{number} = call i32 @{plan}({arguments})",
             f"  %good{number} = icmp eq i32 %result{number}, {OK}",
             f"  br i1 %good{number}, label %good{number}.on, label %failed{number}",
             f"failed{number}:",
@@ -176,45 +188,6 @@ def _selection_text(signature: SignaturePlan, wide: int) -> list[str]:
     return [*lines, f"  switch i{wide} {index}, label %unbounded [ {cases} ]"]
 
 
-def _plan_text(
-    planned: SizedPlan, symbol: str, name: str, layout: MemoryLayout, symbols: dict[int, str], shared: SharedWords
-) -> list[str]:
-    """Return the function of a plan, which runs its steps. Each begins a block; jumps are branches."""
-    plan = planned.plan
-    lines = [
-        f"define internal i32 @{symbol}(ptr %inputs, ptr %outputs, ptr %state, ptr %arena) {{",
-        "entry:",
-        f"  %words = alloca [{max((len(s.words) for s in plan.steps), default=0) + 1} x i64], align 8",
-        *_word_of("arena"),
-    ]
-    bases = {}
-    for kind, buffers in (("input", planned.inputs), ("output", planned.outputs)):
-        for i, buffer in enumerate(buffers):
-            lines += [
-                f"  %{kind}{i}.field = getelementptr ptr, ptr %{kind}s, i32 {i}",
-                f"  %{kind}{i} = load ptr, ptr %{kind}{i}.field",
-                *_word_of(f"{kind}{i}"),
-            ]
-            bases[id(buffer)] = f"%{kind}{i}.word"
-    if planned.state:
-        lines += _word_of("state")
-    for i, (buffer, field) in enumerate(planned.state):
-        lines.append(f"  %state{i}.word = add i64 %state.word, {layout.state[field]}")
-        bases[id(buffer)] = f"%state{i}.word"
-    lines.append("  br label %step0")
-    for number, step in enumerate(plan.steps):
-        lines.append(f"step{number}:")
-        if step.covers == JUMP:
-            lines += _jump_text(number, step, bases, layout, name)
-        elif not step.covers:
-            kernel = symbols[step.code.address]
-            lines += _step_text(number, step, kernel, bases, layout, name, scratch_of(plan), shared.get(kernel))
-        else:  # the head of strands, which run one after the other
-            lines.append(f"  br label %step{number + 1}")
-    lines += [f"step{len(plan.steps)}:", f"  ret i32 {OK}", "failed:", f"  ret i32 {OUT_OF_RANGE}"]
-    return [*lines, "}"]
-
-
 def _word_of(pointer: str) -> list[str]:
     """Return instructions for the address of a pointer as 64 bits."""
     return [f"  %{pointer}.word = ptrtoint ptr %{pointer} to i64"]
@@ -229,37 +202,28 @@ _FAILURES = {
 }
 
 
-def _jump_text(number: int, step: KernelStep, bases: dict[int, str], layout: MemoryLayout, name: str) -> list[str]:
-    """Return a jump: unless the selector has a value, or in any case without a selector."""
-    selector, size, value, _ = step.words
-    target, after = f"%step{number + step.strand}", f"%step{number + 1}"
-    if not isinstance(selector, Address | ArenaOffset):
-        return [f"  br label {target}"]
-    lines: list[str] = []
-    address = _word_text(f"%w{number}", selector, None, bases, layout, name, lines)
-    assert isinstance(size, int)
-    bits = 8 * size
-    lines += [
-        f"  %selector{number} = inttoptr i64 {address} to ptr",
-        f"  %selected{number} = load i{bits}, ptr %selector{number}",
-        f"  %stays{number} = icmp eq i{bits} %selected{number}, {value}",
-        f"  br i1 %stays{number}, label {after}, label {target}",
-    ]
-    return lines
-
-
 _ESCAPED = np.array([list(f"\\{byte:02X}".encode()) for byte in range(256)], np.uint8)
 """LLVM's text of each byte, in a row: formatting bytes one by one took a fifth of the time of a build."""
 
 
-def _weights_text(name: str, weights: bytes) -> str:
-    escaped = _ESCAPED[np.frombuffer(weights, np.uint8)].tobytes().decode()
-    return f'@{name}_weights = internal constant [{len(weights)} x i8] c"{escaped}", align {ALIGNMENT}'
+def _bytes_text(symbol: str, content: bytes, alignment: int = 1) -> str:
+    """Return a constant."""
+    escaped = _ESCAPED[np.frombuffer(content, np.uint8)].tobytes().decode()
+    return f'@{symbol} = internal constant [{len(content)} x i8] c"{escaped}", align {alignment}'
 
 
 def _reset_text(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:
-    """Return the function that initializes the state, without the C library."""
+    """Return the function that initializes the state, without the C library. Without weights it does nothing."""
     lines = [f"define void @{name}_reset(ptr %state) {{", "entry:", "  br label %field0"]
+    if layout.apart:
+        lines = [
+            f"define void @{name}_reset(ptr %state, ptr %holder) {{",
+            "entry:",
+            "  %weights = load ptr, ptr %holder",
+            "  %unmapped = icmp eq ptr %weights, null",
+            f"  br i1 %unmapped, label %field{len(model.state)}, label %field0",
+        ]
+    weights = "%weights" if layout.apart else f"@{name}_weights"
     for i, (field, start) in enumerate(zip(model.state, layout.state)):
         fill = fill_of(field.initial)
         bits = 8 * (1 if fill is not None else min(field.initial.itemsize, 8))
@@ -278,9 +242,9 @@ def _reset_text(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:
         value = str(fill)
         if fill is None:
             value = f"%value{i}"
-            block = f"getelementptr (i8, ptr @{name}_weights, i64 {layout.places[id(field.initial)]})"
             lines += [
-                f"  %source{i} = getelementptr i{bits}, ptr {block}, i32 %i{i}",
+                f"  %initial{i} = getelementptr i8, ptr {weights}, i64 {layout.places[id(field.initial)]}",
+                f"  %source{i} = getelementptr i{bits}, ptr %initial{i}, i32 %i{i}",
                 f"  {value} = load i{bits}, ptr %source{i}",
             ]
         lines += [
@@ -300,6 +264,14 @@ def _checks(model: ModelPlan, signature: SignaturePlan, layout: MemoryLayout, wi
         "fitting:",
     ]
     checks = [("arena", ALIGNMENT)] if layout.arena else []
+    if layout.apart:
+        lines += [
+            "  %no.holder = icmp eq ptr %holder, null",
+            "  br i1 %no.holder, label %absent, label %held",
+            "held:",
+            "  %weights = load ptr, ptr %holder",
+        ]
+        checks.append(("weights", 1))
     if model.state:
         checks.append(("state", max(field.initial.itemsize for field in model.state)))
     for kind, tensors in (("input", signature.inputs), ("output", signature.outputs)):
@@ -331,55 +303,3 @@ def _checks(model: ModelPlan, signature: SignaturePlan, layout: MemoryLayout, wi
                 f"even{n}.on:",
             ]
     return lines
-
-
-def _step_text(
-    number: int,
-    step: KernelStep,
-    symbol: str,
-    bases: dict[int, str],
-    layout: MemoryLayout,
-    name: str,
-    scratch_offset: int,
-    shared: Sequence[str | None] | None,
-) -> list[str]:
-    """Return the instructions of a step: its words, the call, the check of its status. shared: see `SharedWords`."""
-    lines: list[str] = []
-    words = [
-        _word_text(f"%w{number}.{i}", w, kind, bases, layout, name, lines)
-        for i, (w, kind) in enumerate(zip(step.words, step.code.parameters, strict=True))
-    ]
-    scratch = f"%scratch{number}"
-    if shared is None:
-        lines += stores_of(f"%p{number}", words)
-        call = f'@"{symbol}"(ptr %words, i64 0, i64 {step.items}, ptr {scratch})'
-    else:
-        own = "".join(f"i64 {w}, " for w, same in zip([*words, str(step.items)], shared) if same is None)
-        call = f'@"{symbol}.call"({own}ptr {scratch})'
-    return [
-        *lines,
-        f"  {scratch} = getelementptr i8, ptr %arena, i64 {scratch_offset}",
-        f"  %status{number} = call i64 {call}",
-        f"  %good{number} = icmp eq i64 %status{number}, 0",
-        f"  br i1 %good{number}, label %step{number + 1}, label %failed",
-    ]
-
-
-def _word_text(
-    register: str, value: object, kind: object, bases: dict[int, str], layout: MemoryLayout, name: str, lines: list[str]
-) -> str:
-    """Return a word as an operand, after the instructions that compute it."""
-    constant = constant_word(value, kind, layout, name)
-    if constant is not None:
-        return constant
-    if isinstance(value, ArenaOffset):
-        base, offset = "%arena.word", value.offset
-    else:
-        assert isinstance(value, Address)
-        if id(value.of) not in bases:
-            raise InternalError(op="aot.build", what=f"no memory of {value.of!r}")
-        base, offset = bases[id(value.of)], value.offset
-    if not offset:
-        return base
-    lines.append(f"  {register} = add i64 {base}, {offset}")
-    return register

@@ -22,7 +22,8 @@ def source_files_of(model: ModelPlan, name: str, layout: MemoryLayout, format: s
     sources = c_source_of(model, name, layout)
     header = {f"{name}.h": c_files.header_of(model, name, layout)}
     if format == "c":
-        files = sources | header | {"main.c": c_files.example_of(model, name), "CMakeLists.txt": _cmake(name)}
+        example = c_files.example_of(model, name, layout)
+        files = sources | header | {"main.c": example, "CMakeLists.txt": _cmake(name, layout)}
     elif format == "arduino":
         files = {f"src/{file}": text for file, text in (sources | header).items()} | {
             "library.properties": _properties(name),
@@ -30,15 +31,17 @@ def source_files_of(model: ModelPlan, name: str, layout: MemoryLayout, format: s
         }
     else:
         files = sources | {f"include/{file}": text for file, text in header.items()}
-        files |= _esp_idf(name) if format == "esp-idf" else _zephyr(name)
+        compiled = " ".join(f'"{file}"' for file in sources)
+        files |= _esp_idf(name, compiled) if format == "esp-idf" else _zephyr(name, compiled)
     return {path: text.encode() for path, text in files.items()}
 
 
-def _cmake(name: str) -> str:
+def _cmake(name: str, layout: MemoryLayout) -> str:
+    weights = "" if layout.apart else f" {name}_weights.c"
     return f"""# add_subdirectory(THIS_FOLDER), then target_link_libraries(your_target {name})
 cmake_minimum_required(VERSION 3.13)
 project({name} C)
-add_library({name} STATIC {name}.c {name}_weights.c)
+add_library({name} STATIC {name}.c{weights})
 set_target_properties({name} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON)
 target_include_directories({name} PUBLIC "${{CMAKE_CURRENT_SOURCE_DIR}}")
 if(UNIX)
@@ -46,7 +49,7 @@ if(UNIX)
 endif()
 add_executable({name}_example main.c)
 target_link_libraries({name}_example {name})
-"""
+{c_files.cmake_weights_of(name, layout)}"""
 
 
 def _properties(name: str) -> str:
@@ -101,15 +104,15 @@ def _sketch(model: ModelPlan, name: str) -> str:
     return "\n".join([*lines, "  delay(1000);", "}"]) + "\n"
 
 
-def _esp_idf(name: str) -> dict[str, str]:
+def _esp_idf(name: str, sources: str) -> dict[str, str]:
     return {
-        "CMakeLists.txt": f'idf_component_register(SRCS "{name}.c" "{name}_weights.c" INCLUDE_DIRS "include")\n',
+        "CMakeLists.txt": f'idf_component_register(SRCS {sources} INCLUDE_DIRS "include")\n',
         "idf_component.yml": f'version: "1.0.0"\ndescription: The model {name} as C, by Opwright {__version__}\n'
         'dependencies:\n  idf: ">=4.4"\n',
     }
 
 
-def _zephyr(name: str) -> dict[str, str]:
+def _zephyr(name: str, sources: str) -> dict[str, str]:
     option = f"CONFIG_{name.upper()}"
     return {
         "zephyr/module.yml": f"name: {name}\nbuild:\n  cmake: .\n  kconfig: Kconfig\n",
@@ -117,7 +120,7 @@ def _zephyr(name: str) -> dict[str, str]:
         "CMakeLists.txt": f"""if({option})
   zephyr_include_directories(include)
   zephyr_library_named({name})
-  zephyr_library_sources({name}.c {name}_weights.c)
+  zephyr_library_sources({sources})
 endif()
 """,
     }

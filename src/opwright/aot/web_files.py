@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .c_files import STATUS_TEXTS, elements_of, facts_of
+from .c_files import elements_of, facts_of
 from .memory_layouts import MemoryLayout
 from .model_plans import ModelPlan, TensorDescription
+from .status_codes import STATUS_TEXTS
 
 ARRAYS = {
     "float32": "Float32Array",

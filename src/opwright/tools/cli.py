@@ -332,6 +332,13 @@ def run(
     metavar="NAME=1..8",
     help="Bounds of a size that the model leaves open: of batch, the first axis of inputs, or of INPUT:AXIS.",
 )
+@click.option(
+    "--weights",
+    type=click.Choice(["embedded", "file"]),
+    default="embedded",
+    show_default=True,
+    help="Weights in the code, or as a file to be mapped, NAME.weights.",
+)
 @click.option("--report", is_flag=True, help="Also print where the bytes and, for the host, the time go.")
 @click.option("--html", "page", type=click.Path(dir_okay=False), help="Write that report as a page.")
 @click.option("--list-targets", is_flag=True, help="Print the short names of targets.")

@@ -26,6 +26,7 @@ def build_library(
     kind: str | None,
     customs: tuple[str, ...],
     bounds: tuple[str, ...],
+    weights: str,
     report: bool,
     page: str | None,
     as_json: bool,
@@ -42,6 +43,7 @@ def build_library(
         format=kind,
         custom_ops=custom_ops,
         bounds=parse_bounds(bounds),
+        weights=weights,
         report=report or page is not None,
     )
     if page is not None and built.report is not None:
