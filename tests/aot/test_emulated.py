@@ -51,6 +51,7 @@ def test_results_on_other_processors_are_the_interpreters(name, part, tmp_path):
     if machine.missing:
         pytest.skip(f"needs {' and '.join(machine.missing)}")
     models, expected = [], {}
+    faulty = emulated.faulty_models(name, tmp_path)
     for single in chosen(part, PARTS):
         try:
             expected[single.name] = interpreted(single)
@@ -60,6 +61,8 @@ def test_results_on_other_processors_are_the_interpreters(name, part, tmp_path):
     faults, ran = [], 0
     for model, results in emulated.run_models(machine, models, tmp_path).items():
         if isinstance(results, str):
+            if model in faulty and "crashed" in results:
+                continue
             if not (results.startswith("not built") and any(reason in results for reason in REFUSED)):
                 faults.append((model, results))
             continue
@@ -67,7 +70,7 @@ def test_results_on_other_processors_are_the_interpreters(name, part, tmp_path):
         for actual, exact in zip(results, expected[model], strict=True):
             facts = TensorFacts(model, exact.shape, exact.dtype, 0.0, 0)
             row = tensor_difference(actual, facts, np.asarray(exact), facts, Tolerance())
-            if not row.agrees:
+            if row.agrees == (model in faulty):
                 faults.append(row)
     assert not faults, "\n".join(map(str, faults))
     assert ran > len(models) * 0.8

@@ -12,16 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..compiler.byte_order import in_other_order
 from ..compiler.loops.buffers import Buffer
-from ..compiler.loops.plans import Address, ArenaOffset, LoopPlan, PackedConstant, word
+from ..compiler.loops.plans import Address, ArenaOffset, LoopPlan, PackedConstant, Views, word
 from ..compiler.native.executor import ALIGNMENT
 from .model_plans import ModelPlan
 
 
 class MemoryLayout(NamedTuple):
     """Memory of a library. arena: bytes of the caller's memory, scratch of kernels included; weights: bytes of
-    constants; places: their offsets, by the identity of their array; arrays: the stored ones, in order; state:
-    offsets of the fields of the state, and its size; apart: whether the constants are a file of their own."""
+    constants; places: their offsets, by the identity of their array; arrays: the stored ones, in order, in the byte
+    order of the target; state: offsets of the fields of the state, and its size; apart: whether the constants are a
+    file of their own."""
 
     arena: int
     weights: int
@@ -48,14 +50,15 @@ def layout_of(model: ModelPlan, apart: bool = False) -> MemoryLayout:
     arrays: list[np.ndarray] = []
     by_content: dict[bytes, int] = {}
     size = 0
-    for array in _constants(model):
+    for array, numbers in _constants(model):
         if id(array) in places:
             continue
-        content = hashlib.sha256(np.ascontiguousarray(array).data).digest()
+        stored = in_other_order(array, numbers) if model.target.is_big_endian else array
+        content = hashlib.sha256(np.ascontiguousarray(stored).data).digest()
         if content not in by_content:
-            by_content[content] = size
-            arrays.append(array)
-            size += _aligned(array.nbytes)
+            by_content[content] = places[id(stored)] = size
+            arrays.append(stored)
+            size += _aligned(stored.nbytes)
         places[id(array)] = by_content[content]
     arena = max(scratch_of(p.plan) + _aligned(p.plan.scratch) for p in model.plans)
     return MemoryLayout(arena, size, places, arrays, [*state, end], apart)
@@ -66,16 +69,18 @@ def scratch_of(plan: LoopPlan) -> int:
     return _aligned(plan.arena)
 
 
-def _constants(model: ModelPlan) -> Iterable[np.ndarray]:
-    """Return the arrays that plans and the function that initializes the state read."""
+def _constants(model: ModelPlan) -> Iterable[tuple[np.ndarray, Views | None]]:
+    """Return the arrays that plans and the function that initializes the state read, with the views of their numbers
+    where they do not consist of these."""
     for step in (step for p in model.plans for step in p.plan.steps):
         for w in step.words:
             array = constant_of(w.of) if isinstance(w, Address) else None
             if array is not None:
-                yield array
+                assert isinstance(w, Address)
+                yield array, w.of.numbers if isinstance(w.of, PackedConstant) else None
     for field in model.state:
         if fill_of(field.initial) is None:
-            yield field.initial
+            yield field.initial, None
 
 
 def fill_of(array: np.ndarray) -> int | None:

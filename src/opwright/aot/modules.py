@@ -40,17 +40,15 @@ def symbols_of(model: ModelPlan, name: str) -> dict[int, str]:
 
 def emit_object(model: ModelPlan, name: str, layout: MemoryLayout, *, global_kernels: bool = False) -> bytes:
     """Return the object file of a library. name: prefix of its symbols; global_kernels: whether kernels are global
-    functions, for measurements. Raises UnimplementedError for targets whose byte order is not that of the weights."""
+    functions, for measurements. Raises UnimplementedError for targets whose byte order is not that of their kernels."""
     from llvmlite import binding as llvm
 
     target = model.target
     with LLVM:
         machine = target.machine()
         data_layout = str(machine.target_data)
-        if data_layout.startswith("E"):
-            raise UnimplementedError(
-                op="aot.build", what="weights are packed in little-endian order", found=target.triple
-            )
+        if data_layout.startswith("E") != target.is_big_endian:
+            raise UnimplementedError(op="aot.build", what="the byte order of the target", found=target.triple)
         wide = _pointer_bits(data_layout)
         symbols = symbols_of(model, name)
         exported = functions_of(model, name, layout) + ([*symbols.values()] if global_kernels else [])

@@ -111,6 +111,7 @@ _ROWS = (
     (Target("wasm32", "wasm32-unknown-unknown", "generic"), "WebAssembly 2.0 without vectors", _NODE),
     (NAMED["wasm32-simd128"], "WebAssembly 2.0 with vectors of 128 bits", _NODE),
     (Target("ppc64le", "powerpc64le-unknown-linux-gnu", "pwr8"), "POWER8 and later, little endian, Linux", _QEMU),
+    (Target("s390x", "s390x-unknown-linux-gnu", "z13"), "IBM z13 and later, big endian, Linux", _QEMU),
 )
 
 TARGETS = {target.name: LibraryTarget(target, about, checked) for target, about, checked in _ROWS} | {

@@ -103,6 +103,11 @@ class Target(NamedTuple):
         return self.triple.startswith("wasm")
 
     @property
+    def is_big_endian(self) -> bool:
+        """Return whether the first byte of a number in memory is its highest."""
+        return self.triple.split("-")[0] in _BIG_ENDIAN
+
+    @property
     def registers(self) -> int:
         """Number of registers of a vector; those of numbers that a loop leaves on a microcontroller."""
         if self.vector_bytes == SCALAR:
@@ -204,6 +209,9 @@ def optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     return parsed
 
 
+_BIG_ENDIAN = frozenset(
+    ("s390x", "systemz", "powerpc", "powerpc64", "ppc", "ppc64", "mips", "mips64", "sparc", "sparcv9", "aarch64_be")
+)
 SCALAR = 4
 """Bytes of a vector on processors that have none: one number."""
 _AVX2 = ("avx", "avx2", "fma", "f16c")

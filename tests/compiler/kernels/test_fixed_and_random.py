@@ -129,8 +129,8 @@ def test_elements_that_are_refused(refused: str, limit: int, bad: int, dtype: An
 
 
 @targets(
-    (random_words, {"algorithm": "philox", "upper": 2, "carries": True}),
-    (random_words, {"algorithm": "threefry", "upper": 0, "carries": False}),
+    (random_words, {"algorithm": "philox", "upper": 2, "carries": True, "pairs": True}),
+    (random_words, {"algorithm": "threefry", "upper": 0, "carries": False, "pairs": False}),
     (random_elements, {"pattern": ElementsPattern(arg(0, dtypes.uint32), (), dtypes.uint32, True), "more": 1}),
     (bounded_elements, {"numbered": True}),
     (normal_elements, {"numbered": False}),

@@ -25,16 +25,23 @@ MAX_ROW_BYTES = 2048  # the rounds of the fingerprint are unrolled
 
 
 class HashedBytes:
-    """Bytes at a pointer, the input of `fingerprint_of`."""
+    """Bytes at a pointer, the input of `fingerprint_of`. is_big: whether numbers in memory are big-endian."""
 
-    def __init__(self, start: Pointer) -> None:
-        self.start = start
+    def __init__(self, start: Pointer, is_big: bool) -> None:
+        self.start, self.is_big = start, is_big
 
     def word(self, offset: int) -> Value:
-        return (self.start + offset).cast(u64, 1)[0]
+        return self._joined(offset, 8) if self.is_big else (self.start + offset).cast(u64, 1)[0]
 
     def half(self, offset: int) -> Value:
-        return (self.start + offset).cast(u32, 1)[0].to(u64)
+        return self._joined(offset, 4) if self.is_big else (self.start + offset).cast(u32, 1)[0].to(u64)
+
+    def _joined(self, offset: int, size: int) -> Value:
+        """Return a little-endian number."""
+        total = self.byte(offset)
+        for i in range(1, size):
+            total = total | (self.byte(offset + i) << (8 * i))
+        return total
 
     def byte(self, offset: int) -> Value:
         return self.start[offset].to(u64)
@@ -51,19 +58,27 @@ def project(
     bits: i64,
     *,
     n: int,
+    size: int,
     weighted: bool,
     sparse: bool,
 ) -> None:
-    """Compute the bits of hash functions. A work item is a function. Scratch: a seed and a row."""
-    text = work.scratch(u8)
+    """Compute the bits of hash functions. A work item is a function. Scratch: a seed and a row. size: bytes of an
+    element, which are hashed in the order of files, little-endian."""
+    text, is_big = work.scratch(u8), work.target.is_big_endian
     for item in work.items():
         number = kl.full(i64, 0, 0)
         for bit in range(bits):
-            text.cast(f32, 4)[0] = hash[item * bits + bit]
+            if is_big:
+                _copy_reversed(text, hash.cast(u8) + (item * bits + bit) * SEED_BYTES, SEED_BYTES, SEED_BYTES)
+            else:
+                text.cast(f32, 4)[0] = hash[item * bits + bit]
             total = kl.full(f64, 0, 0.0)
             for row in range(rows):
-                kl.copy(text + SEED_BYTES, x + row * n, n)
-                fingerprint = fingerprint_of(HashedBytes(text), SEED_BYTES + n).to(i64).to(f64)
+                if is_big:
+                    _copy_reversed(text + SEED_BYTES, x + row * n, n, size)
+                else:
+                    kl.copy(text + SEED_BYTES, x + row * n, n)
+                fingerprint = fingerprint_of(HashedBytes(text, is_big), SEED_BYTES + n).to(i64).to(f64)
                 total = total + (weights[row].to(f64) * fingerprint if weighted else fingerprint)
             positive = (total > 0.0).to(i64)
             number = number * 2 + positive
@@ -72,6 +87,12 @@ def project(
         if sparse:
             one = kl.full(i64, 0, 1)
             y[item] = (number + item * (one << bits)).to(i32)
+
+
+def _copy_reversed(target: Pointer, source: Pointer, n: int, size: int) -> None:
+    """Copy n bytes, those of each element in reverse order."""
+    for i in range(kl.value(n)):
+        target[i] = source[i ^ (size - 1)]
 
 
 @selector(Projection)
@@ -87,7 +108,7 @@ def select_projection(form: Projection, build: Builder) -> None:
         raise NoKernel(f"hashes of {x!r} by {hash!r}")
     if y.size != functions * (1 if form.sparse else bits):
         raise NoKernel(f"hashes {y!r} of {x!r}")
-    code = project.code(n=n, weighted=bool(form.weights), sparse=form.sparse)
+    code = project.code(n=n, size=form.size, weighted=bool(form.weights), sparse=form.sparse)
     weights: Any = build.pointer(form.weights[0]) if form.weights else 0
     words = [build.pointer(hash), build.pointer(x), weights, build.pointer(y), rows, bits]
     build.step(code, words, functions, scratch=SEED_BYTES + n + 8, chunk=grain(bits * rows * (n + 64), functions))

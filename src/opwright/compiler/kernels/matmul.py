@@ -12,6 +12,7 @@ since few of them may exceed int32.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -267,7 +268,8 @@ def _packed_int8(form: MatMul, panels: PanelsInt8, offset: int, build: Builder) 
             executor.call(code.address, words, 0, items)
 
         key = (b, "panels of columns of int8", form.transpose_b, panels, form.b_zero, offset)
-        return build.packed((number * panels.size,), np.int32, fill, key)
+        sums = functools.partial(weight_packing_int8.initial_sums, panels)
+        return build.packed((number * panels.size,), np.int32, fill, key, sums)
     packed = build.temporary(number * panels.size * 4)
     build.step(code, [build.pointer(b), 0, packed, *sizes], items)
     return packed

@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 @kl.family
 def random_words(
-    work: Work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool
+    work: Work, state: ptr[u64], y: ptr[u32], n: i64, *, algorithm: str, upper: int, carries: bool, pairs: bool
 ) -> None:
-    """Generate n words. A work item is a vector of blocks. upper: index of the counter's upper half in the state."""
+    """Generate n words. A work item is a vector of blocks. upper: index of the counter's upper half in the state.
+    pairs: see `RandomWords`."""
     lanes = work.target.lanes(8)
     words = BLOCK_WORDS[algorithm]
     for item in work.items():
@@ -58,7 +59,8 @@ def random_words(
             block = list(threefry((key_low, key_high), (low & MASK).to(u32), (low >> 32).to(u32)))
         first = item * lanes * words
         rows = kl.joined([part.to(u32) for part in block])
-        order = [part * lanes + lane for lane in range(lanes) for part in range(words)]
+        turned = 1 if pairs and work.target.is_big_endian else 0
+        order = [(part ^ turned) * lanes + lane for lane in range(lanes) for part in range(words)]
         y.store(kl.shuffle(rows, None, order), first, kl.tail_mask(n - first, lanes * words))
 
 
@@ -70,7 +72,8 @@ def select_words(form: RandomWords, build: Builder) -> None:
         raise NoKernel(f"random words {y!r} of {state!r}")
     per_item = host().lanes(8) * BLOCK_WORDS[form.algorithm]
     items = -(-y.size // per_item)
-    code = random_words.code(algorithm=form.algorithm, upper=2 if state.size == 3 else 0, carries=form.carries)
+    upper = 2 if state.size == 3 else 0
+    code = random_words.code(algorithm=form.algorithm, upper=upper, carries=form.carries, pairs=form.pairs)
     build.step(code, [build.pointer(state), build.pointer(y), y.size], items, chunk=grain(16 * per_item, items))
 
 
@@ -121,15 +124,27 @@ class ElementsPattern:
         return count
 
 
-def _write_stream(words: Pointer, key: Pointer, numbered: bool, first: Any, blocks: Any) -> None:
-    """Write blocks of the stream from block `first` on, four words each; NumPy's generator starts at counter 1."""
+def _write_stream(words: Pointer, key: Pointer, numbered: bool, first: Any, blocks: Any, size: int, big: bool) -> None:
+    """Write blocks of the stream from block `first` on, four words each; NumPy's generator starts at counter 1.
+
+    size: bytes of the numbers as which words are read, the lowest first. big: whether the target is big-endian.
+    """
     zero, number_of_call = kl.full(u64, 0, 0), key[2] if numbered else kl.full(u64, 0, 0)
     multipliers = kl.full(u64, 0, WIDE_MULTIPLIERS[0]), kl.full(u64, 0, WIDE_MULTIPLIERS[1])
     pair = key[0], key[1]
     for block in range(blocks):
         counter = (first + block + 1).to(u64), zero, number_of_call, zero
         for i, w in enumerate(wide_philox(pair, counter, multipliers, kl.wide_product)):
-            words[4 * block + i] = w
+            words[4 * block + i] = _parts_reversed(w, size) if big else w
+
+
+def _parts_reversed(x: Value, size: int) -> Value:
+    """Return an uint64 with its parts of `size` bytes, at least two, in reverse order."""
+    if size < 8:
+        x = (x << 32) | (x >> 32)
+    if size < 4:
+        x = ((x & 0x0000FFFF0000FFFF) << 16) | ((x >> 16) & 0x0000FFFF0000FFFF)
+    return x
 
 
 @kl.family
@@ -139,11 +154,13 @@ def random_elements(work: Work, key: ptr[u64], n: i64, *more: i64, pattern: Elem
     numbers = [number(x, dtype) for x, dtype in zip(more[1:], pattern.params)]
     stream = kl.stack(u64, ITEM_ELEMENTS * pattern.word.size // 8)
     words, lanes = stream.cast(pattern.word), pattern.lanes(work.target)
-    per_block = STREAM_BLOCK // pattern.word.size
+    per_block, size, big = STREAM_BLOCK // pattern.word.size, pattern.word.size, work.target.is_big_endian
     for item in work.items():
         start = item * ITEM_ELEMENTS
         count = kl.minimum(n - start, ITEM_ELEMENTS)
-        _write_stream(stream, key, pattern.numbered, start // per_block, (count + (per_block - 1)) // per_block)
+        _write_stream(
+            stream, key, pattern.numbered, start // per_block, (count + (per_block - 1)) // per_block, size, big
+        )
         whole = count - count % lanes
         for i in range(0, whole, lanes):
             out.store(kl.splat(evaluate(pattern.expr, [words.load(i, lanes)], numbers), lanes), start + i)
@@ -165,9 +182,10 @@ def select_elements(form: RandomElements, build: Builder) -> None:
     build.step(code, [build.pointer(key), y.size, *words], items, chunk=grain(8 * ITEM_ELEMENTS, items))
 
 
-def _uniform_at(stream: Pointer, key: Pointer, numbered: bool, place: Value) -> Value:
-    """Return the word at a place of the stream as a float32 in [0, 1), for rare use. stream: memory for a block."""
-    _write_stream(stream, key, numbered, place // 8, kl.value(1))
+def _uniform_at(stream: Pointer, key: Pointer, numbered: bool, place: Value, big: bool) -> Value:
+    """Return the word at a place of the stream as a float32 in [0, 1), for rare use. stream: memory for a block; big:
+    see `_write_stream`."""
+    _write_stream(stream, key, numbered, place // 8, kl.value(1), 4, big)
     return (stream.cast(u32)[place % 8] >> 8).to(i64).to(f32) * 2.0**-24
 
 
@@ -178,11 +196,11 @@ def normal_elements(work: Work, key: ptr[u64], y: ptr[f32], layers: ptr[u32], n:
     99 of 100 numbers take one word: a layer, a sign and a place in the layer that lies below the density.
     """
     stream, block = kl.stack(u64, ITEM_ELEMENTS // 2), kl.stack(u64, 4)
-    words = stream.cast(u32)
+    words, big = stream.cast(u32), work.target.is_big_endian
     for _ in work.items():
         i, place, start = kl.value(0), kl.value(0), kl.value(0)
         while i < n:
-            _write_stream(stream, key, numbered, start // 8, kl.value(ITEM_ELEMENTS // 8))
+            _write_stream(stream, key, numbered, start // 8, kl.value(ITEM_ELEMENTS // 8), 4, big)
             end = start + ITEM_ELEMENTS
             while (i < n) & (place < end):
                 bits = words[place - start]
@@ -196,7 +214,7 @@ def normal_elements(work: Work, key: ptr[u64], y: ptr[f32], layers: ptr[u32], n:
                 elif layer == 0:
                     tail, again = kl.full(f32, 0, 0.0), kl.value(1)
                     while again == 1:
-                        u, v = (_uniform_at(block, key, numbered, place + k).to(f64) for k in range(2))
+                        u, v = (_uniform_at(block, key, numbered, place + k, big).to(f64) for k in range(2))
                         place = place + 2
                         tail = fast("log1p", -u).to(f32) * (-1.0 / ZIGGURAT_END)
                         level = fast("log1p", -v).to(f32) * -1.0
@@ -206,7 +224,7 @@ def normal_elements(work: Work, key: ptr[u64], y: ptr[f32], layers: ptr[u32], n:
                     i = i + 1
                 else:
                     low, high = (kl.bitcast(layers[layer + k], f32) for k in (512, 511))
-                    level = (high - low) * _uniform_at(block, key, numbered, place) + low
+                    level = (high - low) * _uniform_at(block, key, numbered, place, big) + low
                     place = place + 1
                     wide = x.to(f64)
                     if level.to(f64) < exp_nonpositive(-0.5 * wide * wide):
@@ -219,12 +237,12 @@ def normal_elements(work: Work, key: ptr[u64], y: ptr[f32], layers: ptr[u32], n:
 def bounded_elements(work: Work, key: ptr[u64], y: ptr[u32], span: i64, n: i64, *, numbered: bool) -> None:
     """Draw n integers below `span`. One work item, as of `normal_elements`."""
     stream = kl.stack(u64, ITEM_ELEMENTS // 2)
-    words = stream.cast(u32)
+    words, big = stream.cast(u32), work.target.is_big_endian
     for _ in work.items():
         below = ((1 << 32) - span) % span  # products whose lower half is below would favour some numbers
         i, start = kl.value(0), kl.value(0)
         while i < n:
-            _write_stream(stream, key, numbered, start // 8, kl.value(ITEM_ELEMENTS // 8))
+            _write_stream(stream, key, numbered, start // 8, kl.value(ITEM_ELEMENTS // 8), 4, big)
             for place in range(kl.value(ITEM_ELEMENTS)):
                 product = words[place].to(u64) * span.to(u64)
                 if (i < n) & ((product & MASK).to(i64) >= below):

@@ -21,6 +21,8 @@ the rows are read once for each.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +82,7 @@ def pack_int8(
     own = (run + 3) // 4
     quads = padded_quads(grouped, own) if padded else own
     steps = parts * lines * quads
+    is_big = work.target.is_big_endian
     pieces, length = (parts, lines * quads) if joined else (parts * lines, quads)
     for item in work.items():
         batch, first = item // number, item % number * width
@@ -98,15 +101,17 @@ def pack_int8(
                     if run % 4 != 0:
                         tail = run // 4 * 4
                         last = target + tail // 4 * wide
-                        _pack_bytes(p + tail, last, count, wide, pitch, step, zero, run % 4, part, dtype is int4)
+                        _pack_bytes(
+                            p + tail, last, count, wide, pitch, step, zero, run % 4, part, dtype is int4, is_big
+                        )
                 elif (pitch == 1) & (lanes == 16):
                     for k in range(0, run, 4):
                         n, row = kl.minimum(run - k, 4), target + k // 4 * wide
-                        _pack_across(p + k * step, row, count, wide, step, zero, n, part, lanes)
+                        _pack_across(p + k * step, row, count, wide, step, zero, n, part, lanes, is_big)
                 else:
                     for k in range(0, run, 4):
                         n, row = kl.minimum(run - k, 4), target + k // 4 * wide
-                        _pack_bytes(p + k * step, row, count, wide, pitch, step, zero, n, part, dtype is int4)
+                        _pack_bytes(p + k * step, row, count, wide, pitch, step, zero, n, part, dtype is int4, is_big)
                 if padded:
                     for k in range(own * wide, quads * wide):
                         target[k] = 0
@@ -165,6 +170,7 @@ def _pack_bytes(
     n: Any,
     part: int,
     nibbles: bool,
+    is_big: bool,
 ) -> None:
     """Pack the next n bytes of each channel, up to four."""
     for c in range(count):
@@ -176,14 +182,28 @@ def _pack_bytes(
             x = x - zero.to(i32)
             for _ in range(part):
                 x = x - kl.clamp(x, -128, 127)
-            packed = packed | ((kl.clamp(x, -128, 127) & 255) << (kl.value(j) * 8).to(i32))
+            packed = packed | ((kl.clamp(x, -128, 127) & 255) << _bits_below(kl.value(j), is_big))
         out[c] = packed
     for c in range(count, wide):
         out[c] = 0
 
 
+def _bits_below(place: Value, is_big: bool) -> Value:
+    """Return the position in an int32 of the lowest bit of its byte at a place in memory."""
+    return ((3 - place if is_big else place) * 8).to(i32)
+
+
 def _pack_across(
-    rows: Pointer, out: Pointer, count: Value, wide: Value, step: Value, zero: Value, n: Any, part: int, lanes: int
+    rows: Pointer,
+    out: Pointer,
+    count: Value,
+    wide: Value,
+    step: Value,
+    zero: Value,
+    n: Any,
+    part: int,
+    lanes: int,
+    is_big: bool,
 ) -> None:
     """Pack the next n bytes of contiguous channels of int8 or uint8, a vector of channels at a time."""
     for v in range(0, wide, lanes):
@@ -193,7 +213,7 @@ def _pack_across(
             x = (rows + j * step).load(v, lanes, mask).to(i32) - zero.to(i32)
             for _ in range(part):
                 x = x - kl.clamp(x, -128, 127)
-            shift = (kl.value(j) * 8).to(i32).splat(lanes)
+            shift = _bits_below(kl.value(j), is_big).splat(lanes)
             packed = packed | ((kl.clamp(x, -128, 127) & 255) << shift)
         out.store(kl.select(mask, packed, 0), v)
 
@@ -234,7 +254,8 @@ def packed_filter(
                 code.address, pack_int8.words([np.ascontiguousarray(rows), start, out, *sizes]), 0, panels.number
             )
 
-        return build.packed((panels.size,), np.int32, fill, ("panels of int8", rows, initial, panels, zero, offset))
+        key = ("panels of int8", rows, initial, panels, zero, offset)
+        return build.packed((panels.size,), np.int32, fill, key, functools.partial(initial_sums, panels))
     packed = build.temporary(panels.size * 4)
     source = build.pointer(filters, first * depth)
     start = 0 if bias is None else build.pointer(bias, first)
@@ -256,6 +277,17 @@ def _panels_in(panels: PanelsInt8, out: np.ndarray, rows: int) -> list[tuple[np.
     return views
 
 
+def initial_sums(panels: PanelsInt8, out: np.ndarray) -> list[np.ndarray]:
+    """Return views of the initial sums of filters packed by `pack_int8`, one after the other: the rest is bytes."""
+    filters = out.reshape(-1, panels.size)
+    return [view[0] for one in filters for view, _ in _panels_in(panels, one, panels.steps + 1)]
+
+
+def _no_numbers(out: np.ndarray) -> Sequence[np.ndarray]:
+    """Return views of the numbers of an array that consists of bytes."""
+    return ()
+
+
 def packed_pairs(build: Builder, panels: PanelsInt8, filters: Buffer, first: int) -> Address:
     """Return the address of the channels of a constant filter from `first` on, packed as pairs of int8 for int16."""
     assert filters.constant is not None
@@ -268,7 +300,7 @@ def packed_pairs(build: Builder, panels: PanelsInt8, filters: Buffer, first: int
         for panel, channels in _panels_in(panels, out, panels.steps):
             panel[:, : channels.stop - channels.start] = rows[channels].T
 
-    return build.packed((panels.size,), np.int16, fill, ("panels of pairs", weights, panels))
+    return build.packed((panels.size,), np.int16, fill, ("panels of pairs", weights, panels), _no_numbers)
 
 
 def packed_blocks(build: Builder, panels: PanelsInt8, filters: np.ndarray, scales: np.ndarray) -> Address:
@@ -294,8 +326,12 @@ def packed_blocks(build: Builder, panels: PanelsInt8, filters: np.ndarray, scale
                 pairs = panel[:, 2:].reshape(-1, width).view(np.int16).reshape(-1, width, 2)
                 panel[:, 2:] = pairs.transpose(0, 2, 1).copy().view(np.int32).reshape(number, panels.quads, width)
 
+    def numbers(out: np.ndarray) -> list[np.ndarray]:
+        views = _panels_in(panels, out, number * height)
+        return [view.reshape(number, height, -1)[:, :2] for view, _ in views]
+
     key = ("blocks", filters, scales, panels)
-    return build.packed((number * height * panels.columns,), np.int32, fill, key)
+    return build.packed((number * height * panels.columns,), np.int32, fill, key, numbers)
 
 
 def are_halved(dtype: DType, block: int, scales: np.ndarray) -> bool:
@@ -308,21 +344,32 @@ def packed_halves(build: Builder, panels: PanelsInt8, filters: np.ndarray, scale
     (gemm_int16.py)."""
     number, block, size = panels.lines, panels.run, halved_bytes(panels.lines, panels.quads)
 
+    def views(out: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the sums, scales and bytes of the panel that begins with a channel."""
+        width = panels.tile.width
+        if first + width >= panels.features:
+            width = panels.last
+        panel = out[first * size :][: width * size]
+        blocks = panel[4 * width :].reshape(number, -1)
+        pairs = blocks[:, 2 * width :].reshape(number, -1, width, 4)
+        return panel[: 4 * width].view(np.float32), blocks[:, : 2 * width].view(np.float16), pairs
+
+    starts = range(0, panels.features, panels.tile.width)
+
     def fill(out: np.ndarray) -> None:
-        for first in range(0, panels.features, panels.tile.width):
+        for first in starts:
             rows = filters.reshape(panels.features, -1)[first : first + panels.tile.width].astype(np.int8)
-            count, width = len(rows), panels.tile.width
-            if first + width >= panels.features:
-                width = panels.last
+            count = len(rows)
             w = rows.reshape(count, number, block)
             factors = scales[first : first + count]
-            panel = out[first * size :][: width * size]
-            sums = (w.sum(-1, dtype=np.int32) * factors.astype(np.float64)).sum(-1)
-            panel[: 4 * count].view(np.float32)[:] = sums
-            blocks = panel[4 * width :].reshape(number, -1)
-            blocks[:, : 2 * width].view(np.float16)[:, :count] = factors.T
+            sums, scales_of_blocks, pairs = views(out, first)
+            sums[:count] = (w.sum(-1, dtype=np.int32) * factors.astype(np.float64)).sum(-1)
+            scales_of_blocks[:, :count] = factors.T
             steps = (w + 8).view(np.uint8).reshape(count, number, -1, 2, 4)
-            pairs = blocks[:, 2 * width :].reshape(number, -1, width, 4)
             pairs[:, :, :count] = (steps[:, :, :, 0] | steps[:, :, :, 1] << 4).transpose(1, 2, 0, 3)
 
-    return build.packed((panels.columns * size,), np.uint8, fill, ("halved blocks", filters, scales, panels))
+    def numbers(out: np.ndarray) -> list[np.ndarray]:
+        return [view for first in starts for view in views(out, first)[:2]]
+
+    key = ("halved blocks", filters, scales, panels)
+    return build.packed((panels.columns * size,), np.uint8, fill, key, numbers)

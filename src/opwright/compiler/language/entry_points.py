@@ -23,7 +23,7 @@ from . import branches  # noqa: F401  registers the control flow of values
 from .arrays import ArrayTrace, ItemCountReached, array_arguments
 from .bounds_checks import Guards
 from .control import LoopRange
-from .llvm_types import I64, KIND, POINTER
+from .llvm_types import I32, I64, KIND, POINTER
 from .operators import KernelTrace
 from .parameters import PointerKind, call_words
 from .pointers import Pointer
@@ -91,7 +91,8 @@ def emit_family(family: KernelFamily, target: Target, constants: dict[str, Any],
     b = define(module, entry, I64, [("words", POINTER), *WORK])
     outer = b.function
     outer.attributes.add("nounwind")
-    b.ret(b.call(body, [*_load_words(b, [kind for _, kind in parameters]), *outer.args[1:]]))
+    words = _load_words(target, b, [kind for _, kind in parameters])
+    b.ret(b.call(body, [*words, *outer.args[1:]]))
     if target.is_x86 and target.vector_bytes > STACK:
         outer.attributes.alignstack = target.vector_bytes  # llvmlite prints it only next to another attribute
     return module
@@ -129,7 +130,9 @@ def emit_arrays(
         )
         trace = ArrayTrace(b, kernel.name, target, facts.guards, None if counting else b.function.args[1:3])
         trace.polls = polls and not counting
-        if stage_arrays(trace, kernel, constants, functools.partial(_load_words, b, kinds), dense, facts.written):
+        if stage_arrays(
+            trace, kernel, constants, functools.partial(_load_words, target, b, kinds), dense, facts.written
+        ):
             b.ret(ir.Constant(I64, 1 if counting else 0))
         else:
             facts.parallel = True
@@ -173,9 +176,19 @@ def word_type(kind: DType | PointerKind) -> ir.Type:
     return POINTER if isinstance(kind, PointerKind) else KIND[kind]
 
 
-def _load_words(b: ir.IRBuilder, kinds: Sequence[ir.Type]) -> list[ir.Value]:
-    """Load the words to which a function's first argument points."""
+def _load_words(target: Target, b: ir.IRBuilder, kinds: Sequence[ir.Type]) -> list[ir.Value]:
+    """Load the words to which a function's first argument points. A value is in the lowest bits of its word."""
     words = b.function.args[0]
-    return [
-        b.load(b.gep(words, [ir.Constant(I64, i)], source_etype=I64), typ=kind, align=8) for i, kind in enumerate(kinds)
-    ]
+    places = [b.gep(words, [ir.Constant(I64, i)], source_etype=I64) for i in range(len(kinds))]
+    if not target.is_big_endian:
+        return [b.load(place, typ=kind, align=8) for place, kind in zip(places, kinds)]
+    return [_narrowed(b, b.load(place, typ=I64, align=8), kind) for place, kind in zip(places, kinds)]
+
+
+def _narrowed(b: ir.IRBuilder, x: ir.Value, kind: ir.Type) -> ir.Value:
+    """Return the lowest bits of a word as a value."""
+    if kind == POINTER:
+        return b.inttoptr(x, kind)
+    if isinstance(kind, ir.IntType):
+        return x if kind == I64 else b.trunc(x, kind)
+    return b.bitcast(x if kind == ir.DoubleType() else b.trunc(x, I32), kind)

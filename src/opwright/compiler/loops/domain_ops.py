@@ -145,12 +145,14 @@ class RandomWords(LoopOp):
     """The next words of a random generator's sequence after its state, uint32, as many as the output has.
 
     state: uint64, the key, the lower and, if it has three, the upper half of the first block's number; with two the
-    upper half is the key. carries: whether the lower half carries into the upper one from block to block.
+    upper half is the key. carries: whether the lower half carries into the upper one from block to block. pairs:
+    whether the words are read as numbers of 8 bytes, whose lower halves come first.
     """
 
     state: Buffer
     algorithm: Literal["philox", "threefry"]
     carries: bool
+    pairs: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,15 +244,16 @@ class Fourier(LoopOp):
 class Projection(LoopOp):
     """Bits of locality-sensitive hashing, int32: [sum_r weight_r fingerprint(hash_ij, x_r) > 0].
 
-    hash: float32 [functions, bits]; x: [rows, n] bytes; weights: float32 [rows], or none, which are all 1. sparse: the
-    bits of each function are a number, the first the highest, plus i 2^bits for function i; the output is [functions].
-    Else it is [functions bits].
+    hash: float32 [functions, bits]; x: [rows, n] bytes, of elements of `size` bytes; weights: float32 [rows], or none,
+    which are all 1. sparse: the bits of each function are a number, the first the highest, plus i 2^bits for function
+    i; the output is [functions]. Else it is [functions bits].
     """
 
     hash: Buffer
     x: Buffer
     weights: tuple[Buffer, ...]
     sparse: bool
+    size: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from ..tuning.choices import Choice, choose
 from .buffers import Buffer
 from .control_flow import Jump
 from .ops import LoopOp
-from .plans import JUMP, Address, Fill, JumpCode, KernelCode, KernelStep, PackedConstant, Strands
+from .plans import JUMP, Address, Fill, JumpCode, KernelCode, KernelStep, PackedConstant, Strands, Views
 
 
 class Share(NamedTuple):
@@ -69,15 +69,19 @@ class Builder:
         """Return the address of a copy of the array in the plan's block of constants, 64-byte aligned."""
         return self.packed(array.shape, array.dtype, lambda out: np.copyto(out, array), key)
 
-    def packed(self, shape: Sequence[int], dtype: Any, fill: Fill, key: Any = None) -> Address:
+    def packed(
+        self, shape: Sequence[int], dtype: Any, fill: Fill, key: Any = None, numbers: Views | None = None
+    ) -> Address:
         """Return the address of an array in the block of constants, which `fill(out)` writes later, into zeroed memory.
 
         key: equal keys mean equal elements, which are stored once; it may contain arrays, identified by their memory.
+        numbers: `numbers(out)` returns views of the parts that are numbers of their dtypes; the others are bytes.
+        Without it, all elements are numbers.
         """
         full_key = None if key is None else _key((key, tuple(shape), np.dtype(dtype).str))
         constant = self._by_key.get(full_key) if full_key is not None else None
         if constant is None:
-            constant = PackedConstant(tuple(shape), np.dtype(dtype), fill, full_key)
+            constant = PackedConstant(tuple(shape), np.dtype(dtype), fill, full_key, numbers)
             self.constants.append(constant)
             if full_key is not None:
                 self._by_key[full_key] = constant

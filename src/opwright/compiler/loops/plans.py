@@ -24,6 +24,7 @@ from .graph import LoopGraph
 from .ops import LoopOp
 
 Fill = Callable[[np.ndarray], Any]
+Views = Callable[[np.ndarray], Sequence[np.ndarray]]
 
 
 class KernelCode(Protocol):
@@ -41,12 +42,14 @@ class KernelCode(Protocol):
 
 
 class PackedConstant:
-    """An array in a plan's block of constants. array: its memory once packed. key: see Builder.packed."""
+    """An array in a plan's block of constants. array: its memory once packed. numbers, key: see Builder.packed."""
 
-    __slots__ = ("array", "dtype", "fill", "key", "shape")
+    __slots__ = ("array", "dtype", "fill", "key", "numbers", "shape")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Fill, key: Any = None) -> None:
-        self.shape, self.dtype, self.key = shape, dtype, key
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Fill, key: Any = None, numbers: Views | None = None
+    ) -> None:
+        self.shape, self.dtype, self.key, self.numbers = shape, dtype, key, numbers
         self.fill: Fill | None = fill  # None once packed, to release the source
         self.array: np.ndarray | None = None
 

@@ -15,8 +15,10 @@ import numpy as np
 
 from ...core.dtypes import DType, int64, uint8
 from ...core.specs import TensorSpec
+from ..byte_order import in_other_order
 from ..loops.buffers import Buffer
 from ..loops.ops import LoopOp, Part, Reinterpret, View
+from ..target import host
 
 if TYPE_CHECKING:
     from .nodes import GraphNode
@@ -33,6 +35,14 @@ MOST_SCALE = float(1 << 40)
 
 class NoLowering(Exception):
     """A node has no lowering, for the reason in the message; it runs uncompiled."""
+
+
+def reinterpreted(elements: np.ndarray, dtype: DType) -> np.ndarray:
+    """Return the bytes of a constant as elements of another dtype on the target."""
+    flat = np.ascontiguousarray(elements).reshape(-1)
+    if not host().is_big_endian:
+        return flat.view(dtype.np)
+    return in_other_order(in_other_order(flat).view(dtype.np))
 
 
 class RuleOperand:
@@ -326,7 +336,7 @@ class LoweringContext:
         if buffer.dtype is dtype:
             return self.viewed(buffer, shape)
         if buffer.constant is not None:
-            elements = np.ascontiguousarray(buffer.constant).reshape(-1).view(dtype.np).reshape(shape)
+            elements = reinterpreted(buffer.constant, dtype).reshape(shape)
             return Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape), elements)
         view = Buffer(f"{buffer.name}.{dtype.short}", dtype, tuple(shape))
         self.add(Reinterpret, view, buffer)

@@ -315,8 +315,9 @@ def projection(ctx: LoweringContext) -> None:
     ):
         raise NoLowering(f"hashes of {x} by {hash} and {weights}")
     y = ctx.output((functions,) if kind == "SPARSE" else (functions * bits,))
-    rows = ctx.bits(x.buffer, uint8, (x.shape[0], x.size // x.shape[0] * x.dtype.size))
-    ctx.add(Projection, y.buffer, hash.buffer, rows, () if weights is None else (weights.buffer,), kind == "SPARSE")
+    size, factors = x.dtype.size, () if weights is None else (weights.buffer,)
+    rows = ctx.bits(x.buffer, uint8, (x.shape[0], x.size // x.shape[0] * size))
+    ctx.add(Projection, y.buffer, hash.buffer, rows, factors, kind == "SPARSE", size)
 
 
 def _vectors(ctx: LoweringContext, indices: RuleOperand, along: int) -> Buffer:

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import bool as bool_
-from ...core.dtypes import float32, float64, int32, int64
+from ...core.dtypes import float32, float64, int32, int64, uint8, uint16, uint32
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.expressions import Expr, apply, arg, const, convert
 from ..loops.indexing_ops import Numbers
 from ..loops.ops import Map, Move, Reinterpret, View
+from ..target import host
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import margins_of, pad
 from .operand_expressions import same_numbers, truth
@@ -240,12 +241,22 @@ def matrix_set_diag(ctx: LoweringContext) -> None:
 
 @rule("BITCAST")
 def bitcast(ctx: LoweringContext) -> None:
+    """Lower BITCAST: numbers become others as they are in files, whose order is little-endian."""
     x, y = ctx.operand(0), ctx.output()
     check_whole_bytes(x)
     check_whole_bytes(y)
     if x.size * x.dtype.size != y.size * y.dtype.size or x.dtype.is_bool or y.dtype.is_bool:
         raise NoLowering(f"{x} as {y}")
-    ctx.add(Reinterpret, y.buffer, x.buffer)
+    least, most = sorted(t.dtype.size // (1 + t.dtype.is_complex) for t in (x, y))
+    if not host().is_big_endian or least == most:
+        ctx.add(Reinterpret, y.buffer, x.buffer)
+        return
+    parts = most // least
+    shape = x.size * x.dtype.size // most, parts
+    unit = {1: uint8, 2: uint16, 4: uint32}[least]
+    reverse = ctx.new(unit, shape, ".parts")
+    ctx.add(Move, reverse, (ctx.bits(x.buffer, unit, shape),), (IndexMap((0, 0), shape, parts - 1, (parts, -1)),))
+    ctx.add(Reinterpret, y.buffer, reverse)
 
 
 MAX_BOUNDARIES = 64

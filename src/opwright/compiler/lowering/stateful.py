@@ -190,13 +190,13 @@ def call_once(ctx: LoweringContext) -> None:
     """Add no operation: the caller runs the subgraph before the plan."""
 
 
-def _words(ctx: LoweringContext, count: int, blocks: int | None = None) -> Buffer:
-    """Draw words from the node's sequence, which advances by `blocks`."""
+def _words(ctx: LoweringContext, count: int, blocks: int | None = None, pairs: bool = False) -> Buffer:
+    """Draw words from the node's sequence, which advances by `blocks`. pairs: see `RandomWords`."""
     memory = sequence_of(ctx, ctx.node.call.seeds())
     state, after = (ctx.new(uint64, memory.shape, f".{name}") for name in ("state", "after"))
     words = ctx.new(uint32, (count,), ".words")
     ctx.add(Reading, state, memory)
-    ctx.add(RandomWords, words, state, "philox", True)
+    ctx.add(RandomWords, words, state, "philox", True, pairs)
     ctx.add(Advanced, after, state, -(-count // BLOCK_WORDS["philox"]) if blocks is None else blocks, True)
     ctx.add(Assignment, Buffer(f"{memory.name}.after", uint64, memory.shape), after, memory)
     return words
@@ -221,7 +221,7 @@ def _uniform(ctx: LoweringContext, out: Buffer) -> None:
 def _doubles(ctx: LoweringContext, count: int, blocks: int | None = None) -> tuple[Buffer, Expr]:
     """Return float64 numbers in [0, 1) as expressions of word pairs: 20 bits of the first word, all of the second."""
     pairs = ctx.new(uint64, (count,), ".pairs")
-    ctx.add(Reinterpret, pairs, _words(ctx, 2 * count, blocks))
+    ctx.add(Reinterpret, pairs, _words(ctx, 2 * count, blocks, True))
     pair, half = arg(0, uint64), const(32, uint64)
     upper = apply("shift_left", apply("bitwise_and", pair, const(0xFFFFF, uint64)), half)
     bits = apply("bitwise_or", apply("bitwise_or", upper, apply("shift_right", pair, half)), const(1023 << 52, uint64))
@@ -274,7 +274,7 @@ def random_bits(ctx: LoweringContext) -> None:
         raise NoLowering(f"random bits {y} of {state}")
     count = y.size * y.dtype.size // 4
     words = ctx.new(uint32, (count,), ".words")
-    ctx.add(RandomWords, words, state.buffer, algorithm, False)
+    ctx.add(RandomWords, words, state.buffer, algorithm, False, y.dtype.size == 8)
     ctx.add(Reinterpret if y.dtype is not uint32 else View, y.buffer, words)
     ctx.add(Advanced, after.buffer, state.buffer, -(-count // BLOCK_WORDS[algorithm]), False)
 
