@@ -4,6 +4,8 @@ import logging
 
 import pytest
 
+from opwright.frontends.importing import ImportedFunction
+
 
 @pytest.fixture
 def warned(tf):
@@ -106,3 +108,20 @@ def test_traces_that_are_used_are_none(tf, warned):
         for _ in range(5):
             f(tf.ones([n]))
     assert not [t for t in warned if "triggered" in t]
+
+
+@pytest.mark.ours
+def test_imported_models_are_functions_of_their_own(tf, warned):
+    """Their Python code is the library's: importing several is no loop that creates one function again and again."""
+    for n in range(1, 8):
+        model = ImportedFunction(lambda x: x + 1.0, [tf.TensorSpec([n])], name="model")
+        assert model(tf.ones([n])).numpy().tolist() == [2.0] * n
+    assert not warned
+
+
+@pytest.mark.ours
+def test_an_imported_model_may_be_traced_too_often(tf, warned):
+    model = ImportedFunction(lambda x: x + 1.0, None, name="model", parameters=["x"])
+    for n in range(1, 8):
+        model(tf.ones([n]))
+    assert "triggered tf.function retracing" in warned[0]

@@ -18,13 +18,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core.errors import DefinitionError, InvalidArgumentError, NotFoundError, UnimplementedError
+from ..core.introspection import users_line
 from ..graph import Graph, GraphBuilder, Node, Value
 from ..graph.builder import verify
 from ..ops import array, dispatch, math
 from ..ops.autodiff import OpRecord, is_trainable
 from ..ops.indexed_slices import IndexedSlices, summed
 from ..tracing.symbolic import SymbolicTensor
-from ..tracing.trace import TRACING, user_line
+from ..tracing.trace import TRACING
 from .gradient_graphs import Backward, GraphOrigin, GraphReplay, flat_gradient, graph_gradient
 from .graphs import checked_graph
 from .variable import EMPTY, grad_name
@@ -42,7 +43,7 @@ class BackwardPass:
 
     def __init__(self, graph: Graph, no_grad_set: Sequence[Value]) -> None:
         self.graph, self.no_grad_values = graph, no_grad_set
-        self.call_line = user_line()
+        self.call_line = users_line()
         self.parts: dict[int, list[Any]] = {}
         self.finished: dict[int, Any] = {}
         self.claimed: set[int] = set()  # values that are already the gradient of a tensor

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..core import nest
+from ..core.introspection import OURS
 from ..core.specs import TensorSpec
 from ..core.type_spec import TraceType
 from .container_type import ContainerType
@@ -154,9 +155,13 @@ _detectors: weakref.WeakKeyDictionary[Any, RetraceDetector] = weakref.WeakKeyDic
 
 
 def detector_of(function: Any) -> RetraceDetector:
-    """Return the detector shared by all Functions with this Python function's code."""
+    """Return the detector shared by all Functions with this Python function's code.
+
+    Functions whose code is this package's, such as those of imported and loaded models, have one each: they differ in
+    what they close over.
+    """
     code = getattr(function, "__code__", None)
-    if code is None:
+    if code is None or code.co_filename.startswith(OURS):
         return RetraceDetector()
     detector = _detectors.get(code)
     if detector is None:

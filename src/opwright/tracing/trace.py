@@ -8,8 +8,6 @@ to trace and how long traces are kept (function.py), execution (program.py), cop
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,6 +16,7 @@ import numpy as np
 
 from ..compiler.plan import Plan
 from ..core import dtypes, forks
+from ..core.introspection import users_line
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor, to_array
 from ..eager.variable import Variable
@@ -33,7 +32,6 @@ from .placeholders import VariableArgument, with_shape_placeholders
 from .symbolic import OutOfScopeError, SymbolicTensor
 
 state = dispatch.state
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HANDLE = TensorSpec((), dtypes.resource)
 
 # Held while recording. There is one lock for all traces: functions call each other in any order, and differentiating
@@ -70,14 +68,6 @@ class Recording:
         if self._finishes:
             self._trace.finished = True
             self._trace.call_tensors = None  # a trace outlives its first call, and must not keep the arguments alive
-
-
-def user_line() -> str | None:
-    """Return file:line of the innermost frame outside this package."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
-        frame = frame.f_back  # type: ignore[assignment]
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
 
 
 class _Recorder:
@@ -188,7 +178,7 @@ class FuncTrace:
             node_name = node_name[:-1]
         elif state.names:
             node_name = "/".join((*state.names, node_name))
-        return op.pack_outputs(self.record_specs(op, inputs, bound, flat, node_name, user_line()))
+        return op.pack_outputs(self.record_specs(op, inputs, bound, flat, node_name, users_line()))
 
     def record_specs(
         self,
@@ -226,7 +216,7 @@ class FuncTrace:
         """Add a control flow node, whose attributes contain graphs; `kind` is its gradient record."""
         operands = [tuple([self.value_of(y) for y in x]) if type(x) is tuple else self.value_of(x) for x in structure]
         node_name = "/".join((*state.names, name or op.name))
-        node = self.builder.node(op, operands, attrs, specs, node_name, user_line())
+        node = self.builder.node(op, operands, attrs, specs, node_name, users_line())
         outs = [SymbolicTensor(v, self) for v in node.outputs]
         record = kind(op, None, structure, outs)
         watch_variables(record.inputs)
@@ -271,7 +261,7 @@ class FuncTrace:
 
         array.setflags(write=False)
         const: Any = Const
-        node = self.builder.node(const, (), {"value": array}, [TensorSpec(array.shape, dtype)], name, user_line())
+        node = self.builder.node(const, (), {"value": array}, [TensorSpec(array.shape, dtype)], name, users_line())
         return SymbolicTensor(node.outputs[0], self)
 
     def value_of(self, tensor: Any) -> Value:
@@ -368,7 +358,7 @@ class FuncTrace:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable "
                 "is only created once or created outside tf.function. "
-                f"This one is created at {user_line()}. (opwright explain OW603)"
+                f"This one is created at {users_line()}. (opwright explain OW603)"
             )
         self.created_variables.append(variable)
         with init_scope():

@@ -15,15 +15,16 @@ from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....nn import activations
 from ....ops import array, linalg, math, nn
 from ....ops.array import cast
-from ....tracing.control import scan
+from ...recurrence import gru_sequence, lstm_sequence, projected, run_steps, with_gates
 from ..execution import RULES
 from ..operands import at, dims, dtype_of
 from .arithmetic import number
 
 rule = RULES.rule
-MAX_UNROLLED = 16
-"""Greatest number of steps that are written out; more are a loop."""
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_ACTIVATIONS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
+_FORGET_SECOND = (0, 2, 3, 1)
+"""Input, forget, candidate, output: the order of gates of LSTMSequence among those of ONNX."""
 
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[[Any], Any]:
@@ -56,19 +57,17 @@ def _recurrent(kind: str) -> Any:
         bias, lengths, start, memory, peepholes = (at(inputs, i) for i in range(3, 8))
         layout, hidden = attributes.get("layout", 0), dims(r)[-1]
         x = array.transpose(x, [1, 0, 2]) if layout else x
-        steps, batch, _ = dims(x)
+        batch = dims(x)[1]
         if hidden is None or batch is None:
             raise InvalidArgumentError(what=f"{kind} needs the size of a batch at import", found=dims(x))
         ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[
             attributes.get("direction", "forward")
         ]
-        names = list(
-            attributes.get("activations")
-            or {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}[kind] * len(ways)
-        )
+        names = list(attributes.get("activations") or _ACTIVATIONS[kind] * len(ways))
         alphas, betas = (list(attributes.get(f"activation_{k}") or []) for k in ("alpha", "beta"))
         functions = [_activation(n, at(alphas, i), at(betas, i)) for i, n in enumerate(names)]
         per = len(functions) // len(ways)
+        usual = [n.lower() for n in names] == [n.lower() for n in _ACTIVATIONS[kind]] * len(ways)
         clip = attributes.get("clip")
         results = []
         for i, back in enumerate(ways):
@@ -85,11 +84,12 @@ def _recurrent(kind: str) -> Any:
                 None if bias is None else bias[i],
                 None if peepholes is None else peepholes[i],
                 functions[i * per : (i + 1) * per],
+                usual,
                 clip,
                 attributes,
                 hidden,
             )
-            results.append(_over_time(cell, x, state, lengths, back, steps))
+            results.append(_over_time(cell, x, state, lengths, back))
         y = array.stack([ys for ys, _ in results], 1)  # [steps, ways, batch, hidden]
         last = [array.stack([final[j] for _, final in results], 0) for j in range(len(results[0][1]))]
         if layout:
@@ -115,12 +115,13 @@ class _Cell:
         bias: Any,
         peepholes: Any,
         functions: Any,
+        usual: bool,
         clip: Any,
         attributes: Any,
         hidden: int,
     ) -> None:
         self.kind, self.w, self.r, self.peepholes, self.functions = kind, w, r, peepholes, functions
-        self.clip, self.hidden = clip, hidden
+        self.usual, self.clip, self.hidden = usual, clip, hidden
         self.linear_before_reset = bool(attributes.get("linear_before_reset"))
         self.input_forget = bool(attributes.get("input_forget"))
         half = _GATES[kind] * hidden
@@ -129,8 +130,19 @@ class _Cell:
 
     def inputs(self, x: Any) -> Any:
         """Return the part of all gates that does not depend on the state: [steps, batch, gates * hidden]."""
-        product = linalg.matmul(x, self.w, transpose_b=True)
-        return product if self.wb is None else math.add(product, self.wb)
+        return projected(x, self.w, self.wb)
+
+    def sequence(self, x: Any, state: list[Any]) -> tuple[Any, list[Any]] | None:
+        """Return the outputs of all steps and the last state by one operator; None for a form that none computes."""
+        if not self.usual or self.clip is not None or self.peepholes is not None or self.input_forget:
+            return None
+        if self.kind == "LSTM":
+            w, r = (with_gates(v, _FORGET_SECOND) for v in (self.w, self.r))
+            biases = [with_gates(b, _FORGET_SECOND) for b in (self.wb, self.rb) if b is not None]
+            return lstm_sequence(projected(x, w, math.add(*biases) if biases else None), r, *state)
+        if self.kind == "GRU" and self.linear_before_reset:
+            return gru_sequence(self.inputs(x), self.r, self.rb, *state)
+        return None
 
     def _clipped(self, v: Any) -> Any:
         if self.clip is None:
@@ -177,37 +189,24 @@ class _Cell:
         return [math.multiply(active(0, o), self.functions[2](c)), c]
 
 
-def _over_time(
-    cell: _Cell, x: Any, state: list[Any], lengths: Any, back: bool, steps: int | None
-) -> tuple[Any, list[Any]]:
+def _over_time(cell: _Cell, x: Any, state: list[Any], lengths: Any, back: bool) -> tuple[Any, list[Any]]:
     """Return the outputs of all steps and the last state. Sequences are reversed each within its own length."""
     if back:
         if lengths is None:
             x = array.reverse(x, [0])
         else:
             x = array.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)
-    gates = cell.inputs(x)
 
-    def step(state: list[Any], gate: Any, number_: Any) -> tuple[list[Any], Any]:
+    def step(state: list[Any], gate: Any, index: Any) -> tuple[list[Any], Any]:
         following = cell.step(gate, state)
         if lengths is None:
             return following, following[0]
-        live = array.expand_dims(math.less(number_, cast(lengths, int64)), 1)
+        live = array.expand_dims(math.less(index, cast(lengths, int64)), 1)
         kept = [array.where(live, new, old) for new, old in zip(following, state)]
         return kept, array.where(live, following[0], number(0, following[0]))
 
-    if steps is not None and steps <= MAX_UNROLLED:
-        outputs = []
-        for t in range(steps):
-            state, y = step(state, gates[t], np.int64(t))
-            outputs.append(y)
-        ys = array.stack(outputs, 0)
-    else:
-        first = [array.identity(s) for s in state]
-        line = array.range(np.int64(0), array.shape(gates, int64)[0])
-        start = (first, array.zeros_like(first[0]))
-        states, ys = scan(lambda kept, item: step(kept[0], item[0], item[1]), (gates, line), start)
-        state = [s[-1] for s in states]
+    whole = cell.sequence(x, state) if lengths is None else None
+    ys, state = whole or run_steps(step, cell.inputs(x), state)
     if back:
         if lengths is None:
             ys = array.reverse(ys, [0])

@@ -21,7 +21,17 @@ from ....ops.tensor import TensorLike
 from ...importing import RuleTable
 
 TABLE = RuleTable("torch")
-MODULES = ("creation", "elementwise", "indexing", "linear", "normalization", "pooling", "reductions", "shapes")
+MODULES = (
+    "creation",
+    "elementwise",
+    "indexing",
+    "linear",
+    "normalization",
+    "pooling",
+    "recurrent",
+    "reductions",
+    "shapes",
+)
 
 Dims = Sequence["int | None"]
 
