@@ -18,7 +18,7 @@
     build_report.py  where the bytes and the time go; object_symbols.py, step_times.py: sizes and times of its parts
     wasm_linker.py   WebAssembly modules, linked from the one object
     web_files.py     an ES module around one, its types, a page
-    archives.py      static libraries (ar)
+    archives.py      static libraries (ar); shared_libraries.py: shared ones, by a linker of this machine
     loaded_library.py       `load`: a library for this processor, called with NumPy arrays
     differences.py   `diff`: two models, or one model on two run times, on the same inputs
     tensor_differences.py   the errors of one tensor

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..compiler.target import Target, processor
 from ..core import __version__
-from ..core.errors import InvalidArgumentError, UnimplementedError
+from ..core.errors import InvalidArgumentError, UnavailableError, UnimplementedError
 from ..core.files import replacing
 from . import c_files, web_files
 from .archives import archive_of
@@ -26,6 +26,7 @@ from .memory_layouts import MemoryLayout, layout_of
 from .model_files import content_of
 from .model_plans import ModelPlan, plan_model
 from .modules import emit_object, functions_of
+from .shared_libraries import shared_library_of, shared_name
 from .size_bounds import Bounds, note_of
 from .source_folders import SOURCE_FORMATS, source_files_of
 from .step_times import step_times
@@ -47,7 +48,7 @@ _WITHOUT_FILES = {
 class Library(NamedTuple):
     """A built library. folder: its files; arena: bytes that a run needs; state: bytes that runs keep; code: bytes of
     the object file without weights, or of NAME.c; weights: bytes of constants; report: where bytes and time go, if
-    requested."""
+    requested; unlinked: why there is no shared library, if one was requested."""
 
     name: str
     folder: Path
@@ -58,6 +59,7 @@ class Library(NamedTuple):
     code: int
     weights: int
     report: BuildReport | None = None
+    unlinked: str = ""
 
 
 def build(
@@ -72,6 +74,7 @@ def build(
     custom_ops: Iterable[Any] = (),
     bounds: Bounds = MappingProxyType({}),
     weights: str = "embedded",
+    shared: bool = False,
     report: bool = False,
 ) -> Library:
     """Write a model as a native library that needs no run time.
@@ -86,8 +89,9 @@ def build(
     systems take. custom_ops: as of `lite.Interpreter`. bounds: least and most of sizes that the model leaves open,
     which the caller of the library states: of "batch", the first axis of inputs, or of "input:axis"; each size has a
     plan, with shared weights. Other open sizes are the file's. weights: "embedded" in the code, or "file":
-    NAME.weights, which the caller maps or reads. report: whether the result has a `BuildReport`, of machine code; for
-    "host" with the time of each step.
+    NAME.weights, which the caller maps or reads. shared: whether to write a shared library, too, where this machine has
+    a linker for the target; otherwise the result's `unlinked` is the reason. report: whether the result has a
+    `BuildReport`, of machine code; for "host" with the time of each step.
 
     Files are replaced one by one, each whole; NAME.json is removed first and written last. raises NotFoundError for an
     unknown target, UnimplementedError for nodes without machine code, by name
@@ -119,6 +123,10 @@ def build(
         raise UnimplementedError(
             op="aot.build", what=f"weights cannot be a file: {_WITHOUT_FILES[format]}", do='weights="embedded"'
         )
+    if shared and format != "lib":
+        raise InvalidArgumentError(
+            op="aot.build", what="shared libraries are made with static ones", found=format, wanted='format="lib"'
+        )
     planned = plan_model(content, chosen, custom_ops, bounds)
     tensors = [t for s in planned.signatures for t in (*s.inputs, *s.outputs)]
     refused = c_files.unsupported((*tensors, *planned.state))
@@ -129,7 +137,7 @@ def build(
             found=", ".join(f"{t.name}: {t.dtype}" for t in refused),
         )
     layout = layout_of(planned, weights == "file")
-    code = b""
+    code, unlinked = b"", ""
     if format in SOURCE_FORMATS:
         files = source_files_of(planned, prefix, layout, format)
         size = next(len(text) for file, text in files.items() if file.endswith(f"{prefix}.c"))
@@ -140,6 +148,11 @@ def build(
             _files(planned, prefix, layout, linked, format),
             len(linked) - (0 if layout.apart else layout.weights),
         )
+    if shared:
+        try:
+            files[shared_name(prefix, chosen)] = shared_library_of(prefix, chosen, code)
+        except UnavailableError as error:
+            unlinked = str(error)
     if layout.apart:
         files[f"{prefix}.weights"] = weight_file_of(layout)
     files |= _description(planned, prefix, layout, format, size)
@@ -155,7 +168,7 @@ def build(
         seconds = step_times(planned, prefix, layout) if chosen == processor() else None
         facts = report_of(planned, prefix, layout, code, content, seconds)
     sizes = layout.arena, layout.state[-1], size, layout.weights
-    return Library(prefix, folder, chosen, tuple(files), *sizes, facts)
+    return Library(prefix, folder, chosen, tuple(files), *sizes, facts, unlinked)
 
 
 def _target(target: str | Target, cpu: str, features: str, format: str | None) -> Target:

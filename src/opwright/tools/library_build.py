@@ -27,6 +27,7 @@ def build_library(
     customs: tuple[str, ...],
     bounds: tuple[str, ...],
     weights: str,
+    shared: bool,
     report: bool,
     page: str | None,
     as_json: bool,
@@ -44,8 +45,11 @@ def build_library(
         custom_ops=custom_ops,
         bounds=parse_bounds(bounds),
         weights=weights,
+        shared=shared,
         report=report or page is not None,
     )
+    if built.unlinked:
+        notes().print(built.unlinked)
     if page is not None and built.report is not None:
         write_file(page, html_page(built.report).encode())
         notes().print(f"page: {page}")
