@@ -63,6 +63,7 @@ from .eager.variable import Variable as Variable
 from .frontends.jax.program import from_jax as from_jax
 from .frontends.keras import from_keras as from_keras
 from .frontends.onnx.model import from_onnx as from_onnx
+from .frontends.stablehlo.program import from_stablehlo as from_stablehlo
 from .frontends.torch.importer import from_torch as from_torch
 from .graph import Graph as Graph
 from .lite.export.c_export import export_c as export_c

@@ -168,17 +168,20 @@ class RuleTable:
         *,
         node: str = "",
         custom: Mapping[str, Any] | None = None,
+        traced: bool = False,
     ) -> list[Any]:
         """Execute the rule of an operator in the scope of its node; return its outputs as a list.
 
-        Rules of known inputs are executed now (`init_scope`), their results are arrays.
+        Rules of known inputs are executed now (`init_scope`), their results are arrays; not so if `traced`, when the
+        operator also reads other values than its inputs.
         raises InvalidArgumentError with the node's name, also for what else a rule raises on arguments that do not fit
         """
         rule = self.find(name, custom)
         if rule is None:
             raise MissingOperators(self.framework, {name: [ForeignCall(name, node)]})
         try:
-            if name not in self._impure and is_known(inputs) and not getattr(rule, "traced", False):
+            traced = traced or name in self._impure or getattr(rule, "traced", False)
+            if not traced and is_known(inputs):
                 with init_scope():
                     result = _evaluated(rule(context, inputs, attributes))
             else:

@@ -144,7 +144,7 @@ def _trampoline(function: Callable[[], Any]) -> Any:
 
 
 @functools.lru_cache(4096)
-def _at_line(file: str, line: int) -> Callable[[Callable[[], Any]], Any]:
+def at_line(file: str, line: int) -> Callable[[Callable[[], Any]], Any]:
     """Return a function that calls its argument from a line of the user's file, for tracebacks and lines of nodes."""
     lines = _trampoline.__code__
     offset = list(lines.co_lines())[-1][2] or 0
@@ -175,6 +175,11 @@ class JaxprContext:
     def dtype(self) -> Any:
         """The dtype of the current equation's first output."""
         return as_dtype(self.equation.outvars[0].aval.dtype)
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the current equation has."""
+        return len(self.equation.outvars)
 
     def run(self, jaxpr: Any, inputs: Sequence[Any], name: str = "") -> list[Any]:
         """Execute a jaxpr of the current equation on values; return its outputs."""
@@ -228,7 +233,7 @@ class JaxprContext:
         place = _users_frame(equation)
         call = functools.partial(self._by_rule, name, inputs, equation)
         try:
-            return list(call() if place is None else _at_line(*place)(call))
+            return list(call() if place is None else at_line(*place)(call))
         except MissingOperators:
             raise
         except OpError as error:

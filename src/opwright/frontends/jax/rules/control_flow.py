@@ -59,7 +59,7 @@ def cond(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     def function(i: int) -> Any:
         return lambda: _tensors(context.run(branches[i], operands))
 
-    if not closed(branches[0])[0].outvars:
+    if not context.outputs:
         return []
     index = tensor_of(index)
     if index.dtype.is_bool or len(branches) == 2:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math as numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,22 +65,34 @@ def _window(name: str, function: Any, neutral: Any) -> None:
         pool = _pool(name, x, params)
         if pool is not None:
             return pool
-        config = [(low, high, base - 1) for (low, high), base in zip(params["padding"], params["base_dilation"])]
-        x = tensor_of(padded(x, neutral(x.dtype), config))
-        rows = zip(params["window_dimensions"], params["window_strides"], params["window_dilation"])
-        for axis, (size, stride, dilation) in enumerate(rows):
-            count = (dims(x)[axis] - (size - 1) * dilation - 1) // stride + 1
-            if size == 1 and stride == 1:
-                continue
-            pieces = [
-                tensor_of(part(x, axis, i * dilation, i * dilation + (count - 1) * stride + 1, stride))
-                for i in range(size)
-            ]
-            while len(pieces) > 1:
-                pairs = [function(a, b) for a, b in zip(pieces[::2], pieces[1::2])]
-                pieces = pairs + ([pieces[-1]] if len(pieces) % 2 else [])
-            x = pieces[0]
-        return x
+        padded_x = tensor_of(padded_window(x, neutral(x.dtype), params))
+        return reduced_windows([padded_x], lambda a, b: [function(*a, *b)], params)[0]
+
+
+def padded_window(x: Any, value: Any, params: Any) -> Any:
+    """Return the operand of windows with its padding and dilation."""
+    rows = zip(params["padding"], params["base_dilation"])
+    return padded(x, value, [(low, high, base - 1) for (low, high), base in rows])
+
+
+def reduced_windows(
+    values: Sequence[Any], combine: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]], params: Any
+) -> list[Any]:
+    """Return windows of padded operands reduced by an associative function of two tuples of tensors."""
+    rows = zip(params["window_dimensions"], params["window_strides"], params["window_dilation"])
+    for axis, (size, stride, dilation) in enumerate(rows):
+        count = (dims(values[0])[axis] - (size - 1) * dilation - 1) // stride + 1
+        if size == 1 and stride == 1:
+            continue
+        begins = [i * dilation for i in range(size)]
+        pieces: list[Sequence[Any]] = [
+            [tensor_of(part(x, axis, b, b + (count - 1) * stride + 1, stride)) for x in values] for b in begins
+        ]
+        while len(pieces) > 1:
+            pairs = [combine(a, b) for a, b in zip(pieces[::2], pieces[1::2])]
+            pieces = pairs + ([pieces[-1]] if len(pieces) % 2 else [])
+        values = pieces[0]
+    return list(values)
 
 
 _window("reduce_window_sum", math.add, _zero)

@@ -1,0 +1,1 @@
+"""Rules of StableHLO's operations, by family."""
