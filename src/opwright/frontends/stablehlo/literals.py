@@ -390,10 +390,10 @@ def bits_of(numbers: np.ndarray, dtype: Any) -> np.ndarray:
 
 def _filled(values: np.ndarray, kind: TensorType) -> np.ndarray:
     if values.size == 1:
-        return np.broadcast_to(values.reshape(()), kind.shape)
+        return np.broadcast_to(values.reshape(()), kind.sizes)
     if values.size != kind.size:
         raise ValueError(f"{values.size} elements for the shape {list(kind.shape)}")
-    return values.reshape(kind.shape)
+    return values.reshape(kind.sizes)
 
 
 def of_bytes(content: bytes, kind: TensorType) -> np.ndarray:
@@ -402,7 +402,7 @@ def of_bytes(content: bytes, kind: TensorType) -> np.ndarray:
     if dtype.is_bool:
         values = np.frombuffer(content, np.uint8)
         if values.size == 1 and count != 1 and content[0] in (0, 255):
-            return np.broadcast_to(np.asarray(bool(content[0])), kind.shape)
+            return np.broadcast_to(np.asarray(bool(content[0])), kind.sizes)
         if values.size != count:
             values = np.unpackbits(values, count=count, bitorder="little")
         return _filled(values.astype(np.bool_), kind)

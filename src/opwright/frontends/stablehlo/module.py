@@ -42,6 +42,13 @@ class TensorType:
     dtype: Any
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape, of which all sizes are known. Raises ValueError if they are not."""
+        if None in self.shape:
+            raise ValueError(f"the sizes {list(self.shape)} are not all known")
+        return tuple(d for d in self.shape if d is not None)
+
+    @property
     def size(self) -> int:
         """How many elements a tensor of this type has; unknown sizes count as 1."""
         count = 1

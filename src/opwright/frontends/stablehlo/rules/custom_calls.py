@@ -6,13 +6,13 @@ Not here: factorisations (jax/rules/linear_algebra.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ....ops import array, linalg, math
-from ...importing import tensor_of
+from ...importing import Rule, tensor_of
 from ...jax.operands import cast, dims
 from ..execution import RULES, ModuleContext, primitive
 
@@ -40,11 +40,11 @@ def _success(context: ModuleContext, place: int) -> Any:
     return np.zeros(shape, np.int32)
 
 
-def _lapack(name: str) -> Any:
+def _lapack(name: str) -> Callable[[Rule], Rule]:
     return RULES.rule(*(f"lapack_{kind}{name}_ffi" for kind in KINDS))
 
 
-def _of_self_adjoint(name: str) -> Any:
+def _of_self_adjoint(name: str) -> Callable[[Rule], Rule]:
     targets = [f"lapack_{k}sy{name}_ffi" for k in "sd"] + [f"lapack_{k}he{name}_ffi" for k in "cz"]
     return RULES.rule(*targets)
 
@@ -106,7 +106,8 @@ def geev(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     if _letter(attributes, "compute_left") == "V":
         raise ValueError("left eigenvectors have no operator")
     results = context.operation.results
-    left, right = [np.zeros(r.type.shape, r.type.dtype.as_numpy_dtype) for r in results[-3:-1]]
+    left, empty = (np.zeros(r.type.shape, r.type.dtype.as_numpy_dtype) for r in results[-3:-1])
+    right: Any = empty
     values: Any = None
     if _letter(attributes, "compute_right") == "V":
         values, right = linalg.eig(tensor_of(inputs[0]))
@@ -148,7 +149,7 @@ def approximate_top_k(context: ModuleContext, inputs: Sequence[Any], attributes:
     """Return the exact ones: the k greatest elements along an axis, or the least, by the called comparison."""
     config = _config(attributes)
     axis = int(config["reduction_dim"])
-    comparison = context.module.functions[attributes["called_computations"][0]].body.outputs[0].owner
+    comparison: Any = context.module.functions[attributes["called_computations"][0]].body.outputs[0].owner
     direction = comparison.attributes["comparison_direction"]
     params = {"k": int(config["top_k"]), "axis": axis, "is_max_k": direction in ("GT", "GE")}
     values, indices = primitive("top_k", context, inputs[:1], **params)

@@ -55,13 +55,14 @@ def _gather(context: ModuleContext, x: Any, indices: Any, roles: Mapping[str, An
 def gather(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     """Return slices at indices, which are moved so that slices lie within x."""
     sizes = [int(s) for s in attributes["slice_sizes"]]
-    return _gather(context, *inputs, attributes["dimension_numbers"], sizes)
+    return _gather(context, inputs[0], inputs[1], attributes["dimension_numbers"], sizes)
 
 
 @RULES.rule("stablehlo.dynamic_gather")
 def dynamic_gather(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     """Return the same of computed sizes."""
-    return _gather(context, *inputs[:2], attributes["dimension_numbers"], numbers(inputs[2], "a size of a slice"))
+    sizes = numbers(inputs[2], "a size of a slice")
+    return _gather(context, inputs[0], inputs[1], attributes["dimension_numbers"], sizes)
 
 
 @RULES.rule("stablehlo.scatter")

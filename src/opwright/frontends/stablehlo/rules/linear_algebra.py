@@ -21,7 +21,7 @@ from .arrays import numbers
 def dot_general(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     """Return the sums of products over contracting axes."""
     roles = attributes["dot_dimension_numbers"]
-    pairs = [
+    pairs: list[Any] = [
         tuple([int(i) for i in roles.get(f"{side}_{kind}_dimensions", ())] for side in ("lhs", "rhs"))
         for kind in ("contracting", "batching")
     ]
@@ -31,7 +31,7 @@ def dot_general(context: ModuleContext, inputs: Sequence[Any], attributes: Any) 
 @RULES.rule("stablehlo.dot")
 def dot(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     """Return the product over the last axis of a and the first of b."""
-    pairs = (([len(dims(inputs[0])) - 1], [0]), ([], []))
+    pairs: Any = (([len(dims(inputs[0])) - 1], [0]), ([], []))
     return primitive("dot_general", context, inputs, dimension_numbers=pairs)
 
 

@@ -196,9 +196,9 @@ def select_and_scatter(context: ModuleContext, inputs: Sequence[Any], attributes
     """Return the source added at the greatest (or least) element of each window of the operand."""
     select, scatter = context.operation.regions
     operand, source, initial = inputs
-    owner = select.outputs[0].owner
+    owner: Any = select.outputs[0].owner
     direction = "" if owner is None else owner.attributes.get("comparison_direction", "")
-    if direction not in ("GE", "GT", "LE", "LT") or list(owner.operands) != select.arguments:  # type: ignore[union-attr]
+    if direction not in ("GE", "GT", "LE", "LT") or list(owner.operands) != select.arguments:
         raise ValueError("windows whose selection is no comparison of the two numbers have no operator")
     if single(scatter) != "stablehlo.add":
         raise ValueError("a scatter that does not add has no operator")

@@ -91,7 +91,7 @@ def _evaluated(context: ModuleContext, region: Region, key: SortKey, rows: Seque
 
 def _ordered_bits(x: Any, descending: bool) -> Any:
     """Return integers in the total order of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
-    signed = {2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.size]
+    signed: Any = {2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.size]
     word = array.bitcast(x, signed)
     greatest = like(np.iinfo(signed).max, word)
     ordered = array.where(math.less(word, like(0, word)), bitwise.bitwise_xor(word, greatest), word)
