@@ -16,7 +16,7 @@ from opwright.ops import registry
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
-while_loop = torch._higher_order_ops.while_loop
+while_loop, scan, torch_map = (getattr(torch._higher_order_ops, n) for n in ("while_loop", "scan", "map"))
 
 
 def images(*shape):
@@ -242,6 +242,110 @@ def test_control_flow():
     function = ow.from_torch(Steps(), (x,))
     for value in (x.abs(), -x.abs()):
         close(function(value.numpy()), Steps()(value))
+
+
+VISION = torch.library.Library("torchvision", "FRAGMENT")
+if not hasattr(torch.ops.torchvision, "nms"):  # torchvision is not installed: its schemas suffice for export
+    VISION.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    VISION.define(
+        "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, "
+        "int sampling_ratio, bool aligned) -> Tensor"
+    )
+
+    @torch.library.register_fake("torchvision::nms", lib=VISION)
+    def _(dets, scores, iou_threshold):
+        return dets.new_empty([torch.library.get_ctx().new_dynamic_size()], dtype=torch.int64)
+
+    @torch.library.register_fake("torchvision::roi_align", lib=VISION)
+    def _(x, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned):
+        return x.new_empty(rois.size(0), x.size(1), pooled_height, pooled_width)
+
+
+class Detections(nn.Module):
+    """Boxes above a score that remain after suppression, and their regions of an image."""
+
+    def forward(self, x, boxes, scores):
+        above = scores > 0.2
+        boxes, scores = boxes[above], scores[above]
+        kept = torch.ops.torchvision.nms(boxes, scores, 0.5)
+        boxes = boxes[kept]
+        rois = torch.cat([torch.zeros_like(boxes[:, :1]), boxes], 1)
+        return boxes, scores[kept], torch.ops.torchvision.roi_align(x, rois, 0.25, 3, 2, 2, False)
+
+
+def suppressed(boxes, scores, threshold):
+    """Greedy suppression in float64."""
+    order, kept = np.argsort(-scores, kind="stable").tolist(), []
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    while order:
+        best = order.pop(0)
+        kept.append(best)
+        sides = np.minimum(boxes[best, 2:], boxes[order, 2:]) - np.maximum(boxes[best, :2], boxes[order, :2])
+        shared = sides.clip(0).prod(1)
+        overlap = shared / (areas[best] + areas[order] - shared)
+        order = [o for o, part in zip(order, overlap) if part <= threshold]
+    return kept
+
+
+def sampled(image, y, x):
+    """Return the bilinear sample [c] of an image [c, h, w]; zeros outside of it."""
+    height, width = image.shape[1:]
+    if not (-1 <= y <= height and -1 <= x <= width):
+        return np.zeros(len(image))
+    y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
+    i, j = int(y), int(x)
+    below, right = min(i + 1, height - 1), min(j + 1, width - 1)
+    upper = image[:, i, j] * (1 - x + j) + image[:, i, right] * (x - j)
+    return upper * (1 - y + i) + (image[:, below, j] * (1 - x + j) + image[:, below, right] * (x - j)) * (y - i)
+
+
+def test_detections():
+    generator = np.random.default_rng(24)
+    corners = generator.uniform(0, 25, (40, 2))
+    boxes = np.concatenate([corners, corners + generator.uniform(8, 30, (40, 2))], 1).astype(np.float32)
+    scores = generator.permutation(40).astype(np.float32) / 40
+    x = generator.standard_normal((1, 3, 16, 15)).astype(np.float32)
+    function = ow.from_torch(Detections(), tuple(map(torch.from_numpy, (x, boxes, scores))))
+    kept = [i for i in suppressed(boxes.astype(np.float64), np.where(scores > 0.2, scores, -1), 0.5) if scores[i] > 0.2]
+    assert 3 < len(kept) < 30
+    regions = np.zeros((len(kept), 3, 3, 2))
+    for k, (left, top, right, bottom) in enumerate(boxes[kept].astype(np.float64) / 4):
+        wide, high = max(right - left, 1) / 2, max(bottom - top, 1) / 3
+        for i, j in np.ndindex(3, 2):
+            grid = [(top + (i + a) * high, left + (j + b) * wide) for a in (0.25, 0.75) for b in (0.25, 0.75)]
+            regions[k, :, i, j] = np.mean([sampled(x[0].astype(np.float64), *p) for p in grid], 0)
+    for actual, value in zip(function(x, boxes, scores), (boxes[kept], scores[kept], regions), strict=True):
+        close(actual, torch.as_tensor(value))
+
+
+class Recurrent(nn.Module):
+    """A scan with two carried tensors, a weight and a stacked result; a map whose function has an operand."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.weight = nn.Parameter(torch.randn(3, 3))
+
+    def forward(self, x):
+        def step(carried, row):
+            h = torch.tanh(carried[0] @ self.weight + row)
+            return (h, carried[1] + h.sum()), h * 2
+
+        (h, total), rows = scan(step, (torch.zeros(3), torch.zeros(())), x)
+        return h, total, torch_map(lambda row, last: (row * last).cumsum(0), rows, h)
+
+
+def test_scans_and_maps_run_and_convert():
+    module, x = Recurrent(), images(7, 3)
+    function = ow.from_torch(module, (x,))
+    expected = module(x)
+    for actual, value in zip(function(x.numpy()), expected, strict=True):
+        close(actual, value)
+    data = ow.lite.TFLiteConverter.from_concrete_functions([function.concrete()]).convert()
+    interpreter = ow.lite.Interpreter(model_content=data)
+    results = interpreter.get_signature_runner()(**{function.parameters[0]: x.numpy()}).values()
+    for value in expected:
+        assert any(r.shape == value.shape and np.allclose(r, value.detach(), atol=1e-5) for r in results)
 
 
 LIBRARY = torch.library.Library("opwright_test", "DEF")

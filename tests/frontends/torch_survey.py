@@ -15,6 +15,7 @@ import collections
 import functools
 import json
 import os
+import resource
 import signal
 import time
 import traceback
@@ -72,8 +73,8 @@ def reason_of(error: BaseException) -> str:
 
 
 def settled(module: torch.nn.Module, *args: Any) -> torch.nn.Module:
-    """Return a module for inference whose batch norms have the statistics of an input, so that signals neither vanish
-    nor explode in a network of random weights."""
+    """Return a module for inference whose batch norms divide by the size of an input's signals, so that these neither
+    vanish nor explode in a network of random weights. Means are zero: a difference of large numbers has few digits."""
     norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
     module.eval()
     for norm in norms:
@@ -84,6 +85,10 @@ def settled(module: torch.nn.Module, *args: Any) -> torch.nn.Module:
             module(*(torch.cat([a, torch.randn_like(a)]) for a in args))
     except (RuntimeError, ValueError):  # a batch norm of one value
         pass
+    for norm in norms:
+        if norm.running_mean is not None and norm.running_var is not None:
+            norm.running_var += norm.running_mean.square()
+            norm.running_mean.zero_()
     return module.eval()
 
 
@@ -400,7 +405,7 @@ def subprocess_row(family: str, name: str, action: Callable[[], tuple[str, str]]
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        signal.alarm(options.seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (options.seconds, options.seconds + 5))
         row = attempt(family, name, action, options.verbose)
         os.write(writer, json.dumps(row).encode())
         os._exit(0)
@@ -411,7 +416,7 @@ def subprocess_row(family: str, name: str, action: Callable[[], tuple[str, str]]
     if content:
         return Row(*json.loads(content))
     ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    outcome = f"longer than {options.seconds} s" if ended == signal.SIGALRM else f"ended by signal {ended}"
+    outcome = f"longer than {options.seconds} s" if ended == signal.SIGXCPU else f"ended by signal {ended}"
     print(f"{family:13} {name:42} {outcome}", flush=True)
     return Row(family, name, outcome)
 
@@ -424,7 +429,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--rows", type=Path, help="file of rows, one a line: a run resumes behind them")
     parser.add_argument("--retry", action="store_true", help="compute the rows that did not pass again")
-    parser.add_argument("--seconds", type=int, default=150, help="limit of each row")
+    parser.add_argument("--seconds", type=int, default=150, help="processor time for each row")
     parser.add_argument("-o", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -2,6 +2,7 @@
 
     importer.py        `from_torch`: programs, variables, the walk over nodes
     decomposition.py   programs of operators that have rules and change nothing in place
+    control_flow.py    branches, loops, scans and maps
     nodes.py           names, places and types of nodes
     rules/             ATen operators by family, without torch
 

@@ -1,14 +1,14 @@
 """`from_torch`: programs of `torch.export` as functions of catalogue operators.
 
-Lives here: reading and exporting programs, variables that share PyTorch's memory, the walk over nodes, control flow.
-Not here: programs of operators with rules (decomposition.py), rules (rules/), what importers share
+Lives here: reading and exporting programs, variables that share PyTorch's memory, the walk over nodes.
+Not here: programs of operators with rules (decomposition.py), rules (rules/, control_flow.py), what importers share
 (frontends/importing.py).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from ...core.extras import optional_module
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...ops import array, dispatch
-from ...tracing import control
-from ..importing import ImportedFunction, is_known, tensor_of
+from ..importing import ImportedFunction, tensor_of
+from .control_flow import CONTROL, Body
 from .decomposition import changed_by, decomposed
 from .nodes import (
     attribute,
@@ -263,7 +263,8 @@ class _Importer:
         if is_choice(target):
             return inputs[0][inputs[1]]
         if is_control(target):
-            return self._control(target.name(), inputs)
+            bodies = [self._body(v) if hasattr(v, "named_modules") else v for v in inputs]
+            return CONTROL[target.name()](*bodies)
         options = {k: self._argument(v, environment) for k, v in node.kwargs.items() if k not in PASSED}
         name = operator_name(target, self.custom)
         if name in self.custom:
@@ -282,7 +283,7 @@ class _Importer:
 
     # ---- control flow -----------------------------------------------------------------------------------------------
 
-    def _body(self, module: Any) -> Callable[..., list[Any]]:
+    def _body(self, module: Any) -> Body:
         names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
 
         def run(*arguments: Any) -> list[Any]:
@@ -290,25 +291,6 @@ class _Importer:
             return [tensor_of(r.read_value() if isinstance(r, Variable) else r) for r in results]
 
         return run
-
-    def _control(self, name: str, inputs: list[Any]) -> list[Any]:
-        if name == "cond":
-            chooser, true, false, operands = inputs
-            branches = [self._body(m) for m in (true, false)]
-            if is_known(chooser):
-                return branches[0 if bool(chooser) else 1](*operands)
-            results = control.cond(tensor_of(chooser), lambda: branches[0](*operands), lambda: branches[1](*operands))
-            return list(results) if isinstance(results, (list, tuple)) else [results]
-        if name == "while_loop":
-            condition, body = map(self._body, inputs[:2])
-            carried, others = [tensor_of(v) for v in inputs[2]], list(inputs[3])
-            results = control.while_loop(
-                lambda *state: array.reshape(condition(*state, *others)[0], []),
-                lambda *state: body(*state, *others),
-                carried,
-            )
-            return list(results) if isinstance(results, (list, tuple)) else [results]
-        raise InvalidArgumentError(op=f"torch.ops.higher_order.{name}", what="this control flow is not imported yet")
 
 
 def _by_slots(target: Any, inputs: list[Any], options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

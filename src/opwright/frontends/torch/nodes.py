@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
+from .control_flow import CONTROL
 from .rules import TABLE, AtenCall
 
 if TYPE_CHECKING:
     import torch
     from torch.fx import Node
 
-HIGHER_ORDER = ("cond", "while_loop", "scan", "map_impl")
 NEAREST_FIRST = 'File "([^"]+)", line (\\d+)'
 
 # ---- names ------------------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def is_control(target: Any) -> bool:
     """Return whether a node's operator is control flow that the importer executes itself."""
     import torch
 
-    return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in HIGHER_ORDER
+    return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in CONTROL
 
 
 def is_choice(target: Any) -> bool:

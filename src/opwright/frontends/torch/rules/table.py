@@ -23,6 +23,7 @@ from ...importing import RuleTable
 TABLE = RuleTable("torch")
 MODULES = (
     "creation",
+    "detection",
     "elementwise",
     "indexing",
     "linear",
