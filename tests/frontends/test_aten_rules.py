@@ -120,3 +120,23 @@ def test_recorded_calls_traced():
     calls = [c for c in CALLS if any(isinstance(v, dict) and "bytes" in v for v in c["inputs"])]
     lines = failures(calls[::8], traced)
     assert not lines, "\n".join(lines)
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_quantization(axis):
+    """Integers are rint(x / s) + z, kept within limits; real numbers are s (q - z). In float64."""
+    x = np.random.default_rng(24).uniform(-3, 3, (4, 6)).astype(np.float32)
+    scale, zero = (0.02, -5) if axis is None else (np.linspace(0.01, 0.04, 6, dtype=np.float32), np.arange(6) - 3)
+    kind, place = ("per_tensor", []) if axis is None else ("per_channel", [axis])
+    call = AtenCall((ow.int8,), (x.shape,))
+    (q,) = TABLE.apply(f"quantized_decomposed::quantize_{kind}", call, [x, scale, zero, *place, -127, 127, ow.int8], {})
+    q = np.asarray(q)
+    quotient = x.astype(np.float64) / np.float32(scale).astype(np.float64)
+    away_from_ties = np.abs(quotient - np.floor(quotient) - 0.5) > 1e-4
+    integers = np.clip(np.rint(quotient) + zero, -127, 127)
+    assert q.dtype == np.int8
+    np.testing.assert_array_equal(q[away_from_ties], integers[away_from_ties])
+    call = AtenCall((ow.float32,), (x.shape,))
+    inputs = [q, scale, zero, *place, -127, 127, ow.int8]
+    (real,) = TABLE.apply(f"quantized_decomposed::dequantize_{kind}", call, inputs, {})
+    np.testing.assert_allclose(np.asarray(real), (q.astype(np.float64) - zero) * np.float32(scale), rtol=1e-6)

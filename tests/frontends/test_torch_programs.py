@@ -5,6 +5,8 @@ Lives here: what needs torch. Not here: rules (test_aten_rules.py), architecture
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -242,6 +244,56 @@ def test_control_flow():
     function = ow.from_torch(Steps(), (x,))
     for value in (x.abs(), -x.abs()):
         close(function(value.numpy()), Steps()(value))
+
+
+class Quantized(nn.Module):
+    """A convolution and a product as pt2e writes them: integers by channel, pairs around each operator."""
+
+    def __init__(self):
+        super().__init__()
+        generator = torch.Generator().manual_seed(24)
+        for name, shape in (("kernel", (6, 3, 3, 3)), ("weight", (5, 6))):
+            integers = torch.randint(-127, 128, shape, generator=generator, dtype=torch.int8)
+            self.register_buffer(name, integers)
+            self.register_buffer(f"{name}_scales", torch.rand(shape[0], generator=generator) * 0.01 + 0.001)
+            self.register_buffer(f"{name}_zeros", torch.zeros(shape[0], dtype=torch.int64))
+            self.register_buffer(f"{name}_bias", torch.randn(shape[0], generator=generator))
+
+    def weights(self, name):
+        values = (getattr(self, name + suffix) for suffix in ("", "_scales", "_zeros"))
+        return torch.ops.quantized_decomposed.dequantize_per_channel(*values, 0, -127, 127, torch.int8)
+
+    def forward(self, x):
+        def pair(x, *parameters):
+            q = torch.ops.quantized_decomposed.quantize_per_tensor(x, *parameters, -128, 127, torch.int8)
+            return torch.ops.quantized_decomposed.dequantize_per_tensor(q, *parameters, -128, 127, torch.int8)
+
+        x = pair(x, 0.03, 3)
+        x = pair(torch.relu(nn.functional.conv2d(x, self.weights("kernel"), self.kernel_bias, padding=1)), 0.04, -128)
+        x = nn.functional.max_pool2d(pair(x + x, 0.08, -120), 3, 2, 1)  # pads with -inf
+        x = pair(x, 0.08, -120)
+        x = nn.functional.linear(x.amax((2, 3)), self.weights("weight"), self.weight_bias)
+        return pair(x, 0.05, 7)
+
+
+def test_pairs_of_pt2e_become_quantized_tensors():
+    importlib.import_module("torch.ao.quantization.fx._decomposed")  # defines the operators
+    module, x = Quantized(), images(2, 3, 8, 8)
+    function = ow.from_torch(module, (x,))
+    expected = module(x)
+    close(function(x.numpy()), expected)
+    data = ow.lite.TFLiteConverter.from_concrete_functions([function.concrete()]).convert()
+    official = pytest.importorskip("ai_edge_litert.interpreter")
+    resolver = official.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    for interpreter in (
+        ow.lite.Interpreter(model_content=data),
+        official.Interpreter(model_content=data, experimental_op_resolver_type=resolver),
+    ):
+        (result,) = interpreter.get_signature_runner()(**{function.parameters[0]: x.numpy()}).values()
+        assert np.abs(result - expected.numpy()).max() <= 0.05 * 1.001  # a step
+    kinds = [d["dtype"] for d in interpreter.get_tensor_details()]
+    assert kinds.count(np.float32) == 2  # the input and the result
+    assert kinds.count(np.int8) > 6
 
 
 VISION = torch.library.Library("torchvision", "FRAGMENT")

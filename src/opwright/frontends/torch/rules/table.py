@@ -29,6 +29,7 @@ MODULES = (
     "linear",
     "normalization",
     "pooling",
+    "quantization",
     "recurrent",
     "reductions",
     "shapes",

@@ -5,7 +5,8 @@ Lives here: `CalibratedGraph`, queries on operands and nodes; `narrowed`, ranges
 Not here: measuring ranges (calibration.py), choosing parameters (plan.py), the passes (driver.py, weights.py).
 
 Attention masks add -1e9 to scores that do not count. A range with that number would leave one integer for all other
-scores. Integers saturate below their range, so one that reaches `NEGLIGIBLE` below the scores serves as well.
+scores. Integers saturate below their range, so one that reaches `NEGLIGIBLE` below the scores serves as well. For the
+same reason padding with -inf needs no range where maxima pass over it: the least integer is below all elements.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ CHOICES = ("SELECT", "SELECT_V2")
 
 
 def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
-    """Return the ranges of values that only SOFTMAX reads, and of constants added to them."""
-    ranges_by_value: dict[Value, Range] = {}
+    """Return the ranges of values that only SOFTMAX or maxima read, and of constants added to them."""
+    ranges_by_value = _padded(graph)
     added: dict[Value, list[Range]] = {}
     for node in graph.operators:
         if node.op.name != "SOFTMAX":
@@ -111,6 +112,21 @@ def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
     for mask, ranges in added.items():
         if graph.readers[mask] == len(ranges):  # without another reader
             ranges_by_value[mask] = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return ranges_by_value
+
+
+def _padded(graph: CalibratedGraph) -> dict[Value, Range]:
+    """Return the ranges of tensors padded with less than all their elements, such as -inf, that only maxima read."""
+    ranges_by_value: dict[Value, Range] = {}
+    maxima = Counter(operand(node, 0) for node in graph.operators if node.op.name in ("MAX_POOL_2D", "REDUCE_MAX"))
+    for node in graph.operators:
+        x, padding = (operand(node, 0), operand(node, 2)) if node.op.name == "PADV2" else (None, None)
+        array, y = constant(padding), next(iter(node.outputs), None)
+        if x is None or padding is None or y is None or array is None or graph.readers[y] != maxima[y]:
+            continue
+        seen = graph.range_of(x)
+        if seen is not None and array.max() < seen[0]:
+            ranges_by_value |= {padding: seen, y: seen}
     return ranges_by_value
 
 
