@@ -188,3 +188,42 @@ def test_patterns_that_are_none(saved, text, says):
     done = convert(saved, "--signature", "infer", "--pattern", text)
     assert (done.exit_code, done.stdout) == (3, "")
     assert says in done.stderr
+
+
+MODULE = """func.func @main(%a: tensor<4x3xf32> loc("x")) -> tensor<4x2xf32> {
+%w = stablehlo.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>
+%0 = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0] : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+return %0 : tensor<4x2xf32>
+}
+"""
+
+
+def test_commands_take_files_of_other_frameworks(tmp_path):
+    (tmp_path / "net.mlir").write_text(MODULE)
+    x = np.random.default_rng(3).normal(size=(4, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    ran = opwright("run", tmp_path / "net.mlir", "--input", f"x={tmp_path / 'x.npy'}", "--json")
+    np.testing.assert_allclose(json.loads(ran.stdout)[0]["values"], x @ [[1, 2], [3, 4], [5, 6]], rtol=1e-5)
+    assert "FULLY_CONNECTED" in opwright("check", tmp_path / "net.mlir").stdout
+    (tmp_path / "data").mkdir()
+    np.save(tmp_path / "data" / "a.npy", np.tile(x, [2, 1]))
+    np.savez(tmp_path / "data" / "b.npz", x=x[None])
+    out = tmp_path / "q.tflite"
+    words = ["--quantize", "int8", "--data", tmp_path / "data", "--runtime", "2.8"]
+    opwright("convert", tmp_path / "net.mlir", "-o", out, *words)
+    assert {"INT8"} <= {t.type.name for t in Model.read(out).subgraphs[0].tensors}
+    opwright("convert", tmp_path / "net.mlir", "-o", tmp_path / "f.tflite")
+    opwright("diff", tmp_path / "net.mlir", tmp_path / "f.tflite")
+    (tmp_path / "none").mkdir()
+    words[3] = tmp_path / "none"
+    refused = opwright("convert", tmp_path / "net.mlir", "-o", out, *words, exit_code=3)
+    assert "no .npz or .npy files" in refused.stderr
+    (tmp_path / "open.mlir").write_text(MODULE.replace("4x3", "?x3").replace("4x2", "?x2"))
+    assert "ow.from_stablehlo(sizes=...)" in opwright("run", tmp_path / "open.mlir", exit_code=3).stderr
+    assert "No such file" in opwright("bench", tmp_path / "absent.onnx", exit_code=3).stderr
+
+
+def test_every_foreign_suffix_has_a_reader():
+    from opwright.tools import cli, conversion
+
+    assert set(cli.FOREIGN) == set(conversion.READERS)

@@ -22,6 +22,8 @@ from ..core.errors import OpError
 from .report import BadFile
 
 EXIT_FAILED, EXIT_BAD_FILE = 1, 3
+FOREIGN = (".keras", ".mlir", ".onnx", ".pt2", ".stablehlo")
+"""Suffixes of files that commands convert first, as `READERS` in conversion.py, which is loaded only then."""
 
 
 class _Group(click.Group):
@@ -55,8 +57,24 @@ def _examples(*lines: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return add
 
 
+def _converted(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Return models as .tflite files: files of other frameworks are converted, in a folder that the command removes."""
+    paths = value if isinstance(value, tuple) else (value,)
+    if not any(str(path).endswith(FOREIGN) for path in paths):
+        return value
+    from tempfile import TemporaryDirectory
+
+    from .conversion import tflite_file
+
+    def converted(path: Any) -> Any:
+        foreign = str(path).endswith(FOREIGN)
+        return tflite_file(path, ctx.with_resource(TemporaryDirectory())) if foreign else path
+
+    return tuple(map(converted, value)) if isinstance(value, tuple) else converted(value)
+
+
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-_model = click.argument("model", type=click.Path())
+_model = click.argument("model", type=click.Path(), callback=_converted)
 _at_least_1 = click.IntRange(min=1)
 
 
@@ -134,8 +152,9 @@ def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
 @click.option(
     "--data",
     type=click.Path(),
-    metavar="FILE.npz",
-    help="Samples for int8 and int16x8: for each input, by name, an array of them along the first axis.",
+    metavar="FILE.npz|FOLDER",
+    help="Samples for int8 and int16x8: for each input, by name, an array of them along the first axis; or a folder "
+    "of such files, and of .npy files for a model of one input.",
 )
 @click.option(
     "--io",
@@ -151,7 +170,9 @@ def inspect(model: str, as_json: bool, short: bool, width: int | None) -> None:
     "opwright convert saved_model_folder -o model.tflite --quantize int8 --data samples.npz",
 )
 def convert(saved: str, output: str, quantize: str | None, data: str | None, **settings: Any) -> None:
-    """Convert the signatures of a saved model (its folder), or a .onnx, .pt2 or .keras file, to a .tflite file.
+    """Convert the signatures of a saved model (its folder) to a .tflite file.
+
+    Files of other frameworks are taken, too: .onnx, .pt2, .keras, .mlir and .stablehlo.
 
     \b
     Exit codes:
@@ -288,6 +309,8 @@ def run(
 ) -> None:
     """Run a .tflite file once and print its outputs; or with --inputs over many files, on many workers.
 
+    A .onnx, .pt2, .keras, .mlir or .stablehlo file is converted first, as for check, inspect, bench and diff.
+
     With --inputs, files that fail are reported and do not end the job, and the same command continues a job that was
     interrupted or killed.
 
@@ -361,8 +384,8 @@ def build(model: str | None, list_targets: bool, as_json: bool, **settings: Any)
 
 
 @cli.command()
-@click.argument("a", type=click.Path())
-@click.argument("b", type=click.Path(), required=False)
+@click.argument("a", type=click.Path(), callback=_converted)
+@click.argument("b", type=click.Path(), required=False, callback=_converted)
 @click.option(
     "--a-runtime",
     default="interpreter",
@@ -411,7 +434,7 @@ def diff(a: str, b: str | None, as_json: bool, **settings: Any) -> None:
 
 
 @cli.command()
-@click.argument("models", nargs=-1, required=True, type=click.Path())
+@click.argument("models", nargs=-1, required=True, type=click.Path(), callback=_converted)
 @click.option("--runs", default=200, show_default=True, type=_at_least_1, help="Timed runs.")
 @click.option("--warmup", type=click.IntRange(min=0), help="Runs before them; by default a twentieth, at least 3.")
 @click.option("--threads", default=1, show_default=True, type=_at_least_1, help="Threads to use.")

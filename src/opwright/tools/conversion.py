@@ -27,6 +27,7 @@ from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..frontends.keras import from_keras
 from ..frontends.onnx.model import from_onnx
+from ..frontends.stablehlo.program import from_stablehlo
 from ..frontends.torch.importer import from_torch
 from ..lite import customs as shipped
 from ..lite import ops as dialect
@@ -143,11 +144,21 @@ def convert_saved(
     report_file(output, content, as_json, converter.patterns_found)
 
 
+READERS: dict[str, Callable[[str], Any]] = {
+    ".keras": from_keras,
+    ".mlir": from_stablehlo,
+    ".onnx": from_onnx,
+    ".pt2": from_torch,
+    ".stablehlo": from_stablehlo,
+}
+"""The importer of a file of another framework, by its suffix."""
+
+
 def converter_of(folder: str, signatures: Sequence[str] = ()) -> lite.TFLiteConverter:
     """Return the converter of a saved model, or of a file of another framework. Raises BadFile, OpError for what cannot
     be imported."""
     suffix = Path(folder).suffix
-    if suffix in (".onnx", ".pt2", ".keras"):
+    if suffix in READERS:
         try:
             return _converter_of_file(folder, suffix)
         except OSError as error:
@@ -161,19 +172,39 @@ def converter_of(folder: str, signatures: Sequence[str] = ()) -> lite.TFLiteConv
 
 
 def _converter_of_file(path: str, suffix: str) -> lite.TFLiteConverter:
+    imported = READERS[suffix](path)
     if suffix == ".keras":
-        return lite.TFLiteConverter.from_keras_model(from_keras(path))
-    function = from_onnx(path) if suffix == ".onnx" else from_torch(path)
-    if function.input_signature is None:
-        raise BadFile(f"{path}: values of inputs decide about the graph; import it by ow.from_onnx(values=...)")
-    return lite.TFLiteConverter.from_concrete_functions([function.named().get_concrete_function()])
+        return lite.TFLiteConverter.from_keras_model(imported)
+    if imported.input_signature is None:
+        option = "sizes" if READERS[suffix] is from_stablehlo else "values"
+        do = f"import it by ow.{READERS[suffix].__name__}({option}=...)"
+        raise BadFile(f"{path}: sizes or values of inputs decide about the graph; {do}")
+    return lite.TFLiteConverter.from_concrete_functions([imported.named().get_concrete_function()])
+
+
+def tflite_file(path: str, folder: str) -> str:
+    """Return the path of a model as a .tflite file: the path itself, or that of a conversion in a folder.
+
+    raises BadFile, OpError as `converter_of`
+    """
+    if Path(path).suffix not in READERS:
+        return path
+    converter = converter_of(path)
+    converter.allow_custom_ops = True
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "pattern .* was not found", RuntimeWarning)
+        content = converter.convert()
+    file = Path(folder) / f"{Path(path).stem}.tflite"
+    write_file(str(file), content)
+    return str(file)
 
 
 def samples_of(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
-    """Return inputs by name, one dict per sample, from a .npz file with an array for each input.
+    """Return inputs by name, one dict per sample, from a .npz file with an array for each input, or a folder of them.
 
-    An array of the input's own rank is split along its first axis; one of rank + 1 is a list of inputs. raises BadFile,
-    InvalidArgumentError if the model has several signatures
+    An array of the input's own rank is split along its first axis; one of rank + 1 is a list of inputs. In a folder,
+    .npy files are arrays of a model's only input. raises BadFile, InvalidArgumentError if the model has several
+    signatures
     """
     if len(converter.functions) != 1:
         raise InvalidArgumentError(
@@ -181,13 +212,26 @@ def samples_of(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
             found=", ".join(converter.signature_keys),
             do="choose one by --signature",
         )
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, AttributeError) as error:
-        raise BadFile(f"{path}: no .npz file of samples: {error}") from error
     (function,) = converter.functions
     shapes = {v.name: v.spec.shape for v in function.graph.inputs[: len(function.tensor_specs)]}
+    files = [path]
+    if Path(path).is_dir():
+        files = sorted(str(f) for f in Path(path).iterdir() if f.suffix in (".npz", ".npy"))
+        if not files:
+            raise BadFile(f"{path}: no .npz or .npy files in the folder")
+    return [sample for file in files for sample in _samples_of_file(file, shapes)]
+
+
+def _samples_of_file(path: str, shapes: dict[str, Any]) -> list[dict[str, np.ndarray]]:
+    try:
+        content = np.load(path, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            arrays = dict.fromkeys(shapes if len(shapes) == 1 else (), content)
+        else:
+            with content as archive:
+                arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, AttributeError) as error:
+        raise BadFile(f"{path}: no .npz file of samples: {error}") from error
     if arrays.keys() != shapes.keys():
         raise BadFile(
             f"{path}: found arrays {', '.join(arrays) or 'none'}; wanted one for each input: {', '.join(shapes)}"

@@ -25,12 +25,11 @@ def from_stablehlo(
 ) -> ImportedFunction:
     """Return a StableHLO module as a `Function` of catalogue operators, which runs, differentiates and converts.
 
-    source: the path of a file, a text, or bytes: MLIR's textual form, or bytecode with StableHLO's operations
-    or versioned as a portable artifact (`jax.export.Exported.mlir_module_serialized`, `.serialize()`); jax.export and
-    torch_xla write them. The program is the function @main, or the only public one. custom: by the name of an
-    operation ("stablehlo.all_reduce"), of a composite, or of a custom call's target, an `@ow.operator` or a function
-    of the operands and, by keyword, the attributes. sizes: by the name of an input, its shape, where the module leaves
-    sizes open; without it, each type of arguments has a trace of its own.
+    source: the path of a file, a text, or its bytes, in MLIR's textual form, as jax.export and torch_xla write it. The
+    program is the function @main, or the only public one. custom: by the name of an operation
+    ("stablehlo.all_reduce"), of a composite, or of a custom call's target, an `@ow.operator` or a function of the
+    operands and, by keyword, the attributes. sizes: by the name of an input, its shape, where the module leaves sizes
+    open; without it, each type of arguments has a trace of its own.
     Results are a tensor, or a tuple of them in the module's order.
     raises MissingOperators, which lists every operation without a rule; InvalidArgumentError for damaged modules, with
     the line; types that the catalogue lacks, such as float8
