@@ -62,6 +62,7 @@ from .eager.tensor import from_dlpack as from_dlpack
 from .eager.variable import Variable as Variable
 from .frontends.jax.program import from_jax as from_jax
 from .frontends.keras import from_keras as from_keras
+from .frontends.onnx.export.exporter import to_onnx as to_onnx
 from .frontends.onnx.model import from_onnx as from_onnx
 from .frontends.stablehlo.program import from_stablehlo as from_stablehlo
 from .frontends.torch.importer import from_torch as from_torch
