@@ -140,7 +140,7 @@ def test_codes_of_errors():
 
 
 def in_a_new_process(code):
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=200)
     return process.stdout.strip()
 
 

@@ -313,6 +313,11 @@ for kind in ("SimpleRNN", "GRU", "LSTM"):
             lambda L, k=kind, m=mode: L.Bidirectional(getattr(L, k)(2, return_sequences=m != "sum"), merge_mode=m),
             (2, 3, 2),
         )
+case("conv_lstm_1d", lambda L: L.ConvLSTM1D(3, 2, use_bias=False), (2, 3, 6, 2))
+case("conv_lstm_2d", lambda L: L.ConvLSTM2D(3, 3, padding="same", return_sequences=True), (2, 3, 5, 4, 2))
+case("conv_lstm_strides", lambda L: L.ConvLSTM2D(2, 2, strides=2, go_backwards=True), (2, 3, 5, 4, 2))
+case("conv_lstm_dilated", lambda L: L.ConvLSTM2D(2, (2, 3), dilation_rate=2, return_state=True), (2, 3, 6, 7, 2))
+case("conv_lstm_3d", lambda L: L.ConvLSTM3D(2, 2, activation="relu"), (2, 2, 3, 4, 3, 2))
 case("GRU_reset_before", lambda L: L.GRU(3, reset_after=False, recurrent_activation="hard_sigmoid"), (2, 4, 2))
 case("LSTM_activations", lambda L: L.LSTM(3, activation="relu", recurrent_activation="hard_sigmoid"), (2, 4, 2))
 case(

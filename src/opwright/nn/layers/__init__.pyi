@@ -12,6 +12,9 @@ from .cells import GRUCell as GRUCell
 from .cells import LSTMCell as LSTMCell
 from .cells import SimpleRNNCell as SimpleRNNCell
 from .cells import StackedRNNCells as StackedRNNCells
+from .conv_lstm import ConvLSTM1D as ConvLSTM1D
+from .conv_lstm import ConvLSTM2D as ConvLSTM2D
+from .conv_lstm import ConvLSTM3D as ConvLSTM3D
 from .convolution import Conv1D as Conv1D
 from .convolution import Conv1DTranspose as Conv1DTranspose
 from .convolution import Conv2D as Conv2D

@@ -10,7 +10,7 @@ A cell maps the inputs of one step [batch, features] and a list of states to its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...autograph.api import convert_if_enabled
@@ -38,6 +38,8 @@ class GatedCell(ConfigurableLayer):
     """
 
     gates: ClassVar[int] = 1
+    gate_axis = -1
+    """The axis along which gates lie side by side, in the last axis of kernels."""
 
     def _init(self, constructor_locals: dict[str, Any]) -> None:
         units, seed = constructor_locals["units"], constructor_locals["seed"]
@@ -73,21 +75,20 @@ class GatedCell(ConfigurableLayer):
 
     # ---- dropout ----------------------------------------------------------------------------------------------------
 
-    def _noise(self, batch: Any, width: Any, rate: float) -> list[Any] | None:
+    def _noise(self, shape: Sequence[Any], rate: float) -> list[Any] | None:
         """Return dropout masks: one shared by all gates, or one per gate if states are dropped too."""
         if not rate:
             return None
-        ones = array.ones([batch, width], self.compute_dtype)
+        ones = array.ones(shape, self.compute_dtype)
         count = self.gates if self.recurrent_dropout else 1
         return [apply_dropout(ones, rate, None, self.seed_generator) for _ in range(count)]
 
     def draw_masks(self, batch: Any, width: Any) -> None:
         """Draw the dropout masks of all steps until `discard_masks`."""
         self._loop_masks = (
-            self._noise(batch, width, self.dropout),
-            self._noise(batch, self.units, self.recurrent_dropout),
+            self._noise([batch, width], self.dropout),
+            self._noise([batch, self.units], self.recurrent_dropout),
         )
-        """Read the weights once for all steps until `discard_masks`; a loop in a graph then reads no variables."""
 
     def read(self) -> None:
         """Read the weights once for all steps until `discard_masks`; graph loops then read no variables."""
@@ -130,17 +131,27 @@ class GatedCell(ConfigurableLayer):
             output, new = step(False)
         return output, new if nested else new[0]
 
-    def _multiply_by_gate(self, x: Any, kernel: Any, masks: list[Any] | None) -> Tensor:
-        """Return x @ kernel, with a separate mask of x for each gate's columns."""
+    def _product(self, x: Any, kernel: Any) -> Tensor:
+        """Return the product of inputs, of one step or of all, and their kernel."""
+        return _matmul(x, kernel)
+
+    def _state_product(self, h: Any, kernel: Any) -> Tensor:
+        """Return the product of a state and its kernel."""
+        return _matmul(h, kernel)
+
+    def _multiply_by_gate(
+        self, x: Any, kernel: Any, masks: list[Any] | None, product: Callable[[Any, Any], Tensor]
+    ) -> Tensor:
+        """Return the product of x and the kernel, with a separate mask of x for each gate."""
         if masks is None or len(masks) == 1:
-            return _matmul(x if masks is None else x * masks[0], kernel)
-        parts = array.split(kernel, self.gates, axis=1)
-        return array.concat([_matmul(x * m, k) for m, k in zip(masks, parts)], -1)
+            return product(x if masks is None else x * masks[0], kernel)
+        parts = array.split(kernel, self.gates, axis=-1)
+        return array.concat([product(x * m, k) for m, k in zip(masks, parts)], self.gate_axis)
 
     def project(self, inputs: Any, drop: bool) -> Tensor:
         """Return the input projection of one step or, with a leading time axis, of all steps."""
         masks = self._loop_masks[0] if drop and self._loop_masks is not None else None
-        x = self._multiply_by_gate(inputs, self._cast(self.kernel), masks)
+        x = self._multiply_by_gate(inputs, self._cast(self.kernel), masks, self._product)
         bias = self._input_bias()
         return x if bias is None else x + bias
 
@@ -150,7 +161,8 @@ class GatedCell(ConfigurableLayer):
     def _project_state(self, h: Any, drop: bool, kernel: Any = None) -> Tensor:
         """Return the recurrent projection of the state."""
         masks = self._loop_masks[1] if drop and self._loop_masks is not None else None
-        return self._multiply_by_gate(h, self._cast(self.recurrent_kernel) if kernel is None else kernel, masks)
+        kernel = self._cast(self.recurrent_kernel) if kernel is None else kernel
+        return self._multiply_by_gate(h, kernel, masks, self._state_product)
 
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Compute output and new states from the input projection and the states."""
@@ -356,7 +368,7 @@ class LSTMCell(GatedCell):
     def advance(self, projected: Any, states: list[Any], drop: bool) -> tuple[Any, list[Any]]:
         """Compute output and new states."""
         h, c = states
-        i, f, candidate, o = array.split(projected + self._project_state(h, drop), 4, axis=-1)
+        i, f, candidate, o = array.split(projected + self._project_state(h, drop), 4, axis=self.gate_axis)
         c = self.recurrent_activation(f) * c + self.recurrent_activation(i) * self.activation(candidate)
         h = self.recurrent_activation(o) * self.activation(c)
         return h, [h, c]

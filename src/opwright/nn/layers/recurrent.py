@@ -202,8 +202,11 @@ class RNN(ConfigurableLayer):
         carries = mask is not None or not (own or self.return_sequences)
         start = list(nest.flatten(states))
         if carries:
-            batch = array.shape(sequences)[0] if sequences.shape[0] is None else sequences.shape[0]
-            start.append(array.zeros([batch, output_size_of(cell)], start[0].dtype))
+            if own:
+                start.append(array.zeros_like(start[0]))
+            else:
+                batch = array.shape(sequences)[0] if sequences.shape[0] is None else sequences.shape[0]
+                start.append(array.zeros([batch, output_size_of(cell)], start[0].dtype))
 
         def step(element: Any, carried: Sequence[Any]) -> tuple[Sequence[Any], Any]:
             old = list(carried[:-1] if carries else carried)
@@ -282,7 +285,7 @@ class RNN(ConfigurableLayer):
 _LAYER_ARGUMENTS = ("return_sequences", "return_state", "go_backwards", "stateful", "unroll", "activity_regularizer")
 
 
-class _CellLayer(RNN):
+class CellLayer(RNN):
     """Recurrent layer of one kind of cell, whose arguments it has."""
 
     def __init__(self, cell_class: type[GatedCell], constructor_locals: dict[str, Any]) -> None:
@@ -315,12 +318,12 @@ class _CellLayer(RNN):
         return config
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> _CellLayer:
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> CellLayer:
         """Return a new layer with new weights."""
         return cls(**config)
 
 
-class SimpleRNN(_CellLayer):
+class SimpleRNN(CellLayer):
     """Recurrent layer of a SimpleRNNCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
@@ -351,7 +354,7 @@ class SimpleRNN(_CellLayer):
         super().__init__(SimpleRNNCell, locals())
 
 
-class GRU(_CellLayer):
+class GRU(CellLayer):
     """Recurrent layer of a GRUCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
@@ -386,7 +389,7 @@ class GRU(_CellLayer):
         super().__init__(GRUCell, locals())
 
 
-class LSTM(_CellLayer):
+class LSTM(CellLayer):
     """Recurrent layer of an LSTMCell. See RNN for inputs, outputs and masks."""
 
     def __init__(
