@@ -12,6 +12,7 @@
     specialized_kernels.py  kernels with the words that all their calls share, for microcontrollers
     modules.py       the LLVM module of a library: kernels, weights, the functions that check arguments
     plan_functions.py  the functions that run the steps; step_words.py: the words of calls as tables
+    cpu_levels.py    several levels of a processor in one library
     status_codes.py  what functions return
     c_source.py      the same as portable C11; source_folders.py: for Arduino, ESP-IDF and Zephyr
     c_files.py       the header, an example program, files for CMake and pkg-config

@@ -92,6 +92,8 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
             "   The caller keeps it there while weights are used. Returns a status. */",
             f"int {name}_map_weights(const void *file, size_t size, struct {name}_weights *weights);",
         ]
+    if model.levels:
+        lines += _levels(model, name)
     lines += [
         "",
         f"/* {functions} to {what} only; with their own, callers may run at the same",
@@ -108,6 +110,27 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
             lines.append(f"#define {name}_{signature.function} {symbol}")
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {big}_H */"]
     return "\n".join(lines) + "\n"
+
+
+def _levels(model: ModelPlan, name: str) -> list[str]:
+    """Return the declarations of levels of processors."""
+    lines = [
+        "",
+        "/* Levels of processors, lowest first. */",
+        f"enum {name}_levels {{",
+        f"  {name.upper()}_BEST_LEVEL = 0,",
+    ]
+    lines += [f"  {name.upper()}_LEVEL_{v.identifier.upper()} = {i + 1}," for i, v in enumerate(model.levels)]
+    lines[-1] = lines[-1][:-1]
+    return [
+        *lines,
+        "};",
+        "",
+        "/* The level that runs use: the highest that the processor has, unless one is set. 0: it has none. */",
+        f"int {name}_level(void);",
+        "/* Sets a level for all threads, or the highest again. Returns a status. */",
+        f"int {name}_set_level(int level);",
+    ]
 
 
 def _structures(signature: SignaturePlan, prefix: str) -> list[str]:

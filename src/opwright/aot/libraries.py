@@ -21,6 +21,7 @@ from . import c_files, web_files
 from .archives import archive_of
 from .build_report import BuildReport, report_of
 from .c_source import PORTABLE_C
+from .cpu_levels import CpuLevel, combined, levels_of
 from .identifiers import identifier
 from .memory_layouts import MemoryLayout, layout_of
 from .model_files import content_of
@@ -79,19 +80,21 @@ def build(
 ) -> Library:
     """Write a model as a native library that needs no run time.
 
-    model: a .tflite file, its bytes, a function, which is converted, or several, by signature or in a sequence; those
-    share their variables, as a step of training and the prediction do. target: "host", a short name of
-    targets.py or an LLVM triple, with cpu and features in LLVM's terms. out: the folder, made if it is missing.
-    name: prefix of files and C symbols, by default the model's. format: "lib", with a static library, C header,
-    example, CMake and pkg-config files; "object", without these but for the header; "web", a WebAssembly module, an ES
-    module that loads it, its types and a page, which is the default of targets of WebAssembly; "c", portable C11
-    instead of machine code, for any target, or "arduino", "esp-idf", "zephyr", the same as the folder that these build
-    systems take. custom_ops: as of `lite.Interpreter`. bounds: least and most of sizes that the model leaves open,
-    which the caller of the library states: of "batch", the first axis of inputs, or of "input:axis"; each size has a
-    plan, with shared weights. Other open sizes are the file's. weights: "embedded" in the code, or "file":
-    NAME.weights, which the caller maps or reads. shared: whether to write a shared library, too, where this machine has
-    a linker for the target; otherwise the result's `unlinked` is the reason. report: whether the result has a
-    `BuildReport`, of machine code; for "host" with the time of each step.
+    model: a .tflite file, its bytes, a function, which is converted, or several, by signature or in a sequence;
+    those share their variables, as a step of training and the prediction do. target: "host", a short name of
+    targets.py or an LLVM triple, with cpu and features in LLVM's terms; a cpu "v2,v3,v4" (x86-64) or
+    "generic,dotprod,i8mm" (AArch64) is a library with several levels, which chooses among them when it runs. out:
+    the folder, made if it is missing. name: prefix of files and C symbols, by default the model's. format: "lib",
+    with a static library, C header, example, CMake and pkg-config files; "object", without these but for the
+    header; "web", a WebAssembly module, an ES module that loads it, its types and a page, which is the default of
+    targets of WebAssembly; "c", portable C11 instead of machine code, for any target, or "arduino", "esp-idf",
+    "zephyr", the same as the folder that these build systems take. custom_ops: as of `lite.Interpreter`. bounds:
+    least and most of sizes that the model leaves open, which the caller of the library states: of "batch", the
+    first axis of inputs, or of "input:axis"; each size has a plan, with shared weights. Other open sizes are the
+    file's. weights: "embedded" in the code, or "file": NAME.weights, which the caller maps or reads. shared:
+    whether to write a shared library, too, where this machine has a linker for the target; otherwise the result's
+    `unlinked` is the reason. report: whether the result has a `BuildReport`, of machine code; for "host" with the
+    time of each step.
 
     Files are replaced one by one, each whole; NAME.json is removed first and written last. raises NotFoundError for an
     unknown target, UnimplementedError for nodes without machine code, by name
@@ -108,7 +111,8 @@ def build(
         )
     content, stem = content_of(model)
     prefix = identifier(name if name is not None else stem)
-    chosen = _target(target, cpu, features, format)
+    levels = _levels(target, cpu, features, format) if "," in cpu else ()
+    chosen = levels[0].target if levels else _target(target, cpu, features, format)
     if format is None:
         format = "web" if chosen.is_wasm else "lib"
     if format == "web" and not chosen.is_wasm:
@@ -127,7 +131,11 @@ def build(
         raise InvalidArgumentError(
             op="aot.build", what="shared libraries are made with static ones", found=format, wanted='format="lib"'
         )
-    planned = plan_model(content, chosen, custom_ops, bounds)
+    if levels:
+        plans = [plan_model(content, level.target, custom_ops, bounds) for level in levels]
+        planned = combined(plans, levels)
+    else:
+        planned = plan_model(content, chosen, custom_ops, bounds)
     tensors = [t for s in planned.signatures for t in (*s.inputs, *s.outputs)]
     refused = c_files.unsupported((*tensors, *planned.state))
     if refused:
@@ -171,6 +179,18 @@ def build(
     return Library(prefix, folder, chosen, tuple(files), *sizes, facts, unlinked)
 
 
+def _levels(target: str | Target, cpu: str, features: str, format: str | None) -> tuple[CpuLevel, ...]:
+    """Return the levels of a library that has several."""
+    if features or format not in (None, "lib", "object"):
+        raise InvalidArgumentError(
+            op="aot.build",
+            what="several levels of a processor are machine code without other features",
+            found=features or format,
+            wanted='format="lib", "object"',
+        )
+    return levels_of(target if isinstance(target, Target) else find_target(target), cpu)
+
+
 def _target(target: str | Target, cpu: str, features: str, format: str | None) -> Target:
     """Return the target of a build: C is planned for any processor."""
     if format not in SOURCE_FORMATS:
@@ -204,6 +224,7 @@ def _description(model: ModelPlan, name: str, layout: MemoryLayout, format: str,
         "opwright": __version__,
         "model": {"sha256": model.digest},
         "target": model.target._asdict(),
+        "levels": [level.name for level in model.levels],
         "object": None if format in SOURCE_FORMATS else f"{name}.wasm" if format == "web" else f"{name}.o",
         "arena": max(layout.arena, 1),
         "state": layout.state[-1],

@@ -58,7 +58,7 @@ class LoadedLibrary:
         objects = path.with_name(notes["object"])
         if not objects.is_file():
             raise NotFoundError(op="aot.load", what="the object file is not beside its description", found=str(objects))
-        image = link(objects.read_bytes())
+        image = link(objects.read_bytes(), with_variables=bool(notes.get("levels")))
         functions = load_images([image])[0]
         self._memory = _Memory(notes)
         if notes.get("weights_file") is not None:

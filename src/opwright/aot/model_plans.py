@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..compiler.cross_compilation import RecordedKernel, cross_compiling
 from ..compiler.kernels import NoKernel
@@ -29,6 +29,9 @@ from ..lite.runtime.subgraph import Subgraph
 from .identifiers import unique
 from .size_bounds import Bounds, SizeParameter, check_used, parameters_of, sizes_in, unknown_sizes, with_sizes
 from .state_fields import StateField, StateFields
+
+if TYPE_CHECKING:
+    from .cpu_levels import CpuLevel
 
 
 class TensorDescription(NamedTuple):
@@ -67,7 +70,8 @@ class SizedPlan(NamedTuple):
 
 class SignaturePlan(NamedTuple):
     """A signature of a model. key: its name in the model, empty without one; function: the name as a C identifier;
-    sizes: what the caller states with the inputs; plans: one for each combination of sizes, the last one's first."""
+    sizes: what the caller states with the inputs; plans: one for each combination of sizes, the last one's first, and
+    for each level of processors."""
 
     key: str
     function: str
@@ -85,13 +89,16 @@ class SignaturePlan(NamedTuple):
 
 class ModelPlan(NamedTuple):
     """A model planned for a target. kernels: by the addresses of the steps of plans; signatures: at least one; state:
-    variables that runs update; digest: of the model's bytes."""
+    variables that runs update; digest: of the model's bytes; levels: of processors, lowest first, empty for one target;
+    targets: of kernels by address, where there are levels."""
 
     target: Target
     kernels: dict[int, RecordedKernel]
     signatures: tuple[SignaturePlan, ...]
     state: tuple[StateField, ...]
     digest: str
+    levels: tuple[CpuLevel, ...] = ()
+    targets: Mapping[int, Target] = MappingProxyType({})
 
     @property
     def plans(self) -> list[SizedPlan]:

@@ -23,11 +23,12 @@ from ..compiler.background import LLVM
 from ..compiler.native.executor import ALIGNMENT
 from ..compiler.target import optimised
 from ..core.errors import UnimplementedError
+from .cpu_levels import levels_text, with_features
 from .memory_layouts import MemoryLayout, fill_of, weights_of
 from .model_plans import ModelPlan, SignaturePlan
 from .plan_functions import LibraryCode, bases_of, plan_text
 from .specialized_kernels import is_specialized, shared_words, specialized_text
-from .status_codes import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_BOUNDS
+from .status_codes import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_BOUNDS, UNSUPPORTED_LEVEL
 from .step_words import WordTables, decoder_text
 from .weight_files import map_text
 
@@ -56,8 +57,12 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout, *, global_ker
         main.triple, main.data_layout = target.triple, data_layout
         for address, symbol in symbols.items():
             kernel = model.kernels[address]
-            text = kernel.text(target).replace(f'@"{kernel.entry}"', f'@"{symbol}"')
-            part = llvm.parse_assembly(text)
+            own = model.targets.get(address, target)
+            text = kernel.text(own).replace(f'@"{kernel.entry}"', f'@"{symbol}"')
+            part = llvm.parse_assembly(with_features(text, own) if model.levels else text)
+            for function in part.functions if model.levels else ():  # of one name in several levels
+                if not function.is_declaration and function.name != symbol:
+                    function.linkage = "internal"
             part.triple, part.data_layout = target.triple, data_layout
             main.link_in(part)
             if is_specialized(target):
@@ -80,7 +85,8 @@ def _pointer_bits(data_layout: str) -> int:
 def functions_of(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:
     """Return the global functions of a library."""
     functions = [model.symbol(s, name) for s in model.signatures]
-    return functions + [f"{name}_reset"] * bool(model.state) + [f"{name}_map_weights"] * layout.apart
+    functions += [f"{name}_reset"] * bool(model.state) + [f"{name}_map_weights"] * layout.apart
+    return functions + ([f"{name}_level", f"{name}_set_level"] if model.levels else [])
 
 
 def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int) -> str:
@@ -95,6 +101,8 @@ def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, 
         lines.append(_bytes_text(f"{name}_weights", weights_of(layout), ALIGNMENT))
     if model.state:
         lines += _reset_text(model, name, layout)
+    if model.levels:
+        lines += levels_text(name, model.levels)
     tables = None if is_specialized(model.target) else WordTables(max(map(bases_of, model.plans)))
     code = LibraryCode(name, layout, symbols, shared, tables)
     for signature in model.signatures:
@@ -122,7 +130,7 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
         f"define i32 @{symbol}(ptr %inputs, ptr %outputs, {state}{holder}ptr %arena, i{wide} %size) {{",
         "entry:",
         *_checks(model, signature, layout, wide),
-        *_selection_text(signature, wide),
+        *_selection_text(model, signature, name, wide),
     ]
     weights = "%weights" if layout.apart else f"@{name}_weights" if layout.weights else "null"
     arguments = f"ptr %inputs, ptr %outputs, {state or 'ptr null, '}ptr {weights}, ptr %arena"
@@ -166,9 +174,20 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
     return [*lines, "}"]
 
 
-def _selection_text(signature: SignaturePlan, wide: int) -> list[str]:
-    """Return instructions that go to the plan of the sizes in the inputs. Sizes have the width of pointers."""
+def _selection_text(model: ModelPlan, signature: SignaturePlan, name: str, wide: int) -> list[str]:
+    """Return instructions that go to the plan of the processor's level and of the sizes in the inputs. Sizes have the
+    width of pointers."""
     lines, index = [], "0"
+    if model.levels:
+        index = "%level.index"
+        lines += [
+            f"  %level = call i32 @{name}_level()",
+            "  %no.level = icmp eq i32 %level, 0",
+            "  br i1 %no.level, label %unsupported, label %leveled",
+            "leveled:",
+            "  %level.before = sub i32 %level, 1",
+            f"  {index} = zext i32 %level.before to i{wide}",
+        ]
     for k, parameter in enumerate(signature.sizes):
         count = parameter.most - parameter.least + 1
         lines += [
@@ -197,6 +216,7 @@ _FAILURES = {
     "absent": NO_MEMORY,
     "unassigned": NOT_ASSIGNED,
     "unbounded": OUT_OF_BOUNDS,
+    "unsupported": UNSUPPORTED_LEVEL,
 }
 
 

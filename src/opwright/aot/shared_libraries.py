@@ -23,7 +23,7 @@ from .targets import object_format
 
 LINKERS = {
     "aarch64-linux": ("aarch64-linux-gnu-gcc", "aarch64-linux-gnu"),
-    "aarch64-android": ("", "aarch64-linux-android"),
+    "aarch64-android": ("aarch64-linux-android21-clang", ""),
     "armv7-linux": ("arm-linux-gnueabihf-gcc", "arm-linux-gnueabihf"),
     "riscv64-linux": ("riscv64-linux-gnu-gcc", "riscv64-linux-gnu"),
     "powerpc64le-linux": ("powerpc64le-linux-gnu-gcc", "powerpc64le-linux-gnu"),
@@ -42,7 +42,7 @@ _EMULATIONS = {
 }
 """Names of ld.lld for processors."""
 _SUFFIXES = {"ELF": ".so", "COFF": ".dll", "Mach-O": ".dylib"}
-_SECONDS = 120
+_SECONDS = 600
 
 
 def shared_name(name: str, target: Target) -> str:
@@ -94,7 +94,8 @@ def _commands(target: Target, file: str, kind: str) -> list[list[str]]:
     }[kind]
     system = next((s for s in ("linux", "windows", "apple") if s in target.triple), "")
     arch = target.triple.partition("-")[0]
-    key = f"{'armv7' if arch.startswith('armv7') else arch}-{'android' if 'android' in target.triple else system}"
+    system = next((s for s in ("android", "ios") if s in target.triple), system)
+    key = f"{'armv7' if arch.startswith('armv7') else arch}-{system}"
     gcc, zig = LINKERS.get(key, ("", ""))
     commands: list[list[str]] = []
     if _is_native(target, key):

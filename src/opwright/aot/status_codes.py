@@ -6,6 +6,7 @@ Lives here: the codes, `STATUS_NAMES`, `STATUS_TEXTS`. Not here: the code that r
 OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OUT_OF_BOUNDS, OTHER_WEIGHTS, CUT_WEIGHTS = (
     range(9)
 )
+UNSUPPORTED_LEVEL = 9
 
 STATUS_NAMES = {
     OK: "OK",
@@ -17,6 +18,7 @@ STATUS_NAMES = {
     OUT_OF_BOUNDS: "OUT_OF_BOUNDS",
     OTHER_WEIGHTS: "OTHER_WEIGHTS",
     CUT_WEIGHTS: "WEIGHTS_TOO_SHORT",
+    UNSUPPORTED_LEVEL: "UNSUPPORTED_LEVEL",
 }
 STATUS_TEXTS = {
     OK: "ok",
@@ -29,4 +31,5 @@ STATUS_TEXTS = {
     OUT_OF_BOUNDS: "a size of the inputs is outside of its bounds",
     OTHER_WEIGHTS: "the weights are not those of this library: another model, target or version, or no weights at all",
     CUT_WEIGHTS: "the weights end before their last byte: the file is truncated",
+    UNSUPPORTED_LEVEL: "the processor lacks the instructions of this level, or of all levels of the library",
 }

@@ -338,7 +338,7 @@ def run(
 @cli.command()
 @click.argument("model", type=click.Path(), required=False)
 @click.option("--target", default="host", show_default=True, help="A name of --list-targets, or an LLVM triple.")
-@click.option("--cpu", default="", help="The processor, in LLVM's terms: cortex-a76.")
+@click.option("--cpu", default="", help="The processor, in LLVM's terms: cortex-a76; or levels: v2,v3,v4.")
 @click.option("--features", default="", help="Features in addition to the processor's: +dotprod,+i8mm.")
 @click.option("-o", "--output", default="build", show_default=True, type=click.Path(file_okay=False), help="Folder.")
 @click.option("--name", help="Prefix of files and C symbols; by default the model's name.")

@@ -40,7 +40,8 @@ class Image(NamedTuple):
     """Code and constants in one block.
 
     entries: offsets of functions by name; bases: offsets of 64-bit words to which the address of the block is added;
-    imports: offsets and names of addresses of C functions; align: of the address of the block
+    imports: offsets and names of addresses of C functions; align: of the address of the block; variables: bytes at its
+    end, from a page on, that its code writes; an image with these is loaded alone and in no file
     """
 
     entries: dict[str, int]
@@ -48,6 +49,7 @@ class Image(NamedTuple):
     imports: tuple[tuple[int, str], ...]
     content: bytes | memoryview
     align: int
+    variables: int = 0
 
     def to_bytes(self) -> bytes:
         """Serialize the image."""
@@ -174,6 +176,7 @@ def load_images(images: Sequence[Image]) -> list[dict[str, int]]:
         for position, symbol in image.imports:
             struct.pack_into("<Q", content, start + position, _imported(symbol))
     # The pages were never executable: the system synchronizes a separate instruction cache here.
+    size -= images[-1].variables
     if library().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC):
         raise OSError(ctypes.get_errno(), "this process may not run code that it wrote")
     return [

@@ -12,6 +12,7 @@ architecture (AAELF64), section 5.7. `S` is the address of a symbol, `A` the add
 from __future__ import annotations
 
 import functools
+import mmap
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -108,13 +109,14 @@ def _refused(why: str, found: object = None) -> UnimplementedError:
     return UnimplementedError(op="linking", what=why, found=found)
 
 
-def link(code: bytes) -> Image:
+def link(code: bytes, with_variables: bool = False) -> Image:
     """Link an object file; the entries of the image are its global functions.
 
-    raises UnimplementedError for damaged files, other formats and processors, variables, and unknown relocations
+    with_variables: whether it may have variables, which then end the image, on pages of their own. raises
+    UnimplementedError for damaged files, other formats and processors, variables, and unknown relocations
     """
     try:
-        return _Linker(code).image()
+        return _Linker(code, with_variables).image()
     except (struct.error, IndexError, ValueError) as error:  # ValueError: an unterminated or undecodable text
         raise _refused("the object file is not whole", repr(error)) from None
 
@@ -122,8 +124,8 @@ def link(code: bytes) -> Image:
 class _Linker:
     """An object file, and the image under construction."""
 
-    def __init__(self, code: bytes) -> None:
-        self.code = code
+    def __init__(self, code: bytes, with_variables: bool) -> None:
+        self.code, self.with_variables = code, with_variables
         ident, kind, self.machine, *_, table, _, _, _, _, width, count, names = _HEADER.unpack_from(code)
         if ident[:6] != b"\x7fELF\x02\x01" or kind != 1 or width != _SECTION.size or self.machine not in _STUB:
             raise _refused("an object file of another kind", f"ELF type {kind}, machine {self.machine}")
@@ -162,11 +164,13 @@ class _Linker:
 
     def image(self) -> Image:
         """Lay out the sections, apply the relocations and return the image."""
+        variables = []
         for index in self._order():
             section = self.sections[index]
             if section.flags & _WRITE and not section.name.startswith(".data.rel.ro"):
-                if section.size:
+                if section.size and not self.with_variables:
                     raise _refused("code with variables of its own", section.name)
+                variables += [index] if section.size else []
                 continue
             if section.align > PAGE:
                 raise _refused("a section aligned wider than a page", section.align)
@@ -178,6 +182,13 @@ class _Linker:
         for _, _, symbol, _ in relocations:  # a stub for each external function
             if symbol.section == _UNDEFINED and symbol not in self.stubs:
                 self._add_stub(symbol)
+        if variables:
+            self._pad(mmap.PAGESIZE)
+        constant = len(self.content)
+        for index in variables:
+            self._pad(max(self.sections[index].align, 1))
+            self.starts[index] = len(self.content)
+            self.content += self._bytes(self.sections[index])
         for offset, kind, symbol, addend in relocations:
             if (self.machine, kind) not in _RELOCATIONS:
                 raise _refused("an unknown relocation", f"{kind} to {symbol.name}")
@@ -190,7 +201,9 @@ class _Linker:
         imports = tuple((stub + 8, s.name) for s, stub in self.stubs.items() if s.section == _UNDEFINED)
         # AArch64 code addresses data by page and offset in it: images keep their offset in a page.
         align = PAGE if self.machine == _AARCH64 else 64
-        return Image(entries, tuple(self.bases), imports, bytes(self.content), align)
+        written = len(self.content) - constant if variables else 0
+        align = mmap.PAGESIZE if variables else align
+        return Image(entries, tuple(self.bases), imports, bytes(self.content), align, written)
 
     def _add_stub(self, symbol: _Symbol) -> None:
         self.stubs[symbol] = len(self.content)
