@@ -2,6 +2,7 @@ from . import aot as aot
 from . import autograph as autograph
 from . import data as data
 from . import distribute as distribute
+from . import io as io
 from . import keras as keras
 from . import language as language
 from . import lite as lite
@@ -67,6 +68,7 @@ from .frontends.onnx.model import from_onnx as from_onnx
 from .frontends.stablehlo.program import from_stablehlo as from_stablehlo
 from .frontends.torch.importer import from_torch as from_torch
 from .graph import Graph as Graph
+from .io import audio as audio
 from .lite.export.c_export import export_c as export_c
 from .nn.module import Module as Module
 from .ops import attributes

@@ -11,6 +11,7 @@ from types import ModuleType
 from .errors import FailedPreconditionError
 
 EXTRAS = {
+    "PIL": "image",
     "dask": "dask",
     "distributed": "dask",
     "h5py": "keras",

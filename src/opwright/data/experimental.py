@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import dtypes
 from ..core.errors import OutOfRangeError
-from . import elementwise, files
+from ..io import records
+from . import elementwise
 from .base import INFINITE, UNKNOWN, DatasetSpec
 from .buffers import AUTOTUNE
 from .dataset import (
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
 
 
-class TFRecordWriter(files.TFRecordWriter):
+class DatasetWriter(records.TFRecordWriter):
     """Writer of datasets of records to a TFRecord file. compression_type: None, "", "GZIP" or "ZLIB"."""
 
     def __init__(self, filename: Any, compression_type: Any = None) -> None:
@@ -53,6 +54,7 @@ class TFRecordWriter(files.TFRecordWriter):
                 super().write(record.numpy())
 
 
+TFRecordWriter = DatasetWriter
 Apply = Callable[[Dataset], Dataset]
 
 

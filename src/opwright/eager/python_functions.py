@@ -1,6 +1,7 @@
 """`ow.py_function` and `ow.numpy_function`: Python functions called at run time.
 
-Lives here: the functions, and the objects to which handles in graphs refer.
+Lives here: the functions, and the objects to which handles in graphs refer; `call_on_arrays`, for this package's own
+functions that read files and formats.
 Not here: the operators (ops/host.py).
 
 A called function runs as eager code under a tape of its own. The graph passes on the tape of each run as an additional
@@ -134,6 +135,31 @@ class ArrayFunction:
 
     def __repr__(self) -> str:
         return f"<function {_name(self.function)}>"
+
+
+class HostFunction:
+    """The object behind a handle: a function of this package, which neither keeps nor writes to its arrays."""
+
+    shape = ()
+
+    def __init__(self, function: Callable[..., Any], several: bool) -> None:
+        self.function, self.several = function, several
+
+    def call(self, arrays: Sequence[Any], out_dtypes: Sequence[DType]) -> list[np.ndarray]:
+        """Return the arrays of the results."""
+        result = self.function(*map(np.asarray, arrays))
+        return [_host_array(v, d) for v, d in zip(result if self.several else [result], out_dtypes)]
+
+    def __repr__(self) -> str:
+        return f"<function {_name(self.function)}>"
+
+
+def _host_array(value: Any, dtype: DType) -> np.ndarray:
+    if dtype is dtypes.string and not isinstance(value, np.ndarray):
+        array = np.empty((), object)
+        array[()] = value
+        return array
+    return np.asarray(value, dtype.np)
 
 
 def _as_array(array_: Any) -> object:
@@ -291,6 +317,33 @@ def numpy_function(
     if not results:
         return None
     return list(results) if len(results) > 1 or several else results[0]
+
+
+def call_on_arrays(
+    function: Callable[..., Any],
+    operands: Sequence[Tensor],
+    specs: Any,
+    name: str | None = None,
+    stateful: bool = False,
+) -> Any:
+    """Call a function of this package on the arrays of tensors: now if eager, else each time the graph runs.
+
+    function: takes read-only arrays and returns one array of `specs` (strings: bytes, or an object array), or one per
+    spec of a list. specs: a TensorSpec for one tensor, or a list of them. stateful: whether it writes.
+    raises the errors of the function, in graphs as `py_function`
+    """
+    several = isinstance(specs, list)
+    each = specs if several else [specs]
+    host_function = HostFunction(function, several)
+    out_dtypes = [spec.dtype for spec in each]
+    if state.trace is None:
+        arrays = host_function.call([t._array for t in operands], out_dtypes)  # type: ignore[attr-defined]
+        results: Any = list(map(EagerTensor, arrays, out_dtypes))
+    else:
+        call: Any = host.PyFunc if stateful else host.PyFuncStateless
+        results = list(call(_handle(host_function), list(operands), out_dtypes=out_dtypes, name=name))
+        _set_shapes(results, each)
+    return results if several else results[0] if results else None
 
 
 def _decorated(function: Callable[..., Any], Tout: Any, stateful: bool, name: str | None) -> Callable[..., Any]:

@@ -1,6 +1,7 @@
-"""`ow.train`: checkpoints.
+"""`ow.train`: checkpoints, and the messages of records.
 
-Lives here: the public names.  Not here: what they do (checkpoint.py, checkpoint_files.py).
+Lives here: the public names.
+Not here: what they do (checkpoint.py, checkpoint_files.py, io/messages.py).
 """
 
 from __future__ import annotations
@@ -8,6 +9,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ..io.messages import (
+    BytesList,
+    Example,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+    SequenceExample,
+)
 from .checkpoint import (
     Checkpoint,
     CheckpointManager,
@@ -23,10 +35,19 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "BytesList",
     "Checkpoint",
     "CheckpointManager",
     "CheckpointReader",
     "CheckpointState",
+    "Example",
+    "Feature",
+    "FeatureList",
+    "FeatureLists",
+    "Features",
+    "FloatList",
+    "Int64List",
+    "SequenceExample",
     "checkpoints_iterator",
     "get_checkpoint_state",
     "latest_checkpoint",

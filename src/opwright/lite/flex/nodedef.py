@@ -1,7 +1,7 @@
 """NodeDef: how a Flex operator carries a framework's operator in its options, in protocol-buffer bytes.
 
 Lives here: `FlexNodeDef`, `encode`, `decode` of it and of attribute values.
-Not here: the meaning of attributes, operators (conversion.py).
+Not here: the meaning of attributes, operators (conversion.py); the wire format (core/protobuf_wire.py).
 
 The options are a FlexBuffer vector of the operator's name and the NodeDef's bytes. Fields by number, in TensorFlow's
 protocol (node_def.proto, attr_value.proto, tensor_shape.proto, types.proto):
@@ -15,40 +15,16 @@ protocol (node_def.proto, attr_value.proto, tensor_shape.proto, types.proto):
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import DataLossError, InvalidArgumentError
+from ...core.protobuf_wire import BYTES, FIXED32, VARINT, fields, key, packed_varints, signed, sized, varint
 from ...core.shapes import TensorShape
+from ...core.type_protos import NUMBERS, TYPES, read_shape, shape_bytes
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 MAX_SIZE = 1 << 24  # of one NodeDef, far above any
-TYPES: dict[int, DType] = {  # types.proto
-    1: dtypes.float32,
-    2: dtypes.float64,
-    3: dtypes.int32,
-    4: dtypes.uint8,
-    5: dtypes.int16,
-    6: dtypes.int8,
-    7: dtypes.string,
-    8: dtypes.complex64,
-    9: dtypes.int64,
-    10: dtypes.bool,
-    14: dtypes.bfloat16,
-    17: dtypes.uint16,
-    18: dtypes.complex128,
-    19: dtypes.float16,
-    20: dtypes.resource,
-    21: dtypes.variant,
-    22: dtypes.uint32,
-    23: dtypes.uint64,
-}
-NUMBERS = {dtype: number for number, dtype in TYPES.items()}
-
-
 Element = bool | float | bytes | DType | TensorShape
 AttrValue = Element | list[Element] | None
 """The value of an attribute as it is read; None for functions and tensors."""
@@ -75,34 +51,14 @@ class Typed(NamedTuple):
 # ---- writing ------------------------------------------------------------------------------------------------------
 
 
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1  # negative numbers take ten bytes
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _sized(number: int, contents: bytes) -> bytes:
-    return _varint(number << 3 | BYTES) + _varint(len(contents)) + contents
-
-
-def _shape(shape: TensorShape) -> bytes:
-    if shape.dims is None:
-        return _varint(3 << 3) + b"\1"
-    return b"".join(_sized(2, b"" if d == 0 else _varint(1 << 3) + _varint(-1 if d is None else d)) for d in shape.dims)
-
-
 #   kind: (field, how one value is written after its field's key, wire type)
 _WRITERS: dict[str, tuple[int, Any, int]] = {
-    "string": (2, lambda v: _varint(len(v)) + v, BYTES),
-    "int": (3, _varint, VARINT),
+    "string": (2, lambda v: varint(len(v)) + v, BYTES),
+    "int": (3, varint, VARINT),
     "float": (4, lambda v: struct.pack("<f", v), FIXED32),
-    "bool": (5, lambda v: _varint(int(v)), VARINT),
-    "type": (6, lambda v: _varint(NUMBERS[v]), VARINT),
-    "shape": (7, lambda v: (lambda s: _varint(len(s)) + s)(_shape(v)), BYTES),
+    "bool": (5, lambda v: varint(int(v)), VARINT),
+    "type": (6, lambda v: varint(NUMBERS[v]), VARINT),
+    "shape": (7, lambda v: (lambda s: varint(len(s)) + s)(shape_bytes(v)), BYTES),
 }
 
 
@@ -126,23 +82,23 @@ def encode_value(value: Any) -> bytes:
         value = Typed(_kind(value[0]) if value else "int", list(value))
     if not isinstance(value, Typed):
         number, write, wire = _WRITERS[_kind(value)]
-        result: bytes = _varint(number << 3 | wire) + write(value.encode() if isinstance(value, str) else value)
+        result: bytes = key(number, wire) + write(value.encode() if isinstance(value, str) else value)
         return result
     number, write, wire = _WRITERS[value.kind]
     items = [write(v.encode() if isinstance(v, str) else v) for v in value.values]
     if wire != BYTES and items:  # numbers are packed
-        return _sized(1, _sized(number, b"".join(items)))
-    return _sized(1, b"".join(_varint(number << 3 | wire) + item for item in items))
+        return sized(1, sized(number, b"".join(items)))
+    return sized(1, b"".join(key(number, wire) + item for item in items))
 
 
 def encode(node: FlexNodeDef) -> bytes:
     """Return the bytes of a NodeDef, attributes sorted by name. Raises InvalidArgumentError for a value that it cannot
     represent."""
-    parts = [_sized(1, node.name.encode())] if node.name else []
-    parts.append(_sized(2, node.op.encode()))
-    parts += [_sized(3, name.encode()) for name in node.inputs]
-    for key in sorted(node.attrs):
-        parts.append(_sized(5, _sized(1, key.encode()) + _sized(2, encode_value(node.attrs[key]))))
+    parts = [sized(1, node.name.encode())] if node.name else []
+    parts.append(sized(2, node.op.encode()))
+    parts += [sized(3, name.encode()) for name in node.inputs]
+    for name in sorted(node.attrs):
+        parts.append(sized(5, sized(1, name.encode()) + sized(2, encode_value(node.attrs[name]))))
     return b"".join(parts)
 
 
@@ -151,56 +107,6 @@ def encode(node: FlexNodeDef) -> bytes:
 
 def _damaged(what: str) -> DataLossError:
     return DataLossError(what=f"a Flex operator's NodeDef is damaged: {what}", do="convert the model again")
-
-
-def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if offset >= len(data) or shift > 63:
-            raise _damaged("a number has no end")
-        byte = data[offset]
-        value |= (byte & 0x7F) << shift
-        offset, shift = offset + 1, shift + 7
-        if byte < 0x80:
-            return value & ((1 << 64) - 1), offset
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
-
-
-def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """Yield (number, wire type, value) of each field: an int for numbers, bytes otherwise. Raises DataLossError."""
-    offset = 0
-    while offset < len(data):
-        key, offset = _read_varint(data, offset)
-        number, wire = key >> 3, key & 7
-        if wire == VARINT:
-            value, offset = _read_varint(data, offset)
-            yield number, wire, value
-            continue
-        if wire == BYTES:
-            size, offset = _read_varint(data, offset)
-        elif wire in (FIXED32, FIXED64):
-            size = 4 if wire == FIXED32 else 8
-        else:
-            raise _damaged(f"field {number} has wire type {wire}")
-        if size > len(data) - offset:
-            raise _damaged(f"field {number} runs past its end")
-        yield number, wire, data[offset : offset + size]
-        offset += size
-
-
-def _read_shape(data: bytes) -> TensorShape:
-    dims: list[int | None] = []
-    for number, wire, value in fields(data):
-        if (number, wire) == (3, VARINT) and value:
-            return TensorShape(None)
-        if (number, wire) == (2, BYTES):
-            sizes = [_signed(v) for n, w, v in fields(value) if (n, w) == (1, VARINT)]
-            size = sizes[-1] if sizes else 0
-            dims.append(None if size < 0 else size)
-    return TensorShape(dims)
 
 
 def _read_type(value: int) -> DType:
@@ -219,32 +125,27 @@ def _read_float(value: bytes) -> float:
 #   field: (wire type of one, how it is read)
 _READERS: dict[int, tuple[int, Any]] = {
     2: (BYTES, bytes),
-    3: (VARINT, _signed),
+    3: (VARINT, signed),
     4: (FIXED32, _read_float),
     5: (VARINT, bool),
     6: (VARINT, _read_type),
-    7: (BYTES, _read_shape),
+    7: (BYTES, lambda data: read_shape(data, _damaged)),
 }
 
 
-def _packed(data: bytes, wire: int) -> Iterator[Any]:
-    offset = 0
-    while offset < len(data):
-        if wire == VARINT:
-            value, offset = _read_varint(data, offset)
-            yield value
-        else:
-            yield data[offset : offset + 4]
-            offset += 4
+def _packed(data: bytes, wire: int) -> list[Any]:
+    if wire == VARINT:
+        return [int(v) & (1 << 64) - 1 for v in packed_varints(data, _damaged)]
+    return [data[offset : offset + 4] for offset in range(0, len(data), 4)]
 
 
 def decode_value(data: bytes) -> AttrValue:
     """Return the value of an AttrValue; None for functions and tensors. Raises DataLossError."""
     result: AttrValue = None
-    for number, wire, value in fields(data):
+    for number, wire, value in fields(data, _damaged):
         if number == 1 and wire == BYTES:
             result = []
-            for inner, inner_wire, item in fields(value):
+            for inner, inner_wire, item in fields(value, _damaged):
                 one, read = _READERS.get(inner, (None, None))
                 if read is None:
                     continue
@@ -261,7 +162,7 @@ def decode(data: bytes) -> FlexNodeDef:
         raise _damaged(f"it has {len(data)} bytes")
     node = FlexNodeDef("")
     try:
-        for number, wire, value in fields(data):
+        for number, wire, value in fields(data, _damaged):
             if wire != BYTES:
                 continue
             if number == 1:
@@ -271,7 +172,7 @@ def decode(data: bytes) -> FlexNodeDef:
             elif number == 3:
                 node.inputs.append(value.decode())
             elif number == 5:
-                entry = {n: v for n, w, v in fields(value) if w == BYTES}
+                entry = {n: v for n, w, v in fields(value, _damaged) if w == BYTES}
                 node.attrs[entry.get(1, b"").decode()] = decode_value(entry.get(2, b""))
     except UnicodeDecodeError as error:
         raise _damaged(str(error)) from None

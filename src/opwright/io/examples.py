@@ -1,0 +1,457 @@
+"""Example messages as tensors: `parse_example`, `parse_single_example`, `parse_sequence_example` and their features.
+
+Lives here: the configuration classes of features, columns of dense features.
+Not here: messages as Python objects (messages.py), fields and their bytes (core/protobuf_wire.py).
+
+A message is read once, into arrays by name; then each requested feature becomes a tensor. Features with any number of
+values per example become dense tensors, padded: sparse and ragged tensors do not exist here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import DType, as_dtype
+from ..core.errors import InvalidArgumentError, UnimplementedError
+from ..core.protobuf_wire import BYTES, FIXED32, VARINT, fields, packed_varints, signed
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from ..eager.python_functions import call_on_arrays
+from ..ops.tensor import Tensor
+from .host_calls import scalar, string_operand
+
+# ---- features --------------------------------------------------------------------------------------------------------
+
+
+class FixedLenFeature(NamedTuple):
+    """A feature of a fixed number of values. shape: of its tensor in one example. dtype: float32, int64 or string.
+
+    default_value: the tensor of examples without the feature; without one, they are errors.
+    """
+
+    shape: Any
+    dtype: Any
+    default_value: Any = None
+
+
+class FixedLenSequenceFeature(NamedTuple):
+    """A feature of any number of rows of a fixed shape; rows are padded to the longest example of a batch.
+
+    shape: of one row. dtype: float32, int64 or string. allow_missing: whether examples may lack it; `parse_example`
+    requires it. default_value: the scalar of padding, 0 or "" by default.
+    """
+
+    shape: Any
+    dtype: Any
+    allow_missing: bool = False
+    default_value: Any = None
+
+
+class VarLenFeature(NamedTuple):
+    """A feature of any number of values, as a sparse tensor: parsing it raises UnimplementedError."""
+
+    dtype: Any
+
+
+class SparseFeature(NamedTuple):
+    """A sparse tensor in two features: parsing it raises UnimplementedError."""
+
+    index_key: Any
+    value_key: Any
+    dtype: Any
+    size: Any
+    already_sorted: bool = False
+
+
+class RaggedFeature(NamedTuple):
+    """A ragged tensor in one or more features: parsing it raises UnimplementedError."""
+
+    dtype: Any
+    value_key: Any = None
+    partitions: Any = ()
+    row_splits_dtype: Any = dtypes.int32
+    validate: bool = False
+
+
+def _unsupported(op: str, name: str, feature: Any) -> NoReturn:
+    kind = type(feature).__name__
+    if kind not in ("VarLenFeature", "SparseFeature", "RaggedFeature"):
+        raise InvalidArgumentError(op=op, what=f"Unsupported {kind} {feature!r} for feature {name!r}")
+    result = "a RaggedTensor" if kind == "RaggedFeature" else "a SparseTensor"
+    raise UnimplementedError(
+        op=op,
+        what=f"feature {name!r} is {kind}, whose result would be {result}, which this package does not have",
+        do=f"FixedLenSequenceFeature([], {getattr(feature.dtype, 'name', feature.dtype)}, allow_missing=True), "
+        "a padded tensor",
+    )
+
+
+class _Column:
+    """One requested feature, checked: its row shape, dtype and values for what is absent."""
+
+    def __init__(self, op: str, name: str, feature: Any, is_list: bool = False) -> None:
+        if type(feature) not in (FixedLenFeature, FixedLenSequenceFeature):
+            _unsupported(op, name, feature)
+        self.op, self.name, self.sequence = op, name, type(feature) is FixedLenSequenceFeature
+        self.key = name.encode()
+        self.dtype = as_dtype(feature.dtype)
+        if self.dtype not in _KINDS:
+            wanted = ", ".join(d.name for d in _KINDS)
+            raise InvalidArgumentError(
+                op=op, what=f"feature {name!r} has a dtype that no Example holds", found=self.dtype.name, wanted=wanted
+            )
+        shape = TensorShape(feature.shape)
+        if not shape.is_fully_defined():
+            raise ValueError(
+                f"{op}: the shape of feature {name!r} is not fully defined: {feature.shape!r}. Use "
+                "FixedLenSequenceFeature for any number of rows"
+            )
+        self.shape = tuple(shape.as_list())
+        self.size = math.prod(self.shape)
+        self.required = not feature.allow_missing if self.sequence else feature.default_value is None
+        if self.sequence and not is_list and not feature.allow_missing:
+            raise ValueError(f"Unsupported: FixedLenSequenceFeature requires allow_missing to be True ({name!r}).")
+        default = b"" if self.dtype is dtypes.string else 0
+        if feature.default_value is not None:
+            default = feature.default_value
+        self.default = self._default_array(default)
+
+    def _default_array(self, value: Any) -> np.ndarray:
+        if isinstance(value, str):
+            value = value.encode()
+        array = np.array(value, object if self.dtype is dtypes.string else self.dtype.np)
+        if self.dtype is dtypes.string:
+            encode = np.frompyfunc(lambda v: v.encode() if isinstance(v, str) else v, 1, 1)
+            array = np.asarray(encode(array), object)
+        if self.sequence or self.required:
+            if array.ndim:
+                raise ValueError(f"{self.op}: default_value of feature {self.name!r} must be a scalar")
+            return array
+        if array.ndim and array.shape != self.shape:
+            raise ValueError(
+                f"{self.op}: default_value of feature {self.name!r} has shape {array.shape}, not {self.shape}"
+            )
+        return np.broadcast_to(array, self.shape)
+
+    def values(self, record: Mapping[bytes, Any], where: str) -> np.ndarray | None:
+        """Return the flat values in one example, None if absent. Raises InvalidArgumentError for another dtype."""
+        entry = record.get(self.key)
+        kind, values = (None, None) if entry is None else _read_feature(entry)
+        if values is None:
+            if self.required:
+                what = f"{where}Feature: {self.name} (data type: {self.dtype.name}) is required but could not be found."
+                raise InvalidArgumentError(op=self.op, what=what)
+            return None
+        if kind is not self.dtype:
+            raise self.mismatch(where, kind)
+        return values
+
+    def mismatch(self, where: str, kind: DType) -> InvalidArgumentError:
+        """Return the error of values of another dtype."""
+        return InvalidArgumentError(
+            op=self.op,
+            what=f"{where}Key: {self.name}.  Data types don't match. Data type: {kind.name} but expected type: "
+            f"{self.dtype.name}",
+        )
+
+    def row(self, values: np.ndarray | None, where: str) -> np.ndarray:
+        """Return the tensor of one example. Raises InvalidArgumentError for another number of values."""
+        if self.sequence:
+            if values is None:
+                return np.zeros((0, *self.shape), self.dtype.np)
+            if len(values) % max(self.size, 1) or (not self.size and len(values)):
+                raise InvalidArgumentError(
+                    op=self.op,
+                    what=f"{where}Key: {self.name}.  Number of {self.dtype.name} values is not a multiple of stride "
+                    f"length. Saw {len(values)} values but output shape is: {[None, *self.shape]}",
+                )
+            return values.reshape(len(values) // max(self.size, 1), *self.shape)
+        if values is None:
+            return self.default
+        if len(values) != self.size:
+            raise InvalidArgumentError(
+                op=self.op,
+                what=f"{where}Key: {self.name}.  Number of {self.dtype.name} values != expected.  Values size: "
+                f"{len(values)} but output shape: {list(self.shape)}",
+            )
+        return values.reshape(self.shape)
+
+    def batch(self, rows: list[np.ndarray]) -> np.ndarray:
+        """Return the tensor of a batch, padded to its longest example."""
+        if not self.sequence:
+            return np.stack(rows) if rows else np.zeros((0, *self.shape), self.dtype.np)
+        longest = max(map(len, rows), default=0)
+        result = np.full((len(rows), longest, *self.shape), self.default[()], self.dtype.np)
+        for i, row in enumerate(rows):
+            result[i, : len(row)] = row
+        return result
+
+    def spec(self, *batch: int | None) -> TensorSpec:
+        """Return the type of its tensor. batch: the sizes before it."""
+        inner = (None, *self.shape) if self.sequence else self.shape
+        return TensorSpec([*batch, *inner], self.dtype)
+
+
+# ---- messages --------------------------------------------------------------------------------------------------------
+
+_KINDS = {dtypes.float32: 2, dtypes.int64: 3, dtypes.string: 1}
+_DTYPES = {number: dtype for dtype, number in _KINDS.items()}
+
+
+def _damaged(what: str) -> InvalidArgumentError:
+    return InvalidArgumentError(op="io.parse_example", what=f"Could not parse example input: {what}")
+
+
+def _entries(data: bytes) -> dict[bytes, bytes]:
+    """Return the entries of a map of messages; of equal keys the last."""
+    result = {}
+    for number, wire, value in fields(data, _damaged):
+        if number == 1 and wire == BYTES:
+            name = item = b""
+            for inner, inner_wire, part in fields(value, _damaged):
+                if inner_wire == BYTES:
+                    if inner == 1:
+                        name = part
+                    elif inner == 2:
+                        item = part
+            result[name] = item
+    return result
+
+
+def _message_fields(data: bytes) -> dict[int, bytes]:
+    """Return the bytes of the message fields; occurrences of one field are one message, as bytes joined."""
+    result: dict[int, bytes] = {}
+    for number, wire, value in fields(data, _damaged):
+        if wire == BYTES:
+            result[number] = result[number] + value if number in result else value
+    return result
+
+
+def _read_feature(data: bytes) -> tuple[DType | None, Any]:
+    """Return dtype and flat values of a Feature; None if no kind is set."""
+    number, content = 0, b""
+    for field, wire, value in fields(data, _damaged):
+        if field in _DTYPES and wire == BYTES:
+            number, content = field, content + value if field == number else value
+    if not number:
+        return None, None
+    dtype, parts = _DTYPES[number], []
+    for field, wire, value in fields(content, _damaged):
+        if field != 1:
+            continue
+        if dtype is dtypes.string and wire == BYTES:
+            parts.append(value)
+        elif dtype is dtypes.int64 and wire in (BYTES, VARINT):
+            parts.append(packed_varints(value, _damaged) if wire == BYTES else np.array([signed(value)], np.int64))
+        elif dtype is dtypes.float32 and wire in (BYTES, FIXED32) and not len(value) % 4:
+            parts.append(np.frombuffer(value, "<f4"))
+        else:
+            raise _damaged(f"a list of {dtype.name} has a value of wire type {wire}")
+    if dtype is dtypes.string:
+        strings = np.empty(len(parts), object)
+        strings[:] = parts
+        return dtype, strings
+    if len(parts) == 1:
+        return dtype, parts[0]
+    return dtype, np.concatenate(parts) if parts else np.zeros(0, dtype.np)
+
+
+def _read_example(data: bytes) -> dict[bytes, bytes]:
+    """Return the serialized features of an Example by name."""
+    return _entries(_message_fields(data).get(1, b""))
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def _columns(op: str, features: Any, is_list: bool = False) -> list[_Column]:
+    return [_Column(op, name, features[name], is_list) for name in sorted(features)]
+
+
+def _where(names: Any, i: int) -> str:
+    return f"Name: {names[i] if names is not None else '<unknown>'}, Index: {i}. "
+
+
+def parse_single_example(
+    serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
+) -> dict[str, Tensor]:
+    """Return the features of one Example as tensors by name.
+
+    serialized: the message's bytes, a string of shape (). features: FixedLenFeature or FixedLenSequenceFeature by name;
+    for others, UnimplementedError names what their result would need
+    returns for FixedLenFeature a tensor of its shape, for FixedLenSequenceFeature one of [rows, *shape]
+    raises InvalidArgumentError for damaged bytes, features that are missing, of another dtype or size; ValueError for
+    no features
+
+    >>> example = ow.train.Example()
+    >>> example.features.feature["age"].int64_list.value.append(37)
+    >>> ow.io.parse_single_example(example.SerializeToString(), {"age": ow.io.FixedLenFeature([], ow.int64)})
+    {'age': <tf.Tensor: shape=(), dtype=int64, numpy=37>}
+    """
+    op = "io.parse_single_example"
+    if not features:
+        raise ValueError("Invalid argument: features cannot be None or empty.")
+    columns = _columns(op, features)
+    operand = string_operand(serialized, op, 0)
+
+    def read(array: np.ndarray) -> list[np.ndarray]:
+        record = _read_example(scalar(array, op))
+        return [column.row(column.values(record, ""), "") for column in columns]
+
+    tensors = call_on_arrays(read, [operand], [column.spec() for column in columns], name)
+    return dict(zip((column.name for column in columns), tensors))
+
+
+def parse_example(
+    serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
+) -> dict[str, Tensor]:
+    """Return the features of Examples as tensors by name, each with the batch as first dimension.
+
+    serialized: strings[batch], or one string of shape () for `parse_single_example`. features: FixedLenFeature or
+    FixedLenSequenceFeature by name, whose rows are padded to the longest example; for others, UnimplementedError names
+    what their result would need. example_names: names for errors.
+    raises InvalidArgumentError for damaged bytes, features that are missing, of another dtype or size; ValueError for
+    no features
+    """
+    op = "io.parse_example"
+    if not features:
+        raise ValueError("Missing: features was None or empty.")
+    operand = string_operand(serialized, op)
+    if operand.shape.rank == 0:
+        return parse_single_example(operand, features, example_names, name)
+    columns = _columns(op, features)
+
+    def read(array: np.ndarray) -> list[np.ndarray]:
+        if array.ndim != 1:
+            raise InvalidArgumentError(op=op, what="serialized must have rank 0 or 1", found=f"shape {array.shape}")
+        records = [_read_example(data) for data in array.tolist()]
+        return [
+            column.batch(
+                [
+                    column.row(column.values(r, _where(example_names, i)), _where(example_names, i))
+                    for i, r in enumerate(records)
+                ]
+            )
+            for column in columns
+        ]
+
+    size = operand.shape[0] if operand.shape.rank == 1 else None
+    tensors = call_on_arrays(read, [operand], [column.spec(size) for column in columns], name)
+    return dict(zip((column.name for column in columns), tensors))
+
+
+class _Step(_Column):
+    """One requested feature list: rows are the features of steps."""
+
+    def rows(self, record: Mapping[bytes, Any], where: str) -> np.ndarray:
+        """Return [steps, *shape] of one message. Raises InvalidArgumentError for a step of another size or dtype."""
+        entry = record.get(self.key)
+        if entry is None:
+            if self.required:
+                what = f"{where}Feature list '{self.name}' is required but could not be found."
+                raise InvalidArgumentError(op=self.op, what=what, do="allow_missing=True")
+            return np.zeros((0, *self.shape), self.dtype.np)
+        steps = []
+        for number, wire, value in fields(entry, _damaged):
+            if number != 1 or wire != BYTES:
+                continue
+            kind, values = _read_feature(value)
+            if kind is not self.dtype:
+                raise self.mismatch(where, kind) if kind is not None else _damaged(f"{self.name!r} has an empty step")
+            if len(values) != self.size:
+                what = (
+                    f"{where}Feature list: {self.name}, Index: {len(steps)}.  Number of {self.dtype.name} values != "
+                    f"expected.  values size: {len(values)} but output shape: {list(self.shape)}"
+                )
+                raise InvalidArgumentError(op=self.op, what=what)
+            steps.append(values.reshape(self.shape))
+        return np.stack(steps) if steps else np.zeros((0, *self.shape), self.dtype.np)
+
+
+def _steps(op: str, features: Any) -> list[_Step]:
+    for name, feature in features.items():
+        if type(feature) is FixedLenFeature:
+            raise ValueError(f"{op}: feature list {name!r} is a FixedLenFeature; use FixedLenSequenceFeature")
+    return [_Step(op, name, features[name], True) for name in sorted(features)]
+
+
+def _read_sequence(data: bytes) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+    """Return the serialized context features and feature lists of a SequenceExample by name."""
+    parts = _message_fields(data)
+    return _entries(parts.get(1, b"")), _entries(parts.get(2, b""))
+
+
+def parse_single_sequence_example(
+    serialized: Any,
+    context_features: Mapping[str, Any] | None = None,
+    sequence_features: Mapping[str, Any] | None = None,
+    example_name: Any = None,
+    name: str | None = None,
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the context and the sequences of one SequenceExample, as tensors by name.
+
+    serialized: the message's bytes, a string of shape (). context_features: as of `parse_single_example`.
+    sequence_features: FixedLenSequenceFeature by name: tensors of [steps, *shape]
+    raises InvalidArgumentError for damaged bytes and features that do not match, ValueError for no features
+    """
+    op = "io.parse_single_sequence_example"
+    context, steps = _columns(op, context_features or {}), _steps(op, sequence_features or {})
+    if not context and not steps:
+        raise ValueError("Missing features.")
+
+    def read(array: np.ndarray) -> list[np.ndarray]:
+        record, lists = _read_sequence(scalar(array, op))
+        rows = [column.row(column.values(record, ""), "") for column in context]
+        return rows + [step.rows(lists, "") for step in steps]
+
+    specs = [column.spec() for column in (*context, *steps)]
+    tensors = iter(call_on_arrays(read, [string_operand(serialized, op, 0)], specs, name))
+    return {c.name: next(tensors) for c in context}, {s.name: next(tensors) for s in steps}
+
+
+def parse_sequence_example(
+    serialized: Any,
+    context_features: Mapping[str, Any] | None = None,
+    sequence_features: Mapping[str, Any] | None = None,
+    example_names: Any = None,
+    name: str | None = None,
+) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+    """Return the context, the sequences and their lengths of SequenceExamples, as tensors by name.
+
+    serialized: strings[batch]. context_features: as of `parse_example`. sequence_features: FixedLenSequenceFeature by
+    name: tensors of [batch, steps, *shape], padded to the longest; lengths are int64[batch]
+    raises InvalidArgumentError for damaged bytes and features that do not match, ValueError for no features
+    """
+    op = "io.parse_sequence_example"
+    context, steps = _columns(op, context_features or {}), _steps(op, sequence_features or {})
+    if not context and not steps:
+        raise ValueError("Missing features.")
+    operand = string_operand(serialized, op, 1)
+
+    def read(array: np.ndarray) -> list[np.ndarray]:
+        if array.ndim != 1:
+            raise InvalidArgumentError(op=op, what="serialized must have rank 1", found=f"shape {array.shape}")
+        records = [_read_sequence(data) for data in array.tolist()]
+        where = [_where(example_names, i) for i in range(len(records))]
+        result = [c.batch([c.row(c.values(r, w), w) for (r, _), w in zip(records, where)]) for c in context]
+        lengths = []
+        for step in steps:
+            rows = [step.rows(lists, w) for (_, lists), w in zip(records, where)]
+            result.append(step.batch(rows))
+            lengths.append(np.array([len(row) for row in rows], np.int64))
+        return result + lengths
+
+    size = operand.shape[0] if operand.shape.rank == 1 else None
+    specs = [column.spec(size) for column in (*context, *steps)]
+    specs += [TensorSpec([size], dtypes.int64) for _ in steps]
+    tensors = iter(call_on_arrays(read, [operand], specs, name))
+    return (
+        {c.name: next(tensors) for c in context},
+        {s.name: next(tensors) for s in steps},
+        {s.name: next(tensors) for s in steps},
+    )
