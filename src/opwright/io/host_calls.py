@@ -42,8 +42,8 @@ def scalar(array: np.ndarray, op: str) -> bytes:
     """Return the string of an array of shape (). Raises InvalidArgumentError for another shape."""
     if array.ndim:
         raise InvalidArgumentError(op=op, what="the operand must have rank 0", found=f"shape {array.shape}")
-    value: bytes = array[()]
-    return value
+    value: Any = array[()]
+    return bytes(value)
 
 
 def strings(values: Any, shape: tuple[int, ...]) -> np.ndarray:

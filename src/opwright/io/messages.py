@@ -234,7 +234,7 @@ class Message:
         super().__setattr__(name, value)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.SerializeToString() == other.SerializeToString()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.SerializeToString() == other.SerializeToString()
 
     __hash__ = None  # type: ignore[assignment]
 
