@@ -144,6 +144,7 @@ INTERNAL = {
 }
 # What TensorFlow itself has after `name`; positions are kept, so that calls by position mean the same.
 AFTER_NAME = {
+    "decode_image": ["expand_animations"],
     "embedding_lookup": ["padding_idx"],
     "bincount": ["axis", "binary_output"],
     "diag": ["k", "num_rows", "num_cols", "padding_value", "align"],
@@ -161,7 +162,9 @@ AFTER_NAME = {
 # Where TensorFlow has an option behind a flag, or PaddlePaddle for layers over sequences; positions are kept.
 FLAG_FIRST = {
     "as_string",
+    "decode_jpeg",
     "dynamic_lstm",
+    "encode_jpeg",
     "eigh_tridiagonal",
     "frame",
     "fused_batch_norm",
