@@ -25,6 +25,7 @@ RULES = RuleTable("onnx")
 FAMILIES = (
     "arithmetic",
     "arrays",
+    "contrib",
     "control_flow",
     "convolution",
     "images",
