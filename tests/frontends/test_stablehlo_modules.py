@@ -64,6 +64,61 @@ def test_recorded_texts_equal_jax():
     assert not (failures := recorded_failures(RECORD, lambda row: row["text"])), "\n".join(failures)
 
 
+def test_recorded_artifacts_equal_their_texts():
+    """Both readers give the same functions; what artifacts compute is checked for a part of the record."""
+    for row in RECORD:
+        text, artifact = read_module(row["text"]), read_module(base64.b64decode(row["artifact"]))
+        assert list(text.functions) == list(artifact.functions)
+        for name, function in text.functions.items():
+            other = artifact.functions[name].body
+            assert listing(function.body) == listing(other), row["label"]
+    assert not (failures := recorded_failures(RECORD[::4], lambda row: base64.b64decode(row["artifact"]))), failures
+
+
+def listing(region):
+    """Return operations with operands and types, and the attributes that both forms state."""
+    numbers, lines = {}, []
+
+    def visit(block):
+        for value in block.arguments:
+            numbers[value] = len(numbers)
+            lines.append(str(value.type))
+        for operation in block.operations:
+            numbers.update((value, len(numbers) + i) for i, value in enumerate(operation.results))
+            stated = {k: np.asarray(v).tolist() for k, v in operation.attributes.items() if k in STATED}
+            operands = [numbers[v] for v in operation.operands]
+            lines.append(
+                f"{operation.name} {operands} {[str(v.type) for v in operation.results]} {sorted(stated.items())}"
+            )
+            for inner in operation.regions:
+                visit(inner)
+        lines.append(str([numbers[v] for v in block.outputs]))
+
+    visit(region)
+    return lines
+
+
+STATED = frozenset(
+    {
+        "broadcast_dimensions",
+        "callee",
+        "comparison_direction",
+        "dimension",
+        "dimensions",
+        "fft_length",
+        "fft_type",
+        "iota_dimension",
+        "limit_indices",
+        "mantissa_bits",
+        "permutation",
+        "slice_sizes",
+        "start_indices",
+        "value",
+        "window_dimensions",
+    }
+)
+
+
 # ---- forms -----------------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +357,34 @@ def test_mutants_of_texts_are_modules_or_errors():
             text = text[:a] + middle + text[b if kind else a + 1 :]
         with contextlib.suppress(ow.errors.OpError):
             ow.from_stablehlo(f"{text}\n")
+
+
+def test_damaged_artifacts_are_modules_or_errors():
+    random = np.random.default_rng(12)
+    rows = [base64.b64decode(row["artifact"]) for row in RECORD]
+    refused = 0
+    for _ in range(examples(1200)):
+        content = bytearray(rows[random.integers(len(rows))])
+        for _ in range(random.integers(1, 4)):
+            content[random.integers(4, len(content))] = random.integers(256)
+        content = bytes(content[: len(content) - random.integers(40)] if random.integers(4) == 0 else content)
+        try:
+            ow.from_stablehlo(content)
+        except ow.errors.OpError:
+            refused += 1
+    assert refused
+
+
+def test_bytecode_that_is_no_artifact_is_an_error_and_vectors_of_files_are_read():
+    artifact = base64.b64decode(RECORD[0]["artifact"])
+    arguments, results = ([array_of(v) for v in RECORD[0][k]] for k in ("arguments", "results"))
+    check_module(b"\x10\x00\x00\x00" + len(artifact).to_bytes(4, "little") + artifact + b"rest", arguments, results)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="damaged bytecode: 20 bytes"):
+        ow.from_stablehlo(b"ML\xefR\x0dX\x00\x00\x29abc")
+    with pytest.raises(ow.errors.InvalidArgumentError, match="version 50 of the format"):
+        ow.from_stablehlo(b"ML\xefR\x65X\x00")
+    with pytest.raises(ow.errors.InvalidArgumentError, match="other dialects than the versioned one"):
+        ow.from_stablehlo(artifact.replace(b"vhlo\x00", b"mhlo\x00"))
 
 
 # ---- with JAX --------------------------------------------------------------------------------------------------------

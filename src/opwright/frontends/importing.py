@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -387,7 +388,7 @@ def _parameter_names(names: Sequence[str]) -> list[str]:
     result: list[str] = []
     for i, name in enumerate(names):
         legal = re.sub(r"\W", "_", name)
-        if not legal.isidentifier() or legal in result or legal in ("self", "name"):
+        if not legal.isidentifier() or keyword.iskeyword(legal) or legal in result or legal in ("self", "name"):
             legal = f"input_{i}"
         while legal in result:
             legal += "_"

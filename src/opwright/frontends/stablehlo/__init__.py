@@ -4,6 +4,8 @@
     module.py       what both readers return: modules, operations, values, types, locations
     text.py         MLIR's textual form of the dialects stablehlo, chlo, vhlo and func
     literals.py     types and attributes in that form
+    bytecode.py     MLIR's bytecode of portable artifacts
+    vhlo.py         the versioned dialect of artifacts: its operations as those of stablehlo
     execution.py    `ModuleContext`: operations in order, regions, calls; the table of rules
     rules/          operations by family: attributes become parameters of a primitive, whose rule is that of jax/rules
 

@@ -15,6 +15,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ..importing import ImportedFunction, tensor_of
 from ..jax.operands import broadcast
+from .bytecode import MAGIC, read_bytecode
 from .execution import ModuleContext, calls, load_rules
 from .module import HloFunction, HloModule, TensorType
 from .text import read_text
@@ -25,7 +26,8 @@ def from_stablehlo(
 ) -> ImportedFunction:
     """Return a StableHLO module as a `Function` of catalogue operators, which runs, differentiates and converts.
 
-    source: the path of a file, a text, or its bytes, in MLIR's textual form, as jax.export and torch_xla write it. The
+    source: the path of a file, a text, or bytes, as jax.export and torch_xla write them: MLIR's textual form, or its
+    bytecode as a portable artifact (`Exported.mlir_module()`, `.mlir_module_serialized`, `.serialize()`). The
     program is the function @main, or the only public one. custom: by the name of an operation
     ("stablehlo.all_reduce"), of a composite, or of a custom call's target, an `@ow.operator` or a function of the
     operands and, by keyword, the attributes. sizes: by the name of an input, its shape, where the module leaves sizes
@@ -84,6 +86,14 @@ def read_module(source: Any) -> HloModule:
 
 
 def _read_bytes(content: bytes) -> HloModule:
+    """Return the module of a text, of bytecode, or of what `jax.export.Exported.serialize` writes around bytecode."""
+    begin = content.find(MAGIC)
+    if begin == 0:
+        return read_bytecode(content)
+    if begin >= 4:  # a vector of bytes in a FlatBuffer: its length stands before it
+        end = begin + int.from_bytes(content[begin - 4 : begin], "little")
+        if end <= len(content):
+            return read_bytecode(content[begin:end])
     try:
         return read_text(content.decode())
     except UnicodeDecodeError:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import as_dtype
+from ...core.errors import OpError
 from .literals import NUMBER, STRING, Scanner, unescaped
 from .module import OPAQUE, HloFunction, HloModule, HloValue, Operation, Region, TensorType
 
@@ -434,4 +435,10 @@ def _place(operation: Operation, short: str, flags: Sequence[Any]) -> None:
 
 def read_text(text: str) -> HloModule:
     """Return the module of a text. Raises InvalidArgumentError with the line of what is wrong."""
-    return ModuleParser(text).read()
+    parser = ModuleParser(text)
+    try:
+        return parser.read()
+    except OpError:
+        raise
+    except (AttributeError, LookupError, ArithmeticError, TypeError, ValueError, RecursionError) as error:
+        raise parser.error(f"an operation whose parts do not fit ({type(error).__name__})") from error
