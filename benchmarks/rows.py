@@ -327,6 +327,17 @@ ROWS = (
         unit="B",
         module="benchmarks.distribution",
     ),
+    *(
+        Row(f"library_{name}", what, target, unit=unit, module="benchmarks.libraries")
+        for name, what, target, unit in (
+            ("keywords_code", "library of the keyword model for a Cortex-M4: object file without weights", 24e3, "B"),
+            ("keywords_arena", "the same: arena (TensorFlow Lite Micro: 24,368 bytes)", 24_368, "B"),
+            ("arm_code", "library of mobilenet_v2 int8 for ARM with dotprod: object file without weights", 150e3, "B"),
+            ("build", "building that library, empty cache", 10.0, "s"),
+            ("run", "speed of that library for this machine relative to the interpreter", 1.0, "x"),
+            ("start", "first answer of a process that links it, over the second", 2e-3, "s"),
+        )
+    ),
     Row("native_node", "invoke of a C operator, over its own function", 1e-6, module="benchmarks.natives"),
     Row("native_invoke", "invoke of a model of one C operator on 5 floats", None, module="benchmarks.natives"),
     Row("native_twenty", "invoke of a model of twenty C operators", 3e-6, module="benchmarks.natives"),

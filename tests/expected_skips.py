@@ -29,7 +29,7 @@ EXPECTED = (
     Expected(3, "tests/test_benchmark_restricted.py", "this processor has no more than AVX2"),
     Expected(40, "tests/compiler/*", "needs ziglang and"),
     Expected(40, "tests/distribute/*", "could not import '(dask|distributed|loky|mpi4py|pyarrow|ray|zarr)"),
-    Expected(80, "tests/aot/*", "needs .*(cmake|node|chromium|arm-none-eabi|qemu|nm$)"),
+    Expected(80, "tests/aot/*", "needs .*(cmake|node|chromium|arm-none-eabi|qemu|nm$|tflite-micro)"),
     Expected(2, "tests/examples/test_ship.py", "needs cmake"),
     Expected(3, "tests/frontends/test_torch_programs.py", "could not import 'torch"),
     Expected(10, "tests/data/test_column_sources.py", "could not import '(dask|pandas|pyarrow|ray)"),

@@ -1,5 +1,9 @@
 """Libraries for microcontrollers: the interpreter's integers on emulated boards, within their code and memory."""
 
+import os
+import re
+import subprocess
+
 import numpy as np
 import pytest
 from microcontrollers import BOARDS, keyword_model, missing_tools, program_of, run_on
@@ -51,6 +55,43 @@ def test_boards_compute_the_interpreters_integers(target, model, example, tmp_pa
     np.testing.assert_array_equal(np.array(printed, int), scores.reshape(-1))
     if target == "cortex-m4":
         assert int(ticks) * INSTRUCTIONS_PER_TICK < 11_000_000
+
+
+TFLM = """
+import sys
+import numpy as np
+from tflite_micro import runtime
+interpreter = runtime.Interpreter.from_file(sys.argv[1])
+results = []
+for x in np.load(sys.argv[2]):
+    interpreter.set_input(x, 0)
+    interpreter.invoke()
+    results.append(interpreter.get_output(0).copy())
+np.save(sys.argv[3], np.stack(results))
+interpreter.print_allocations()
+"""
+
+
+@pytest.mark.slow
+def test_tensorflow_lite_micro_agrees_and_has_a_larger_arena(model, tmp_path):
+    """OPWRIGHT_PEER_TFLM names a Python that has tflite-micro."""
+    peer = os.environ.get("OPWRIGHT_PEER_TFLM")
+    if peer is None:
+        pytest.skip("needs OPWRIGHT_PEER_TFLM, which names a Python with tflite-micro")
+    features = np.random.default_rng(8).integers(-128, 128, (16, 1, 49, 10, 1), np.int8)
+    np.save(tmp_path / "features.npy", features)
+    (tmp_path / "model.tflite").write_bytes(model)
+    (tmp_path / "run.py").write_text(TFLM)
+    command = [peer, "run.py", "model.tflite", "features.npy", "scores.npy"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    library = aot.build(model, out=tmp_path / "host", name="kws")
+    run = aot.load(library.folder)
+    scores = np.stack([run(x)["scores"] for x in features])
+    steps = np.abs(scores.astype(int) - np.load(tmp_path / "scores.npy"))
+    assert steps.max() <= 1, "its softmax is in fixed-point numbers, that of TensorFlow Lite in floats"
+    assert (steps == 0).mean() > 0.9
+    (total,) = re.findall(r"Arena allocation total (\d+) bytes", done.stdout + done.stderr)
+    assert aot.build(model, "cortex-m4", tmp_path / "board", name="kws").arena < int(total)
 
 
 def test_triples_of_gnu_tools_name_the_same_targets():

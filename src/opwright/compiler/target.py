@@ -112,6 +112,8 @@ class Target(NamedTuple):
         """Number of registers of a vector; those of numbers that a loop leaves on a microcontroller."""
         if self.vector_bytes == SCALAR:
             return 10
+        if self.is_wasm:  # which runs on x86-64, too
+            return 16
         return 16 if self.is_x86 and self.vector_bytes < 64 else 8 if self.triple.startswith("thumb") else 32
 
     def lanes(self, size: int) -> int:

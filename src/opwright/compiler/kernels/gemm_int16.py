@@ -65,8 +65,10 @@ LINE = 64
 
 
 def widens(target: Target) -> bool:
-    """Return whether rows are widened on a target: on x86 without VNNI."""
-    return target.triple.startswith("x86_64") and not target.vnni_lanes
+    """Return whether rows are widened on a target: where products of pairs of int16 are an instruction, and of bytes
+    are not, as on x86 without VNNI and in WebAssembly."""
+    has_pairs = target.triple.startswith("x86_64") or (target.is_wasm and target.has("simd128"))
+    return has_pairs and not target.vnni_lanes
 
 
 def widened_bytes(target: Target, elements: int) -> int:

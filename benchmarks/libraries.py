@@ -1,0 +1,256 @@
+"""Models as native libraries: sizes, times here, instructions on emulated processors, times in Node.js.
+
+Lives here: the rows `library_...`; `python -m benchmarks.libraries` prints the figures that need an emulator or
+Node.js.
+Not here: the table of rows (rows.py), what an ARM processor takes for the official interpreter (arm/).
+
+Models: the keyword model of MLPerf Tiny (DS-CNN int8, tests/aot/microcontrollers.py) on a Cortex-M4; MobileNetV2 int8
+on 64-bit ARM with dotprod, on this machine and as WebAssembly. The script needs arm-none-eabi-gcc and qemu-system-arm;
+aarch64-linux-gnu-gcc and qemu-aarch64 with plugins; node, and the folder of the npm package @tensorflow/tfjs-tflite as
+OPWRIGHT_PEER_TFJS. A figure whose tools are missing is left out, by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import measure, models
+
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+NETWORK = "mobilenet_v2", "int8"
+OFFICIAL_ARM = 49.2e6
+"""Instructions of that network's run by ai-edge-litert 2.3.0 on a Neoverse N1 (`python -m benchmarks.arm`)."""
+CPU = "neoverse-n1"
+
+
+@functools.cache
+def _boards() -> Any:
+    sys.path.append(str(TESTS / "aot"))
+    import microcontrollers
+
+    return microcontrollers
+
+
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="opwright-bench-"))
+
+
+@functools.cache
+def _built(target: str, folder: Path | None = None, format: str | None = None) -> Any:
+    """The library of the keyword model for a microcontroller, of MobileNetV2 for others."""
+    from opwright import aot
+
+    model = _boards().keyword_model() if target.startswith(("cortex", "c11")) else models.path_of(*NETWORK)
+    where = "host" if target == "c11" else target
+    return aot.build(model, where, folder or _folder(), name="model", format=format)
+
+
+def seconds_of_build() -> float:
+    """Seconds of `opwright build` in a process of its own, with an empty cache."""
+    with tempfile.TemporaryDirectory(prefix="opwright-bench-") as cache:
+        code = (
+            "import time; start = time.perf_counter(); from opwright import aot; "
+            f"aot.build({models.path_of(*NETWORK)!r}, 'aarch64-dotprod', {cache!r} + '/out'); "
+            "print(time.perf_counter() - start)"
+        )
+        environment = os.environ | {"OPWRIGHT_CACHE_DIR": cache}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def times_here() -> float:
+    """The interpreter's time over the library's."""
+    from opwright import aot, lite
+
+    library = aot.load(_built("host").folder)
+    interpreter = lite.Interpreter(model_path=models.path_of(*NETWORK), num_threads=1)
+    interpreter.allocate_tensors()
+    (detail,) = interpreter.get_input_details()
+    image = np.random.default_rng(0).integers(-128, 128, detail["shape"], np.int8)
+    interpreter.set_tensor(detail["index"], image)
+    calls: list[Callable[[], object]] = [interpreter.invoke, functools.partial(library, image)]
+    least = [float("inf")] * 2
+    for _ in range(40):
+        for i, call in enumerate(calls):
+            call()  # whose weights the other's have left no place in the caches
+            least[i] = min(least[i], *(measure.time_batch(call, 1) for _ in range(4)))
+    return least[0] / least[1]
+
+
+_FIRST = """
+#define _POSIX_C_SOURCE 200809L
+#include "model.h"
+#include <stdio.h>
+#include <time.h>
+static uint8_t memory[MODEL_ARENA_SIZE + MODEL_ARENA_ALIGN];
+int main(void) {
+  static int8_t x[INPUT], y[OUTPUT];
+  struct model_inputs in = {x};
+  struct model_outputs out = {y};
+  uintptr_t arena = ((uintptr_t)memory + MODEL_ARENA_ALIGN - 1u) / MODEL_ARENA_ALIGN * MODEL_ARENA_ALIGN;
+  struct timespec t[3];
+  int i;
+  clock_gettime(CLOCK_MONOTONIC, t);
+  for (i = 1; i < 3; i++) {
+    if (model_run(&in, &out, (void *)arena, MODEL_ARENA_SIZE)) return 1;
+    clock_gettime(CLOCK_MONOTONIC, t + i);
+  }
+  for (i = 0; i < 2; i++)
+    printf("%.9f ", (double)(t[i + 1].tv_sec - t[i].tv_sec) + 1e-9 * (double)(t[i + 1].tv_nsec - t[i].tv_nsec));
+  return 0;
+}
+"""
+_COUNTED = """
+#include "model.h"
+#include <sys/resource.h>
+static uint8_t memory[MODEL_ARENA_SIZE + MODEL_ARENA_ALIGN];
+int main(void) {
+  static int8_t x[INPUT], y[OUTPUT];
+  struct model_inputs in = {x};
+  struct model_outputs out = {y};
+  uintptr_t arena = ((uintptr_t)memory + MODEL_ARENA_ALIGN - 1u) / MODEL_ARENA_ALIGN * MODEL_ARENA_ALIGN;
+  int i;
+  for (i = 0; i < 3; i++) {
+    getpriority(PRIO_USER, 0x7a000000 | i);
+    if (model_run(&in, &out, (void *)arena, MODEL_ARENA_SIZE)) return 1;
+  }
+  getpriority(PRIO_USER, 0x7a000003);
+  return 0;
+}
+"""
+
+
+def _program(text: str, library: Any, compiler: str) -> Path:
+    """Compile a program with a library; return its path."""
+    notes = json.loads((library.folder / "model.json").read_text())["signatures"][0]
+    sizes = [f"-D{side.upper()}={int(np.prod(notes[f'{side}s'][0]['shape']))}" for side in ("input", "output")]
+    (library.folder / "program.c").write_text(text)
+    program: Path = library.folder / "program"
+    command = [compiler, "-O2", "-static", *sizes, "program.c", "libmodel.a", "-lm", "-o", str(program)]
+    subprocess.run(command, cwd=library.folder, check=True)
+    return program
+
+
+def seconds_to_first_answer() -> float:
+    """Return by how much the first run of a process is longer than the second: the least of each in forty processes."""
+    program = _program(_FIRST, _built("host"), "cc")
+    runs = []
+    for _ in range(40):
+        printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+        runs.append([float(word) for word in printed.split()])
+    return min(run[0] for run in runs) - min(run[1] for run in runs)
+
+
+# ---- figures that need an emulator or Node.js ------------------------------------------------------------------------
+
+
+def instructions_of_keywords(format: str) -> float:
+    """Instructions of a run of the keyword model on a Cortex-M4, counted by QEMU. format: "lib", or "c" by GCC -O3."""
+    boards = _boards()
+    folder = _folder()
+    _built("cortex-m4" if format == "lib" else "c11", folder, format)
+    features = np.random.default_rng(7).integers(-128, 128, (1, 49, 10, 1), np.int8)
+    (folder / "program.c").write_text(boards.program_of("model", {"features": features}, {"scores": 12}))
+    names = ["libmodel.a"] if format == "lib" else ["model.c", "model_weights.c"]
+    sources = [folder / "program.c", *(folder / name for name in names)]
+    status, ticks, *_ = boards.run_on(boards.BOARDS["cortex-m4"], folder, sources, "-O3")
+    if int(status):
+        raise RuntimeError(f"status {status}")
+    return int(ticks) * 40.0
+
+
+def instructions_on_arm() -> float:
+    """Instructions of a run of MobileNetV2 on a Neoverse N1, counted by a plugin of QEMU."""
+    from benchmarks.arm.__main__ import build as build_plugin
+
+    program = _program(_COUNTED, _built("aarch64-dotprod"), "aarch64-linux-gnu-gcc")
+    plugin, marks = build_plugin(program.parent), program.parent / "marks.txt"
+    command = ["qemu-aarch64", "-cpu", CPU, "-plugin", f"{plugin},out={marks}", str(program)]
+    subprocess.run(command, check=True)
+    at = {int(n): int(count) for _, n, count in map(str.split, marks.read_text().splitlines())}
+    return float(at[3] - at[2])
+
+
+_IN_TURN = """
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import * as ours from "./model.mjs";
+const [, , peer, file] = process.argv;
+const factory = createRequire(import.meta.url)(`${peer}/wasm/tflite_web_api_cc_simd.js`);
+const web = await factory({ wasmBinary: readFileSync(`${peer}/wasm/tflite_web_api_cc_simd.wasm`) });
+const bytes = readFileSync(file), at = web._malloc(bytes.length);
+web.HEAPU8.set(bytes, at);
+const options = { numThreads: 1, enableProfiling: false, maxProfilingBufferEntries: 1 };
+const official = web.TFLiteWebModelRunner.CreateFromBufferAndOptions(at, bytes.length, options).value();
+const input = official.GetInputs().get(0).data();
+for (let i = 0; i < input.length; i++) input[i] = (i * 37) % 251 - 125;
+const model = await ours.load();
+const arrays = { [ours.inputs[0].name]: new Int8Array(input) };
+let result;
+const least = [Infinity, Infinity];
+for (let turn = 0; turn < 40; turn++) {
+  [() => { result = model.run(arrays); }, () => official.Infer()].forEach((run, i) => {
+    const start = performance.now();
+    run();
+    least[i] = Math.min(least[i], performance.now() - start);
+  });
+}
+const actual = Object.values(result)[0], exact = official.GetOutputs().get(0).data();
+const most = Math.max(...actual.map((x, i) => Math.abs(x - exact[i])));
+console.log(JSON.stringify({ ours: least[0] / 1e3, official: least[1] / 1e3, most }));
+process.exit(0);
+"""
+
+
+def times_in_node() -> dict[str, float]:
+    """Seconds of a run of MobileNetV2 in Node.js with vectors on one thread, ours and tfjs-tflite's, in turn; most:
+    the largest difference of their outputs, in steps of int8."""
+    peer = os.environ["OPWRIGHT_PEER_TFJS"]
+    folder = _built("wasm32-simd128").folder
+    (folder / "turns.mjs").write_text(_IN_TURN)
+    command = ["node", "turns.mjs", str(Path(peer).resolve()), models.path_of(*NETWORK)]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return times
+
+
+def main() -> None:
+    """Print the figures whose tools are there."""
+    board, arm = ("arm-none-eabi-gcc", "qemu-system-arm"), ("aarch64-linux-gnu-gcc", "qemu-aarch64", "cc")
+    figures: list[tuple[str, tuple[str, ...], Callable[[], Any]]] = [
+        ("keyword model, Cortex-M4, instructions", board, lambda: instructions_of_keywords("lib")),
+        ("the same as C by GCC -O3", board, lambda: instructions_of_keywords("c")),
+        ("MobileNetV2 int8, Neoverse N1, instructions", arm, instructions_on_arm),
+        ("relative to the official interpreter's", arm, lambda: instructions_on_arm() / OFFICIAL_ARM),
+        ("MobileNetV2 int8 in Node.js, s", ("node", "OPWRIGHT_PEER_TFJS"), times_in_node),
+    ]
+    for what, tools, figure in figures:
+        missing = [tool for tool in tools if not (os.environ.get(tool) or shutil.which(tool))]
+        print(f"{what}: {'needs ' + ', '.join(missing) if missing else figure()}", flush=True)
+
+
+ROWS: dict[str, measure.Prepare] = {
+    "library_keywords_code": lambda: _built("cortex-m4").code,
+    "library_keywords_arena": lambda: _built("cortex-m4").arena,
+    "library_arm_code": lambda: _built("aarch64-dotprod").code,
+    "library_build": seconds_of_build,
+    "library_run": times_here,
+    "library_start": seconds_to_first_answer,
+}
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        measure.main(ROWS)
+    else:
+        main()
