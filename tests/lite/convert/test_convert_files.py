@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +37,30 @@ def test_identity_and_metadata() -> None:
     assert re.fullmatch(r"Opwright [\w.+]+ Converted\.", model.description)
     plain = Model.read(converter(concrete(ow.sin, spec(5)), exclude_conversion_metadata=True).convert())
     assert plain.description == "Opwright Converted."
+
+
+def test_weights_are_copied_once_for_a_file_and_twice_for_bytes(tmp_path: Path) -> None:
+    """A convolution with a batch norm folded into it, a product with transposed weights: NumPy's memory is traced."""
+    kernel, weights = ow.Variable(f32(3, 3, 256, 512)), ow.Variable(f32(512, 2048))
+    scale = ow.constant(f32(512))
+
+    def function(x: object) -> object:
+        y = ow.nn.conv2d(x, kernel, 1, "SAME") * scale
+        return ow.matmul(ow.reduce_mean(y, [1, 2]), weights)
+
+    size = kernel.numpy().nbytes + weights.numpy().nbytes
+    call = concrete(function, spec(1, 4, 4, 256))
+    converter(call).convert()  # modules, caches
+    path = tmp_path / "model.tflite"
+    peaks = []
+    for run in (lambda: converter(call).write(path), lambda: converter(call).convert()):
+        tracemalloc.start()
+        result = run()
+        peaks.append(tracemalloc.get_traced_memory()[1] / size)
+        tracemalloc.stop()
+    assert path.read_bytes() == result
+    assert peaks[0] < 1.2
+    assert peaks[1] < 2.2
 
 
 def test_the_demos_sin_file_runs_in_the_official_interpreter_to_1e_6() -> None:

@@ -7,6 +7,7 @@ Not here: the stages (the other modules and packages of lite/convert), the table
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -194,11 +195,22 @@ class TFLiteConverter:
 
         raises ConverterError with each operator that the file cannot hold, its lines, and remedies
         """
+        return self._model().to_bytes()
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the .tflite file, whose bytes `convert` returns, from where the weights are in memory.
+
+        raises as `convert`, and OSError of the file system; the file is complete or not there
+        """
+        self._model().write(path)
+
+    def _model(self) -> Model:
+        """Return the file as objects; its buffers may be views on variables."""
         options.check(self)
         mode = modes.mode_of(self)
         unsupported: list[UnsupportedNode] = []
         account = FusionAccount(self.patterns)
-        frozen = freeze(self.functions, self.experimental_enable_resource_variables)
+        frozen = freeze(self.functions, self.experimental_enable_resource_variables, views=True)
         stated, bits = explicit.stated(frozen.graphs)
         if bits:
             mode = modes.explicit_mode(mode, bits)
@@ -217,7 +229,7 @@ class TFLiteConverter:
             module = quantize.sparsify(module, mode)
         if self.target_spec.runtime is not None:
             downlevel.check_runtime(module.all_graphs, self.target_spec.runtime)
-        return export(module, custom_version_in=self.custom_version_in).to_bytes()
+        return export(module, custom_version_in=self.custom_version_in)
 
     def _quantize(self, module: LiteModule, mode: modes.Mode) -> LiteModule:
         # The interpreter has builtin and Flex operators; fused operators need no kernel of their own.

@@ -9,6 +9,7 @@ The module's graphs come first, then the subgraphs of their nodes, breadth first
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from .custom_operators import CustomNode, custom_options, in_least_version
 from .errors import ConverterError, UnsupportedNode, report
 
 FLEXBUFFERS = 0  # CustomOptionsFormat
+SHORT = 32  # bytes that are compared themselves; longer contents by digests
 
 
 def export(module: LiteModule, *, custom_version_in: str = "code") -> Model:
@@ -71,11 +73,12 @@ class ModuleExporter:
                 contents = versions.metadata_of(versions.min_runtime_of_model(self.model))
             self.model.metadata.append(objects.Metadata(name=name, buffer=self.buffer(contents)))
 
-    def buffer(self, contents: bytes) -> int:
-        """Return the index of the buffer with these bytes."""
-        index = self._buffer_of.get(contents)
+    def buffer(self, contents: bytes | memoryview) -> int:
+        """Return the index of the buffer with these bytes, which are not copied."""
+        key = bytes(contents) if len(contents) <= SHORT else hashlib.blake2b(contents).digest()
+        index = self._buffer_of.get(key)
         if index is None:
-            index = self._buffer_of[contents] = len(self.buffers)
+            index = self._buffer_of[key] = len(self.buffers)
             self.buffers.append(objects.Buffer(data=np.frombuffer(contents, np.uint8)))
         return index
 

@@ -45,12 +45,13 @@ class FrozenFunctions(NamedTuple):
     variables: list[FileVariable]
 
 
-def freeze(functions: Sequence[Any], keep_written: bool = True) -> FrozenFunctions:
+def freeze(functions: Sequence[Any], keep_written: bool = True, *, views: bool = False) -> FrozenFunctions:
     """Return the graphs of functions without captures.
 
     Captured tensors, and reads of variables that none of them writes, become Const nodes of the current values.
 
-    keep_written: False to refuse functions that write variables.
+    keep_written: False to refuse functions that write variables. views: the constants are views on the variables'
+    memory, for graphs that are dropped before these change.
     raises ConverterError for a function that uses a variable in a way that files cannot express, returns a variable
     itself, or captured a tensor without a value
     """
@@ -66,7 +67,7 @@ def freeze(functions: Sequence[Any], keep_written: bool = True) -> FrozenFunctio
                 )
             written.setdefault(id(variable), variable)
     kept = kept_variables(written.values())
-    return FrozenFunctions([_frozen(part, kept) for part in opened], list(kept.values()))
+    return FrozenFunctions([_frozen(part, kept, views) for part in opened], list(kept.values()))
 
 
 class _CapturedInputs:
@@ -136,8 +137,8 @@ def _refused(node: Node, variable: Variable, why: str) -> ConverterError:
     )
 
 
-def _frozen(part: _CapturedInputs, kept: dict[int, FileVariable]) -> Graph:
-    walk = _FreezingRewriter(part.graph, kept)
+def _frozen(part: _CapturedInputs, kept: dict[int, FileVariable], views: bool) -> Graph:
+    walk = _FreezingRewriter(part.graph, kept, views)
     for placeholder, tensor in part.tensors.items():
         walk.mapping[placeholder] = walk.constant(tensor.constant, tensor.dtype, placeholder.name, None)
     for placeholder, variable in part.handles.items():
@@ -153,9 +154,9 @@ def _frozen(part: _CapturedInputs, kept: dict[int, FileVariable]) -> Graph:
 class _FreezingRewriter(CatalogueRewriter):
     """The rewriter of one graph or subgraph. handles: the variables of the old graph's values."""
 
-    def __init__(self, graph: Graph, kept: dict[int, FileVariable]) -> None:
+    def __init__(self, graph: Graph, kept: dict[int, FileVariable], views: bool) -> None:
         super().__init__(graph)
-        self.kept = kept
+        self.kept, self.views = kept, views
         self.handles: dict[Value, Variable] = {}
         self._read: dict[int, Value] = {}
 
@@ -184,7 +185,11 @@ class _FreezingRewriter(CatalogueRewriter):
         constant = self._read.get(id(variable))
         if constant is None:
             name = node.inputs[0].name  # type: ignore[union-attr]
-            constant = self._read[id(variable)] = self.constant(variable.read_array(), variable.dtype, name, node.at)
+            array = variable.read_array()
+            if self.views:
+                array = array.view()
+                array.flags.writeable = False
+            constant = self._read[id(variable)] = self.constant(array, variable.dtype, name, node.at)
         return constant
 
     def _control(self, node: Node) -> None:
@@ -195,7 +200,7 @@ class _FreezingRewriter(CatalogueRewriter):
         dropped = {i for i, v in enumerate(handed) if v in self.handles and id(self.handles[v]) not in self.kept}
         frozen: dict[Graph, Graph] = {}
         for graph, handles in _inside(node, self.handles):
-            walk = _FreezingRewriter(graph, self.kept)
+            walk = _FreezingRewriter(graph, self.kept, self.views)
             walk.handles = handles
             frozen[graph] = walk.run([v for i, v in enumerate(graph.inputs) if i not in dropped])
         attrs = subgraphs_mapped(node.attrs, frozen.__getitem__)

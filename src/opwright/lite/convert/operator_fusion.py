@@ -124,7 +124,9 @@ def _scale(node: Node, rewriter: LiteRewriter) -> RuleResult:
     if not np.isfinite(factor).all():
         return NO
     along = factor.reshape([-1 if i == axis else 1 for i in range(filter.constant.ndim)])
-    operands: dict[int, Value | None] = {at: rewriter.constant(filter.constant * along, float32)}
+    product = np.multiply(filter.constant, along, order="C")
+    product.flags.writeable = False  # the constant is this array, no copy
+    operands: dict[int, Value | None] = {at: rewriter.constant(product, float32)}
     if bias.any() or producer.inputs[bias_at] is not None:
         operands[bias_at] = rewriter.constant(bias * factor, float32)
     return _with(node, rewriter, producer, operands)

@@ -240,15 +240,24 @@ class _FlatBufferWriter:
             for offset in offsets:
                 self.point(offset, leaf)
         starts = self.carry()
+        tail: list[Any] = []  # what follows the tables: large vectors are written from where they are
+        end = len(self.out)
         for offset, align, array in self.aligned:
             targets = [start + position for source, start in starts if (position := source.place_of(array)) is not None]
-            self.point(offset, targets[0] - 4 if targets else self.vector(array, align))
+            if targets:
+                self.point(offset, targets[0] - 4)
+                continue
+            start = end + -(end + 4) % max(align, 4)
+            self.point(offset, start)
+            contents = np.ascontiguousarray(array).data.cast("B") if len(array) else b""
+            tail += [bytes(start - end) + _u32.pack(len(array)), contents]
+            end = start + 4 + len(contents)
         if self.behind:
-            self.pad(OUTSIDE_ALIGN)
-        if len(self.out) > FLATBUFFER_LIMIT:
-            raise _too_large(len(self.out))
-        parts: list[Any] = [self.out]
-        end = len(self.out)
+            tail.append(bytes(-end % OUTSIDE_ALIGN))
+            end += len(tail[-1])
+        if end > FLATBUFFER_LIMIT:
+            raise _too_large(end)
+        parts: list[Any] = [self.out, *tail]
         for offset, array in self.behind:
             struct.pack_into("<Q", self.out, offset, end)
             padding = -len(array) % OUTSIDE_ALIGN
@@ -385,13 +394,6 @@ class _FlatBufferWriter:
             except EncodingError as misfit:
                 misfit.path = f"[{i}]{misfit.path}"
                 raise
-        return offset
-
-    def vector(self, array: np.ndarray, align: int) -> int:
-        self.pad(max(align, 4), ahead=4)
-        offset = len(self.out)
-        self.out += _u32.pack(len(array))
-        self.out += np.ascontiguousarray(array).data.cast("B") if len(array) else b""
         return offset
 
     def leaf(self, width: int, contents: bytes) -> int:

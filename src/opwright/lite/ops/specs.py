@@ -295,15 +295,18 @@ def tensor_of(spec: TensorSpec) -> objects.TableObject:
     return tensor
 
 
-def contents_of(array: np.ndarray, spec: TensorSpec) -> bytes:
-    """Return a constant's bytes as files have them: little-endian, types below a byte packed, strings packed."""
+def contents_of(array: np.ndarray, spec: TensorSpec) -> bytes | memoryview:
+    """Return a constant's bytes as files have them: little-endian, types below a byte packed, strings packed.
+
+    They are a view on the array where that has them in order.
+    """
     if spec.dtype is dtypes.string:
         return pack_strings(list(array.reshape(-1)))
     if (bits := PACKED.get(types.name_of(spec.dtype))) is not None:
         return packed(array, bits)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
-    return array.tobytes()
+    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
 
 
 def packed(array: np.ndarray, bits: int) -> bytes:

@@ -37,9 +37,9 @@ TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)  # NCHW <-> NHWC
 
 
 def transposed(rewriter: LiteRewriter, x: Value, order: Sequence[int]) -> Value:
-    """Return `x` transposed; a constant is transposed during conversion."""
+    """Return `x` transposed; a constant is a view, whose elements the file has in that order."""
     if x.constant is not None:
-        return rewriter.constant(np.ascontiguousarray(np.transpose(x.constant, order)), x.dtype)
+        return rewriter.constant(np.transpose(x.constant, order), x.dtype)
     shape = None if x.spec.shape.dims is None else [x.spec.shape.dims[i] for i in order]
     return rewriter.emit("TRANSPOSE", x, rewriter.int32(order), like=x.spec.with_shape(shape))
 
