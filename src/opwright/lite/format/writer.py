@@ -249,9 +249,9 @@ class _FlatBufferWriter:
                 continue
             start = end + -(end + 4) % max(align, 4)
             self.point(offset, start)
-            contents = np.ascontiguousarray(array).data.cast("B") if len(array) else b""
-            tail += [bytes(start - end) + _u32.pack(len(array)), contents]
-            end = start + 4 + len(contents)
+            elements = np.ascontiguousarray(array).data.cast("B") if len(array) else memoryview(b"")
+            tail += [bytes(start - end) + _u32.pack(len(array)), elements]
+            end = start + 4 + len(elements)
         if self.behind:
             tail.append(bytes(-end % OUTSIDE_ALIGN))
             end += len(tail[-1])

@@ -306,7 +306,7 @@ def contents_of(array: np.ndarray, spec: TensorSpec) -> bytes | memoryview:
         return packed(array, bits)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def packed(array: np.ndarray, bits: int) -> bytes:
