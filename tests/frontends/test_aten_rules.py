@@ -140,3 +140,22 @@ def test_quantization(axis):
     inputs = [q, scale, zero, *place, -127, 127, ow.int8]
     (real,) = TABLE.apply(f"quantized_decomposed::dequantize_{kind}", call, inputs, {})
     np.testing.assert_allclose(np.asarray(real), (q.astype(np.float64) - zero) * np.float32(scale), rtol=1e-6)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_batch_norms_of_small_variance(traced):
+    """PyTorch's epsilon is 1e-5 and not the least one of TensorFlow's fused_batch_norm, 1.001e-5. In float64."""
+    generator = np.random.default_rng(24)
+    x = (generator.standard_normal((2, 3, 5, 4)) * 1e-4).astype(np.float32)
+    scale, offset = generator.standard_normal((2, 3)).astype(np.float32)
+    mean, variance = np.zeros(3, np.float32), np.float32([0.0, 1e-8, 1e-6])
+    vectors = scale, offset, mean, variance
+
+    def program(x):
+        call = AtenCall((ow.float32,), (x.shape,))
+        return TABLE.apply("aten::batch_norm", call, [x, *vectors, False, 0.1, 1e-5, True], {})[0]
+
+    y = ow.function(program)(x) if traced else program(x)
+    columns = [v.astype(np.float64)[:, None, None] for v in vectors]
+    expected = x / np.sqrt(columns[3] + 1e-5) * columns[0] + columns[1]
+    np.testing.assert_allclose(np.asarray(y), expected, rtol=1e-5, atol=1e-6)

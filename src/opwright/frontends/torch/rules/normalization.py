@@ -10,6 +10,7 @@ from typing import Any
 
 from ....core.dtypes import float32
 from ....ops import array, math, nn
+from ....ops.nn.normalization import FusedBatchNorm
 from .reductions import moments
 from .table import AtenCall, aten, rank_of, sizes, tensor, to_nchw, to_nhwc
 
@@ -45,9 +46,8 @@ def _normalized(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: f
         count = int(x.shape[1])
         scale = array.ones([count]) if weight is None else tensor(weight)
         offset = array.zeros([count]) if bias is None else tensor(bias)
-        y, *_ = nn.fused_batch_norm(
-            to_nhwc(x), scale, offset, tensor(mean), tensor(variance), epsilon=float(eps), is_training=False
-        )
+        operands = to_nhwc(x), scale, offset, tensor(mean), tensor(variance)
+        y, *_ = FusedBatchNorm(*operands, epsilon=float(eps), is_training=False)  # fused_batch_norm has a least epsilon
         return to_nchw(y)
     factor = math.rsqrt(tensor(variance) + tensor(eps, tensor(variance).dtype))
     if weight is not None:
