@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib
+import io
 import json
+import sys
 import zipfile
 from pathlib import Path
 
@@ -318,3 +320,63 @@ def test_applications(tmp_path, name):
     theirs.save(tmp_path / "model.keras")
     for source in (theirs, tmp_path / "model.keras"):
         np.testing.assert_allclose(ow.from_keras(source)(x).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+
+def datasets(content):
+    """The paths and values of an HDF5 file's weights of layers; states of random numbers and of optimizers are not."""
+    rows = {}
+    with h5py.File(io.BytesIO(content), "r") as file:
+        file.visititems(lambda path, x: rows.update({path: x[()]}) if isinstance(x, h5py.Dataset) else None)
+    return {k: v for k, v in rows.items() if "seed_generator" not in k and not k.startswith("optimizer")}
+
+
+@pytest.mark.parametrize("name", ["network", "classifier"])
+def test_files_of_weights_equal_files_of_keras(name, tmp_path):
+    with zipfile.ZipFile(FILES / f"{name}.keras") as archive:
+        written = archive.read("model.weights.h5")
+    model = ow.from_keras(FILES / f"{name}.keras")
+    model.save_weights(tmp_path / "ours.weights.h5")
+    ours, keras = datasets((tmp_path / "ours.weights.h5").read_bytes()), datasets(written)
+    assert ours.keys() == keras.keys()
+    for path, value in keras.items():
+        np.testing.assert_array_equal(ours[path], value, err_msg=path)
+    for weight in model.weights:
+        weight.assign(weight * 0)
+    (tmp_path / "keras.weights.h5").write_bytes(written)
+    model.load_weights(tmp_path / "keras.weights.h5")
+    for actual, expected in zip(called(model, arrays(name, "input")), arrays(name, "output"), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_damaged_files_of_weights_change_nothing(tmp_path, monkeypatch):
+    model = ow.keras.Sequential([ow.keras.Input((3,)), ow.keras.layers.Dense(2), ow.keras.layers.Dense(2)])
+    path = tmp_path / "w.weights.h5"
+    model.save_weights(path)
+    before = model.get_weights()
+    with h5py.File(path, "r+") as file:
+        file["layers/dense/vars/0"][...] = 7
+        del file["layers/dense_1/vars/1"]
+    with pytest.raises(DataLossError, match="there is no dataset /layers/dense_1/vars/1"):
+        model.load_weights(path)
+    path.write_bytes(b"nothing")
+    with pytest.raises(DataLossError, match="is not a file of weights"):
+        model.load_weights(path)
+    for a, b in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match=r"\.weights\.h5"):
+        model.save_weights(tmp_path / "w.h5")
+
+    class Owner(ow.keras.layers.Dense):
+        def save_own_variables(self, store):
+            store["state"] = np.zeros(2)
+
+    owner = ow.keras.Sequential([ow.keras.Input((3,)), Owner(2)])
+    with pytest.raises(ValueError, match=r"save_own_variables \(owner"):
+        owner.save_weights(path)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(FailedPreconditionError, match=r"pip install 'opwright\[keras\]'"):
+        model.save_weights(tmp_path / "none.weights.h5")
+    assert not (tmp_path / "none.weights.h5").exists()

@@ -198,7 +198,7 @@ def test_weights_in_files(keras, tmp_path):
     for a, b in zip(model.get_weights(), other.get_weights()):
         np.testing.assert_array_equal(a, b)
     with pytest.raises(ValueError, match="HDF5"):
-        model.save_weights(tmp_path / "w.weights.h5")
+        model.save_weights(tmp_path / "w.h5")
     wrong = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="do not match"):
         wrong.load_weights(path)

@@ -222,11 +222,14 @@ class Model(Trainer, Layer):
         return json.dumps(serialize(self), **kwargs)
 
     def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
-        """Write the weights to a .safetensors file. Raises ValueError for other extensions."""
+        """Write the weights to a .safetensors file, or a .weights.h5 file, which Keras 3 reads, too (it needs h5py).
+
+        raises ValueError for other extensions
+        """
         save_weights(self, filepath, overwrite)
 
     def load_weights(self, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
-        """Load weights written by `save_weights` of a model with the same layers.
+        """Load weights written by `save_weights` of a model with the same layers, here or, as .weights.h5, by Keras 3.
 
         skip_mismatch: skip missing weights and those of another shape; otherwise they raise ValueError
         """

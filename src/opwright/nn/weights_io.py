@@ -1,7 +1,7 @@
 """Files of weights and models.
 
 Lives here: .safetensors files of weights, .keras archives of configuration and weights, backups of training.
-Not here: SavedModel folders (saved/), configurations (model_config.py).
+Not here: .weights.h5 (hdf5_weights.py), SavedModel folders (saved/), configurations (model_config.py).
 
 A weight is stored by its path in the model: indices of layers, then its name, as in "0.kernel" or "2.1.bias"; names of
 layers, which depend on global counters, are not part of it.
@@ -25,11 +25,13 @@ from ..core.errors import DataLossError
 from ..core.files import replacing
 from ..eager.variable import Variable
 from ..tracing.function import Function
+from .hdf5_weights import load_file, weights_file
 from .keras_tensor import KerasTensor
 from .layer import Layer
 from .model_config import compile_arguments, compile_config, deserialize, plain_value, serialize
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
+HDF5 = ".weights.h5"
 _OWN = "own:"  # between a layer's path and the keys it stores
 
 
@@ -88,14 +90,12 @@ def arrays_of(model: Any) -> dict[str, np.ndarray]:
 
 def _checked_path(filepath: Any) -> str:
     path = os.fspath(filepath)
+    if path.endswith(HDF5):
+        return path
     if path.endswith((".h5", ".hdf5")):
-        raise ValueError(
-            f"{path}: weights are stored in .safetensors files; HDF5 (.h5, .weights.h5) is neither "
-            f"written nor "
-            f"read. Use {path.removesuffix('.h5').removesuffix('.weights')}.safetensors"
-        )
+        raise ValueError(f"{path}: the name of an HDF5 file of weights ends in {HDF5}, as Keras 3 writes and reads it")
     if not path.endswith(".safetensors"):
-        raise ValueError(f"{path}: the name of a file of weights ends in .safetensors")
+        raise ValueError(f"{path}: the name of a file of weights ends in .safetensors or {HDF5}")
     result: str = path
     return result
 
@@ -112,11 +112,13 @@ def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
     path = _checked_path(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} exists: pass overwrite=True")
+    _check_owners(model, path)
     arrays = arrays_of(model)
     if not arrays and not model.built:
         raise ValueError(f"Model {model.name!r} has no weights yet: call it, or `build(input_shape)`, first")
+    content = weights_file(model) if path.endswith(HDF5) else to_bytes(arrays)
     with replacing(path) as file:
-        file.write(to_bytes(arrays))
+        file.write(content)
 
 
 def _parse_arrays(content: bytes, path: str) -> dict[str, np.ndarray]:
@@ -136,11 +138,28 @@ def from_bytes(content: bytes, path: str) -> tuple[dict[str, np.ndarray], dict[s
         raise DataLossError(what=f"{path} is not a .safetensors file, or is corrupt: {error}") from None
 
 
+def _check_owners(model: Any, path: str) -> None:
+    """Raise ValueError for an HDF5 file of layers that define their own stored state."""
+    owners = _weights_and_owners(model)[1] if path.endswith(HDF5) else {}
+    if owners:
+        names = ", ".join(layer.name for layer in owners.values())
+        raise ValueError(f"{path}: layers with save_own_variables ({names}) are stored in .safetensors files only")
+
+
 def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None:
     """Load the weights of a model; see `Model.load_weights`."""
     path = _checked_path(filepath)
     with open(path, "rb") as file:
-        assign(model, _parse_arrays(file.read(), path), path, skip_mismatch)
+        content = file.read()
+    if not path.endswith(HDF5):
+        assign(model, _parse_arrays(content, path), path, skip_mismatch)
+        return
+    if skip_mismatch:
+        raise ValueError(f"{path}: skip_mismatch=True is for .safetensors files")
+    if not model.built:
+        raise ValueError(f"Model {model.name!r} has no weights to set yet: call it, or `build(input_shape)`, first")
+    _check_owners(model, path)
+    load_file(model, content, path)
 
 
 def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: bool = False) -> None:

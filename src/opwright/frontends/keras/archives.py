@@ -1,7 +1,7 @@
 """Files of Keras 3: .keras archives, a ZIP of a configuration (JSON) and weights (HDF5).
 
-Lives here: `Archive`, `WeightGroup`: their contents, checked: nothing in them is executed, no other file is read.
-Not here: what they mean (configurations.py, weights.py).
+Lives here: `Archive`: its contents, checked: nothing in them is executed.
+Not here: what they mean (configurations.py, nn/hdf5_weights.py).
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from ...core.errors import DataLossError
 from ...core.extras import optional_module
+from ...nn.hdf5_weights import WeightGroup
 
 CONFIGURATION, WEIGHTS = "config.json", "model.weights.h5"
 MOST_TEXT = 1 << 28
@@ -76,53 +74,3 @@ class Archive:
                 return stream.read(member.file_size)
         except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             raise DataLossError(what=f"{name} of {self.path} is damaged: {error}") from error
-
-
-class WeightGroup:
-    """A group of an HDF5 file of weights: members behind hard links only, which lie in the same file. path: its name,
-    for errors."""
-
-    def __init__(self, group: Any, path: str) -> None:
-        self._group = group
-        self.path = path
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._group)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._group
-
-    def group(self, name: str) -> WeightGroup:
-        """Return a group in this one. Raises DataLossError if there is none."""
-        return WeightGroup(self._member(name, "Group"), f"{self.path}/{name}")
-
-    def array(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the elements of a dataset of a shape. Raises DataLossError for another one."""
-        dataset = self._member(name, "Dataset")
-        where = f"{self.path}/{name}"
-        if tuple(dataset.shape or ()) != shape or dataset.dtype.kind not in "biufcV":
-            raise DataLossError(
-                what=f"the weight {where} does not fit its layer",
-                found=f"{dataset.dtype}{list(dataset.shape or ())}",
-                wanted=list(shape),
-            )
-        if dataset.external or dataset.is_virtual:
-            raise DataLossError(what=f"the weight {where} lies in another file")
-        try:
-            return np.asarray(dataset[()])
-        except OSError as error:
-            raise DataLossError(what=f"the weight {where} is damaged: {error}") from error
-
-    def _member(self, name: str, kind: str) -> Any:
-        h5py = optional_module("h5py")
-        where = f"{self.path}/{name}"
-        try:
-            link = self._group.get(name, getlink=True)
-            member = self._group.get(name) if isinstance(link, h5py.HardLink) else None
-        except (KeyError, OSError, RuntimeError, ValueError) as error:
-            raise DataLossError(what=f"{where} is damaged: {error}") from error
-        if not isinstance(member, getattr(h5py, kind)):
-            raise DataLossError(
-                what=f"there is no {kind.lower()} {where}", found=", ".join(list(self._group)[:5]) or "nothing"
-            )
-        return member

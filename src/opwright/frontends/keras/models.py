@@ -12,13 +12,14 @@ from typing import Any
 
 from ...core.errors import InvalidArgumentError, OpError
 from ...nn.configuration import CustomObjectScope
+from ...nn.hdf5_weights import assign_weights
 from ...nn.model import Model
 from ...nn.model_config import deserialize
 from .archives import Archive
 from .configurations import ConfigurationConverter
 from .layers import LAYERS
 from .operations import KerasOperation
-from .weights import assign_from_file, assign_from_model
+from .weights import assign_from_model
 
 
 def from_keras(model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any] | None = None) -> Model:
@@ -36,7 +37,7 @@ def from_keras(model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any]
     if isinstance(model, str | os.PathLike):
         with Archive(model) as archive:
             result, converter = _model_of(archive.configuration, custom, os.fspath(model))
-            assign_from_file(result, converter.class_names, archive.weights())
+            assign_weights(result, converter.class_names, archive.weights())
         return result
     serialize = getattr(sys.modules.get("keras.saving"), "serialize_keras_object", None)
     if serialize is None or not hasattr(model, "get_config"):
