@@ -89,15 +89,14 @@ def arrays_of(model: Any) -> dict[str, np.ndarray]:
 
 
 def _checked_path(filepath: Any) -> str:
-    path = os.fspath(filepath)
+    path: str = os.fspath(filepath)
     if path.endswith(HDF5):
         return path
     if path.endswith((".h5", ".hdf5")):
         raise ValueError(f"{path}: the name of an HDF5 file of weights ends in {HDF5}, as Keras 3 writes and reads it")
     if not path.endswith(".safetensors"):
         raise ValueError(f"{path}: the name of a file of weights ends in .safetensors or {HDF5}")
-    result: str = path
-    return result
+    return path
 
 
 def to_bytes(arrays: dict[str, np.ndarray], metadata: dict[str, str] = FORMAT) -> bytes:
