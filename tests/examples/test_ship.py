@@ -1,13 +1,18 @@
-"""examples/ship: libraries of a float and an int8 model in one C program, built with CMake; answers against NumPy."""
+"""examples/ship: libraries of a float and an int8 model in one C program, built with CMake; a training step on
+other processors; answers against NumPy."""
 
 import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "aot"))
+from microcontrollers import BOARDS, run_on
 
 SHIP = Path(__file__).resolve().parent.parent.parent / "examples" / "ship"
 SIDES = ("left", "right", "above", "below")
@@ -57,3 +62,54 @@ def test_the_c_program_classifies_with_both_libraries(tmp_path):
     absent = subprocess.run([build / "classify", tmp_path / "absent.pgm"], capture_output=True, text=True, check=False)
     assert absent.returncode == 1
     assert "absent.pgm" in absent.stderr
+
+
+def descent():
+    """The losses of every twentieth step, and what the fitted function returns, in float64."""
+    x = np.array([-8, 0.5, 2, 2.2, 201])
+    y = np.array([-1.4288993, 0.98279375, 1.2490457, 1.2679114, 1.5658458])
+    offset, losses = 0.0, []
+    for _ in range(200):
+        error = np.arctan(x + offset) - y
+        losses.append((error**2).mean())
+        offset -= 0.5 * (2 * error / (1 + (x + offset) ** 2)).mean()
+    return losses[::20], np.arctan(x + offset)
+
+
+def trained_on(machine, folder):
+    """The numbers that train.c prints on this machine, or on an emulated one."""
+    spec = importlib.util.spec_from_file_location("ship_training", SHIP / "training.py")
+    training = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(training)
+    training.main(str(folder), machine)
+    library = folder / "atan" / "libatan.a"
+    if machine == "cortex-m7":
+        shutil.copy(folder / "atan" / "atan.h", folder)
+        words = run_on(BOARDS[machine], folder, [SHIP / "train.c", library], "-O1 -DBOARD")
+        return np.array(words, np.int32).view(np.float32)
+    compiler, emulator = ("cc", []) if machine == "host" else ("aarch64-linux-gnu-gcc", ["qemu-aarch64"])
+    warnings = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    program = folder / "train"
+    command = [compiler, *warnings, "-static", SHIP / "train.c", f"-I{library.parent}", library, "-lm", "-o", program]
+    subprocess.run(command, check=True, capture_output=True)
+    return np.array(
+        subprocess.run([*emulator, program], check=True, capture_output=True, text=True).stdout.split(), float
+    )
+
+
+TOOLS = {
+    "host": ("cc",),
+    "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
+    "cortex-m7": ("arm-none-eabi-gcc", "qemu-system-arm"),
+}
+
+
+@pytest.mark.parametrize("machine", [pytest.param(m, marks=() if m == "host" else pytest.mark.slow) for m in TOOLS])
+def test_the_training_program_fits_the_offset(machine, tmp_path):
+    missing = [tool for tool in TOOLS[machine] if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)}")
+    losses, fitted = descent()
+    printed = trained_on(machine, tmp_path)
+    np.testing.assert_allclose(printed[:10], losses, rtol=2e-3)  # errors of float32 near the end of the descent
+    np.testing.assert_allclose(printed[10:], fitted, rtol=1e-6)
