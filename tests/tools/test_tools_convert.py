@@ -227,3 +227,20 @@ def test_every_foreign_suffix_has_a_reader():
     from opwright.tools import cli, conversion
 
     assert set(cli.FOREIGN) == set(conversion.READERS)
+
+
+def test_op_new_writes_the_class_of_a_foreign_operator(tmp_path):
+    model, kind = tmp_path / "net.mlir", "tensor<4x3xf32>"
+    call = f"%0 = stablehlo.custom_call @my_scale(%a) {{factor = 2.5 : f32}} : ({kind}) -> {kind}"
+    model.write_text(f"func.func @main(%a: {kind}) -> {kind} {{\n{call}\nreturn %0 : {kind}\n}}\n")
+    file = tmp_path / "scale.py"
+    opwright("op", "new", "my_scale", "--from", model, "-o", file)
+    source = file.read_text().replace('raise NotImplementedError("my_scale in NumPy")', "return x0 * op.factor")
+    namespace = {}
+    exec(source, namespace)
+    function = ow.from_stablehlo(model, custom={"my_scale": namespace["MyScale"]})
+    np.testing.assert_array_equal(function(np.ones((4, 3), np.float32)), np.full((4, 3), 2.5))
+    assert "is there already" in opwright("op", "new", "my_scale", "--from", model, "-o", file, exit_code=3).stderr
+    assert "there are my_scale" in opwright("op", "new", "other", "--from", model, exit_code=3).stderr
+    model.write_text(MODULE)
+    assert "has a rule" in opwright("op", "new", "my_scale", "--from", model, exit_code=3).stderr
