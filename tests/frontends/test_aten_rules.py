@@ -159,3 +159,14 @@ def test_batch_norms_of_small_variance(traced):
     columns = [v.astype(np.float64)[:, None, None] for v in vectors]
     expected = x / np.sqrt(columns[3] + 1e-5) * columns[0] + columns[1]
     np.testing.assert_allclose(np.asarray(y), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_factor_of_zero_ignores_its_operand():
+    """As in BLAS: also NaN."""
+    call = AtenCall((ow.float32,), ((2, 2),))
+    bias, a, b = np.full((2, 2), np.nan, np.float32), np.float32([1, 2]), np.float32([3, 4])
+    (y,) = TABLE.apply("aten::addr", call, [bias, a, b], {"beta": 0.0})
+    np.testing.assert_array_equal(np.asarray(y), np.outer(a, b))
+    stacks = np.ones((3, 2, 2), np.float32)
+    (y,) = TABLE.apply("aten::addbmm", call, [bias, stacks, stacks], {"beta": 0.0, "alpha": 0.5})
+    np.testing.assert_array_equal(np.asarray(y), np.full((2, 2), 3, np.float32))

@@ -63,14 +63,14 @@ def addmm(op: AtenCall, bias: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1
 
 @aten("addbmm")
 def addbmm(op: AtenCall, bias: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-    product = math.reduce_sum(linalg.matmul(tensor(x), tensor(y)), [0])
-    return _scaled(product, alpha, op) + _scaled(tensor(bias), beta, op)
+    product = _scaled(math.reduce_sum(linalg.matmul(tensor(x), tensor(y)), [0]), alpha, op)
+    return product if beta == 0 else product + _scaled(tensor(bias), beta, op)
 
 
 @aten("addr")
 def addr(op: AtenCall, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-    outer_product = array.expand_dims(tensor(a, op.dtype), 1) * tensor(b, op.dtype)
-    return _scaled(tensor(x, op.dtype), beta, op) + _scaled(outer_product, alpha, op)
+    product = _scaled(array.expand_dims(tensor(a, op.dtype), 1) * tensor(b, op.dtype), alpha, op)
+    return product if beta == 0 else _scaled(tensor(x, op.dtype), beta, op) + product
 
 
 @aten("outer", "ger")
