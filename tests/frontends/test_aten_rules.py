@@ -170,3 +170,17 @@ def test_a_factor_of_zero_ignores_its_operand():
     stacks = np.ones((3, 2, 2), np.float32)
     (y,) = TABLE.apply("aten::addbmm", call, [bias, stacks, stacks], {"beta": 0.0, "alpha": 0.5})
     np.testing.assert_array_equal(np.asarray(y), np.full((2, 2), 3, np.float32))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_equations_by_cholesky_factors(upper):
+    generator = np.random.default_rng(24)
+    lower = np.tril(generator.uniform(0.5, 1.5, (2, 4, 4)))
+    matrix = lower @ lower.swapaxes(1, 2)
+    factor = (lower.swapaxes(1, 2) if upper else lower).astype(np.float32)
+    right = generator.standard_normal((4, 3)).astype(np.float32)
+    call = AtenCall((ow.float32,), ((2, 4, 3),))
+    (y,) = TABLE.apply("aten::cholesky_solve", call, [right, factor, upper], {})
+    np.testing.assert_allclose(matrix @ np.asarray(y), np.broadcast_to(right, (2, 4, 3)), atol=1e-3)
+    (y,) = TABLE.apply("aten::cholesky_inverse", AtenCall((ow.float32,), ((2, 4, 4),)), [factor, upper], {})
+    np.testing.assert_allclose(matrix @ np.asarray(y), np.broadcast_to(np.eye(4), (2, 4, 4)), atol=1e-3)

@@ -310,6 +310,24 @@ def cholesky(op: AtenCall, x: Any, upper: bool = False, check_errors: bool = Fal
     return (y, array.zeros(op.shapes[1], op.dtypes[1])) if len(op.dtypes) > 1 else y
 
 
+@aten("cholesky_solve")
+def cholesky_solve(op: AtenCall, right: Any, factor: Any, upper: bool = False) -> Any:
+    right, factor = tensor(right), tensor(factor)
+    lead = sizes(right)[:-2]
+    if lead != sizes(factor)[:-2]:
+        if None in (*op.shape, *sizes(factor)):
+            raise ValueError("stacks of matrices of different unknown sizes")
+        lead = list(op.shape)[:-2]
+        right, factor = (array.broadcast_to(v, [*lead, *sizes(v)[-2:]]) for v in (right, factor))
+    return linalg.cholesky_solve(linalg.matrix_transpose(factor) if upper else factor, right)
+
+
+@aten("cholesky_inverse")
+def cholesky_inverse(op: AtenCall, factor: Any, upper: bool = False) -> Any:
+    unit = np.eye(int(dim_size(factor, -1)), dtype=op.dtype.np)
+    return cholesky_solve(op, array.broadcast_to(tensor(unit), array.shape(tensor(factor))), factor, upper)
+
+
 @aten("linalg_det", "det")
 def det(op: AtenCall, x: Any) -> Any:
     return linalg.det(tensor(x))
