@@ -22,19 +22,20 @@ from .status_codes import OK, UNSUPPORTED_LEVEL
 
 _LEAF1_C, _LEAF7_B, _LEAF7_C, _LEAF71_A, _EXTENDED_C, _XCR0 = range(6)
 _HWCAP, _HWCAP2 = range(2)
-_V2 = {_LEAF1_C: (0, 9, 13, 19, 20, 23)}  # SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT
-_V3 = {
+_Bits = dict[int, tuple[int, ...]]
+_V2: _Bits = {_LEAF1_C: (0, 9, 13, 19, 20, 23)}  # SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT
+_V3: _Bits = {
     _LEAF1_C: (*_V2[_LEAF1_C], 12, 22, 27, 28, 29),  # FMA, MOVBE, OSXSAVE, AVX, F16C
     _LEAF7_B: (3, 5, 8),  # BMI1, AVX2, BMI2
     _EXTENDED_C: (0, 5),  # LAHF, LZCNT
     _XCR0: (1, 2),  # XMM, YMM
 }
-_V4 = _V3 | {
+_V4: _Bits = _V3 | {
     _LEAF7_B: (*_V3[_LEAF7_B], 16, 17, 28, 30, 31),  # AVX512F, DQ, CD, BW, VL
     _XCR0: (1, 2, 5, 6, 7),  # and opmask, ZMM
 }
-_V4_VNNI = _V4 | {_LEAF7_C: (11,)}
-X86_LEVELS: dict[str, tuple[str, dict[int, tuple[int, ...]]]] = {
+_V4_VNNI: _Bits = _V4 | {_LEAF7_C: (11,)}
+X86_LEVELS: dict[str, tuple[str, _Bits]] = {
     "v1": ("generic", {}),
     "v2": ("x86-64-v2", _V2),
     "v3": ("x86-64-v3", _V3),
@@ -44,7 +45,7 @@ X86_LEVELS: dict[str, tuple[str, dict[int, tuple[int, ...]]]] = {
     "v4-bf16": ("x86-64-v4-bf16", _V4_VNNI | {_LEAF71_A: (5,)}),
 }
 """Levels in ascending order: their targets, and the bits of the words of `_X86_WORDS` that they take."""
-AARCH64_LEVELS: dict[str, tuple[str, dict[int, tuple[int, ...]]]] = {
+AARCH64_LEVELS: dict[str, tuple[str, _Bits]] = {
     "generic": ("aarch64", {}),
     "dotprod": ("aarch64-dotprod", {_HWCAP: (20,)}),
     "i8mm": ("aarch64-i8mm", {_HWCAP: (20,), _HWCAP2: (13,)}),
@@ -56,7 +57,7 @@ class CpuLevel(NamedTuple):
 
     name: str
     target: Target
-    bits: dict[int, tuple[int, ...]]
+    bits: _Bits
 
     @property
     def identifier(self) -> str:
