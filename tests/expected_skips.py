@@ -31,6 +31,7 @@ EXPECTED = (
     Expected(40, "tests/distribute/*", "could not import '(dask|distributed|loky|mpi4py|pyarrow|ray|zarr)"),
     Expected(80, "tests/aot/*", "needs .*(cmake|node|chromium|arm-none-eabi|qemu|nm$|tflite-micro)"),
     Expected(4, "tests/examples/test_ship.py", "needs .*(cmake|cc|qemu)"),
+    Expected(20, "tests/pages/*", "needs chromium"),
     Expected(3, "tests/frontends/test_torch_programs.py", "could not import 'torch"),
     Expected(10, "tests/data/test_column_sources.py", "could not import '(dask|pandas|pyarrow|ray)"),
     Expected(20, "tests/frontends/test_jax_*.py", "could not import '(jax|flax|equinox)"),

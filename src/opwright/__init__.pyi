@@ -282,6 +282,7 @@ from .tracing.tensor_array import TensorArray as TensorArray
 from .tracing.tensor_array import TensorArraySpec as TensorArraySpec
 from .tracing.trace import executing_eagerly as executing_eagerly
 from .tracing.trace import init_scope as init_scope
+from .views.view import view as view
 
 half = float16
 double = float64

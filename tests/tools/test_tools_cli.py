@@ -51,6 +51,7 @@ def test_there_are_the_documented_commands():
         "run",
         "build",
         "diff",
+        "view",
         "bench",
         "search",
         "doctor",

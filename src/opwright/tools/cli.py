@@ -384,6 +384,50 @@ def build(model: str | None, list_targets: bool, as_json: bool, **settings: Any)
 
 
 @cli.command()
+@click.argument("model", type=click.Path())
+@click.option("--vs", type=click.Path(), metavar="OTHER", help="Another model, drawn next to it, with paired nodes.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="The file to write; by default MODEL.html, here.")
+@click.option(
+    "--format",
+    "kind",
+    default="html",
+    show_default=True,
+    type=click.Choice(["html", "model-explorer"]),
+    help="A page, or graphs and figures of nodes as JSON for Model Explorer.",
+)
+@click.option(
+    "--runs",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Run a .tflite file so often, and show the time of each node and who computes it.",
+)
+@click.option("--errors", is_flag=True, help="With --vs: run both files, and show the errors of MODEL's results.")
+@_custom
+@_examples("opwright view model.tflite", "opwright view int8.tflite --vs float.tflite --errors -o page.html")
+def view(
+    model: str, vs: str | None, output: str | None, kind: str, runs: int, errors: bool, customs: tuple[str, ...]
+) -> None:
+    """Draw a model as one HTML page that opens from disk and needs no network.
+
+    MODEL: a .tflite, .onnx, .pt2 or .keras file, or the folder of a saved model. Scopes and sub-graphs open and close;
+    a click shows an operator's attributes, types, versions and source. The page has no weights.
+
+    \b
+    Exit codes:
+      0  written
+      1  a model has no graph to draw, or does not run for --runs and --errors
+      2  wrong usage
+      3  a file cannot be read or written
+    """
+    if errors and vs is None:
+        raise click.UsageError("--errors goes with --vs")
+    from .model_view import view_model
+
+    view_model(model, vs, output, kind, runs, errors, customs)
+
+
+@cli.command()
 @click.argument("a", type=click.Path(), callback=_converted)
 @click.argument("b", type=click.Path(), required=False, callback=_converted)
 @click.option(

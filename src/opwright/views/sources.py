@@ -1,0 +1,181 @@
+"""Models, functions and files as graphs to draw.
+
+Lives here: `source_of`, `ViewSource`. Not here: their values of JSON (graph_documents.py), importers (frontends/,
+lite/, saved/).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.errors import InvalidArgumentError, NotFoundError, OpError
+from ..core.lazy_imports import later
+from ..graph.ir import Graph, Value
+from ..lite.format import Model
+from ..lite.format.runtime_requirements import Requirement, least_runtime, requirements, stored_runtime
+from ..lite.importer import Importer
+from ..lite.ops.module import LiteModule
+
+if TYPE_CHECKING:
+    from ..frontends import keras
+    from ..frontends.onnx import model as onnx
+    from ..frontends.torch import importer as torch
+    from ..nn import layer
+    from ..saved import loader, signatures
+    from ..tracing import concrete, function
+else:  # a page of a .tflite file needs none of them, which take most of a second to import
+    keras, onnx, torch, layer, loader, signatures, concrete, function = (
+        later(name, __package__)
+        for name in (
+            "..frontends.keras",
+            "..frontends.onnx.model",
+            "..frontends.torch.importer",
+            "..nn.layer",
+            "..saved.loader",
+            "..saved.signatures",
+            "..tracing.concrete",
+            "..tracing.function",
+        )
+    )
+
+
+class ViewSource(NamedTuple):
+    """A model to draw. graphs: the entries; facts: names and texts; path: of a .tflite file, for runs; needs: of its
+    nodes, by subgraph and number; stored: bytes of its constants."""
+
+    title: str
+    graphs: tuple[Graph, ...]
+    facts: tuple[tuple[str, object], ...]
+    path: str | None = None
+    needs: dict[tuple[int, int], Requirement] | None = None
+    stored: Mapping[Value, int] = MappingProxyType({})
+
+
+SUFFIXES = (".tflite", ".onnx", ".pt2", ".keras")
+
+
+def source_of(model: Any) -> ViewSource:
+    """Return the graphs of a model.
+
+    model: the path of a .tflite, .onnx, .pt2 or .keras file or of a saved model's folder; the bytes of a .tflite file,
+    a `lite.Model` or a `LiteModule`; a function, its trace, a layer or model of known input shapes, a graph
+    raises NotFoundError, InvalidArgumentError for other objects, and the errors of importers
+    """
+    if isinstance(model, str | os.PathLike):
+        return _of_path(os.fspath(model))
+    if isinstance(model, bytes | bytearray | memoryview):
+        return _of_lite(Model.read(bytes(model)), "model", None)
+    if isinstance(model, Model):
+        return _of_lite(model, "model", None)
+    if isinstance(model, LiteModule):
+        return ViewSource("module", tuple(model.graphs), ())
+    if isinstance(model, Graph):
+        return ViewSource(model.name, (model,), ())
+    if isinstance(model, concrete.ConcreteFunction):
+        return ViewSource(model.name, (model.optimized_graph,), (("trace", str(model)),))
+    if isinstance(model, function.Function):
+        return _of_function(model)
+    if isinstance(model, layer.Layer):
+        call = signatures.functions_of(model).get(signatures.CALL)
+        if call is None:
+            raise InvalidArgumentError(
+                op="view",
+                what="the shapes of this layer's inputs are unknown",
+                found=repr(model)[:200],
+                do="build it, or call it once",
+            )
+        return _of_function(call)._replace(title=model.name)
+    raise InvalidArgumentError(
+        op="view",
+        what="this object has no graph",
+        found=type(model).__name__,
+        wanted=f"a path ({', '.join(SUFFIXES)}, the folder of a saved model), a function, a trace, a layer, a graph",
+    )
+
+
+def _of_function(traced: Any) -> ViewSource:
+    """Return the trace of a function with a signature, or all traces that there are."""
+    traces: Sequence[Any]
+    if traced.input_signature is not None:
+        traces = [traced.get_concrete_function()]
+    else:
+        traces = list({id(t): t for t in traced._table.values()}.values())
+    if not traces:
+        raise InvalidArgumentError(
+            op="view",
+            what="this function has not been traced, as its arguments are unknown",
+            found=repr(traced)[:200],
+            do="call it once, or view function.get_concrete_function(...)",
+        )
+    name = getattr(traced, "__name__", "function")
+    return ViewSource(name, tuple(t.optimized_graph for t in traces), (("traces", len(traces)),))
+
+
+def _of_path(path: str) -> ViewSource:
+    name = Path(path).name
+    if os.path.isdir(path):
+        return _of_saved(path)
+    if not os.path.isfile(path):
+        raise NotFoundError(op="view", what="no such file", found=path)
+    suffix = Path(path).suffix.lower()
+    if suffix == ".keras":
+        return source_of(keras.from_keras(path))._replace(title=name)
+    if suffix in (".onnx", ".pt2"):
+        imported = onnx.from_onnx(path) if suffix == ".onnx" else torch.from_torch(path)
+        if imported.input_signature is None:
+            raise InvalidArgumentError(
+                op="view",
+                what="values of inputs decide about this graph",
+                found=path,
+                do="call the function of ow.from_onnx once and view it",
+            )
+        return _of_function(imported)._replace(title=name, facts=(("file", path), ("bytes", os.path.getsize(path))))
+    return _of_lite(Model.read(path), name, path)
+
+
+def _of_saved(path: str) -> ViewSource:
+    loaded = loader.load(path)
+    graphs = {key: trace.optimized_graph for key, trace in loaded.signatures.items()}
+    if not graphs:
+        raise InvalidArgumentError(
+            op="view",
+            what="this saved model has no signatures",
+            found=path,
+            do="save it with signatures=, or view a function of ow.saved_model.load",
+        )
+    return ViewSource(Path(path).name, tuple(graphs.values()), (("folder", path), ("signatures", ", ".join(graphs))))
+
+
+class _ModelGraphs(Importer):
+    """An importer for which an operator that it cannot read is an external one: a page shows every verified model."""
+
+    def unreadable(self, error: OpError) -> None:
+        """Ignore the error: the node is drawn without attributes."""
+
+
+def _of_lite(model: Model, title: str, path: str | None) -> ViewSource:
+    model.verify()
+    importer = _ModelGraphs(model, None)
+    imported = [importer.subgraph(i) for i in range(len(model.subgraphs))]
+    graphs = tuple(subgraph.graph for subgraph in imported)
+    stored = {
+        value: len(data)
+        for subgraph, source in zip(imported, model.subgraphs)
+        for value, number in subgraph.tensors.items()
+        if value.constant is not None and (data := model.tensor_data(source.tensors[number])) is not None
+    }
+    needs = requirements(model)
+    keys = ", ".join(s.signature_key or "" for s in model.signature_defs or ())
+    facts: list[tuple[str, object]] = [] if path is None else [("file", path), ("bytes", os.path.getsize(path))]
+    facts += [
+        ("description", model.description or ""),
+        ("signatures", keys),
+        ("needs run time", least_runtime(needs)),
+        ("run time in its metadata", stored_runtime(model) or ""),
+    ]
+    by_node = {(n.subgraph, n.node): n for n in needs if n.subgraph is not None and n.node is not None}
+    return ViewSource(title, graphs, tuple((k, v) for k, v in facts if v != ""), path, by_node, stored)

@@ -1,0 +1,161 @@
+"""Pages of models: their content is that of the file, names cannot leave their element, pairs of nodes."""
+
+import html.parser
+import json
+from pathlib import Path
+
+import drawn_models
+import pytest
+from click.testing import CliRunner
+
+import opwright as ow
+from opwright import errors
+from opwright.lite.format import Model, versions
+from opwright.tools.cli import cli
+from opwright.views.correspondence import differences, pair_nodes
+
+FILES = Path(__file__).parents[1] / "data" / "tflite"
+
+
+def content_of(page):
+    start = page.index('id="content">') + len('id="content">')
+    return json.loads(page[start : page.index("</script>", start)])
+
+
+@pytest.mark.parametrize("name", ["cnn_int8", "while_loop", "lstm", "custom", "flex", "variables", "sparse_int8"])
+def test_a_page_has_the_operators_of_the_file(name):
+    path = FILES / f"{name}.tflite"
+    model = Model.read(path)
+    (document,) = content_of(ow.view(path).html)["models"]
+    for subgraph, graph in zip(model.subgraphs, document["graphs"]):
+        codes = [model.operator_codes[op.opcode_index] for op in subgraph.operators]
+        nodes = [node for node in graph["nodes"] if node.get("at", "").startswith("node ")]
+        names = [document["operators"][node["o"]]["name"] for node in nodes]
+        assert names == [code.custom_code or versions.op_name(code) for code in codes]
+        assert [node["v"] for node in nodes] == [int(code.version) for code in codes]
+        for node, op in zip(nodes, subgraph.operators):
+            inputs = [subgraph.tensors[t].name for t in op.inputs if t >= 0]
+            assert [graph["values"][v][0] for v in node.get("i", ())] == inputs
+            sizes = {
+                t: len(model.buffers[subgraph.tensors[t].buffer].data)
+                for t in op.inputs
+                if t >= 0 and model.buffers[subgraph.tensors[t].buffer].data is not None
+            }
+            assert node.get("w", 0) in (0, sum(sizes.values()))
+
+
+def test_bytes_of_constants_count_once():
+    content = drawn_models.transformer(3)
+    (document,) = ow.view(content).documents
+    assert sum(node.get("w", 0) for node in document["graphs"][0]["nodes"]) == 4 * (16 * 16 + 16 + 3)
+    assert document["graphs"][0]["nodes"][2]["s"] == ["model", "layer_0", "attention"]
+
+
+class _Elements(html.parser.HTMLParser):
+    def __init__(self, markup):
+        super().__init__()
+        self.elements = []
+        self.feed(markup)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+
+def test_names_cannot_leave_the_content():
+    page = ow.view(drawn_models.hostile()).html
+    plain = ow.view(drawn_models.transformer(1)).html
+    tags = [tag for tag, _ in _Elements(page).elements]
+    assert tags == [tag for tag, _ in _Elements(plain).elements]
+    assert not any(name.startswith("on") for _, attrs in _Elements(page).elements for name in attrs)
+    assert len(page) < 200_000  # of a file with names of megabytes
+    assert {tag for tag, attrs in _Elements(page).elements if "src" in attrs or "href" in attrs} == set()
+    assert "Permission is hereby granted" in page  # of the layout library, which the page contains
+
+
+def test_pairs_of_a_model_and_its_quantized_form():
+    a, b = (ow.view(FILES / f"{name}.tflite").documents[0] for name in ("cnn_int8_io", "cnn_float"))
+    pairs = pair_nodes(a, b)
+    names = [[d["operators"][n["o"]]["name"] for n in d["graphs"][0]["nodes"]] for d in (a, b)]
+    assert all(names[0][i] == names[1][j] for i, j in pairs)
+    assert len({j for _, j in pairs}) == len(pairs) == len(names[1])
+    texts = [text for row in differences(a, b, pairs) for text in row]
+    assert any("i8[" in text and "f32[" in text for text in texts)
+    same = pair_nodes(a, a)
+    assert same == [(i, i) for i in range(len(names[0]))]
+    assert not any(differences(a, a, same))
+
+
+def test_pairs_by_operator_where_names_differ():
+    def document(ops):
+        names = sorted(set(ops))
+        nodes = [{"o": names.index(op), "n": f"{id(ops)} {i}", "a": 0} for i, op in enumerate(ops)]
+        return {"operators": [{"name": n} for n in names], "graphs": [{"nodes": nodes, "values": []}], "attrs": [{}]}
+
+    a, b = document(["ADD", "CONV", "MUL"]), document(["QUANT", "ADD", "CONV", "DEQUANT", "MUL"])
+    assert pair_nodes(a, b) == [(0, 1), (1, 2), (2, 4)]
+
+
+def test_functions_and_models():
+    @ow.function(input_signature=[ow.TensorSpec([2, 3])])
+    def f(x):
+        return ow.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, ow.tanh(y)), (ow.constant(0), x))[1]
+
+    (document,) = ow.view(f).documents
+    assert len(document["graphs"]) == 3
+    (loop,) = [n for n in document["graphs"][0]["nodes"] if "g" in n]
+    assert {name for name, _ in loop["g"]} == {"cond", "body"}
+    names = {document["operators"][n["o"]]["name"] for g in document["graphs"] for n in g["nodes"]}
+    assert "Tanh" in names
+    tanh = next(op for op in document["operators"] if op["name"] == "Tanh")
+    assert tanh["formula"] == ow.ops.get("Tanh").formula
+    assert repr(ow.view(f)).startswith("<ModelView of f: ")
+    dense = ow.keras.Sequential([ow.keras.Input((4,)), ow.keras.layers.Dense(2)])
+    assert ow.view(dense).documents[0]["graphs"][0]["nodes"]
+
+
+def test_objects_without_a_graph_are_refused(tmp_path):
+    with pytest.raises(errors.InvalidArgumentError, match="has no graph"):
+        ow.view(3)
+    with pytest.raises(errors.NotFoundError, match="no such file"):
+        ow.view(tmp_path / "none.tflite")
+    with pytest.raises(errors.InvalidArgumentError, match="has not been traced"):
+        ow.view(ow.function(lambda x: x))
+    with pytest.raises(errors.InvalidArgumentError, match=r"\.tflite"):
+        ow.view(drawn_models.transformer(1), runs=3)
+    with pytest.raises(errors.InvalidArgumentError, match="vs="):
+        ow.view(FILES / "cnn_float.tflite", errors=True)
+
+
+def test_model_explorer_reads_edges():
+    (collection,) = ow.view(drawn_models.transformer(1)).model_explorer()
+    (graph,) = collection["graphs"]
+    nodes = {node["id"]: node for node in graph["nodes"]}
+    assert len(nodes) == 22
+    assert nodes["0"]["incomingEdges"] == [
+        {"sourceNodeId": "inputs", "sourceNodeOutputId": "0", "targetNodeInputId": "0"}
+    ]
+    softmax = next(node for node in graph["nodes"] if node["label"] == "SOFTMAX")
+    (edge,) = softmax["incomingEdges"]
+    assert nodes[edge["sourceNodeId"]]["label"] == "BATCH_MATMUL"
+    assert softmax["namespace"] == "model/layer_0/attention"
+
+
+def test_the_command(tmp_path):
+    model, page = str(FILES / "cnn_int8_io.tflite"), tmp_path / "page.html"
+    result = CliRunner().invoke(
+        cli, ["view", model, "--vs", str(FILES / "cnn_float.tflite"), "--runs", "2", "--errors", "-o", str(page)]
+    )
+    assert result.exit_code == 0, result.output
+    content = content_of(page.read_text("utf-8"))
+    nodes = content["models"][0]["graphs"][0]["nodes"]
+    assert all("t" in node and "k" in node for node in nodes)
+    assert any(node.get("e", 0) > 0 for node in nodes)
+    target = tmp_path / "graph.json"
+    result = CliRunner().invoke(cli, ["view", model, "--format", "model-explorer", "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    assert json.loads(target.read_text())[0]["graphs"]
+    assert json.loads((tmp_path / "graph.bytes_of_constants.json").read_text())
+    (tmp_path / "bad.tflite").write_bytes(b"no model")
+    assert CliRunner().invoke(cli, ["view", str(tmp_path / "bad.tflite")]).exit_code == 3
+    assert CliRunner().invoke(cli, ["view", str(tmp_path / "none.tflite")]).exit_code == 3
+    assert CliRunner().invoke(cli, ["view", model, "--errors"]).exit_code == 2
