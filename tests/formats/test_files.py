@@ -307,9 +307,10 @@ def test_without_pillow_the_extra_is_named(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}")
 
+    decode = ow.io.decode_jpeg  # imported before imports fail
     monkeypatch.setattr(extras.importlib, "import_module", missing)
     with pytest.raises(ow.errors.FailedPreconditionError, match=r"opwright\[image\]"):
-        ow.io.decode_jpeg(b"\xff\xd8\xff")
+        decode(b"\xff\xd8\xff")
 
 
 @pytest.mark.parametrize(
