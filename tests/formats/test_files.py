@@ -152,6 +152,18 @@ def test_features_that_cannot_be_parsed(feature, error, says):
         ow.io.parse_single_example(b"", {"a": feature})
 
 
+def test_batches_of_records(tmp_path):
+    """Strings that a function returns are elements of their batch, which parse_example reads at once."""
+    with ow.io.TFRecordWriter(tmp_path / "x") as writer:
+        for _ in range(3):
+            writer.write(a_varied_example())
+    spec = {"f": ow.io.FixedLenFeature([2], ow.float32)}
+    records = ow.data.TFRecordDataset(str(tmp_path / "x")).map(lambda r: r + "").batch(2)
+    assert [type(r) for r in next(iter(records)).numpy()] == [bytes, bytes]
+    parsed = records.map(lambda r: ow.io.parse_example(r, spec)["f"])
+    assert [x.numpy().tolist() for x in parsed] == [[[1.0, 2.0]] * 2, [[1.0, 2.0]]]
+
+
 def test_values_of_several_occurrences_are_joined():
     """As protocol buffers read packed and unpacked numbers, and messages in parts."""
     packed, alone = b"\x0a\x03\x01\x02\x03", b"\x08\x04"

@@ -62,7 +62,7 @@ def stack_elements(items: Sequence[Flat], form: ElementStructure) -> Failure | t
                     f"{list(shape)}"
                 )
                 return Failure(InvalidArgumentError(op="Dataset.batch", what=what, do="padded_batch"))
-            out[i] = array
+            out[i, ...] = array  # without the ellipsis, an array of one string would be the element
         columns.append(out)
     return tuple(columns)
 

@@ -111,7 +111,7 @@ class _Column:
                 f"{op}: the shape of feature {name!r} is not fully defined: {feature.shape!r}. Use "
                 "FixedLenSequenceFeature for any number of rows"
             )
-        self.shape = tuple(shape.as_list())
+        self.shape: tuple[int, ...] = tuple(size or 0 for size in shape.as_list())
         self.size = math.prod(self.shape)
         self.required = not feature.allow_missing if self.sequence else feature.default_value is None
         if self.sequence and not is_list and not feature.allow_missing:
@@ -142,14 +142,15 @@ class _Column:
         """Return the flat values in one example, None if absent. Raises InvalidArgumentError for another dtype."""
         entry = record.get(self.key)
         kind, values = (None, None) if entry is None else _read_feature(entry)
-        if values is None:
+        if kind is None:
             if self.required:
                 what = f"{where}Feature: {self.name} (data type: {self.dtype.name}) is required but could not be found."
                 raise InvalidArgumentError(op=self.op, what=what)
             return None
         if kind is not self.dtype:
             raise self.mismatch(where, kind)
-        return values
+        flat: np.ndarray = np.asarray(values)
+        return flat
 
     def mismatch(self, where: str, kind: DType) -> InvalidArgumentError:
         """Return the error of values of another dtype."""
@@ -356,7 +357,7 @@ class _Step(_Column):
                 what = f"{where}Feature list '{self.name}' is required but could not be found."
                 raise InvalidArgumentError(op=self.op, what=what, do="allow_missing=True")
             return np.zeros((0, *self.shape), self.dtype.np)
-        steps = []
+        steps: list[np.ndarray] = []
         for number, wire, value in fields(entry, _damaged):
             if number != 1 or wire != BYTES:
                 continue

@@ -49,7 +49,8 @@ class GFile:
     def __init__(self, name: Any, mode: str = "r") -> None:
         if mode.replace("b", "") not in _MODES or mode.count("b") > 1:
             raise InvalidArgumentError(op="io.gfile.GFile", what="mode is not 'r' or 'w' or 'a'", found=repr(mode))
-        self._path, self._mode, self._file = local_path(name), mode, None
+        self._path, self._mode = local_path(name), mode
+        self._file: Any = None
         self._name = name
         if mode[0] == "w":
             self._open()  # the file exists from now on

@@ -104,7 +104,7 @@ class CsvColumns:
         required = not len(default)
         substitute = None if required else default[0]
         is_string, parse = dtype is dtypes.string, float if dtype.is_floating else int
-        low, high = (None, None) if is_string or dtype.is_floating else (dtype.min, dtype.max)
+        limits: tuple[Any, Any] | None = None if is_string or dtype.is_floating else (dtype.min, dtype.max)
 
         def read(value: bytes, record: int) -> Any:
             if not value or value == self._na:
@@ -115,7 +115,7 @@ class CsvColumns:
                 return value
             try:
                 number = parse(value)
-                if b"_" in value or (low is not None and not low <= number <= high):
+                if b"_" in value or (limits is not None and not limits[0] <= number <= limits[1]):
                     raise ValueError
             except ValueError:
                 shown = value[:80].decode("utf-8", "replace")

@@ -20,6 +20,8 @@ from ..ops.tensor import TensorLike
 from .backend import clear_session
 from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope
+from .directories import image_dataset_from_directory, text_dataset_from_directory
+from .image_files import array_to_img, img_to_array, load_img, save_img
 from .keras_tensor import KerasTensor
 from .model_config import deserialize as deserialize_keras_object
 from .model_config import serialize as serialize_keras_object
@@ -36,16 +38,23 @@ __all__ = [
     "Progbar",
     "PyDataset",
     "Sequence",
+    "array_to_img",
     "clear_session",
     "custom_object_scope",
     "deserialize_keras_object",
     "get_custom_objects",
+    "image_dataset_from_directory",
+    "img_to_array",
     "is_keras_tensor",
+    "load_img",
     "normalize",
     "pack_x_y_sample_weight",
+    "pad_sequences",
     "register_keras_serializable",
+    "save_img",
     "serialize_keras_object",
     "set_random_seed",
+    "text_dataset_from_directory",
     "timeseries_dataset_from_array",
     "to_categorical",
     "unpack_x_y_sample_weight",
@@ -110,6 +119,52 @@ def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
     norms[norms == 0] = 1
     array: np.ndarray = a / np.expand_dims(norms, axis)
     return array
+
+
+def pad_sequences(
+    sequences: Any,
+    maxlen: int | None = None,
+    dtype: Any = "int32",
+    padding: str = "pre",
+    truncating: str = "pre",
+    value: Any = 0.0,
+) -> np.ndarray:
+    """Return lists of different lengths as one array, [sequences, maxlen, ...], padded with `value`.
+
+    maxlen: the longest length by default; longer sequences are cut. padding, truncating: where, "pre" or "post".
+    dtype: of the array; object or str for text
+    raises ValueError for sequences that are no lists, whose items differ in shape, or other arguments
+
+    >>> ow.keras.utils.pad_sequences([[1], [2, 3]])
+    array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
+    for label, place in (("padding", padding), ("truncating", truncating)):
+        if place not in ("pre", "post"):
+            raise ValueError(f'{label.capitalize()} type "{place}" not understood')
+    if not hasattr(sequences, "__len__"):
+        raise ValueError("`sequences` must be iterable.")
+    for sequence in sequences:
+        if not hasattr(sequence, "__len__"):
+            raise ValueError(f"`sequences` must be a list of iterables. Found non-iterable: {sequence}")
+    if isinstance(value, str) and not (dtype is object or np.issubdtype(dtype, np.str_)):
+        raise ValueError(
+            f"`dtype` {dtype} is not compatible with `value`'s type: {type(value)}\nYou should set `dtype=object`"
+        )
+    longest = max(map(len, sequences), default=0) if maxlen is None else maxlen
+    item_shape = next((np.asarray(s).shape[1:] for s in sequences if len(s)), ())
+    result = np.full((len(sequences), longest, *item_shape), value, dtype)
+    for row, sequence in zip(result, sequences):
+        kept = sequence[max(len(sequence) - longest, 0) :] if truncating == "pre" else sequence[:longest]
+        items = np.asarray(kept, dtype)
+        if not len(items):
+            continue
+        if items.shape[1:] != item_shape:
+            raise ValueError(
+                f"Shape of sample {items.shape[1:]} of sequence is different from expected shape {item_shape}"
+            )
+        row[len(row) - len(items) if padding == "pre" else 0 :][: len(items)] = items
+    return result
 
 
 def set_random_seed(seed: int) -> None:
