@@ -108,6 +108,7 @@ fuzz: $(DEV)
 	@$(FUZZ) --what operators --cases $(MUTANTS)
 	@$(FUZZ) --cases $(CASES)
 	@$(FUZZ) --what engines --cases $(CASES)
+	@$(ONE_THREAD) PYTHONPATH=tests/frontends $(BIN)/python -W ignore tests/frontends/test_onnx_fuzz.py 10000
 	@$(ONE_THREAD) $(BIN)/python tests/random_programs/compiled_gradients.py $(SEED) $$(($(SEED) + 2000))
 
 operator-table: $(DEV)

@@ -100,7 +100,28 @@ def read_model(model: Any) -> tuple[Any, Path | None]:
         raise InvalidArgumentError(op="from_onnx", what=f"no ONNX file: {what}: {error}") from error
     if not result.HasField("graph"):
         raise InvalidArgumentError(op="from_onnx", what=f"no ONNX file: {what} has no graph")
+    _check_texts(result)
     return result, folder
+
+
+def _check_texts(message: Any) -> None:
+    """Raise InvalidArgumentError for a text that is not UTF-8, which protobuf returns as bytes."""
+    remaining = [message]
+    while remaining:
+        current = remaining.pop()
+        if current.DESCRIPTOR.name == "TensorProto":  # listing its fields would copy the elements
+            if isinstance(current.name, bytes):
+                raise InvalidArgumentError(op="from_onnx", what="damaged: a tensor's name is not UTF-8")
+            continue
+        for field, value in current.ListFields():
+            if field.type == field.TYPE_MESSAGE:
+                remaining.extend([value] if hasattr(value, "ListFields") else value)
+            elif field.type == field.TYPE_STRING:
+                for text in [value] if isinstance(value, (str, bytes)) else value:
+                    if isinstance(text, bytes):
+                        raise InvalidArgumentError(
+                            op="from_onnx", what=f"damaged: a text in {field.full_name} is not UTF-8", found=text[:40]
+                        )
 
 
 class TensorReader:
