@@ -15,7 +15,8 @@ import numpy as np
 import opwright as ow
 from opwright.distribute import worker
 
-COLUMNS = 8
+COLUMNS, WIDE = 8, 3000
+"""Elements of a row; of one that goes through shared memory."""
 
 
 def meaning(x):
@@ -23,8 +24,8 @@ def meaning(x):
     return np.tanh(np.asarray(x, np.float64)) * 2.0
 
 
-def function():
-    @ow.function(input_signature=[ow.TensorSpec([None, COLUMNS], ow.float32, name="x")])
+def function(columns=COLUMNS):
+    @ow.function(input_signature=[ow.TensorSpec([None, columns], ow.float32, name="x")])
     def model(x):
         return ow.tanh(x) * 2.0
 
@@ -59,7 +60,7 @@ class BlindExecutor(ThreadPoolExecutor):
         self.sent = 0
 
     def submit(self, fn, /, *args, **kwargs):
-        if fn is worker.run_batch:
+        if fn is worker.run_task:
             reference, *rest = args
             self.sent += rest[-1] is not None
             args = reference._replace(path="/nowhere"), *rest
@@ -80,6 +81,16 @@ def row_or_death_once(item):
         Path(marker).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return row_of(index)
+
+
+def wide_row(index):
+    return np.full(WIDE, index / 100, np.float32)
+
+
+def wide_row_or_death_once(item):
+    """The same with rows that go through shared memory."""
+    row_or_death_once((0, item[1]))
+    return wide_row(item[0])
 
 
 def row_or_death(index):

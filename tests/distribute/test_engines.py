@@ -99,7 +99,7 @@ def test_a_dask_client_is_an_executor_and_sends_the_model_once(path, monkeypatch
     ):
         results = distribute.map(path, x, client, batch=4)
         job = results._job
-        job.model.reference = job.model.reference._replace(path="/nowhere")
+        job.reference = job.reference._replace(path="/nowhere")
         monkeypatch.setattr(job.model, "content", lambda: np.fromfile(path, np.uint8))
         np.testing.assert_allclose(list(results), kit.meaning(x), rtol=1e-5)
         assert client.status == "running"

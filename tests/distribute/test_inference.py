@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
+import os
 import pathlib
 import signal
 import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
 
 import distribute_kit as kit
 import numpy as np
@@ -12,6 +17,8 @@ import pytest
 
 import opwright as ow
 from opwright import distribute
+from opwright.core import flags
+from opwright.distribute import executors, slots, task_size, worker
 
 KILLS = hasattr(signal, "SIGKILL")
 
@@ -268,6 +275,157 @@ def test_a_slow_element_holds_nothing_up_without_order(path):
         assert next(items)[0] != 0
         consumed.set()
         assert 0 in dict(items)
+
+
+# ---- tasks of several batches, through shared memory -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    file = tmp_path_factory.mktemp("wide") / "model.tflite"
+    file.write_bytes(kit.convert(kit.function(kit.WIDE)))
+    return file
+
+
+def check_wide(results, count=120):
+    rows = [kit.wide_row(i) for i in range(count)]
+    np.testing.assert_allclose(list(results), kit.meaning(rows), rtol=1e-5)
+
+
+@pytest.mark.parametrize("executor", [kit.forked, kit.forked_pool])
+@pytest.mark.parametrize("source", ["array", "list", "generator", "load"])
+def test_arrays_through_shared_memory(wide, source, executor):
+    rows = [kit.wide_row(i) for i in range(120)]
+    elements = {"array": np.stack(rows), "list": rows, "generator": (row for row in rows), "load": range(120)}[source]
+    results = distribute.map(wide, elements, executor, batch=3, load=kit.wide_row if source == "load" else None)
+    first = [next(results) for _ in range(60)]
+    assert len(results._job._slots._free) + len(results._job._slot_of) >= (1 if slots_exist() else 0)
+    check_wide([*first, *results])
+
+
+def slots_exist():
+    return hasattr(os, "memfd_create")
+
+
+@pytest.mark.parametrize("form", ["tuple", "dict", "shapes"])
+def test_elements_of_several_arrays_through_shared_memory(form):
+    rows = kit.elements(50, 2 * kit.WIDE).reshape(50, 2, -1)
+    if form == "shapes":  # which cannot be stacked, and run one by one
+        rows = [row[:, : kit.WIDE - i] for i, row in enumerate(rows)]
+
+    @ow.function(
+        input_signature=[ow.TensorSpec([None, None], ow.float32, name="a"), ow.TensorSpec([None, None], name="b")]
+    )
+    def model(a, b):
+        return {"sum": a + b, "difference": a - b}
+
+    elements = [{"b": b, "a": a} if form == "dict" else (a, b) for a, b in rows]
+    results = list(distribute.map(kit.convert(model), elements, kit.forked, batch=4))
+    for (a, b), y in zip(rows, results, strict=True):
+        np.testing.assert_array_equal(y["sum"], a + b)
+        np.testing.assert_array_equal(y["difference"], a - b)
+
+
+def test_tasks_keep_the_batches_of_the_job(monkeypatch):
+    """The moments of a batch show which elements it had; a sink's part bounds tasks, too."""
+    monkeypatch.setattr(task_size, "TASK_SECONDS", 10.0)
+    monkeypatch.setattr(task_size, "SHARES", 1)
+
+    @ow.function(input_signature=[ow.TensorSpec([None, 8], ow.float32, name="x")])
+    def model(x):
+        return x - ow.reduce_mean(x, axis=0, keepdims=True)
+
+    x = kit.elements(203)
+    expected = np.concatenate([part - part.mean(0, dtype=float) for part in np.split(x, range(5, 203, 5))])
+    sizes = []
+    with kit.forked() as pool:
+        results = distribute.map(kit.convert(model), x, pool, batch=5)
+        submit = results._dispatcher._submit
+        monkeypatch.setattr(
+            results._dispatcher, "_submit", lambda task: sizes.append(len(task.elements)) or submit(task)
+        )
+        np.testing.assert_allclose(list(results), expected, atol=1e-5)
+    assert sum(sizes) == 203
+    assert max(sizes) > 5
+    assert [size % 5 for size in sizes[:-1]] == [0] * (len(sizes) - 1)
+
+
+def test_a_worker_that_does_not_see_the_memory_receives_the_arrays(wide, monkeypatch):
+    monkeypatch.setattr(slots, "_exists", lambda reference: False)  # in the forks, too
+    results = distribute.map(wide, [kit.wide_row(i) for i in range(120)], kit.forked, batch=3)
+    check_wide(results)
+    assert not results._job._slots.usable
+
+
+@pytest.mark.skipif(not slots_exist(), reason="needs memfd_create")
+@pytest.mark.parametrize("end", ["exhausted", "closed", "workers killed"])
+def test_no_memory_is_left(wide, tmp_path, end):
+    before = memory_files()
+    with kit.forked() as pool:
+        markers = [str(tmp_path / str(i)) if end == "workers killed" and i in (9, 60) else "" for i in range(120)]
+        executor = kit.forked if end == "workers killed" else pool
+        job = distribute.map(wide, list(enumerate(markers)), executor, batch=3, load=kit.wide_row_or_death_once)
+        rows = [next(job) for _ in range(30)]
+        if end == "closed":
+            job.close()
+        else:
+            check_wide([*rows, *job])
+    assert memory_files() == before
+    assert len(list(tmp_path.iterdir())) == (2 if end == "workers killed" else 0)
+
+
+def memory_files():
+    """The shared memory that this process has open or mapped."""
+    links = [
+        os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{n}")
+    ]
+    maps = pathlib.Path("/proc/self/maps").read_text().splitlines()
+    return sum("memfd:opwright" in text for text in [*links, *maps])
+
+
+@pytest.mark.skipif(not slots_exist(), reason="needs memfd_create")
+def test_workers_and_memory_end_with_a_driver_that_is_killed(wide, tmp_path):
+    names = sorted(os.listdir("/dev/shm"))
+
+    def run():
+        context = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(2, mp_context=context, initializer=executors.end_with_driver) as pool:
+            for i, _ in enumerate(distribute.map(wide, itertools.cycle(range(100)), pool, load=kit.wide_row)):
+                if i == 200:
+                    (tmp_path / "pids").write_text(" ".join(map(str, pool._processes)))
+
+    with kit.child(run):
+        end = time.monotonic() + 60
+        while not (pids := (tmp_path / "pids").exists() and (tmp_path / "pids").read_text().split()):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert any("memfd:opwright" in pathlib.Path(f"/proc/{pid}/maps").read_text() for pid in pids)
+    while any(is_running(pid) for pid in pids):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert sorted(os.listdir("/dev/shm")) == names
+
+
+def is_running(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_saved_model_has_the_threads_of_a_run():
+    class Loaded:
+        def __init__(self):
+            self.signatures, self.structured_input_signature, self.threads = {"f": self}, ((), {}), []
+
+        def __call__(self):
+            self.threads.append(flags.num_threads)
+            return {}
+
+    loaded = Loaded()
+    for threads in (1, 3, 0):
+        worker._open_signature(loaded, "f", threads).run({})
+    assert loaded.threads == [1, 3, flags.num_threads]
 
 
 # ---- lost workers ----------------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 Lives here: the public names, each loaded on first use, so that no engine is imported before it is named.
 
     executors.py    executors by name ("processes:4", "dask://host:port"), those of Ray and of multiprocessing pools
-    inference.py    `map`: a model over many elements; worker.py, portable_model.py: its worker, the way of the model
-    dispatcher.py   tasks to workers and results back: back-pressure, order, lost workers; progress.py
+    inference.py    `map`: a model over many elements; job.py: what tasks carry
+    worker.py       the worker's side of `map`; portable_model.py: the way of the model
+    dispatcher.py   tasks to workers and results back: back-pressure, order, lost workers; task_size.py, progress.py
+    elements.py     elements of any source as columns; slots.py: their way through memory that processes share
     sweeps.py       one function on many sets of parameters
     sinks.py        results on disk; journal.py: which are complete
     strategy.py     `MultiWorker`: data-parallel training; gradients.py: buckets, overlap; collectives.py: operators

@@ -6,9 +6,10 @@ Not here: executors (executors.py), what a task computes (worker.py, sweeps.py).
 Tasks are taken from their iterator only as results are consumed, so memory is bounded by the window: twice the workers
 and one in flight, and in order at most as many again that wait for an earlier one.
 
-A task whose worker died runs again, up to `retries` times. An executor of processes is then broken as a whole and fails
-every task in flight, guilty or not: all run again on a new executor. A task with one attempt left therefore runs alone,
-and only a loss then is its own fault; several elements are then halved until the guilty ones are alone and given up.
+A task whose worker died runs again, up to `retries` times, divided into its batches. An executor of processes is then
+broken as a whole and fails every task in flight, guilty or not: all run again on a new executor. A task with one
+attempt left therefore runs alone, and only a loss then is its own fault; several elements are then halved until the
+guilty ones are alone and given up.
 """
 
 from __future__ import annotations
@@ -34,28 +35,35 @@ COUNTED_SECONDS = 5.0
 class Task:
     """Consecutive elements that one call on a worker computes.
 
-    start: the index of the first element; attempts: how often its worker was lost; root: the task that this one is a
-    part of, itself unless it was halved
+    start: the index of the first element; batch: elements that the worker computes at once, by default all; attempts:
+    how often its worker was lost; root: the task that this one is a part of, itself unless it was divided
     """
 
-    __slots__ = ("attempts", "elements", "left", "results", "root", "start")
+    __slots__ = ("attempts", "batch", "elements", "left", "results", "root", "start")
 
     def __init__(
-        self, start: int, elements: list[Any] | np.ndarray, root: Task | None = None, attempts: int = 0
+        self, start: int, elements: list[Any] | np.ndarray, batch: int = 0, root: Task | None = None, attempts: int = 0
     ) -> None:
         self.start, self.elements, self.attempts = start, elements, attempts
+        self.batch = batch or len(elements)
         self.root: Task = root or self
         self.left = len(elements)  # of a root: elements without a result
         self.results: list[tuple[Task, Any]] = []  # of a root whose results wait for their order
 
-    def halves(self) -> tuple[Task, Task]:
-        """Return two tasks with half of the elements each."""
-        middle = len(self.elements) // 2
-        first, second = self.elements[:middle], self.elements[middle:]
-        return (
-            Task(self.start, first, self.root, self.attempts),
-            Task(self.start + middle, second, self.root, self.attempts),
-        )
+    def parts(self, size: int) -> list[Task]:
+        """Return tasks with `size` of the elements each; the last one has the rest."""
+        return [
+            Task(self.start + at, self.elements[at : at + size], min(self.batch, size), self.root, self.attempts)
+            for at in range(0, len(self.elements), size)
+        ]
+
+    def batches(self) -> list[Task]:
+        """Return a task for each batch, this one itself if it has one."""
+        return [self] if len(self.elements) <= self.batch else self.parts(self.batch)
+
+    def halves(self) -> list[Task]:
+        """Return two tasks with half of the elements each, the first one with the larger half."""
+        return self.parts(-(-len(self.elements) // 2))
 
 
 class Lost:
@@ -84,8 +92,8 @@ class Dispatcher:
     """Runs tasks on workers.
 
     submit: start a task, return its future. retries: how often a task runs again after the loss of its worker.
-    ordered: yield the results in the order of the tasks. repeats: whether an outcome means that the task must be
-    submitted again, unless None. window: most tasks in flight, by default twice the workers and one.
+    ordered: yield the results in the order of the tasks. receive: turn the result of a call into the outcome of its
+    task, None if the task must be submitted again. window: most tasks in flight, by default twice the workers and one.
     """
 
     def __init__(
@@ -95,17 +103,17 @@ class Dispatcher:
         *,
         retries: int,
         ordered: bool = True,
-        repeats: Callable[[Task, Any], bool] | None = None,
+        receive: Callable[[Task, Any], Any] | None = None,
         window: int | None = None,
     ) -> None:
         self._workers, self._submit = workers, submit
-        self._retries, self._ordered, self._repeats, self._window = retries, ordered, repeats, window
+        self._retries, self._ordered, self._receive, self._window = retries, ordered, receive, window
         self._again: collections.deque[Task] = collections.deque()
         self._order: collections.deque[Task] = collections.deque()  # roots, until their results are yielded
         self._finished: queue.SimpleQueue[tuple[Task, Future[Any]]] = queue.SimpleQueue()
         self._flying: set[Future[Any]] = set()
         self._broken = self._alone = False
-        self._counted, self._limit = 0.0, 0
+        self._counted, self._count = 0.0, 0
         self.lost_workers = 0
 
     def results(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Any]]:
@@ -132,18 +140,17 @@ class Dispatcher:
             for future in self._flying:
                 future.cancel()
 
-    def _in_flight(self) -> int:
-        """Return the most tasks in flight."""
-        if self._window is not None:
-            return self._window
+    @property
+    def workers(self) -> int:
+        """The number of workers, counted now and then."""
         now = time.monotonic()
-        if not self._limit or now - self._counted > COUNTED_SECONDS:
-            self._counted, self._limit = now, 2 * self._workers.count + 1
-        return self._limit
+        if not self._count or now - self._counted > COUNTED_SECONDS:
+            self._counted, self._count = now, self._workers.count
+        return self._count
 
     def _fill(self, source: Iterator[Task] | None) -> Iterator[Task] | None:
         """Submit tasks while the window has room; return the iterator, None once it is exhausted."""
-        limit = self._in_flight()
+        limit = self._window or 2 * self.workers + 1
         while len(self._flying) < limit and not self._broken and not self._alone:
             if self._again:
                 task = self._again[0]
@@ -177,15 +184,17 @@ class Dispatcher:
         error = future.exception()
         if error is None:
             outcome = future.result()
-            if self._repeats is not None and self._repeats(task, outcome):
-                self._again.append(task)
-                return
+            if self._receive is not None:
+                outcome = self._receive(task, outcome)
+                if outcome is None:
+                    self._again.append(task)
+                    return
         elif self._workers.is_loss(error):
             alone = 0 < self._retries <= task.attempts
             self._broken |= isinstance(error, BrokenExecutor)
             task.attempts += 1
             if task.attempts <= self._retries:
-                self._again.append(task)
+                self._again.extend(task.batches())
                 return
             if alone and len(task.elements) > 1:
                 task.attempts = self._retries

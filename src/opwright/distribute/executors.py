@@ -20,8 +20,10 @@ import contextlib
 import multiprocessing
 import os
 import re
+import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
@@ -119,7 +121,15 @@ class Workers:
     @property
     def shares_process(self) -> bool:
         """Whether tasks run on threads of this process."""
-        return isinstance(self.executor, ThreadPoolExecutor)
+        pool = getattr(self.executor, "pool", None)
+        return isinstance(self.executor, ThreadPoolExecutor) or isinstance(pool, ThreadPool)
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether tasks run in other processes of this host, which may map this one's memory."""
+        pool = getattr(self.executor, "pool", None)
+        is_pool = pool is not None and _module(pool) == "multiprocessing"
+        return (self.is_local or is_pool) and not self.shares_process
 
     def share(self, value: object) -> Any:
         """Hand a value to the engine, which sends it once to each worker; return the argument to pass instead of it.
@@ -224,14 +234,27 @@ def _named(name: str) -> Builder:
 
 def _processes(workers: Workers, count: int | None) -> Executor:
     # A forked child would inherit the locks of threads that it does not have: the compiler's, the engines'.
-    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=end_with_driver)
     _widen_pipes(pool)
     return pool
 
 
+def end_with_driver() -> None:
+    """Let this worker end with the process that started it: one that was killed closes no queue, and workers would wait
+    for its next task for ever."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, name="driver watch", daemon=True).start()
+
+
 PIPE_BYTES = 1 << 20
 """The largest pipe that Linux grants to every user. Through one of 64 KiB, a worker waits for the driver's threads four
-times to receive a batch of 200 KB, and as often to send its results: a third of a batch of 5 ms."""
+times to receive 200 KB of elements that are no arrays, and as often to send results."""
 
 
 def _widen_pipes(pool: ProcessPoolExecutor) -> None:

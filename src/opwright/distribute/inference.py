@@ -1,30 +1,29 @@
 """Batch inference: a model over many elements, on the workers of any executor.
 
 Lives here: `map`, its results, `ElementError`, `Summary`.
-Not here: the worker's side (worker.py), the flow of tasks (dispatcher.py), outputs on disk (sinks.py, journal.py).
+Not here: what tasks carry (job.py), the worker's side (worker.py), the flow of tasks (dispatcher.py), outputs on disk
+(sinks.py, journal.py).
 """
 
 from __future__ import annotations
 
 import itertools
 import pickle
-import secrets
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from ..core import errors
 from ..core.errors import InvalidArgumentError, OpError, UnavailableError
-from ..data.dataset import Dataset
 from . import worker
 from .dispatcher import Dispatcher, Lost, Task, Unsendable
+from .elements import ElementSource
 from .executors import ExecutorLike, Workers
+from .job import InferenceJob
 from .portable_model import PortableModel
 from .progress import Progress
+from .task_size import MOST_BATCHES, TaskSize
 
 if TYPE_CHECKING:
     from .sinks import Sink
@@ -129,55 +128,13 @@ def map(
             raise InvalidArgumentError(
                 op="map", what=f"load= cannot be sent to other processes: {error}", do="a function of a module"
             ) from error
-    job = _InferenceJob(portable, workers, tuple(custom_ops), load)
+    job = InferenceJob(portable, workers, tuple(custom_ops), load)
     return Results(job, elements, batch, ordered, retries, on_error == "raise", sink, window, progress)
 
 
 def _check_integer(name: str, value: object, least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InvalidArgumentError(op="map", what=f"{name} is out of range", found=repr(value), wanted=f">= {least}")
-
-
-class _InferenceJob:
-    """A model and the workers that run it."""
-
-    def __init__(
-        self, model: PortableModel, workers: Workers, customs: tuple[Any, ...], load: Callable[[Any], Any] | None
-    ) -> None:
-        self.model, self.workers = model, workers
-        self._customs, self._load = customs, load
-        self._job = secrets.token_hex(8)
-        self._shared: Any = None  # the model's bytes as the engine hands them to its workers
-        self._bytes: np.ndarray | None = None
-        self._needing: set[int] = set()  # starts of tasks whose worker needs the bytes
-
-    def submit(self, task: Task) -> Future[Any]:
-        """Start a task; with the model's bytes if its worker asked for them."""
-        content = self._shared
-        if content is None and task.start in self._needing:
-            self._needing.discard(task.start)
-            content = self._bytes
-        elements: Any = task.elements
-        if len(elements) > 1 and not self.workers.shares_process:
-            elements = worker.packed(elements)
-        arguments = (self.model.reference, self._customs, self._job, self._load, elements, content)
-        return self.workers.submit(worker.run_batch, *arguments)
-
-    def repeats(self, task: Task, outcome: Any) -> bool:
-        """Return whether the worker needs the model's bytes, which the next submission of the task sends."""
-        if not isinstance(outcome, worker.ModelNeeded):
-            return False
-        if self._bytes is None:
-            self._bytes = self.model.content()
-            self._shared = self.workers.share(self._bytes)
-        self._needing.add(task.start)
-        return True
-
-    def close(self) -> None:
-        """Shut down the workers that the job started."""
-        self._shared = self._bytes = None
-        self.workers.close()
-        self.model.close()
 
 
 class Results:
@@ -188,7 +145,7 @@ class Results:
 
     def __init__(
         self,
-        job: _InferenceJob,
+        job: InferenceJob,
         elements: Iterable[Any],
         batch: int,
         ordered: bool,
@@ -201,9 +158,11 @@ class Results:
         self._job, self._raises, self._sink = job, raises, sink
         self._elements, self._batch = elements, batch
         self._dispatcher = Dispatcher(
-            job.workers, job.submit, retries=retries, ordered=ordered, repeats=job.repeats, window=window
+            job.workers, job.submit, retries=retries, ordered=ordered, receive=job.receive, window=window
         )
         self._total = len(elements) if isinstance(elements, Sized) else None
+        alone = job.workers.shares_process or window is not None or not retries  # retries=0: a loss takes a batch
+        job.size = TaskSize(batch, 1 if alone else MOST_BATCHES, self._total)
         self._progress = Progress(self._total) if progress else None
         self._begun = time.monotonic()
         self._read = self._failed = self._resumed = 0
@@ -257,7 +216,7 @@ class Results:
         """Yield index and result of each element. Raises the job's errors."""
         try:
             if self._sink is not None:
-                self._sink.open(self._job.model.reference, self._batch, self._total)
+                self._sink.open(self._job.reference, self._batch, self._total)
             if self._progress is not None:
                 self._progress.start()
             for task, outcome in self._dispatcher.results(self._tasks()):
@@ -288,7 +247,7 @@ class Results:
 
     def _tasks(self) -> Iterator[Task]:
         """Yield the batches of elements that the sink lacks."""
-        source = _ElementSource(self._elements)
+        source = ElementSource(self._elements)
         done = self._sink.done if self._sink is not None else None
         while True:
             skipped = 0 if done is None else done(self._read)
@@ -303,10 +262,11 @@ class Results:
                 if self._progress is not None:
                     self._progress.advance(skipped, 0)
                 continue
-            elements = source.take(self._batch)
+            part = None if self._sink is None else self._sink.rows - self._read % self._sink.rows
+            elements = source.take(self._job.size.elements(self._read, self._dispatcher.workers, part))
             if not len(elements):
                 return
-            task = Task(self._read, elements)
+            task = Task(self._read, elements, self._batch)
             self._read += len(elements)
             yield task
 
@@ -320,11 +280,16 @@ class Results:
             return [ElementError(index, "WorkerLost", text) for index in indices]
         if isinstance(outcome, Unsendable):
             return [ElementError(task.start, *worker.error_text(outcome.error))]
+        starts = itertools.count(task.start, task.batch)
+        return [value for start, result in zip(starts, outcome) for value in self._batch_values(start, result)]
+
+    def _batch_values(self, start: int, outcome: worker.BatchOutcome) -> list[Any]:
+        """Return the result or the error of each element of a batch."""
         self._worker_seconds += outcome.seconds
         if outcome.reason and not self._warned:
             self._warned = True
             warnings.warn(
-                f"the model runs its elements one by one, since a batch of {len(task.elements)} fails: "
+                f"the model runs its elements one by one, since a batch of {len(outcome.rows)} fails: "
                 f"{outcome.reason.splitlines()[0]}",
                 RuntimeWarning,
                 stacklevel=2,
@@ -340,7 +305,7 @@ class Results:
             else row[0]
             if len(names) == 1
             else dict(zip(names, row))
-            for index, row in enumerate(outcome.rows, task.start)
+            for index, row in enumerate(outcome.rows, start)
         ]
 
 
@@ -351,41 +316,3 @@ def _as_error(error: worker.ErrorText) -> OpError:
     result = status(f"a worker cannot open the model: {error.message}")
     result.add_note(error.traceback)
     return result
-
-
-class _ElementSource:
-    """An iterator of elements as plain data: tensors become arrays. Sequences are skipped without reading."""
-
-    def __init__(self, elements: Iterable[Any]) -> None:
-        self._sequence = elements if isinstance(elements, Sequence | np.ndarray) else None
-        self._at = 0
-        iterable = elements.as_numpy_iterator() if isinstance(elements, Dataset) else elements
-        self._iterator: Iterator[Any] | None = iter(iterable) if self._sequence is None else None
-
-    def take(self, count: int) -> list[Any] | np.ndarray:
-        """Return the next elements: a list, or rows of the array that is the source; fewer at its end."""
-        if self._iterator is not None:
-            return [_plain(element) for element in itertools.islice(self._iterator, count)]
-        sequence: Any = self._sequence
-        start, self._at = self._at, min(self._at + count, len(sequence))
-        if isinstance(sequence, np.ndarray):
-            return sequence[start : self._at]
-        return [_plain(sequence[index]) for index in range(start, self._at)]
-
-    def skip(self, count: int) -> int:
-        """Skip elements; return how many there were."""
-        if self._iterator is not None:
-            return sum(1 for _ in itertools.islice(self._iterator, count))
-        sequence: Any = self._sequence
-        skipped = min(count, len(sequence) - self._at)
-        self._at += skipped
-        return skipped
-
-
-def _plain(element: Any) -> Any:
-    """Return an element with arrays instead of tensors, which needs no tensors to be unpickled."""
-    if isinstance(element, dict):
-        return {key: _plain(value) for key, value in element.items()}
-    if isinstance(element, tuple):
-        return tuple(_plain(value) for value in element)
-    return np.asarray(element) if hasattr(element, "__array__") and not isinstance(element, np.ndarray) else element

@@ -33,7 +33,8 @@ TFLITE, SAVED_MODEL = "tflite", "saved_model"
 
 class ModelReference(NamedTuple):
     """A model as a worker finds it. kind: TFLITE or SAVED_MODEL; digest: SHA-256 of the file or folder, in
-    hexadecimal; path: where the driver has it; signature: None for the only one; num_threads: of the interpreter."""
+    hexadecimal; path: where the driver has it; signature: None for the only one; num_threads: of a run, 0 for as many
+    as the process has for others."""
 
     kind: str
     digest: str

@@ -1,7 +1,8 @@
 """The worker's side of batch inference: open a model once, run batches, isolate the elements that fail.
 
-Lives here: `run_batch`, the call that every task makes; `BatchOutcome`, its result; the models that are open.
-Not here: which batches run where (dispatcher.py), the driver's side of results (inference.py).
+Lives here: `run_task`, the call that every task makes; `BatchOutcome`, its result; the models that are open.
+Not here: which batches run where (dispatcher.py), the driver's side of results (inference.py), arrays on their way
+(elements.py, slots.py).
 
 A model is opened once for each thread of a worker, since an interpreter serves one thread at a time, and its digest is
 compared before. Errors travel as text: an exception object of the model's own class might not exist in the driver.
@@ -10,6 +11,7 @@ compared before. Errors travel as text: an exception object of the model's own c
 from __future__ import annotations
 
 import collections
+import contextlib
 import hashlib
 import io
 import os
@@ -24,12 +26,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core import flags
 from ..core.errors import DataLossError, InvalidArgumentError, OpError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..eager.tensor import convert_to_tensor
 from ..lite.interpreter import Interpreter
 from ..saved import saved_model
+from . import slots
+from .elements import ElementColumns
 from .portable_model import SAVED_MODEL, TFLITE, ModelReference, digest_of
 
 MOST_OPEN = 4
@@ -64,6 +69,12 @@ class BatchOutcome(NamedTuple):
 
 class ModelNeeded(NamedTuple):
     """The outcome of a task whose worker does not see the model's file."""
+
+    worker: str
+
+
+class SlotUnseen(NamedTuple):
+    """The outcome of a task whose worker cannot map the slot of its arrays, as in a container of its own."""
 
     worker: str
 
@@ -127,12 +138,22 @@ class OpenModel:
             model_input.check(array)
         return arrays
 
-    def takes(self, rows: np.ndarray) -> bool:
-        """Return whether rows are elements of the only input, of its dtype and without its first axis."""
-        first = self.inputs[0] if len(self.inputs) == 1 else None
-        if first is None or first.dtype != rows.dtype or not first.lacks_batch_axis(rows[0]):
-            return False
-        return all(size in (None, n) for size, n in zip((first.shape or ())[1:], rows.shape[1:]))
+    def columns(self, elements: ElementColumns) -> list[np.ndarray] | None:
+        """Return the inputs of stacked elements, in order, unless they have another dtype or the model's first axis."""
+        columns: Sequence[np.ndarray] = elements.arrays
+        if not isinstance(elements.names, str):
+            by_name = dict(zip(elements.names, columns))
+            if by_name.keys() != {i.name for i in self.inputs}:
+                return None
+            columns = [by_name[i.name] for i in self.inputs]
+        if len(columns) != len(self.inputs):
+            return None
+        for column, expected in zip(columns, self.inputs):
+            if expected.dtype != column.dtype or expected.shape is None or column.ndim != len(expected.shape):
+                return None
+            if any(size not in (None, n) for size, n in zip(expected.shape[1:], column.shape[1:])):
+                return None
+        return list(columns)
 
     def lacks_batch_axis(self, arrays: Sequence[np.ndarray]) -> bool:
         """Return whether every input lacks the model's first axis, along which elements are stacked."""
@@ -224,20 +245,21 @@ def _open_saved_model(reference: ModelReference, customs: tuple[Any, ...], conte
     if customs:
         raise InvalidArgumentError(what="a saved model has its operators by name", do="leave custom_ops out")
     if content is None:
-        return _open_signature(saved_model.load(reference.path), reference.signature)
+        return _open_signature(saved_model.load(reference.path), reference.signature, reference.num_threads)
     with tempfile.TemporaryDirectory(prefix="opwright-model-") as folder:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             archive.extractall(folder)  # which writes nothing outside of the folder
         _check(reference, digest_of(folder))
-        return _open_signature(saved_model.load(folder), reference.signature)
+        return _open_signature(saved_model.load(folder), reference.signature, reference.num_threads)
 
 
-def _open_signature(loaded: Any, key: str | None) -> OpenModel:
+def _open_signature(loaded: Any, key: str | None, num_threads: int) -> OpenModel:
     function = loaded.signatures[_only_signature(key, list(loaded.signatures))]
     specs: dict[str, TensorSpec] = function.structured_input_signature[1]
 
     def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        outputs = function(**{name: convert_to_tensor(array) for name, array in inputs.items()})
+        with flags.override(num_threads=num_threads) if num_threads else contextlib.nullcontext():
+            outputs = function(**{name: convert_to_tensor(array) for name, array in inputs.items()})
         return {name: np.array(tensor) for name, tensor in outputs.items()}
 
     return OpenModel([ModelInput(name, spec.dtype.np, _sizes(spec.shape)) for name, spec in specs.items()], run)
@@ -253,33 +275,60 @@ _OPENERS = {TFLITE: _open_tflite, SAVED_MODEL: _open_saved_model}
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 
-def run_batch(
+def run_task(
     reference: ModelReference,
     customs: tuple[Any, ...],
     job: str,
     load: Callable[[Any], Element] | None,
-    elements: list[Any] | np.ndarray,
+    elements: list[Any] | ElementColumns,
+    batch: int,
+    slot: slots.SlotReference | None = None,
     content: Any = None,
-) -> BatchOutcome | ModelNeeded | ModelError:
-    """Run a model on elements; errors are part of the outcome.
+) -> list[BatchOutcome] | ModelNeeded | ModelError | SlotUnseen:
+    """Run a model on elements, `batch` at a time; errors are part of the outcomes.
 
-    load: the function that reads an element, on the worker; None for elements that are the inputs themselves. elements:
-    a list, or what `packed` returned
+    load: the function that reads an element, on the worker; None for elements that are the inputs themselves. slot: the
+    memory of the arrays that the elements have places of, and of the outputs; None if the task has the arrays.
     """
-    start = time.perf_counter()
+    memory = None if slot is None else slots.opened(slot)
+    if slot is not None and memory is None:
+        return SlotUnseen(_identity())
     try:
         model = open_model(reference, customs, job, content)
     except (OpError, ValueError, OSError, RuntimeError) as error:
         return ModelError(error_text(error))
     if model is None:
-        return ModelNeeded(f"{os.uname().nodename if hasattr(os, 'uname') else ''}:{os.getpid()}")
+        return ModelNeeded(_identity())
+    if memory is not None:
+        elements = slots.get_all(memory, elements)
+    outcomes = []
+    for start in range(0, len(elements), batch):
+        outcome = _run_batch(model, load, elements[start : start + batch])
+        if memory is not None:
+            outcome = outcome._replace(
+                stacked=slots.put_all(memory, outcome.stacked), rows=slots.put_all(memory, outcome.rows)
+            )
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _identity() -> str:
+    return f"{os.uname().nodename if hasattr(os, 'uname') else ''}:{os.getpid()}"
+
+
+def _run_batch(
+    model: OpenModel, load: Callable[[Any], Element] | None, elements: list[Any] | ElementColumns
+) -> BatchOutcome:
+    start = time.perf_counter()
     reason = model.unbatched
-    if isinstance(elements, np.ndarray) and load is None and not reason and model.takes(elements):
-        try:
-            names, stacked = _run_rows(model, [elements])
-            return BatchOutcome(names, stacked, [], "", time.perf_counter() - start)
-        except Exception:  # reported below, by the element
-            pass
+    if isinstance(elements, ElementColumns) and load is None and not reason:
+        columns = model.columns(elements)
+        if columns is not None:
+            try:
+                names, stacked = _run_rows(model, columns)
+                return BatchOutcome(names, stacked, [], "", time.perf_counter() - start)
+            except Exception:  # reported below, by the element
+                pass
     inputs = [_inputs_of(model, element, load) for element in elements]
     if len(inputs) > 1 and not reason:
         try:
@@ -304,21 +353,6 @@ def run_batch(
         reason = ""
     model.unbatched = reason
     return BatchOutcome(output_names, None, rows, reason, time.perf_counter() - start)
-
-
-def packed(elements: list[Any] | np.ndarray) -> list[Any] | np.ndarray:
-    """Return arrays of one shape and dtype as the rows of one, which is sent faster; others as they are.
-
-    Iterating over the rows yields the elements again.
-    """
-    if isinstance(elements, np.ndarray):
-        return elements
-    first = elements[0]
-    if type(first) is not np.ndarray or first.dtype.kind == "O":
-        return elements
-    if any(type(e) is not np.ndarray or e.shape != first.shape or e.dtype != first.dtype for e in elements):
-        return elements
-    return np.stack(elements)
 
 
 def error_text(error: BaseException) -> ErrorText:
