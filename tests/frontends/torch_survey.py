@@ -75,6 +75,9 @@ def reason_of(error: BaseException) -> str:
 def settled(module: torch.nn.Module, *args: Any) -> torch.nn.Module:
     """Return a module for inference whose batch norms divide by the size of an input's signals, so that these neither
     vanish nor explode in a network of random weights. Means are zero: a difference of large numbers has few digits."""
+    for parameter in module.parameters():
+        if not parameter.detach().any():  # heads begin with zeros
+            torch.nn.init.normal_(parameter, std=0.02)
     norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
     module.eval()
     for norm in norms:
@@ -169,7 +172,15 @@ VISION = words(
     "segmentation.deeplabv3_mobilenet_v3_large segmentation.deeplabv3_resnet50 segmentation.fcn_resnet50 "
     "segmentation.lraspp_mobilenet_v3_large video.r3d_18 video.mc3_18 video.r2plus1d_18 video.s3d"
 )
-SIZES = {"inception_v3": 96, "maxvit_t": 224, "swin_v2_t": 64, "vit_b_32": 224, "alexnet": 96, "video.s3d": 64}
+SIZES = {
+    "efficientnet_v2_s": 128,
+    "inception_v3": 96,
+    "maxvit_t": 224,
+    "swin_v2_t": 64,
+    "vit_b_32": 224,
+    "alexnet": 96,
+    "video.s3d": 224,
+}
 
 
 def vision(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:

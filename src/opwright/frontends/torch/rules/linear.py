@@ -131,7 +131,7 @@ def _images(x: Any, kernel: Any, n: int) -> tuple[Any, Any]:
     return (x, kernel) if n > 1 else (array.expand_dims(x, 2), array.expand_dims(kernel, 2))
 
 
-def _same(
+def is_same(
     dims: Sequence[int | None], sides: Sequence[tuple[int, int]], steps: Sequence[int], wide: Sequence[int]
 ) -> bool:
     """Return whether explicit paddings are those of the padding SAME."""
@@ -156,7 +156,7 @@ def convolve(
     channels = int(x.shape[1])
     if not any(map(any, sides)):
         padding: Any = "VALID"
-    elif _same(sizes(x)[2:], sides, stride, wide):
+    elif is_same(sizes(x)[2:], sides, stride, wide):
         padding = "SAME"
     else:
         padding = "VALID"

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.dtypes import int64
 from ....ops import array, linalg, math, nn, registry
+from .linear import is_same
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
 
 
@@ -47,14 +48,14 @@ def _batched(rule: Callable[..., Any], n: int) -> Callable[..., Any]:
     return batched
 
 
-def _pooled(x: Any, n: int, window: list[int], steps: list[int], pool: Any) -> Any:
+def _pooled(x: Any, n: int, window: list[int], steps: list[int], pool: Any, padding: str = "VALID") -> Any:
     """Pool channels-first images; sequences are images of one row."""
     if n == 1:
-        y = _pooled(array.expand_dims(x, 2), 2, [1, *window], [1, *steps], pool)
+        y = _pooled(array.expand_dims(x, 2), 2, [1, *window], [1, *steps], pool, padding)
         return array.squeeze(y, [2])
     y = to_nhwc(x)
     pools = {("max", 2): nn.max_pool2d, ("avg", 2): nn.avg_pool2d, ("max", 3): nn.max_pool3d, ("avg", 3): nn.avg_pool3d}
-    return to_nchw(pools[pool, n](y, window, steps, "VALID"))
+    return to_nchw(pools[pool, n](y, window, steps, padding))
 
 
 def _max_pool(
@@ -74,6 +75,8 @@ def _max_pool(
         _, _, sides = _windows(x, extent, steps, padding, ceil_mode, n)
         return _dilated(x, window, steps, sides, wide)
     if any(map(any, sides)):
+        if is_same(sizes(x)[2:], sides, steps, window):
+            return _pooled(x, n, window, steps, "max", "SAME")
         x = array.pad(x, [[0, 0], [0, 0], *map(list, sides)], constant_values=tensor(_lowest(x.dtype), x.dtype))
     return _pooled(x, n, window, steps, "max")
 
