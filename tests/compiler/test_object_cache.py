@@ -140,6 +140,7 @@ with ow.flags(show="time"):
 """
 
 
+@pytest.mark.slow
 def test_files_under_the_name_of_another_count_as_missing(tmp_path: Path) -> None:
     """As after a wrong restore: each file is whole, and none is what its name says."""
     answer, _ = run(tmp_path, FUNCTION)

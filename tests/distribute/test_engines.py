@@ -142,6 +142,7 @@ def check_output(process, folder):
     np.testing.assert_allclose(rows, kit.meaning(kit.elements(100)), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_job_on_mpi(on_ranks, tmp_path):
     check_output(on_ranks("lives"), tmp_path)
 

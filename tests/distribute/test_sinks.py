@@ -15,7 +15,7 @@ import pytest
 import opwright as ow
 from opwright import distribute
 from opwright.distribute import journal
-from thorough import examples
+from thorough import THOROUGH
 
 KINDS = ("numpy", "parquet", "zarr")
 FAILING = (7, 30)
@@ -286,7 +286,7 @@ def killed_runs(kind, path, folder, kills, seed):
 def test_drivers_killed_at_random_times_lose_and_repeat_nothing(kind, path, tmp_path):
     sink_of(kind, tmp_path / "unused")
     kills = 0
-    for seed in range(examples(8)):
+    for seed in range(8 if THOROUGH else 2):
         folder = tmp_path / f"out{seed}"
         kills += killed_runs(kind, path, folder, 4, seed)
         np.testing.assert_allclose(rows_of(kind, folder, 240), expected(240), rtol=1e-5)
@@ -295,4 +295,4 @@ def test_drivers_killed_at_random_times_lose_and_repeat_nothing(kind, path, tmp_
         files = {name for entry in journal_of(kind, folder) if "files" in entry for name in entry["files"]}
         if kind != "zarr":
             assert {file.name for file in folder.iterdir()} == files | {journal.NAME}
-    assert kills >= 2
+    assert kills >= 1

@@ -63,6 +63,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_training_run_returns_the_same_bits_in_every_process(tmp_path: Any) -> None:
     result = {trained(OPWRIGHT_DETERMINISTIC="1", OPWRIGHT_CACHE_DIR=str(tmp_path), **run) for run in RUNS}
     assert len(result) == 1

@@ -230,7 +230,9 @@ ON_ARRAYS = """
 """
 
 
-@pytest.mark.parametrize("kernel", [ON_SCALARS, ON_ARRAYS], ids=["scalars", "arrays"])
+@pytest.mark.parametrize(
+    "kernel", [pytest.param(ON_SCALARS, id="scalars"), pytest.param(ON_ARRAYS, id="arrays", marks=pytest.mark.slow)]
+)
 def test_a_changed_kernel_never_runs_from_the_cache(kernel, tmp_path):
     """Its helper's global is all that changes; the file and the operator's own text stay as they were."""
     path = tmp_path / "model.tflite"

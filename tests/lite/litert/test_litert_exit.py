@@ -77,7 +77,7 @@ def run(program, seconds):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02, 30.0], ids=str)
+@pytest.mark.parametrize("seconds", [pytest.param(0.0, marks=pytest.mark.slow), 0.02, 30.0], ids=str)
 def test_a_daemon_thread_still_runs_models(seconds):
     """A run is waited for, but not for ever; the next one does not begin."""
     assert run(PROGRAM, seconds) == (0, "the end\n", "")

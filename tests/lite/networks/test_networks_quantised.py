@@ -32,7 +32,7 @@ def cases() -> list[Any]:
     every = [(name, kind) for kind in LEAST for name in NETWORKS]
     usual = [case for case in every if case[1] in FAST or case[0] in ALL_KINDS]
     rest = [pytest.param(*case, marks=pytest.mark.slow) for case in every if case not in usual]
-    return [*sampled(usual, by=lambda name, kind: kind), *rest]
+    return [*sampled(usual, 4, by=lambda name, kind: kind), *rest]
 
 
 @pytest.mark.parametrize(("name", "kind"), cases())

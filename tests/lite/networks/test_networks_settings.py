@@ -209,6 +209,7 @@ from networks_harness import content_of
 print([hashlib.sha256(content_of(n, k)).hexdigest() for n in {SAME!r} for k in ("float", "dynamic")])"""
 
 
+@pytest.mark.slow
 def test_the_same_bytes() -> None:
     """Again, from another converter, and in two processes whose hashes differ."""
     for name in SAME:

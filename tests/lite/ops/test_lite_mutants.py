@@ -34,7 +34,7 @@ ROWS = [(name, row) for name, rows in cases.CASES.items() for row in rows if not
 EXTREME = (-(2**31), -65536, -7, -2, -1, 0, 1, 2, 3, 5, 7, 127, 255, 1 << 16, 1 << 20, 2**31 - 1)
 SLOW = 5.0  # seconds that one mutant may take
 SAMPLE, SAMPLED_MODELS = (
-    (16, 6) if THOROUGH else (5, 2)
+    (16, 6) if THOROUGH else (4, 1)
 )  # changes and models of each operator that a run of the suite tests
 
 
@@ -288,10 +288,10 @@ def test_every_operator_has_models():
 
 def test_a_single_mutation_is_reported():
     outcomes = check_one_by_one(change for name in good() for change in every_change(name, SAMPLE))
-    assert outcomes["ran"] > (500 if THOROUGH else 250)
-    assert outcomes["refused at load"] > (100 if THOROUGH else 40)
-    assert outcomes["refused at allocation"] > (1000 if THOROUGH else 400)
-    assert outcomes["refused at a run"] > (20 if THOROUGH else 5)
+    assert outcomes["ran"] > (500 if THOROUGH else 100)
+    assert outcomes["refused at load"] > (100 if THOROUGH else 15)
+    assert outcomes["refused at allocation"] > (1000 if THOROUGH else 150)
+    assert outcomes["refused at a run"] > (20 if THOROUGH else 1)
 
 
 @pytest.mark.slow
@@ -325,10 +325,8 @@ def check(seeds: range) -> dict[str, int]:
 
 
 def test_mutants():
-    outcomes = check(range(examples(1500)))
-    assert outcomes["ran"] > 100
-    assert outcomes["refused at load"] > (100 if THOROUGH else 60)
-    assert outcomes["refused at allocation"] > (100 if THOROUGH else 60)
+    outcomes = check(range(examples(800)))
+    assert all(outcomes[stage] > 30 for stage in ("ran", "refused at load", "refused at allocation"))
 
 
 @pytest.mark.slow
