@@ -12,6 +12,7 @@ from nn.layer_cases import CASES
 NEED_SIZES = ("adaptive_", "resizing_crop", "resizing_pad")  # layers that say so
 TIME_KNOWN = (
     *NEED_SIZES,
+    "conv_lstm",
     "initial",
     "flatten",
     "reshape",
