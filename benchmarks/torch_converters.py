@@ -22,9 +22,19 @@ from typing import Any
 import numpy as np
 
 MODELS = [
-    "squeezenet1_1", "shufflenet_v2_x0_5", "mobilenet_v2", "mobilenet_v3_small", "mnasnet0_5", "resnet18",
-    "regnet_y_400mf", "googlenet", "efficientnet_b0", "densenet121", "resnet50", "convnext_tiny",
-]  # fmt: skip
+    "squeezenet1_1",
+    "shufflenet_v2_x0_5",
+    "mobilenet_v2",
+    "mobilenet_v3_small",
+    "mnasnet0_5",
+    "resnet18",
+    "regnet_y_400mf",
+    "googlenet",
+    "efficientnet_b0",
+    "densenet121",
+    "resnet50",
+    "convnext_tiny",
+]
 SIZE = 96
 
 

@@ -127,15 +127,21 @@ def module(body, arguments="%x: tensor<2x3xf32>", results="tensor<2x3xf32>"):
 
 
 def test_generic_and_own_forms_are_the_same_operation():
-    own = module("%0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>\n"
-                 "%1 = stablehlo.slice %0 [0:3:2, 1:2] : (tensor<3x2xf32>) -> tensor<2x1xf32>\n"
-                 "return %1 : tensor<2x1xf32>", results="tensor<2x1xf32>")  # fmt: skip
-    generic = module('%0 = "stablehlo.transpose"(%x) <{permutation = array<i64: 1, 0>}> '
-                     ': (tensor<2x3xf32>) -> tensor<3x2xf32>\n'
-                     '%1 = "stablehlo.slice"(%0) {start_indices = dense<[0, 1]> : tensor<2xi64>, '
-                     'limit_indices = array<i64: 3, 2>, strides = array<i64: 2, 1>} '
-                     ': (tensor<3x2xf32>) -> tensor<2x1xf32>\n'
-                     '"func.return"(%1) : (tensor<2x1xf32>) -> ()', results="tensor<2x1xf32>")  # fmt: skip
+    own = module(
+        "%0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>\n"
+        "%1 = stablehlo.slice %0 [0:3:2, 1:2] : (tensor<3x2xf32>) -> tensor<2x1xf32>\n"
+        "return %1 : tensor<2x1xf32>",
+        results="tensor<2x1xf32>",
+    )
+    generic = module(
+        '%0 = "stablehlo.transpose"(%x) <{permutation = array<i64: 1, 0>}> '
+        ": (tensor<2x3xf32>) -> tensor<3x2xf32>\n"
+        '%1 = "stablehlo.slice"(%0) {start_indices = dense<[0, 1]> : tensor<2xi64>, '
+        "limit_indices = array<i64: 3, 2>, strides = array<i64: 2, 1>} "
+        ": (tensor<3x2xf32>) -> tensor<2x1xf32>\n"
+        '"func.return"(%1) : (tensor<2x1xf32>) -> ()',
+        results="tensor<2x1xf32>",
+    )
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     for text in (own, generic):
         np.testing.assert_array_equal(ow.from_stablehlo(text)(x), x.T[0:3:2, 1:2])
@@ -159,8 +165,9 @@ def test_literals(literal):
     kind = literal.partition(" : ")[2]
     text = module(f"%0 = stablehlo.constant {literal}\nreturn %0 : {kind}", "", kind)
     text += '\n{-# dialect_resources: { builtin: { weights: "0x040000000000803F00000040" } } #-}'
-    np.testing.assert_array_equal(np.asarray(ow.from_stablehlo(text)().numpy(), np.asarray(LITERALS[literal]).dtype),
-                                  LITERALS[literal])  # fmt: skip
+    np.testing.assert_array_equal(
+        np.asarray(ow.from_stablehlo(text)().numpy(), np.asarray(LITERALS[literal]).dtype), LITERALS[literal]
+    )
 
 
 PROGRAMS = {
@@ -170,55 +177,72 @@ PROGRAMS = {
         "reducer(%a: tensor<f32>, %b: tensor<f32>) {\n%1 = stablehlo.abs %b : tensor<f32>\n"
         "%2 = stablehlo.abs %a : tensor<f32>\n%3 = stablehlo.maximum %1, %2 : tensor<f32>\n"
         "stablehlo.return %3 : tensor<f32>\n}\nreturn %0 : tensor<2xf32>",
-        "tensor<2xf32>", lambda x: np.abs(x).max(1)),
+        "tensor<2xf32>",
+        lambda x: np.abs(x).max(1),
+    ),
     "reduce that starts from another number": (
         "%c = stablehlo.constant dense<2.5> : tensor<f32>\n"
         "%0 = stablehlo.reduce(%x init: %c) applies stablehlo.add across dimensions = [0] "
         ": (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>\nreturn %0 : tensor<3xf32>",
-        "tensor<3xf32>", lambda x: x.sum(0) + 2.5),
+        "tensor<3xf32>",
+        lambda x: x.sum(0) + 2.5,
+    ),
     "order that is no comparison of keys": (
         '%0 = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({\n'
         "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%1 = stablehlo.subtract %b, %a : tensor<f32>\n"
         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
         "%2 = stablehlo.compare GT, %1, %z : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
         "stablehlo.return %2 : tensor<i1>\n}) : (tensor<2x3xf32>) -> tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>",
-        "tensor<2x3xf32>", lambda x: np.sort(x, 1)),
+        "tensor<2x3xf32>",
+        lambda x: np.sort(x, 1),
+    ),
     "descending order": (
         '%0 = "stablehlo.sort"(%x) <{dimension = 1 : i64}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'
         "%2 = stablehlo.compare GT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
         "stablehlo.return %2 : tensor<i1>\n}) : (tensor<2x3xf32>) -> tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>",
-        "tensor<2x3xf32>", lambda x: -np.sort(-x, 1)),
+        "tensor<2x3xf32>",
+        lambda x: -np.sort(-x, 1),
+    ),
     "case of an index that no branch has": (
         "%i = stablehlo.constant dense<-4> : tensor<i32>\n"
         '%0 = "stablehlo.case"(%i) ({\nstablehlo.return %x : tensor<2x3xf32>\n}, {\n'
         "%n = stablehlo.negate %x : tensor<2x3xf32>\nstablehlo.return %n : tensor<2x3xf32>\n}) "
         ": (tensor<i32>) -> tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>",
-        "tensor<2x3xf32>", lambda x: -x),
+        "tensor<2x3xf32>",
+        lambda x: -x,
+    ),
     "map": (
         '%0 = "stablehlo.map"(%x, %x) <{dimensions = array<i64: 0, 1>}> ({\n'
         "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%1 = stablehlo.multiply %a, %b : tensor<f32>\n"
         "%c = stablehlo.constant dense<1.0> : tensor<f32>\n%2 = stablehlo.add %1, %c : tensor<f32>\n"
         "stablehlo.return %2 : tensor<f32>\n}) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>\n"
         "return %0 : tensor<2x3xf32>",
-        "tensor<2x3xf32>", lambda x: x * x + 1),
+        "tensor<2x3xf32>",
+        lambda x: x * x + 1,
+    ),
     "broadcasts of chlo": (
         "%c = stablehlo.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>\n"
         "%0 = chlo.broadcast_multiply %x, %c : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>\n"
         "return %0 : tensor<2x3xf32>",
-        "tensor<2x3xf32>", lambda x: x * [1, 2, 3]),
+        "tensor<2x3xf32>",
+        lambda x: x * [1, 2, 3],
+    ),
     "tuples": (
         "%t = stablehlo.tuple %x, %x : tuple<tensor<2x3xf32>, tensor<2x3xf32>>\n"
         "%0 = stablehlo.get_tuple_element %t[1] : (tuple<tensor<2x3xf32>, tensor<2x3xf32>>) -> tensor<2x3xf32>\n"
         "return %0 : tensor<2x3xf32>",
-        "tensor<2x3xf32>", lambda x: x),
+        "tensor<2x3xf32>",
+        lambda x: x,
+    ),
     "batch_norm_inference": (
         "%v = stablehlo.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>\n"
         '%0 = "stablehlo.batch_norm_inference"(%x, %v, %v, %v, %v) <{epsilon = 0.5 : f32, feature_index = 1 : i64}> : '
         "(tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>\n"
         "return %0 : tensor<2x3xf32>",
         "tensor<2x3xf32>",
-        lambda x: (x - [1, 2, 3]) / np.sqrt(np.array([1, 2, 3]) + 0.5) * [1, 2, 3] + [1, 2, 3]),
-}  # fmt: skip
+        lambda x: (x - [1, 2, 3]) / np.sqrt(np.array([1, 2, 3]) + 0.5) * [1, 2, 3] + [1, 2, 3],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -237,7 +261,9 @@ def test_open_sizes_follow_from_the_arguments():
         "%o = stablehlo.constant dense<1.0> : tensor<f32>\n"
         "%b = stablehlo.dynamic_broadcast_in_dim %o, %s, dims = [] : (tensor<f32>, tensor<2xi32>) -> tensor<?x3xf32>\n"
         "%0 = stablehlo.add %x, %b : tensor<?x3xf32>\nreturn %0 : tensor<?x3xf32>",
-        "%x: tensor<?x3xf32> loc(\"x\")", "tensor<?x3xf32>")  # fmt: skip
+        '%x: tensor<?x3xf32> loc("x")',
+        "tensor<?x3xf32>",
+    )
     function = ow.from_stablehlo(text)
     for n in (2, 5):
         np.testing.assert_array_equal(function(np.zeros((n, 3), np.float32)), np.ones((n, 3)))
@@ -283,11 +309,13 @@ def test_modules_differentiate_convert_and_keep_names(tmp_path):
 
 
 def test_missing_operations_are_listed_and_custom_ones_are_called():
-    text = module('%0 = stablehlo.custom_call @scaled(%x) {backend_config = {factor = 3.0 : f32}} '
-                  ': (tensor<2x3xf32>) -> tensor<2x3xf32>\n'
-                  '%1 = "stablehlo.all_reduce"(%0) ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'
-                  'stablehlo.return %a : tensor<f32>\n}) : (tensor<2x3xf32>) -> tensor<2x3xf32>\n'
-                  "return %1 : tensor<2x3xf32>")  # fmt: skip
+    text = module(
+        "%0 = stablehlo.custom_call @scaled(%x) {backend_config = {factor = 3.0 : f32}} "
+        ": (tensor<2x3xf32>) -> tensor<2x3xf32>\n"
+        '%1 = "stablehlo.all_reduce"(%0) ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'
+        "stablehlo.return %a : tensor<f32>\n}) : (tensor<2x3xf32>) -> tensor<2x3xf32>\n"
+        "return %1 : tensor<2x3xf32>"
+    )
     with pytest.raises(
         ow.errors.UnimplementedError, match=r"(?s)2 operators without a rule.*scaled.*stablehlo\.all_red"
     ):
@@ -305,12 +333,13 @@ DAMAGED = {
     module("%0 = stablehlo.abs %x : tensor<2x3xf8E5M2>\nreturn %0 : tensor<2x3xf32>"): "f8E5M2 has no dtype",
     module("%0 = stablehlo.abs %x : tensor<*xf32>\nreturn %0 : tensor<2x3xf32>"): "unknown rank",
     module("%0:2 = stablehlo.abs %x : tensor<2x3xf32>\nreturn %x : tensor<2x3xf32>"): "1 results, not 2",
-    module("%0 = stablehlo.constant dense<[1.0]> : tensor<3xf32>\nreturn %x : tensor<2x3xf32>")
-    .replace("[1.0]", "[1.0, 2.0]"): "2 elements",
+    module("%0 = stablehlo.constant dense<[1.0]> : tensor<3xf32>\nreturn %x : tensor<2x3xf32>").replace(
+        "[1.0]", "[1.0, 2.0]"
+    ): "2 elements",
     module("%0 = call @main(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>"): "calls itself",
     module("%0 = call @f(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>"): "does not have",
     module("%0 = stablehlo.abs %x {a = " + "[" * 5000 + "} : tensor<2x3xf32>"): "levels within each other",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", DAMAGED, ids=lambda t: t[-60:-40])

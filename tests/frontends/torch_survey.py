@@ -235,17 +235,45 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
     import transformers
 
     small = {
-        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 99,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "vocab_size": 99,
         "max_position_embeddings": 64,
-    }  # fmt: skip
+    }
     names = {
-        "n_embd": 32, "n_layer": 2, "n_head": 4, "d_model": 32, "d_ff": 64, "d_kv": 8, "num_layers": 2, "num_heads": 4,
-        "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
-        "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "dim": 32, "n_heads": 4, "n_layers": 2, "hidden_dim": 64,
-        "num_key_value_heads": 2, "head_dim": 8, "embedding_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 64,
-        "num_decoder_layers": 2, "rotary_dim": 4, "n_positions": 64, "emb_dim": 32, "pad_token_id": 0,
-        "num_experts": 4, "num_local_experts": 4,
-    }  # fmt: skip
+        "n_embd": 32,
+        "n_layer": 2,
+        "n_head": 4,
+        "d_model": 32,
+        "d_ff": 64,
+        "d_kv": 8,
+        "num_layers": 2,
+        "num_heads": 4,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 64,
+        "decoder_ffn_dim": 64,
+        "dim": 32,
+        "n_heads": 4,
+        "n_layers": 2,
+        "hidden_dim": 64,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "embedding_size": 32,
+        "word_embed_proj_dim": 32,
+        "ffn_dim": 64,
+        "num_decoder_layers": 2,
+        "rotary_dim": 4,
+        "n_positions": 64,
+        "emb_dim": 32,
+        "pad_token_id": 0,
+        "num_experts": 4,
+        "num_local_experts": 4,
+    }
     encoders = words(
         "Bert Roberta Electra DistilBert Albert MPNet MobileBert XLMRoberta Camembert DebertaV2 Deberta ConvBert "
         "RoFormer Ernie Funnel LayoutLM SqueezeBert Nystromformer MegatronBert RemBert XLM Flaubert Data2VecText "

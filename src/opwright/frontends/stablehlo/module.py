@@ -20,8 +20,11 @@ MAX_DEPTH = 64
 """Bounds of a tensor type, and of regions and attributes within each other."""
 
 DTYPES = {
-    **{f"{kind}{bits}": as_dtype(np.dtype(f"{name}{bits}")) for kind, name in (("i", "int"), ("ui", "uint"))
-       for bits in (8, 16, 32, 64)},
+    **{
+        f"{kind}{bits}": as_dtype(np.dtype(f"{name}{bits}"))
+        for kind, name in (("i", "int"), ("ui", "uint"))
+        for bits in (8, 16, 32, 64)
+    },
     "i1": as_dtype(np.bool_),
     "index": as_dtype(np.int64),
     "f16": as_dtype(np.float16),
@@ -30,7 +33,7 @@ DTYPES = {
     "f64": as_dtype(np.float64),
     "complex<f32>": as_dtype(np.complex64),
     "complex<f64>": as_dtype(np.complex128),
-}  # fmt: skip
+}
 """Element types by their names in MLIR."""
 
 

@@ -23,13 +23,40 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
     from torch.fx import Node
 
-COMPUTED = frozenset({
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "avg_pool1d",
-    "batch_norm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_similarity", "einsum", "group_norm", "instance_norm", "layer_norm", "linear", "log_softmax", "matmul",
-    "max_pool1d", "max_pool2d", "max_pool3d", "pad", "rms_norm", "scaled_dot_product_attention", "silu", "softmax",
-    "upsample_bilinear2d", "upsample_nearest2d",
-})  # fmt: skip
+COMPUTED = frozenset(
+    {
+        "adaptive_avg_pool1d",
+        "adaptive_avg_pool2d",
+        "adaptive_avg_pool3d",
+        "adaptive_max_pool1d",
+        "avg_pool1d",
+        "batch_norm",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "cosine_similarity",
+        "einsum",
+        "group_norm",
+        "instance_norm",
+        "layer_norm",
+        "linear",
+        "log_softmax",
+        "matmul",
+        "max_pool1d",
+        "max_pool2d",
+        "max_pool3d",
+        "pad",
+        "rms_norm",
+        "scaled_dot_product_attention",
+        "silu",
+        "softmax",
+        "upsample_bilinear2d",
+        "upsample_nearest2d",
+    }
+)
 """Composite operators whose results are new tensors. The schema of a composite does not tell; others may be views."""
 
 

@@ -14,8 +14,8 @@ from ...ops import array
 from ...ops import nn as ops_nn
 from ..layer_calls import InputSpec
 from .cells import LSTMCell
-from .configurable_layer import data_format_name, padding_name, sizes
-from .convolution import FORMATS, conv_output_shape
+from .configurable_layer import data_format_name, padding_name, parameter_names, sizes
+from .convolution import FORMATS, check_dilation, conv_output_shape
 from .recurrent import CellLayer
 
 if TYPE_CHECKING:
@@ -57,29 +57,8 @@ class ConvLSTMCell(LSTMCell):
         seed: Any = None,
         **kwargs: Any,
     ) -> None:
-        functions = {"activation": activation, "recurrent_activation": recurrent_activation}
-        initializers = {
-            "kernel_initializer": kernel_initializer,
-            "recurrent_initializer": recurrent_initializer,
-            "bias_initializer": bias_initializer,
-        }
-        super().__init__(
-            filters,
-            **functions,
-            use_bias=use_bias,
-            **initializers,
-            unit_forget_bias=unit_forget_bias,
-            kernel_regularizer=kernel_regularizer,
-            recurrent_regularizer=recurrent_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            recurrent_constraint=recurrent_constraint,
-            bias_constraint=bias_constraint,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            seed=seed,
-            **kwargs,
-        )
+        shared = {name: value for name, value in locals().items() if name in parameter_names(LSTMCell)}
+        super().__init__(filters, **shared, **kwargs)
         self._argument_names = tuple(name for name in self._argument_names if name != "units")
         self.rank = rank
         self._set_arguments(
@@ -90,11 +69,7 @@ class ConvLSTMCell(LSTMCell):
             data_format=data_format_name(data_format),
             dilation_rate=sizes(dilation_rate, rank, "dilation_rate"),
         )
-        if max(self.strides) > 1 and max(self.dilation_rate) > 1:
-            raise ValueError(
-                "`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
-                f"strides={self.strides} and dilation_rate={self.dilation_rate}"
-            )
+        check_dilation(self)
         self.gate_axis = -1 if self.data_format == "channels_last" else -1 - rank
 
     def build(self, input_shape: Any) -> None:

@@ -60,6 +60,15 @@ def conv_output_shape(layer: Any, input_shape: Sequence[Any], channels: Any) -> 
     return image_shape(input_shape[0], out, channels, layer.data_format)
 
 
+def check_dilation(layer: Any) -> None:
+    """Raise ValueError for a window with strides and dilation at once."""
+    if max(layer.strides) > 1 and max(layer.dilation_rate) > 1:
+        raise ValueError(
+            "`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
+            f"strides={layer.strides} and dilation_rate={layer.dilation_rate}"
+        )
+
+
 class ConvolutionBase(ConfigurableLayer):
     """Base class of convolutions: window, strides, padding, dilation, data format, bias and activation."""
 
@@ -76,11 +85,8 @@ class ConvolutionBase(ConfigurableLayer):
         arguments["data_format"] = data_format_name(constructor_locals["data_format"])
         self._set_arguments(constructor_locals, omit, **arguments)
         self.input_spec = InputSpec(min_ndim=n + 2)
-        if max(self.strides) > 1 and max(self.dilation_rate) > 1 and isinstance(self, (Conv, ConvTranspose)):
-            raise ValueError(
-                "`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
-                f"strides={self.strides} and dilation_rate={self.dilation_rate}"
-            )
+        if isinstance(self, (Conv, ConvTranspose)):
+            check_dilation(self)
 
     @property
     def _format(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....core import __version__, nest
-from ....core.dtypes import string
+from ....core.dtypes import as_dtype, string
 from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....core.files import replacing
 from ....graph import Value
@@ -200,8 +200,6 @@ def _tensor(name: str, array: np.ndarray) -> Any:
 
 
 def _header(name: str, array: np.ndarray) -> Any:
-    from ....core.dtypes import as_dtype
-
     tensor = onnx_module().TensorProto(name=name, data_type=CODES[as_dtype(array.dtype)])
     tensor.dims.extend(array.shape)
     return tensor

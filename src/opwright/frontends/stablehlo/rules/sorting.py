@@ -45,10 +45,14 @@ def _keys(region: Region) -> list[SortKey] | None:
         if a is b:
             return a.owner not in region.operations
         same = repr(a.owner.attributes) == repr(b.owner.attributes)
-        return same and len(a.owner.operands) == len(b.owner.operands) and all(
-            x is y if x not in region.arguments and x.owner not in region.operations else mirrored(x, y)
-            for x, y in zip(a.owner.operands, b.owner.operands)
-        )  # fmt: skip
+        return (
+            same
+            and len(a.owner.operands) == len(b.owner.operands)
+            and all(
+                x is y if x not in region.arguments and x.owner not in region.operations else mirrored(x, y)
+                for x, y in zip(a.owner.operands, b.owner.operands)
+            )
+        )
 
     def compared(value: HloValue, directions: Sequence[str]) -> Operation | None:
         owner = value.owner
