@@ -42,7 +42,7 @@ class Unrecordable(Exception):
 def encoded(value: Any) -> Any:
     """Return a value as JSON: tensors as {"dtype", "shape", "bytes"}, numbers that JSON lacks as {"float"}."""
     if isinstance(value, torch.Tensor):
-        if value.numel() > ELEMENTS or value.is_sparse or value.is_complex() or value.is_quantized:
+        if value.layout is not torch.strided or value.numel() > ELEMENTS or value.is_quantized:
             raise Unrecordable
         array = np.ascontiguousarray(shared_array(value)).reshape(value.shape)
         kind = dtype_of(value.dtype).name
@@ -75,6 +75,8 @@ class Recorder(TorchDispatchMode):
             TABLE.find(name) is not None
             and name not in TABLE._impure
             and not schema.is_mutable
+            and torch.Tag.nondeterministic_seeded not in func.tags
+            and "empty" not in full  # results that are not defined
             and self.seen[full] < CALLS
         ):
             try:

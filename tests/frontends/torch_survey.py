@@ -27,8 +27,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import opwright as ow
+from opwright.frontends.importing import MissingOperators
 
 LIMIT = 1e-4
 
@@ -67,6 +69,8 @@ def tensors_of(structure: Any) -> list[torch.Tensor]:
 
 
 def reason_of(error: BaseException) -> str:
+    if isinstance(error, MissingOperators):
+        return f"no rule: {', '.join(error.operators)}"
     lines = [line for line in str(error).splitlines() if line.strip()]
     text = " ".join(lines[:2]) if lines else ""
     return f"{type(error).__name__}: {text}".replace("|", "/")[:220]
@@ -95,17 +99,31 @@ def settled(module: torch.nn.Module, *args: Any) -> torch.nn.Module:
     return module.eval()
 
 
+class Refused(Exception):
+    """Raised for a program that `torch.export` does not export."""
+
+
+def copied(structure: Any) -> Any:
+    """Return arguments with clones of the tensors, which a program may change."""
+    return pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, structure)
+
+
 def compare(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], convert: bool = False, **options: Any
 ) -> tuple[str, str]:
     """Return the outcome of one program, and figures of its conversion."""
     with torch.no_grad():
-        expected = tensors_of(module(*args, **kwargs))
+        several, named = copied((args, kwargs))
+        expected = tensors_of(module(*several, **named))
         start = time.perf_counter()
-        program = torch.export.export(module, args, kwargs, strict=False)
+        several, named = copied((args, kwargs))
+        try:
+            program = torch.export.export(module, several, named, strict=False)
+        except Exception as error:
+            raise Refused(f"torch.export refuses it: {reason_of(error)}") from error
         exported = time.perf_counter()
     function = ow.from_torch(program, **options)
-    inputs = [np.asarray(v.detach().numpy()) for v in tensors_of((args, kwargs))]
+    inputs = [v.detach().resolve_conj().resolve_neg().numpy() for v in tensors_of((args, kwargs))]
     results = [v for v in ow.nest.flatten(function(*inputs)) if v is not None]
     if len(results) != len(expected):
         return f"{len(results)} results instead of {len(expected)}", ""
@@ -350,17 +368,38 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
 
 # ---- operators --------------------------------------------------------------------------------------------------
 
-OUT_OF_SCOPE = {
-    "random": "rand bernoulli multinomial normal dropout uniform exponential cauchy geometric poisson log_normal",
-    "complex, sparse or nested results": "complex fft stft polar sparse jiterator eig _segment_reduce nested",
-    "in place on storage": "resize_ as_strided set_ empty_strided empty_permuted new_empty empty",
-}
+SAMPLES = int(os.environ.get("SURVEY_SAMPLES", "12"))
+"""Samples of each operator, evenly among those of the database."""
 
 
-def scope_of(name: str) -> str | None:
-    for reason, words in OUT_OF_SCOPE.items():
-        if any(word in name for word in words.split()):
-            return reason
+class _Traits(TorchDispatchMode):
+    """Notes why the calls of a sample are out of the survey's scope."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: set[str] = set()
+        self.sized_by_values = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        results = func(*args, **(kwargs or {}))
+        tags = func.tags
+        if torch.Tag.nondeterministic_seeded in tags:
+            self.reasons.add("random numbers")
+        self.sized_by_values |= torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
+        for value in tensors_of((args, kwargs, results)):
+            if value.is_sparse or value.is_nested or value.is_quantized or value.layout is not torch.strided:
+                self.reasons.add("sparse, nested or quantized tensors")
+        return results
+
+
+def scope_of(info: Any) -> str | None:
+    """Return why an operator has no sample in scope, apart from what its calls show."""
+    if torch.float32 not in info.dtypes:
+        return "no float32"
+    if info.name.startswith("jiterator"):
+        return "of CUDA alone"
+    if "empty" in info.name or info.name in ("resize_", "resize_as_"):
+        return "results that are not defined"
     return None
 
 
@@ -378,6 +417,37 @@ class _Call(torch.nn.Module):
         return self.function(*args, **kwargs)
 
 
+def _sample_outcome(function: Any, sample: Any) -> str:
+    """Return the outcome of one sample of an operator: "pass", "out of scope: ...", or why it fails.
+
+    Results that are determined but for signs, such as eigenvectors, are compared as PyTorch's own tests do.
+    """
+    leaves, structure = pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
+    inputs = tuple(v.detach() for v in leaves if isinstance(v, torch.Tensor))
+    if any(v.layout is not torch.strided for v in inputs):
+        return "out of scope: sparse, nested or quantized tensors"
+
+    def determined(*args: Any, **kwargs: Any) -> Any:
+        return sample.output_process_fn_grad(function(*args, **kwargs))
+
+    call = _Call(determined, structure, [_Call if isinstance(v, torch.Tensor) else v for v in leaves])
+    with torch.no_grad(), _Traits() as traits:
+        results = tensors_of(call(*copied(inputs)))
+    if not results:
+        return "out of scope: no tensor among the results"
+    if traits.reasons:
+        return f"out of scope: {min(traits.reasons)}"
+    try:
+        outcome, _ = compare(call, inputs, {})
+    except Refused as error:
+        return f"out of scope: {error}"
+    except Exception as error:
+        outcome = reason_of(error)
+    if outcome != "pass" and traits.sized_by_values:
+        return f"out of scope: sizes of results that depend on values: {outcome}"
+    return outcome if outcome == "pass" else f"{outcome} at {[tuple(v.shape) for v in inputs]}, {sample.kwargs}"[:320]
+
+
 def operators(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
     from torch.testing._internal.common_methods_invocations import op_db
 
@@ -386,28 +456,19 @@ def operators(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]
         if only and only not in name:
             continue
 
-        def action(convert: bool = False, info: Any = info, name: str = name) -> tuple[str, str]:
-            if torch.float32 not in info.dtypes:
-                return "out of scope: no float32", ""
-            if reason := scope_of(name):
+        def action(convert: bool = False, info: Any = info) -> tuple[str, str]:
+            if reason := scope_of(info):
                 return f"out of scope: {reason}", ""
             torch.manual_seed(0)
             samples = list(info.sample_inputs("cpu", torch.float32))
-            count = 0
-            for sample in samples[:: max(len(samples) // 5, 1)][:6]:
-                leaves, structure = pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
-                inputs = [v.detach().contiguous() for v in leaves if isinstance(v, torch.Tensor)]
-                leaves = [_Call if isinstance(v, torch.Tensor) else v for v in leaves]
-                call = _Call(info.op, structure, leaves)
-                with torch.no_grad():
-                    expected = call(*[v.clone() for v in inputs])
-                if any(v.is_complex() for v in tensors_of(expected)) or not tensors_of(expected):
-                    continue
-                outcome, _ = compare(call, tuple(inputs), {})
-                if outcome != "pass":
-                    return f"{outcome} at sample {count}: {[tuple(v.shape) for v in inputs]}, {sample.kwargs}"[:200], ""
-                count += 1
-            return ("pass" if count else "out of scope: no sample in scope"), f"{count} samples"
+            step = max(len(samples) / SAMPLES, 1.0)
+            chosen = [samples[int(i * step)] for i in range(min(SAMPLES, len(samples)))]
+            outcomes = [_sample_outcome(info.op, sample) for sample in chosen]
+            scope = [o for o in outcomes if not o.startswith("out of scope")]
+            failed = [o for o in scope if o != "pass"]
+            if not scope:
+                return (outcomes or ["out of scope: no samples"])[0], ""
+            return failed[0] if failed else "pass", f"{len(scope) - len(failed)} of {len(scope)} samples"
 
         yield name, action
 
@@ -473,6 +534,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    compare(torch.nn.ReLU(), (torch.ones(2),), {})  # what an export imports, once for all processes
     rows: dict[tuple[str, str], Row] = {}
     if options.rows and options.rows.exists():
         for line in options.rows.read_text().splitlines():

@@ -114,4 +114,10 @@ def context_of(node: Node) -> AtenCall:
             promoted = dtype_of(
                 torch.result_type(*(v if isinstance(v, (torch.Tensor, bool, int, float)) else 1 for v in values))
             )
-    return AtenCall(tuple(kinds), tuple(shapes), promoted)
+    first = node.args[0].meta.get("val") if node.args and hasattr(node.args[0], "meta") else None
+    strides = None
+    if isinstance(first, torch.Tensor) and first.layout is torch.strided:
+        steps = first.stride()
+        if all(isinstance(s, int) for s in (*steps, *first.shape)) and not first.is_contiguous():
+            strides = tuple(steps)
+    return AtenCall(tuple(kinds), tuple(shapes), promoted, strides)

@@ -141,17 +141,7 @@ def _masked(op: AtenCall, x: Any, inside: Any) -> Any:
 
 
 @aten(
-    "clone",
-    "contiguous",
-    "detach",
-    "detach_",
-    "alias",
-    "lift_fresh",
-    "lift_fresh_copy",
-    "view_as_real_copy",
-    "resolve_conj",
-    "resolve_neg",
-    "_conj_physical",
+    "clone", "contiguous", "detach", "detach_", "alias", "lift_fresh", "lift_fresh_copy", "resolve_conj", "resolve_neg"
 )
 def same(op: AtenCall, x: Any, **options: Any) -> Any:
     return tensor(x, op.dtype)

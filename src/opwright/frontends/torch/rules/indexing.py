@@ -12,13 +12,12 @@ import numpy as np
 
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int64
-from ....core.errors import UnimplementedError
 from ....ops import array, math
 from .reductions import take_along
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, tensor, vector
 
 
-def _wrapped(index: Any, size: Any) -> Any:
+def wrapped(index: Any, size: Any) -> Any:
     """Return an index without negative ones. A constant one is computed now."""
     if isinstance(index, np.ndarray) and isinstance(size, int):
         return np.where(index < 0, index + size, index)
@@ -60,7 +59,7 @@ def _index_parts(x: Any, indices: Sequence[Any]) -> tuple[list[int], list[Any]]:
                 axis += 1
             continue
         axes.append(axis)
-        parts.append(_wrapped(index, dim_size(x, axis)))
+        parts.append(wrapped(index, dim_size(x, axis)))
         axis += 1
     return axes, parts
 
@@ -138,8 +137,12 @@ def index_put(op: AtenCall, x: Any, indices: Sequence[Any], values: Any, accumul
 def gather(op: AtenCall, x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     x, index = tensor(x), tensor(index)
     rank = rank_of(x)
+    if index.dtype.name not in ("int32", "int64"):
+        index = array.cast(index, int64)
     if not rank:
-        return array.reshape(array.gather(array.reshape(x, [1]), array.reshape(index, [-1])), [])
+        return array.reshape(array.gather(array.reshape(x, [1]), array.reshape(index, [-1])), sizes(index))
+    if not rank_of(index):
+        return array.reshape(array.gather(x, array.reshape(index, [1])), [])
     dim %= rank
     outer, inner = sizes(x), sizes(index)
     cut = tuple(
@@ -151,142 +154,23 @@ def gather(op: AtenCall, x: Any, dim: int, index: Any, sparse_grad: bool = False
     return take_along(x, index, dim)
 
 
-def _scatter_places(x: Any, dim: int, index: Any) -> Any:
-    """Return the positions [..., rank] of elements along a dimension."""
-    dims = [d for d in sizes(index) if d is not None]
-    if len(dims) < rank_of(index):
-        raise ValueError("a scatter of unknown sizes")
-    grids: list[Any] = list(np.indices(dims))
-    grids[dim] = array.cast(tensor(index), int64)
-    return array.stack([array.cast(tensor(g), int64) for g in grids], axis=-1)
-
-
-def _scatter(op: AtenCall, x: Any, dim: int, index: Any, values: Any, scatter: Any) -> Any:
-    x, index, values = tensor(x), tensor(index), tensor(values, op.dtype)
-    rank = rank_of(x)
-    if not rank:
-        flat = scatter(array.reshape(x, [1]), array.zeros([1, 1], int64), array.reshape(values, [-1])[:1])
-        return array.reshape(flat, [])
-    dim %= rank
-    dims = [int(d) for d in sizes(index)]  # type: ignore[arg-type]
-    if not rank_of(values):
-        values = array.broadcast_to(values, dims)
-    elif sizes(values) != dims:
-        values = values[tuple(slice(0, d) for d in dims)]
-    return scatter(x, _scatter_places(x, dim, index), values)
-
-
-@aten("scatter.src", "scatter.value")
-def scatter(op: AtenCall, x: Any, dim: int, index: Any, values: Any) -> Any:
-    return _scatter(op, x, dim, index, values, array.tensor_scatter_nd_update)
-
-
-@aten("scatter_add")
-def scatter_add(op: AtenCall, x: Any, dim: int, index: Any, values: Any) -> Any:
-    return _scatter(op, x, dim, index, values, array.tensor_scatter_nd_add)
-
-
-REDUCTIONS = {
-    "add": array.tensor_scatter_nd_add,
-    "sum": array.tensor_scatter_nd_add,
-    "amax": array.tensor_scatter_nd_max,
-    "amin": array.tensor_scatter_nd_min,
-}
-
-
-@aten("scatter.reduce", "scatter.value_reduce", "scatter_reduce.two")
-def scatter_reduce(
-    op: AtenCall, x: Any, dim: int, index: Any, values: Any, reduce: str, include_self: bool = True
-) -> Any:
-    if reduce not in REDUCTIONS:
-        raise UnimplementedError(what=f"scatter with reduce={reduce!r}")
-    if not include_self:
-        neutral = {"amax": float("-inf"), "amin": float("inf")}.get(reduce, 0.0)
-        x = _scatter(op, x, dim, index, neutral, array.tensor_scatter_nd_update)
-    return _scatter(op, x, dim, index, values, REDUCTIONS[reduce])
-
-
-def _along(x: Any, dim: int, index: Any, values: Any, scatter: Any) -> Any:
-    """Scatter slices along a dimension."""
-    rank = rank_of(x)
-    order = [dim, *(i for i in range(rank) if i != dim)]
-    back = np.argsort(order).tolist()
-    base, updates = (array.transpose(v, order) if dim else v for v in (x, values))
-    y = scatter(base, array.expand_dims(array.reshape(tensor(index), [-1]), -1), updates)
-    return array.transpose(y, back) if dim else y
-
-
-@aten("index_add")
-def index_add(op: AtenCall, x: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
-    x, source = tensor(x), tensor(source, op.dtype) * tensor(alpha, op.dtype)
-    if not rank_of(x):
-        return x + math.reduce_sum(source)
-    if not rank_of(source):
-        source = array.reshape(source, [1])
-    return _along(x, dim % rank_of(x), index, source, array.tensor_scatter_nd_add)
-
-
-@aten("index_copy")
-def index_copy(op: AtenCall, x: Any, dim: int, index: Any, source: Any) -> Any:
-    x, source = tensor(x), tensor(source, op.dtype)
-    if not rank_of(x):
-        return array.reshape(source, [])
-    return _along(x, dim % rank_of(x), index, source, array.tensor_scatter_nd_update)
-
-
-@aten("index_fill")
-def index_fill(op: AtenCall, x: Any, dim: int, index: Any, value: Any) -> Any:
-    x = tensor(x)
-    if not rank_of(x):
-        return tensor(value, op.dtype)
-    dim %= rank_of(x)
-    index = array.reshape(tensor(index), [-1])
-    shape = [dim_size(x, i) for i in range(rank_of(x))]
-    shape[dim] = dim_size(index, 0)
-    values = array.fill(vector(shape) if is_dynamic(shape) else shape, tensor(value, op.dtype))
-    return _along(x, dim, index, values, array.tensor_scatter_nd_update)
-
-
-@aten("slice_scatter")
-def slice_scatter(
-    op: AtenCall, x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Any:
-    x, source = tensor(x), tensor(source, op.dtype)
-    dim %= rank_of(x)
-    size = x.shape[dim]
-    if size is None or hasattr(start, "dtype") or hasattr(end, "dtype"):
-        length = dim_size(source, dim)
-        first = tensor(start or 0, int64)
-        places = first + array.range(tensor(length, int64)) * tensor(step, int64)
-        return _along(x, dim, places, source, array.tensor_scatter_nd_update)
-    covered = range(int(size))[slice(start, end, step)]
-    if len(covered) == size:
-        return source
-    if step == 1:  # two joins copy once each; a scatter has a position for each row
-        before = (slice(None),) * dim
-        parts = [x[(*before, slice(0, covered.start))]] if covered.start else []
-        parts += [source]
-        parts += [x[(*before, slice(covered.stop, None))]] if covered.stop < size else []
-        return array.concat(parts, axis=dim)
-    return _along(x, dim, np.array(covered), source, array.tensor_scatter_nd_update)
-
-
-@aten("select_scatter")
-def select_scatter(op: AtenCall, x: Any, source: Any, dim: int, index: int) -> Any:
-    x = tensor(x)
-    dim %= rank_of(x)
-    index = index % int(x.shape[dim]) if isinstance(index, int) and x.shape[dim] is not None else index
-    return slice_scatter(op, x, array.expand_dims(tensor(source, op.dtype), dim), dim, index, index + 1)
-
-
 @aten("nonzero")
 def nonzero(op: AtenCall, x: Any) -> Any:
     return array.cast(array.where(tensor(x)), int64)
 
 
+@aten("nonzero_static")
+def nonzero_static(op: AtenCall, x: Any, size: int, fill_value: int = -1) -> Any:
+    places = nonzero(op, x)
+    rest = array.fill([size, rank_of(x)], tensor(fill_value, int64))
+    return array.concat([places, rest], axis=0)[:size]
+
+
 @aten("masked_select")
 def masked_select(op: AtenCall, x: Any, mask: Any) -> Any:
     x, mask = tensor(x), tensor(mask)
+    if not rank_of(x) and not rank_of(mask):
+        x = array.reshape(x, [1])
     if sizes(x) != sizes(mask):
         shape = array.broadcast_dynamic_shape(array.shape(x), array.shape(mask))
         x, mask = array.broadcast_to(x, shape), array.broadcast_to(mask, shape)

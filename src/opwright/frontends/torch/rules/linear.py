@@ -294,58 +294,17 @@ def conv_transpose(
     return convolution(op, x, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
-# ---- matrices ---------------------------------------------------------------------------------------------------
-
-
-@aten("linalg_inv_ex", "inverse", "linalg_inv")
-def inverse(op: AtenCall, x: Any, check_errors: bool = False) -> Any:
-    y = linalg.inv(tensor(x))
-    return (y, array.zeros(op.shapes[1], op.dtypes[1])) if len(op.dtypes) > 1 else y
-
-
-@aten("linalg_cholesky_ex", "linalg_cholesky", "cholesky")
-def cholesky(op: AtenCall, x: Any, upper: bool = False, check_errors: bool = False) -> Any:
-    y = linalg.cholesky(tensor(x))
-    y = linalg.matrix_transpose(y) if upper else y
-    return (y, array.zeros(op.shapes[1], op.dtypes[1])) if len(op.dtypes) > 1 else y
-
-
-@aten("cholesky_solve")
-def cholesky_solve(op: AtenCall, right: Any, factor: Any, upper: bool = False) -> Any:
-    right, factor = tensor(right), tensor(factor)
-    lead = sizes(right)[:-2]
-    if lead != sizes(factor)[:-2]:
-        if None in (*op.shape, *sizes(factor)):
-            raise ValueError("stacks of matrices of different unknown sizes")
-        lead = list(op.shape)[:-2]
-        right, factor = (array.broadcast_to(v, [*lead, *sizes(v)[-2:]]) for v in (right, factor))
-    return linalg.cholesky_solve(linalg.matrix_transpose(factor) if upper else factor, right)
-
-
-@aten("cholesky_inverse")
-def cholesky_inverse(op: AtenCall, factor: Any, upper: bool = False) -> Any:
-    unit = np.eye(int(dim_size(factor, -1)), dtype=op.dtype.np)
-    return cholesky_solve(op, array.broadcast_to(tensor(unit), array.shape(tensor(factor))), factor, upper)
-
-
-@aten("linalg_det", "det")
-def det(op: AtenCall, x: Any) -> Any:
-    return linalg.det(tensor(x))
-
-
-@aten("matrix_exp", "linalg_matrix_exp")
-def matrix_exp(op: AtenCall, x: Any) -> Any:
-    return linalg.expm(tensor(x))
-
-
-@aten("trace")
-def trace(op: AtenCall, x: Any) -> Any:
-    return array.cast(linalg.trace(tensor(x)), op.dtype)
+# ---- distances --------------------------------------------------------------------------------------------------
 
 
 @aten("_cdist_forward", "cdist")
 def cdist(op: AtenCall, x: Any, y: Any, p: float = 2.0, *rest: Any) -> Any:
     apart = math.abs(array.expand_dims(tensor(x), -2) - array.expand_dims(tensor(y), -3))
+    return _norm(apart, p)
+
+
+def _norm(apart: Any, p: float) -> Any:
+    """Return norms over the last dimension of absolute differences."""
     if p == 2.0:
         return math.sqrt(math.reduce_sum(math.square(apart), [-1]))
     if p == 0.0:
@@ -356,3 +315,46 @@ def cdist(op: AtenCall, x: Any, y: Any, p: float = 2.0, *rest: Any) -> Any:
         return math.reduce_max(apart, [-1])
     total = math.reduce_sum(math.pow(apart, tensor(p, float32)), [-1])
     return math.pow(total, tensor(1.0 / p, float32))
+
+
+@aten("_pdist_forward", "pdist")
+def pdist(op: AtenCall, x: Any, p: float = 2.0) -> Any:
+    """Return the distances of each pair of rows, i < j."""
+    x = tensor(x)
+    count = sizes(x)[0]
+    if count is None:
+        raise ValueError("distances of an unknown number of rows")
+    first, second = np.triu_indices(count, 1)
+    apart = math.abs(array.gather(x, first) - array.gather(x, second))
+    return _norm(apart, p)
+
+
+@aten("_trilinear")
+def trilinear(
+    op: AtenCall,
+    a: Any,
+    b: Any,
+    c: Any,
+    expand_a: Sequence[int],
+    expand_b: Sequence[int],
+    expand_c: Sequence[int],
+    summed: Sequence[int],
+    unroll: int = 1,
+) -> Any:
+    """Return the sum over dimensions of the product of three tensors, each with new dimensions of size 1."""
+    factors = []
+    for value, axes in ((a, expand_a), (b, expand_b), (c, expand_c)):
+        value = tensor(value)
+        for axis in sorted(axes):
+            value = array.expand_dims(value, axis)
+        factors.append(value)
+    letters = "abcdefghijklmnopqrstuvwxyz"[: rank_of(factors[0])]
+    terms, parts = [], []
+    for value in factors:
+        ones = [i for i, d in enumerate(sizes(value)) if d == 1]
+        parts.append(array.squeeze(value, ones) if ones else value)
+        terms.append("".join(v for i, v in enumerate(letters) if i not in ones))
+    left = "".join(v for i, v in enumerate(letters) if i not in summed)
+    present = "".join(v for v in left if any(v in t for t in terms))
+    y = linalg.einsum(f"{','.join(terms)}->{present}", *parts)
+    return y if present == left else array.reshape(y, [-1 if d is None else d for d in op.shape])

@@ -1,6 +1,6 @@
-"""Pools and resizing of images.
+"""Pools of images.
 
-Lives here: rules of ATen's pools, adaptive pools and upsampling. Not here: convolutions (linear.py).
+Lives here: rules of ATen's pools and adaptive pools. Not here: convolutions (linear.py), resizing (interpolation.py).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import int64
-from ....ops import array, linalg, math, nn, registry
+from ....ops import array, linalg, math, nn
 from .linear import is_same
-from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
+from .table import AtenCall, aten, dim_size, rank_of, sizes, spread, tensor, to_nchw, to_nhwc
 
 
 def _windows(
@@ -257,114 +257,6 @@ def _adaptive_max(n: int) -> Callable[..., Any]:
 
 for _n in (1, 2, 3):
     aten(f"adaptive_max_pool{_n}d")(_adaptive_max(_n))
-
-
-# ---- resizing ---------------------------------------------------------------------------------------------------
-
-
-def _target(x: Any, n: int, output_size: Any, scales: Any) -> list[Any]:
-    if output_size is not None:
-        return list(output_size)
-    return [int(d * s) for d, s in zip(sizes(x)[2:], scales)]
-
-
-def _upsample(name: str, n: int, weights: Callable[..., np.ndarray]) -> None:
-    corners = name in ("linear", "bilinear", "trilinear", "bicubic")
-
-    def rule(op: AtenCall, x: Any, output_size: Any = None, *rest: Any, **options: Any) -> Any:
-        x = tensor(x)
-        more = list(rest)
-        align = bool(more.pop(0) if more else options.get("align_corners", False)) if corners else False
-        factors = more[0] if len(more) == 1 and isinstance(more[0], (list, tuple)) else more or None
-        if factors is None:
-            factors = options.get("scale_factors") or [
-                options[k] for k in ("scales_d", "scales_h", "scales_w", "scales") if options.get(k) is not None
-            ]
-        target = _target(x, n, output_size, factors)
-        before = sizes(x)[2:]
-        exact = [
-            (f if f and not is_dynamic([t]) and b is not None and int(b * f) == t and f * b != t else None)
-            for f, b, t in zip(factors or [None] * n, before, target)
-        ]
-        if n == 2 and name in ("bilinear", "nearest", "nearest_exact") and not any(exact):
-            return _native(x, name, target, align)
-        if None in before or is_dynamic(target):
-            raise ValueError(f"upsample_{name}{n}d of an unknown size")
-        for axis, (size, count, factor) in enumerate(zip(before, target, exact), 2):
-            if size != count or factor:
-                x = along(x, weights(size, count, align, factor), axis)
-        return x
-
-    aten(f"upsample_{name}{n}d" if name != "nearest_exact" else f"_upsample_nearest_exact{n}d")(rule)
-
-
-def _native(x: Any, name: str, target: list[Any], align: bool) -> Any:
-    operator = registry.get("ResizeBilinear" if name == "bilinear" else "ResizeNearestNeighbor")
-    size = vector(target) if is_dynamic(target) else tensor(np.array(target, np.int32))
-    half = not align if name == "bilinear" else name == "nearest_exact"
-    y = operator(to_nhwc(x), size, align_corners=align, half_pixel_centers=half)
-    return to_nchw(array.cast(y, x.dtype))
-
-
-def _sources(size: int, count: int, align: bool, factor: float | None) -> np.ndarray:
-    if align:
-        return np.arange(count) * ((size - 1) / (count - 1) if count > 1 else 0.0)
-    scale = 1.0 / factor if factor else size / count
-    return (np.arange(count) + 0.5) * scale - 0.5
-
-
-def linear_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
-    """Return the matrix [count, size] of linear interpolation."""
-    places = np.maximum(_sources(size, count, align, factor), 0.0)
-    low = np.minimum(places.astype(int), size - 1)
-    high = np.minimum(low + 1, size - 1)
-    weights = np.zeros((count, size))
-    rows = np.arange(count)
-    np.add.at(weights, (rows, low), 1.0 - (places - low))
-    np.add.at(weights, (rows, high), places - low)
-    return weights
-
-
-def cubic_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
-    """Return the matrix [count, size] of cubic convolution with a = -0.75 (Keys 1981), as PyTorch has it."""
-    a = -0.75
-    places = _sources(size, count, align, factor)
-    base = np.floor(places).astype(int)
-    t = places - base
-    weights = np.zeros((count, size))
-    rows = np.arange(count)
-    for offset in (-1, 0, 1, 2):
-        x = np.abs(t - offset)
-        near = ((a + 2) * x - (a + 3)) * x * x + 1
-        far = ((x - 5) * x + 8) * x * a - 4 * a
-        np.add.at(weights, (rows, np.clip(base + offset, 0, size - 1)), np.where(x <= 1, near, far))
-    return weights
-
-
-def nearest_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
-    """Return the matrix [count, size] that chooses the element at floor(i * size / count)."""
-    scale = np.float32(1.0 / factor if factor else size / count)
-    places = np.minimum(np.floor(np.arange(count, dtype=np.float32) * scale).astype(int), size - 1)
-    matrix: np.ndarray = np.eye(size)[places]
-    return matrix
-
-
-def exact_weights(size: int, count: int, align: bool, factor: float | None = None) -> np.ndarray:
-    """Return the matrix [count, size] that chooses the element whose centre is nearest."""
-    scale = 1.0 / factor if factor else size / count
-    places = np.minimum(np.floor((np.arange(count) + 0.5) * scale).astype(int), size - 1)
-    matrix: np.ndarray = np.eye(size)[places]
-    return matrix
-
-
-for _name, _n, _weights in (
-    ("linear", 1, linear_weights),
-    ("bilinear", 2, linear_weights),
-    ("trilinear", 3, linear_weights),
-    ("bicubic", 2, cubic_weights),
-    *((name, n, w) for n in (1, 2, 3) for name, w in (("nearest", nearest_weights), ("nearest_exact", exact_weights))),
-):
-    _upsample(_name, _n, _weights)
 
 
 @aten("im2col")

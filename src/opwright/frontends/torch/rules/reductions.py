@@ -12,7 +12,6 @@ from typing import Any
 
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int64
-from ....core.errors import UnimplementedError
 from ....ops import array, math
 from .elementwise import _truth as truth
 from .table import AtenCall, aten, axes_of, rank_of, reshape_argument, sizes, tensor
@@ -57,7 +56,8 @@ def count_nonzero(op: AtenCall, x: Any, dim: Any = None) -> Any:
     return math.reduce_sum(array.cast(truth(x), int64), axes_of(dim, rank_of(x)))
 
 
-def _comparable(x: Any) -> Any:
+def comparable(x: Any) -> Any:
+    """Return a tensor that can be compared: of uint8 for truth values."""
     x = tensor(x)
     return array.cast(x, "uint8") if x.dtype is bool_ else x
 
@@ -81,14 +81,14 @@ def _extreme(name: str, reduce: Any, best: Any) -> None:
         if not rank_of(x):
             return x, array.zeros([], int64)
         dim %= rank_of(x)
-        position = best(_comparable(x), axis=dim, output_type=int64)
-        values = array.cast(reduce(_comparable(x), [dim], keepdim), op.dtype)
+        position = best(comparable(x), axis=dim, output_type=int64)
+        values = array.cast(reduce(comparable(x), [dim], keepdim), op.dtype)
         return values, array.expand_dims(position, dim) if keepdim else position
 
     aten(f"{name}.dim")(rule)
 
     def argument(op: AtenCall, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        x = _comparable(x)
+        x = comparable(x)
         rank = rank_of(x)
         if dim is None or not rank:
             position = best(array.reshape(x, [-1]), axis=0, output_type=int64)
@@ -194,14 +194,14 @@ def logcumsumexp(op: AtenCall, x: Any, dim: int) -> Any:
 # ---- sorting ----------------------------------------------------------------------------------------------------
 
 
-def _sorted(op: AtenCall, x: Any, dim: int, descending: bool) -> Any:
+def sorted_along(x: Any, dim: int, descending: bool) -> tuple[Any, Any]:
+    """Return sorted values, NaN last or, descending, first, and their positions; equal ones stay in order."""
     x = tensor(x)
     rank = rank_of(x)
     if not rank:
         return x, array.zeros([], int64)
     dim %= rank
-    keys = _comparable(x)
-    order = math.argsort(keys, axis=dim, direction="DESCENDING" if descending else "ASCENDING", stable=True)
+    order = math.argsort(comparable(x), axis=dim, direction="DESCENDING" if descending else "ASCENDING", stable=True)
     return take_along(x, order, dim), array.cast(order, int64)
 
 
@@ -218,17 +218,17 @@ def take_along(x: Any, index: Any, dim: int) -> Any:
 
 @aten("sort")
 def sort(op: AtenCall, x: Any, dim: int = -1, descending: bool = False, **options: Any) -> Any:
-    return _sorted(op, x, dim, descending)
+    return sorted_along(x, dim, descending)
 
 
 @aten("sort.stable")
 def sort_stable(op: AtenCall, x: Any, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
-    return _sorted(op, x, dim, descending)
+    return sorted_along(x, dim, descending)
 
 
 @aten("argsort", "argsort.stable")
 def argsort(op: AtenCall, x: Any, dim: int = -1, descending: bool = False, **options: Any) -> Any:
-    return _sorted(op, x, dim, descending)[1]
+    return sorted_along(x, dim, descending)[1]
 
 
 @aten("topk")
@@ -241,25 +241,19 @@ def topk(op: AtenCall, x: Any, k: Any, dim: int = -1, largest: bool = True, sort
     if largest and dim == rank - 1:
         values, indices = math.top_k(x, k)
         return values, array.cast(indices, int64)
-    values, indices = _sorted(op, x, dim, largest)
+    values, indices = sorted_along(x, dim, largest)
     part = (slice(None),) * dim + (slice(0, k),)
     return values[part], indices[part]
 
 
 @aten("kthvalue")
 def kthvalue(op: AtenCall, x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    values, indices = _sorted(op, x, dim, False)
+    values, indices = sorted_along(x, dim, False)
     if not rank_of(values):
         return values, indices
     part = (slice(None),) * (dim % rank_of(values)) + (slice(k - 1, k),)
     values, indices = values[part], indices[part]
     return (values, indices) if keepdim else (array.squeeze(values, [dim]), array.squeeze(indices, [dim]))
-
-
-@aten("median.dim")
-def median(op: AtenCall, x: Any, dim: int, keepdim: bool = False) -> Any:
-    size = sizes(x)[dim] if rank_of(x) else 1
-    return kthvalue(op, x, (int(size or 1) + 1) // 2, dim, keepdim)
 
 
 @aten("bucketize")
@@ -269,15 +263,24 @@ def bucketize(op: AtenCall, x: Any, boundaries: Any, out_int32: bool = False, ri
 
 @aten("searchsorted")
 def searchsorted(
-    op: AtenCall, boundaries: Any, x: Any, out_int32: bool = False, right: bool = False, **rest: Any
+    op: AtenCall,
+    boundaries: Any,
+    x: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
 ) -> Any:
-    if rest.get("sorter") is not None or rank_of(boundaries) != 1:
-        raise UnimplementedError(what="searchsorted of several rows")
-    return _search(op, boundaries, x, right or rest.get("side") == "right")
+    if sorter is not None:
+        boundaries = take_along(tensor(boundaries), tensor(sorter), rank_of(boundaries) - 1)
+    return _search(op, boundaries, x, right or side == "right")
 
 
 def _search(op: AtenCall, boundaries: Any, x: Any, right: bool) -> Any:
+    """Return places in sorted rows: of all values in one row, or of each row of values in a row of its own."""
     x, boundaries = tensor(x), tensor(boundaries)
-    flat = array.reshape(x, [-1])
-    found = array.searchsorted(boundaries, array.cast(flat, boundaries.dtype), side="right" if right else "left")
-    return array.cast(array.reshape(found, reshape_argument(op, op.shape)), op.dtype)
+    values = array.reshape(x, [-1]) if rank_of(boundaries) == 1 else x
+    if not builtins.all(sizes(boundaries)):
+        return array.cast(array.zeros_like(x), op.dtype)
+    places = array.searchsorted(boundaries, array.cast(values, boundaries.dtype), side="right" if right else "left")
+    return array.cast(array.reshape(places, reshape_argument(op, op.shape)), op.dtype)

@@ -227,6 +227,8 @@ def _pad(x: Any, pads: Sequence[Any], mode: str, value: Any = 0) -> Any:
         return x
     if mode == "CONSTANT":
         return array.pad(x, pairs, constant_values=tensor(value, x.dtype))
+    if 0 in sizes(x)[: rank - len(pads) // 2]:  # of no images
+        return array.pad(x, pairs)
     return array.pad(x, pairs, mode)
 
 
@@ -334,3 +336,51 @@ def diag_embed(op: AtenCall, x: Any, offset: int = 0, dim1: int = -2, dim2: int 
     return array.transpose(
         rows, [rank - 2 if i == dim1 else rank - 1 if i == dim2 else next(rest) for i in range(rank)]
     )
+
+
+# ---- strides ----------------------------------------------------------------------------------------------------
+
+
+def _memory(op: AtenCall, x: Any) -> tuple[Any, list[int]]:
+    """Return a tensor as it lies in memory, flat, and the order of its axes there."""
+    order = list(range(rank_of(x)))
+    if op.strides is not None:
+        order.sort(key=lambda axis: (-op.strides[axis], axis))  # type: ignore[index]
+        extents = [int(sizes(x)[a] or 0) for a in order]
+        dense = np.cumprod([1, *extents[:0:-1]])[::-1].tolist() if extents else []
+        if any(op.strides[a] != s for a, s, d in zip(order, dense, extents) if d > 1):
+            raise ValueError("strides of a view of a larger tensor")
+    return array.reshape(array.transpose(x, order), [-1]), order
+
+
+def _places(dims: Sequence[int], strides: Sequence[int], offset: int | None) -> np.ndarray:
+    places = np.full(tuple(dims), offset or 0, np.int64)
+    for axis, (d, s) in enumerate(zip(dims, strides)):
+        places += (np.arange(d) * s).reshape([-1] + [1] * (len(dims) - axis - 1))
+    return places
+
+
+@aten("as_strided", "as_strided_copy")
+def as_strided(op: AtenCall, x: Any, dims: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Any:
+    """Return the elements of a tensor's memory at places by strides. The tensor must fill its memory."""
+    if is_dynamic(dims) or is_dynamic(strides):
+        raise ValueError("strides of unknown sizes")
+    flat, _ = _memory(op, tensor(x))
+    places = _places(dims, strides, offset)
+    if not places.size:
+        return array.zeros(list(places.shape), op.dtype)
+    if places.max() >= (sizes(flat)[0] or 0):
+        raise ValueError("strides beyond the tensor's own memory")
+    return array.gather(flat, places.astype(np.int32))
+
+
+@aten("as_strided_scatter")
+def as_strided_scatter(
+    op: AtenCall, x: Any, source: Any, dims: Sequence[int], strides: Sequence[int], offset: int | None = None
+) -> Any:
+    x = tensor(x)
+    flat, order = _memory(op, x)
+    places = _places(dims, strides, offset).reshape(-1, 1)
+    y = array.tensor_scatter_nd_update(flat, places, array.reshape(tensor(source, op.dtype), [-1]))
+    inner = [int(sizes(x)[a] or 0) for a in order]
+    return array.transpose(array.reshape(y, inner), np.argsort(order).tolist())

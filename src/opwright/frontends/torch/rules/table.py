@@ -23,16 +23,23 @@ from ...importing import RuleTable
 TABLE = RuleTable("torch")
 MODULES = (
     "creation",
+    "decompositions",
     "detection",
     "elementwise",
     "indexing",
+    "interpolation",
     "linear",
+    "matrices",
     "normalization",
+    "order",
     "pooling",
     "quantization",
     "recurrent",
     "reductions",
+    "scatter",
     "shapes",
+    "special",
+    "spectral",
 )
 
 Dims = Sequence["int | None"]
@@ -41,12 +48,14 @@ Dims = Sequence["int | None"]
 @dataclasses.dataclass
 class AtenCall:
     """The context of one call. dtypes, shapes: of its outputs, None for an unknown size. promoted: the dtype that its
-    tensor arguments have in common, by PyTorch's rules; None without tensors.
+    tensor arguments have in common, by PyTorch's rules; None without tensors. strides: of the first argument, where it
+    is no contiguous tensor; None otherwise.
     """
 
     dtypes: tuple[DType, ...] = (float32,)
     shapes: tuple[Dims, ...] = ((),)
     promoted: DType | None = None
+    strides: tuple[int, ...] | None = None
 
     @property
     def dtype(self) -> DType:
