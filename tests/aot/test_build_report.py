@@ -74,6 +74,7 @@ def test_sizes_of_functions_equal_the_output_of_nm(target, built, tmp_path):
     assert {name: sizes[name] for name in expected} == expected
 
 
+@pytest.mark.slow
 def test_other_formats_have_no_sizes_of_kernels(tmp_path):
     report = aot.build(network(), "aarch64-macos", tmp_path, report=True).report
     assert all(row.code is None for row in report.kernels)

@@ -88,6 +88,7 @@ def features():
     return np.random.default_rng(7).integers(-128, 128, (1, 49, 10, 1), np.int8)
 
 
+@pytest.mark.slow
 @has_gcc
 def test_the_keyword_model_in_c_computes_the_same_integers(model, features, tmp_path):
     aot.build(model, out=tmp_path, name="kws", format="c")

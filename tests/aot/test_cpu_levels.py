@@ -66,6 +66,7 @@ def _parsed(command, folder):
     return best, scores
 
 
+@pytest.mark.slow
 @has_compiler
 @pytest.mark.skipif(not processor().has("avx2"), reason="needs AVX2")
 def test_each_level_is_the_library_of_its_target(tmp_path):
@@ -98,6 +99,7 @@ def test_the_highest_level_of_x86_processors(tmp_path):
     np.testing.assert_allclose(best["Haswell"][1][1], best["Haswell"][1][2], rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not shutil.which("qemu-aarch64") or not shutil.which("aarch64-linux-gnu-gcc"), reason="needs qemu-aarch64 and a gcc"
 )
@@ -113,6 +115,7 @@ def test_the_highest_level_of_aarch64_processors(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_equal_constants_of_levels_are_stored_once(tmp_path):
     """Weights of float32 are packed alike for v4 and v4-vnni."""
     content, _ = network()

@@ -197,6 +197,7 @@ def test_other_processors_compute_the_same_results(name, tmp_path):
         np.testing.assert_allclose(actual, expected.reshape(-1)[:10], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_objects_of_other_systems_are_of_their_formats(tmp_path):
     content, _ = network()
     formats = {

@@ -324,6 +324,7 @@ def test_sizes_within_bounds(tmp_path: Path) -> None:
         run(feeds_of(2, 2)[0], feeds_of(3, 2)[1])
 
 
+@pytest.mark.slow
 @has_compiler
 def test_sizes_within_bounds_in_c(tmp_path: Path) -> None:
     aot.build(open_sizes()[1], out=tmp_path, name="sized", bounds={"batch": (1, 3), "x:1": (2, 5)})

@@ -167,6 +167,7 @@ def test_mistakes_are_named(tmp_path):
         aot.load(tmp_path)
 
 
+@pytest.mark.slow
 @has_compiler
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
 def test_cmake_places_the_file_where_the_example_runs(tmp_path):

@@ -46,6 +46,7 @@ def check_job(path, name, folder, count=COUNT):
     assert {file.name for file in folder.iterdir()} == {"9", "60"}  # both workers died
 
 
+@pytest.mark.slow
 def test_a_job_on_loky(path):
     pytest.importorskip("loky")
     x = kit.elements(COUNT)

@@ -19,6 +19,7 @@ import opwright as ow
 from opwright import distribute
 from opwright.core import flags
 from opwright.distribute import executors, slots, task_size, worker
+from thorough import sampled
 
 KILLS = hasattr(signal, "SIGKILL")
 
@@ -448,7 +449,9 @@ def test_batches_of_a_killed_worker_run_again(path, tmp_path, ordered, executor)
 
 
 @pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
-@pytest.mark.parametrize(("retries", "executor"), [(1, kit.forked), (2, kit.forked), (1, kit.forked_pool)])
+@pytest.mark.parametrize(
+    ("retries", "executor"), sampled([(1, kit.forked), (2, kit.forked), (1, kit.forked_pool)], every=3)
+)
 def test_only_the_element_that_kills_is_lost(path, retries, executor):
     job = distribute.map(path, range(40), executor, batch=4, retries=retries, load=kit.row_or_death)
     results = list(job)

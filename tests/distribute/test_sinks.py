@@ -15,7 +15,7 @@ import pytest
 import opwright as ow
 from opwright import distribute
 from opwright.distribute import journal
-from thorough import THOROUGH
+from thorough import THOROUGH, sampled
 
 KINDS = ("numpy", "parquet", "zarr")
 FAILING = (7, 30)
@@ -282,7 +282,7 @@ def killed_runs(kind, path, folder, kills, seed):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, every=len(KINDS)))
 def test_drivers_killed_at_random_times_lose_and_repeat_nothing(kind, path, tmp_path):
     sink_of(kind, tmp_path / "unused")
     kills = 0

@@ -305,6 +305,7 @@ def _write_many(folder: str, start: int) -> None:
             autotuner.write(str(i), measured())
 
 
+@pytest.mark.slow
 def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=_write_many, args=(str(tmp_path), i * 20)) for i in range(2)]

@@ -88,6 +88,7 @@ def written(n: int) -> tuple[TensorList, TensorList]:
     return first, result
 
 
+@pytest.mark.slow
 def test_a_long_history_goes_without_recursion() -> None:
     first, last = written(100_000)
     assert last.get(5) == 5

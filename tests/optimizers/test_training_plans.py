@@ -380,7 +380,7 @@ def test_without_memory_no_variable_changes(missing, monkeypatch):
 
 
 @pytest.mark.skipif(not runs_images() or not hasattr(signal, "setitimer"), reason="no polls, or no timers with signals")
-@pytest.mark.parametrize("crowded", [False, True])
+@pytest.mark.parametrize("crowded", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_an_interrupt_leaves_a_step_done_or_undone(crowded, request):
     """All gradients exceed 1 and are clipped to it: a step of rate 2^-20 takes 2^-20 from every element of every
     variable, so that all of them are equal unless a step was interrupted between two updates. Threads that share one

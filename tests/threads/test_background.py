@@ -133,6 +133,7 @@ def test_many_cold_interpreters_have_two_threads(tmp_path: Path) -> None:
     assert count == 30
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_for_who_is_gone(tmp_path: Path) -> None:
     done = run(
         COLD

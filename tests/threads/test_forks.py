@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from thorough import sampled
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
 SCRIPT = """
@@ -105,7 +107,7 @@ def fork(use: str, delay: float, tmp_path: Path, background: bool) -> None:
     assert done.returncode == 0, f"{done.returncode}\n{done.stdout}{done.stderr[-3000:]}"
 
 
-@pytest.mark.parametrize("use", ["kernel", "function", "model"])
+@pytest.mark.parametrize("use", sampled(["model", "kernel", "function"], every=3))
 def test_a_fork_while_a_thread_uses_something_for_the_first_time(use: str, tmp_path: Path) -> None:
     fork(use, 0.1, tmp_path, use == "model")
 

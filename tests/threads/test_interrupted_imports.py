@@ -34,6 +34,7 @@ def interrupted(tmp_path: Path, where: float, scenario: str) -> int:
     return int(done.stdout.split()[-1])
 
 
+@pytest.mark.slow
 def test_an_interrupt_in_the_middle_of_each_module_that_a_trace_imports(tmp_path: Path) -> None:
     assert interrupted(tmp_path, 0.6, "trace") > 150
 

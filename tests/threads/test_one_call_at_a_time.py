@@ -311,6 +311,7 @@ def test_a_fork_while_a_thread_runs_the_model(model: str) -> None:
     raise AssertionError("no fork fell into a run")
 
 
+@pytest.mark.slow
 def test_a_note_of_the_model_is_of_the_file_whatever_its_interpreter_does_meanwhile(tmp_path: Path) -> None:
     """The note for the short way is written in the background, while the interpreter may be resized."""
     from opwright.compiler.background import Worker, compiling

@@ -32,6 +32,7 @@ def stress(seconds: float, seed: int, tmp_path: Path) -> None:
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{told(done.stderr)}"
 
 
+@pytest.mark.slow
 def test_a_few_seconds(tmp_path: Path) -> None:
     stress(1.0, 0, tmp_path)
 

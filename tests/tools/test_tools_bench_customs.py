@@ -138,6 +138,7 @@ def test_without_the_operators_it_reports_which(folder):
     assert "BenchLeaky" in result.stderr
 
 
+@pytest.mark.slow
 def test_next_to_the_official_run_time(folder, monkeypatch):
     pytest.importorskip("ai_edge_litert")
     from opwright.lite.litert.library import library

@@ -89,6 +89,7 @@ def test_ctrl_c_ends_a_kernel(name, threads, soon):
             assert np.isfinite(x).all()
 
 
+@pytest.mark.slow
 def test_a_handler_that_raises_nothing_runs_and_the_kernel_goes_on(soon):
     seen = []
     before = signal.signal(signal.SIGUSR1, lambda *_: seen.append(time.monotonic()))

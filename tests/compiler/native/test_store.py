@@ -113,6 +113,7 @@ def test_a_warm_process_runs_without_llvm(tmp_path: Path) -> None:
     assert start(tmp_path, "warm") == "False"
 
 
+@pytest.mark.slow
 def test_processes_race(tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         assert "True" in list(pool.map(lambda _: start(tmp_path, "cold"), range(3)))  # who is late may find it

@@ -83,6 +83,7 @@ def test_a_daemon_thread_still_runs_models(seconds):
     assert run(PROGRAM, seconds) == (0, "the end\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_while_another_thread_runs_a_model():
     """In the child that run never ends: using the model is an error, not a deadlock."""

@@ -81,6 +81,7 @@ def sanitized(tmp_path_factory):
         return pytest.skip(f"no sanitizers here: {error.stderr[:200]!r}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "entry", "expected"), EXAMPLES, ids=lambda v: v if isinstance(v, str) else "")
 def test_ten_thousand_life_cycles_keep_nothing(plain, source, entry, expected):
     program, built = plain

@@ -286,6 +286,7 @@ def test_every_operator_has_models():
     assert not [name for name, models in good().items() if not models]
 
 
+@pytest.mark.slow
 def test_a_single_mutation_is_reported():
     outcomes = check_one_by_one(change for name in good() for change in every_change(name, SAMPLE))
     assert outcomes["ran"] > (500 if THOROUGH else 100)
