@@ -69,6 +69,7 @@ from .frontends.stablehlo.program import from_stablehlo as from_stablehlo
 from .frontends.torch.importer import from_torch as from_torch
 from .graph import Graph as Graph
 from .io import audio as audio
+from .io import summary as summary
 from .lite.export.c_export import export_c as export_c
 from .nn.module import Module as Module
 from .ops import attributes

@@ -17,6 +17,7 @@ EXTRAS = {
     "h5py": "keras",
     "jax": "jax",
     "loky": "loky",
+    "matplotlib": "plot",
     "mpi4py": "mpi",
     "onnx": "onnx",
     "pyarrow": "arrow",

@@ -7,6 +7,7 @@ Lives here: the public names, imported when first used (`__init__.pyi`).
     messages.py examples.py             Example messages as objects, and as tensors
     tensor_protos.py                    tensors as messages
     images.py png_samples.py audio.py   images, by Pillow; PNG of 16 bits; WAV
+    event_files.py summary.py           event files of TensorBoard, `ow.summary`
     text.py                             CSV, raw bytes, base64
     host_calls.py                       operands of these functions, which run outside of the catalogue's operators
 

@@ -13,6 +13,7 @@ from lite_kit import op_names
 
 import opwright as ow
 from opwright.core.errors import DataLossError, InvalidArgumentError
+from opwright.core.node_protos import Typed
 from opwright.lite.convert import ConverterError
 from opwright.lite.flex import nodedef, to_flex
 from opwright.lite.flex.conversion import MAPPINGS, declaration, mapping_for
@@ -212,11 +213,11 @@ def test_node_definitions_read_back():
         "t": ow.int64,
         "h": ow.TensorShape([2, None]),
         "li": [1, -1],
-        "lf": nodedef.Typed("float", [1.0, 2.0]),
+        "lf": Typed("float", [1.0, 2.0]),
         "ls": [b"a", b""],
         "lt": [ow.float32],
         "u": ow.TensorShape(None),
-        "none": nodedef.Typed("int", []),
+        "none": Typed("int", []),
     }
     node = nodedef.FlexNodeDef("Op", "n", ["a", "b"], attrs)
     again = nodedef.decode(nodedef.encode(node))

@@ -24,6 +24,7 @@ import numpy as np
 from ...core.dtypes import DType, int32, of_numpy
 from ...core.errors import InvalidArgumentError
 from ...core.forks import once
+from ...core.node_protos import Typed
 from ...core.shapes import TensorShape
 from ...graph import Node, Value
 from ...graph.ir import flat
@@ -312,7 +313,7 @@ def _types(declared: OpDeclaration, operands: Sequence[Any], node: Node) -> dict
             if star and count:
                 types.setdefault(count, len(items))
             if star and not count:
-                types.setdefault(kind, nodedef.Typed("type", [_dtype(x) for x in items]))
+                types.setdefault(kind, Typed("type", [_dtype(x) for x in items]))
             elif kind in declared.attrs and items:
                 if types.setdefault(kind, _dtype(items[0])) is not _dtype(items[0]):
                     raise _NotExpressible
@@ -352,7 +353,7 @@ def _of_kind(kind: str, value: Any) -> object:
     """Return a value as an attribute of that kind. Raises _NotExpressible if it is not."""
     if kind.startswith("list("):
         items = list(value) if isinstance(value, (tuple, list)) else [value]
-        return nodedef.Typed(kind[5:-1], [_of_kind(kind[5:-1], item) for item in items])
+        return Typed(kind[5:-1], [_of_kind(kind[5:-1], item) for item in items])
     types: dict[str, Any] = {
         "int": int,
         "float": (int, float),

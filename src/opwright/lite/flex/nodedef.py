@@ -1,28 +1,23 @@
 """NodeDef: how a Flex operator carries a framework's operator in its options, in protocol-buffer bytes.
 
 Lives here: `FlexNodeDef`, `encode`, `decode` of it and of attribute values.
-Not here: the meaning of attributes, operators (conversion.py); the wire format (core/protobuf_wire.py).
+Not here: the meaning of attributes, operators (conversion.py); fields by number, and writing (core/node_protos.py).
 
-The options are a FlexBuffer vector of the operator's name and the NodeDef's bytes. Fields by number, in TensorFlow's
-protocol (node_def.proto, attr_value.proto, tensor_shape.proto, types.proto):
-
-    NodeDef          1 name   2 op   3 input (repeated)   5 attr (map: 1 key, 2 value)
-    AttrValue        1 list   2 s    3 i   4 f   5 b   6 type   7 shape   8 tensor   10 func
-    AttrValue.list   2 s      3 i    4 f   5 b   6 type   7 shape
-    TensorShape      2 dim (1 size)  3 unknown_rank
+The options are a FlexBuffer vector of the operator's name and the NodeDef's bytes.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.dtypes import DType
 from ...core.errors import DataLossError, InvalidArgumentError
-from ...core.protobuf_wire import BYTES, FIXED32, VARINT, fields, key, packed_varints, signed, sized, varint
+from ...core.node_protos import node_bytes
+from ...core.protobuf_wire import BYTES, FIXED32, VARINT, fields, packed_varints, signed
 from ...core.shapes import TensorShape
-from ...core.type_protos import NUMBERS, TYPES, read_shape, shape_bytes
+from ...core.type_protos import TYPES, read_shape
 
 MAX_SIZE = 1 << 24  # of one NodeDef, far above any
 Element = bool | float | bytes | DType | TensorShape
@@ -41,65 +36,10 @@ class FlexNodeDef:
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
-class Typed(NamedTuple):
-    """A list with the kind of its elements, which an empty one needs not, but 1 and 1.0 do. kind: as in signatures."""
-
-    kind: str
-    values: list[Any]
-
-
-# ---- writing ------------------------------------------------------------------------------------------------------
-
-
-#   kind: (field, how one value is written after its field's key, wire type)
-_WRITERS: dict[str, tuple[int, Any, int]] = {
-    "string": (2, lambda v: varint(len(v)) + v, BYTES),
-    "int": (3, varint, VARINT),
-    "float": (4, lambda v: struct.pack("<f", v), FIXED32),
-    "bool": (5, lambda v: varint(int(v)), VARINT),
-    "type": (6, lambda v: varint(NUMBERS[v]), VARINT),
-    "shape": (7, lambda v: (lambda s: varint(len(s)) + s)(shape_bytes(v)), BYTES),
-}
-
-
-def _kind(value: Any) -> str:
-    for kind, types in (
-        ("bool", bool),
-        ("int", int),
-        ("float", float),
-        ("string", (bytes, str)),
-        ("type", DType),
-        ("shape", TensorShape),
-    ):
-        if isinstance(value, types):
-            return kind
-    raise InvalidArgumentError(what="an attribute that a NodeDef cannot hold", found=repr(value)[:80])
-
-
-def encode_value(value: Any) -> bytes:
-    """Return the bytes of an AttrValue. Raises InvalidArgumentError for a value that it cannot represent."""
-    if isinstance(value, (list, tuple)) and not isinstance(value, Typed):
-        value = Typed(_kind(value[0]) if value else "int", list(value))
-    if not isinstance(value, Typed):
-        number, write, wire = _WRITERS[_kind(value)]
-        result: bytes = key(number, wire) + write(value.encode() if isinstance(value, str) else value)
-        return result
-    number, write, wire = _WRITERS[value.kind]
-    items = [write(v.encode() if isinstance(v, str) else v) for v in value.values]
-    if wire != BYTES and items:  # numbers are packed
-        return sized(1, sized(number, b"".join(items)))
-    return sized(1, b"".join(key(number, wire) + item for item in items))
-
-
 def encode(node: FlexNodeDef) -> bytes:
     """Return the bytes of a NodeDef, attributes sorted by name. Raises InvalidArgumentError for a value that it cannot
     represent."""
-    parts = [sized(1, node.name.encode())] if node.name else []
-    parts.append(sized(2, node.op.encode()))
-    parts += [sized(3, name.encode()) for name in node.inputs]
-    for name in sorted(node.attrs):
-        parts.append(sized(5, sized(1, name.encode()) + sized(2, encode_value(node.attrs[name]))))
-    return b"".join(parts)
+    return node_bytes(node.name, node.op, node.inputs, node.attrs)
 
 
 # ---- reading ------------------------------------------------------------------------------------------------------

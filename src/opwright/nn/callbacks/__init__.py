@@ -6,6 +6,7 @@ Lives here: the public names.  Not here: their definitions.
 from .base import Callback, CallbackList, History, ProgbarLogger
 from .files import BackupAndRestore, CSVLogger, LambdaCallback, ModelCheckpoint, TerminateOnNaN
 from .metric_monitors import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
+from .tensorboard import TensorBoard
 
 __all__ = [
     "BackupAndRestore",
@@ -19,5 +20,6 @@ __all__ = [
     "ModelCheckpoint",
     "ProgbarLogger",
     "ReduceLROnPlateau",
+    "TensorBoard",
     "TerminateOnNaN",
 ]

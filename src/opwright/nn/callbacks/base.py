@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.errors import FailedPreconditionError
+from ...core.extras import optional_module
+
 WIDTH = 20
 
 
@@ -54,7 +57,7 @@ class Progbar:
         self.unit_name = unit_name
         self.finalized = False
         self._start, self._last, self._shown = time.monotonic(), 0.0, 0
-        self._terminal = bool(getattr(sys.stdout, "isatty", bool)())
+        self._terminal = bool(getattr(sys.stdout, "isatty", bool)()) or "ipykernel" in sys.modules  # rewrite lines, too
 
     def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
         """Report that `current` steps are done. values: pairs of name and number."""
@@ -198,6 +201,27 @@ class History(Callback):
         for key, value in (logs or {}).items():
             self.history.setdefault(key, []).append(value)
         self.model.history = self
+
+    def plot(self) -> list[Any]:
+        """Draw the metrics over the epochs, each with that of validation; return the axes, one per metric.
+
+        Needs matplotlib: `pip install 'opwright[plot]'`. `axes[0].figure.savefig(path)` writes the picture.
+        raises FailedPreconditionError without matplotlib or before the first epoch
+        """
+        names = [name for name in self.history if name.removeprefix("val_") not in self.history or name[:4] != "val_"]
+        if not names:
+            raise FailedPreconditionError(op="History.plot", what="no epoch has ended")
+        _, axes = optional_module("matplotlib.pyplot").subplots(
+            1, len(names), figsize=(4 * len(names), 3), squeeze=False, layout="constrained"
+        )
+        for axis, name in zip(axes[0], names):
+            for label, style in ((name, "-"), (f"val_{name}", "--")):
+                if label in self.history:
+                    numbers = self.history[label]
+                    axis.plot(self.epoch[-len(numbers) :], numbers, style, marker=".", label=label)
+            axis.set(xlabel="epoch", title=name)
+            axis.legend()
+        return list(axes[0])
 
 
 class CallbackList:

@@ -115,7 +115,8 @@ class EarlyStopping(MetricMonitor):
             self.model.set_weights(self.best_weights)
 
 
-def _learning_rate(model: Any) -> float:
+def current_learning_rate(model: Any) -> float:
+    """Return the learning rate of the next step."""
     return float(np.asarray(model.optimizer.learning_rate.numpy()))
 
 
@@ -134,7 +135,7 @@ class LearningRateScheduler(Callback):
         if not hasattr(self.model.optimizer, "learning_rate"):
             raise ValueError('Optimizer must have a "learning_rate" attribute.')
         try:
-            rate = self.schedule(epoch, _learning_rate(self.model))
+            rate = self.schedule(epoch, current_learning_rate(self.model))
         except TypeError:
             rate = self.schedule(epoch)
         if not isinstance(rate, (float, np.floating)):
@@ -146,7 +147,7 @@ class LearningRateScheduler(Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Add the learning rate to the logs."""
         if logs is not None:
-            logs["learning_rate"] = _learning_rate(self.model)
+            logs["learning_rate"] = current_learning_rate(self.model)
 
 
 class ReduceLROnPlateau(MetricMonitor):
@@ -184,7 +185,7 @@ class ReduceLROnPlateau(MetricMonitor):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Check the monitored metric."""
         if logs is not None:
-            logs["learning_rate"] = _learning_rate(self.model)
+            logs["learning_rate"] = current_learning_rate(self.model)
         value = self._monitored_value(logs)
         if value is None:
             return
@@ -195,7 +196,7 @@ class ReduceLROnPlateau(MetricMonitor):
             self.best, self.wait = value, 0
         elif self.cooldown_counter <= 0:
             self.wait += 1
-            old = float(_learning_rate(self.model))
+            old = float(current_learning_rate(self.model))
             if self.wait >= self.patience and old > np.float32(self.min_lr):
                 new = max(old * self.factor, self.min_lr)
                 self.model.optimizer.learning_rate = new

@@ -41,6 +41,11 @@ class TracedSteps:
         """Discard the traces after a change of the model."""
         self._functions = {k: v for k, v in self._functions.items() if k[0] != kind}
 
+    def graph(self, kind: str) -> Any:
+        """Return the graph of the step that was traced first, None if none was."""
+        functions = [function for key, (function, _) in self._functions.items() if key[0] == kind]
+        return functions[0].get_concrete_function().graph if functions else None
+
     def run(
         self,
         kind: str,

@@ -1,0 +1,465 @@
+"""`ow.summary`: curves, histograms, images, texts and graphs in event files, which TensorBoard shows.
+
+Lives here: the names of `tf.summary`, the default writer of a thread.
+Not here: event files (event_files.py), the callback of training (nn/callbacks/tensorboard.py).
+
+Eagerly, a summary is written at once. In a `function`, each run of it writes one: by the writer that was the default
+when it was traced, or if that is closed by the default one, at the step of the time of tracing, which therefore is a
+Variable where it changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes
+from ..core.dtypes import DType
+from ..core.errors import InvalidArgumentError
+from ..core.node_protos import graph_bytes, node_bytes
+from ..core.protobuf_wire import VARINT, key, sized, varint
+from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
+from ..eager.python_functions import call_on_arrays
+from ..eager.tensor import constant
+from ..graph import Graph
+from ..graph.ir import GraphDef
+from ..ops import dispatch
+from ..ops.tensor import Tensor, TensorLike
+from ..tracing.name_scopes import get_current_name_scope, name_scope
+from .event_files import EventWriter, metadata_bytes, summary_bytes
+
+__all__ = [
+    "SummaryWriter",
+    "audio",
+    "create_file_writer",
+    "create_noop_writer",
+    "experimental",
+    "flush",
+    "graph",
+    "histogram",
+    "image",
+    "record_if",
+    "scalar",
+    "should_record_summaries",
+    "text",
+    "write",
+]
+
+BUCKETS = 30
+_WAV = key(2, VARINT) + varint(11)  # AudioPluginData: 2 encoding, WAV
+
+
+class _Defaults(threading.local):
+    """The default writer, step and condition of a thread."""
+
+    writer: SummaryWriter | None = None
+    step: Any = None
+    recording: Any = True
+
+
+_defaults = _Defaults()
+
+
+class _AsDefault:
+    """Context in which a writer, and possibly a step, are the defaults."""
+
+    def __init__(self, writer: SummaryWriter, step: Any) -> None:
+        self._writer, self._step = writer, step
+
+    def __enter__(self) -> SummaryWriter:
+        self._saved = _defaults.writer, _defaults.step
+        _defaults.writer = self._writer
+        if self._step is not None:
+            _defaults.step = self._step
+        return self._writer
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.flush()
+        _defaults.writer = self._saved[0]
+        if self._step is not None:
+            _defaults.step = self._saved[1]
+
+
+class SummaryWriter:
+    """Base class of writers: this one writes nothing."""
+
+    def as_default(self, step: Any = None) -> Any:
+        """Return a context whose summaries go to this writer, which is flushed at its end. step: their default step."""
+        return contextlib.nullcontext()
+
+    def set_as_default(self, step: Any = None) -> None:
+        """Let this be the writer of the thread from now on. step: the default step, which None leaves."""
+
+    def init(self) -> None:
+        """Do nothing: a writer is ready once it exists."""
+
+    def flush(self) -> None:
+        """Write out what waits to be written."""
+
+    def close(self) -> None:
+        """Flush, and write no more."""
+
+
+class _FileWriter(SummaryWriter):
+    """Writer of an event file."""
+
+    def __init__(self, events: EventWriter) -> None:
+        self.events = events
+        self._finalizer = weakref.finalize(self, events.close)
+
+    def _open(self) -> None:
+        if self.events.closed:
+            raise RuntimeError(f"SummaryWriter {self!r} is already closed")
+
+    def as_default(self, step: Any = None) -> Any:
+        self._open()
+        return _AsDefault(self, step)
+
+    def set_as_default(self, step: Any = None) -> None:
+        self.as_default(step).__enter__()
+
+    def init(self) -> None:
+        self._open()
+
+    def flush(self) -> None:
+        _run(self.events.flush)
+
+    def close(self) -> None:
+        _run(self.events.close)
+
+    def __repr__(self) -> str:
+        return f"<SummaryWriter of {self.events.path}>"
+
+
+def _run(effect: Callable[[], None]) -> None:
+    """Run a function without operands: now, or each time the function that is being traced runs."""
+    if dispatch.state.trace is None:
+        effect()
+        return
+
+    def ran() -> np.ndarray:
+        effect()
+        return np.array(True)
+
+    call_on_arrays(ran, [], TensorSpec((), dtypes.bool), stateful=True)
+
+
+def create_file_writer(
+    logdir: Any,
+    max_queue: int | None = None,
+    flush_millis: int | None = None,
+    filename_suffix: str | None = None,
+    name: str | None = None,
+) -> SummaryWriter:
+    """Return a writer of a new event file.
+
+    logdir: its folder, which is created. max_queue: summaries that wait to be written, 10; flush_millis: for how long,
+    120,000. filename_suffix: ".v2"
+    raises ValueError for None as a folder, InvalidArgumentError for negative numbers, the errors of files
+
+    >>> with ow.summary.create_file_writer("logs").as_default():
+    ...     ow.summary.scalar("loss", 0.5, step=1)
+    """
+    if logdir is None:
+        raise ValueError("Argument `logdir` cannot be None")
+    if isinstance(logdir, TensorLike):
+        logdir = logdir.numpy()
+    return _FileWriter(
+        EventWriter(
+            logdir,
+            10 if max_queue is None else int(max_queue),
+            120_000 if flush_millis is None else int(flush_millis),
+            ".v2" if filename_suffix is None else filename_suffix,
+        )
+    )
+
+
+def create_noop_writer() -> SummaryWriter:
+    """Return a writer that writes nothing."""
+    return SummaryWriter()
+
+
+def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
+    """Write out what waits in a writer, the default one without an argument."""
+    chosen = _defaults.writer if writer is None else writer
+    if chosen is not None:
+        chosen.flush()
+
+
+@contextlib.contextmanager
+def record_if(condition: Any) -> Iterator[None]:
+    """Return a context whose summaries are written if a condition holds.
+
+    condition: a bool or bool tensor, or a function of one, which is called for each summary, and traced in a `function`
+    """
+    saved, _defaults.recording = _defaults.recording, condition
+    try:
+        yield
+    finally:
+        _defaults.recording = saved
+
+
+def should_record_summaries() -> Any:
+    """Return whether summaries are written, a bool tensor: False without a default writer."""
+    if _defaults.writer is None:
+        return constant(False)
+    return dispatch.to_tensor(_condition())
+
+
+def _condition() -> Any:
+    return _defaults.recording() if callable(_defaults.recording) else _defaults.recording
+
+
+def _get_step() -> Any:
+    """Return the default step of the thread, or None."""
+    return _defaults.step
+
+
+def _set_step(step: Any) -> None:
+    """Set the default step of the thread: a number, a Variable, or None."""
+    _defaults.step = step
+
+
+@contextlib.contextmanager
+def _summary_scope(name: str | None, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
+    """Return a context for a summary: its tag, the name behind those of the enclosing scopes, and its own scope."""
+    own = name or default_name
+    outer = get_current_name_scope()
+    with name_scope(own) as scope:
+        yield (f"{outer}/{own}" if outer else own), scope
+
+
+def _write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Any:
+    """Write Summary messages. tensor: their bytes, a string of shape (); step as of `write`. Returns as `write`."""
+    return _record(tensor, step, lambda array: bytes(array[()]), name)
+
+
+experimental = SimpleNamespace(
+    get_step=_get_step, set_step=_set_step, summary_scope=_summary_scope, write_raw_pb=_write_raw_pb
+)
+
+
+def _record(operand: Any, step: Any, message: Callable[[np.ndarray], bytes], name: str | None = None) -> Any:
+    """Write a summary if there is a writer and the condition holds; return whether, a bool tensor.
+
+    operand: a tensor, or a function of one that is called if a summary may be written. message: from its array to the
+    bytes of a Summary
+    raises ValueError without any step
+    """
+    writer = _defaults.writer
+    if not isinstance(writer, _FileWriter):
+        return constant(False)
+    condition = dispatch.to_tensor(_condition())
+    is_traced = dispatch.state.trace is not None
+    if not is_traced and not condition.numpy():
+        return constant(False)
+    step = _defaults.step if step is None else step
+    if step is None:
+        raise ValueError(
+            "No step set. Please specify one either through the `step` argument or through "
+            "ow.summary.experimental.set_step()"
+        )
+
+    def write_if(array: np.ndarray, recorded: np.ndarray, at: np.ndarray) -> np.ndarray:
+        current = _successor(writer) if is_traced else writer
+        if recorded and current is not None:
+            current.events.add(int(at), sized(5, message(array)))
+        return np.array(bool(recorded) and current is not None)
+
+    value = dispatch.to_tensor(operand() if callable(operand) else operand)
+    operands = [value, condition, dispatch.to_tensor(step)]
+    return call_on_arrays(write_if, operands, TensorSpec((), dtypes.bool), name, stateful=True)
+
+
+def _successor(writer: _FileWriter) -> _FileWriter | None:
+    """Return the writer of a summary that was traced: that of then, and once it is closed the default one of now."""
+    current = writer if not writer.events.closed else _defaults.writer
+    return current if isinstance(current, _FileWriter) else None
+
+
+def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> Any:
+    """Write a tensor.
+
+    tag: the name that TensorBoard shows. tensor: one, or a function of one that is called if a summary may be written.
+    step: an integer, the default step without one. metadata: a SummaryMetadata or its bytes, which name a plugin of
+    TensorBoard. Returns whether it was written, a bool tensor.
+    raises ValueError if there is a writer and no step, InvalidArgumentError for dtypes that messages cannot hold
+    """
+    serialized = metadata.SerializeToString() if hasattr(metadata, "SerializeToString") else bytes(metadata or b"")
+    dtype: list[DType] = []
+
+    def operand() -> Tensor:
+        value: Tensor = dispatch.to_tensor(tensor() if callable(tensor) else tensor)
+        dtype.append(value.dtype)
+        return value
+
+    return _record(operand, step, lambda array: summary_bytes(tag, array, dtype[-1], serialized), name)
+
+
+def _plugin(
+    name: str,
+    operand: Callable[[], Any],
+    step: Any,
+    contents: Callable[[np.ndarray], np.ndarray],
+    dtype: DType,
+    plugin: str,
+    content: bytes = b"",
+    description: str | None = None,
+) -> Any:
+    """Write what a plugin of TensorBoard shows. contents: from an operand's array to that of the summary."""
+    metadata = metadata_bytes(plugin, content, description)
+    with _summary_scope(name, f"{plugin}_summary") as (tag, _):
+        return _record(operand, step, lambda array: summary_bytes(tag, contents(array), dtype, metadata))
+
+
+def _checked(what: str, data: Any, rank: int, wanted: str) -> Tensor:
+    tensor: Tensor = dispatch.to_tensor(data)
+    if tensor.shape.rank not in (rank, None):
+        raise InvalidArgumentError(
+            op=f"summary.{what}", what="wrong rank", found=f"shape {tensor.shape}", wanted=wanted
+        )
+    return tensor
+
+
+def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> Any:
+    """Write a number, a point of the curve of its name.
+
+    name: behind the names of enclosing scopes. data: a number of any real dtype, stored as float32. step: an integer,
+    the default step without one. description: Markdown. Returns whether it was written, a bool tensor.
+    raises InvalidArgumentError for another rank, ValueError if there is a writer and no step
+    """
+    operand = _checked("scalar", data, 0, "a number")
+    return _plugin(
+        name, lambda: operand, step, lambda x: x.astype(np.float32), dtypes.float32, "scalars", b"", description
+    )
+
+
+def histogram(
+    name: str, data: Any, step: Any = None, buckets: int | None = None, description: str | None = None
+) -> Any:
+    """Write the histogram of a tensor's elements, in buckets of equal width; those that are not finite are left out.
+
+    data: of any shape and real dtype. buckets: their number, 30. Other arguments and result as of `scalar`
+    """
+    operand = dispatch.to_tensor(data)
+    count = BUCKETS if buckets is None else int(buckets)
+    return _plugin(
+        name, lambda: operand, step, lambda x: histogram_of(x, count), dtypes.float64, "histograms", b"", description
+    )
+
+
+def histogram_of(array: np.ndarray, count: int) -> np.ndarray:
+    """Return float64[count, 3]: the edges of each bucket and its elements; the last one includes its right edge.
+
+    An array of equal elements has all of them in the last bucket, whose width is 0; without elements all is 0.
+    """
+    flat = array.reshape(-1).astype(np.float64)
+    flat = flat[np.isfinite(flat)]
+    count = max(count, 0)
+    if not flat.size or not count:
+        return np.zeros((count, 3))
+    low, high = flat.min(), flat.max()
+    if low == high:
+        return np.stack([np.full(count, low), np.full(count, low), np.eye(1, count, count - 1)[0] * flat.size], 1)
+    indices = np.minimum(np.floor((flat - low) / ((high - low) / count)).astype(np.int64), count - 1)
+    edges = np.linspace(low, high, count + 1)
+    return np.stack([edges[:-1], edges[1:], np.bincount(indices, minlength=count).astype(np.float64)], 1)
+
+
+def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, description: str | None = None) -> Any:
+    """Write images as PNG.
+
+    data: [images, height, width, channels] of 1 to 4 channels: floats in [0, 1], which are clipped, or integers in the
+    range of their dtype. max_outputs: images that are written at most. Other arguments and result as of `scalar`
+    raises InvalidArgumentError for another rank, and eagerly for another number of channels
+    """
+    from ..ops.image import convert_image_dtype
+    from . import png_samples
+
+    tensor = _checked("image", data, 4, "[images, height, width, channels]")
+
+    def contents(pixels: np.ndarray) -> np.ndarray:
+        sizes = [str(n).encode() for n in (pixels.shape[2], pixels.shape[1])]
+        return np.array([*sizes, *(png_samples.write(each, -1) for each in pixels)], object)
+
+    def operand() -> Any:
+        return convert_image_dtype(tensor[:max_outputs], dtypes.uint8, saturate=True)
+
+    return _plugin(name, operand, step, contents, dtypes.string, "images", b"", description)
+
+
+def audio(
+    name: str,
+    data: Any,
+    sample_rate: Any,
+    step: Any = None,
+    max_outputs: int = 3,
+    encoding: str | None = None,
+    description: str | None = None,
+) -> Any:
+    """Write sounds as WAV files of 16 bits.
+
+    data: float32[clips, samples, channels] in [-1, 1]. sample_rate: samples per second. max_outputs: clips that are
+    written at most. encoding: "wav". Other arguments and result as of `scalar`
+    raises InvalidArgumentError for another rank, ValueError for another encoding
+    """
+    from .audio import encode_wav
+
+    if encoding not in (None, "wav"):
+        raise ValueError(f"Unknown encoding: {encoding!r}")
+    tensor, rate = _checked("audio", data, 3, "[clips, samples, channels]"), int(sample_rate)
+
+    def contents(clips: np.ndarray) -> np.ndarray:
+        rows = np.empty((len(clips), 2), object)
+        for row, clip in zip(rows, clips):
+            row[:] = encode_wav(clip, rate).numpy(), b""
+        return rows
+
+    return _plugin(name, lambda: tensor[:max_outputs], step, contents, dtypes.string, "audio", _WAV, description)
+
+
+def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Any:
+    """Write texts, which TensorBoard shows as Markdown. data: strings of any shape. Otherwise as `scalar`.
+
+    raises InvalidArgumentError for another dtype
+    """
+    tensor = dispatch.to_tensor(data)
+    if tensor.dtype is not dtypes.string:
+        raise InvalidArgumentError(op="summary.text", what="texts are strings", found=tensor.dtype.name)
+    return _plugin(name, lambda: tensor, step, lambda array: array, dtypes.string, "text", b"", description)
+
+
+def graph(graph_data: Any) -> None:
+    """Write a graph, which TensorBoard draws.
+
+    graph_data: a Graph, such as `f.get_concrete_function().graph`, or a GraphDef of `as_graph_def`. Without effect
+    without a default writer; no condition applies
+    raises TypeError for other objects, ValueError inside of a function
+    """
+    if dispatch.state.trace is not None:
+        raise ValueError("graph() cannot be invoked inside a function that is being traced")
+    records = graph_data.as_graph_def() if isinstance(graph_data, Graph) else graph_data
+    if not isinstance(records, GraphDef):
+        raise TypeError(f"graph_data is a Graph or GraphDef, found {type(graph_data).__name__}")
+    if isinstance(writer := _defaults.writer, _FileWriter):
+        nodes = [node_bytes(n.name, n.op, n.input, _attributes(n.attr)) for n in records.node]
+        writer.events.add(0, sized(4, graph_bytes(nodes)))
+
+
+def _attributes(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes as far as a NodeDef holds them: others, such as arrays and graphs, as their type's name."""
+    return {name: _attribute(value) for name, value in attrs.items() if value is not None}
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        items = [_attribute(item) for item in value]
+        return items if len({type(item) for item in items}) < 2 else repr(value)[:80]
+    return value if isinstance(value, bool | int | float | bytes | str | DType | TensorShape) else repr(value)[:80]
