@@ -16,6 +16,7 @@
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
 #   make families   the tables of which module defines which operator or selects which kernel, after one was added or removed
 #   make signatures the types of the functions that operators define (ops/signatures.pyi), after one was changed
+#   make vendor     the scripts of other projects in pages, and axe-core for tests, by npm from pinned digests
 #   make kernels    machine code of common networks for this processor's target, for a wheel (docs/compiler.md)
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
 #   make docs       the pages and the API reference as a site in build/site
@@ -57,7 +58,7 @@ BYTECODE := PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test test-all test-cold test-avx2 lint format layers bench bench-strategies fuzz operator-table \
-  record compare families kernels snapshot docs clean
+  record compare families vendor kernels snapshot docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -126,6 +127,9 @@ families: $(DEV)
 
 signatures: $(DEV)
 	@$(BIN)/python tests/ops/make_signatures.py
+
+vendor: $(DEV)
+	@$(BIN)/python tests/pages/make_vendor.py
 
 kernels: $(DEV)
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks.prebuild

@@ -81,13 +81,23 @@ def wide(count):
     return b.done("x", above[0])
 
 
+def runnable_hostile():
+    """Return the bytes of a model of builtin operators whose names attack."""
+    return _attacking().done("x", str(len(HOSTILE) - 1), signature=HOSTILE[3])
+
+
 def hostile():
-    """Return a model whose tensors, subgraph and signature have names that attack."""
+    """Return a model whose tensors, subgraph, signature and custom operator have names that attack."""
+    b = _attacking()
+    b.tensor("custom", (4,)).custom(HOSTILE[1], str(len(HOSTILE) - 1), "custom", text=HOSTILE[2])
+    return b.done("x", "custom", signature=HOSTILE[3])
+
+
+def _attacking():
     b = _Shared(HOSTILE[0]).tensor("x", (4,))
     last = "x"
     for i, name in enumerate(HOSTILE):
         b.tensor(str(i), (4,)).op("RELU", last, str(i))
         b.main.tensors[-1].name = name
         last = str(i)
-    b.tensor("custom", (4,)).custom(HOSTILE[1], last, "custom", text=HOSTILE[2])
-    return b.done("x", "custom", signature=HOSTILE[3])
+    return b

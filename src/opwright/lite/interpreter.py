@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .compiled import ahead, engine
     from .format import model as formats
     from .runtime import delegation, introspection, model_loader, profiler
+    from .runtime import timeline as timelines
     from .runtime.subgraph import Subgraph
 else:  # not needed by a model with a cached plan: 60 ms of a process's start
     resolver, formats = later(".resolver", __package__), later(".format.model", __package__)
@@ -50,6 +51,7 @@ else:  # not needed by a model with a cached plan: 60 ms of a process's start
     children = later("..core.children", __package__)
     delegation, introspection = later(".runtime.delegation", __package__), later(".runtime.introspection", __package__)
     model_loader, profiler = later(".runtime.model_loader", __package__), later(".runtime.profiler", __package__)
+    timelines = later(".runtime.timeline", __package__)
 
 
 def _alive(me: weakref.ref[Interpreter]) -> Interpreter:
@@ -292,6 +294,18 @@ class Interpreter:
                 op="Interpreter.profile", what="no runs to time", found=f"runs={runs}", wanted="1 or more"
             )
         return profiler.profile(self._subgraphs, runs, memory)
+
+    @exclusive("recorded")
+    def timeline(self, runs: int = 5) -> timelines.Timeline:
+        """Return what ran when, on which thread, in the fastest of `runs` runs: nodes, and the steps of compiled plans.
+
+        raises RuntimeError (errors.OpError, too) as invoke does; ValueError for no runs
+        """
+        if runs < 1:
+            raise InvalidArgumentError(
+                op="Interpreter.timeline", what="no runs to record", found=f"runs={runs}", wanted="1 or more"
+            )
+        return timelines.timeline(self._subgraphs, runs)
 
     @exclusive("closed")
     def close(self) -> None:

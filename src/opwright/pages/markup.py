@@ -61,11 +61,13 @@ def page(
     styles: Iterable[str] = (),
     scripts: Iterable[str] = (),
     documents: Mapping[str, object] | None = None,
+    drawn_styles: Iterable[str] = (),
 ) -> str:
     """Return a page.
 
     title: text; body: markup, whose text was escaped; styles: in addition to style.css; scripts: sources of JavaScript,
-    in order; documents: values of JSON by the identifier of the element that holds them
+    in order; documents: values of JSON by the identifier of the element that holds them; drawn_styles: texts of style
+    elements that scripts add
     raises ValueError for a style or script that would end its own element
     """
     sheets = [resource(__package__, "style.css"), *styles]
@@ -75,7 +77,7 @@ def page(
             raise ValueError(f"a {element} of a page contains </{element} or <!--")
     policy = (
         "default-src 'none'; "
-        f"style-src {_digests(sheets)}; script-src {_digests(sources)}; img-src data:; "
+        f"style-src {_digests([*sheets, *drawn_styles])}; script-src {_digests(sources)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = [

@@ -2,8 +2,8 @@
 
 Lives here: measuring, the figures; other interpreters on the same inputs, in separate processes, with errors for models
 that they cannot run.
-Not here: the tables of nodes and operators (profiles.py), inputs (model_runner.py), timing nodes
-(lite/runtime/profiler.py).
+Not here: the tables of nodes and operators (profiles.py), the page (bench_report.py), inputs (model_runner.py), timing
+nodes (lite/runtime/profiler.py).
 
 The official interpreter is tried first. From Python it accepts only its own custom operators; if it
 lacks one, the run time's CompiledModel is tried, with the kernels that run here registered (lite/litert).
@@ -30,7 +30,7 @@ from .. import lite
 from ..lite.format.runtime_requirements import requirements
 from .inspection import read_model
 from .model_runner import feed, operators_for
-from .profiles import html_page, print_profile
+from .profiles import print_profile
 from .report import BadFile, notes, out, print_json, write_file
 
 BASELINES = {"litert": "ai_edge_litert.interpreter"}
@@ -182,7 +182,8 @@ MAX_COMPILATION_WAITS = 8  # a partition that cannot be compiled is planned agai
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of the command. inputs, shapes: as for `feed`; baseline: another interpreter to time; customs: as for
+    """The options of the command. inputs, shapes: as for `feed`; baseline: another interpreter to time; page,
+    trace: files to write; customs: as for
     `custom_operators`.
     """
 
@@ -192,6 +193,7 @@ class Settings:
     by_operator: bool = False
     baseline: str | None = None
     page: str | None = None
+    trace: str | None = None
     inputs: Sequence[str] = ()
     shapes: Sequence[str] = ()
     seed: int = 0
@@ -204,11 +206,12 @@ class Settings:
 
 
 class ModelTimes(NamedTuple):
-    """A measured model: its interpreter, the medians and other statistics of its seconds by name."""
+    """A measured model: its interpreter, the medians and other statistics of its seconds by name, those of each run."""
 
     model: Any
     interpreter: lite.Interpreter
     figures: dict[str, float]
+    runs: list[float]
 
 
 def measure_model(path: str, settings: Settings) -> ModelTimes:
@@ -231,18 +234,20 @@ def measure_model(path: str, settings: Settings) -> ModelTimes:
         interpreter.invoke()
     times = _measure(interpreter.invoke, settings.runs)
     figures = {"load": float(np.median(loads)), "allocate": float(np.median(allocations)), **_figures(times)}
-    return ModelTimes(model, interpreter, figures)
+    return ModelTimes(model, interpreter, figures, times)
 
 
 def bench_model(path: str, settings: Settings, as_json: bool) -> None:
     """Time loading, allocation and runs; print the figures, and write the page if requested. Raises BadFile."""
-    model, interpreter, figures = measure_model(path, settings)
+    measured = measure_model(path, settings)
+    model, interpreter, figures, _ = measured
     needs_profile = settings.by_operator or settings.page is not None
     profile = interpreter.profile(max(10, settings.runs // 10), memory=True) if needs_profile else None
-    baseline, how = _baseline_figures(path, model, interpreter, settings) if settings.baseline else (None, "")
-    if settings.page is not None and profile is not None:
-        write_file(settings.page, html_page(path, figures, profile).encode())
-        notes().print(f"page: {settings.page}")
+    baseline, how, others = (
+        _baseline_figures(path, model, interpreter, settings) if settings.baseline else (None, "", [])
+    )
+    if settings.page is not None or settings.trace is not None:
+        _write_pictures(path, settings, measured, profile, (baseline, how, others))
     if as_json:
         print_json(_document(path, settings, figures, profile, baseline, how))
         return
@@ -251,6 +256,44 @@ def bench_model(path: str, settings: Settings, as_json: bool) -> None:
         notes().print(f"{settings.baseline}: {how}")
     if profile is not None and settings.by_operator:
         print_profile(profile, [s.name or "" for s in model.subgraphs])
+
+
+def _write_pictures(path: str, settings: Settings, measured: ModelTimes, profile: Any, baseline: Any) -> None:
+    """Record a timeline; write the page and the trace that are asked for. Raises BadFile."""
+    from .bench_report import BenchReport, html_page, values_alive
+    from .diagnostics import machine_facts
+    from .trace_file import trace_document
+
+    timeline = measured.interpreter.timeline()
+    alive = values_alive(measured.model, timeline)
+    facts = [
+        ("measured", time.strftime("%Y-%m-%d %H:%M:%S %z")),
+        ("bytes of the file", str(Path(path).stat().st_size)),
+        ("runs, after as many warm-ups", f"{settings.runs}, {settings.warmups}"),
+        ("threads", str(settings.threads)),
+        *machine_facts(),
+    ]
+    if settings.page is not None:
+        figures, how, runs = baseline
+        report = BenchReport(
+            path,
+            measured.figures,
+            measured.runs,
+            profile,
+            timeline,
+            alive,
+            facts,
+            settings.baseline or "",
+            how,
+            figures,
+            runs,
+        )
+        write_file(settings.page, html_page(report).encode())
+        notes().print(f"page: {settings.page}")
+    if settings.trace is not None:
+        document = trace_document(path, timeline, alive, dict(facts))
+        write_file(settings.trace, json.dumps(document, allow_nan=False).encode())
+        notes().print(f"trace: {settings.trace}")
 
 
 def _wait_for_compilation(interpreter: lite.Interpreter) -> None:
@@ -288,8 +331,11 @@ def _figures(times: Sequence[float]) -> dict[str, float]:
 
 def _baseline_figures(
     path: str, model: Any, interpreter: lite.Interpreter, settings: Settings
-) -> tuple[dict[str, float], str]:
-    """Return the same figures of another interpreter on the same inputs, and its interface. Raises BadFile."""
+) -> tuple[dict[str, float], str, Sequence[float]]:
+    """Return the same figures of another interpreter on the same inputs, its interface, and the seconds of its runs.
+
+    raises BadFile
+    """
     times = time_baseline(
         settings.baseline or "",
         path,
@@ -306,7 +352,7 @@ def _baseline_figures(
         "allocate": float(np.median(times.allocate)),
         **_figures(times.runs),
     }
-    return figures, times.how
+    return figures, times.how, times.runs
 
 
 def _document(

@@ -484,27 +484,36 @@ def diff(a: str, b: str | None, as_json: bool, **settings: Any) -> None:
 @click.option("--threads", default=1, show_default=True, type=_at_least_1, help="Threads to use.")
 @click.option("--ops", "by_operator", is_flag=True, help="Also time and memory of each node and operator.")
 @click.option("--vs", "baseline", type=click.Choice(["litert"]), help="Another interpreter to time on the same inputs.")
-@click.option("--html", "page", type=click.Path(dir_okay=False), help="Write the figures of each node as a page.")
+@click.option(
+    "--html", "page", type=click.Path(dir_okay=False), help="Write a page: run times, nodes, timeline, memory."
+)
+@click.option(
+    "--trace", type=click.Path(dir_okay=False), help="Write a run as a trace for Perfetto or chrome://tracing."
+)
 @click.option("--input", "inputs", multiple=True, metavar="[NAME=]FILE.npy", help="An input; random where left out.")
 @click.option("--shape", "shapes", multiple=True, metavar="[NAME=]SIZES", help="Another shape: x=1,224,224,3.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
 @_custom
 @_executor
 @_json
-@_examples("opwright bench model.tflite --ops", "opwright bench model.tflite --vs litert --shape x=8,224,224,3")
+@_examples(
+    "opwright bench model.tflite --ops",
+    "opwright bench model.tflite --vs litert --shape x=8,224,224,3",
+    "opwright bench model.tflite --vs litert --html page.html --trace trace.json",
+)
 def bench(models: tuple[str, ...], executor: str | None, as_json: bool, **settings: Any) -> None:
     """Time a .tflite file: load, allocate, invoke; and its nodes and operators.
 
-    Several files are timed one after the other, or on the workers of --executor, and have one table; --ops, --vs and
-    --html are for one file.
+    Several files are timed one after the other, or on the workers of --executor, and have one table; --ops, --vs,
+    --html and --trace are for one file.
     """
     from .benchmark import Settings, bench_model
 
     if len(models) == 1 and executor is None:
         bench_model(models[0], Settings(**settings), as_json)
         return
-    if settings["by_operator"] or settings["baseline"] or settings["page"]:
-        raise click.UsageError("--ops, --vs and --html are for one model on this machine")
+    if any(settings[name] for name in ("by_operator", "baseline", "page", "trace")):
+        raise click.UsageError("--ops, --vs, --html and --trace are for one model on this machine")
     from .sweeps import bench_models
 
     sys.exit(0 if bench_models(models, Settings(**settings), executor, as_json) else EXIT_FAILED)

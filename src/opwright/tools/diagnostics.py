@@ -140,6 +140,12 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
 )
 
 
+def machine_facts() -> list[tuple[str, str]]:
+    """Return what results of measurements depend on: versions, system, processor."""
+    own = ("opwright", importlib.metadata.version("opwright"))
+    return [own, *((what, value) for check in (_python, _processor, _packages) for what, value, _ in check())]
+
+
 def run_doctor(as_json: bool) -> bool:
     """Print every finding; True if all requirements are met."""
     findings = [f for check in CHECKS for f in check()]

@@ -1,6 +1,7 @@
-"""Print a model's profile: tables in the manner of TensorFlow Lite's benchmark tool, and a page.
+"""Print a model's profile: tables in the manner of TensorFlow Lite's benchmark tool.
 
-Lives here: `print_profile`, `html_page`.  Not here: timing (lite/runtime/profiler.py), other figures (benchmark.py).
+Lives here: `print_profile`, columns and cells of its tables.  Not here: timing (lite/runtime/profiler.py), other
+figures (benchmark.py), the page (bench_report.py).
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from rich.table import Table
 
 from ..lite.runtime.profiler import Profile, Row
-from ..pages.markup import escape, page
-from ..pages.tables import table
 from .report import out
 
 SLOWEST = 10
@@ -49,7 +48,7 @@ def _with_running_sum(rows: Sequence[Row]) -> list[Row]:
     return result
 
 
-_NODE = (
+NODE_COLUMNS = (
     "node",
     "node type",
     "by",
@@ -63,18 +62,20 @@ _NODE = (
     "times called",
     "name",
 )
-_OPERATOR = ("node type", "count", "avg us", "median us", "least us", "avg %", "cdf %", "mem KB", "times called")
+OPERATOR_COLUMNS = ("node type", "count", "avg us", "median us", "least us", "avg %", "cdf %", "mem KB", "times called")
+TEXT_COLUMNS = ("node type", "by", "name")
 
 
-def _node_cells(row: Row) -> tuple[str, ...]:
+def node_cells(row: Row) -> tuple[str, ...]:
+    """Return the cells of NODE_COLUMNS."""
     return (
         str(row["node"]),
         _kind(row),
         row.get("delegate", "interpreter"),
-        _us(row["first"]),
+        microseconds(row["first"]),
         _average(row),
-        _us(row["seconds"]),
-        _us(row["fastest"]),
+        microseconds(row["seconds"]),
+        microseconds(row["fastest"]),
         _percent(row["share"]),
         _percent(row["cumulative"]),
         _kilobytes(row["memory"]),
@@ -90,20 +91,21 @@ def _kind(row: Row) -> str:
 
 def _average(row: Row) -> str:
     """Return the average time; "fused" for a node that a delegate computes within another's kernel."""
-    return "fused" if row["average"] == 0.0 and "delegate" in row else _us(row["average"])
+    return "fused" if row["average"] == 0.0 and "delegate" in row else microseconds(row["average"])
 
 
 def _short(name: str) -> str:
     return name if len(name) <= NAME else f"{name[: NAME - 3]}..."
 
 
-def _operator_cells(row: Row) -> tuple[str, ...]:
+def operator_cells(row: Row) -> tuple[str, ...]:
+    """Return the cells of OPERATOR_COLUMNS."""
     return (
         _kind(row),
         str(row["count"]),
-        _us(row["average"]),
-        _us(row["seconds"]),
-        _us(row["fastest"]),
+        microseconds(row["average"]),
+        microseconds(row["seconds"]),
+        microseconds(row["fastest"]),
         _percent(row["share"]),
         _percent(row["cumulative"]),
         _kilobytes(row["memory"]),
@@ -111,7 +113,8 @@ def _operator_cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _us(seconds: float) -> str:
+def microseconds(seconds: float) -> str:
+    """Return a time in microseconds."""
     return f"{seconds * 1e6:.2f}"
 
 
@@ -126,30 +129,15 @@ def _kilobytes(size: int | None) -> str:
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(title=title)
     for column in columns:
-        table.add_column(column, justify="left" if column in ("node type", "by", "name") else "right")
+        table.add_column(column, justify="left" if column in TEXT_COLUMNS else "right")
     for row in rows:
         table.add_row(*row)
     return table
 
 
 def _nodes(rows: Iterable[Row], title: str) -> Table:
-    return _table(title, _NODE, map(_node_cells, rows))
+    return _table(title, NODE_COLUMNS, map(node_cells, rows))
 
 
 def _operators(rows: Iterable[Row], title: str) -> Table:
-    return _table(title, _OPERATOR, map(_operator_cells, rows))
-
-
-_TEXT = ("node type", "by", "name")
-
-
-def html_page(path: str, figures: dict[str, float], profile: Profile) -> str:
-    """Return a self-contained page without scripts: the figures, operators, and nodes with bars."""
-    timed = [(label.replace("_", " "), f"{_us(seconds)} us") for label, seconds in figures.items()]
-    parts = [f"<main><h1>{escape(path)}</h1>", table(("measure", "time"), [(c, None) for c in timed], ("measure",))]
-    for index in (0, *profile.called):
-        rows = profile if index == 0 else profile.called[index]
-        kinds = [(_operator_cells(row), row["share"]) for row in profile.operators(index)]
-        nodes = [(_node_cells(row), row["share"]) for row in rows]
-        parts += [f"<h2>Subgraph {index}</h2>", table(_OPERATOR, kinds, _TEXT), table(_NODE, nodes, _TEXT)]
-    return page(path, "\n".join([*parts, "</main>"]))
+    return _table(title, OPERATOR_COLUMNS, map(operator_cells, rows))

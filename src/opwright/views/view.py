@@ -14,6 +14,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.files import replacing
 from ..core.lazy_imports import later
 from ..lite.importer import place_of
+from ..pages.charts import library
 from ..pages.markup import escape, page, resource
 from .correspondence import differences, pair_nodes
 from .graph_documents import document_of
@@ -154,14 +155,7 @@ def _page(documents: Sequence[dict[str, Any]]) -> str:
 <div id="work"><main id="panes"></main><nav id="hits" aria-label="Nodes that match" hidden></nav>
 <aside id="side" aria-live="polite" aria-label="The selected node"></aside></div>
 <div id="legend" role="note" aria-label="Colours"></div>"""
-    scripts = [_dagre(), *(resource(__package__, name) for name in SCRIPTS)]
+    scripts = [library("dagre", "@dagrejs/dagre"), *(resource(__package__, name) for name in SCRIPTS)]
     return page(
         title, body, styles=[resource(__package__, "viewer.css")], scripts=scripts, documents={"content": content}
     )
-
-
-def _dagre() -> str:
-    """Return the layout library with its licence, which copies of it must contain."""
-    vendor = "opwright.pages"
-    source = resource(vendor, "vendor/dagre.min.js").partition("//# sourceMappingURL")[0]
-    return f"/*! @dagrejs/dagre\n{resource(vendor, 'vendor/dagre.LICENSE')}*/\n{source}"

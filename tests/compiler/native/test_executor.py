@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from images_kit import ADD_ONE, ANSWER, GUARD, MEET, SCRATCH, SPIN
 
+from opwright.compiler.native.call_traces import trace_calls
 from opwright.compiler.native.executor import Executor, Step, StepError, call
 from opwright.compiler.native.store import find_module
 from opwright.compiler.native.workers import REST, pool_of
@@ -302,6 +303,7 @@ def test_a_fork_while_plans_run() -> None:
 EXIT = """
 import threading, time
 import numpy as np
+from opwright.compiler.native.call_traces import trace_calls
 from opwright.compiler.native.executor import Executor, Step
 from opwright.compiler.native.store import find_module
 
@@ -326,3 +328,39 @@ def test_the_process_ends_while_plans_run() -> None:
         program = EXIT.replace("TEXT", repr(ADD_ONE))
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_calls_are_traced(threads: int) -> None:
+    """Each item of each step is in one call, calls of a thread follow each other, and steps run as before."""
+    array, sizes = np.zeros(1000, np.int64), [1000, 1, 1000, 1000]
+    head = Step(0, [], 2, chunk=1, covers=2)
+    steps = [add(array), long(), add(array, chunk=10), add(array)._replace(strand=1)]
+    plan = [steps[0], steps[1], steps[2], head, steps[3]._replace(strand=0), steps[3]]
+    executor = Executor(plan, threads)
+    block = executor.block.copy()
+    log = trace_calls(executor)
+    assert (executor.block == block).all()
+    assert log.lost == 0
+    calls = log.calls
+    for step, size in zip((0, 1, 2, 4, 5), (*sizes, 1000)):
+        items = [i for call in calls if call.step == step for i in range(call.begin, call.end)]
+        assert sorted(items) == list(range(size))
+    own = {call.thread for call in calls if call.step == 1}
+    assert own == {threading.get_ident()}
+    assert len({call.thread for call in calls}) <= threads
+    for thread in {call.thread for call in calls}:
+        times = [(call.start, call.stop) for call in calls if call.thread == thread]
+        assert all(start <= stop <= after for (start, stop), (after, _) in zip(times, times[1:]))
+    assert (array == 4).all()
+    executor.run()
+    assert (array == 8).all()
+
+
+def test_a_guard_stops_a_traced_plan() -> None:
+    array = np.zeros(10, np.int64)
+    executor = Executor([add(array), Step(kernel(ANSWER.replace("VALUE", "7")), [], 1), add(array)])
+    with pytest.raises(StepError) as caught:
+        trace_calls(executor)
+    assert (caught.value.step, caught.value.status) == (1, 7)
+    assert (array == 1).all()

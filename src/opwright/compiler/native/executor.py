@@ -31,7 +31,7 @@ from .workers import functions, pool_of, raise_pending, state_address
 
 ALIGNMENT = 64  # bytes of a cache line
 _PLAN, ROW = 16, 8  # words of a plan and of a step in executor.ll
-_COVERS = 4  # index of the word of a step
+COVERS = 4  # index of the word of a step
 _COUNT, _POOL, _SCRATCH, _SCRATCH_BYTES, _FAILED, _STATE, _POLLS = 1, 2, 3, 4, 5, 7, 8
 _CHUNKS_A_THREAD = 8  # by default, so that threads finish at about the same time
 _SHARED_LIMIT = 1 << 31  # items: sums of items and chunks fit 32 bits
@@ -86,7 +86,8 @@ def call(address: int, words: np.ndarray, begin: int = 0, end: int = 1) -> int:
 
 
 class Executor:
-    """A plan that runs steps in order. words: parameters of each step inside the plan: int64 views that may change.
+    """A plan that runs steps in order. steps: their number; words: parameters of each step inside the plan: int64 views
+    that may change.
 
     threads: of a step; keep: objects that have to outlive the plan; inner: threads of plans that its steps run
     raises ResourceExhaustedError without memory for the plan or its scratch memory
@@ -127,14 +128,14 @@ class Executor:
         self.threads = threads
         self._keep = tuple(keep)
         self._inner = 1
-        self._steps = steps
+        self.steps = steps
         self._plan = aligned(8 * (_PLAN + block.size)).view(np.int64)
         self.block: np.ndarray = self._plan[_PLAN : _PLAN + block.size]
         self.block[:] = block
         start = self.block.ctypes.data
         rows = self.block[: ROW * steps].reshape(steps, ROW)
         rows[:, 1] = start + 8 * rows[:, 1]
-        heads = np.flatnonzero(rows[:, _COVERS] > 0)
+        heads = np.flatnonzero(rows[:, COVERS] > 0)
         if heads.size:
             rows[heads, 0], rows[heads, 1] = functions().strands, start + 8 * ROW * heads
         rows[:, 3] = self._chunks(rows[:, 2], rows[:, 3])
@@ -207,7 +208,7 @@ class Executor:
 
     def run_profiled(self) -> np.ndarray:
         """Run all steps once; return the nanoseconds of each, int64[steps]. Raises StepError."""
-        times = np.zeros(self._steps, np.int64)
+        times = np.zeros(self.steps, np.int64)
         self.check(_TIMED(functions().run_timed)(self._plan.ctypes.data, times.ctypes.data))
         return times
 
@@ -291,16 +292,16 @@ class PlanImage(NamedTuple):
         step and has one of these kernels. Plans with loops may not.
         """
         rows = self.block[: ROW * len(self.steps)].reshape(-1, ROW)
-        if (rows[:, _COVERS] < 0).any():
+        if (rows[:, COVERS] < 0).any():
             return False
         position = np.arange(len(rows))  # of a step that runs at any time of its strands, that of their head
-        for head in np.flatnonzero(rows[:, _COVERS] > 0):
-            position[head : head + rows[head, _COVERS] + 1] = head
+        for head in np.flatnonzero(rows[:, COVERS] > 0):
+            position[head : head + rows[head, COVERS] + 1] = head
         steps = [np.searchsorted(rows[:, 1], self.outside.get(key, NONE), side="right") - 1 for key in (source, target)]
         if not steps[0].size or not steps[1].size:
             return True
         last, first = steps[0].max(), steps[1].min()
-        alone = last == first and not rows[position[last], _COVERS]
+        alone = last == first and not rows[position[last], COVERS]
         is_free = alone and self.steps[last].name.rpartition(".")[2] in kernels
         return bool(is_free or position[last] < position[first])
 
@@ -317,7 +318,7 @@ class PlanImage(NamedTuple):
 
 class BoundPlan:
     """A plan bound to its own arena and to threads. executor: runs the steps ahead, then the plan's; ahead: the words
-    of the steps ahead."""
+    of the steps ahead; first: their number."""
 
     def __init__(
         self,
@@ -327,7 +328,7 @@ class BoundPlan:
         ahead: Sequence[Step] = (),
         keep: Any = None,
     ) -> None:
-        self.image, self._first = image, len(ahead)
+        self.image, self.first = image, len(ahead)
         arena = aligned(image.arena)
         block, ends = (image.block, [image.block.size]) if not ahead else self._with(ahead)
         steps, keep = len(image.steps) + len(ahead), (arena, image.constants, image.keep, keep)
@@ -376,16 +377,17 @@ class BoundPlan:
         try:
             self.executor.run()
         except StepError as error:
-            raise self._failed(error) from None
+            raise self.failure(error) from None
 
     def profile(self) -> list[tuple[StepOrigin, float]]:
         """Run all steps, and return the seconds of each. Raises as run."""
         try:
             nanoseconds = self.executor.run_profiled()
         except StepError as error:
-            raise self._failed(error) from None
-        return [(step, ns * 1e-9) for step, ns in zip(self.image.steps, nanoseconds[self._first :].tolist())]
+            raise self.failure(error) from None
+        return [(step, ns * 1e-9) for step, ns in zip(self.image.steps, nanoseconds[self.first :].tolist())]
 
-    def _failed(self, error: StepError) -> StepFailed:
-        step = self.image.steps[error.step - self._first]
+    def failure(self, error: StepError) -> StepFailed:
+        """Return the error that names the operator of a step that failed."""
+        step = self.image.steps[error.step - self.first]
         return StepFailed.of(step.op, step.name, error.status)

@@ -180,7 +180,7 @@ _STACK = 1 << 21
 _LINE = RECORD
 _LOCK, _WORK, _DONE, _POOL_BYTES = 4 * _LINE, 5 * _LINE, 6 * _LINE, 7 * _LINE  # as executor.ll lays it out
 _REST = 5 * 8
-_DECLARED = r"(?m)^declare .*@(\w+)\("
+DECLARED = r"(?m)^declare .*@(\w+)\("
 _RELAX = {"x86_64": "llvm.x86.sse2.pause()", "aarch64": "llvm.aarch64.isb(i32 15)", "arm64": "llvm.aarch64.isb(i32 15)"}
 _NUMBERS = {"SHORT_PLAN": SHORT_PLAN, "SPIN_FOR_OTHERS": SPIN_FOR_OTHERS, "CREDIT": CREDIT, "SLICE": SLICE}
 
@@ -215,7 +215,7 @@ def functions() -> ExecutorFunctions:
     if not runs_images():
         from .linker import provide  # LLVM
 
-        provide({name: address_of(name) for name in re.findall(_DECLARED, executor_text(host()))})
+        provide({name: address_of(name) for name in re.findall(DECLARED, executor_text(host()))})
     code = find_or_make("executor", "", None, lambda: (executor_text(host()), "executor"))
     table = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int64)(code.address)
     return ExecutorFunctions(*map(table, range(len(ExecutorFunctions._fields))))

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ...compiler.native.executor import BoundPlan, Executor, PlanImage, StepErro
 from ...compiler.native.workers import raise_pending
 from ...compiler.plan_cache import CachedPlans
 from ...core.errors import FailedPreconditionError
+from ...core.lazy_imports import later
 from ..registration import Registration
 from ..runtime.errors import node_error
 from ..runtime.memory import check_bytes
@@ -29,6 +31,11 @@ from ..runtime.node import Context, Node
 from ..runtime.ownership import DirectInvocation
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, Tensor
 from .fast_path import Use, Variables
+
+if TYPE_CHECKING:
+    from ...compiler.native import call_traces
+else:
+    call_traces = later("...compiler.native.call_traces", __package__)  # for timelines alone
 
 IN_PLACE = frozenset({"copy_unless_shared"})
 """Kernels that read an input before they write an output, which may be in one memory (compiler/kernels/gather.py)."""
@@ -272,7 +279,13 @@ def address(t: Tensor) -> int:
 
 
 def profile(running: Any, context: Context) -> None:
-    """Run once, and report the time of each operator to the context: of the first operator of a fused step."""
+    """Run once, and report the time of each operator to the context: of the first operator of a fused step; or, for a
+    timeline, all calls of kernels."""
+    if context.calls is not None:
+        before = time.perf_counter_ns()
+        log = call_traces.trace_plan(running)
+        context.calls.append((before, time.perf_counter_ns(), log))
+        return
     for step, seconds in running.profile():
         if step.op is not None and step.op.origin:
             first, *others = (int(name.rpartition(" ")[2]) for name in step.op.origin)

@@ -97,13 +97,14 @@ class Node:
 class Context:
     """The run time as seen by a kernel's methods; one for each subgraph."""
 
-    __slots__ = ("_node", "_reported", "_subgraph", "events", "recommended_num_threads")
+    __slots__ = ("_node", "_reported", "_subgraph", "calls", "events", "recommended_num_threads")
 
     def __init__(self, subgraph: Subgraph, num_threads: int) -> None:
         self._subgraph = subgraph
         self._node: Node | None = None
         self._reported: list[str] = []
         self.events: dict[int, float] | None = None  # seconds by node, while profiling
+        self.calls: list[Any] | None = None  # of kernels of plans, while a timeline is recorded (timeline.py)
         self.recommended_num_threads = num_threads
 
     def subgraph(self, index: int) -> Subgraph:

@@ -1,6 +1,7 @@
 """Profiling: execution time and memory of a model's nodes.
 
-Lives here: `Profile`, `profile`.  Not here: tables for people (tools/profiles.py), running nodes (subgraph.py).
+Lives here: `Profile`, `profile`; `observed`.  Not here: when and on which thread nodes ran (timeline.py), tables for
+people (tools/profiles.py), running nodes (subgraph.py).
 
 Observers of all subgraphs measure the time, including subgraphs that nodes call. Memory is traced in one more run, as
 tracing slows down everything.
@@ -95,7 +96,7 @@ def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
         main.invoke()  # raises
     timing = _TimingObserver()
     events: list[list[dict[int, float]]] = []  # by run and subgraph
-    with _observed(family, timing):
+    with observed(family, timing):
         for _ in range(runs):
             times: list[dict[int, float]] = [{} for _ in family]
             for subgraph, of_one in zip(family, times):
@@ -109,7 +110,7 @@ def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
                     subgraph.context.events = None
     memory_observer = _MemoryObserver() if memory else None
     if memory_observer is not None:
-        with _observed(family, memory_observer), memory_observer.tracing():
+        with observed(family, memory_observer), memory_observer.tracing():
             main.invoke()
     rows = [_rows(subgraph, timing, memory_observer, [run[i] for run in events]) for i, subgraph in enumerate(family)]
     footprint = Footprint(*map(sum, zip(*(subgraph_memory(subgraph) for subgraph in family))))
@@ -119,7 +120,7 @@ def profile(family: Sequence[Subgraph], runs: int, memory: bool) -> Profile:
 
 
 @contextmanager
-def _observed(family: Sequence[Subgraph], observer: Any) -> Iterator[None]:
+def observed(family: Sequence[Subgraph], observer: Any) -> Iterator[None]:
     """Set the observer of every subgraph within the block."""
     before = [subgraph.observer for subgraph in family]
     try:
