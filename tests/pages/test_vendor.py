@@ -1,4 +1,4 @@
-"""Scripts of other projects in pages: the files equal the results of `make vendor`, with the licences of their parts."""
+"""Scripts of other projects in pages: the files equal the results of `make vendor`, with all licences."""
 
 import hashlib
 import json

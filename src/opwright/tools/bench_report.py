@@ -27,8 +27,8 @@ MOST_OPERATORS = 30
 
 
 class BenchReport(NamedTuple):
-    """The measurements of `bench`. figures, runs: statistics and seconds of each run; baseline, baseline_runs: of the other
-    interpreter `vs`, by its interface `how`; alive: of `values_alive`; facts: the machine and versions."""
+    """The measurements of `bench`. figures, runs: statistics and seconds of each run; baseline, baseline_runs: of the
+    other interpreter `vs`, by its interface `how`; alive: of `values_alive`; facts: the machine and versions."""
 
     path: str
     figures: dict[str, float]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -344,14 +345,14 @@ def test_calls_are_traced(threads: int) -> None:
     assert log.lost == 0
     calls = log.calls
     for step, size in zip((0, 1, 2, 4, 5), (*sizes, 1000)):
-        items = [i for call in calls if call.step == step for i in range(call.begin, call.end)]
+        items = [i for one in calls if one.step == step for i in range(one.begin, one.end)]
         assert sorted(items) == list(range(size))
-    own = {call.thread for call in calls if call.step == 1}
+    own = {one.thread for one in calls if one.step == 1}
     assert own == {threading.get_ident()}
-    assert len({call.thread for call in calls}) <= threads
-    for thread in {call.thread for call in calls}:
-        times = [(call.start, call.stop) for call in calls if call.thread == thread]
-        assert all(start <= stop <= after for (start, stop), (after, _) in zip(times, times[1:]))
+    assert len({one.thread for one in calls}) <= threads
+    for thread in {one.thread for one in calls}:
+        times = [(one.start, one.stop) for one in calls if one.thread == thread]
+        assert all(start <= stop <= after for (start, stop), (after, _) in itertools.pairwise(times))
     assert (array == 4).all()
     executor.run()
     assert (array == 8).all()
