@@ -52,6 +52,7 @@ from .core.type_spec import TypeSpec as TypeSpec
 from .core.type_spec import type_spec_from_value as type_spec_from_value
 from .devices import DeviceContext as DeviceContext
 from .devices import DeviceContextPool as DeviceContextPool
+from .eager import lookup as lookup
 from .eager.python_functions import numpy_function as numpy_function
 from .eager.python_functions import py_function as py_function
 from .eager.tape import GradientTape as GradientTape
@@ -80,6 +81,7 @@ from .ops import image as image
 from .ops import linalg as linalg
 from .ops import math as math
 from .ops import quantization as quantization
+from .ops import ragged as ragged
 from .ops import random as random
 from .ops import sequence as sequence
 from .ops import signal as signal
@@ -232,6 +234,8 @@ from .ops.math import tanh as tanh
 from .ops.math import truediv as truediv
 from .ops.math import truncatediv as truncatediv
 from .ops.math import truncatemod as truncatemod
+from .ops.ragged import RaggedTensor as RaggedTensor
+from .ops.ragged import RaggedTensorSpec as RaggedTensorSpec
 from .ops.signal import fftnd as fftnd
 from .ops.signal import ifftnd as ifftnd
 from .ops.signal import irfftnd as irfftnd

@@ -226,11 +226,10 @@ CASES = {
     ],
     "strings.split": [
         case(word("hello world"), expect=[b"hello", b"world"]),
-        case(words("a<>b<>"), sep="<>", unknown=False, expect=[b"a", b"b", b""]),
-        bad(words("a", "b"), says="ragged", raises=UnimplementedError),
+        case(word("a<>b<>"), sep="<>", unknown=False, expect=[b"a", b"b", b""]),
     ],
     "BytesSplit": [case(word("abä"), expect=[b"a", b"b", b"\xc3", b"\xa4"]), case(word(""), expect=[])],
-    "strings.bytes_split": [case(words("ab"), unknown=False, expect=[b"a", b"b"])],
+    "strings.bytes_split": [case(word("ab"), unknown=False, expect=[b"a", b"b"])],
     "ReduceJoin": [
         case(words(["a", "b"], ["c", "d"]), axis=[0], expect=[b"ac", b"bd"]),
         case(words(["a", "b"], ["c", "d"]), axis=[-1], separator=".", expect=[b"a.b", b"c.d"]),
@@ -241,4 +240,16 @@ CASES = {
         bad(words("a"), says="axis 1", axis=[1]),
     ],
     "strings.reduce_join": [case(words(["a", "b"], ["c", "d"]), separator="-", expect=word("a-b-c-d"))],
+    "LookupTableFind": [
+        case(words("b", "z", "a", "b"), words("a", "b", "a"), np.array([5, 6, 7]), np.array(-1), gives="int64",
+             expect=np.array([6, -1, 5, 6])),
+        case(np.array([[3, 1], [2, 9]]), np.array([9, 3]), words("nine", "three"), word("?"),
+             expect=words(["three", "?"], ["?", "nine"])),
+        case(words(*(f"w{i % 70}" for i in range(90))), words(*(f"w{i}" for i in range(60))),
+             np.arange(60, dtype=np.float32) / 4, np.float32(-2),
+             expect=np.float32([i % 70 / 4 if i % 70 < 60 else -2 for i in range(90)])),
+        case(i32(0), i32(2), np.array([True, False]), np.array(False), expect=np.zeros(0, bool)),
+        bad(words("a"), words("a", "b"), np.array([1, 2, 3]), np.array(0), says="differ"),
+        bad(f32(2) > 0, f32(2) > 0, np.array([1, 2]), np.array(0), says="dtype"),
+    ],
 }

@@ -1,7 +1,8 @@
 """Files of weights and models.
 
 Lives here: .safetensors files of weights, .keras archives of configuration and weights, backups of training.
-Not here: .weights.h5 (hdf5_weights.py), SavedModel folders (saved/), configurations (model_config.py).
+Not here: .weights.h5 (hdf5_weights.py), files of layers (assets.py), SavedModel folders (saved/), configurations
+(model_config.py).
 
 A weight is stored by its path in the model: indices of layers, then its name, as in "0.kernel" or "2.1.bias"; names of
 layers, which depend on global counters, are not part of it.
@@ -25,6 +26,7 @@ from ..core.errors import DataLossError
 from ..core.files import replacing
 from ..eager.variable import Variable
 from ..tracing.function import Function
+from .assets import assets_of, restore_assets
 from .hdf5_weights import load_file, weights_file
 from .keras_tensor import KerasTensor
 from .layer import Layer
@@ -230,6 +232,7 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
         "config.json": json.dumps(config, indent=1).encode(),
         "model.safetensors": to_bytes(arrays_of(model)),
     }
+    files.update(assets_of(model))
     if model.optimizer is not None and model.optimizer.built:
         state = {f"{i:04d}": np.asarray(v.read_array()) for i, v in enumerate(model.optimizer.variables)}
         files["optimizer.safetensors"] = to_bytes(state)
@@ -263,6 +266,7 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
     elif config.get("inputs") is not None:
         model._infer_outputs(_symbolic_inputs(config["inputs"]))  # creates the weights of a subclassed model
     assign(model, _parse_arrays(weights, path), path)
+    restore_assets(model, files)
     if compile and config.get("compile_config"):
         model.compile(**compile_arguments(config["compile_config"], custom_objects))
         if "optimizer.safetensors" in files:

@@ -109,6 +109,7 @@ FAMILIES = (
     "nn",
     "random",
     "strings",
+    "lookup",
     "signal",
     "image",
     "bitwise",

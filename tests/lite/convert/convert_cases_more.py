@@ -443,4 +443,42 @@ MATH = [
     case("logical_bools", lambda x: ow.logical_and(x, x), bools(3)),
 ]
 
-MORE = [*IMAGES, *BOXES, *BITS, *SEGMENTS, *SCATTERING, *MATRICES, *SPECTRAL, *VOLUMES, *SEQUENCES, *TRAINING, *MATH]
+
+def words(*values: bytes) -> np.ndarray:
+    result = np.empty(len(values), object)
+    result[:] = values
+    return result
+
+
+KEYS, NUMBERS = words(b"a", b"bc", b"d", b"a"), np.int64([5, 6, 7, 8])
+TABLES = [
+    call(
+        "LookupTableFind",
+        words(b"bc", b"z", b"", b"a"),
+        after=(KEYS, NUMBERS, np.int64(-1)),
+        ops="HASHTABLE HASHTABLE_IMPORT HASHTABLE_FIND",
+    ),
+    call(
+        "LookupTableFind",
+        words(b"bc", b"z", b"", b"a"),
+        label="_of_floats",
+        after=(KEYS, np.float32([5, 6, 7, 8]), np.float32(-1)),
+    ),
+    call("LookupTableFind", np.int64([6, 1, 8]), label="_of_words", after=(NUMBERS, KEYS, words(b"?")[0])),
+    call("LookupTableFind", np.int32([6, 1, 8]), label="_narrow", after=(np.int32(NUMBERS), KEYS, words(b"?")[0])),
+]
+
+MORE = [
+    *TABLES,
+    *IMAGES,
+    *BOXES,
+    *BITS,
+    *SEGMENTS,
+    *SCATTERING,
+    *MATRICES,
+    *SPECTRAL,
+    *VOLUMES,
+    *SEQUENCES,
+    *TRAINING,
+    *MATH,
+]

@@ -1,7 +1,8 @@
 """Preprocessing layers.
 
-Lives here: Rescaling, Normalization, Resizing, CategoryEncoding.
-Not here: trained normalization (normalization.py), upsampling (reshape.py).
+Lives here: Rescaling, Normalization, Resizing.
+Not here: layers of categories (categories.py) and words (index_lookup.py), random changes of images
+(image_layer.py), trained normalization (normalization.py), upsampling (reshape.py).
 """
 
 from __future__ import annotations
@@ -229,59 +230,3 @@ class Resizing(ConfigurableLayer):
         """Return the input shape with height and width replaced."""
         first = self._first(len(input_shape))
         return (*input_shape[:first], self.height, self.width, *input_shape[first + 2 :])
-
-
-class CategoryEncoding(ConfigurableLayer):
-    """Encoding of integers in [0, num_tokens) as vectors of num_tokens.
-
-    output_mode: "one_hot": one vector per integer; "multi_hot": 1 for integers that occur in an example; "count": their
-    number, or the sum of their count_weights.
-    raises ValueError for another mode, or without num_tokens
-    """
-
-    def __init__(
-        self, num_tokens: int | None = None, output_mode: str = "multi_hot", sparse: bool = False, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        output_mode = "count" if output_mode == "counts" else output_mode
-        if output_mode not in ("count", "one_hot", "multi_hot"):
-            raise ValueError(f"Unknown arg for output_mode: {output_mode}")
-        if num_tokens is None:
-            raise ValueError(
-                "num_tokens must be set to use this layer. If the number of tokens is not known "
-                "beforehand, "
-                "use the IntegerLookup layer instead."
-            )
-        if num_tokens < 1:
-            raise ValueError(f"`num_tokens` must be >= 1. Received: num_tokens={num_tokens}.")
-        if sparse:
-            raise ValueError("`sparse=True` is not supported: the encoding is a dense tensor")
-        self._set_arguments(num_tokens=num_tokens, output_mode=output_mode, sparse=sparse)
-        self.built = True
-
-    def call(self, inputs: Any, count_weights: Any = None) -> Tensor:
-        """Encode the inputs."""
-        inputs = array.cast(inputs, "int32")
-        if count_weights is not None and self.output_mode != "count":
-            raise ValueError(
-                "`count_weights` is not used when `output_mode` is not `'count'`. Received "
-                f"`count_weights={count_weights}`."
-            )
-        rank = inputs.shape.rank
-        if self.output_mode == "one_hot":
-            if rank and inputs.shape[-1] == 1:
-                inputs = array.squeeze(inputs, [-1])
-            return array.one_hot(inputs, self.num_tokens, dtype=self.compute_dtype)
-        each = array.one_hot(inputs, self.num_tokens, dtype=self.compute_dtype)
-        if count_weights is not None:
-            each = each * array.expand_dims(array.cast(count_weights, self.compute_dtype), -1)
-        if rank == 0:
-            return each
-        return math.reduce_max(each, axis=-2) if self.output_mode == "multi_hot" else math.reduce_sum(each, axis=-2)
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """Return the shape of the encoding."""
-        if self.output_mode == "one_hot":
-            index_shape = input_shape[:-1] if input_shape and input_shape[-1] == 1 else input_shape
-            return (*index_shape, self.num_tokens)
-        return (*input_shape[:-1], self.num_tokens)

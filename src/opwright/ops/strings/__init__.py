@@ -1,19 +1,18 @@
 """Strings: tensors of bytes, `ow.strings`.
 
-Lives here: the family's public names.  Not here: string comparison and joining by `+` (math/), ragged results.
+Lives here: the family's public names.  Not here: string comparison and joining by `+` (math/).
 """
 
 from __future__ import annotations
 
 from .conversion import as_string, format, to_hash_bucket, to_hash_bucket_fast, to_hash_bucket_strong, to_number
 from .elementwise import join, length, lower, regex_full_match, regex_replace, strip, substr, upper
-from .split_join import bytes_split, ngrams, reduce_join, split
+from .split_join import bytes_split, ngrams, reduce_join, split, unicode_split
 from .unicode import (
     unicode_decode,
     unicode_decode_with_offsets,
     unicode_encode,
     unicode_script,
-    unicode_split,
     unicode_split_with_offsets,
     unicode_transcode,
     unsorted_segment_join,

@@ -3,12 +3,13 @@
 Lives here: StringSplit, BytesSplit, ReduceJoin, StringNGrams and ngrams.
 Not here: element-wise operators on strings (elementwise.py).
 
-Ragged tensors are not supported: splitting more than one string into one raises UnimplementedError.
+Pieces of more than one string are a RaggedTensor.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,16 +17,19 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import dispatch, lod_propagation
+from .. import array, dispatch, lod_propagation, math
 from ..array import reshape, run_time_axes
 from ..attributes import Attr, at_least
 from ..attributes import each as each_item
 from ..definition import operator
+from ..ragged import functions, operations
+from ..ragged.ragged_tensor import RaggedTensor
 from ..registry import documented_by
 from ..shape_inference import axes_in, is_static, static_axes
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .elementwise import each
+from .elementwise import each, join, length, regex_replace, substr
+from .unicode import unicode_split_with_offsets, unicode_transcode, unsorted_segment_join
 
 
 @operator
@@ -63,31 +67,36 @@ def _sparse(pieces: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return np.array(indices, np.int64).reshape(-1, 2), values, np.array([len(pieces), max_pieces], np.int64)
 
 
-def _single_string(input: Any, name: str) -> Tensor:
-    """Reshape a single string to a vector. Raises UnimplementedError for more strings."""
-    input = dispatch.to_tensor(input)
-    count = input.shape.num_elements()
-    if input.shape.rank not in (0, 1) or (input.shape.rank == 1 and count != 1):
-        raise UnimplementedError(
-            op=name,
-            what="more than one string would give rows of different lengths, and there are no ragged tensors",
-            found=input.spec.short(),
-            wanted="one string",
-            do="StringSplit, which gives indices and values",
-        )
-    return reshape(input, [1])
+def _of_each(function: Callable[[Any], RaggedTensor], input: Any) -> RaggedTensor:
+    """Return what a function of a vector of strings returns, in the shape of the strings with one more dimension."""
+    if isinstance(input, RaggedTensor):
+        return cast("RaggedTensor", input.with_flat_values(_of_each(function, input.flat_values)))
+    shape, rank = array.shape(input, dtypes.int64), input.shape.rank
+    if rank is None:
+        raise ValueError("the rank of the strings must be known")
+    result = function(reshape(input, [-1]))
+    for axis in range(rank - 1, 0, -1):
+        rows = math.reduce_prod(shape[:axis])
+        result = RaggedTensor.from_uniform_row_length(result, shape[axis], rows, validate=False)
+    return result
 
 
 @documented_by(StringSplit)
-def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Tensor:
-    """Split one string into a vector of substrings. sep: None for runs of white space.
+def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+    """Split strings into substrings: a string to a vector, others to a RaggedTensor with one more dimension.
 
-    raises UnimplementedError for more than one string
+    sep: None for runs of white space
     """
-    _, values, _ = StringSplit(
-        _single_string(input, "strings.split"), "" if sep is None else sep, maxsplit=maxsplit, name=name
-    )
-    return values
+
+    def pieces(strings: Any) -> RaggedTensor:
+        indices, values, _ = StringSplit(strings, "" if sep is None else sep, maxsplit=maxsplit, name=name)
+        rows = array.shape(strings, dtypes.int64)[0]
+        return cast("RaggedTensor", RaggedTensor.from_value_rowids(values, indices[:, 0], rows, validate=False))
+
+    input = input if isinstance(input, RaggedTensor) else dispatch.to_tensor(input)
+    if input.shape.rank == 0:
+        return pieces(reshape(input, [1])).flat_values
+    return _of_each(pieces, input)
 
 
 @operator
@@ -112,9 +121,41 @@ class BytesSplit(OperatorDefinition):
 
 
 @documented_by(BytesSplit)
-def bytes_split(input: Any, name: str | None = None) -> Tensor:
-    """Split one string into bytes. Raises UnimplementedError for more than one string."""
-    return BytesSplit(reshape(_single_string(input, "strings.bytes_split"), []), name=name)
+def bytes_split(input: Any, name: str | None = None) -> Any:
+    """Split strings into bytes: a string to a vector, others to a RaggedTensor with one more dimension."""
+
+    def pieces(strings: Any) -> RaggedTensor:
+        lengths = array.cast(length(strings), dtypes.int64)
+        rows = RaggedTensor.from_row_lengths(operations.range_in_rows(lengths), lengths, validate=False)
+        each_byte = substr(array.gather(strings, rows.value_rowids()), rows.values, array.ones_like(rows.values))
+        return cast("RaggedTensor", rows.with_values(each_byte))
+
+    input = input if isinstance(input, RaggedTensor) else dispatch.to_tensor(input)
+    return BytesSplit(input, name=name) if input.shape.rank == 0 else _of_each(pieces, input)
+
+
+_BETWEEN = b"\xff"
+"""A byte that no UTF-8 has."""
+
+
+def unicode_split(
+    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> Any:
+    """Split strings into characters: a string to a vector, others to a RaggedTensor with one more dimension.
+
+    errors, replacement_char: as in `unicode_transcode`
+    """
+    input = input if isinstance(input, RaggedTensor) else dispatch.to_tensor(input)
+    if input.shape.rank == 0:
+        return unicode_split_with_offsets(input, input_encoding, errors, replacement_char, name)[0]
+    valid = unicode_transcode(input, input_encoding, "UTF-8", errors, replacement_char)
+    pieces = split(regex_replace(valid, "(?s)(.)(?=.)", b"\\1" + _BETWEEN), _BETWEEN)
+    characters = cast(
+        "RaggedTensor", functions.boolean_mask(pieces, math.not_equal(pieces, b""))
+    )  # an empty string has one
+    if input_encoding.upper().replace("-", "") == "UTF8":
+        return characters
+    return unicode_transcode(characters, "UTF-8", input_encoding)
 
 
 @operator
@@ -165,6 +206,8 @@ def reduce_join(
 
     raises ValueError for axis None and an unknown rank
     """
+    if isinstance(inputs, RaggedTensor):
+        return _joined_rows(inputs, axis, keepdims, separator)
     inputs = dispatch.to_tensor(inputs)
     if not is_static(axis):
 
@@ -178,6 +221,18 @@ def reduce_join(
             raise ValueError("reduce_join: the rank must be known where axis is None")
         axes = tuple(reversed(range(inputs.shape.rank)))
     return ReduceJoin(inputs, axes, keepdims, separator, name=name)
+
+
+def _joined_rows(x: RaggedTensor, axis: Any, keepdims: bool, separator: str) -> Any:
+    """Return the strings of each innermost row as one. Raises UnimplementedError for other axes."""
+    if axis not in (-1, x.ragged_rank) or (isinstance(x.shape.rank, int) and x.shape.rank != x.ragged_rank + 1):
+        raise UnimplementedError(
+            op="strings.reduce_join", what="of ragged strings only the innermost rows are joined", wanted="axis=-1"
+        )
+    if x.ragged_rank > 1:
+        return x.with_values(_joined_rows(x.values, -1, keepdims, separator))
+    joined = unsorted_segment_join(x.values, x.value_rowids(), x.nrows(), separator)
+    return array.expand_dims(joined, 1) if keepdims else joined
 
 
 def _pad(op: Any, width: int) -> int:
@@ -255,7 +310,7 @@ def ngrams(
     padding_width: the padding at each end; by default width - 1, so that each string occurs at every position.
     raises ValueError for scalars, widths below 1, or a padding_width without pad_values
     """
-    data = dispatch.to_tensor(data, dtypes.string)
+    data = data if isinstance(data, RaggedTensor) else dispatch.to_tensor(data, dtypes.string)
     widths = (ngram_width,) if isinstance(ngram_width, int) else tuple(ngram_width)
     if data.shape.rank == 0:
         raise ValueError("Data must have rank>0")
@@ -270,6 +325,10 @@ def ngrams(
     else:
         left, right = (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else tuple(pad_values)[:2]
         pad = -1 if padding_width is None else padding_width
+    if isinstance(data, RaggedTensor):
+        if preserve_short_sequences:
+            raise UnimplementedError(op="strings.ngrams", what="short rows of ragged strings are not preserved")
+        return _ragged_ngrams(data, widths, separator, (left, right), pad)
     return StringNGrams(
         data,
         separator=separator,
@@ -280,3 +339,20 @@ def ngrams(
         preserve_short_sequences=preserve_short_sequences,
         name=name,
     )
+
+
+def _ragged_ngrams(data: Any, widths: Any, separator: str, pads: tuple[Any, Any], pad_width: int) -> Any:
+    """Return the n-grams of ragged rows, of each width in turn."""
+    if data.ragged_rank > 1:
+        return data.with_values(_ragged_ngrams(data.values, widths, separator, pads, pad_width))
+    of_widths = []
+    for width in widths:
+        rows, count = data, width - 1 if pad_width < 0 else min(pad_width, width - 1)
+        if count:
+            ends = [array.fill([data.nrows(), count], array.cast(p, dtypes.string)) for p in pads]
+            rows = array.concat([ends[0], data, ends[1]], 1)
+        counts = math.maximum(rows.row_lengths() - (width - 1), array.cast(0, dtypes.int64))
+        starts = operations.ranges(rows.row_starts(), counts)
+        words = [array.gather(rows.values, starts + k) for k in range(width)]
+        of_widths.append(RaggedTensor.from_row_lengths(join(words, separator=separator), counts, validate=False))
+    return of_widths[0] if len(of_widths) == 1 else array.concat(of_widths, 1)

@@ -3,7 +3,7 @@
 Lives here: UnicodeTranscode, UnicodeEncode, UnicodeDecode, UnicodeScript, UnsortedSegmentJoin, and functions over them.
 Not here: operators on bytes (elementwise.py), the table of scripts (scripts.py).
 
-Ragged tensors are not supported: decoding more than one string into one raises UnimplementedError.
+Code points and offsets of more than one string raise UnimplementedError; see `unicode_split` of split_join.py.
 """
 
 from __future__ import annotations
@@ -231,16 +231,6 @@ def unicode_decode_with_offsets(
         replace_control_characters,
         name=name,
     )
-
-
-def unicode_split(
-    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> Tensor:
-    """Split a string into its characters, [n].
-
-    errors, replacement_char: as in `unicode_transcode`. raises UnimplementedError for more than one string
-    """
-    return unicode_split_with_offsets(input, input_encoding, errors, replacement_char, name)[0]
 
 
 def unicode_split_with_offsets(

@@ -14,6 +14,7 @@ from .composites import BITS, COMPOSITES, QUANTIZING
 from .convolution import CONVOLUTION, VOLUMES
 from .direct import DIRECT
 from .gather_scatter import INDEXING, SCATTERING
+from .hash_tables import TABLES
 from .images import COLOURS, IMAGES
 from .linear_algebra import MATRICES, SPECTRAL
 from .matmul import MATMUL
@@ -41,6 +42,7 @@ RULES = join(
     SEGMENTS,
     SEQUENCES,
     SPECTRAL,
+    TABLES,
     TRAINING,
     VOLUMES,
     COMPOSITES,
