@@ -113,6 +113,36 @@ def test_functions_and_models():
     assert ow.view(dense).documents[0]["graphs"][0]["nodes"]
 
 
+def test_files_of_other_kinds(tmp_path):
+    """Each kind is drawn with the operators of its content, where no other framework is needed to read it."""
+    helper = pytest.importorskip("onnx").helper
+    f32 = 1  # TensorProto.FLOAT
+    nodes = [helper.make_node("Relu", ["x"], ["r"], name="/a/r"), helper.make_node("Softmax", ["r"], ["y"])]
+    ends = [helper.make_tensor_value_info(name, f32, [2, 3]) for name in "xy"]
+    model = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:]))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "m.mlir").write_text(
+        "module { func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {"
+        " %y = stablehlo.tanh %x : tensor<2xf32> return %y : tensor<2xf32> } }"
+    )
+    ow.keras.Sequential([ow.keras.Input((4,)), ow.keras.layers.Dense(2, activation="relu")]).save(tmp_path / "m.keras")
+
+    class Module(ow.Module):
+        @ow.function
+        def f(self, x):
+            return ow.sinh(x)
+
+    module = Module()
+    module.f(ow.constant([1.0]))
+    ow.saved_model.save(module, tmp_path / "saved")
+    expected = {"m.onnx": {"Relu", "Softmax"}, "m.mlir": {"Tanh"}, "m.keras": {"MatMul", "Relu"}, "saved": {"Sinh"}}
+    for name, operators in expected.items():
+        (document,) = ow.view(tmp_path / name).documents
+        assert {op["name"] for op in document["operators"]} >= operators, name
+    foreign = Path(__file__).parents[1] / "data" / "keras" / "classifier.keras"
+    assert ow.view(foreign).documents[0]["graphs"][0]["nodes"]
+
+
 def test_objects_without_a_graph_are_refused(tmp_path):
     with pytest.raises(errors.InvalidArgumentError, match="has no graph"):
         ow.view(3)

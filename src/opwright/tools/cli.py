@@ -410,7 +410,8 @@ def view(
 ) -> None:
     """Draw a model as one HTML page that opens from disk and needs no network.
 
-    MODEL: a .tflite, .onnx, .pt2 or .keras file, or the folder of a saved model. Scopes and sub-graphs open and close;
+    MODEL: a .tflite, .onnx, .pt2, .keras, .mlir or .stablehlo file, or the folder of a saved model. Scopes and
+    sub-graphs open and close;
     a click shows an operator's attributes, types, versions and source. The page has no weights.
 
     \b

@@ -7,7 +7,8 @@ lite/, saved/).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,18 +24,21 @@ from ..lite.ops.module import LiteModule
 if TYPE_CHECKING:
     from ..frontends import keras
     from ..frontends.onnx import model as onnx
+    from ..frontends.stablehlo import program as stablehlo
     from ..frontends.torch import importer as torch
-    from ..nn import layer
+    from ..nn import layer, weights_io
     from ..saved import loader, signatures
     from ..tracing import concrete, function
 else:  # a page of a .tflite file needs none of them, which take most of a second to import
-    keras, onnx, torch, layer, loader, signatures, concrete, function = (
+    keras, onnx, stablehlo, torch, layer, weights_io, loader, signatures, concrete, function = (
         later(name, __package__)
         for name in (
             "..frontends.keras",
             "..frontends.onnx.model",
+            "..frontends.stablehlo.program",
             "..frontends.torch.importer",
             "..nn.layer",
+            "..nn.weights_io",
             "..saved.loader",
             "..saved.signatures",
             "..tracing.concrete",
@@ -45,7 +49,7 @@ else:  # a page of a .tflite file needs none of them, which take most of a secon
 
 class ViewSource(NamedTuple):
     """A model to draw. graphs: the entries; facts: names and texts; path: of a .tflite file, for runs; needs: of its
-    nodes, by subgraph and number; stored: bytes of its constants."""
+    nodes, by subgraph and number; stored: bytes of its constants; model: of a .tflite file."""
 
     title: str
     graphs: tuple[Graph, ...]
@@ -53,16 +57,18 @@ class ViewSource(NamedTuple):
     path: str | None = None
     needs: dict[tuple[int, int], Requirement] | None = None
     stored: Mapping[Value, int] = MappingProxyType({})
+    model: Model | None = None
 
 
-SUFFIXES = (".tflite", ".onnx", ".pt2", ".keras")
+SUFFIXES = (".tflite", ".onnx", ".pt2", ".keras", ".mlir", ".stablehlo")
+OWN_WEIGHTS = "model.safetensors"  # of the .keras files of this package, where those of Keras have HDF5
 
 
 def source_of(model: Any) -> ViewSource:
     """Return the graphs of a model.
 
-    model: the path of a .tflite, .onnx, .pt2 or .keras file or of a saved model's folder; the bytes of a .tflite file,
-    a `lite.Model` or a `LiteModule`; a function, its trace, a layer or model of known input shapes, a graph
+    model: the path of a file of SUFFIXES or of a saved model's folder; the bytes of a .tflite file, a `lite.Model` or a
+    `LiteModule`; a function, its trace, a layer or model of known input shapes, a graph
     raises NotFoundError, InvalidArgumentError for other objects, and the errors of importers
     """
     if isinstance(model, str | os.PathLike):
@@ -122,32 +128,48 @@ def _of_path(path: str) -> ViewSource:
     if not os.path.isfile(path):
         raise NotFoundError(op="view", what="no such file", found=path)
     suffix = Path(path).suffix.lower()
+    facts = (("file", path), ("bytes", os.path.getsize(path)))
     if suffix == ".keras":
-        return source_of(keras.from_keras(path))._replace(title=name)
-    if suffix in (".onnx", ".pt2"):
-        imported = onnx.from_onnx(path) if suffix == ".onnx" else torch.from_torch(path)
+        own = zipfile.is_zipfile(path) and OWN_WEIGHTS in zipfile.ZipFile(path).namelist()
+        return source_of(weights_io.load_model(path) if own else keras.from_keras(path))._replace(
+            title=name, facts=facts
+        )
+    if suffix in SUFFIXES[1:]:
+        imported = _importer(suffix)(path)
         if imported.input_signature is None:
             raise InvalidArgumentError(
                 op="view",
-                what="values of inputs decide about this graph",
+                what="sizes or values of inputs decide about this graph",
                 found=path,
-                do="call the function of ow.from_onnx once and view it",
+                do="import it by ow.from_onnx, from_torch or from_stablehlo, call the function once and view it",
             )
-        return _of_function(imported)._replace(title=name, facts=(("file", path), ("bytes", os.path.getsize(path))))
+        return _of_function(imported)._replace(title=name, facts=facts)
     return _of_lite(Model.read(path), name, path)
+
+
+def _importer(suffix: str) -> Callable[[str], Any]:
+    if suffix == ".onnx":
+        return onnx.from_onnx
+    return torch.from_torch if suffix == ".pt2" else stablehlo.from_stablehlo
 
 
 def _of_saved(path: str) -> ViewSource:
     loaded = loader.load(path)
-    graphs = {key: trace.optimized_graph for key, trace in loaded.signatures.items()}
-    if not graphs:
+    traces = dict(loaded.signatures)
+    if not traces:  # functions by the name of their attribute
+        functions = {k: v for k, v in vars(loaded).items() if isinstance(v, function.Function)}
+        for key, traced in functions.items():
+            of_one = {id(t): t for t in traced._table.values()}.values()
+            traces |= {f"{key} {i}" if i else key: trace for i, trace in enumerate(of_one)}
+    if not traces:
         raise InvalidArgumentError(
             op="view",
-            what="this saved model has no signatures",
+            what="this saved model has no signatures and no traced functions",
             found=path,
             do="save it with signatures=, or view a function of ow.saved_model.load",
         )
-    return ViewSource(Path(path).name, tuple(graphs.values()), (("folder", path), ("signatures", ", ".join(graphs))))
+    graphs = tuple(trace.optimized_graph for trace in traces.values())
+    return ViewSource(Path(path).name, graphs, (("folder", path), ("signatures", ", ".join(traces))))
 
 
 class _ModelGraphs(Importer):
@@ -178,4 +200,4 @@ def _of_lite(model: Model, title: str, path: str | None) -> ViewSource:
         ("run time in its metadata", stored_runtime(model) or ""),
     ]
     by_node = {(n.subgraph, n.node): n for n in needs if n.subgraph is not None and n.node is not None}
-    return ViewSource(title, graphs, tuple((k, v) for k, v in facts if v != ""), path, by_node, stored)
+    return ViewSource(title, graphs, tuple((k, v) for k, v in facts if v != ""), path, by_node, stored, model)

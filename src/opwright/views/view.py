@@ -86,8 +86,8 @@ def view(
 ) -> ModelView:
     """Draw a model, a function or a graph; with `vs` two of them next to each other, with paired nodes.
 
-    model: the path of a .tflite, .onnx, .pt2 or .keras file or of a saved model's folder; bytes of a .tflite file; a
-    function with a signature or traces, a trace, a layer or model of known input shapes, a graph.
+    model: the path of a .tflite, .onnx, .pt2, .keras, .mlir or .stablehlo file or of a saved model's folder; bytes of a
+    .tflite file; a function with a signature or traces, a trace, a layer or model of known input shapes, a graph.
     vs: another one. runs: how often a .tflite file is run for the times of its nodes. errors: whether both files run on
     the same random inputs, for the errors of the first one's results. custom_ops: as of `lite.Interpreter`
 
@@ -96,7 +96,13 @@ def view(
     raises NotFoundError for a missing file, InvalidArgumentError for objects without a graph and for runs of models
     that are no .tflite files, and the errors of importers
     """
-    sources = [source_of(m) for m in (model, vs) if m is not None]
+    return view_of([source_of(m) for m in (model, vs) if m is not None], runs, errors, custom_ops)
+
+
+def view_of(
+    sources: Sequence[ViewSource], runs: int = 0, errors: bool = False, custom_ops: Sequence[Any] = ()
+) -> ModelView:
+    """Draw one or two models that have been read; as `view`, which has the arguments and errors."""
     if (runs or errors) and any(s.path is None for s in sources):
         raise InvalidArgumentError(
             op="view",

@@ -83,7 +83,7 @@ def _requirement(
     if name == "CUSTOM":
         version = custom_version(version, options)
         return Requirement(subgraph, node, code_index, code.custom_code or "", True, version, version, "", "")
-    needed, why = (version, "") if view is None else (versions.stamp(name, view), versions.reason(name, view))
+    needed, why = (version, "") if view is None else versions.stamp_and_reason(name, view)
     least, most = versions.resolver_range(name) or (1, 0)  # the table has run times for some operators without kernels
     required = max(version, needed)
     runtime = versions.min_runtime(name, required) if least <= version and required <= most else ""

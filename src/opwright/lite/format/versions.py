@@ -240,19 +240,22 @@ def stamp(op_name: str, operator: OperatorView) -> int:
 
     1 for CUSTOM. Raises NotFoundError for an unknown name.
     """
+    return _stamped(op_name, operator)[0]
+
+
+def stamp_and_reason(op_name: str, operator: OperatorView) -> tuple[int, str]:
+    """Return the version of `stamp`, and as text why the operator needs it; "" for the default."""
+    version, condition = _stamped(op_name, operator)
+    return version, "" if condition is None else describe(condition)
+
+
+def _stamped(op_name: str, operator: OperatorView) -> tuple[int, dict[str, Any] | None]:
+    """Return the version of `stamp` and its condition, None for the default."""
     row = facts(op_name)
     for version, condition in row.get("rules", ()):
         if holds(condition, operator):
-            return int(version)
-    return int(row.get("default", 1))
-
-
-def reason(op_name: str, operator: OperatorView) -> str:
-    """Return as text why an operator needs the version of `stamp`; "" for the default."""
-    for _, condition in facts(op_name).get("rules", ()):
-        if holds(condition, operator):
-            return describe(condition)
-    return ""
+            return int(version), condition
+    return int(row.get("default", 1)), None
 
 
 @functools.cache
