@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -72,6 +73,61 @@ def test_weights_in_other_files_and_sparse_ones(tmp_path):
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     model = model_of([node], [info("x", [2, 3])], [info("y", [2, 2])], sparse_initializer=[sparse])
     np.testing.assert_array_equal(ow.from_onnx(model)(X).numpy(), X @ np.float32([[0, 0], [3, 0], [0, 6]]))
+
+
+def products(count, size):
+    """Return a model of some products with [size, size] matrices, every other one transposed."""
+    names = ["x", *(f"h{i}" for i in range(count))]
+    nodes = [helper.make_node("Gemm", [names[i], f"w{i}"], [names[i + 1]], transB=i % 2) for i in range(count)]
+    arrays = [np.float32(np.random.default_rng(i).standard_normal((size, size)) / size) for i in range(count)]
+    initializers = [numpy_helper.from_array(a, f"w{i}") for i, a in enumerate(arrays)]
+    return model_of(nodes, [info("x", [1, size])], [info(names[-1], [1, size])], initializers), arrays
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["inside", "external"])
+def test_weights_are_in_memory_once(tmp_path, external):
+    """NumPy's and Python's memory is traced; protobuf has a copy of its own of what it parses, which is little."""
+    path, (model, arrays) = tmp_path / "m.onnx", products(8, 512)
+    onnx.save(model, path, save_as_external_data=external, location="w.bin")
+    size = sum(a.nbytes for a in arrays)
+    f = ow.from_onnx(path)
+    f.named().get_concrete_function()  # modules, caches
+    tracemalloc.start()
+    f = ow.from_onnx(path)
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([f.named().get_concrete_function()])
+    imported = tracemalloc.get_traced_memory()[1] / size
+    converter.write(tmp_path / "m.tflite")
+    written = tracemalloc.get_traced_memory()[1] / size
+    tracemalloc.stop()
+    assert imported < (0.1 if external else 1.1)
+    assert written < imported + 0.3  # one at a time
+    x = np.float32(np.random.default_rng(8).standard_normal((1, 512)))
+    expected = x.astype(np.float64)
+    for i, a in enumerate(arrays):
+        expected = expected @ (a.T if i % 2 else a)
+    run = ow.lite.Interpreter(str(tmp_path / "m.tflite")).get_signature_runner()
+    for y in (f(x).numpy(), run(x=x)["h7"], ow.from_onnx(path.read_bytes() if not external else path)(x).numpy()):
+        np.testing.assert_allclose(y, expected, 1e-4, 1e-4 * np.abs(expected).max())
+    path.write_bytes(b"")  # the function needs the file no more, other than external data
+    np.testing.assert_array_equal(f(x).numpy(), y)
+
+
+def test_large_damaged_files(tmp_path):
+    content = products(2, 64)[0].SerializeToString()
+    path = tmp_path / "m.onnx"
+    for part in (content[:-9000], content[:9000], b"\x0b" + content):
+        path.write_bytes(part)
+        for source in (part, path):
+            with pytest.raises(ow.errors.InvalidArgumentError, match="no ONNX file"):
+                ow.from_onnx(source)
+
+
+def test_two_initializers_of_one_name(tmp_path):
+    model, arrays = products(1, 64)
+    model.graph.initializer.append(numpy_helper.from_array(arrays[0] + 1, "w0"))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    results = [ow.from_onnx(source)(np.eye(64)[:1].astype(np.float32)) for source in (model, tmp_path / "m.onnx")]
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize("location", ["../w.bin", "/etc/passwd", "link.bin", "gone.bin", "", "folder"])

@@ -46,12 +46,19 @@ def sized(number: int, contents: bytes) -> bytes:
     return key(number, BYTES) + varint(len(contents)) + contents
 
 
+def encoded(number: int, wire: int, value: Any) -> bytes:
+    """Return the bytes of a field that `fields` yielded."""
+    if wire == VARINT:
+        return key(number, wire) + varint(value)
+    return sized(number, bytes(value)) if wire == BYTES else key(number, wire) + bytes(value)
+
+
 def signed(value: int) -> int:
     """Return the int64 of a varint's value."""
     return value - (1 << 64) if value >> 63 else value
 
 
-def read_varint(data: bytes, offset: int, damaged: Damaged) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, offset: int, damaged: Damaged) -> tuple[int, int]:
     """Return the number at `offset` in [0, 2**64), and the offset after it. Raises `damaged` if it has no end."""
     value = shift = 0
     while True:
@@ -64,8 +71,8 @@ def read_varint(data: bytes, offset: int, damaged: Damaged) -> tuple[int, int]:
             return value & _MASK, offset
 
 
-def fields(data: bytes, damaged: Damaged) -> Iterator[tuple[int, int, Any]]:
-    """Yield (number, wire type, value) of each field: an int for varints, bytes otherwise.
+def fields(data: bytes | memoryview, damaged: Damaged) -> Iterator[tuple[int, int, Any]]:
+    """Yield (number, wire type, value) of each field: an int for varints, bytes (views, of a memoryview) otherwise.
 
     raises `damaged` with the reason where the bytes are no message
     """

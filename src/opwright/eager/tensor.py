@@ -226,6 +226,22 @@ def _as_array(value: Any, dtype: DType) -> np.ndarray:
     return np.asarray(value, dtype.np)
 
 
+def is_frozen(value: Any, dtype: DType | None) -> bool:
+    """Return whether a constant may share an array's memory, since it is read-only with all that it is a view on.
+
+    dtype: of the constant; None for the array's own
+    """
+    if type(value) is not np.ndarray or value.dtype.kind in "OUSMmT" or not value.flags.aligned:
+        return False
+    if not value.dtype.isnative or (dtype is not None and value.dtype != dtype.np):
+        return False
+    while isinstance(value, np.ndarray):
+        if value.flags.writeable:
+            return False
+        value = value.base
+    return value is None or isinstance(value, bytes) or memoryview(value).readonly
+
+
 def to_array(value: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
     """Return a new array of `value`, and its dtype.
 

@@ -140,9 +140,16 @@ def convert_saved(
         converter.target_spec.supported_ops.append(lite.OpsSet.SELECT_TF_OPS)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "pattern .* was not found", RuntimeWarning)  # reported below
-        content = converter.convert()
-    write_file(output, content)
-    report_file(output, content, as_json, converter.patterns_found)
+        _write_converted(converter, output)
+    report_file(output, as_json, converter.patterns_found)
+
+
+def _write_converted(converter: lite.TFLiteConverter, path: str) -> None:
+    """Write the file of a converter, whose weights are never copied together. Raises BadFile."""
+    try:
+        converter.write(path)
+    except OSError as error:
+        raise BadFile(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 READERS: dict[str, Callable[[str], Any]] = {
@@ -194,10 +201,9 @@ def tflite_file(path: str, folder: str) -> str:
     converter.allow_custom_ops = True
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "pattern .* was not found", RuntimeWarning)
-        content = converter.convert()
-    file = Path(folder) / f"{Path(path).stem}.tflite"
-    write_file(str(file), content)
-    return str(file)
+        file = str(Path(folder) / f"{Path(path).stem}.tflite")
+        _write_converted(converter, file)
+    return file
 
 
 def write_skeleton(name: str, path: str, output: str | None, as_json: bool) -> None:
@@ -283,9 +289,9 @@ def _split_samples(array: np.ndarray, shape: Any, what: str) -> list[np.ndarray]
     return [array[i : i + size] for i in range(0, len(array) - size + 1, size)]
 
 
-def report_file(path: str, content: bytes, as_json: bool, patterns: Sequence[Any] = ()) -> None:
+def report_file(path: str, as_json: bool, patterns: Sequence[Any] = ()) -> None:
     """Print the contents of a written file. patterns: the matches of each."""
-    model = lite.Model.read(content)
+    model, size = lite.Model.read(path), Path(path).stat().st_size
     counts: dict[tuple[str, int], int] = {}
     for need in requirements(model):
         counts[need.operator, need.version] = counts.get((need.operator, need.version), 0) + 1
@@ -293,7 +299,7 @@ def report_file(path: str, content: bytes, as_json: bool, patterns: Sequence[Any
     keys = [s.signature_key for s in model.signature_defs]
     if as_json:
         rows = [{"operator": name, "version": version, "nodes": n} for (name, version), n in counts.items()]
-        document = {"file": path, "bytes": len(content), "signatures": keys, "min_runtime": minimum, "operators": rows}
+        document = {"file": path, "bytes": size, "signatures": keys, "min_runtime": minimum, "operators": rows}
         print_json({**document, "patterns": [dataclasses.asdict(p) for p in patterns]} if patterns else document)
         return
     table = Table("operator", "version", "nodes")
@@ -302,7 +308,7 @@ def report_file(path: str, content: bytes, as_json: bool, patterns: Sequence[Any
     out().print(table)
     for match in patterns:
         notes().print(f"pattern {match}", markup=False)
-    notes().print(f"{path}: {len(content)} bytes, signatures {', '.join(keys)}; needs run time {minimum or 'any'}")
+    notes().print(f"{path}: {size} bytes, signatures {', '.join(keys)}; needs run time {minimum or 'any'}")
 
 
 def write_model(
@@ -335,7 +341,7 @@ def write_model(
     inputs.take(values, inputs.value)
     content = single_operator(operator, inputs.operands(), _attributes(operator, attrs))
     write_file(output, content)
-    report_file(output, content, as_json)
+    report_file(output, as_json)
     notes().print(f"opwright bench {output} --ops" + "".join(f" --custom {c}" for c in customs))
 
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from ..compiler.plan import Plan
 from ..core import dtypes, forks
+from ..core.dtypes import of_numpy
 from ..core.introspection import users_line
 from ..core.specs import TensorSpec
-from ..eager.tensor import EagerTensor, to_array
+from ..eager.tensor import EagerTensor, is_frozen, to_array
 from ..eager.variable import Variable
 from ..graph import Graph, GraphBuilder, Value
 from ..ops import array, dispatch
@@ -252,7 +253,7 @@ class FuncTrace:
             if dtype is not None:  # the dtype of the other operands
                 tensors = [t if t.dtype is dtype else array.cast(t, dtype) for t in tensors]
             return array.stack(tensors)
-        array_, inferred = to_array(value, dtype)
+        array_, inferred = (value, of_numpy(value.dtype)) if is_frozen(value, dtype) else to_array(value, dtype)
         return self.constant(array_, inferred, name)
 
     def constant(self, array: np.ndarray, dtype: dtypes.DType, name: str | None = None) -> SymbolicTensor:

@@ -73,6 +73,7 @@ class OnnxProgram:
     def __init__(self, model: Any, reader: TensorReader, custom: Mapping[str, Any] | None) -> None:
         self.rules = load_rules()
         self.reader, self.custom = reader, dict(custom or {})
+        self.constants = reader.initializers(model.graph, main=True)  # once: all traces have the same arrays
         self.versions = versions_of(model.opset_import)
         self.ir_version = model.ir_version
         self.functions = {}
@@ -279,11 +280,9 @@ class GraphContext:
 
     def execute(self, graph: Any) -> None:
         """Execute the nodes of a GraphProto; initializers first."""
-        reader = self.program.reader
-        for tensor in graph.initializer:
-            self.values.setdefault(tensor.name, reader.array(tensor))
-        for tensor in graph.sparse_initializer:
-            self.values.setdefault(tensor.values.name, reader.sparse(tensor))
+        program = self.program
+        constants = program.constants if self.outer is None else program.reader.initializers(graph, main=False)
+        self.values = constants | self.values
         self.execute_nodes(graph.node)
 
     def execute_nodes(self, nodes: Any) -> None:

@@ -8,7 +8,9 @@ Arrays are views of the file's bytes where ONNX stores a tensor raw, and memory 
 from __future__ import annotations
 
 import math
+import mmap
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.extras import optional_module
+from ...core.protobuf_wire import BYTES, encoded, fields
 
 MAX_ELEMENTS = 2**31
 """Greatest number of elements of a tensor that a file may declare: more is damage, or an attack on memory."""
@@ -43,6 +46,10 @@ DTYPES: dict[int, DType] = {
     22: dtypes.int4,
 }
 """TensorProto.DataType to dtypes of the catalogue. It has no 8-bit and smaller floating point, no uint4 and no int2."""
+
+ALIGN = 16
+LARGE = 1 << 12
+"""Least bytes of raw data that protobuf does not parse."""
 
 # NumPy dtypes of the others, for arrays that are folded at import.
 _FOREIGN = {
@@ -74,34 +81,95 @@ def dtype_of_code(code: int, what: str) -> DType:
     raise InvalidArgumentError(op="onnx", what=f"no dtype has this number: {what}", found=code)
 
 
-def read_model(model: Any) -> tuple[Any, Path | None]:
-    """Return a ModelProto and the folder of its external data, if any.
+def read_model(model: Any) -> tuple[Any, TensorReader]:
+    """Return a ModelProto, and the reader of its tensors.
 
     model: a path, bytes, or a ModelProto
     raises InvalidArgumentError for what is no ONNX model, NotFoundError of a missing file as OSError
     """
     onnx = onnx_module()
     if isinstance(model, onnx.ModelProto):
-        return model, None
+        return model, TensorReader(None, {})
     folder = None
     if isinstance(model, (str, os.PathLike)):
-        path = Path(os.fspath(model))
-        folder, content, what = path.parent, path.read_bytes(), os.fspath(model)
+        folder, what = Path(os.fspath(model)).parent, os.fspath(model)
+        structure, weights = _read_file(what)
     elif isinstance(model, (bytes, bytearray, memoryview)):
-        content, what = bytes(model), f"{len(model)} bytes"
+        what = f"{len(model)} bytes"
+        structure, views = _without_weights(bytes(model))
+        weights = {name: view if _address(view) % ALIGN == 0 else bytes(view) for name, view in views.items()}
     else:
         raise InvalidArgumentError(
             op="from_onnx", what="wanted a path, bytes or a ModelProto", found=type(model).__name__
         )
     result = onnx.ModelProto()
     try:
-        result.ParseFromString(content)
+        result.ParseFromString(structure)
     except Exception as error:  # protobuf's DecodeError has another home in each of its implementations
         raise InvalidArgumentError(op="from_onnx", what=f"no ONNX file: {what}: {error}") from error
     if not result.HasField("graph"):
         raise InvalidArgumentError(op="from_onnx", what=f"no ONNX file: {what} has no graph")
     _check_texts(result)
-    return result, folder
+    return result, TensorReader(folder, weights)
+
+
+def _read_file(path: str) -> tuple[bytes, dict[str, Any]]:
+    """Return the bytes of a file as `_without_weights`, with the weights in memory. Raises OSError."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size < LARGE:
+            return file.read(), {}
+        weights = {}
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:  # its pages with weights are not read
+            start = _address(content)
+            structure, views = _without_weights(content)
+            for name in list(views):
+                view = views.pop(name)
+                weights[name] = np.empty(len(view), np.uint8)  # aligned, unlike the file's
+                file.seek(_address(view) - start)
+                if file.readinto(weights[name].data) < len(view):
+                    raise OSError(f"{path} has become shorter")
+                weights[name].setflags(write=False)
+                view.release()
+        return structure, weights
+
+
+def _address(buffer: Any) -> int:
+    return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
+
+
+_GRAPH, _INITIALIZER, _NAME, _RAW_DATA = 7, 5, 8, 9  # numbers of fields: ModelProto, GraphProto, TensorProto
+
+
+def _without_weights(content: bytes | mmap.mmap) -> tuple[bytes, dict[str, memoryview]]:
+    """Return the bytes of a ModelProto without the raw data of large initializers, and these as views by name.
+
+    Protobuf would copy them when it parses, and at each access. Bytes that are no message are returned as they are.
+    """
+    weights: dict[str, memoryview] = {}
+
+    def rebuilt(message: memoryview, path: Sequence[int]) -> bytes:
+        if not path:
+            return without_data(list(fields(message, ValueError)))
+        return b"".join(
+            encoded(n, wire, rebuilt(value, path[1:]) if (n, wire) == (path[0], BYTES) else value)
+            for n, wire, value in fields(message, ValueError)
+        )
+
+    def without_data(tensor: list[tuple[int, int, Any]]) -> bytes:
+        names = [bytes(value).decode() for n, _, value in tensor if n == _NAME]
+        data = [value for n, wire, value in tensor if (n, wire) == (_RAW_DATA, BYTES)]
+        if len(names) == 1 and len(data) == 1 and len(data[0]) >= LARGE:
+            if names[0] in weights:
+                raise ValueError("two initializers of one name")
+            weights[names[0]] = data[0]
+            tensor = [(n, wire, b"" if n == _RAW_DATA else value) for n, wire, value in tensor]
+        return b"".join(encoded(*entry) for entry in tensor)
+
+    try:
+        return rebuilt(memoryview(content), (_GRAPH, _INITIALIZER)), weights
+    except ValueError:  # protobuf says what is wrong with them
+        weights.clear()  # a map is closed only without views on it
+        return bytes(content), {}
 
 
 def _check_texts(message: Any) -> None:
@@ -125,13 +193,26 @@ def _check_texts(message: Any) -> None:
 
 
 class TensorReader:
-    """Tensors of a model as arrays. folder: of the model's file, for external data; None if it has none."""
+    """Tensors of a model as arrays.
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    folder: of the model's file, for external data; None if it has none. weights: the raw data of those initializers of
+    the main graph that were parsed without it, by name
+    """
 
-    def array(self, tensor: Any) -> np.ndarray:
-        """Return a TensorProto as an array; texts as bytes. Raises InvalidArgumentError for damaged ones."""
+    def __init__(self, folder: Path | None, weights: Mapping[str, Any]) -> None:
+        self._folder, self._weights = folder, weights
+
+    def initializers(self, graph: Any, main: bool) -> dict[str, np.ndarray]:
+        """Return the constants of a GraphProto by name. main: whether it is the model's, not a subgraph."""
+        weights = self._weights if main else {}
+        result = {t.name: self.array(t, weights.get(t.name)) for t in graph.initializer}
+        return result | {t.values.name: self.sparse(t) for t in graph.sparse_initializer}
+
+    def array(self, tensor: Any, data: Any = None) -> np.ndarray:
+        """Return a TensorProto as an array; texts as bytes. Raises InvalidArgumentError for damaged ones.
+
+        data: its raw data, in place of the tensor's own
+        """
         code, name = tensor.data_type, tensor.name
         shape = tuple(tensor.dims)
         if any(d < 0 for d in shape) or math.prod(shape) > MAX_ELEMENTS:
@@ -143,7 +224,7 @@ class TensorReader:
         if code not in DTYPES and code not in _FOREIGN:
             raise InvalidArgumentError(op="from_onnx", node=name, what="a tensor has no dtype", found=code)
         dtype = np.dtype(_FOREIGN[code] if code in _FOREIGN else DTYPES[code].np)
-        raw = self._external(tensor) if tensor.data_location == 1 else tensor.raw_data
+        raw = self._external(tensor) if tensor.data_location == 1 else tensor.raw_data if data is None else data
         if tensor.data_location == 1 or tensor.HasField("raw_data"):
             if code in _NIBBLES or code in (25, 26):
                 return self._shaped(_unpacked(np.frombuffer(raw, np.uint8), code, shape, dtype), shape, name)
@@ -209,7 +290,7 @@ class TensorReader:
         folder = self._folder.resolve()
         path = folder / location
         outside = Path(location).is_absolute() or ".." in Path(location).parts
-        if not location or outside or "\0" in location or not path.resolve().is_relative_to(folder):
+        if not location or outside or "\0" in location or not _lies_in(path, folder):
             raise InvalidArgumentError(
                 op="from_onnx", node=tensor.name, what="external data outside of the model's folder", found=location
             )
@@ -228,6 +309,13 @@ class TensorReader:
                 found=f"{length} bytes at {offset} of {location}, which has {size}",
             )
         return np.memmap(path, np.uint8, "r", offset, (length,)) if length else b""
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(folder)
+    except (OSError, RuntimeError):  # a name that is too long; links in a circle, before Python 3.13
+        return False
 
 
 def _unpacked(packed: np.ndarray, code: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -18,7 +18,7 @@ from ...core.specs import TensorSpec
 from ...ops.tensor import TensorLike
 from ..importing import ImportedFunction, spec_text, tensor_of
 from .execution import GraphContext, OnnxProgram, ValueRequired
-from .files import TensorReader, dtype_of_code, read_model
+from .files import dtype_of_code, read_model
 
 MAX_VALUES = 1024
 """Greatest number of elements of an input that calls may be specialised to: axes, shapes, scales."""
@@ -84,8 +84,7 @@ def from_onnx(
     raises MissingOperators, which lists every operator without a rule; InvalidArgumentError for damaged files, and with
     the node's name for operators that do not fit their inputs; FailedPreconditionError without the package `onnx`
     """
-    proto, folder = read_model(model)
-    reader = TensorReader(folder)
+    proto, reader = read_model(model)
     program = OnnxProgram(proto, reader, custom)
     graph = proto.graph
     fixed = {name: np.asarray(v) for name, v in (values or {}).items()}

@@ -71,15 +71,17 @@ class ModuleExporter:
         for name, contents in module.metadata:
             if name == versions.METADATA_NAME:
                 contents = versions.metadata_of(versions.min_runtime_of_model(self.model))
-            self.model.metadata.append(objects.Metadata(name=name, buffer=self.buffer(contents)))
+            buffer = self.buffer(np.frombuffer(contents, np.uint8))
+            self.model.metadata.append(objects.Metadata(name=name, buffer=buffer))
 
-    def buffer(self, contents: bytes | memoryview) -> int:
-        """Return the index of the buffer with these bytes, which are not copied."""
-        key = bytes(contents) if len(contents) <= SHORT else hashlib.blake2b(contents).digest()
+    def buffer(self, contents: np.ndarray) -> int:
+        """Return the index of the buffer with these bytes, as `contents_of` returns them, which are not copied."""
+        ordered = objects.in_order(contents)
+        key = ordered.tobytes() if ordered.size <= SHORT else hashlib.blake2b(ordered.data).digest()
         index = self._buffer_of.get(key)
         if index is None:
             index = self._buffer_of[key] = len(self.buffers)
-            self.buffers.append(objects.Buffer(data=np.frombuffer(contents, np.uint8)))
+            self.buffers.append(objects.Buffer(data=contents))
         return index
 
     def code(self, node: Node, version: int = 1) -> int:

@@ -112,7 +112,7 @@ class Model(_Root):
         was changed and a field newer than the schema cannot be moved (see objects.py), OSError of the file
         system
         """
-        parts = writer.chunks(self, unknown)
+        parts = writer.chunks(self, unknown)  # before the file is opened: a model that cannot be written leaves none
         with replacing(path) as file:
             file.writelines(parts)
 

@@ -222,6 +222,18 @@ def as_vector(field: schema.SchemaField, value: Any) -> np.ndarray:
         return array.astype(dtype)
 
 
+def in_order(data: np.ndarray) -> np.ndarray:
+    """Return the bytes of a vector in the order of the file, as uint8[bytes]; a copy only if they are not.
+
+    data: uint8[bytes], or uint8[..., bytes of an element] with any strides besides the last
+    """
+    if data.flags.c_contiguous:
+        return data.reshape(-1)
+    if data.shape[-1] in (2, 4, 8):  # NumPy copies elements faster than their bytes
+        data = data.view(f"u{data.shape[-1]}")
+    return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+
+
 def _same(field: schema.SchemaField, a: Any, b: Any) -> bool:
     if a is b:
         return True

@@ -19,7 +19,9 @@ appended, and weights that are views on it are not written twice.
 from __future__ import annotations
 
 import functools
+import io
 import struct
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +37,7 @@ from .objects import (
     absent_vector,
     as_vector,
     default_of,
+    in_order,
 )
 
 
@@ -89,6 +92,8 @@ def stored_scalar(field: schema.SchemaField, value: Any) -> float | None:
 
 
 def stored_vector(field: schema.SchemaField, value: Any) -> np.ndarray:
+    if isinstance(value, np.ndarray) and value.dtype == np.uint8 and field.scalar == "uint8" and value.ndim > 1:
+        return value  # `in_order` copies it when it is written
     try:
         return as_vector(field, () if value is None else value)
     except (ValueError, TypeError) as error:
@@ -123,16 +128,38 @@ _u32 = struct.Struct("<I")
 
 def write(model: TableObject, unknown: str = "keep") -> bytes:
     """Return the file's bytes. Raises as `chunks`."""
-    return b"".join(chunks(model, unknown))
+    parts = _parts(model, unknown)
+    size = sum(_size(part) for part in parts)
+    file = io.BytesIO()  # of the size at once: `b"".join` would hold copies of all parts that are not in order
+    file.seek(size - 1)
+    file.write(b"\0")
+    file.seek(0)
+    file.writelines(map(_bytes, parts))
+    return file.getvalue()
 
 
-def chunks(model: Any, unknown: str = "keep") -> list[Any]:
-    """Return the file as a list of buffers to write in order: the FlatBuffer, and data stored after it.
+def chunks(model: Any, unknown: str = "keep") -> Iterator[Any]:
+    """Return the file as buffers to write in order: the FlatBuffer, and data stored after it.
 
+    Weights whose elements are not in order are copied one by one.
     unknown: whether fields newer than the schema are kept ("keep") or omitted ("drop"). raises InvalidArgumentError if
     a field holds a value that the schema does not allow (the text names the field), UnimplementedError for a newer
     field that cannot be moved, ResourceExhaustedError past 2 GB of structure
     """
+    return map(_bytes, _parts(model, unknown))
+
+
+def _size(part: Any) -> int:
+    return int(part.nbytes) if isinstance(part, np.ndarray) else len(part)
+
+
+def _bytes(part: Any) -> Any:
+    if not isinstance(part, np.ndarray):
+        return part
+    return in_order(part).data.cast("B") if part.size else b""
+
+
+def _parts(model: Any, unknown: str) -> list[Any]:
     if unknown not in ("keep", "drop"):
         raise InvalidArgumentError(what="`unknown` is invalid", found=repr(unknown), wanted="'keep' or 'drop'")
     source = getattr(model, "source", None)
@@ -142,7 +169,7 @@ def chunks(model: Any, unknown: str = "keep") -> list[Any]:
     try:
         parts = writer.file(model)
         behind = getattr(model, "attachment", None)
-        return parts if behind is None else [*parts, reader.relocated(behind, sum(len(part) for part in parts))]
+        return parts if behind is None else [*parts, reader.relocated(behind, sum(map(_size, parts)))]
     except EncodingError as misfit:
         where = f"Model{misfit.path} cannot be written"
         if misfit.newer:
@@ -249,9 +276,8 @@ class _FlatBufferWriter:
                 continue
             start = end + -(end + 4) % max(align, 4)
             self.point(offset, start)
-            elements = np.ascontiguousarray(array).data.cast("B") if len(array) else memoryview(b"")
-            tail += [bytes(start - end) + _u32.pack(len(array)), elements]
-            end = start + 4 + len(elements)
+            tail += [bytes(start - end) + _u32.pack(array.size), array]
+            end = start + 4 + array.nbytes
         if self.behind:
             tail.append(bytes(-end % OUTSIDE_ALIGN))
             end += len(tail[-1])
@@ -260,9 +286,9 @@ class _FlatBufferWriter:
         parts: list[Any] = [self.out, *tail]
         for offset, array in self.behind:
             struct.pack_into("<Q", self.out, offset, end)
-            padding = -len(array) % OUTSIDE_ALIGN
-            parts += [np.ascontiguousarray(array).data, bytes(padding)]
-            end += len(array) + padding
+            padding = -array.nbytes % OUTSIDE_ALIGN
+            parts += [array, bytes(padding)]
+            end += array.nbytes + padding
         return parts
 
     def carry(self) -> list[tuple[SourceFile, int]]:
@@ -341,7 +367,7 @@ class _FlatBufferWriter:
         """Return the fields to write for a table whose data is stored after the FlatBuffer."""
         if name == "Buffer" and table.data is not None and (self.outside or marks_appended_data(table.offset)):
             contents = stored_vector(field_of("Buffer", "data"), table.data)
-            return {"data": None, "offset": 2, "size": len(contents), "at": "offset", "contents": contents}
+            return {"data": None, "offset": 2, "size": contents.size, "at": "offset", "contents": contents}
         if (
             name == "Operator"
             and table.custom_options is not None

@@ -295,18 +295,21 @@ def tensor_of(spec: TensorSpec) -> objects.TableObject:
     return tensor
 
 
-def contents_of(array: np.ndarray, spec: TensorSpec) -> bytes | memoryview:
+def contents_of(array: np.ndarray, spec: TensorSpec) -> np.ndarray:
     """Return a constant's bytes as files have them: little-endian, types below a byte packed, strings packed.
 
-    They are a view on the array where that has them in order.
+    returns uint8[bytes]; of an array whose elements are not in order, such as a transposed one, a view uint8[..., bytes
+    of an element], which `format.objects.in_order` copies when it is written
     """
     if spec.dtype is dtypes.string:
-        return pack_strings(list(array.reshape(-1)))
+        return np.frombuffer(pack_strings(list(array.reshape(-1))), np.uint8)
     if (bits := PACKED.get(types.name_of(spec.dtype))) is not None:
-        return packed(array, bits)
+        return np.frombuffer(packed(array, bits), np.uint8)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    if not array.flags.c_contiguous:
+        return array[..., None].view(np.uint8)
+    return array.reshape(-1).view(np.uint8)
 
 
 def packed(array: np.ndarray, bits: int) -> bytes:

@@ -42,7 +42,7 @@ def _fully_connected(node: Node, rewriter: LiteRewriter) -> RuleResult:
         return NoMatch("the rank of the first operand is not known")
     if ta or aa:
         x = transposed(rewriter, x, (*range(rank - 2), rank - 1, rank - 2))
-    rows = weights if tb or ab else rewriter.constant(np.ascontiguousarray(weights.constant.T), float32)  # [out, in]
+    rows = weights if tb or ab else rewriter.constant(weights.constant.T, float32)  # [out, in]
     return rewriter.emit("FULLY_CONNECTED", x, rows, None, keep_num_dims=rank > 2, like=node.outputs[0].spec)
 
 
