@@ -1,6 +1,6 @@
-"""The backend test suite that the `onnx` package ships, executed through `from_onnx`.
+"""The backend test suite that the `onnx` package ships, executed through `from_onnx`, and after conversion.
 
-Lives here: its cases as models, inputs and expected results; `run`; the cases that are out of scope, with reasons.
+Lives here: its cases as models, inputs and expected results; `run` and `run_file`; what is out of scope, with reasons.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
 
 import opwright as ow
 
@@ -24,6 +24,27 @@ OUT_OF_SCOPE = {
     r"test_gradient_of": "the training graph's gradient operator; ow.GradientTape differentiates imported functions",
 }
 """Patterns of names, with the reason. `test_backend_scope` counts them."""
+
+
+NOT_IN_FILES = {
+    TensorProto.DOUBLE: "no operator of a file computes float64",
+    TensorProto.UINT64: "no operator of a file computes uint64",
+    TensorProto.STRING: "no operator of a file computes texts",
+}
+"""By type of an input or result, why a case cannot become a file."""
+
+NO_TENSOR = "inputs of a file are tensors, no sequences or optional values"
+
+
+def file_reason(model):
+    """Return why a model cannot become a file, or None."""
+    for info in (*model.graph.input, *model.graph.output):
+        kind = info.type.WhichOneof("value")
+        if kind != "tensor_type" and info in model.graph.input:
+            return NO_TENSOR
+        if kind == "tensor_type" and info.type.tensor_type.elem_type in NOT_IN_FILES:
+            return NOT_IN_FILES[info.type.tensor_type.elem_type]
+    return None
 
 
 def reason(name):
@@ -42,7 +63,7 @@ def cases(kind):
 
 def value_of(value):
     """Return a value of the suite as an array, a list of such, or None; texts as bytes."""
-    if isinstance(value, onnx.TensorProto):
+    if isinstance(value, TensorProto):
         value = numpy_helper.to_array(value)
     elif isinstance(value, onnx.SequenceProto):
         value = numpy_helper.to_list(value)
@@ -63,7 +84,7 @@ def value_of(value):
 def read(path, info):
     """Return the value of a file of the suite."""
     kind = info.type.WhichOneof("value")
-    proto = {"sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}.get(kind, onnx.TensorProto)()
+    proto = {"sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}.get(kind, TensorProto)()
     proto.ParseFromString(path.read_bytes())
     return value_of(proto)
 
@@ -118,7 +139,60 @@ def run(case):
         check(results, expected, case.rtol, case.atol)
 
 
-def failures(selected):
+def without_values(model, arrays):
+    """Return a model as a function of its data: inputs that decide about the graph, and these alone, are constants."""
+    function = ow.from_onnx(model)
+    names = [info.name for info in model.graph.input]
+    fixed = {names[i]: arrays[names[i]] for i in sorted(function.specialised)}
+    for name in list(fixed):
+        fewer = {k: v for k, v in fixed.items() if k != name}
+        if not ow.from_onnx(model, values=fewer).specialised:
+            fixed = fewer
+    return (ow.from_onnx(model, values=fixed) if fixed else function), fixed
+
+
+def _interpreters(content):
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES  # XNNPACK reduces half precision and denormals otherwise
+    return (
+        ("ours", ow.lite.Interpreter(model_content=content)),
+        ("official", Interpreter(model_content=content, experimental_op_resolver_type=plain)),
+    )
+
+
+def run_file(case):
+    """Convert the model of a case and compare the results of both interpreters. Raises what goes wrong, with whose."""
+    model, sets = sets_of(case)
+    names = [info.name for info in model.graph.input]
+    function, fixed = without_values(model, dict(zip(names, sets[0][0])))
+    content = ow.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()]).convert()
+    for who, interpreter in _interpreters(content):
+        runner = interpreter.get_signature_runner()
+        for inputs, expected in sets:
+            feeds = [stored(v, who) for name, v in zip(names, inputs) if name not in fixed]
+            results = runner(**dict(zip(function.parameters, feeds)))
+            flat = iter(results[f"output_{i}"] for i in range(len(results)))
+            try:
+                check([shaped(flat, e) for e in expected], expected, case.rtol, case.atol)
+            except AssertionError as error:
+                raise AssertionError(f"{who}: {error}") from error
+
+
+def stored(value, who):
+    """Return an array as an interpreter takes it: the official one has int4 as int8."""
+    return value.astype(np.int8) if value.dtype.name == "int4" and who == "official" else value
+
+
+def shaped(flat, expected):
+    """Return the next results in the structure of the expected ones; int4, which interpreters return as int8."""
+    if isinstance(expected, list):
+        return [shaped(flat, e) for e in expected]
+    result = next(flat)
+    return result.astype(expected.dtype) if expected.dtype.name == "int4" else result
+
+
+def failures(selected, run=run):
     """Return the errors of the cases that fail, by name."""
     result = {}
     for case in selected:

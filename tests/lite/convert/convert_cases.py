@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from convert_cases_fusing import FUSING
 from convert_cases_more import MORE
+from convert_cases_types import TYPES
 from convert_harness import bools, case, f32, ints, pos
 
 import opwright as ow
@@ -432,4 +433,4 @@ def _through_a_variable(x: object) -> object:
 
 STATE = [case("variable", _through_a_variable, f32(3), ops="CALL_ONCE VAR_HANDLE ASSIGN_VARIABLE READ_VARIABLE ADD")]
 
-CASES = [*STATE, *ELEMENTWISE, *COMPOSITES, *REDUCTIONS, *ARRAYS, *INDEXING, *MATRICES, *IMAGES, *MORE, *FUSING]
+CASES = [*STATE, *ELEMENTWISE, *COMPOSITES, *REDUCTIONS, *ARRAYS, *INDEXING, *MATRICES, *IMAGES, *MORE, *FUSING, *TYPES]

@@ -31,6 +31,7 @@ from .operator_fusion import FUSION
 from .rewriter import LiteRewriter, join
 from .rules import RULES
 from .subgraphs import sink
+from .wider_types import WiderTypes
 
 DROP_IDENTITY = RewriteRule(
     "drop_identity",
@@ -96,18 +97,22 @@ def _legalized(
     graph: Graph, inside: Callable[[Graph], Graph], allowed: AllowedOperators, unsupported: list[UnsupportedNode]
 ) -> Graph:
     rewriter = LiteRewriter(graph, inside)
+    wider = WiderTypes(rewriter)
     for node, old in rewriter.walk():
         if isinstance(node.op, (LiteOperator, ExternalOp)):  # created by an earlier stage
             rewriter.keep(node, old)
             continue
         rewriter.begin(node)
         reasons = []
-        for rule in RULES.get(node.op.name, ()) if _has_rules(node, allowed) else ():
+        rules = RULES.get(node.op.name, ()) if _has_rules(node, allowed) else ()
+        for rule in rules:
             declined = rewriter.apply(rule, node, old, errors_decline=True)
             if declined is None:
                 break
             reasons.append(f"{rule.name}: {declined.reason}")
         else:
+            if any(rewriter.apply(r, node, old, errors_decline=True) is None for r in wider.rules(node, rules)):
+                continue
             handles = {v.dtype for v in (*node.operands, *node.outputs)} & {resource, variant}
             custom = not any(node.subgraphs) and not handles
             flex = _flex(node, rewriter, reasons) if allowed.flex and custom else None

@@ -179,16 +179,13 @@ def unique(context: Any, inputs: Any, attributes: Any) -> Any:
         axis = axis_of(axis, rank_of(x))
         rows, flat = _row_numbers(x, axis)
     values, inverse, counts = array.unique_with_counts(flat, int64)
-    count = array.size(values, int64)
-    first = math.unsorted_segment_min(
-        array.range(np.int64(0), array.size(flat, int64)), inverse, array.size(values, int32)
-    )
+    numbers = array.range(np.int32(0), array.size(flat, int32))
+    first = cast(math.unsorted_segment_min(numbers, inverse, array.size(values, int32)), int64)
     if attributes.get("sorted", 1):
         order = cast(math.argsort(values, stable=True), int64)
         rank = math.invert_permutation(order)
         values, counts, first = array.gather(values, order), array.gather(counts, order), array.gather(first, order)
         inverse = array.gather(rank, inverse)
-    del count
     if rows is not None:
         values = array.gather(x, first, axis=axis)
     return values, first, inverse, cast(counts, int64)

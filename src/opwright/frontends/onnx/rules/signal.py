@@ -54,7 +54,8 @@ def discrete_fourier_transform(context: Any, inputs: Any, attributes: Any) -> An
         whole = dims(z)[axis]
         count = 2 * ((whole or 1) - 1) if count is None else count
         z = _to_length(z, count // 2 + 1, axis)
-        real = signal.irfftnd(z, [count], [axis])
+        order = [i for i in range(rank_of(z)) if i != axis] + [axis]
+        real = array.transpose(signal.irfft(array.transpose(z, order), [count]), np.argsort(order).tolist())
         return cast(array.expand_dims(real, -1), half)
     if count is not None:
         z = _to_length(z, count, axis)

@@ -10,7 +10,8 @@ from ..rewriter import join
 from ..subgraphs import CONTROL
 from .arrays import ARRAYS, RANDOM, STRINGS
 from .axes import REDUCTIONS, SEGMENTS, SEQUENCES
-from .composites import BITS, COMPOSITES, QUANTIZING
+from .bits import BITS
+from .composites import COMPOSITES, QUANTIZING
 from .convolution import CONVOLUTION, VOLUMES
 from .direct import DIRECT
 from .gather_scatter import INDEXING, SCATTERING

@@ -91,10 +91,7 @@ def _sort(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Lower to the top n of n, largest first; ascending, the top n of -x, of ~x = -1 - x for integers (which never
     overflows)."""
     (x,) = node.operands
-    n = x.spec.shape.dims[-1] if x.spec.shape.dims else None
-    if n is None:
-        return NoMatch("TOPK_V2 needs to know how many there are")
-
+    n = size_along(rewriter, x, rank_of(x) - 1)
     dtype = WIDER.get(x.dtype, x.dtype)  # of others TOPK_V2 or SUB has no kernel
     x = x if dtype is x.dtype else rewriter.cast(x, dtype)
 
@@ -105,7 +102,8 @@ def _sort(node: Node, rewriter: LiteRewriter) -> RuleResult:
             return rewriter.emit("NEG", v)
         return rewriter.emit("SUB", rewriter.constant(-1, v.dtype), v)
 
-    values, indices = rewriter.emit_many("TOPK_V2", turn(x), rewriter.constant(n, int32))
+    likes = [x.spec, x.spec.with_dtype(int32)]
+    values, indices = rewriter.emit_many("TOPK_V2", turn(x), n, likes=likes)
     values, wanted = turn(values), node.outputs[0].dtype
     return values if values.dtype is wanted else rewriter.cast(values, wanted), indices
 

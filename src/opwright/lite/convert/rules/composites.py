@@ -1,25 +1,25 @@
 """Rules for operators without a lite form, decomposed into a few operators that have one.
 
 Lives here: decompositions that are short and as accurate as the operator, each with the reason: of functions, of
-operators on the bits of integers by xor and shifts, of FakeQuantWithMinMax* by FAKE_QUANT or, for bounds that it does
-not take, in steps.
-Not here: operators without such a form (Atan, Asin, Acos, Erf, Lgamma ...), which become custom operators; xor and
-right shift themselves, Bitcast (direct.py), quantisation by the bounds (../quantize).
+FakeQuantWithMinMax* by FAKE_QUANT or, for bounds that it does not take, in steps.
+Not here: operators without such a form (Atan, Asin, Acos, Erfinv, Lgamma ...), which become custom operators;
+operators on bits (bits.py), quantisation by the bounds (../quantize).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ....core.dtypes import float32, int8, int16, int32, int64, uint8
+from ....core.dtypes import float32, int32, int64
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
 from ....scalar.formulas import SELU_ALPHA, SELU_SCALE
+from ....scalar.numerics import polynomials
 from ..rewriter import LiteRewriter, NoMatch, Rewrite, RuleResult, constant_of, number, only, rule_table
 from .axes import axes_tensor
-from .direct import BIT_TYPES
 
 
 def _reciprocal(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -30,6 +30,29 @@ def _reciprocal(node: Node, rewriter: LiteRewriter) -> RuleResult:
 def _tan(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     return rewriter.emit("DIV", rewriter.emit("SIN", x), rewriter.emit("COS", x))
+
+
+def _polynomial(rewriter: LiteRewriter, x: Value, coefficients: Sequence[float]) -> Value:
+    total = rewriter.emit("MUL", x, number(rewriter, coefficients[-1], x))
+    for c in coefficients[-2:0:-1]:
+        total = rewriter.emit("MUL", rewriter.emit("ADD", total, number(rewriter, c, x)), x)
+    return rewriter.emit("ADD", total, number(rewriter, coefficients[0], x))
+
+
+def _erf(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    """Emit a polynomial near 0, else 1 - erfc(|x|), with the coefficients and within the error of `single.erf`."""
+    (x,) = node.operands
+    only(x, float32)
+    size, one = rewriter.emit("ABS", x), number(rewriter, 1, x)
+    square = rewriter.emit("MUL", x, x)
+    near = rewriter.emit("MUL", _polynomial(rewriter, square, polynomials.SINGLE_ERF), size)
+    t = rewriter.emit("DIV", one, rewriter.emit("ADD", rewriter.emit("MUL", size, number(rewriter, 0.4, x)), one))
+    scaled = rewriter.emit("MUL", _polynomial(rewriter, t, polynomials.SINGLE_ERFC), t)
+    far = rewriter.emit("SUB", one, rewriter.emit("MUL", rewriter.emit("EXP", rewriter.emit("NEG", square)), scaled))
+    result = rewriter.emit("SELECT_V2", rewriter.emit("LESS", size, one), near, far)
+    return rewriter.emit(
+        "SELECT_V2", rewriter.emit("LESS", x, number(rewriter, 0, x)), rewriter.emit("NEG", result), result
+    )
 
 
 def _expm1(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -149,9 +172,15 @@ def _xlog1py(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 def _truncate_mod(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, y = node.operands
-    if not x.dtype.is_integer:
-        return NoMatch("only the DIV of integers cuts fractions off")
-    return rewriter.emit("SUB", x, rewriter.emit("MUL", rewriter.emit("DIV", x, y), y))
+    if x.dtype is int32:
+        return rewriter.emit("SUB", x, rewriter.emit("MUL", rewriter.emit("DIV", x, y), y))
+    rest = rewriter.emit("FLOOR_MOD", _size_of(rewriter, x), _size_of(rewriter, y))
+    negative = rewriter.emit("LESS", x, number(rewriter, 0, x))
+    return rewriter.emit("SELECT_V2", negative, rewriter.emit("NEG", rest), rest)
+
+
+def _size_of(rewriter: LiteRewriter, x: Value) -> Value:
+    return rewriter.emit("MAXIMUM", x, rewriter.emit("NEG", x)) if x.dtype is int64 else rewriter.emit("ABS", x)
 
 
 def _approximate_equal(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -261,6 +290,7 @@ COMPOSITES = rule_table(
     # operator                                          why it is as good
     RewriteRule("reciprocal", "Reciprocal", _reciprocal, "its definition"),
     RewriteRule("tan", "Tan", _tan, "sin / cos: two roundings more"),
+    RewriteRule("erf", "Erf", _erf, "the float32 function of scalar/numerics/single.py"),
     RewriteRule("expm1", "Expm1", _expm1, "tanh(x/2) (e^x + 1) is e^x - 1 without its cancellation near 0"),
     RewriteRule("log1p", "Log1p", _log1p, "Kahan's correction: log u - ((u - 1) - x) / u, u = 1 + x, keeps small x"),
     RewriteRule("softplus", "Softplus", _softplus, "max(x, 0) + log(1 + e^-|x|) never overflows"),
@@ -277,7 +307,7 @@ COMPOSITES = rule_table(
     RewriteRule("mul_no_nan", "MulNoNan", _or_zero("MUL"), "its definition"),
     RewriteRule("xlogy", "Xlogy", _x_times("LOG"), "its definition"),
     RewriteRule("xlog1py", "Xlog1py", _xlog1py, "its definition, with Log1p's form"),
-    RewriteRule("truncate_mod", "TruncateMod", _truncate_mod, "its definition; integers divide toward zero"),
+    RewriteRule("truncate_mod", "TruncateMod", _truncate_mod, "the remainder of the sizes, with the dividend's sign"),
     RewriteRule("approximate_equal", "ApproximateEqual", _approximate_equal, "its definition"),
     RewriteRule("roll", "Roll", _roll, "two parts change places"),
     RewriteRule("xdivy", "Xdivy", _x_times("DIV"), "its definition"),
@@ -291,72 +321,6 @@ COMPOSITES = rule_table(
     RewriteRule("rank", "Rank", _rank),
     RewriteRule("square_int", "Square", _square, "its definition"),
     RewriteRule("sum_to_like", "SumToLike", _sum_to_like, "its definition"),
-)
-
-NARROW = (int8, int16, uint8)  # types that CAST converts to int32 and back
-
-
-def _invert(node: Node, rewriter: LiteRewriter) -> RuleResult:
-    (x,) = node.operands
-    if x.dtype is int64:
-        return rewriter.emit("SUB", number(rewriter, -1, x), x)
-    only(x, *BIT_TYPES)
-    ones = np.array(-1).astype(x.dtype.np)
-    return rewriter.emit("BITWISE_XOR", x, rewriter.constant(ones, x.dtype))
-
-
-def _and(rewriter: LiteRewriter, x: Value, y: Value) -> Value:
-    """Emit x & y of int32: x + y - (x ^ y) is twice that; in halves, so that it does not overflow."""
-    half, unit = rewriter.constant(16, int32), rewriter.constant(1 << 16, int32)
-    one = rewriter.constant(1, int32)
-
-    def halves(v: Value) -> tuple[Value, Value]:
-        high = rewriter.emit("RIGHT_SHIFT", v, half)
-        return high, rewriter.emit("SUB", v, rewriter.emit("MUL", high, unit))
-
-    def both(a: Value, b: Value) -> Value:
-        twice = rewriter.emit("SUB", rewriter.emit("ADD", a, b), rewriter.emit("BITWISE_XOR", a, b))
-        return rewriter.emit("RIGHT_SHIFT", twice, one)
-
-    (xh, xl), (yh, yl) = halves(x), halves(y)
-    return rewriter.emit("ADD", rewriter.emit("MUL", both(xh, yh), unit), both(xl, yl))
-
-
-def _and_or(op: str) -> Rewrite:
-    def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
-        x, y = node.operands
-        only(x, int32, *NARROW)
-        a, b = (v if v.dtype is int32 else rewriter.cast(v, int32) for v in (x, y))
-        common = _and(rewriter, a, b)
-        z = common if op == "BitwiseAnd" else rewriter.emit("ADD", rewriter.emit("BITWISE_XOR", a, b), common)
-        return z if x.dtype is int32 else rewriter.cast(z, x.dtype)
-
-    return lower
-
-
-def _left_shift(node: Node, rewriter: LiteRewriter) -> RuleResult:
-    """Emit a product with 2^y, from a table, for shifts within the number of bits."""
-    x, y = node.operands
-    only(x, int32, int64)
-    bits = 32 if x.dtype is int32 else 64
-    powers = (np.uint64(1) << np.arange(bits, dtype=np.uint64)).astype(f"uint{bits}").view(x.dtype.np)
-    if y.constant is not None:
-        factor = rewriter.constant(powers[np.clip(y.constant, 0, bits - 1)], x.dtype)
-    else:
-        if x.dtype is int64:
-            return NoMatch("shifts of int64 must be constants")
-        at = rewriter.emit(
-            "MINIMUM", rewriter.emit("MAXIMUM", y, number(rewriter, 0, y)), number(rewriter, bits - 1, y)
-        )
-        factor = rewriter.emit("GATHER", rewriter.constant(powers, x.dtype), at)
-    return rewriter.emit("MUL", x, factor, like=node.outputs[0].spec)
-
-
-BITS = rule_table(
-    RewriteRule("invert", "Invert", _invert, "xor with ones; -1 - x"),
-    RewriteRule("bitwise_and", "BitwiseAnd", _and_or("BitwiseAnd"), "x + y = (x ^ y) + 2 (x & y)"),
-    RewriteRule("bitwise_or", "BitwiseOr", _and_or("BitwiseOr"), "x | y = (x ^ y) + (x & y), without carries"),
-    RewriteRule("left_shift", "LeftShift", _left_shift, "a product with a power of 2, which drops the same bits"),
 )
 
 

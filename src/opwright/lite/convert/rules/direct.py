@@ -234,7 +234,7 @@ DIRECT = rule_table(
         as_int32,
         when=of_ranks(range(SLICE_RANK + 1), f"SLICE takes ranks up to {SLICE_RANK}"),
     ),
-    direct("GatherNd", "GATHER_ND", when=having("batch_dims", 0, "GATHER_ND has no batch_dims")),
+    direct("GatherNd", "GATHER_ND", when=having("batch_dims", 0, "GATHER_ND has no batch_dims")),  # see INDEXING
     direct("ScatterNd", "SCATTER_ND", as_int32, as_it_is, as_int32),
     direct("Where", "WHERE"),
     direct("Cumsum", "CUMSUM", as_it_is, axis_operand),

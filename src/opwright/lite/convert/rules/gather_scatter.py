@@ -119,11 +119,6 @@ def _gather(node: Node, rewriter: LiteRewriter) -> RuleResult:
     )
 
 
-INDEXING = rule_table(
-    RewriteRule("strided_slice", "StridedSlice", _strided_slice), RewriteRule("gather", "Gather", _gather)
-)
-
-
 def _places(rewriter: LiteRewriter, indices: Value, outer: list[int]) -> Value:
     """Return index vectors [..., depth] as flat indices within sizes `outer`, int32 [n]."""
     depth = len(outer)
@@ -132,6 +127,30 @@ def _places(rewriter: LiteRewriter, indices: Value, outer: list[int]) -> Value:
     if depth == 1:
         return rewriter.emit("RESHAPE", rows, rewriter.int32([-1]))
     return rewriter.emit("SUM", rewriter.emit("MUL", rows, rewriter.int32(strides)), rewriter.int32([1]))
+
+
+def _gather_nd_in_batches(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    x, indices = node.operands
+    batch, outer = node.attrs["batch_dims"], sizes(x)
+    inner = sizes(indices)
+    count, depth = math.prod(outer[:batch]), inner[-1]
+    if not depth:
+        return NoMatch("the indices are empty")
+    chosen = outer[batch : batch + depth]
+    places = reshaped(rewriter, _places(rewriter, indices, chosen), [count, math.prod(inner[batch:-1])])
+    rows = reshaped(rewriter, x, [count, math.prod(chosen), *outer[batch + depth :]])
+    return reshaped(
+        rewriter, rewriter.emit("GATHER", rows, places, axis=1, batch_dims=1), sizes(node.outputs[0], "the result")
+    )
+
+
+INDEXING = rule_table(
+    RewriteRule("strided_slice", "StridedSlice", _strided_slice),
+    RewriteRule("gather", "Gather", _gather),
+    RewriteRule(
+        "gather_nd_in_batches", "GatherNd", _gather_nd_in_batches, "flat indices, of GATHER, which has batches"
+    ),
+)
 
 
 def _last_of(rewriter: LiteRewriter, places: Value, count: Value) -> Value:

@@ -134,6 +134,8 @@ def _patches(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 
 ALL = 1.0  # intersection over union of two equal boxes
+NEXT_STEP = 1.25 * 2.0**-24  # of a float32 in [1, 2): more than half a step to the next and less than one and a half
+LEAST_SHARE = float(np.finfo(np.float32).tiny)
 
 
 def _suppression(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -149,10 +151,11 @@ def _suppression(node: Node, rewriter: LiteRewriter) -> RuleResult:
     above: Value
     if soft:
         above = rewriter.constant(ALL, float32)
+    elif iou.constant is not None:
+        above = rewriter.constant(np.nextafter(np.float32(iou.constant), np.float32(np.inf)), float32)
     else:
-        above = rewriter.constant(
-            np.nextafter(np.float32(constant_of(iou, "iou_threshold")), np.float32(np.inf)), float32
-        )
+        step = rewriter.emit("MUL", iou, rewriter.constant(NEXT_STEP, float32))
+        above = rewriter.emit("MAXIMUM", rewriter.emit("ADD", iou, step), rewriter.constant(LEAST_SHARE, float32))
     chosen, kept, count = rewriter.emit_many("NON_MAX_SUPPRESSION_V5", boxes, scores, most, above, least, sigma)
     if not node.attrs["pad_to_max_output_size"]:
         size = rewriter.emit("RESHAPE", count, rewriter.int32([1]))
