@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 import onnx_backend
 
 REMAINING = {
-    r"test_affine_grid_2d": "the rank of a branch depends on a shape that is an input",
+    r"test_affine_grid_2d.*_expanded": "the rank of a branch depends on a shape that is an input",
     r"tree_ensemble": "trees of ai.onnx.ml are not imported",
     r"test_attention_.*(bf16|fp16)": "results of 16 bits are rounded at other places than by the suite's NumPy",
 }
@@ -20,6 +20,15 @@ REMAINING = {
 REMAINING_IN_FILES = REMAINING | {
     r"test_(acos|asin|atan)(_example)?$|test_det_": "an operator without a builtin form: allow_custom_ops",
     r"test_bitshift_right_int64": "RIGHT_SHIFT takes up to 32 bits",
+    r"test_div_uint32|test_matmulinteger|test_pow_types_int64_int64": "DIV, BATCH_MATMUL and POW lack the type",
+    r"test_convinteger|rank4_mask|log_sum_exp_empty_set_expanded": "a value in between is float64",
+    r"INT4|linear_int4": "CAST clamps to int4; the official one only has float32 besides",
+    r"test_reduce_(log_sum_exp|max|min)_empty_set": "REDUCE_MAX of nothing is the least float, REDUCE_MIN the greatest",
+    r"_shape_zero|start_greater_than_end|start_out_of_bounds": "the official interpreter takes no results without elements",
+    r"test_attention_.*(qk_matmul_bias_.d_mask_causal|nan_robustness|structural_empty)": (
+        "official kernels compute other numbers from rows of infinities"
+    ),
+    r"test_dft_inverse": "transforms by matrices are rounded by more than the suite's 1e-7",
 }
 """Patterns of cases whose files fail, with the reason."""
 
@@ -61,7 +70,7 @@ def test_files_of_a_sample_of_the_suite():
 
 @pytest.mark.slow
 def test_files_of_the_suite():
-    """Of the static node tests, 95 in 100 agree in both interpreters; the others are in the table."""
+    """At least 95 in 100 of the static node tests agree in both interpreters; the others are in the table."""
     pytest.importorskip("ai_edge_litert")
     selected = file_cases()
     failed = onnx_backend.failures(selected, onnx_backend.run_file)

@@ -17,7 +17,7 @@ from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, int32
 from ...graph import Node, Value
 from ...graph.ir import Operand
 from ...graph.passes.rewrite_rules import RewriteRule
-from .rewriter import LiteRewriter, NoMatch, RuleResult
+from .rewriter import LiteRewriter, NoMatch, Rewrite, RuleResult
 
 WIDER_FLOAT: dict[DType, DType] = {float16: float32, bfloat16: float32}
 WIDER_INTEGER: dict[DType, DType] = {int8: int32, uint8: int32, int16: int32, uint16: int32, uint32: int64}
@@ -59,20 +59,21 @@ class WiderTypes:
         result = {d: w for d, w in (WIDER_FLOAT | integers).items() if d in here}
         return {} if any(type(a) is DType and a in result for a in node.attrs.values()) else result
 
-    def _in(self, wider: dict[DType, DType], rule: RewriteRule) -> object:
-        def widened(operand: Operand) -> Operand:
-            if isinstance(operand, tuple):
-                return tuple(widened(v) for v in operand)  # type: ignore[misc]
-            if operand is None or operand.dtype not in wider:
-                return operand
-            to = wider[operand.dtype]
-            if operand.constant is not None:
-                return self._rewriter.constant(operand.constant.astype(to.np), to)
-            return self.exact.get(operand) or self._rewriter.cast(operand, to)
+    def _in(self, wider: dict[DType, DType], rule: RewriteRule) -> Rewrite:
+        def widened(value: Value) -> Value:
+            if value.dtype not in wider:
+                return value
+            to = wider[value.dtype]
+            if value.constant is not None:
+                return self._rewriter.constant(value.constant.astype(to.np), to)
+            return self.exact.get(value) or self._rewriter.cast(value, to)
+
+        def operand(x: Operand) -> Operand:
+            return tuple(map(widened, x)) if isinstance(x, tuple) else None if x is None else widened(x)
 
         def rewrite(node: Node, rewriter: LiteRewriter) -> RuleResult:
             specs = [v.spec.with_dtype(wider.get(v.dtype, v.dtype)) for v in node.outputs]
-            result = rule.rewrite(node.replaced(inputs=[widened(o) for o in node.inputs], specs=specs), rewriter)
+            result = rule.rewrite(node.replaced(inputs=list(map(operand, node.inputs)), specs=specs), rewriter)
             if isinstance(result, NoMatch):
                 return result
             values = (result,) if isinstance(result, Value) else tuple(result)

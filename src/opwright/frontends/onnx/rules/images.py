@@ -1,6 +1,6 @@
 """Images of ONNX: resizing in all of its modes, sampling on grids, regions, boxes.
 
-Lives here: Resize, Upsample, GridSample, RoiAlign, NonMaxSuppression. Not here: convolutions.
+Lives here: Resize, Upsample, GridSample, AffineGrid, RoiAlign, NonMaxSuppression. Not here: convolutions.
 A resize is a product with a matrix of weights along each axis, which is computed at import; resizes that the catalogue
 has (two axes, common coordinates) are its operators.
 """
@@ -318,6 +318,22 @@ def _greatest_weighted(images: Any, py: Any, px: Any, inside: Any) -> Any:
             value = math.multiply(value, array.expand_dims(weight, -1))
             best = value if best is None else math.maximum(best, value)
     return array.where(array.expand_dims(inside, -1), best, np.zeros((), dtype_of(images).np))
+
+
+@rule("AffineGrid")
+def affine_grid(context: Any, inputs: Any, attributes: Any) -> Any:
+    """Return the points (x, y) or (x, y, z) of a regular grid over [-1, 1], mapped by matrices: [n, *sizes, points]."""
+    theta, sizes = inputs[0], context.required(inputs[1], "the size").tolist()[2:]
+
+    def places(count: int) -> np.ndarray:
+        if attributes.get("align_corners"):
+            return np.linspace(-1, 1, count)
+        return (2 * np.arange(count) + 1) / count - 1
+
+    grids = np.meshgrid(*map(places, sizes), indexing="ij")[::-1]
+    points = np.stack([*grids, np.ones(sizes)], -1).reshape(1, -1, len(sizes) + 1).astype(dtype_of(theta).np)
+    result = linalg.matmul(points, array.transpose(theta, [0, 2, 1]))
+    return array.reshape(result, [-1, *sizes, len(sizes)])
 
 
 @rule("NonMaxSuppression")
