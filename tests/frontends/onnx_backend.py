@@ -166,12 +166,14 @@ def run_file(case):
     model, sets = sets_of(case)
     names = [info.name for info in model.graph.input]
     function, fixed = without_values(model, dict(zip(names, sets[0][0])))
-    content = ow.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()]).convert()
+    concrete = function.get_concrete_function()
+    keys = [value.name for value in concrete.graph.inputs]
+    content = ow.lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
     for who, interpreter in _interpreters(content):
         runner = interpreter.get_signature_runner()
         for inputs, expected in sets:
             feeds = [stored(v, who) for name, v in zip(names, inputs) if name not in fixed]
-            results = runner(**dict(zip(function.parameters, feeds)))
+            results = runner(**dict(zip(keys, feeds)))
             flat = iter(results[f"output_{i}"] for i in range(len(results)))
             try:
                 check([shaped(flat, e) for e in expected], expected, case.rtol, case.atol)

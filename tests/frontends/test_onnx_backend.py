@@ -24,7 +24,9 @@ REMAINING_IN_FILES = REMAINING | {
     r"test_convinteger|rank4_mask|log_sum_exp_empty_set_expanded": "a value in between is float64",
     r"INT4|linear_int4": "CAST clamps to int4; the official one only has float32 besides",
     r"test_reduce_(log_sum_exp|max|min)_empty_set": "REDUCE_MAX of nothing is the least float, REDUCE_MIN the greatest",
-    r"_shape_zero|start_greater_than_end|start_out_of_bounds": "the official interpreter takes no results without elements",
+    r"_shape_zero|start_greater_than_end|start_out_of_bounds": (
+        "the official interpreter takes no results without elements"
+    ),
     r"test_attention_.*(qk_matmul_bias_.d_mask_causal|nan_robustness|structural_empty)": (
         "official kernels compute other numbers from rows of infinities"
     ),
@@ -56,15 +58,16 @@ def test_the_suite(kind):
     assert len(failed) <= 0.02 * len(selected)
 
 
-def file_cases(step=1):
-    """Return the node tests whose models can become files, all or one of `step`."""
-    return [c for c in onnx_backend.cases("node")[::step] if onnx_backend.file_reason(c.model) is None]
+def file_cases(kind, step=1):
+    """Return the tests of a kind whose models can become files, all or one of `step`."""
+    cases = onnx_backend.cases(kind)[::step]
+    return [c for c in cases if onnx_backend.file_reason(onnx_backend.sets_of(c)[0]) is None]
 
 
 def test_files_of_a_sample_of_the_suite():
     pytest.importorskip("ai_edge_litert")
-    selected = [c for c in file_cases(97) if not remains(c.name, REMAINING_IN_FILES)]
-    assert len(selected) >= 10
+    selected = file_cases("pytorch-operator", 3)
+    assert len(selected) >= 5
     assert onnx_backend.failures(selected, onnx_backend.run_file) == {}
 
 
@@ -72,7 +75,7 @@ def test_files_of_a_sample_of_the_suite():
 def test_files_of_the_suite():
     """At least 95 in 100 of the static node tests agree in both interpreters; the others are in the table."""
     pytest.importorskip("ai_edge_litert")
-    selected = file_cases()
+    selected = file_cases("node")
     failed = onnx_backend.failures(selected, onnx_backend.run_file)
     assert {name: error for name, error in failed.items() if not remains(name, REMAINING_IN_FILES)} == {}
     assert len(failed) <= 0.05 * len(selected)
