@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-MODULES = ("words", "rows", "tables", "pictures")
+MODULES = ("words", "rows", "tables", "pictures", "columns")
 PROGRAMS: dict[str, dict[str, Callable]] = {}
 
 

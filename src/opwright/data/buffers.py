@@ -235,7 +235,7 @@ class _CacheDataset(Dataset):
         if name:
             path = name.decode()
             if os.path.exists(path):
-                return _read_cache(path, self._form.dtypes)
+                return read_elements(path, self._form.dtypes)
             return self._cache_in_file(path, context)
         return self._cache_in_memory(context) if self._cached is None else iter(self._cached)
 
@@ -289,7 +289,9 @@ def _write_array(file: IO[bytes], array: np.ndarray) -> None:
         file.write(np.ascontiguousarray(array).tobytes())
 
 
-def _read_cache(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
+def read_elements(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
+    """Yield the elements of a cache file, or the DataLossError of a damaged one."""
+
     def damaged(what: str) -> DataLossError:
         return DataLossError(
             op="Dataset.cache",

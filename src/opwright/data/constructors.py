@@ -106,6 +106,16 @@ class DatasetConstructors(DatasetBase):
         return dataset
 
     @staticmethod
+    def load(path: Any, element_spec: Any = None, compression: str | None = None, reader_func: Any = None) -> Dataset:
+        """Return the dataset that `save` wrote to a folder.
+
+        element_spec: what its elements must be. compression, reader_func: accepted
+        raises NotFoundError for another folder, DataLossError for a damaged one, ValueError for other elements
+        """
+        dataset: Dataset = saved_elements()._SavedDataset(path, element_spec)
+        return dataset
+
+    @staticmethod
     def from_dask(collection: Any, output_signature: Any = None, name: str | None = None) -> Dataset:
         """Return a dataset of the elements of a Dask collection, computed one partition at a time.
 
@@ -261,6 +271,11 @@ class DatasetConstructors(DatasetBase):
 def column_sources() -> Any:
     """Return the module of datasets of columns, which few programs need."""
     return import_module(".column_sources", __package__)
+
+
+def saved_elements() -> Any:
+    """Return the module of datasets in folders, which few programs need."""
+    return import_module(".saved_elements", __package__)
 
 
 def _tuples(types: Any) -> Any:

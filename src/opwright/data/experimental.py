@@ -14,6 +14,7 @@ from ..io import records
 from . import elementwise
 from .base import INFINITE, UNKNOWN, DatasetSpec
 from .buffers import AUTOTUNE
+from .csv_files import CsvDataset, make_csv_dataset
 from .dataset import (
     AutoShardPolicy,
     AutotuneOptions,
@@ -263,6 +264,7 @@ __all__ = [
     "AutoShardPolicy",
     "AutotuneOptions",
     "Counter",
+    "CsvDataset",
     "DistributeOptions",
     "ExternalStatePolicy",
     "OptimizationOptions",
@@ -284,6 +286,7 @@ __all__ = [
     "get_structure",
     "group_by_window",
     "ignore_errors",
+    "make_csv_dataset",
     "map_and_batch",
     "parallel_interleave",
     "prefetch_to_device",

@@ -24,10 +24,15 @@ from .functions import Failure, IteratorContext
 from .structure import operand
 
 
-class _FilesDataset(Dataset):
-    """Strings from files, read one after the other; a subclass reads one file."""
+class FilesDataset(Dataset):
+    """Elements from files, read one after the other; a subclass reads one file.
 
-    def __init__(self, filenames: Any, compression_type: Any = None, operands: Any = ()) -> None:
+    element_spec: of elements that are no strings.
+    """
+
+    def __init__(
+        self, filenames: Any, compression_type: Any = None, operands: Any = (), element_spec: Any = None
+    ) -> None:
         if isinstance(filenames, Dataset):
             spec = filenames.element_spec
             if not isinstance(spec, TensorSpec) or spec.dtype.name != "string":
@@ -47,7 +52,8 @@ class _FilesDataset(Dataset):
                 )
             inputs, names = [], [operand(tensor)]
         self._compression = compression_name(compression_type, type(self).__name__)
-        super().__init__(TensorSpec((), "string"), inputs, [*names, *operands])
+        spec = TensorSpec((), "string") if element_spec is None else element_spec
+        super().__init__(spec, inputs, [*names, *operands])
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         if self._inputs:
@@ -61,10 +67,7 @@ class _FilesDataset(Dataset):
             for name in np.asarray(item[0], object).reshape(-1):
                 try:
                     with open_decompressed(name.decode(), self._compression) as file:
-                        for record in self.records(file, name.decode()):
-                            array = np.empty((), object)
-                            array[()] = record
-                            yield (array,)
+                        yield from self.items(file, name.decode())
                 except FileNotFoundError:
                     what = f"{name.decode()}; No such file or directory"
                     yield Failure(NotFoundError(op=type(self).__name__, what=what))
@@ -73,12 +76,19 @@ class _FilesDataset(Dataset):
                 except (DataLossError, InvalidArgumentError) as error:
                     yield Failure(error)
 
+    def items(self, file: IO[bytes], name: str) -> Iterator[Any]:
+        """Yield the elements of one file."""
+        for record in self.records(file, name):
+            array = np.empty((), object)
+            array[()] = record
+            yield (array,)
+
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
         """Yield the strings of one file."""
         raise TypeError(f"{type(self).__name__} must define records(file, name)")
 
 
-class TextLineDataset(_FilesDataset):
+class TextLineDataset(FilesDataset):
     """Lines of text files as strings, without line endings.
 
     filenames: a name, several, or a dataset of names. compression_type: None, "GZIP" or "ZLIB". buffer_size,
@@ -103,7 +113,7 @@ class TextLineDataset(_FilesDataset):
             yield line.removesuffix(b"\r")
 
 
-class TFRecordDataset(_FilesDataset):
+class TFRecordDataset(FilesDataset):
     """Records of TFRecord files as strings.
 
     filenames: a name, several, or a dataset of names. compression_type: None, "GZIP" or "ZLIB". buffer_size,
@@ -126,7 +136,7 @@ class TFRecordDataset(_FilesDataset):
         return read_records(file, name)
 
 
-class FixedLengthRecordDataset(_FilesDataset):
+class FixedLengthRecordDataset(FilesDataset):
     """Records of `record_bytes` bytes of files, after `header_bytes` and before `footer_bytes`.
 
     Iterating raises NotFoundError for a missing file, InvalidArgumentError if its size does not match.

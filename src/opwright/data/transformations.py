@@ -6,10 +6,12 @@ Not here: the classes (elementwise.py, order.py, batch.py, combination.py).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import dtypes
+from ..core.lazy_imports import import_module
 from ..core.shapes import TensorShape
 from ..ops import array as array_ops
 from ..ops import dispatch, math
@@ -142,6 +144,29 @@ class ElementTransformations(DatasetBase):
         The file is written atomically; iterating raises DataLossError if it is corrupt.
         """
         return dataset_classes.CacheDataset(self, filename)
+
+    def save(
+        self, path: Any, compression: str | None = None, shard_func: Any = None, checkpoint_args: Any = None
+    ) -> None:
+        """Write all elements to a folder, which `Dataset.load` reads; what is in the way there is replaced.
+
+        compression: None. shard_func, checkpoint_args: accepted. raises TypeError for elements that are datasets
+        """
+        import_module(".saved_elements", __package__).save(self, path, compression)
+
+    def snapshot(
+        self,
+        path: Any,
+        compression: str | None = "AUTO",
+        reader_func: Any = None,
+        shard_func: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Return the same elements, which the first complete iteration writes to a folder, and later ones read there.
+
+        compression, reader_func, shard_func: accepted
+        """
+        return self.cache(os.path.join(os.fspath(path), "elements"))
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
         """Return the same elements, prefetched by a thread up to `buffer_size` ahead; AUTOTUNE or None chooses.

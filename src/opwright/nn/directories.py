@@ -1,6 +1,7 @@
-"""Datasets of folders whose subfolders are classes: images and texts.
+"""Datasets of folders whose subfolders are classes: images, texts and sounds.
 
-Lives here: `image_dataset_from_directory`, `text_dataset_from_directory`, the order of their files.
+Lives here: `image_dataset_from_directory`, `text_dataset_from_directory`, `audio_dataset_from_directory`, the order of
+their files.
 Not here: reading of files (io/), resizing (ops/image).
 
 Files, their order and the parts of a validation split are those of Keras for the same seed.
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..data import AUTOTUNE, Dataset
+from ..io.audio import decode_wav
 from ..io.files import read_file
 from ..io.images import decode_image
 from ..ops import array, image, strings
@@ -110,6 +112,7 @@ class _ClassFiles:
         validation_split: float | None,
         subset: str | None,
         verbose: bool,
+        padded: bool = False,
     ) -> Any:
         """Return the dataset, or a pair of both parts. Raises ValueError for arguments that do not fit together."""
         if (subset is None) != (validation_split is None):
@@ -137,11 +140,18 @@ class _ClassFiles:
             if verbose and name:
                 print(f"Using {len(paths)} files for {name}.")
             mixed = shuffle and (subset, name) != ("both", "validation")
-            parts.append(self._pipeline(read, paths, labels, batch_size, mixed, seed))
+            parts.append(self._pipeline(read, paths, labels, batch_size, mixed, seed, padded))
         return tuple(parts) if len(parts) > 1 else parts[0]
 
     def _pipeline(
-        self, read: Any, paths: list[str], labels: np.ndarray, batch_size: int | None, shuffle: bool, seed: Any
+        self,
+        read: Any,
+        paths: list[str],
+        labels: np.ndarray,
+        batch_size: int | None,
+        shuffle: bool,
+        seed: Any,
+        padded: bool,
     ) -> Dataset:
         names = np.array([os.fsencode(path) for path in paths], object)
         mode, classes = self.label_mode, len(self.class_names or ())
@@ -160,7 +170,7 @@ class _ClassFiles:
 
         dataset: Any = source.map(load, num_parallel_calls=AUTOTUNE)
         if batch_size is not None:
-            dataset = dataset.batch(batch_size)
+            dataset = dataset.padded_batch(batch_size) if padded else dataset.batch(batch_size)
         dataset = dataset.prefetch(AUTOTUNE)
         dataset.class_names, dataset.file_paths = self.class_names, paths
         result: Dataset = dataset
@@ -231,3 +241,40 @@ def text_dataset_from_directory(
 
     index = _ClassFiles(directory, labels, label_mode, class_names, (".txt",), follow_links)
     return index.dataset(read, batch_size, shuffle, seed, validation_split, subset, verbose)
+
+
+def audio_dataset_from_directory(
+    directory: Any,
+    labels: Any = "inferred",
+    label_mode: str | None = "int",
+    class_names: Sequence[str] | None = None,
+    batch_size: int | None = 32,
+    sampling_rate: int | None = None,
+    output_sequence_length: int | None = None,
+    ragged: bool = False,
+    shuffle: bool = True,
+    seed: int | None = None,
+    validation_split: float | None = None,
+    subset: str | None = None,
+    follow_links: bool = False,
+    verbose: bool = True,
+) -> Any:
+    """Return a dataset of the .wav files in a folder: float32[batch, samples, channels] in [-1, 1], and labels.
+
+    output_sequence_length: samples at which sounds are padded with zeros or cut; by default those of a batch are padded
+    to its longest. Others: as of `image_dataset_from_directory`.
+    raises ValueError for ragged, and for sampling_rate: sounds have the rate of their files
+    """
+    if ragged or sampling_rate is not None:
+        raise ValueError(
+            "Sounds are dense and have the rate of their files. Received: "
+            f"ragged={ragged}, sampling_rate={sampling_rate}"
+        )
+
+    def read(path: Any) -> Any:
+        length = -1 if output_sequence_length is None else output_sequence_length
+        return decode_wav(read_file(path), desired_samples=length).audio
+
+    index = _ClassFiles(directory, labels, label_mode, class_names, (".wav",), follow_links)
+    padded = output_sequence_length is None and batch_size is not None
+    return index.dataset(read, batch_size, shuffle, seed, validation_split, subset, verbose, padded)

@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..data import AUTOTUNE, Dataset
+from ..data import experimental as data_experimental
 from ..ops import array, dispatch
 from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
 from .backend import clear_session
 from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope
-from .directories import image_dataset_from_directory, text_dataset_from_directory
+from .directories import audio_dataset_from_directory, image_dataset_from_directory, text_dataset_from_directory
+from .file_archives import get_file
 from .image_files import array_to_img, img_to_array, load_img, save_img
 from .keras_tensor import KerasTensor
 from .model_config import deserialize as deserialize_keras_object
 from .model_config import serialize as serialize_keras_object
+from .model_pictures import model_to_dot, plot_model
 from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
 
@@ -39,21 +42,26 @@ __all__ = [
     "PyDataset",
     "Sequence",
     "array_to_img",
+    "audio_dataset_from_directory",
     "clear_session",
     "custom_object_scope",
     "deserialize_keras_object",
     "get_custom_objects",
+    "get_file",
     "image_dataset_from_directory",
     "img_to_array",
     "is_keras_tensor",
     "load_img",
+    "model_to_dot",
     "normalize",
     "pack_x_y_sample_weight",
     "pad_sequences",
+    "plot_model",
     "register_keras_serializable",
     "save_img",
     "serialize_keras_object",
     "set_random_seed",
+    "split_dataset",
     "text_dataset_from_directory",
     "timeseries_dataset_from_array",
     "to_categorical",
@@ -260,3 +268,43 @@ def timeseries_dataset_from_array(
         dataset = dataset.batch(batch_size)
     result: Dataset = dataset.prefetch(AUTOTUNE)
     return result
+
+
+def split_dataset(
+    dataset: Any, left_size: Any = None, right_size: Any = None, shuffle: bool = False, seed: int | None = None
+) -> tuple[Dataset, Dataset]:
+    """Return two datasets with the first and last elements of a dataset, a list, an array or a tuple of arrays.
+
+    left_size, right_size: numbers of elements, or fractions; one may be left out. shuffle: whether elements are in
+    random order, by seed. All elements are held in memory.
+    raises ValueError for sizes that do not fit, TypeError for others than numbers
+    """
+    if left_size is None and right_size is None:
+        raise ValueError("At least one of `left_size` or `right_size` must be specified. Received: both None")
+    source = dataset if isinstance(dataset, Dataset) else None
+    if source is None:
+        source = Dataset.from_tensor_slices(tuple(dataset) if isinstance(dataset, tuple) else np.asarray(dataset))
+    items = list(source)
+    for name, size in ("left_size", left_size), ("right_size", right_size):
+        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, float))):
+            raise TypeError(f"Invalid `{name}` type. Expected: integer or float or None. Received: {size!r}")
+        if size is not None and not (0 < size < 1 if isinstance(size, float) else 0 < size < len(items)):
+            raise ValueError(
+                f"`{name}` should be positive and smaller than {len(items)}, or a fraction between 0 and 1. Received: "
+                f"{name}={size}"
+            )
+    count = len(items)
+    left, right = (round(s * count) if isinstance(s, float) else s for s in (left_size, right_size))
+    left = count - (right or 0) if left is None else left
+    right = count - left if right is None else right
+    if left + right > count or not left or not right:
+        raise ValueError(f"parts of {left} and {right} do not fit a dataset of {count} elements")
+    if shuffle:
+        python_random.Random(seed).shuffle(items)
+    spec = source.element_spec
+
+    def part(elements: list[Any]) -> Any:
+        chosen = Dataset.from_generator(lambda: iter(elements), output_signature=spec)
+        return chosen.apply(data_experimental.assert_cardinality(len(elements))).prefetch(AUTOTUNE)
+
+    return part(items[:left]), part(items[-right:])
