@@ -14,8 +14,10 @@
     plan_functions.py  the functions that run the steps; step_words.py: the words of calls as tables
     cpu_levels.py    several levels of a processor in one library
     status_codes.py  what functions return
-    c_source.py      the same as portable C11; source_folders.py: for Arduino, ESP-IDF and Zephyr
-    c_files.py       the header, an example program, files for CMake and pkg-config
+    thread_callbacks.py  steps on threads that the caller provides
+    c_source.py      the same as portable C11; c_steps.py, c_weights.py: its parts
+    source_folders.py  C for Arduino, ESP-IDF and Zephyr
+    c_files.py       the header; example_program.py: a program; files for CMake and pkg-config
     build_report.py  where the bytes and the time go; object_symbols.py, step_times.py: sizes and times of its parts
     wasm_linker.py   WebAssembly modules, linked from the one object
     web_files.py     an ES module around one, its types, a page

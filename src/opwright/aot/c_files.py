@@ -1,7 +1,7 @@
-"""C around a library: its header, an example program, and files for CMake and pkg-config.
+"""C around a library: its header, and files for CMake and pkg-config.
 
-Lives here: `header_of`, `example_of`, `cmake_of`, `pkg_config_of`, `facts_of`, `elements_of`.
-Not here: the code of the library (modules.py), status codes (status_codes.py).
+Lives here: `header_of`, `cmake_of`, `pkg_config_of`, `facts_of`, `elements_of`.
+Not here: the code of the library (modules.py), the example (example_program.py), status codes (status_codes.py).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from .model_plans import ModelPlan, SignaturePlan, TensorDescription
 from .size_bounds import SizeParameter
 from .state_fields import StateField
 from .status_codes import STATUS_NAMES, STATUS_TEXTS
+from .thread_callbacks import structure_of
 from .weight_files import HEADER_SIZE, WEIGHT_FILE_ALIGNMENT
 
 C_TYPES = {
@@ -55,6 +56,7 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
         "/* Memory that the caller provides for a run; its contents need not be kept between runs. */",
         f"#define {big}_ARENA_SIZE {max(layout.arena, 1)}u",
         f"#define {big}_ARENA_ALIGN {ALIGNMENT}u",
+        *(structure_of(name, layout.base, layout.stride) if layout.stride else []),
     ]
     if layout.apart:
         lines += [
@@ -83,6 +85,7 @@ def header_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
     what = "the outputs, the state and the arena" if model.state else "the outputs and the arena"
     state = f"struct {name}_state *state, " if model.state else ""
     weights = f"const struct {name}_weights *weights, " if layout.apart else ""
+    weights += f"const struct {name}_threads *threads, " if layout.stride else ""
     functions = "Run the model. Functions write" if len(model.signatures) > 1 else "Runs the model. Writes"
     lines.append("};")
     if layout.apart:
@@ -176,122 +179,6 @@ def facts_of(tensor: TensorDescription | StateField) -> str:
     return text
 
 
-def example_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
-    """Return a program that reads the inputs' bytes from files, runs the first signature and prints the first
-    elements."""
-    big, signature = name.upper(), model.signatures[0]
-    prefix = model.prefix(signature, name)
-    about = "reads the elements of each input from a file, zeros without one."
-    lines = [f"/* An example: {name} INPUT ... {about} */"]
-    lines += _WEIGHTS_INCLUDES if layout.apart else []
-    lines += [
-        f'#include "{name}.h"',
-        "",
-        "#include <stdio.h>",
-        "#include <stdlib.h>",
-        "",
-        f"static uint8_t memory[{big}_ARENA_SIZE + {big}_ARENA_ALIGN];",
-    ]
-    both = (*signature.inputs, *signature.outputs)
-    lines += [
-        f"static {C_TYPES[t.dtype]} {t.identifier}[{prefix.upper()}_{t.identifier.upper()}_SIZE + 1u];" for t in both
-    ]
-    if model.state:
-        lines.append(f"static struct {name}_state state;")
-    lines += ["", *_READ_FILE, *(_MAP_FILE.replace("BIG", big).splitlines() if layout.apart else [])]
-    lines += [
-        "",
-        "int main(int argc, char **argv) {",
-        f"  struct {prefix}_inputs inputs;",
-        f"  struct {prefix}_outputs outputs;",
-        *([f"  struct {name}_weights weights;"] if layout.apart else []),
-        f"  uintptr_t arena = ((uintptr_t)memory + {big}_ARENA_ALIGN - 1u) / {big}_ARENA_ALIGN * {big}_ARENA_ALIGN;",
-        "  int status;",
-        "  size_t i;",
-    ]
-    if layout.apart:
-        lines += [
-            "  const void *file = map_file(&i);",
-            f"  status = {name}_map_weights(file, i, &weights);",
-            "  if (status) {",
-            f'    fprintf(stderr, "%s: status %d\\n", {big}_WEIGHTS_FILE, status);',
-            "    return EXIT_FAILURE;",
-            "  }",
-        ]
-    for what, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
-        lines += [f"  {what}.{t.identifier} = {t.identifier};" for t in tensors] or [f"  {what}.unused = NULL;"]
-    lines += [f"  inputs.{p.identifier} = {prefix.upper()}_{p.identifier.upper()}_MAX;" for p in signature.sizes]
-    for i, t in enumerate(signature.inputs):
-        size = f"sizeof(*{t.identifier}) * {prefix.upper()}_{t.identifier.upper()}_SIZE"
-        lines += [
-            f"  if (argc > {i + 1} && !read_file(argv[{i + 1}], {t.identifier}, {size})) {{",
-            f'    fprintf(stderr, "cannot read %s\\n", argv[{i + 1}]);',
-            "    return EXIT_FAILURE;",
-            "  }",
-        ]
-    if not signature.inputs:
-        lines += ["  (void)argc;", "  (void)argv;", "  (void)read_file;"]
-    weights = "&weights, " if layout.apart else ""
-    more = ("&state, " if model.state else "") + weights
-    lines += [
-        *([f"  {name}_reset(&state{', &weights' if layout.apart else ''});"] if model.state else []),
-        f"  status = {model.symbol(signature, name)}(&inputs, &outputs, {more}(void *)arena, {big}_ARENA_SIZE);",
-        "  if (status) {",
-        '    fprintf(stderr, "status %d\\n", status);',
-        "    return EXIT_FAILURE;",
-        "  }",
-    ]
-    for t in signature.outputs:
-        lines += [
-            f'  printf("{t.identifier}");',
-            f"  for (i = 0; i < {prefix.upper()}_{t.identifier.upper()}_SIZE && i < 10u; i++) {{",
-            f'    printf(" %.9g", (double){t.identifier}[i]);',
-            "  }",
-            '  printf("\\n");',
-        ]
-    return "\n".join([*lines, "  return EXIT_SUCCESS;", "}"]) + "\n"
-
-
-_READ_FILE = """\
-static int read_file(const char *path, void *into, size_t size) {
-  FILE *file = fopen(path, "rb");
-  size_t done = file ? fread(into, 1, size, file) : 0;
-  if (file) fclose(file);
-  return done == size;
-}""".splitlines()
-_WEIGHTS_INCLUDES = """\
-#if defined(__unix__) || defined(__APPLE__)
-#define _POSIX_C_SOURCE 200112L
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
-""".splitlines()
-_MAP_FILE = """
-/* Returns the weights: mapped read-only, or read where a system has no mmap; NULL without the file. */
-static const void *map_file(size_t *size) {
-#if defined(__unix__) || defined(__APPLE__)
-  struct stat facts;
-  void *address = MAP_FAILED;
-  int file = open(BIG_WEIGHTS_FILE, O_RDONLY);
-  *size = 0;
-  if (file < 0) return NULL;
-  if (fstat(file, &facts) == 0 && facts.st_size > 0) {
-    *size = (size_t)facts.st_size;
-    address = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0);
-  }
-  close(file);
-  return address == MAP_FAILED ? NULL : address;
-#else
-  static uint8_t content[BIG_WEIGHTS_SIZE + BIG_WEIGHTS_ALIGN];
-  uint8_t *address = content + (BIG_WEIGHTS_ALIGN - (uintptr_t)content % BIG_WEIGHTS_ALIGN);
-  *size = BIG_WEIGHTS_SIZE;
-  return read_file(BIG_WEIGHTS_FILE, address, *size) ? address : NULL;
-#endif
-}"""
-
-
 def cmake_of(name: str, layout: MemoryLayout) -> str:
     """Return a CMakeLists.txt that imports the library as a target and builds the example."""
     return f"""# add_subdirectory(THIS_FOLDER), then target_link_libraries(your_target {name})
@@ -306,13 +193,19 @@ if(UNIX)
 endif()
 add_executable({name}_example main.c)
 target_link_libraries({name}_example {name})
-{cmake_weights_of(name, layout)}"""
+{cmake_example_of(name, layout)}"""
 
 
-def cmake_weights_of(name: str, layout: MemoryLayout) -> str:
-    """Return a command that copies the weights to where the example is built: it maps them from the folder that it
-    runs in."""
-    return f"configure_file({name}.weights {name}.weights COPYONLY)\n" if layout.apart else ""
+def cmake_example_of(name: str, layout: MemoryLayout) -> str:
+    """Return commands for the example: the system's threads, and a copy of the weights where it is built, as it maps
+    them from the folder that it runs in."""
+    threads = f"""if(UNIX)
+  find_package(Threads REQUIRED)
+  target_link_libraries({name}_example Threads::Threads)
+endif()
+"""
+    weights = f"configure_file({name}.weights {name}.weights COPYONLY)\n"
+    return threads * bool(layout.stride) + weights * layout.apart
 
 
 def pkg_config_of(name: str, layout: MemoryLayout) -> str:

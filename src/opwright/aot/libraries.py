@@ -22,6 +22,7 @@ from .archives import archive_of
 from .build_report import BuildReport, report_of
 from .c_source import PORTABLE_C
 from .cpu_levels import CpuLevel, combined, levels_of
+from .example_program import example_of
 from .identifiers import identifier
 from .memory_layouts import MemoryLayout, layout_of
 from .model_files import content_of
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("lib", "object", "web", *SOURCE_FORMATS)
 WEIGHTS = ("embedded", "file")
+_ON_ONE_THREAD = ("web", "arduino")
 _WITHOUT_FILES = {
     "web": "the module has its weights in its memory",
     "arduino": "a sketch has no files; weights are in its flash",
@@ -76,6 +78,7 @@ def build(
     bounds: Bounds = MappingProxyType({}),
     weights: str = "embedded",
     shared: bool = False,
+    threads: bool = False,
     report: bool = False,
 ) -> Library:
     """Write a model as a native library that needs no run time.
@@ -93,7 +96,8 @@ def build(
     first axis of inputs, or of "input:axis"; each size has a plan, with shared weights. Other open sizes are the
     file's. weights: "embedded" in the code, or "file": NAME.weights, which the caller maps or reads. shared:
     whether to write a shared library, too, where this machine has a linker for the target; otherwise the result's
-    `unlinked` is the reason. report: whether the result has a `BuildReport`, of machine code; for "host" with the
+    `unlinked` is the reason. threads: whether runs take a structure of two functions by which the caller provides
+    threads. report: whether the result has a `BuildReport`, of machine code; for "host" with the
     time of each step.
 
     Files are replaced one by one, each whole; NAME.json is removed first and written last. raises NotFoundError for an
@@ -131,6 +135,13 @@ def build(
         raise InvalidArgumentError(
             op="aot.build", what="shared libraries are made with static ones", found=format, wanted='format="lib"'
         )
+    if threads and (format in _ON_ONE_THREAD or chosen.is_wasm or (format in FORMATS[:2] and chosen.is_bare)):
+        raise UnimplementedError(
+            op="aot.build",
+            what="web pages, sketches and machine code without an operating system run on one thread",
+            found=f"{format} for {chosen.name}",
+            do='threads=False, or format="c"',
+        )
     if levels:
         plans = [plan_model(content, level.target, custom_ops, bounds) for level in levels]
         planned = combined(plans, levels)
@@ -144,7 +155,7 @@ def build(
             what="C has no type for the elements of inputs or outputs",
             found=", ".join(f"{t.name}: {t.dtype}" for t in refused),
         )
-    layout = layout_of(planned, weights == "file")
+    layout = layout_of(planned, weights == "file", threads)
     code, unlinked = b"", ""
     if format in SOURCE_FORMATS:
         files = source_files_of(planned, prefix, layout, format)
@@ -210,7 +221,7 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
     if format == "lib":
         files |= {
             f"lib{name}.a": archive_of([("library.o", code, functions_of(model, name, layout))]),
-            "main.c": c_files.example_of(model, name, layout).encode(),
+            "main.c": example_of(model, name, layout).encode(),
             "CMakeLists.txt": c_files.cmake_of(name, layout).encode(),
             f"{name}.pc": c_files.pkg_config_of(name, layout).encode(),
         }
@@ -229,6 +240,7 @@ def _description(model: ModelPlan, name: str, layout: MemoryLayout, format: str,
         "arena": max(layout.arena, 1),
         "state": layout.state[-1],
         "weights": layout.weights,
+        "threads": {"base": layout.base, "scratch": layout.stride} if layout.stride else None,
         "weights_file": f"{name}.weights" if layout.apart else None,
         "code": size,
         "signatures": [

@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler.native.executor import aligned
+from ..compiler.native.executor import Executor, Step, aligned
 from ..compiler.native.image import load_images
 from ..compiler.native.linker import link
+from ..compiler.native.workers import functions as executor_functions
 from ..core import dtypes, forks
 from ..core.errors import InvalidArgumentError, NotFoundError
 from .status_codes import STATUS_TEXTS
+from .thread_callbacks import MOST_THREADS
 
 _MAP = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
@@ -44,23 +46,35 @@ class LoadedLibrary:
     """A built library: call it, or one of its signatures, with arrays by name, or in order; returns the outputs by
     name.
 
-    Thread-safe: each thread has an arena of its own; calls of a model with state follow one another.
+    Thread-safe: each thread has an arena of its own; calls of a model with state follow one another. threads: of a
+    run, for libraries that take the caller's.
     signatures: functions by key, which share the state; inputs, outputs: names of a single signature, C identifiers
     where the model's are not unique; notes: the description. raises NotFoundError, InvalidArgumentError
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, threads: int = 1) -> None:
         self.notes = notes = json.loads(path.read_text())
         if notes["object"] is None:
             raise NotFoundError(
                 op="aot.load", what="the library is C source", found=str(path), do='build it with format="lib"'
+            )
+        if threads > 1 and notes.get("threads") is None:
+            raise InvalidArgumentError(
+                op="aot.load",
+                what="the library runs on the calling thread",
+                found=threads,
+                do="build(..., threads=True)",
+            )
+        if not 1 <= threads <= MOST_THREADS:
+            raise InvalidArgumentError(
+                op="aot.load", what="the number of threads", found=threads, wanted=f"1 to {MOST_THREADS}"
             )
         objects = path.with_name(notes["object"])
         if not objects.is_file():
             raise NotFoundError(op="aot.load", what="the object file is not beside its description", found=str(objects))
         image = link(objects.read_bytes(), with_variables=bool(notes.get("levels")))
         functions = load_images([image])[0]
-        self._memory = _Memory(notes)
+        self._memory = _Memory(notes, threads)
         if notes.get("weights_file") is not None:
             self._memory.map_weights(path.with_name(notes["weights_file"]), functions[f"{notes['name']}_map_weights"])
         self._reset: Any = None
@@ -104,15 +118,36 @@ class LoadedLibrary:
                 self._reset(*self._memory.places)
 
 
+class _Threads:
+    """Workers of this process as a library takes them: a structure of a context and two functions. It serves the
+    thread that made it."""
+
+    def __init__(self, count: int) -> None:
+        functions = executor_functions()
+        self._executor = Executor([Step(functions.tasks, [0, 0], count, chunk=1)], count)
+        self._executor.block[6] = 1  # no signal ends it
+        self._words = (ctypes.c_void_p * 3)(None, functions.thread_count, functions.parallel_for)
+
+    @property
+    def address(self) -> int:
+        """Address of the structure."""
+        self._words[0] = self._executor.address
+        return ctypes.addressof(self._words)
+
+
 class _Memory:
     """The state and the weights of a library, and an arena for each thread. places: addresses of the structures of the
-    first two, as far as there are, which functions take in this order."""
+    first two, as far as there are, which functions take in this order. threads: of a run."""
 
-    def __init__(self, notes: Mapping[str, Any]) -> None:
+    def __init__(self, notes: Mapping[str, Any], threads: int) -> None:
         self.state = aligned(notes["state"]) if notes["state"] else None
         self.places = [] if self.state is None else [self.state.ctypes.data]
         self.lock = forks.lock()
-        self._arena = notes["arena"]
+        self._arena, self._threads = notes["arena"], threads
+        division = notes.get("threads")
+        self.takes_threads = division is not None
+        if division is not None:
+            self._arena = division["base"] + threads * division["scratch"]
         self._local = threading.local()
 
     def map_weights(self, path: Path, function: int) -> None:
@@ -129,6 +164,16 @@ class _Memory:
         if status:
             raise InvalidArgumentError(op="aot.load", what=STATUS_TEXTS[status], found=str(path))
 
+    def threads(self) -> list[int | None]:
+        """Return the address of the threads for runs on this thread, if the library takes any."""
+        if not self.takes_threads:
+            return []
+        if self._threads == 1:
+            return [None]
+        if not hasattr(self._local, "threads"):
+            self._local.threads = _Threads(self._threads)
+        return [self._local.threads.address]
+
     def arena(self) -> np.ndarray:
         """Return the arena of this thread."""
         arena: np.ndarray | None = getattr(self._local, "arena", None)
@@ -142,7 +187,7 @@ class LibrarySignature:
 
     def __init__(self, note: Mapping[str, Any], address: int, memory: _Memory) -> None:
         self._memory, self._size_notes = memory, note.get("sizes", ())
-        pointers = (ctypes.c_void_p,) * (3 + len(memory.places))
+        pointers = (ctypes.c_void_p,) * (3 + len(memory.places) + memory.takes_threads)
         self._run: Any = ctypes.CFUNCTYPE(ctypes.c_int, *pointers, ctypes.c_size_t)(address)
         self._inputs, self._outputs = (
             [
@@ -177,7 +222,7 @@ class LibrarySignature:
         words_out = [*(x.ctypes.data for x in outputs), *(0,) * sum(ranks)]
         fields = [(ctypes.c_size_t * max(len(words), 1))(*words) for words in (words_in, words_out)]
         with self._memory.lock if self._memory.state is not None else contextlib.nullcontext():
-            status = self._run(*fields, *places, arena.ctypes.data, arena.nbytes)
+            status = self._run(*fields, *places, *self._memory.threads(), arena.ctypes.data, arena.nbytes)
         if status:
             raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
         return dict(zip(self.outputs, self._shaped(outputs, fields[1][len(outputs) :])))
@@ -223,10 +268,11 @@ def _names(ports: list[_Port]) -> list[str]:
     return [port.name if names.count(port.name) == 1 else port.identifier for port in ports]
 
 
-def load(path: str | os.PathLike[str]) -> LoadedLibrary:
+def load(path: str | os.PathLike[str], *, threads: int = 1) -> LoadedLibrary:
     """Load a library for this processor. path: the folder that `build` wrote, or its NAME.json.
 
-    raises NotFoundError; UnimplementedError for the object files of other processors
+    threads: of a run, for a library that was built with `threads=True`; results are those of one, bit by bit. raises
+    NotFoundError; UnimplementedError for the object files of other processors
     """
     path = Path(path)
     if path.is_dir():
@@ -240,4 +286,4 @@ def load(path: str | os.PathLike[str]) -> LoadedLibrary:
         (path,) = descriptions
     if not path.is_file():
         raise NotFoundError(op="aot.load", what="there is no such library", found=str(path), wanted="NAME.json")
-    return LoadedLibrary(path)
+    return LoadedLibrary(path, threads)

@@ -23,7 +23,8 @@ class MemoryLayout(NamedTuple):
     """Memory of a library. arena: bytes of the caller's memory, scratch of kernels included; weights: bytes of
     constants; places: their offsets, by the identity of their array; arrays: the stored ones, in order, in the byte
     order of the target; state: offsets of the fields of the state, and its size; apart: whether the constants are a
-    file of their own."""
+    file of their own; stride: bytes of the scratch memory of each thread of the caller, which is at the end of the
+    arena, 0 for a library that runs on one."""
 
     arena: int
     weights: int
@@ -31,15 +32,30 @@ class MemoryLayout(NamedTuple):
     arrays: list[np.ndarray]
     state: list[int]
     apart: bool = False
+    stride: int = 0
+
+    @property
+    def base(self) -> int:
+        """Bytes of the arena that all threads share."""
+        return self.arena - self.stride
+
+    def scratch(self, plan: LoopPlan) -> int:
+        """Return the offset of the scratch memory of a plan in the caller's memory."""
+        return self.base if self.stride else _aligned(plan.arena)
+
+
+SEPARATION = 128
+"""Bytes that are fetched together: threads write to none of the same."""
 
 
 def _aligned(n: int) -> int:
     return -(-n // ALIGNMENT) * ALIGNMENT
 
 
-def layout_of(model: ModelPlan, apart: bool = False) -> MemoryLayout:
+def layout_of(model: ModelPlan, apart: bool = False, threads: bool = False) -> MemoryLayout:
     """Lay out a model: equal constants once, aligned; the scratch memory of one thread after the arena of a plan; the
-    state as C lays out a structure of arrays. apart: see `MemoryLayout`."""
+    state as C lays out a structure of arrays. apart: see `MemoryLayout`; threads: whether the caller may
+    provide threads."""
     state, end = [], 0
     for tensor in model.state:
         size = tensor.initial.itemsize
@@ -60,13 +76,11 @@ def layout_of(model: ModelPlan, apart: bool = False) -> MemoryLayout:
             arrays.append(stored)
             size += _aligned(stored.nbytes)
         places[id(array)] = by_content[content]
-    arena = max(scratch_of(p.plan) + _aligned(p.plan.scratch) for p in model.plans)
-    return MemoryLayout(arena, size, places, arrays, [*state, end], apart)
-
-
-def scratch_of(plan: LoopPlan) -> int:
-    """Return the offset of the scratch memory of a plan in the caller's memory."""
-    return _aligned(plan.arena)
+    memory = MemoryLayout(0, size, places, arrays, [*state, end], apart)
+    if threads:
+        stride = max(-(-p.plan.scratch // SEPARATION) * SEPARATION or SEPARATION for p in model.plans)
+        return memory._replace(arena=max(_aligned(p.plan.arena) for p in model.plans) + stride, stride=stride)
+    return memory._replace(arena=max(_aligned(p.plan.arena) + _aligned(p.plan.scratch) for p in model.plans))
 
 
 def _constants(model: ModelPlan) -> Iterable[tuple[np.ndarray, Views | None]]:

@@ -54,6 +54,11 @@ class TensorDescription(NamedTuple):
         """Size in bytes."""
         return self.buffer.size * self.buffer.dtype.size
 
+    @property
+    def alignment(self) -> int:
+        """Alignment in bytes: of an element, of a part of complex ones, as C sees them."""
+        return self.buffer.dtype.size // (2 if self.dtype.startswith("complex") else 1)
+
 
 class SizedPlan(NamedTuple):
     """The plan of a signature for inputs of some sizes. inputs, outputs: buffers of the signature's tensors; state: the

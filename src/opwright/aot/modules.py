@@ -9,10 +9,11 @@ The function of a signature is
 
 where both structures consist of pointers; if the model has state, a pointer to it precedes the arena, and
 `void NAME_reset(struct NAME_state *)` initializes it; if the weights are a file, a pointer to where they are follows
-(weight_files.py). A model with several signatures has a function for each,
-NAME_SIGNATURE. The function checks its arguments and calls that of the plan, which keeps the words of the step that it
-runs on its stack and writes to nothing but the arena, the state and the outputs, so callers with their own may run at
-once. A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see compiler/language/compilation.py.
+(weight_files.py), and the threads of the caller, if it may provide any (thread_callbacks.py). A model with several
+signatures has a function for each, NAME_SIGNATURE. The function checks its arguments and calls that of the plan, which
+keeps the words of the step that it runs on its stack and writes to nothing but the arena, the state and the outputs,
+so callers with their own may run at once. A kernel is `i64 kernel(ptr words, i64 begin, i64 end, ptr scratch)`; see
+compiler/language/compilation.py.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .plan_functions import LibraryCode, bases_of, plan_text
 from .specialized_kernels import is_specialized, shared_words, specialized_text
 from .status_codes import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_BOUNDS, UNSUPPORTED_LEVEL
 from .step_words import WordTables, decoder_text
+from .thread_callbacks import count_text, share_text
 from .weight_files import map_text
 
 
@@ -65,7 +67,7 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout, *, global_ker
                     function.linkage = "internal"
             part.triple, part.data_layout = target.triple, data_layout
             main.link_in(part)
-            if is_specialized(target):
+            if is_specialized(target, layout):
                 main.get_function(symbol).add_function_attribute("alwaysinline")
         for function in main.functions:
             if not function.is_declaration and function.name not in exported:
@@ -92,7 +94,7 @@ def functions_of(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]
 def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int) -> str:
     """Return the module of the functions of signatures, of their plans, and of the weights."""
     lines = [f'declare i64 @"{symbol}"(ptr, i64, i64, ptr)' for symbol in symbols.values()]
-    shared = shared_words(model, symbols, layout, name) if is_specialized(model.target) else {}
+    shared = shared_words(model, symbols, layout, name) if is_specialized(model.target, layout) else {}
     for symbol, words in shared.items():
         lines += specialized_text(symbol, words)
     if layout.apart:
@@ -103,8 +105,10 @@ def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, 
         lines += _reset_text(model, name, layout)
     if model.levels:
         lines += levels_text(name, model.levels)
-    tables = None if is_specialized(model.target) else WordTables(max(map(bases_of, model.plans)))
-    code = LibraryCode(name, layout, symbols, shared, tables)
+    tables = None if is_specialized(model.target, layout) else WordTables(max(map(bases_of, model.plans)))
+    code = LibraryCode(name, layout, symbols, shared, tables, wide)
+    if layout.stride:
+        lines += share_text(name, layout.stride, wide)
     for signature in model.signatures:
         lines += _entry_text(model, signature, name, layout, wide)
         for number, planned in enumerate(signature.plans):
@@ -125,15 +129,18 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
     """Return the function of a signature: it checks its arguments and runs a plan."""
     symbol = model.symbol(signature, name)
     state = "ptr %state, " if model.state else ""
-    holder = "ptr %holder, " if layout.apart else ""
+    holder = ("ptr %holder, " if layout.apart else "") + ("ptr %threads, " if layout.stride else "")
     lines = [
         f"define i32 @{symbol}(ptr %inputs, ptr %outputs, {state}{holder}ptr %arena, i{wide} %size) {{",
         "entry:",
         *_checks(model, signature, layout, wide),
+        *(count_text(layout.base, layout.stride, wide) if layout.stride else []),
         *_selection_text(model, signature, name, wide),
     ]
     weights = "%weights" if layout.apart else f"@{name}_weights" if layout.weights else "null"
     arguments = f"ptr %inputs, ptr %outputs, {state or 'ptr null, '}ptr {weights}, ptr %arena"
+    if layout.stride:
+        arguments += f", ptr %threads, i{wide} %threads.count"
     for number, planned in enumerate(signature.plans):
         plan = _plan_symbol(model, signature, name, number)
         flags = sorted({flag for i in planned.read if (flag := model.state[i].flag) is not None})
@@ -304,8 +311,7 @@ def _checks(model: ModelPlan, signature: SignaturePlan, layout: MemoryLayout, wi
                 f"  %{kind}{i}.field = getelementptr ptr, ptr %{kind}s, i32 {i}",
                 f"  %{kind}{i} = load ptr, ptr %{kind}{i}.field",
             ]
-            parts = 2 if tensor.dtype.startswith("complex") else 1  # as C sees them
-            checks.append((f"{kind}{i}", tensor.buffer.dtype.size // parts))
+            checks.append((f"{kind}{i}", tensor.alignment))
     for n, (pointer, alignment) in enumerate(checks):
         lines += [
             f"  %absent{n} = icmp eq ptr %{pointer}, null",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..core import __version__
 from . import c_files
 from .c_source import c_source_of
+from .example_program import example_of
 from .memory_layouts import MemoryLayout
 from .model_plans import ModelPlan
 
@@ -22,7 +23,7 @@ def source_files_of(model: ModelPlan, name: str, layout: MemoryLayout, format: s
     sources = c_source_of(model, name, layout)
     header = {f"{name}.h": c_files.header_of(model, name, layout)}
     if format == "c":
-        example = c_files.example_of(model, name, layout)
+        example = example_of(model, name, layout)
         files = sources | header | {"main.c": example, "CMakeLists.txt": _cmake(name, layout)}
     elif format == "arduino":
         files = {f"src/{file}": text for file, text in (sources | header).items()} | {
@@ -49,7 +50,7 @@ if(UNIX)
 endif()
 add_executable({name}_example main.c)
 target_link_libraries({name}_example {name})
-{c_files.cmake_weights_of(name, layout)}"""
+{c_files.cmake_example_of(name, layout)}"""
 
 
 def _properties(name: str) -> str:

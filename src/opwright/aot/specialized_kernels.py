@@ -20,9 +20,9 @@ SharedWords = Mapping[str, Sequence[str | None]]
 """For each kernel, its words as constants of LLVM, the number of items last; None where calls differ."""
 
 
-def is_specialized(target: Target) -> bool:
-    """Return whether kernels of a target are specialized."""
-    return target.vector_bytes == SCALAR
+def is_specialized(target: Target, layout: MemoryLayout) -> bool:
+    """Return whether the kernels of a library are specialized: on threads, they are called by address."""
+    return target.vector_bytes == SCALAR and not layout.stride
 
 
 def shared_words(model: ModelPlan, symbols: Mapping[int, str], layout: MemoryLayout, name: str) -> SharedWords:

@@ -6,7 +6,7 @@ Lives here: the codes, `STATUS_NAMES`, `STATUS_TEXTS`. Not here: the code that r
 OK, OUT_OF_RANGE, ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OUT_OF_BOUNDS, OTHER_WEIGHTS, CUT_WEIGHTS = (
     range(9)
 )
-UNSUPPORTED_LEVEL = 9
+UNSUPPORTED_LEVEL, UNFINISHED = 9, 10
 
 STATUS_NAMES = {
     OK: "OK",
@@ -19,11 +19,12 @@ STATUS_NAMES = {
     OTHER_WEIGHTS: "OTHER_WEIGHTS",
     CUT_WEIGHTS: "WEIGHTS_TOO_SHORT",
     UNSUPPORTED_LEVEL: "UNSUPPORTED_LEVEL",
+    UNFINISHED: "UNFINISHED",
 }
 STATUS_TEXTS = {
     OK: "ok",
     OUT_OF_RANGE: "an index of the inputs points outside of what it indexes",
-    ARENA_TOO_SMALL: "the arena is smaller than ARENA_SIZE",
+    ARENA_TOO_SMALL: "the arena is smaller than ARENA_SIZE, or for several threads than ARENA_SIZE_FOR",
     MISALIGNED: "an address is not aligned: the arena to ARENA_ALIGN, a file of weights to WEIGHTS_ALIGN, tensors to "
     "their elements",
     NO_MEMORY: "an address is null",
@@ -32,4 +33,5 @@ STATUS_TEXTS = {
     OTHER_WEIGHTS: "the weights are not those of this library: another model, target or version, or no weights at all",
     CUT_WEIGHTS: "the weights end before their last byte: the file is truncated",
     UNSUPPORTED_LEVEL: "the processor lacks the instructions of this level, or of all levels of the library",
+    UNFINISHED: "parallel_for returned before it had called its task for each index",
 }

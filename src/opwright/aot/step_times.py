@@ -19,7 +19,7 @@ from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, word
 from ..compiler.native.executor import KERNEL, aligned
 from ..compiler.native.image import load_images
 from ..compiler.native.linker import link
-from .memory_layouts import MemoryLayout, constant_of, scratch_of, weights_of
+from .memory_layouts import MemoryLayout, constant_of, weights_of
 from .model_plans import ModelPlan
 from .modules import emit_object, symbols_of
 
@@ -44,7 +44,7 @@ def step_times(model: ModelPlan, name: str, layout: MemoryLayout, runs: int = RU
     for number, (planned, step) in enumerate(steps):
         if step.covers:
             continue
-        scratch = memory.ctypes.data + scratch_of(planned.plan)
+        scratch = memory.ctypes.data + layout.scratch(planned.plan)
         words = _words(step, memory.ctypes.data, weights.ctypes.data, layout, outside)
         kernel = KERNEL(functions[symbols[step.code.address]])
         calls.append((number, kernel, ctypes.addressof(words), step.items, scratch, words))

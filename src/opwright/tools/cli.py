@@ -365,6 +365,7 @@ def run(
 @click.option(
     "--shared", is_flag=True, help="Also write a shared library, if this machine has a linker for the target."
 )
+@click.option("--threads", is_flag=True, help="Runs take threads of the caller, by two functions.")
 @click.option("--report", is_flag=True, help="Also print where the bytes and, for the host, the time go.")
 @click.option("--html", "page", type=click.Path(dir_okay=False), help="Write that report as a page.")
 @click.option("--list-targets", is_flag=True, help="Print the short names of targets.")

@@ -28,6 +28,7 @@ def build_library(
     bounds: tuple[str, ...],
     weights: str,
     shared: bool,
+    threads: bool,
     report: bool,
     page: str | None,
     as_json: bool,
@@ -46,6 +47,7 @@ def build_library(
         bounds=parse_bounds(bounds),
         weights=weights,
         shared=shared,
+        threads=threads,
         report=report or page is not None,
     )
     if built.unlinked:

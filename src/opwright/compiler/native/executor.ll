@@ -70,12 +70,13 @@ declare void @PyErr_Restore(ptr, ptr, ptr)
 
 ; Where the functions below are: the one that a loader looks up.
 define ptr @"executor"(i64 %which) {
-  %at = getelementptr [9 x ptr], ptr @functions, i64 0, i64 %which
+  %at = getelementptr [12 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
 }
-@functions = internal constant [9 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @strands, ptr @poll,
-                                         ptr @nested, ptr @branch, ptr @loop]
+@functions = internal constant [12 x ptr] [ptr @run, ptr @run_timed, ptr @call, ptr @work, ptr @strands, ptr @poll,
+                                         ptr @nested, ptr @branch, ptr @loop, ptr @tasks, ptr @parallel_for,
+                                         ptr @thread_count]
 
 ; Run all steps. Gives the status of the first that failed, which `plan` then names; 0.
 define internal i64 @run(ptr %plan) {
@@ -431,6 +432,66 @@ go:
 
 end:
   ret i64 -9223372036854775808
+}
+
+; What a built library calls to have its steps done by workers (../../aot/thread_callbacks.py). The context is a plan of one step, whose
+; kernel is `tasks`, and whose words are a function and its argument. Its runs have nothing in common but the function that shares
+; them, so that what one took says nothing about the next. Without workers, as another plan has them, the caller does all.
+define internal void @parallel_for(ptr %plan, i64 %count, ptr %task, ptr %work) {
+  %step = load ptr, ptr %plan
+  %words.ptr = getelementptr %step, ptr %step, i64 0, i32 1
+  %words = load ptr, ptr %words.ptr
+  store ptr %task, ptr %words
+  %work.ptr = getelementptr ptr, ptr %words, i64 1
+  store ptr %work, ptr %work.ptr
+  %items.ptr = getelementptr %step, ptr %step, i64 0, i32 2
+  store i64 %count, ptr %items.ptr
+  %took.ptr = getelementptr %plan, ptr %plan, i64 0, i32 6
+  store i64 0, ptr %took.ptr
+  %polls.ptr = getelementptr %plan, ptr %plan, i64 0, i32 8
+  store i64 0, ptr %polls.ptr
+  %alone.ptr = getelementptr %plan, ptr %plan, i64 0, i32 9
+  store i64 0, ptr %alone.ptr
+  %ignored = call i64 @run(ptr %plan)
+  ret void
+}
+
+define internal i64 @thread_count(ptr %plan) {
+entry:
+  %pool.ptr = getelementptr %plan, ptr %plan, i64 0, i32 2
+  %pool = load ptr, ptr %pool.ptr
+  %lonely = icmp eq ptr %pool, null
+  br i1 %lonely, label %one, label %several
+
+several:
+  %threads.ptr = getelementptr %pool, ptr %pool, i64 0, i32 0, i32 1
+  %threads = load i64, ptr %threads.ptr
+  ret i64 %threads
+
+one:
+  ret i64 1
+}
+
+; Calls of a function, one for each item.
+define internal i64 @tasks(ptr %words, i64 %begin, i64 %end, ptr %scratch) {
+entry:
+  %task = load ptr, ptr %words
+  %work.ptr = getelementptr ptr, ptr %words, i64 1
+  %work = load ptr, ptr %work.ptr
+  br label %turn
+
+turn:
+  %i = phi i64 [ %begin, %entry ], [ %i.next, %do ]
+  %open = icmp ult i64 %i, %end
+  br i1 %open, label %do, label %done
+
+do:
+  call void %task(ptr %work, i64 %i)
+  %i.next = add i64 %i, 1
+  br label %turn
+
+done:
+  ret i64 0
 }
 
 ; The caller's part of a step that is shared. Gives its status once all items are done.

@@ -197,6 +197,9 @@ class ExecutorFunctions(NamedTuple):
     nested: int
     branch: int
     loop: int
+    tasks: int
+    parallel_for: int
+    thread_count: int
 
 
 def executor_text(target: Target) -> str:
