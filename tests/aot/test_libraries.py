@@ -256,7 +256,8 @@ def test_state_stays_between_runs_until_it_is_reset(operator, tmp_path):
 def test_equal_models_make_equal_files(tmp_path):
     content, _ = network()
     for folder in ("a", "b"):
-        aot.build(content, out=tmp_path / folder, name="net")
+        with ow.flags(cache_dir=tmp_path / f"cache of {folder}"):  # otherwise the second one is the first
+            aot.build(content, out=tmp_path / folder, name="net")
     for file in (tmp_path / "a").iterdir():
         assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes(), file.name
 

@@ -17,8 +17,10 @@ from ..compiler.target import Target, processor
 from ..core import __version__
 from ..core.errors import InvalidArgumentError, UnavailableError, UnimplementedError
 from ..core.files import replacing
+from ..core.terminal_progress import TerminalProgress
 from . import c_files, web_files
 from .archives import archive_of
+from .build_cache import BuiltFiles, digest_of_build, find_build, keep_build, members_of
 from .build_report import BuildReport, report_of
 from .c_source import PORTABLE_C
 from .cpu_levels import CpuLevel, combined, levels_of
@@ -142,11 +144,91 @@ def build(
             found=f"{format} for {chosen.name}",
             do='threads=False, or format="c"',
         )
+    settings = Settings(prefix, chosen, levels, format, tuple(bounds.items()), weights == "file", threads)
+    with TerminalProgress(f"building {prefix}") as progress:
+        built, facts = _built(content, settings, tuple(custom_ops), report, progress)
+        files, unlinked = dict(built.files), ""
+        if shared:
+            try:
+                files[shared_name(prefix, chosen)] = shared_library_of(prefix, chosen, files[f"{prefix}.o"])
+            except UnavailableError as error:
+                unlinked = str(error)
+        folder = Path(out)
+        description = f"{prefix}.json"
+        files[description] = files.pop(description)  # written last: without it there is no library
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / description).unlink(missing_ok=True)
+        for file, text in files.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            with replacing(folder / file) as stream:
+                stream.write(text)
+    sizes = built.arena, built.state, built.code, built.weights
+    return Library(prefix, folder, chosen, tuple(files), *sizes, facts, unlinked)
+
+
+class Settings(NamedTuple):
+    """Settings that the files of a library depend on. prefix: of names; apart: whether weights are a file; the others
+    as of `build`."""
+
+    prefix: str
+    target: Target
+    levels: tuple[CpuLevel, ...]
+    format: str
+    bounds: tuple[tuple[str, tuple[int, int]], ...]
+    apart: bool
+    threads: bool
+
+
+def _built(
+    content: bytes, settings: Settings, custom_ops: tuple[Any, ...], report: bool, progress: TerminalProgress
+) -> tuple[BuiltFiles, BuildReport | None]:
+    """Return the files of a library, from the cache if they are there, and the report, if requested."""
+    key = digest_of_build(content, *settings)
+    cached = find_build(key) if key is not None and not report else None
+    if cached is not None:
+        return cached, None
+    progress.at(0, "planning")
+    planned = _planned(content, settings, custom_ops)
+    progress.at(PLANNED, "machine code")
+    prefix, format = settings.prefix, settings.format
+    layout = layout_of(planned, settings.apart, settings.threads)
+    code, archive, functions = b"", "", functions_of(planned, prefix, layout)
+    if format in SOURCE_FORMATS:
+        files = source_files_of(planned, prefix, layout, format)
+        size = next(len(text) for file, text in files.items() if file.endswith(f"{prefix}.c"))
+    else:
+        code = emit_object(
+            planned, prefix, layout, progress=lambda part: progress.at(int(PLANNED + part * (WHOLE - PLANNED)))
+        )
+        linked = link(code, functions) if format == "web" else code
+        files = _files(planned, prefix, layout, linked, format)
+        size = len(linked) - (0 if layout.apart else layout.weights)
+        archive = f"lib{prefix}.a" if format == "lib" else ""
+    if layout.apart:
+        files[f"{prefix}.weights"] = weight_file_of(layout)
+    files |= _description(planned, prefix, layout, format, size)
+    sizes = layout.arena, layout.state[-1], size, layout.weights
+    built = BuiltFiles(files, functions, archive, f"{prefix}.o" if code else "", *sizes)
+    if key is not None:
+        keep_build(key, built)
+    if not report:
+        return built, None
+    seconds = step_times(planned, prefix, layout) if settings.target == processor() else None
+    return built, report_of(planned, prefix, layout, code, content, seconds)
+
+
+PLANNED, WHOLE = 30, 100
+"""Parts of the time of a build, in percent, at which its parts end."""
+
+
+def _planned(content: bytes, settings: Settings, custom_ops: tuple[Any, ...]) -> ModelPlan:
+    """Return the plan of a model. Raises UnimplementedError for inputs and outputs without a form in C."""
+    levels, bounds = settings.levels, dict(settings.bounds)
     if levels:
         plans = [plan_model(content, level.target, custom_ops, bounds) for level in levels]
         planned = combined(plans, levels)
     else:
-        planned = plan_model(content, chosen, custom_ops, bounds)
+        planned = plan_model(content, settings.target, custom_ops, bounds)
     tensors = [t for s in planned.signatures for t in (*s.inputs, *s.outputs)]
     refused = c_files.unsupported((*tensors, *planned.state))
     if refused:
@@ -155,39 +237,7 @@ def build(
             what="C has no type for the elements of inputs or outputs",
             found=", ".join(f"{t.name}: {t.dtype}" for t in refused),
         )
-    layout = layout_of(planned, weights == "file", threads)
-    code, unlinked = b"", ""
-    if format in SOURCE_FORMATS:
-        files = source_files_of(planned, prefix, layout, format)
-        size = next(len(text) for file, text in files.items() if file.endswith(f"{prefix}.c"))
-    else:
-        code = emit_object(planned, prefix, layout)
-        linked = link(code, functions_of(planned, prefix, layout)) if format == "web" else code
-        files, size = (
-            _files(planned, prefix, layout, linked, format),
-            len(linked) - (0 if layout.apart else layout.weights),
-        )
-    if shared:
-        try:
-            files[shared_name(prefix, chosen)] = shared_library_of(prefix, chosen, code)
-        except UnavailableError as error:
-            unlinked = str(error)
-    if layout.apart:
-        files[f"{prefix}.weights"] = weight_file_of(layout)
-    files |= _description(planned, prefix, layout, format, size)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{prefix}.json").unlink(missing_ok=True)
-    for file, text in files.items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / file) as stream:
-            stream.write(text)
-    facts = None
-    if report:
-        seconds = step_times(planned, prefix, layout) if chosen == processor() else None
-        facts = report_of(planned, prefix, layout, code, content, seconds)
-    sizes = layout.arena, layout.state[-1], size, layout.weights
-    return Library(prefix, folder, chosen, tuple(files), *sizes, facts, unlinked)
+    return planned
 
 
 def _levels(target: str | Target, cpu: str, features: str, format: str | None) -> tuple[CpuLevel, ...]:
@@ -220,7 +270,7 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
     files = {f"{name}.o": code, f"{name}.h": c_files.header_of(model, name, layout).encode()}
     if format == "lib":
         files |= {
-            f"lib{name}.a": archive_of([("library.o", code, functions_of(model, name, layout))]),
+            f"lib{name}.a": archive_of(members_of(code, functions_of(model, name, layout))),
             "main.c": example_of(model, name, layout).encode(),
             "CMakeLists.txt": c_files.cmake_of(name, layout).encode(),
             f"{name}.pc": c_files.pkg_config_of(name, layout).encode(),
@@ -229,7 +279,7 @@ def _files(model: ModelPlan, name: str, layout: MemoryLayout, code: bytes, forma
 
 
 def _description(model: ModelPlan, name: str, layout: MemoryLayout, format: str, size: int) -> dict[str, bytes]:
-    """Return the description, which is written last: without it there is no library. size: of code."""
+    """Return the description of a library. size: of code."""
     notes = {
         "name": name,
         "opwright": __version__,

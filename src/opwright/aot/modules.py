@@ -18,12 +18,15 @@ compiler/language/compilation.py.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+
 import numpy as np
 
 from ..compiler.background import LLVM
 from ..compiler.native.executor import ALIGNMENT
 from ..compiler.target import optimised
-from ..core.errors import UnimplementedError
+from ..core.errors import InternalError, UnimplementedError
 from .cpu_levels import levels_text, with_features
 from .memory_layouts import MemoryLayout, fill_of, weights_of
 from .model_plans import ModelPlan, SignaturePlan
@@ -41,12 +44,21 @@ def symbols_of(model: ModelPlan, name: str) -> dict[int, str]:
     return {address: f"{name}.k{i}" for i, address in enumerate(dict.fromkeys(step.code.address for step in steps))}
 
 
-def emit_object(model: ModelPlan, name: str, layout: MemoryLayout, *, global_kernels: bool = False) -> bytes:
+def emit_object(
+    model: ModelPlan,
+    name: str,
+    layout: MemoryLayout,
+    *,
+    global_kernels: bool = False,
+    progress: Callable[[float], object] = float,
+) -> bytes:
     """Return the object file of a library. name: prefix of its symbols; global_kernels: whether kernels are global
-    functions, for measurements. Raises UnimplementedError for targets whose byte order is not that of their kernels."""
+    functions, for measurements; progress: called with the part that is done. Raises UnimplementedError for targets
+    whose byte order is not that of their kernels."""
     from llvmlite import binding as llvm
 
     target = model.target
+    count = len(model.kernels) + 2  # parts of the time: each kernel, and twice as long for the whole
     with LLVM:
         machine = target.machine()
         data_layout = str(machine.target_data)
@@ -57,7 +69,8 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout, *, global_ker
         exported = functions_of(model, name, layout) + ([*symbols.values()] if global_kernels else [])
         main = llvm.parse_assembly(_text(model, name, layout, symbols, wide))
         main.triple, main.data_layout = target.triple, data_layout
-        for address, symbol in symbols.items():
+        for done, (address, symbol) in enumerate(symbols.items()):
+            progress(done / count)
             kernel = model.kernels[address]
             own = model.targets.get(address, target)
             text = kernel.text(own).replace(f'@"{kernel.entry}"', f'@"{symbol}"')
@@ -73,7 +86,34 @@ def emit_object(model: ModelPlan, name: str, layout: MemoryLayout, *, global_ker
             if not function.is_declaration and function.name not in exported:
                 function.linkage = "internal"
         code: bytes = machine.emit_object(optimised(str(main), machine))
-    return code
+    if layout.apart or not layout.weights or is_specialized(target, layout):
+        return code
+    return _with_weights(code, f"{name}_weights", layout)
+
+
+def _with_weights(code: bytes, symbol: str, layout: MemoryLayout) -> bytes:
+    """Return an object file with the weights in their place, which is left open: as text, they would be a third of the
+    time of a build."""
+    before, *after = code.split(_mark(symbol))
+    if len(after) != 1:
+        raise InternalError(op="aot.build", what="the place of weights in an object file", found=len(after))
+    return b"".join((before, weights_of(layout), after[0][layout.weights - MARK :]))
+
+
+MARK = 64
+"""Bytes by which the place of weights is told: the least size of weights, which are aligned to as many."""
+
+
+def _mark(symbol: str) -> bytes:
+    return hashlib.sha512(f"opwright {symbol}".encode()).digest()
+
+
+def _unknown_bytes_text(symbol: str, size: int, alignment: int) -> str:
+    """Return a constant of which LLVM knows no byte: it begins with a mark."""
+    first, rest = _escaped(_mark(symbol)), size - MARK
+    kind = f"<{{ [{MARK} x i8], [{rest} x i8] }}>"
+    value = f'<{{ [{MARK} x i8] c"{first}", [{rest} x i8] zeroinitializer }}>'
+    return f"@{symbol} = internal externally_initialized constant {kind} {value}, align {alignment}"
 
 
 def _pointer_bits(data_layout: str) -> int:
@@ -100,7 +140,10 @@ def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, 
     if layout.apart:
         lines += map_text(name, layout, wide)
     elif layout.weights:
-        lines.append(_bytes_text(f"{name}_weights", weights_of(layout), ALIGNMENT))
+        if is_specialized(model.target, layout):  # whose code may have numbers of the weights in it
+            lines.append(_bytes_text(f"{name}_weights", weights_of(layout), ALIGNMENT))
+        else:
+            lines.append(_unknown_bytes_text(f"{name}_weights", layout.weights, ALIGNMENT))
     if model.state:
         lines += _reset_text(model, name, layout)
     if model.levels:
@@ -233,8 +276,11 @@ _ESCAPED = np.array([list(f"\\{byte:02X}".encode()) for byte in range(256)], np.
 
 def _bytes_text(symbol: str, content: bytes, alignment: int = 1) -> str:
     """Return a constant."""
-    escaped = _ESCAPED[np.frombuffer(content, np.uint8)].tobytes().decode()
-    return f'@{symbol} = internal constant [{len(content)} x i8] c"{escaped}", align {alignment}'
+    return f'@{symbol} = internal constant [{len(content)} x i8] c"{_escaped(content)}", align {alignment}'
+
+
+def _escaped(content: bytes) -> str:
+    return _ESCAPED[np.frombuffer(content, np.uint8)].tobytes().decode()
 
 
 def _reset_text(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:

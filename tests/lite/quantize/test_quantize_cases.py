@@ -16,8 +16,9 @@ from lite_kit import op_names
 from quantize_harness import answers, convert, converter_of, litert, operators, run, snr
 
 import opwright as ow
+from opwright.core import terminal_progress
 from opwright.lite.convert.export import export
-from opwright.lite.convert.quantize import Mode, calibration, quantize
+from opwright.lite.convert.quantize import Mode, quantize
 from opwright.lite.format import Model
 from opwright.lite.importer import import_model
 from thorough import examples
@@ -297,20 +298,21 @@ def test_progress_is_shown_on_terminals_after_a_second(monkeypatch: pytest.Monke
         def start(self) -> None:
             shown.append(0)
 
-        def update(self, task: int, completed: int) -> None:
+        def update(self, task: int, completed: int, description: str) -> None:
+            assert description == "calibrating"
             shown.append(completed)
 
         def stop(self) -> None:
             shown.append(-1)
 
     clock = iter(np.arange(0.0, 100.0, 0.4))
-    monkeypatch.setattr(calibration.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(calibration._Progress, "_made", staticmethod(Bar))
-    monkeypatch.setattr(calibration.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(terminal_progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(terminal_progress.TerminalProgress, "_made", lambda self: Bar())
+    monkeypatch.setattr(terminal_progress.sys.stderr, "isatty", lambda: True, raising=False)
     convert(ow.nn.relu, FLAT)
     assert shown == [0, 3, 4, 5, 6, 7, 8, -1]
     shown.clear()
-    monkeypatch.setattr(calibration.sys.stderr, "isatty", lambda: False, raising=False)
+    monkeypatch.setattr(terminal_progress.sys.stderr, "isatty", lambda: False, raising=False)
     convert(ow.nn.relu, FLAT)
     assert shown == []
 

@@ -8,8 +8,6 @@ Not here: the use of ranges (plan.py).
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +15,7 @@ import numpy as np
 
 from ....core.dtypes import float32
 from ....core.errors import InvalidArgumentError, NotFoundError
+from ....core.terminal_progress import TerminalProgress
 from ....graph import Graph, GraphRewriter, Node, Value
 from ....graph.builder import map_subgraphs
 from ....graph.ir import flat
@@ -142,9 +141,6 @@ def _array(value: Any, tensor: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-QUIET_SECONDS = 1.0  # a calibration that ends sooner shows no progress
-
-
 def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolver: Any = None) -> dict[Value, Range]:
     """Return the least and greatest element of each float32 value that was computed, in every graph.
 
@@ -160,7 +156,7 @@ def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolve
     ) as interpreter:
         for ranges, subgraph in zip(seen, interpreter._subgraphs):
             subgraph.observe(_observer(subgraph, ranges))
-        count, show, met = 0, _Progress(), set()
+        count, show, met = 0, TerminalProgress("calibrating", "samples"), set()
         try:
             for sample in samples(dataset, model):
                 _run(interpreter, seen, sample.subgraph, sample.arrays, count)
@@ -238,45 +234,6 @@ def _note(ranges: dict[int, Range], t: Any) -> None:
         least, most = ranges[t.index]
         low, high = min(low, least), max(high, most)
     ranges[t.index] = (low, high)
-
-
-class _Progress:
-    """A line on stderr with the number of samples, on terminals, from the first second on."""
-
-    def __init__(self) -> None:
-        self.since = time.monotonic()
-        self.bar: Any = None
-        self.task: Any = None
-        self.shown = sys.stderr.isatty()
-
-    def at(self, count: int) -> None:
-        """Show the number of samples done."""
-        if not self.shown or (self.bar is None and time.monotonic() - self.since < QUIET_SECONDS):
-            return
-        if self.bar is None:
-            self.bar = self._made()
-            self.task = self.bar.add_task("calibrating", total=None)
-            self.bar.start()
-        self.bar.update(self.task, completed=count)
-
-    @staticmethod
-    def _made() -> object:
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        return Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TextColumn("{task.completed} samples"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-
-    def close(self) -> None:
-        """Restore the terminal."""
-        if self.bar is not None:
-            self.bar.stop()
 
 
 BITS = 8
