@@ -2,8 +2,9 @@
 
     python tests/frontends/record_aten_calls.py tests/frontends/aten_calls.json.gz
 
-Each sample of `op_db` runs eagerly under a dispatch mode, which notes the calls of functional operators with a rule:
-arguments, results, dtypes. A few small calls of each overload are kept. Needs torch; not part of `make test`.
+Names of the database behind the file add the calls of these alone to it. Each sample of `op_db` runs eagerly under a
+dispatch mode, which notes the calls of functional operators with a rule: arguments, results, dtypes. A few small calls
+of each overload are kept. Needs torch; not part of `make test`.
 """
 
 from __future__ import annotations
@@ -112,16 +113,21 @@ def write(path: str, calls: dict[str, str]) -> None:
     print(len(rows), "calls of", len(set(calls.values())), "overloads", flush=True)
 
 
-def main(path: str) -> None:
+def main(path: str, *names: str) -> None:
     from torch.testing._internal.common_methods_invocations import op_db
 
     warnings.simplefilter("ignore")
     load_rules()
     calls: dict[str, Any] = {}
     seen: Counter[str] = Counter()
+    if names:
+        for call in json.loads(gzip.decompress(Path(path).read_bytes()))["calls"]:
+            calls[json.dumps(call, sort_keys=True)] = call["operator"]
     for number, info in enumerate(op_db):
-        if number % 60 == 59:
+        if number % 60 == 59 and not names:
             write(path, calls)  # a run may be stopped
+        if names and info.name not in names:
+            continue
         if torch.float32 not in info.dtypes or "sparse" in info.name or "jiterator" in info.name:
             continue
         for dtype in (torch.float32, torch.int64):
@@ -143,4 +149,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

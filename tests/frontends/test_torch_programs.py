@@ -197,6 +197,41 @@ def test_buffers_are_state():
         close(function((x * (step + 1)).numpy()), cache(x * (step + 1)))
 
 
+class Layer:
+    """A cache that is no module, as those of transformers."""
+
+    def __init__(self, rows):
+        self.rows, self.length = rows, torch.zeros((), dtype=torch.int64)
+
+    def extend(self, x):
+        self.rows.index_copy_(0, self.length.reshape(1), x)
+        self.length.add_(1)
+        return self.rows
+
+
+class Held(nn.Module):
+    """A module whose buffers have the memory of such a cache; it reads the cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer(torch.zeros(4, 3))
+        self.register_buffer("rows", self.layer.rows, persistent=False)
+        self.register_buffer("length", self.layer.length, persistent=False)
+
+    def forward(self, x, position):
+        self.layer.length.copy_(position[0])
+        return self.layer.extend(x).cumsum(0)
+
+
+def test_caches_outside_of_modules():
+    held = Held()
+    with torch.no_grad():
+        function = ow.from_torch(Held(), (images(1, 3), torch.tensor([0])))
+        for step in (0, 1, 3):
+            x = images(1, 3) * (step + 1)
+            close(function(x.numpy(), np.array([step])), held(x, torch.tensor([step])))
+
+
 def test_unknown_sizes():
     net = Net().eval()
     batch = torch.export.Dim("batch", min=2, max=64)

@@ -49,6 +49,7 @@ def error_of(actual: Any, expected: torch.Tensor, floor: float = 1e-6) -> float:
 
     floor: the least element to be relative to
     """
+    expected = expected.float() if expected.dtype is torch.bfloat16 else expected
     a, b = np.asarray(actual), expected.detach().resolve_conj().resolve_neg().numpy()
     if a.shape != b.shape:
         return float("inf")
@@ -142,6 +143,20 @@ def compare(
     return "pass", figures
 
 
+def compare_steps(module: Any, steps: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[str, str]:
+    """Return the outcome of successive calls of a module whose buffers are a cache: ids and their positions."""
+    ids, position = steps[0]
+    with torch.no_grad():
+        kwargs = {"input_ids": ids, "cache_position": position}
+        program = torch.export.export(module, (), kwargs, strict=False)
+        function = ow.from_torch(program)
+        worst = 0.0
+        for ids, position in steps:
+            (actual,) = (v for v in ow.nest.flatten(function(ids.numpy(), position.numpy())) if v is not None)
+            worst = max(worst, error_of(actual, module(input_ids=ids, cache_position=position), 1e-30))
+    return ("pass" if worst <= LIMIT else f"error {worst:.1e}"), f"error {worst:.0e} in {len(steps)} steps"
+
+
 def converted(function: Any, inputs: list[np.ndarray], expected: list[torch.Tensor]) -> str:
     """Return figures of the .tflite file: operators, transposes besides those of inputs and outputs, errors."""
     from ai_edge_litert import interpreter as litert
@@ -223,6 +238,37 @@ def vision(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
         yield name, action
 
 
+CHOSEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "beit": ("beit_base_patch16_224", {"depth": 2}),
+    "cait": ("cait_xxs24_224", {"depth": 2}),
+    "convmixer": ("convmixer_768_32", {"depth": 4}),
+    "crossvit": ("crossvit_tiny_240", {}),
+    "deepseek_vit": ("deepseek_vit_412m", {"depth": 2}),
+    "deit": ("deit_tiny_patch16_224", {"depth": 2}),
+    "dla": ("dla46_c", {}),
+    "eva": ("eva02_tiny_patch14_224", {"depth": 2}),
+    "focalnet": ("focalnet_tiny_srf", {}),
+    "gcvit": ("gcvit_xxtiny", {}),
+    "gemma4_vit": ("gemma4_vit_167m", {"depth": 2}),
+    "hrnet": ("hrnet_w18_small", {}),
+    "levit": ("levit_128s", {}),
+    "mlp_mixer": ("gmlp_ti16_224", {"num_blocks": 2}),
+    "naflexvit": ("naflexvit_base_patch16_siglip", {"depth": 2}),
+    "qwen3_vit": ("qwen3_vit_88m", {"depth": 2}),
+    "senet": ("legacy_seresnet18", {}),
+    "swin_transformer": ("swin_tiny_patch4_window7_224", {}),
+    "tnt": ("tnt_s_patch16_224", {"depth": 2}),
+    "tresnet": ("tresnet_m", {}),
+    "twins": ("twins_svt_small", {}),
+    "vision_transformer": ("vit_tiny_patch16_224", {"depth": 2}),
+    "vision_transformer_hybrid": ("vit_small_r26_s32_224", {"depth": 2}),
+    "vision_transformer_relpos": ("vit_relpos_small_patch16_224", {"depth": 2}),
+    "vision_transformer_sam": ("samvit_base_patch16_224", {"depth": 2}),
+    "xcit": ("xcit_nano_12_p16_224", {"depth": 2}),
+}
+"""Models of families whose smallest ones are large, with options that leave fewer blocks."""
+
+
 def timm_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
     import timm
 
@@ -232,11 +278,12 @@ def timm_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]
         families[module].append(name)
     small = ("atto", "femto", "pico", "nano", "tiny", "xxs", "xs", "_s0", "small", "_b0", "18", "s12", "_s")
     for module, names in sorted(families.items()):
-        best = min(names, key=lambda n: (not any(s in n for s in small), len(n), n))
+        least = min(names, key=lambda n: (not any(s in n for s in small), len(n), n))
+        best, fewer = CHOSEN.get(module, (least, {}))
 
-        def action(convert: bool = False, name: str = best) -> tuple[str, str]:
+        def action(convert: bool = False, name: str = best, fewer: dict[str, Any] = fewer) -> tuple[str, str]:
             torch.manual_seed(0)
-            model = timm.create_model(name, pretrained=False).eval()
+            model = timm.create_model(name, pretrained=False, **fewer).eval()
             config = model.default_cfg
             size = config["input_size"][1:] if config.get("fixed_input_size") else (96, 96)
             x = torch.randn(1, config["input_size"][0], *size)
@@ -251,6 +298,7 @@ def timm_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]
 
 def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
     import transformers
+    from transformers.integrations.executorch import TorchExportableModuleWithStaticCache
 
     small = {
         "hidden_size": 32,
@@ -292,14 +340,17 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
         "num_experts": 4,
         "num_local_experts": 4,
     }
+    special: dict[str, dict[str, Any]] = {
+        "GPTNeo": {"attention_types": [[["global", "local"], 1]]},
+    }
     encoders = words(
         "Bert Roberta Electra DistilBert Albert MPNet MobileBert XLMRoberta Camembert DebertaV2 Deberta ConvBert "
         "RoFormer Ernie Funnel LayoutLM SqueezeBert Nystromformer MegatronBert RemBert XLM Flaubert Data2VecText "
-        "ModernBert Splinter Yoso MRA Canine"
+        "ModernBert Splinter Yoso Mra Canine"
     )
     decoders = words(
         "GPT2 GPTNeo GPTNeoX GPTJ OPT Bloom Llama Mistral Mixtral Qwen2 Qwen3 Gemma Gemma2 Gemma3Text Phi Phi3 Falcon "
-        "StableLm Starcoder2 Cohere Olmo Olmo2 Granite CodeGen MPT GPTBigCode Helium SmolLM3 BioGpt XGLM Persimmon"
+        "StableLm Starcoder2 Cohere Olmo Olmo2 Granite CodeGen Mpt GPTBigCode Helium SmolLM3 BioGpt XGLM Persimmon"
     )
     pairs = words("T5 MT5 Bart MBart Pegasus Marian BlenderbotSmall M2M100 LED ProphetNet")
     images = words(
@@ -313,6 +364,7 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
         fields = vars(config_class())
         alike = getattr(config_class, "attribute_map", {})
         values = {k: v for k, v in {**small, **names, **more}.items() if k in fields or k in alike}
+        values.update(special.get(kind, {}))
         config = config_class(**values)
         config.use_cache, config._attn_implementation = False, "eager"
         return config
@@ -355,8 +407,22 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
 
         return action
 
+    def cached(kind: str) -> Callable[..., tuple[str, str]]:
+        def action(convert: bool = False) -> tuple[str, str]:
+            torch.manual_seed(0)
+            config = configured(kind)
+            config.use_cache = True
+            model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+            model.generation_config = transformers.GenerationConfig(use_cache=True, cache_implementation="static")
+            step = TorchExportableModuleWithStaticCache(model, batch_size=1, max_cache_len=16, device="cpu")
+            return compare_steps(step, [(torch.randint(1, 90, (1, 1)), torch.tensor([t])) for t in range(4)])
+
+        return action
+
     for kind in encoders + decoders:
         yield kind, text(kind)
+    for kind in decoders:
+        yield f"{kind} step with cache", cached(kind)
     for kind in pairs:
         yield kind, text(kind, pair=True)
     for kind in images:
@@ -462,7 +528,7 @@ def operators(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]
             torch.manual_seed(0)
             samples = list(info.sample_inputs("cpu", torch.float32))
             step = max(len(samples) / SAMPLES, 1.0)
-            chosen = [samples[int(i * step)] for i in range(min(SAMPLES, len(samples)))]
+            chosen = [samples[int((i + 0.5) * step)] for i in range(min(SAMPLES, len(samples)))]
             outcomes = [_sample_outcome(info.op, sample) for sample in chosen]
             scope = [o for o in outcomes if not o.startswith("out of scope")]
             failed = [o for o in scope if o != "pass"]

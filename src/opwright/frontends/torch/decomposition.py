@@ -148,6 +148,57 @@ def is_functional(program: ExportedProgram) -> bool:
     return True
 
 
+# ---- tensors of one memory ---------------------------------------------------------------------------------------
+
+
+def unaliased(program: ExportedProgram) -> ExportedProgram:
+    """Return a program in which a constant that has the memory of a buffer is that buffer.
+
+    Caches of `transformers` are such: an object that is no module holds the tensors, and the module the same memory as
+    buffers. PyTorch does not make programs functional that change such memory.
+    """
+    import copy
+
+    import torch
+    from torch.export.graph_signature import ExportGraphSignature, InputKind
+
+    signature = program.graph_signature
+    first: dict[Any, str] = {}
+    same: dict[str, str] = {}
+    held = [s for s in signature.input_specs if s.kind in (InputKind.PARAMETER, InputKind.BUFFER)]
+    constants = [s for s in signature.input_specs if s.kind is InputKind.CONSTANT_TENSOR]
+    for spec in [*held, *constants]:
+        target = spec.target or ""
+        value = program.state_dict.get(target, program.constants.get(target))
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not value.numel():
+            continue
+        memory = value.data_ptr(), value.shape, value.stride(), value.dtype
+        holder = first.setdefault(memory, spec.arg.name)
+        if holder != spec.arg.name and spec.kind is InputKind.CONSTANT_TENSOR and memory[0]:
+            same[spec.arg.name] = holder
+    if not same:
+        return program
+    module = copy.deepcopy(program.graph_module)
+    nodes = {node.name: node for node in module.graph.nodes if node.op == "placeholder"}
+    for name, holder in same.items():
+        nodes[name].replace_all_uses_with(nodes[holder])
+        module.graph.erase_node(nodes[name])
+    module.recompile()
+    specs = [s for s in signature.input_specs if s.arg.name not in same]
+    dropped = {s.target for s in constants if s.arg.name in same}
+    return torch.export.ExportedProgram(
+        root=module,
+        graph=module.graph,
+        graph_signature=ExportGraphSignature(specs, list(signature.output_specs)),
+        state_dict=program.state_dict,
+        range_constraints=program.range_constraints,
+        module_call_graph=program.module_call_graph,
+        example_inputs=program.example_inputs,
+        constants={k: v for k, v in program.constants.items() if k not in dropped},
+        verifiers=program.verifiers,
+    )
+
+
 # ---- decomposition ----------------------------------------------------------------------------------------------
 
 
@@ -157,12 +208,12 @@ def decomposed(exported: ExportedProgram, custom: Mapping[str, Any] | None) -> E
     from torch._decomp import decomposition_table
 
     load_rules()
-    program = exported
+    program = unaliased(exported)
     if not is_functional(program) or _missing(program, custom):
         tables = {**decomposition_table, **torch.export.default_decompositions()}
-        program = program.run_decompositions(
-            {t: tables[t] for t in tables if TABLE.find(operator_name(t, custom), custom) is None}
-        )
+        without = {t: tables[t] for t in tables if TABLE.find(operator_name(t, custom), custom) is None}
+        with torch.enable_grad():  # PyTorch's own assertions fail in a caller's no_grad
+            program = program.run_decompositions(without)
     TABLE.check((_foreign_call(n, custom) for n in _calls(program.graph_module)), custom)
     return program
 

@@ -367,6 +367,34 @@ def bitwise_not(op: AtenCall, x: Any) -> Any:
     return math.logical_not(x) if x.dtype is bool_ else bitwise.invert(x)
 
 
+@aten("signbit")
+def signbit(op: AtenCall, x: Any) -> Any:
+    x = tensor(x)
+    if not x.dtype.is_floating:
+        return array.zeros_like(x) if x.dtype is bool_ else x < tensor(0, x.dtype)
+    integer = as_dtype({2: "int16", 4: "int32", 8: "int64"}[x.dtype.np.itemsize])
+    return array.bitcast(x, integer) < tensor(0, integer)
+
+
+@aten("frexp")
+def frexp(op: AtenCall, x: Any) -> Any:
+    """Return a mantissa in [0.5, 1) and the exponent of 2, from the bits of IEEE numbers."""
+    x = tensor(x)
+    kind, width, bias = {"float32": ("int32", 23, 126), "float64": ("int64", 52, 1022)}[x.dtype.name]
+    integer = as_dtype(kind)
+    small = math.abs(x) < tensor(2.0 ** (2 - bias), x.dtype)  # denormal numbers are scaled first
+    scaled = array.where(small, x * tensor(2.0 ** (width + 2), x.dtype), x)
+    bits = array.bitcast(scaled, integer)
+    mask = (2 * bias + 3) << width
+    stored = bitwise.right_shift(bitwise.bitwise_and(bits, tensor(mask, integer)), tensor(width, integer))
+    exponent = stored - tensor(bias, integer) - array.where(small, tensor(width + 2, integer), tensor(0, integer))
+    kept = bitwise.bitwise_and(bits, bitwise.invert(tensor(mask, integer)))
+    mantissa = array.bitcast(bitwise.bitwise_or(kept, tensor(bias << width, integer)), x.dtype)
+    plain = math.logical_and(math.is_finite(x), math.not_equal(x, tensor(0, x.dtype)))
+    exponent = array.where(plain, exponent, tensor(0, integer))
+    return array.where(plain, mantissa, x), array.cast(exponent, op.dtypes[1])
+
+
 # ---- choices, limits --------------------------------------------------------------------------------------------
 
 

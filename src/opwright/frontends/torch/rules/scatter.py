@@ -239,6 +239,22 @@ def _numbers(offsets: Any, count: Any) -> Any:
     return array.searchsorted(array.cast(tensor(offsets), int64), places, side="right") - tensor(1, int32)
 
 
+@aten("embedding_renorm")
+def embedding_renorm(op: AtenCall, weight: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """Scale the rows at indices whose norm is larger than max_norm to it."""
+    weight = tensor(weight)
+    power, size = tensor(float(norm_type), op.dtype), math.abs(weight)
+    if norm_type == 2:
+        norms = math.sqrt(math.reduce_sum(math.square(weight), [1], True))
+    else:
+        norms = math.pow(math.reduce_sum(math.pow(size, power), [1], True), math.reciprocal(power))
+    flat = array.reshape(tensor(indices), [-1])
+    touched = math.unsorted_segment_sum(array.ones_like(flat), flat, dim_size(weight, 0)) > tensor(0, flat.dtype)
+    limit = tensor(max_norm, op.dtype)
+    large = math.logical_and(array.expand_dims(touched, 1), norms > limit)
+    return array.where(large, weight * (limit / (norms + tensor(1e-7, op.dtype))), weight)
+
+
 BAGS = ("sum", "mean", "max")
 
 

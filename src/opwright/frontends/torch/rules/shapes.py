@@ -338,6 +338,25 @@ def diag_embed(op: AtenCall, x: Any, offset: int = 0, dim1: int = -2, dim2: int 
     )
 
 
+@aten("diagonal_scatter")
+def diagonal_scatter(op: AtenCall, x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Return a tensor whose diagonal is replaced."""
+    x, source = tensor(x), tensor(source, op.dtype)
+    rank = rank_of(x)
+    dim1, dim2 = dim1 % rank, dim2 % rank
+    order = [*(i for i in range(rank) if i not in (dim1, dim2)), dim1, dim2]
+    base = array.transpose(x, order)
+    rows, columns = (int(d) for d in sizes(base)[-2:])  # type: ignore[arg-type]
+    count = int(sizes(source)[-1] or 0)
+    if not count:
+        return x
+    places = np.full((rows, columns), count)
+    at = np.arange(count)
+    places[at - min(offset, 0), at + max(offset, 0)] = at
+    matrix = array.gather(_pad(source, [0, 1], "CONSTANT"), places.astype(np.int32), axis=rank - 2)
+    return array.transpose(array.where(tensor(places < count), matrix, base), np.argsort(order).tolist())
+
+
 # ---- strides ----------------------------------------------------------------------------------------------------
 
 
