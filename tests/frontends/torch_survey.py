@@ -241,7 +241,6 @@ def vision(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
 CHOSEN: dict[str, tuple[str, dict[str, Any]]] = {
     "beit": ("beit_base_patch16_224", {"depth": 2}),
     "cait": ("cait_xxs24_224", {"depth": 2}),
-    "convmixer": ("convmixer_768_32", {"depth": 4}),
     "crossvit": ("crossvit_tiny_240", {}),
     "deepseek_vit": ("deepseek_vit_412m", {"depth": 2}),
     "deit": ("deit_tiny_patch16_224", {"depth": 2}),
@@ -340,9 +339,7 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
         "num_experts": 4,
         "num_local_experts": 4,
     }
-    special: dict[str, dict[str, Any]] = {
-        "GPTNeo": {"attention_types": [[["global", "local"], 1]]},
-    }
+    special: dict[str, dict[str, Any]] = {"GPTNeo": {"attention_types": [[["global", "local"], 1]]}}
     encoders = words(
         "Bert Roberta Electra DistilBert Albert MPNet MobileBert XLMRoberta Camembert DebertaV2 Deberta ConvBert "
         "RoFormer Ernie Funnel LayoutLM SqueezeBert Nystromformer MegatronBert RemBert XLM Flaubert Data2VecText "

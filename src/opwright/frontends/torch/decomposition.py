@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..importing import ForeignCall, spec_text
-from .nodes import attribute, dims_of, dtype_of, is_choice, is_control, module_path, operator_name
+from .nodes import attribute, dims_of, dtype_of, is_choice, is_control, module_path, operator_name, ordered_operator
 from .rules import TABLE, load_rules
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def _calls(graph_module: Any) -> Iterator[Node]:
     """Yield the calls of a program and of its branches and bodies, but for the choice of one of several results."""
     for node in graph_module.graph.nodes:
         if node.op == "call_function" and not is_choice(node.target) and not is_control(node.target):
-            yield node
+            if (ordered := ordered_operator(node)) is None or TABLE.find(operator_name(ordered)) is None:
+                yield node
         elif node.op == "get_attr" and hasattr(inner := attribute(graph_module, node.target), "graph"):
             yield from _calls(inner)
 

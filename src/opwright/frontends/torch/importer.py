@@ -32,9 +32,10 @@ from .nodes import (
     is_control,
     module_path,
     operator_name,
+    ordered_operator,
     source_line,
 )
-from .rules import TABLE
+from .rules import TABLE, AtenCall
 
 if TYPE_CHECKING:
     import torch
@@ -266,6 +267,11 @@ class _Importer:
             bodies = [self._body(v) if hasattr(v, "named_modules") else v for v in inputs]
             return CONTROL[target.name()](*bodies)
         options = {k: self._argument(v, environment) for k, v in node.kwargs.items() if k not in PASSED}
+        ordered = ordered_operator(node)
+        if ordered is not None:  # a token, the operator and its arguments give a token and results
+            name = operator_name(ordered, self.custom)
+            results = TABLE.apply(name, AtenCall(), inputs[2:], options, node=module_path(node), custom=self.custom)
+            return [None, *results]
         name = operator_name(target, self.custom)
         if name in self.custom:
             inputs, options = _by_slots(target, inputs, options)

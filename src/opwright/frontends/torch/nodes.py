@@ -48,6 +48,11 @@ def is_control(target: Any) -> bool:
     return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in CONTROL
 
 
+def ordered_operator(node: Node) -> Any | None:
+    """Return the operator of a call that PyTorch keeps in order by tokens, such as a check of errors; else None."""
+    return node.args[1] if getattr(node.target, "__name__", "") == "with_effects" else None
+
+
 def is_choice(target: Any) -> bool:
     """Return whether a node chooses one of several results."""
     return getattr(target, "__name__", "") == "getitem"

@@ -31,7 +31,9 @@ def _upsample(name: str, n: int, weights: Callable[..., np.ndarray]) -> None:
         x = tensor(x)
         more = list(rest)
         align = bool(more.pop(0) if more else options.get("align_corners", False)) if corners else False
-        factors = more[0] if len(more) == 1 and isinstance(more[0], (list, tuple)) else more or None
+        if len(more) == 1 and (more[0] is None or isinstance(more[0], (list, tuple))):
+            more = list(more[0] or ())
+        factors = more or None
         if factors is None:
             factors = options.get("scale_factors") or [
                 options[k] for k in ("scales_d", "scales_h", "scales_w", "scales") if options.get(k) is not None
