@@ -130,6 +130,38 @@ def test_loops_and_branches_convert():
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
+def test_gradients_of_custom_rules_are_those_of_the_rules():
+    jax = pytest.importorskip("jax")
+    jnp, lax = jax.numpy, jax.lax
+
+    @jax.custom_vjp
+    def scaled(x, n):  # the rule is not the derivative
+        return jnp.sin(x) * n
+
+    scaled.defvjp(lambda x, n: (jnp.sin(x) * n, (x, n)), lambda kept, dy: (dy * 3.0 * kept[0], None))
+
+    @jax.custom_jvp
+    def product(x, y):
+        return x * y
+
+    product.defjvp(lambda p, t: (product(*p), 7.0 * t[0] + t[1] * p[0]))
+
+    def program(x, y):
+        looped = lax.scan(lambda c, _: (product(c, y) + scaled(c, 2), None), x, None, length=3)[0]
+        return product(scaled(x, 2), jax.nn.relu(y)) + jax.checkpoint(scaled)(y, 3) + looped
+
+    x, y = x32(5), np.float32([0.0, -1.5, 0.5, 2.0, 1.0])
+    function = ow.from_jax(program, x, y)
+    np.testing.assert_allclose(function(x, y), program(x, y), rtol=1e-4)
+    tensors = [ow.constant(x), ow.constant(y)]
+    with ow.GradientTape() as tape:
+        tape.watch(tensors)
+        total = ow.reduce_sum(ow.sin(function(*tensors)))
+    expected = jax.grad(lambda *a: jnp.sin(program(*a)).sum(), (0, 1))(x, y)
+    for actual, reference in zip(tape.gradient(total, tensors), expected, strict=True):
+        np.testing.assert_allclose(actual, reference, rtol=1e-4, atol=1e-4)
+
+
 def test_nested_structures_names_and_lines_are_kept():
     jax = pytest.importorskip("jax")
 

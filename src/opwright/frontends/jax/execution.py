@@ -181,10 +181,13 @@ class JaxprContext:
         """How many outputs the current equation has."""
         return len(self.equation.outvars)
 
+    def inner(self, name: str = "") -> JaxprContext:
+        """Return a context for jaxprs of the current equation, also after it."""
+        return JaxprContext(self.custom, _joined(self.label, name))
+
     def run(self, jaxpr: Any, inputs: Sequence[Any], name: str = "") -> list[Any]:
         """Execute a jaxpr of the current equation on values; return its outputs."""
-        inner = JaxprContext(self.custom, _joined(self.label, name))
-        return inner.execute(jaxpr, inputs)
+        return self.inner(name).execute(jaxpr, inputs)
 
     def traced(self, function: Callable[..., Any], inputs: Sequence[Any], kinds: Sequence[Any]) -> list[Any]:
         """Execute what JAX traces of a function of arguments of these types (shape, dtype); return its outputs."""

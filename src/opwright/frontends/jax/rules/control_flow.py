@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ....core.dtypes import as_dtype
+from ....core.lazy_imports import import_module
+from ....eager.tape import custom_gradient
 from ....ops import array, dispatch, math
 from ....tracing import control
 from ....tracing.tensor_array import TensorArray
@@ -28,8 +31,6 @@ JAXPRS = {
     "remat": "jaxpr",
     "remat2": "jaxpr",
     "checkpoint": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
     "custom_vmap_call": "call",
     "composite": "jaxpr",
     "custom_lin": "jaxpr",
@@ -46,6 +47,55 @@ def _call(name: str, parameter: str) -> None:
 
 for _name, _parameter in JAXPRS.items():
     _call(_name, _parameter)
+
+
+@RULES.rule("custom_jvp_call", "custom_vjp_call")
+def custom_call(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
+    """Return the results of a function whose gradient is the one that its custom rule defines, by `jax.vjp`."""
+    equation = context.equation
+    values = {v: x for v, x in zip(equation.invars, inputs) if not hasattr(v, "val")}
+    variables = [v for v in values if not is_known(values[v]) and _is_inexact(v.aval)]
+    results = [i for i, v in enumerate(equation.outvars) if _is_inexact(v.aval)]
+    if not variables or not results:
+        return context.run(params["call_jaxpr"], inputs)
+    kinds = [v.aval for v in (*values, *(equation.outvars[i] for i in results))]
+    inner = context.inner()
+
+    def pullback(*arguments: Any) -> Any:
+        operands, cotangents = dict(zip(values, arguments)), arguments[len(values) :]
+
+        def of_places(*chosen: Any) -> Any:
+            current = {**operands, **dict(zip(variables, chosen))}
+            outputs = _bind(equation, [v.val if hasattr(v, "val") else current[v] for v in equation.invars])
+            return [outputs[i] for i in results]
+
+        return import_module("jax").vjp(of_places, *(operands[v] for v in variables))[1](list(cotangents))
+
+    def call(*tensors: Any) -> Any:
+        current = {**values, **dict(zip(variables, tensors))}
+        operands = [x if hasattr(v, "val") else current[v] for v, x in zip(equation.invars, inputs)]
+        outputs = _tensors(inner.execute(params["call_jaxpr"], operands))
+
+        def gradient(*cotangents: Any) -> Any:
+            arguments = [*current.values(), *(cotangents[i] for i in results)]
+            return _tensors(inner.traced(pullback, arguments, [(kind.shape, kind.dtype) for kind in kinds]))
+
+        return outputs, gradient
+
+    return custom_gradient(call)(*(values[v] for v in variables))
+
+
+def _bind(equation: Any, operands: Sequence[Any]) -> Sequence[Any]:
+    """Return the results of an equation's primitive on tracers of JAX."""
+    primitive = equation.primitive
+    params = primitive.get_bind_params(equation.params)
+    functions, params = params if isinstance(params, tuple) else ((), params)  # a tuple before JAX 0.9
+    results: Sequence[Any] = primitive.bind(*functions, *operands, **params)
+    return results
+
+
+def _is_inexact(kind: Any) -> bool:
+    return not is_key(kind) and (as_dtype(kind.dtype).is_floating or as_dtype(kind.dtype).is_complex)
 
 
 @RULES.rule("cond")
