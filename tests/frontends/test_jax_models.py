@@ -162,6 +162,61 @@ def test_gradients_of_custom_rules_are_those_of_the_rules():
         np.testing.assert_allclose(actual, reference, rtol=1e-4, atol=1e-4)
 
 
+def _open_programs(jax):
+    jnp, lax, export = jax.numpy, jax.lax, pytest.importorskip("jax.export")
+    table, kernel = x32(7, 3), x32(3, 3, 2, 5)
+    n, m = export.symbolic_shape("n, m")
+
+    def layers(x):
+        x = lax.conv_general_dilated(x, kernel, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        x = jax.nn.relu(x - x.mean((1, 2), keepdims=True)).reshape(x.shape[0], -1)
+        return jax.nn.softmax(x @ x32(x.shape[1], 4))
+
+    def steps(x):
+        rows = lax.scan(lambda c, v: ((c := jnp.tanh(c + v)), c), jnp.zeros((x.shape[0], 4)), jnp.swapaxes(x, 0, 1))[1]
+        return jnp.take(table, jnp.argmax(jnp.swapaxes(rows, 0, 1), -1), axis=0)
+
+    def places(x):
+        chosen = x[jnp.arange(x.shape[0]), jnp.argmax(x, -1)]
+        return chosen[:, None] + x[:, ::-1] * x.shape[0], x[1:, ::2], jnp.pad(x, ((1, 0), (0, 2)))
+
+    def attention(x, y):
+        scores = jnp.einsum("bqd,bkd->bqk", x, y) + jnp.arange(y.shape[1])
+        return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores), y).reshape(-1, 4), lax.cumsum(y, 1)
+
+    several = [jax.ShapeDtypeStruct((n, d, 4), np.float32) for d in (3, m)]
+    return [
+        (layers, [ow.TensorSpec([None, 8, 8, 2])], lambda b: [x32(b, 8, 8, 2)]),
+        (steps, [ow.TensorSpec([None, 5, 4])], lambda b: [x32(b, 5, 4)]),
+        (places, [ow.TensorSpec([None, 6])], lambda b: [x32(b, 6)]),
+        (attention, several, lambda b: [x32(b, 3, 4), x32(b, b + 3, 4)]),
+    ]
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_open_sizes_are_those_of_each_call_and_of_files(row):
+    jax = pytest.importorskip("jax")
+    program, specs, draw = _open_programs(jax)[row]
+    function = ow.from_jax(program, *specs)
+    content = ow.lite.TFLiteConverter.from_concrete_functions([function.concrete()]).convert()
+    interpreter = ow.lite.Interpreter(model_content=content)
+    details = interpreter.get_input_details()
+    assert all(d["shape_signature"][0] == -1 for d in details)
+    for batch in (2, 5):
+        arguments = draw(batch)
+        expected = jax.tree_util.tree_leaves(program(*map(jax.numpy.asarray, arguments)))
+        for detail, argument in zip(details, arguments, strict=True):
+            interpreter.resize_tensor_input(detail["index"], argument.shape)
+        interpreter.allocate_tensors()
+        for detail, argument in zip(details, arguments, strict=True):
+            interpreter.set_tensor(detail["index"], argument)
+        interpreter.invoke()
+        from_file = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+        for actual in (ow.nest.flatten(function(*arguments)), from_file):
+            for a, b in zip(actual, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
 def test_nested_structures_names_and_lines_are_kept():
     jax = pytest.importorskip("jax")
 
@@ -190,8 +245,11 @@ def test_errors_name_primitives_and_lines():
 
     with pytest.raises(ow.errors.UnimplementedError, match=r"(?s)pure_callback.*test_jax_models\.py.*@ow\.operator"):
         ow.from_jax(program, ow.TensorSpec([2]))
-    with pytest.raises(ow.errors.InvalidArgumentError, match="sizes that are known"):
-        ow.from_jax(lambda x: x, ow.TensorSpec([None, 2]))
+    with pytest.raises(ow.errors.InvalidArgumentError, match="ranks that are known"):
+        ow.from_jax(lambda x: x, ow.TensorSpec(None))
+    twice = jax.ShapeDtypeStruct(jax.export.symbolic_shape("2*n"), np.float32)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="n does not follow from the arguments"):
+        ow.from_jax(lambda x: x, twice)
     if not jax.config.jax_enable_x64:
         with pytest.raises(ow.errors.InvalidArgumentError, match="jax_enable_x64"):
             ow.from_jax(lambda x: x, ow.TensorSpec([2], ow.float64))

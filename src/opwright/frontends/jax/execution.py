@@ -23,6 +23,7 @@ from ...core.introspection import OURS
 from ...core.lazy_imports import import_module
 from ...ops import array
 from ..importing import ForeignCall, MissingOperators, RuleTable, is_known, spec_text, tensor_of
+from .sizes import CURRENT, OpenSizes, dense, is_open
 
 RULES = RuleTable("jax")
 FAMILIES = (
@@ -64,8 +65,8 @@ MOVES = frozenset(
     }
 )
 """Primitives that are executed for each word of random keys."""
-OWN_BODIES = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"})
-"""Primitives whose rule inlines a jaxpr that parameters hold."""
+BROADCASTING: set[str] = set()
+"""Primitives whose rules take operands of open sizes before they are repeated (`Repeated`); rules add theirs."""
 
 
 def load_rules() -> RuleTable:
@@ -155,12 +156,15 @@ def at_line(file: str, line: int) -> Callable[[Callable[[], Any]], Any]:
 class JaxprContext:
     """A jaxpr while it is executed; what rules receive.
 
-    custom: the user's rules. equation: the current one. prefix: the name scope of the jaxpr's equations.
+    custom: the user's rules. equation: the current one. prefix: the name scope of the jaxpr's equations. sizes: the
+    open sizes, or None.
     """
 
-    def __init__(self, custom: Mapping[str, Any] | None = None, prefix: str = "") -> None:
+    def __init__(
+        self, custom: Mapping[str, Any] | None = None, prefix: str = "", sizes: OpenSizes | None = None
+    ) -> None:
         self.custom = dict(custom or {})
-        self.prefix = prefix
+        self.prefix, self.sizes = prefix, sizes
         self.equation: Any = None
         self.label = prefix
 
@@ -183,7 +187,7 @@ class JaxprContext:
 
     def inner(self, name: str = "") -> JaxprContext:
         """Return a context for jaxprs of the current equation, also after it."""
-        return JaxprContext(self.custom, _joined(self.label, name))
+        return JaxprContext(self.custom, _joined(self.label, name), self.sizes)
 
     def run(self, jaxpr: Any, inputs: Sequence[Any], name: str = "") -> list[Any]:
         """Execute a jaxpr of the current equation on values; return its outputs."""
@@ -208,6 +212,13 @@ class JaxprContext:
 
     def execute(self, jaxpr: Any, inputs: Sequence[Any]) -> list[Any]:
         """Execute the equations of a Jaxpr or ClosedJaxpr in order; return its outputs."""
+        token = CURRENT.set(self.sizes)
+        try:
+            return self._run(jaxpr, inputs)
+        finally:
+            CURRENT.reset(token)
+
+    def _run(self, jaxpr: Any, inputs: Sequence[Any]) -> list[Any]:
         jaxpr, constants = closed(jaxpr)
         values: dict[Any, Any] = dict(zip(jaxpr.constvars, map(constant, constants)))
         if len(jaxpr.invars) != len(inputs):
@@ -217,17 +228,20 @@ class JaxprContext:
                 found=len(inputs),
                 wanted=len(jaxpr.invars),
             )
-        values.update(zip(jaxpr.invars, inputs))
+        values.update((v, self._sized(v, x)) for v, x in zip(jaxpr.invars, inputs))
         last = {v: e for e in jaxpr.eqns for v in e.invars if not hasattr(v, "val")}
         kept = {v for v in jaxpr.outvars if not hasattr(v, "val")}
         for equation in jaxpr.eqns:
             arguments = [constant(v.val) if hasattr(v, "val") else values[v] for v in equation.invars]
             results = self._execute(equation, arguments)
-            values.update(zip(equation.outvars, results))
+            values.update((v, self._sized(v, x)) for v, x in zip(equation.outvars, results))
             for v in equation.invars:  # arrays computed at import are not kept longer than they are used
                 if not hasattr(v, "val") and v not in kept and last[v] is equation:
                     values.pop(v, None)
-        return [constant(v.val) if hasattr(v, "val") else values[v] for v in jaxpr.outvars]
+        return [constant(v.val) if hasattr(v, "val") else dense(values[v]) for v in jaxpr.outvars]
+
+    def _sized(self, variable: Any, value: Any) -> Any:
+        return value if self.sizes is None else self.sizes.note(value, getattr(variable.aval, "shape", ()))
 
     def _execute(self, equation: Any, inputs: list[Any]) -> list[Any]:
         self.equation = equation
@@ -248,7 +262,11 @@ class JaxprContext:
     def _by_rule(self, name: str, inputs: list[Any], equation: Any) -> list[Any]:
         if name in MOVES and any(is_key(v.aval) for v in (*equation.invars, *equation.outvars)):
             return self._by_words(name, inputs, equation)
-        return RULES.apply(name, self, inputs, equation.params, node=self.label, custom=self.custom)
+        is_sized = self.sizes is not None
+        if is_sized and name not in BROADCASTING:
+            inputs = list(map(dense, inputs))
+        traced = is_sized and any(is_open(getattr(v.aval, "shape", ())) for v in equation.outvars)
+        return RULES.apply(name, self, inputs, equation.params, node=self.label, custom=self.custom, traced=traced)
 
     def _by_words(self, name: str, inputs: list[Any], equation: Any) -> list[Any]:
         keys = [is_key(v.aval) for v in equation.invars]

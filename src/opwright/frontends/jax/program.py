@@ -6,6 +6,7 @@ Lives here: tracing by JAX, pytrees as nested structures, parameters as variable
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,13 @@ from ...core import nest
 from ...core.dtypes import as_dtype
 from ...core.errors import InvalidArgumentError
 from ...core.extras import optional_module
+from ...core.lazy_imports import import_module
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
+from ...ops import array
 from ..importing import ImportedFunction, tensor_of
 from .execution import JaxprContext, calls, is_key, load_rules
+from .sizes import OpenSizes, is_open
 
 
 def from_jax(
@@ -34,18 +38,23 @@ def from_jax(
     `while_loop` and `cond` become control flow, `jax.random` computes the same bits. Arguments and results keep their
     nested structure; other classes of nodes become dictionaries of their fields, or tuples.
 
-    specs: the types of the arguments: nested structures of ow.TensorSpec, jax.ShapeDtypeStruct or arrays, all sizes
-    static. variables: a nested structure of arrays, such as the parameters of a Flax model or an Equinox module, which
-    the function receives before the others: its arrays become `ow.Variable`s (floating ones trainable), the rest stays
-    as it is. Without it, all arrays that the function refers to are constants that share JAX's memory. custom: by the
-    name of a primitive, an `@ow.operator` or a function of its operands and, by keyword, its parameters.
+    specs: the types of the arguments: nested structures of ow.TensorSpec, jax.ShapeDtypeStruct or arrays. Sizes may be
+    open: symbolic dimensions (jax.export.symbolic_shape), or None in a TensorSpec, where an unknown first size is one
+    batch for all arguments and every other one is a size of its own. variables: a nested structure of arrays, such as
+    the parameters of a Flax model or an Equinox module, which the function receives before the others: its arrays
+    become `ow.Variable`s (floating ones trainable), the rest stays as it is. Without it, all arrays that the function
+    refers to are constants that share JAX's memory. custom: by the name of a primitive, an `@ow.operator` or a function
+    of its operands and, by keyword, its parameters.
     raises FailedPreconditionError without JAX, MissingOperators for all primitives without a rule,
-    InvalidArgumentError for sizes that are unknown or dtypes that JAX would narrow
+    InvalidArgumentError for ranks that are unknown or dtypes that JAX would narrow, ValueError or TypeError of JAX for
+    programs that need a size that is open
     """
     jax = optional_module("jax")
     rules = load_rules()
     leaves, tree = jax.tree_util.tree_flatten(specs)
-    types = [_type(jax, leaf) for leaf in leaves]
+    symbols = _Symbols()
+    types = [_type(jax, leaf, symbols) for leaf in leaves]
+    places = _places(types)
     weights, fields = ([], None) if variables is None else jax.tree_util.tree_flatten(variables)
     paths = [] if variables is None else [p for p, _ in jax.tree_util.tree_flatten_with_path(variables)[0]]
     traced = [i for i, w in enumerate(weights) if _is_array(jax, w)]
@@ -66,8 +75,10 @@ def from_jax(
     label = str(name or getattr(function, "__name__", type(function).__name__))
 
     def body(*arguments: Any) -> Any:
-        context = JaxprContext(custom)
-        values = [v.read_value() for v in created] + nest.flatten(list(arguments))
+        flat = nest.flatten(list(arguments))
+        open_sizes = OpenSizes({name: array.shape(flat[i])[axis] for name, (i, axis) in places.items()})
+        context = JaxprContext(custom, sizes=open_sizes if places else None)
+        values = [v.read_value() for v in created] + flat
         outputs = context.execute(jaxpr, values)
         return nest.map_structure(lambda i: None if i is None else tensor_of(outputs[i]), structure)
 
@@ -87,22 +98,68 @@ def _is_array(jax: Any, value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic, jax.Array)) and not is_key(value)
 
 
-def _type(jax: Any, spec: Any) -> Any:
-    """Return a spec as JAX's. Raises InvalidArgumentError for unknown sizes, and dtypes that JAX would narrow."""
+class _Symbols:
+    """Symbolic dimensions for unknown sizes of specs, of one scope."""
+
+    def __init__(self) -> None:
+        self._scope: Any = None
+        self._count = 0
+
+    def shape(self, sizes: Sequence[int | None]) -> tuple[Any, ...]:
+        """Return a shape: an unknown first size is `batch`, the same in all specs; each other one is of its own."""
+        names = [str(d) if d is not None else "batch" if i == 0 else self._name() for i, d in enumerate(sizes)]
+        export = import_module("jax.export")
+        if self._scope is None:
+            self._scope = export.SymbolicScope()
+        return tuple(export.symbolic_shape(", ".join(names), scope=self._scope))
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"size_{self._count}"
+
+
+def _places(types: Sequence[Any]) -> dict[str, tuple[int, int]]:
+    """Return for each symbolic dimension an argument and axis whose size it is.
+
+    raises InvalidArgumentError for one that is only part of expressions
+    """
+    places: dict[str, tuple[int, int]] = {}
+    names: dict[str, Any] = {}
+    for i, kind in enumerate(types):
+        for axis, size in enumerate(kind.shape):
+            if is_open([size]):
+                names.update((n, size) for n in re.findall(r"[A-Za-z_]\w*", re.sub(r"\w+\(", "(", str(size))))
+                places.setdefault(str(size), (i, axis))
+    for name, size in names.items():
+        if name not in places:
+            raise InvalidArgumentError(
+                op="from_jax",
+                what=f"the symbolic dimension {name} does not follow from the arguments",
+                found=str(size),
+                wanted=f"an argument with a size {name}",
+            )
+    return {name: places[name] for name in names}
+
+
+def _type(jax: Any, spec: Any, symbols: _Symbols) -> Any:
+    """Return a spec as JAX's. Raises InvalidArgumentError for an unknown rank, and dtypes that JAX would narrow."""
     if isinstance(spec, TensorSpec):
         sizes = spec.shape.dims
-        if sizes is None or None in sizes:
+        if sizes is None:
             raise InvalidArgumentError(
-                op="from_jax", what="JAX traces a function for sizes that are known", found=spec, wanted="static sizes"
+                op="from_jax",
+                what="JAX traces a function for ranks that are known",
+                found=spec,
+                wanted="sizes, or None",
             )
-        shape, dtype = tuple(sizes), spec.dtype.as_numpy_dtype
+        shape, dtype = (symbols.shape(sizes) if None in sizes else tuple(sizes)), spec.dtype.as_numpy_dtype
     elif hasattr(spec, "shape") and hasattr(spec, "dtype"):
         if is_key(spec):
             return jax.ShapeDtypeStruct(tuple(spec.shape), spec.dtype)
         shape, dtype = tuple(spec.shape), spec.dtype
     else:
-        array = np.asarray(spec)
-        shape, dtype = array.shape, jax.dtypes.canonicalize_dtype(array.dtype)
+        value = np.asarray(spec)
+        shape, dtype = value.shape, jax.dtypes.canonicalize_dtype(value.dtype)
     if jax.dtypes.canonicalize_dtype(dtype) != np.dtype(dtype):
         raise InvalidArgumentError(
             op="from_jax",
@@ -117,12 +174,12 @@ def _spec(kind: Any) -> TensorSpec:
     if is_key(kind):
         words = kind.dtype._impl.key_shape
         return TensorSpec([*kind.shape, *words], as_dtype(np.uint32))
-    return TensorSpec(list(kind.shape), as_dtype(kind.dtype))
+    return TensorSpec([None if is_open([d]) else d for d in kind.shape], as_dtype(kind.dtype))
 
 
-def _variable(array: Any, name: str) -> Variable:
-    array = np.asarray(array)
-    return Variable(array, trainable=as_dtype(array.dtype).is_floating, name=name)
+def _variable(value: Any, name: str) -> Variable:
+    value = np.asarray(value)
+    return Variable(value, trainable=as_dtype(value.dtype).is_floating, name=name)
 
 
 def _path_name(path: Sequence[Any]) -> str:

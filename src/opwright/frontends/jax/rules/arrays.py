@@ -14,7 +14,8 @@ import numpy as np
 from ....ops import array
 from ...importing import known, tensor_of
 from ..execution import RULES, JaxprContext
-from ..operands import broadcast, dims, dtype_of, reshape, transpose
+from ..operands import broadcast, cast, dims, dtype_of, reshape, sized, transpose
+from ..sizes import is_open, open_sizes
 
 
 @RULES.rule("broadcast_in_dim")
@@ -90,9 +91,21 @@ def strided(x: Any, begin: Sequence[int], end: Sequence[int], strides: Sequence[
         return x
     if isinstance(x, np.ndarray):
         return x[tuple(slice(int(b), int(e), s) for b, e, s in zip(begin, end, steps))]
+    if is_open([*begin, *end]):
+        return _open_slice(x, begin, end, steps)
     if set(steps) <= {1}:
         return array.slice(x, [int(b) for b in begin], [int(e) - int(b) for b, e in zip(begin, end)])
     return array.strided_slice(x, [int(b) for b in begin], [int(e) for e in end], steps)
+
+
+def _open_slice(x: Any, begin: Sequence[Any], end: Sequence[Any], steps: Sequence[int]) -> Any:
+    """Return a slice with open bounds; ends of axes stay open."""
+    sizes, bounds = dims(x), open_sizes()
+    places = tuple(
+        slice(bounds.value(b), None if e is size or e == size else bounds.value(e), step)
+        for b, e, size, step in zip(begin, end, sizes, steps)
+    )
+    return sized(x[places], [(e - b + step - 1) // step for b, e, step in zip(begin, end, steps)])
 
 
 def part(x: Any, axis: int, begin: int, end: int, step: int = 1) -> Any:
@@ -137,7 +150,9 @@ def padded(x: Any, value: Any, config: Sequence[tuple[int, int, int]]) -> Any:
         if interior and sizes[axis] > 1:
             split_axis = [*sizes[: axis + 1], 1, *sizes[axis + 1 :]]
             paddings = [[0, interior if i == axis + 1 else 0] for i in range(len(split_axis))]
-            spaced = array.pad(reshape(x, split_axis), paddings, **zero)
+            spaced = reshape(x, split_axis)
+            split_axis[axis + 1] += interior
+            spaced = sized(array.pad(spaced, paddings, **zero), split_axis)
             merged = reshape(spaced, [*sizes[:axis], sizes[axis] * (interior + 1), *sizes[axis + 1 :]])
             x = part(merged, axis, 0, (sizes[axis] - 1) * (interior + 1) + 1)
     current = dims(x)
@@ -145,25 +160,49 @@ def padded(x: Any, value: Any, config: Sequence[tuple[int, int, int]]) -> Any:
         x = _cropped(x, config)
         config = [(max(low, 0), max(high, 0), 0) for low, high, _ in config]
     if any(low > 0 or high > 0 for low, high, _ in config):
-        x = array.pad(x, [[max(low, 0), max(high, 0)] for low, high, _ in config], **zero)
+        sizes = [size + max(low, 0) + max(high, 0) for size, (low, high, _) in zip(dims(x), config)]
+        x = sized(array.pad(x, [[max(low, 0), max(high, 0)] for low, high, _ in config], **zero), sizes)
     return _cropped(x, config)
 
 
 def _cropped(x: Any, config: Sequence[tuple[int, ...]]) -> Any:
     begin = [max(-row[0], 0) for row in config]
+    if not any(begin) and not any(row[1] < 0 for row in config):
+        return x
     end = [max(b, size - max(-row[1], 0)) for b, size, row in zip(begin, dims(x), config)]
     return strided(x, begin, end)
+
+
+@RULES.rule("dim_as_value", pure=False)
+def dim_as_value(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
+    """Return an open size as a scalar."""
+    return cast(open_sizes().value(params["dim"]), context.dtype)
+
+
+@RULES.rule("shape_assertion", pure=False)
+def shape_assertion(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
+    """Return nothing: operators check their sizes."""
+    return []
 
 
 @RULES.rule("iota")
 def iota(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     """Return 0, 1, ... along an axis of the shape."""
-    shape, axis = tuple(params["shape"]), params["dimension"]
+    return positions(params["shape"], params["dimension"], params["dtype"])
+
+
+def positions(shape: Sequence[Any], axis: int, dtype: Any = np.int32) -> Any:
+    """Return an array or tensor of 0, 1, ... along an axis of a shape."""
     sizes = [shape[axis] if i == axis else 1 for i in range(len(shape))]
-    return np.broadcast_to(np.arange(shape[axis]).astype(params["dtype"]).reshape(sizes), shape)
+    if not is_open(shape):
+        return np.broadcast_to(np.arange(shape[axis]).astype(dtype).reshape(sizes), shape)
+    row: Any = np.arange(shape[axis], dtype=np.int32) if not is_open(sizes) else None
+    if row is None:
+        row = sized(array.range(open_sizes().value(shape[axis])), [shape[axis]])
+    return broadcast(reshape(cast(row, dtype), sizes), shape)
 
 
 @RULES.rule("empty", "empty2")
 def empty(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     """Return zeros of the shape, whose elements nothing reads."""
-    return np.broadcast_to(np.zeros((), context.dtype.as_numpy_dtype), context.shape)
+    return broadcast(np.zeros((), context.dtype.as_numpy_dtype), context.shape)

@@ -13,7 +13,7 @@ from ....core.dtypes import as_dtype
 from ....ops import linalg
 from ...importing import tensor_of
 from ..execution import RULES, JaxprContext
-from ..operands import cast, dims, reshape, transpose
+from ..operands import cast, dims, reshape, sized, transpose
 
 
 @RULES.rule("dot_general")
@@ -29,6 +29,7 @@ def dot_general(context: JaxprContext, inputs: Sequence[Any], params: Any) -> An
     b, b_free, swap_b = _matrix(b, b_batch, b_contracting, contracting_last=False)
     result = linalg.matmul(tensor_of(a), tensor_of(b), transpose_a=swap_a, transpose_b=swap_b)
     batch = [dims(inputs[0])[i] for i in a_batch]
+    result = sized(result, [*batch, numbers.prod(a_free), numbers.prod(b_free)])
     return cast(reshape(result, [*batch, *a_free, *b_free]), as_dtype(target))
 
 

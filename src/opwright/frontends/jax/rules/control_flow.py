@@ -17,8 +17,9 @@ from ....ops import array, dispatch, math
 from ....tracing import control
 from ....tracing.tensor_array import TensorArray
 from ...importing import is_known, tensor_of
-from ..execution import RULES, JaxprContext, closed, is_key
+from ..execution import BROADCASTING, RULES, JaxprContext, closed, is_key
 from ..operands import cast, dims, reshape
+from ..sizes import is_open
 from .arrays import part
 
 JAXPRS = {
@@ -47,6 +48,7 @@ def _call(name: str, parameter: str) -> None:
 
 for _name, _parameter in JAXPRS.items():
     _call(_name, _parameter)
+BROADCASTING.update(JAXPRS)
 
 
 @RULES.rule("custom_jvp_call", "custom_vjp_call")
@@ -168,7 +170,7 @@ def scan(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
 
 
 def _array_of(aval: Any, length: int) -> Any:
-    shape = list(aval.shape)
+    shape = [None if is_open([d]) else d for d in aval.shape]
     dtype: Any = aval.dtype
     if is_key(aval):
         shape, dtype = [*shape, *aval.dtype._impl.key_shape], np.uint32

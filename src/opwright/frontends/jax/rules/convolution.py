@@ -18,8 +18,9 @@ from ....core.dtypes import as_dtype
 from ....ops import array, math, nn
 from ...importing import tensor_of
 from ..execution import RULES, JaxprContext
-from ..operands import cast, dims, reshape, transpose
-from .arrays import padded
+from ..operands import batched, cast, dims, reshape, sized, transpose
+from ..sizes import is_open, open_sizes
+from .arrays import padded, strided
 
 
 @RULES.rule("conv_general_dilated")
@@ -50,6 +51,8 @@ def convolution(context: JaxprContext, inputs: Sequence[Any], params: Any) -> An
         result = array.concat([_convolve(a, b, 1, **row) for a, b in parts], -1)
     else:
         result = _convolve(x, filters, params["feature_group_count"], **row)
+    if n:
+        result = sized(result, [context.shape[i] for i in (roles.out_spec[0], *roles.out_spec[2:], roles.out_spec[1])])
     result = cast(result if target.is_floating else math.round(result), target)
     if n == 0:
         result = reshape(result, [dims(result)[0], dims(result)[-1]])
@@ -100,6 +103,7 @@ def _convolve(
         x = reshape(x, [dims(x)[0], 1, *dims(x)[1:]])
         filters = reshape(filters, [1, *dims(filters)])
         result = _convolve(x, filters, groups, [1, *strides], [(0, 0), *padding], [1, 1], [1, *dilations])
+        result = batched(result, dims(x)[0])
         return reshape(result, [dims(result)[0], *dims(result)[2:]])
     extents = [(k - 1) * d + 1 for k, d in zip(dims(filters), dilations)]
     kind = _padding_kind(dims(x)[1:-1], extents, strides, padding)
@@ -170,14 +174,18 @@ def _transposed(
     flipped = tensor_of(transpose(flipped, [*range(rank), rank + 1, rank]))
     batch, channels = dims(x)[0], dims(filters)[-1]
     x = tensor_of(x)
+    target = open_sizes().vector if is_open([batch]) else list
     if rank == 1:
         wide = reshape(x, [batch, 1, *dims(x)[1:]])
         kernel_2d = reshape(flipped, [1, *dims(flipped)])
-        result = nn.conv2d_transpose(wide, kernel_2d, [batch, 1, full[0], channels], [1, 1, spread[0], 1], "VALID")
+        result = nn.conv2d_transpose(
+            wide, kernel_2d, target([batch, 1, full[0], channels]), [1, 1, spread[0], 1], "VALID"
+        )
         result = reshape(result, [batch, full[0], channels])
     else:
-        result = nn.conv2d_transpose(x, flipped, [batch, *full, channels], [1, *spread, 1], "VALID")
+        result = nn.conv2d_transpose(x, flipped, target([batch, *full, channels]), [1, *spread, 1], "VALID")
     begin = [0, *(low for low, _ in crops), 0]
     if full == outputs and not any(begin):
         return result
-    return array.slice(result, begin, [batch, *outputs, channels])
+    result = sized(result, [batch, *full, channels])
+    return strided(result, begin, [batch, *(b + size for b, size in zip(begin[1:], outputs)), channels])

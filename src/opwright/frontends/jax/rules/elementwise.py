@@ -15,8 +15,8 @@ from ....core.dtypes import as_dtype
 from ....ops import array, dispatch, math
 from ....ops import nn as nn
 from ...importing import tensor_of
-from ..execution import RULES, JaxprContext
-from ..operands import broadcast, cast, dtype_of, like, operands
+from ..execution import BROADCASTING, RULES, JaxprContext
+from ..operands import cast, dtype_of, like, operands, shaped
 
 UNARY = {
     "abs": math.abs,
@@ -99,13 +99,14 @@ def _binary(name: str, function: Any) -> None:
 
 
 def _shaped(context: JaxprContext, value: Any) -> Any:
-    return broadcast(value, context.shape)
+    return shaped(value, context.shape)
 
 
 for _name, _function in UNARY.items():
     _unary(_name, _function)
 for _name, _operation in BINARY.items():
     _binary(_name, _operation)
+BROADCASTING.update(BINARY, OF_BOOL, ("div", "rem", "pow", "clamp", "select_n", "complex"))
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------

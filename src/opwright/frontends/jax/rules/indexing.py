@@ -9,7 +9,6 @@ batch axes, with one index for each element; what remains reads single positions
 
 from __future__ import annotations
 
-import math as numbers
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,8 +18,9 @@ from ....ops import array, dispatch, math
 from ....ops.array.slices import TensorStridedSliceUpdate
 from ...importing import known, tensor_of
 from ..execution import RULES, JaxprContext
-from ..operands import broadcast, cast, dims, dtype_of, like, reshape, transpose
-from .arrays import strided
+from ..operands import broadcast, cast, dims, dtype_of, like, like_shape, reshape, sized, transpose
+from ..sizes import dense, is_open, open_sizes
+from .arrays import positions, strided
 from .cumulative import highest, lowest
 
 CLIP, FILL = "CLIP", "FILL_OR_DROP"
@@ -68,8 +68,7 @@ def index_rows(
             inside = valid if inside is None else inside if valid is None else _both(inside, valid)
         columns[axis] = column
     for axis, k in zip(batching, index_batching):
-        shape = [batch[k] if i == k else 1 for i in range(len(batch))]
-        columns[axis] = np.broadcast_to(np.arange(batch[k], dtype=np.int32).reshape(shape), batch)
+        columns[axis] = dense(positions(batch, k))
     parts = [a for a in columns if a not in removed and a not in batching and slice_sizes[a] < sizes[a]]
     whole = [a for a in columns if a not in removed and a not in batching and slice_sizes[a] == sizes[a]]
     for axis in whole:  # they start at 0
@@ -81,21 +80,27 @@ def index_rows(
     full = (*batch, *extra)
     members = []
     for axis in axes:
-        column = columns.get(axis, np.zeros(batch, np.int32))
-        column = reshape(column, [*batch, *[1] * len(parts)])
+        column = columns[axis] if axis in columns else broadcast(np.zeros((), np.int32), batch)
+        column = reshape(dense(column), [*batch, *[1] * len(parts)])
         if axis in parts:
             place = parts.index(axis)
             shape = [1] * len(batch) + [extra[i] if i == place else 1 for i in range(len(parts))]
-            offsets = np.arange(extra[place], dtype=np.int32).reshape(shape)
-            known_column = isinstance(column, np.ndarray)
-            column = column + offsets if known_column else math.add(column, cast(tensor_of(offsets), column.dtype))
-        members.append(broadcast(column, full))
+            offsets = dense(positions(shape, len(batch) + place))
+            known_column = isinstance(column, np.ndarray) and isinstance(offsets, np.ndarray)
+            column = column if known_column else tensor_of(column)
+            total = [*batch, *(extra[i] if i == place else 1 for i in range(len(parts)))]
+            column = (
+                column + offsets
+                if known_column
+                else sized(math.add(column, cast(tensor_of(offsets), column.dtype)), total)
+            )
+        members.append(dense(broadcast(column, full)))
     if not members:
         return IndexRows(None, [], batch, [], inside)
     rows = (
         np.stack(members, -1)
         if all(isinstance(m, np.ndarray) for m in members)
-        else array.stack([cast(tensor_of(m), np.int32) for m in members], -1)
+        else sized(array.stack([cast(tensor_of(m), np.int32) for m in members], -1), [*full, len(members)])
     )
     return IndexRows(rows, axes, batch, parts, inside)
 
@@ -109,7 +114,8 @@ def _signed(indices: Any) -> Any:
 def _column(indices: Any, k: int) -> Any:
     if isinstance(indices, np.ndarray):
         return indices[..., k]
-    return array.squeeze(strided(indices, [0] * (len(dims(indices)) - 1) + [k], [*dims(indices)[:-1], k + 1]), [-1])
+    column = strided(indices, [0] * (len(dims(indices)) - 1) + [k], [*dims(indices)[:-1], k + 1])
+    return sized(array.squeeze(column, [-1]), dims(indices)[:-1])
 
 
 def _bounded(column: Any, limit: int, mode: str) -> tuple[Any, Any]:
@@ -118,17 +124,17 @@ def _bounded(column: Any, limit: int, mode: str) -> tuple[Any, Any]:
         valid = (column >= 0) & (column <= limit)
         return np.clip(column, 0, limit), None if mode != FILL or valid.all() else valid
     low, high = like(0, column), like(limit, column)
-    clipped = math.minimum(math.maximum(column, low), high)
+    clipped = like_shape(math.minimum(math.maximum(column, low), high), column)
     if mode != FILL:
         return clipped, None
-    return clipped, math.equal(clipped, column)
+    return clipped, like_shape(math.equal(clipped, column), column)
 
 
 def _both(a: Any, b: Any) -> Any:
     return (
         a & b
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
-        else math.logical_and(tensor_of(a), tensor_of(b))
+        else like_shape(math.logical_and(tensor_of(a), tensor_of(b)), a)
     )
 
 
@@ -141,6 +147,12 @@ def gather(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     removed = (*numbers_.collapsed_slice_dims, *numbers_.operand_batching_dims)
     if 0 in context.shape:
         return np.zeros(context.shape, context.dtype.as_numpy_dtype)
+    if is_open(slice_sizes) and isinstance(indices, np.ndarray) and indices.ndim == 1:
+        starts = {axis: int(start) for axis, start in zip(numbers_.start_index_map, indices)}
+        limits = {axis: sizes[axis] - slice_sizes[axis] for axis in starts}
+        if not is_open(limits.values()) and all(0 <= starts[axis] <= limits[axis] for axis in starts):
+            begin = [starts.get(axis, 0) for axis in range(len(sizes))]
+            return reshape(strided(x, begin, [b + s for b, s in zip(begin, slice_sizes)]), context.shape)
     where = index_rows(
         sizes,
         indices,
@@ -153,10 +165,11 @@ def gather(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     )
     kept = [a for a in range(len(sizes)) if a not in where.axes]
     if where.rows is None:
-        result = broadcast(reshape(x, [*[1] * len(where.batch), *sizes]), [*where.batch, *sizes])
+        result = dense(broadcast(reshape(x, [*[1] * len(where.batch), *sizes]), [*where.batch, *sizes]))
         order_of = {a: len(where.batch) + a for a in range(len(sizes))}
     else:
         result = _read(x, where, kept)
+        result = sized(result, [*where.batch, *(slice_sizes[a] for a in where.parts), *(sizes[a] for a in kept)])
         count = len(where.batch)
         order_of = {a: count + i for i, a in enumerate([*where.parts, *kept])}
     # axes of size 1 that slices do not keep, and that no index selects
@@ -180,7 +193,8 @@ def gather(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     for d, size in zip(batch_axes, where.batch):
         shape[d] = size
     fill = _fill(params.get("fill_value"), context.dtype)
-    return array.where(tensor_of(reshape(where.inside, shape)), tensor_of(result), dispatch.to_tensor(fill))
+    inside = tensor_of(reshape(where.inside, shape))
+    return sized(array.where(inside, tensor_of(result), dispatch.to_tensor(fill)), context.shape)
 
 
 def _fill(value: Any, dtype: Any) -> np.ndarray:
@@ -198,7 +212,7 @@ def _read(x: Any, where: IndexRows, kept: Sequence[int]) -> Any:
     if len(where.axes) == 1:
         axis = where.axes[0]
         rows = (
-            array.squeeze(tensor_of(where.rows), [-1])
+            sized(array.squeeze(tensor_of(where.rows), [-1]), dims(where.rows)[:-1])
             if not isinstance(where.rows, np.ndarray)
             else tensor_of(where.rows[..., 0].astype(np.int32))
         )
@@ -207,7 +221,8 @@ def _read(x: Any, where: IndexRows, kept: Sequence[int]) -> Any:
         result = array.gather(tensor_of(x), rows, axis=axis)
         count = len(dims(rows))
         before = list(range(axis))
-        return transpose(result, [*range(axis, axis + count), *before, *range(axis + count, len(dims(result)))])
+        rank = count + len(dims(x)) - 1
+        return transpose(result, [*range(axis, axis + count), *before, *range(axis + count, rank)])
     moved = transpose(x, [*where.axes, *kept])
     rows = where.rows.astype(np.int32) if isinstance(where.rows, np.ndarray) else where.rows
     return array.gather_nd(tensor_of(moved), tensor_of(rows))
@@ -219,6 +234,8 @@ def _read(x: Any, where: IndexRows, kept: Sequence[int]) -> Any:
 def _starts(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> list[int] | Any:
     """Return starts within bounds: a list if all are known, else an int32 vector."""
     limits = [d - s for d, s in zip(dims(x), sizes)]
+    if is_open(limits):
+        raise ValueError("a computed slice of part of an axis whose size is open")
     values = [known(s) if limit else np.asarray(0) for s, limit in zip(starts, limits)]
     if all(v is not None for v in values):
         return [min(max(int(v), 0), limit) for v, limit in zip(values, limits)]  # type: ignore[arg-type]
@@ -241,11 +258,11 @@ def _starts(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> list[int] | 
 @RULES.rule("dynamic_slice")
 def dynamic_slice(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     """Return the slice of static sizes at starts, which are moved so that it lies within x."""
-    sizes = [int(s) for s in params["slice_sizes"]]
+    sizes = list(params["slice_sizes"])
     begin = _starts(inputs[0], inputs[1:], sizes)
     if isinstance(begin, list):
         return strided(inputs[0], begin, [b + s for b, s in zip(begin, sizes)])
-    return array.slice(tensor_of(inputs[0]), begin, sizes)
+    return array.slice(tensor_of(inputs[0]), begin, open_sizes().vector(sizes) if is_open(sizes) else sizes)
 
 
 @RULES.rule("dynamic_update_slice")
@@ -256,11 +273,13 @@ def dynamic_update_slice(context: JaxprContext, inputs: Sequence[Any], params: A
     if sizes == dims(x):
         return update
     begin = _starts(x, inputs[2:], sizes)
-    if not numbers.prod(sizes):
+    if 0 in sizes:
         return x
     ends = (
         [b + s for b, s in zip(begin, sizes)]
         if isinstance(begin, list)
-        else math.add(begin, dispatch.to_tensor(np.asarray(sizes, np.int32)))
+        else math.add(begin, open_sizes().vector(sizes) if is_open(sizes) else tensor_of(np.asarray(sizes, np.int32)))
     )
+    if isinstance(ends, list) and is_open(ends):
+        ends, begin = open_sizes().vector(ends), tensor_of(np.asarray(begin, np.int32))
     return TensorStridedSliceUpdate(x, begin, ends, [1] * len(sizes), update)

@@ -13,8 +13,8 @@ import numpy as np
 from ....core.dtypes import as_dtype
 from ....ops import array, bitwise, math
 from ...importing import tensor_of
-from ..execution import RULES, JaxprContext
-from ..operands import broadcast, cast, like, operands
+from ..execution import BROADCASTING, RULES, JaxprContext
+from ..operands import cast, like, operands, shaped
 
 UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
@@ -29,12 +29,13 @@ def _logic(name: str, of_bool: Any, of_integers: Any) -> None:
     @RULES.rule(name)
     def rule(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
         x, y = operands(inputs)
-        return broadcast((of_bool if x.dtype.is_bool else of_integers)(x, y), context.shape)
+        return shaped((of_bool if x.dtype.is_bool else of_integers)(x, y), context.shape)
 
 
 _logic("and", math.logical_and, bitwise.bitwise_and)
 _logic("or", math.logical_or, bitwise.bitwise_or)
 _logic("xor", math.logical_xor, bitwise.bitwise_xor)
+BROADCASTING.update(("and", "or", "xor", "shift_left", "shift_right_logical", "shift_right_arithmetic"))
 
 
 @RULES.rule("not")
@@ -60,7 +61,7 @@ def _shift(name: str, function: Any, dtypes: Any, fill: str) -> None:
         moved = function(array.bitcast(x, kind) if dtype is not kind else x, bounded)
         if fill == "zero":
             moved = array.where(inside, moved, like(0, moved))
-        return broadcast(array.bitcast(moved, dtype) if moved.dtype is not dtype else moved, context.shape)
+        return shaped(array.bitcast(moved, dtype) if moved.dtype is not dtype else moved, context.shape)
 
 
 _shift("shift_left", bitwise.left_shift, UNSIGNED, "zero")

@@ -16,13 +16,14 @@ import numpy as np
 from ....core.lazy_imports import import_module
 from ....ops import bitwise, math
 from ...importing import tensor_of
-from ..execution import RULES, JaxprContext
-from ..operands import broadcast, like, operands
+from ..execution import BROADCASTING, RULES, JaxprContext
+from ..operands import like, operands, shaped
 from .integers import rotate_left
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 """Constants of Threefry-2x32 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011)."""
+BROADCASTING.add("threefry2x32")
 
 
 @RULES.rule("threefry2x32")
@@ -37,7 +38,7 @@ def threefry2x32(context: JaxprContext, inputs: Sequence[Any], params: Any) -> A
             y = bitwise.bitwise_xor(rotate_left(y, rotation), x)
         x = math.add(x, keys[(i + 1) % 3])
         y = math.add(math.add(y, keys[(i + 2) % 3]), like(i + 1, y))
-    return [broadcast(x, context.shape), broadcast(y, context.shape)]
+    return [shaped(x, context.shape), shaped(y, context.shape)]
 
 
 @RULES.rule("iota_2x32_shape")

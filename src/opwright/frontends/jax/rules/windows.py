@@ -17,7 +17,7 @@ import numpy as np
 from ....ops import array, math, nn
 from ...importing import tensor_of
 from ..execution import RULES, JaxprContext
-from ..operands import dims, like, transpose
+from ..operands import batched, dims, like, like_shape, transpose
 from .arrays import padded, part, strided
 from .convolution import _padding_kind
 from .cumulative import highest, lowest
@@ -52,9 +52,9 @@ def _pool(name: str, x: Any, params: Any) -> Any:
         config = [(0, 0, 0), *((low, high, 0) for low, high in pads), (0, 0, 0)]
         x, kind = tensor_of(padded(x, lowest(x.dtype) if maximum else _zero(x.dtype), config)), "VALID"
     pool = nn.max_pool2d if maximum else nn.avg_pool2d
-    result = pool(tensor_of(x), sizes, steps, kind)
+    result = batched(pool(tensor_of(x), sizes, steps, kind), dims(x)[0])
     if not maximum:
-        result = math.multiply(result, like(numbers.prod(sizes), result))
+        result = like_shape(math.multiply(result, like(numbers.prod(sizes), result)), result)
     return transpose(result, [int(i) for i in np.argsort(images)])
 
 
