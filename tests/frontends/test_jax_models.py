@@ -130,7 +130,7 @@ def test_loops_and_branches_convert():
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
-def test_gradients_of_custom_rules_are_those_of_the_rules():
+def test_custom_rules_are_the_gradients():
     jax = pytest.importorskip("jax")
     jnp, lax = jax.numpy, jax.lax
 
@@ -194,7 +194,7 @@ def _open_programs(jax):
 
 
 @pytest.mark.parametrize("row", range(4))
-def test_open_sizes_are_those_of_each_call_and_of_files(row):
+def test_open_sizes_follow_each_call_and_stay_open_in_files(row):
     jax = pytest.importorskip("jax")
     program, specs, draw = _open_programs(jax)[row]
     function = ow.from_jax(program, *specs)

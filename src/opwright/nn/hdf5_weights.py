@@ -5,7 +5,8 @@ Lives here: `WeightGroup`, a group of a file, checked; `assign_weights`, `weight
 
 A file has a group for each layer of a model, `layers/NAME`: the class name in snake case, with a number from the second
 layer of a class on. In it are the layer's own weights, `vars/0` and so on, and a group for each layer that is an
-attribute of it, by the attribute's name; layers of `nn` have the attributes of Keras's.
+attribute of it, by the attribute's name; layers of `nn` have the attributes of Keras's. Subclasses of Model have their
+layers as attributes, too. The state of an optimizer is in `optimizer/vars`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from ..core.extras import optional_module
 from ..eager.variable import Variable
 from .configuration import snake_case
 from .layer import Layer
+
+OPTIMIZER = "optimizer"
+CLASSES = {"GroupQueryAttention": "GroupedQueryAttention"}
+"""Classes that have another name in Keras, whatever it exports them as."""
 
 
 class WeightGroup:
@@ -59,6 +64,11 @@ class WeightGroup:
         except OSError as error:
             raise DataLossError(what=f"the weight {where} is damaged: {error}") from error
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all datasets of this group."""
+        shapes = {name: tuple(self._member(name, "Dataset").shape or ()) for name in self}
+        return {name: self.array(name, shape) for name, shape in shapes.items()}
+
     def _member(self, name: str, kind: str) -> Any:
         h5py = optional_module("h5py")
         where = f"{self.path}/{name}"
@@ -77,29 +87,59 @@ class WeightGroup:
 # ---- the layers of a file --------------------------------------------------------------------------------------------
 
 
-def _groups(layer: Any, class_names: Mapping[str, str], path: str) -> Iterator[tuple[str, Variable]]:
+def _groups(layer: Any, class_names: Mapping[str, str], path: str, visited: set[int]) -> Iterator[tuple[str, Any]]:
     """Yield the path of each weight in a file, such as "layers/dense/vars/0". class_names: of Keras, by the names of
-    layers, where they differ from those of `nn`."""
-    for i, variable in enumerate(_own_weights(layer)):
-        yield f"{path}vars/{i}", variable
-    if getattr(layer, "is_model", False):
-        yield from _of_list(layer.layers, class_names, f"{path}layers/")
+    layers, where they differ from those of `nn`. visited: layers that have a path already, which Keras stores once. A
+    layer with `save_own_variables` has a group of its own, "layers/table/vars"."""
+    if id(layer) in visited:
         return
-    for name, value in vars(layer).items():
-        if isinstance(value, Layer) and value.weights:
-            yield from _groups(value, class_names, f"{path}{name}/")
-        elif isinstance(value, list | tuple) and any(isinstance(x, Layer) and x.weights for x in value):
-            yield from _of_list(value, class_names, f"{path}{name}/")
+    visited.add(id(layer))
+    if stores_itself(layer):
+        yield f"{path}vars", layer
+    else:
+        for i, variable in enumerate(_own_weights(layer)):
+            yield f"{path}vars/{i}", variable
+    if getattr(layer, "is_model", False) and layer.has_layer_list:
+        yield from _of_list(layer.layers, class_names, f"{path}layers/", visited)
+        return
+    attributes = dict(vars(layer))
+    if getattr(layer, "is_model", False):  # a subclass: its list of layers has its place among the attributes
+        attributes["layers"] = layer.layers
+    for name, value in sorted(attributes.items(), key=lambda item: (item[0].startswith("_"), item[0])):
+        if isinstance(value, Layer) and _has_state(value):
+            yield from _groups(value, class_names, f"{path}{name}/", visited)
+        elif isinstance(value, list | tuple | dict):
+            members = list(value.values()) if isinstance(value, dict) else value
+            if any(isinstance(x, Layer) and _has_state(x) for x in members):
+                layers = [x for x in members if isinstance(x, Layer)]
+                yield from _of_list(layers, class_names, f"{path}{name}/", visited)
 
 
-def _of_list(layers: Any, class_names: Mapping[str, str], path: str) -> Iterator[tuple[str, Variable]]:
+def _of_list(layers: Any, class_names: Mapping[str, str], path: str, visited: set[int]) -> Iterator[tuple[str, Any]]:
     seen: Counter[str] = Counter()
     for layer in layers:
-        name = snake_case(class_names.get(layer.name, type(layer).__name__))
+        name = class_names.get(layer.name) or keras_class(layer)
+        name = snake_case(CLASSES.get(name, name))
         number = seen[name]
         seen[name] += 1
-        if layer.weights:
-            yield from _groups(layer, class_names, f"{path}{name}_{number}/" if number else f"{path}{name}/")
+        if _has_state(layer):
+            place = f"{path}{name}_{number}/" if number else f"{path}{name}/"
+            yield from _groups(layer, class_names, place, visited)
+
+
+def stores_itself(module: Any) -> bool:
+    """Return whether a layer overrides `save_own_variables`."""
+    return isinstance(module, Layer) and type(module).save_own_variables is not Layer.save_own_variables
+
+
+def _has_state(layer: Any) -> bool:
+    return bool(layer.weights) or stores_itself(layer) or any(map(_has_state, layer._sublayers()))
+
+
+def keras_class(layer: Any) -> str:
+    """Return the name of a layer's class in Keras."""
+    own = type(layer).__name__
+    return "Functional" if own == "Model" and layer.has_layer_list else own
 
 
 def _own_weights(layer: Any) -> list[Variable]:
@@ -114,39 +154,84 @@ def assign_weights(model: Any, class_names: Mapping[str, str], root: WeightGroup
 
     raises DataLossError for a weight that the file lacks or has in another shape
     """
-    rows = []
-    for path, variable in _groups(model, class_names, ""):
+    rows, stores = [], []
+    for path, owner in _groups(model, class_names, "", set()):
         *groups, name = path.split("/")
         group = root
         for member in groups:
             group = group.group(member)
-        rows.append((variable, group.array(name, tuple(variable.read_array().shape))))
+        if isinstance(owner, Layer):
+            stores.append((owner, group.group(name).arrays()))
+        else:
+            rows.append((owner, group.array(name, tuple(owner.read_array().shape))))
     for variable, array in rows:
         variable.assign(array.view(variable.dtype.np) if array.dtype.kind == "V" else array)
+    for layer, store in stores:
+        layer.load_own_variables(store)
+
+
+def open_weights(content: bytes, path: str) -> WeightGroup:
+    """Return the root of a .weights.h5 file. Raises DataLossError, FailedPreconditionError without h5py."""
+    h5py = optional_module("h5py")
+    try:
+        return WeightGroup(h5py.File(io.BytesIO(content), "r"), "")
+    except OSError as error:
+        raise DataLossError(what=f"{path} is not a file of weights, or is damaged: {error}") from error
 
 
 def load_file(model: Any, content: bytes, path: str) -> None:
     """Assign the weights of a .weights.h5 file. Raises DataLossError, FailedPreconditionError without h5py."""
-    h5py = optional_module("h5py")
-    try:
-        file = h5py.File(io.BytesIO(content), "r")
-    except OSError as error:
-        raise DataLossError(what=f"{path} is not a file of weights, or is damaged: {error}") from error
-    with file:
-        assign_weights(model, {}, WeightGroup(file, ""))
+    assign_weights(model, {}, open_weights(content, path))
 
 
-def weights_file(model: Any) -> bytes:
-    """Return a .weights.h5 file of a model's weights, as Keras 3 reads them. Raises FailedPreconditionError without
-    h5py."""
+def assign_optimizer(optimizer: Any, root: WeightGroup) -> None:
+    """Assign the state of an optimizer that is built, if the file has one of as many variables."""
+    if OPTIMIZER not in root:
+        return
+    group = root.group(OPTIMIZER).group("vars")
+    if len(list(group)) != len(optimizer.variables):
+        return
+    rows = [(v, group.array(str(i), tuple(v.read_array().shape))) for i, v in enumerate(optimizer.variables)]
+    for variable, array in rows:
+        variable.assign(array.astype(variable.dtype.np))
+
+
+def stored_arrays(layer: Layer) -> dict[str, np.ndarray]:
+    """Return what `save_own_variables` of a layer stores. Raises TypeError for other objects than arrays."""
+    store: dict[str, Any] = {}
+    layer.save_own_variables(store)
+    arrays = {}
+    for key, value in store.items():
+        arrays[key] = np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
+        if arrays[key].dtype == object:
+            raise TypeError(f"save_own_variables of {layer.name!r} stores {key!r}, which is not an array: {value!r}")
+    return arrays
+
+
+def _arrays(path: str, owner: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the array of a weight, or all that a layer stores of itself."""
+    if isinstance(owner, Layer):
+        yield from ((f"{path}/{key}", array) for key, array in stored_arrays(owner).items())
+    else:
+        yield path, np.asarray(owner.read_array())
+
+
+def weights_file(model: Any, optimizer: Any = None) -> bytes:
+    """Return a .weights.h5 file of a model's weights, as Keras 3 reads them, and the state of an optimizer.
+
+    raises FailedPreconditionError without h5py
+    """
     h5py = optional_module("h5py")
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
-        for path, variable in _groups(model, {}, ""):
-            array = np.asarray(variable.read_array())
+        rows = list(_groups(model, {}, "", set()))
+        if optimizer is not None and optimizer.built:
+            rows += [(f"{OPTIMIZER}/vars/{i}", v) for i, v in enumerate(optimizer.variables)]
+        arrays = [row for path, owner in rows for row in _arrays(path, owner)]
+        for path, array in arrays:
             if array.dtype.kind == "V":  # bfloat16, which HDF5 lacks: its bits, and its name
                 dataset = file.create_dataset(path, data=array.view("V2"))
-                dataset.attrs["dtype"] = variable.dtype.name
+                dataset.attrs["dtype"] = array.dtype.name
             else:
                 file.create_dataset(path, data=array)
     return buffer.getvalue()

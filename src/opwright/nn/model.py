@@ -115,6 +115,11 @@ class Model(Trainer, Layer):
         """Layers directly inside the model."""
         return [x for x in self._sublayers() if isinstance(x, Layer)]
 
+    @property
+    def has_layer_list(self) -> bool:
+        """Whether files of Keras store the layers as a list: of Sequential and functional models."""
+        return self._network is not None
+
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """Return a layer by name or by index.
 
@@ -238,8 +243,10 @@ class Model(Trainer, Layer):
     def save(self, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
         """Save the model.
 
-        A path that ends in .keras: one file with configuration, weights and the arguments of `compile`. Any other path:
-        a SavedModel folder; see `ow.saved_model.save`.
+        A path that ends in .keras: one file with configuration, weights, the arguments of `compile` and the state of
+        the optimizer. Keras 3 opens it, too, if h5py is installed and Keras has all that the model consists of;
+        keras_format=True raises an error otherwise, keras_format=False writes weights as .safetensors in any case. Any
+        other path: a SavedModel folder; see `ow.saved_model.save`.
         """
         save_model(self, filepath, overwrite, **kwargs)
 

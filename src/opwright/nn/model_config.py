@@ -40,14 +40,14 @@ REGISTRY_MODULES = ("layers", "initializers", "activations", "regularizers", "co
 def serialize(thing: Any) -> dict[str, Any]:
     """Return an object with `get_config` as plain values, including nested objects."""
     return {
-        "module": _module_of(type(thing)),
+        "module": class_module(type(thing)),
         "class_name": type(thing).__name__,
         "config": plain_value(thing.get_config()),
         "registered_name": None,
     }
 
 
-def _module_of(cls: type) -> str:
+def class_module(cls: type) -> str:
     if cls.__module__ in (f"{__package__}.models", f"{__package__}.model"):
         return "keras"
     for family in REGISTRY_MODULES:

@@ -86,6 +86,11 @@ class Sequential(Model):
         """Same as `layers`."""
         return list(self.layers)
 
+    @property
+    def has_layer_list(self) -> bool:
+        """Whether files of Keras store the layers as a list: yes."""
+        return True
+
     def _sublayers(self) -> list[Any]:
         return list(self._stack)
 
@@ -152,7 +157,7 @@ class Sequential(Model):
         """Return a new model with new weights."""
         layers: Sequence[Any] = [deserialize(c, custom_objects) for c in config["layers"]]
         model = cls(list(layers), name=config.get("name"), trainable=config.get("trainable", True))
-        shape = config.get("build_input_shape")
+        shape = deserialize(config.get("build_input_shape"))
         if shape is not None and model._network is None:
             model.build(tuple(shape))
         return model

@@ -2,7 +2,7 @@
 
 Lives here: .safetensors files of weights, .keras archives of configuration and weights, backups of training.
 Not here: .weights.h5 (hdf5_weights.py), files of layers (assets.py), SavedModel folders (saved/), configurations
-(model_config.py).
+(model_config.py; for Keras, keras_form.py).
 
 A weight is stored by its path in the model: indices of layers, then its name, as in "0.kernel" or "2.1.bias"; names of
 layers, which depend on global counters, are not part of it.
@@ -11,6 +11,7 @@ layers, which depend on global counters, are not part of it.
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import io
 import json
 import os
@@ -22,18 +23,32 @@ from typing import Any
 import numpy as np
 
 from ..core import nest
-from ..core.errors import DataLossError
+from ..core.errors import DataLossError, UnimplementedError
+from ..core.extras import optional_module
 from ..core.files import replacing
 from ..eager.variable import Variable
 from ..tracing.function import Function
 from .assets import assets_of, restore_assets
-from .hdf5_weights import load_file, weights_file
+from .hdf5_weights import (
+    OPTIMIZER,
+    assign_optimizer,
+    assign_weights,
+    load_file,
+    open_weights,
+    stored_arrays,
+    stores_itself,
+    weights_file,
+)
+from .keras_form import keras_configuration
 from .keras_tensor import KerasTensor
-from .layer import Layer
 from .model_config import compile_arguments, compile_config, deserialize, plain_value, serialize
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
 HDF5 = ".weights.h5"
+H5_WEIGHTS, OWN_CONFIG = "model.weights.h5", "opwright.json"
+"""Members of .keras files: weights as Keras has them, and the own configuration next to that of Keras."""
+KERAS = {"keras_version": "3.15.1"}
+"""The version whose form `keras_form` writes."""
 _OWN = "own:"  # between a layer's path and the keys it stores
 
 
@@ -44,7 +59,7 @@ def _weights_and_owners(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]
     seen: set[int] = set()
 
     def walk(module: Any, prefix: str) -> None:
-        if _overrides_saving(module):
+        if stores_itself(module):
             owners[f"{prefix}{_OWN}"] = module
             seen.update(map(id, module._own_variables()))
         own = module._own_variables() if hasattr(module, "_own_variables") else list(module.variables)
@@ -67,10 +82,6 @@ def _weights_and_owners(layer: Any) -> tuple[dict[str, Variable], dict[str, Any]
     return weights, owners
 
 
-def _overrides_saving(module: Any) -> bool:
-    return isinstance(module, Layer) and type(module).save_own_variables is not Layer.save_own_variables
-
-
 def arrays_of(model: Any) -> dict[str, np.ndarray]:
     """Return all weights by path, including the arrays of layers that override `save_own_variables`."""
     variables, owners = _weights_and_owners(model)
@@ -78,15 +89,7 @@ def arrays_of(model: Any) -> dict[str, np.ndarray]:
         raise ValueError(f"Model {model.name!r} has rows on other workers: save it by ow.distribute.ShardedCheckpoint")
     arrays = {name: np.array(v.read_array(), order="C") for name, v in variables.items()}
     for prefix, layer in owners.items():
-        store: dict[str, Any] = {}
-        layer.save_own_variables(store)
-        for key, value in store.items():
-            numbers = np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
-            if numbers.dtype == object:
-                raise TypeError(
-                    f"save_own_variables of {layer.name!r} stores {key!r}, which is not an array: {value!r}"
-                )
-            arrays[f"{prefix}{key}"] = numbers
+        arrays.update({f"{prefix}{key}": array for key, array in stored_arrays(layer).items()})
     return arrays
 
 
@@ -113,7 +116,6 @@ def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
     path = _checked_path(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} exists: pass overwrite=True")
-    _check_owners(model, path)
     arrays = arrays_of(model)
     if not arrays and not model.built:
         raise ValueError(f"Model {model.name!r} has no weights yet: call it, or `build(input_shape)`, first")
@@ -139,14 +141,6 @@ def from_bytes(content: bytes, path: str) -> tuple[dict[str, np.ndarray], dict[s
         raise DataLossError(what=f"{path} is not a .safetensors file, or is corrupt: {error}") from None
 
 
-def _check_owners(model: Any, path: str) -> None:
-    """Raise ValueError for an HDF5 file of layers that define their own stored state."""
-    owners = _weights_and_owners(model)[1] if path.endswith(HDF5) else {}
-    if owners:
-        names = ", ".join(layer.name for layer in owners.values())
-        raise ValueError(f"{path}: layers with save_own_variables ({names}) are stored in .safetensors files only")
-
-
 def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None:
     """Load the weights of a model; see `Model.load_weights`."""
     path = _checked_path(filepath)
@@ -159,7 +153,6 @@ def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None
         raise ValueError(f"{path}: skip_mismatch=True is for .safetensors files")
     if not model.built:
         raise ValueError(f"Model {model.name!r} has no weights to set yet: call it, or `build(input_shape)`, first")
-    _check_owners(model, path)
     load_file(model, content, path)
 
 
@@ -209,7 +202,9 @@ def _split_stored(
 # ---- whole models ----------------------------------------------------------------------------------------------------
 
 
-def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
+def save_model(
+    model: Any, filepath: Any, overwrite: bool = True, keras_format: bool | None = None, **kwargs: Any
+) -> None:
     """Save a model; see `Model.save`."""
     path = os.fspath(filepath)
     if not overwrite and os.path.exists(path):
@@ -227,15 +222,20 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
         config["inputs"] = plain_value(seen)
     if model.compiled:
         config["compile_config"] = compile_config(model._trainer.arguments)
-    files = {
-        "metadata.json": json.dumps({**FORMAT, "format": "opwright.model"}).encode(),
-        "config.json": json.dumps(config, indent=1).encode(),
-        "model.safetensors": to_bytes(arrays_of(model)),
-    }
+    arrays = arrays_of(model)
+    form = _keras_form(model, keras_format)
+    files = {"metadata.json": json.dumps({**FORMAT, "format": "opwright.model", **(KERAS if form else {})}).encode()}
+    if form is not None:
+        files["config.json"] = json.dumps(form, indent=1).encode()
+        files[OWN_CONFIG] = json.dumps(config, indent=1).encode()
+        files[H5_WEIGHTS] = weights_file(model, model.optimizer)
+    else:
+        files["config.json"] = json.dumps(config, indent=1).encode()
+        files["model.safetensors"] = to_bytes(arrays)
+        if model.optimizer is not None and model.optimizer.built:
+            state = {f"{i:04d}": np.asarray(v.read_array()) for i, v in enumerate(model.optimizer.variables)}
+            files["optimizer.safetensors"] = to_bytes(state)
     files.update(assets_of(model))
-    if model.optimizer is not None and model.optimizer.built:
-        state = {f"{i:04d}": np.asarray(v.read_array()) for i, v in enumerate(model.optimizer.variables)}
-        files["optimizer.safetensors"] = to_bytes(state)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
@@ -244,8 +244,22 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, **kwargs: Any)
         file.write(buffer.getvalue())
 
 
+def _keras_form(model: Any, keras_format: bool | None) -> dict[str, Any] | None:
+    """Return what Keras reads as the model's configuration; None if the file is not for Keras."""
+    if keras_format is False or (keras_format is None and importlib.util.find_spec("h5py") is None):
+        return None
+    optional_module("h5py")
+    try:
+        return keras_configuration(model)
+    except UnimplementedError:
+        if keras_format:
+            raise
+        return None
+
+
 def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, compile: bool = True, **kwargs: Any) -> Any:
-    """Load a model saved by `Model.save`. custom_objects: user classes and functions by name.
+    """Load a model saved by `Model.save`, or a .keras file of Keras 3. custom_objects: user classes and functions by
+    name.
 
     compile: whether to restore its compilation. raises DataLossError for a corrupt file, TypeError for unknown classes
     """
@@ -255,20 +269,29 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
     try:
         with zipfile.ZipFile(path) as archive:
             files = {name: archive.read(name) for name in archive.namelist()}
-        config = json.loads(files["config.json"])
-        weights = files["model.safetensors"]
+        config = json.loads(files[OWN_CONFIG if OWN_CONFIG in files else "config.json"])
+        if H5_WEIGHTS in files and OWN_CONFIG not in files:
+            return _package().from_keras(path, custom=custom_objects, compile=compile)
+        weights = None if H5_WEIGHTS in files else files["model.safetensors"]
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}") from None
     model = deserialize(config, custom_objects)
-    shapes = config.get("build_config")
+    shapes = deserialize(config.get("build_config"), custom_objects)
     if not model.built and shapes is not None:
         model.build(tuple(shapes) if isinstance(shapes, list) else shapes)
     elif config.get("inputs") is not None:
         model._infer_outputs(_symbolic_inputs(config["inputs"]))  # creates the weights of a subclassed model
-    assign(model, _parse_arrays(weights, path), path)
+    root = None if weights is not None else open_weights(files[H5_WEIGHTS], path)
+    if root is None:
+        assign(model, _parse_arrays(weights or b"", path), path)
+    else:
+        assign_weights(model, {}, root)
     restore_assets(model, files)
     if compile and config.get("compile_config"):
         model.compile(**compile_arguments(config["compile_config"], custom_objects))
+        if root is not None and model.optimizer is not None and OPTIMIZER in root:
+            model.optimizer.build(model.trainable_weights)
+            assign_optimizer(model.optimizer, root)
         if "optimizer.safetensors" in files:
             model.optimizer.build(model.trainable_weights)
             state = _parse_arrays(files["optimizer.safetensors"], path)

@@ -6,7 +6,6 @@ Not here: what they mean (configurations.py, nn/hdf5_weights.py).
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import zipfile
@@ -14,8 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from ...core.errors import DataLossError
-from ...core.extras import optional_module
-from ...nn.hdf5_weights import WeightGroup
+from ...nn.hdf5_weights import WeightGroup, open_weights
 
 CONFIGURATION, WEIGHTS = "config.json", "model.weights.h5"
 MOST_TEXT = 1 << 28
@@ -53,12 +51,7 @@ class Archive:
 
     def weights(self) -> WeightGroup:
         """Return the root of the weights. Raises FailedPreconditionError without h5py."""
-        h5py = optional_module("h5py")
-        content = self._read(WEIGHTS, 1 << 62)
-        try:
-            return WeightGroup(h5py.File(io.BytesIO(content), "r"), "")
-        except OSError as error:
-            raise DataLossError(what=f"the {WEIGHTS} of {self.path} are damaged: {error}") from error
+        return open_weights(self._read(WEIGHTS, 1 << 62), f"the {WEIGHTS} of {self.path}")
 
     def _read(self, name: str, most: int) -> bytes:
         try:

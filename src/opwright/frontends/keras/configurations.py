@@ -74,7 +74,7 @@ class ConfigurationConverter:
         cls = self._class(value, name, inner)
         arguments = {k: self.convert(v) for k, v in inner.items()}
         converted = {**value, "config": arguments if cls is None else self._accepted(cls, name, arguments)}
-        converted["registered_name"] = None
+        converted["registered_name"] = value.get("registered_name") if cls is None else None
         if "inbound_nodes" in value:
             converted["inbound_nodes"] = self._calls(value)
         return converted

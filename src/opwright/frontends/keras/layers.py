@@ -15,6 +15,8 @@ from ...ops import array, math
 class LayerScale(Layer):
     """Multiply channels, the last axis, by weights: ConvNeXt. init_values: of the weights; projection_dim: channels."""
 
+    keras_module = "keras.src.applications.convnext"
+
     def __init__(self, init_values: float, projection_dim: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.init_values = init_values
@@ -40,6 +42,8 @@ class LayerScale(Layer):
 class StochasticDepth(Layer):
     """Drop whole examples in training, and scale the others: ConvNeXt. drop_path_rate: probability of a drop."""
 
+    keras_module = "keras.src.applications.convnext"
+
     def __init__(self, drop_path_rate: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.drop_path_rate = drop_path_rate
@@ -60,6 +64,8 @@ class StochasticDepth(Layer):
 
 class CustomScaleLayer(Layer):
     """Add a second input times a number: InceptionResNetV2. scale: the number."""
+
+    keras_module = "keras.src.applications.inception_resnet_v2"
 
     def __init__(self, scale: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -5,6 +5,7 @@ Lives here: `from_keras`. Not here: files (archives.py), configurations (configu
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Mapping
@@ -12,9 +13,9 @@ from typing import Any
 
 from ...core.errors import InvalidArgumentError, OpError
 from ...nn.configuration import CustomObjectScope
-from ...nn.hdf5_weights import assign_weights
+from ...nn.hdf5_weights import OPTIMIZER, assign_optimizer, assign_weights
 from ...nn.model import Model
-from ...nn.model_config import deserialize
+from ...nn.model_config import compile_arguments, deserialize
 from .archives import Archive
 from .configurations import ConfigurationConverter
 from .layers import LAYERS
@@ -22,13 +23,16 @@ from .operations import KerasOperation
 from .weights import assign_from_model
 
 
-def from_keras(model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any] | None = None) -> Model:
+def from_keras(
+    model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any] | None = None, compile: bool = False
+) -> Model:
     """Return a model of Keras 3 as a `keras.Model` of Opwright, with its weights.
 
     model: a .keras file, which needs h5py but not Keras; or a Keras model object of any backend: Sequential or
     functional, models in models included. custom: Opwright classes and functions by their name in Keras, such as
     {"Package>Scale": Scale} or {"Scale": Scale}; registered ones (`register_keras_serializable`) are known.
-    The model is not compiled for training: call `compile`.
+    compile: whether the model of a file is compiled as it was, with the state of its optimizer; otherwise it is not
+    compiled for training: call `compile`.
 
     raises UnimplementedError that lists all layers, operations and arguments without an equivalent,
     InvalidArgumentError for damaged files, FailedPreconditionError without h5py
@@ -37,7 +41,13 @@ def from_keras(model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any]
     if isinstance(model, str | os.PathLike):
         with Archive(model) as archive:
             result, converter = _model_of(archive.configuration, custom, os.fspath(model))
-            assign_weights(result, converter.class_names, archive.weights())
+            weights = archive.weights()
+            assign_weights(result, converter.class_names, weights)
+            if compile and archive.configuration.get("compile_config"):
+                _compile(result, converter, archive.configuration["compile_config"], custom)
+                if result.optimizer is not None and OPTIMIZER in weights:
+                    result.optimizer.build(result.trainable_weights)
+                    assign_optimizer(result.optimizer, weights)
         return result
     serialize = getattr(sys.modules.get("keras.saving"), "serialize_keras_object", None)
     if serialize is None or not hasattr(model, "get_config"):
@@ -49,6 +59,14 @@ def from_keras(model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any]
     return result
 
 
+def _compile(model: Model, converter: ConfigurationConverter, config: Any, custom: dict[str, Any]) -> None:
+    """Compile a model with the arguments that a file of Keras has."""
+    known = inspect.signature(Model.compile).parameters
+    arguments = {k: v for k, v in converter.convert(config).items() if k in known and v is not None}
+    converter.check("the arguments of compile")
+    model.compile(**compile_arguments(arguments, {k.rpartition(">")[2]: v for k, v in custom.items()}))
+
+
 def _model_of(configuration: Any, custom: dict[str, Any], source: str) -> tuple[Model, ConfigurationConverter]:
     converter = ConfigurationConverter(custom)
     try:
@@ -57,6 +75,9 @@ def _model_of(configuration: Any, custom: dict[str, Any], source: str) -> tuple[
         by_name = {"KerasOperation": KerasOperation, **LAYERS, **{k.rpartition(">")[2]: v for k, v in custom.items()}}
         with CustomObjectScope(by_name):
             model = deserialize(converted)
+            built_for = configuration.get("build_config") if isinstance(model, Model) else None
+            if isinstance(built_for, dict) and not model.built and built_for.get("input_shape") is not None:
+                model.build(tuple(built_for["input_shape"]))
     except OpError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:

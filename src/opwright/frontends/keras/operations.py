@@ -62,10 +62,14 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "LogicalXor": math.logical_xor,
     "Logsumexp": lambda x, axis=None, keepdims=False: math.reduce_logsumexp(x, axis, keepdims),
     "Matmul": linalg.matmul,
-    "Max": lambda x, axis=None, keepdims=False: math.reduce_max(x, axis, keepdims),
+    "Max": lambda x, axis=None, keepdims=False, initial=None: (
+        math.reduce_max(x, axis, keepdims) if initial is None else _unsupported("initial", initial)
+    ),
     "Maximum": math.maximum,
     "Mean": lambda x, axis=None, keepdims=False: math.reduce_mean(x, axis, keepdims),
-    "Min": lambda x, axis=None, keepdims=False: math.reduce_min(x, axis, keepdims),
+    "Min": lambda x, axis=None, keepdims=False, initial=None: (
+        math.reduce_min(x, axis, keepdims) if initial is None else _unsupported("initial", initial)
+    ),
     "Minimum": math.minimum,
     "Mod": math.floormod,
     "Moveaxis": lambda x, source, destination: _moved(x, source, destination),

@@ -329,14 +329,14 @@ class GroupQueryAttention(_ProjectedAttention):
         """Create the projections."""
         key_shape = value_shape if key_shape is None else key_shape
         many, few, n = self.num_query_heads, self.num_key_value_heads, self.head_dim
-        self.query_dense = self._projection("query", "bqm,muh->bquh", (None, many, n), "uh", query_shape)
-        self.key_dense = self._projection("key", "bkm,mvh->bkvh", (None, few, n), "vh", key_shape)
+        self._query_dense = self._projection("query", "bqm,muh->bquh", (None, many, n), "uh", query_shape)
+        self._key_dense = self._projection("key", "bkm,mvh->bkvh", (None, few, n), "vh", key_shape)
         if self.use_gate:
-            self.gate_dense = self._projection("gate", "bqm,muh->bquh", (None, many, n), "uh", query_shape, "sigmoid")
-        self.value_dense = self._projection("value", "bkm,mvh->bkvh", (None, few, n), "vh", value_shape)
+            self._gate_dense = self._projection("gate", "bqm,muh->bquh", (None, many, n), "uh", query_shape, "sigmoid")
+        self._value_dense = self._projection("value", "bkm,mvh->bkvh", (None, few, n), "vh", value_shape)
         self._softmax = Softmax(axis=-1, dtype=self._dtype_name)
         self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
-        self.output_dense = self._projection(
+        self._output_dense = self._projection(
             "attention_output", "bquh,uhm->bqm", (None, query_shape[-1]), "m", (None, None, many, n)
         )
 
@@ -358,8 +358,8 @@ class GroupQueryAttention(_ProjectedAttention):
         mask = combine_masks(
             query, value, query_mask, value_mask, key_mask, attention_mask, use_causal_mask, self.sliding_window
         )
-        gate = self.gate_dense(query) if self.use_gate else None
-        q, k, v = self.query_dense(query), self.key_dense(key), self.value_dense(value)
+        gate = self._gate_dense(query) if self.use_gate else None
+        q, k, v = self._query_dense(query), self._key_dense(key), self._value_dense(value)
         shared = self.num_query_heads // self.num_key_value_heads
         if shared > 1:
             k, v = array.repeat(k, shared, axis=2), array.repeat(v, shared, axis=2)
@@ -371,7 +371,7 @@ class GroupQueryAttention(_ProjectedAttention):
             scores = _softmax_or_uniform(scores, _expand_for_heads(mask, scores, 1))
         weights = self._dropout_layer(scores, training=training) if self.dropout else scores
         mixed = linalg.einsum("buqk,bkuh->bquh", weights, v)
-        output = self.output_dense(mixed if gate is None else mixed * gate)
+        output = self._output_dense(mixed if gate is None else mixed * gate)
         return (output, scores) if return_attention_scores else output
 
     def compute_output_shape(  # type: ignore[override]
