@@ -14,7 +14,7 @@ from typing import Any
 _FOLDER = "assets"
 
 
-def _owners(model: Any) -> Iterator[tuple[str, Any]]:
+def owners(model: Any) -> Iterator[tuple[str, Any]]:
     """Yield the layers with assets, each once, by path: positions in the model, as those of weights."""
     seen: set[int] = set()
 
@@ -34,7 +34,7 @@ def _owners(model: Any) -> Iterator[tuple[str, Any]]:
 def assets_of(model: Any) -> dict[str, bytes]:
     """Return the files that the layers of a model write, by name in the archive."""
     files = {}
-    for path, layer in _owners(model):
+    for path, layer in owners(model):
         with tempfile.TemporaryDirectory() as folder:
             layer.save_assets(folder)
             for directory, _, names in os.walk(folder):
@@ -47,7 +47,7 @@ def assets_of(model: Any) -> dict[str, bytes]:
 
 def restore_assets(model: Any, files: dict[str, bytes]) -> None:
     """Pass the files of an archive to the layers that wrote them; names that leave a layer's folder are ignored."""
-    for path, layer in _owners(model):
+    for path, layer in owners(model):
         own = {k.removeprefix(f"{path}/"): v for k, v in files.items() if k.startswith(f"{path}/")}
         with tempfile.TemporaryDirectory() as folder:
             for name, content in own.items():

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.errors import UnimplementedError
+from .assets import owners
 from .configuration import CUSTOM
 from .model_config import class_module, compile_config, find, serialize
 
@@ -175,6 +176,8 @@ def keras_configuration(model: Any) -> dict[str, Any]:
     raises UnimplementedError that lists all that Keras has no form for
     """
     form = _KerasForm()
+    for path, layer in owners(model):
+        form.missing(f"{type(layer).__name__} ({layer.name})", f"its files are at {path} here, by names in Keras")
     config: dict[str, Any] = form.convert(serialize(model))
     config["build_config"] = _build_config(model)
     if model.compiled and model.optimizer is not None:
@@ -196,6 +199,10 @@ class _KerasForm:
 
     def __init__(self) -> None:
         self._missing: dict[str, str] = {}
+
+    def missing(self, key: str, why: str) -> None:
+        """Note what has no form."""
+        self._missing.setdefault(key, why)
 
     def check(self, name: str) -> None:
         """Raise UnimplementedError with all that has no form, if there is any."""
@@ -237,13 +244,13 @@ class _KerasForm:
 
     def _object(self, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
         if name in WITHOUT_FORM:
-            self._missing.setdefault(name, WITHOUT_FORM[name])
+            self.missing(name, WITHOUT_FORM[name])
         module, registered = _keras_module(name, value.get("module")), None
         arguments = value.get("config") or {}
         config = {k: v for k, v in arguments.items() if k not in OWN_ARGUMENTS and k != UNKNOWN.get(name)}
         for key, plain in OWN_ARGUMENTS.items():
             if arguments.get(key, plain) != plain:
-                self._missing.setdefault(f"{name}({key})", "no such argument")
+                self.missing(f"{name}({key})", "no such argument")
         if "layers" in config and name == "Model":
             name, module = "Functional", "keras.src.models.functional"
         elif module not in OF_KERAS and not module.startswith("keras.src."):
@@ -269,7 +276,7 @@ class _KerasForm:
             forms = [None if rule is None else rule(attributes, node["args"]) for node in nodes]
             if None in forms or not forms:
                 why = "no such operation" if rule is None else f"no operation with these operands, {attributes}"
-                self._missing.setdefault(f"{inner['operator']} ({layer})", why)
+                self.missing(f"{inner['operator']} ({layer})", why)
                 return {}
             name, arguments = forms[0][0], forms[0][1]
             nodes = [{**node, "args": form[2]} for node, form in zip(nodes, forms)]

@@ -61,7 +61,7 @@ class ViewSource(NamedTuple):
 
 
 SUFFIXES = (".tflite", ".onnx", ".pt2", ".keras", ".mlir", ".stablehlo")
-OWN_WEIGHTS = "model.safetensors"  # of the .keras files of this package, where those of Keras have HDF5
+OWN_MEMBERS = {"model.safetensors", "opwright.json"}  # of the .keras files of this package; those of Keras have neither
 
 
 def source_of(model: Any) -> ViewSource:
@@ -130,7 +130,7 @@ def _of_path(path: str) -> ViewSource:
     suffix = Path(path).suffix.lower()
     facts = (("file", path), ("bytes", os.path.getsize(path)))
     if suffix == ".keras":
-        own = zipfile.is_zipfile(path) and OWN_WEIGHTS in zipfile.ZipFile(path).namelist()
+        own = zipfile.is_zipfile(path) and not OWN_MEMBERS.isdisjoint(zipfile.ZipFile(path).namelist())
         return source_of(weights_io.load_model(path) if own else keras.from_keras(path))._replace(
             title=name, facts=facts
         )
