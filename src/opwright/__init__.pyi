@@ -85,6 +85,7 @@ from .ops import ragged as ragged
 from .ops import random as random
 from .ops import sequence as sequence
 from .ops import signal as signal
+from .ops import sparse as sparse
 from .ops import strings as strings
 from .ops.array import batch_to_space as batch_to_space
 from .ops.array import bitcast as bitcast
@@ -243,6 +244,8 @@ from .ops.signal import rfftnd as rfftnd
 from .ops.slots import Input as Input
 from .ops.slots import OperatorDefinition as OperatorDefinition
 from .ops.slots import Output as Output
+from .ops.sparse.sparse_tensor import SparseTensor as SparseTensor
+from .ops.sparse.sparse_tensor import SparseTensorSpec as SparseTensorSpec
 from .ops.strings import as_string as as_string
 from .ops.tensor import Tensor as Tensor
 from .ops.tensor import get_static_value as get_static_value

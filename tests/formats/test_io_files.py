@@ -138,8 +138,6 @@ def test_messages_refuse(call, error, says):
 @pytest.mark.parametrize(
     ("feature", "error", "says"),
     [
-        (ow.io.VarLenFeature(ow.int64), ow.errors.UnimplementedError, r"SparseTensor[\s\S]*FixedLenSequenceFeature"),
-        (ow.io.RaggedFeature(ow.int64), ow.errors.UnimplementedError, "RaggedTensor"),
         (ow.io.FixedLenFeature([None], ow.int64), ValueError, "not fully defined"),
         (ow.io.FixedLenFeature([], ow.int32), ow.errors.InvalidArgumentError, "int32"),
         (ow.io.FixedLenFeature([2], ow.int64, [1]), ValueError, "default_value"),

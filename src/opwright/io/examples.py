@@ -1,16 +1,16 @@
 """Example messages as tensors: `parse_example`, `parse_single_example`, `parse_sequence_example` and their features.
 
-Lives here: the configuration classes of features, columns of dense features.
+Lives here: the configuration classes of features, columns of features.
 Not here: messages as Python objects (messages.py), fields and their bytes (core/protobuf_wire.py).
 
 A message is read once, into arrays by name; then each requested feature becomes a tensor. Features with any number of
-values per example become dense tensors, padded: sparse and ragged tensors do not exist here.
+values per example become padded, sparse or ragged tensors.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -22,7 +22,8 @@ from ..core.protobuf_wire import BYTES, FIXED32, VARINT, fields, packed_varints,
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..eager.python_functions import call_on_arrays
-from ..ops.tensor import Tensor
+from ..ops.ragged import RaggedTensor
+from ..ops.sparse.sparse_tensor import SparseTensor
 from .host_calls import scalar, string_operand
 
 # ---- features --------------------------------------------------------------------------------------------------------
@@ -59,7 +60,7 @@ class VarLenFeature(NamedTuple):
 
 
 class SparseFeature(NamedTuple):
-    """A sparse tensor in two features: parsing it raises UnimplementedError."""
+    """A SparseTensor in features of positions, of each axis, and of values. size: of each axis."""
 
     index_key: Any
     value_key: Any
@@ -69,7 +70,7 @@ class SparseFeature(NamedTuple):
 
 
 class RaggedFeature(NamedTuple):
-    """A ragged tensor in one or more features: parsing it raises UnimplementedError."""
+    """Any number of values: a vector of one example, a RaggedTensor of a batch. value_key: the feature's name."""
 
     dtype: Any
     value_key: Any = None
@@ -82,10 +83,9 @@ def _unsupported(op: str, name: str, feature: Any) -> NoReturn:
     kind = type(feature).__name__
     if kind not in ("VarLenFeature", "SparseFeature", "RaggedFeature"):
         raise InvalidArgumentError(op=op, what=f"Unsupported {kind} {feature!r} for feature {name!r}")
-    result = "a RaggedTensor" if kind == "RaggedFeature" else "a SparseTensor"
     raise UnimplementedError(
         op=op,
-        what=f"feature {name!r} is {kind}, whose result would be {result}, which this package does not have",
+        what=f"feature {name!r} of a sequence is {kind}, whose steps would have different lengths",
         do=f"FixedLenSequenceFeature([], {getattr(feature.dtype, 'name', feature.dtype)}, allow_missing=True), "
         "a padded tensor",
     )
@@ -197,6 +197,91 @@ class _Column:
         inner = (None, *self.shape) if self.sequence else self.shape
         return TensorSpec([*batch, *inner], self.dtype)
 
+    # What columns of one and of several tensors share: the types of the arrays of an example or batch, the arrays of
+    # its records, and the value that its tensors make.
+
+    def specs(self, *batch: int | None) -> list[TensorSpec]:
+        """Return the types of its tensors."""
+        return [self.spec(*batch)]
+
+    def arrays(self, records: Sequence[Mapping[bytes, Any]], where: Sequence[str], single: bool) -> list[np.ndarray]:
+        """Return its tensors of a batch of records, or of a single one."""
+        rows = [self.row(self.values(record, place), place) for record, place in zip(records, where)]
+        return rows if single else [self.batch(rows)]
+
+    def value(self, tensors: list[Any], single: bool) -> Any:
+        """Return the value of its tensors."""
+        return tensors[0]
+
+
+class _PackedColumn(_Column):
+    """One requested feature with any number of values in each example: VarLenFeature, SparseFeature, RaggedFeature."""
+
+    def __init__(self, op: str, name: str, feature: Any) -> None:
+        key = getattr(feature, "value_key", None) or name
+        super().__init__(op, key, FixedLenSequenceFeature([], feature.dtype, allow_missing=True))
+        self.name, self.feature = name, feature
+        self.is_ragged, self.is_sparse = isinstance(feature, RaggedFeature), isinstance(feature, SparseFeature)
+        if self.is_ragged and feature.partitions:
+            raise UnimplementedError(op=op, what=f"feature {name!r} has partitions", wanted="partitions=()")
+        self.axes: list[_Column] = []
+        self.sizes: list[int] = []
+        if self.is_sparse:
+            several = isinstance(feature.index_key, (list, tuple))
+            keys = list(feature.index_key) if several else [feature.index_key]
+            self.sizes = [int(n) for n in (feature.size if several else [feature.size])]
+            index = FixedLenSequenceFeature([], dtypes.int64, allow_missing=True)
+            self.axes = [_Column(op, axis, index) for axis in keys]
+
+    def specs(self, *batch: int | None) -> list[TensorSpec]:
+        """Return the types of values, and of row splits or of positions and dense shape."""
+        values = TensorSpec([None], self.dtype)
+        if self.is_ragged:
+            return [values] if not batch else [values, TensorSpec([None], dtypes.int64)]
+        rank = len(batch) + max(len(self.sizes), 1)
+        return [values, TensorSpec([None, rank], dtypes.int64), TensorSpec([rank], dtypes.int64)]
+
+    def arrays(self, records: Sequence[Mapping[bytes, Any]], where: Sequence[str], single: bool) -> list[np.ndarray]:
+        """Return values, and row splits or positions and dense shape."""
+        rows, places = [], []
+        for i, (record, place) in enumerate(zip(records, where)):
+            row = self.row(self.values(record, place), place)
+            positions = self._positions(record, place, row)
+            if self.is_sparse and not self.feature.already_sorted:
+                order = np.lexsort(positions.T[::-1])
+                row, positions = row[order], positions[order]
+            rows.append(row)
+            places.append(positions if single else np.insert(positions, 0, i, axis=1))
+        values = np.concatenate(rows) if rows else np.zeros(0, self.dtype.np)
+        lengths = np.array([len(row) for row in rows], np.int64)
+        if self.is_ragged:
+            return [values] if single else [values, np.append(0, np.cumsum(lengths)).astype(np.int64)]
+        shape = [*([] if single else [len(rows)]), *(self.sizes or [int(lengths.max(initial=0))])]
+        rank = len(shape)
+        return [values, np.concatenate([np.zeros((0, rank), np.int64), *places]), np.array(shape, np.int64)]
+
+    def _positions(self, record: Mapping[bytes, Any], where: str, row: np.ndarray) -> np.ndarray:
+        """Return the positions of the values of one example, int64 [n, rank]. Raises InvalidArgumentError."""
+        if not self.is_sparse:
+            return np.arange(len(row), dtype=np.int64).reshape(-1, 1)
+        axes = [axis.row(axis.values(record, where), where) for axis in self.axes]
+        for axis, size, positions in zip(self.axes, self.sizes, axes):
+            if len(positions) != len(row):
+                what = f"{where}Feature {self.name!r} has {len(row)} values and {len(positions)} of {axis.name!r}"
+                raise InvalidArgumentError(op=self.op, what=what)
+            if len(positions) and not 0 <= positions.min() <= positions.max() < size:
+                what = f"{where}Feature {axis.name!r} has a position outside of [0, {size})"
+                raise InvalidArgumentError(op=self.op, what=what)
+        return np.stack(axes, 1)
+
+    def value(self, tensors: list[Any], single: bool) -> Any:
+        """Return the sparse or ragged tensor."""
+        if self.is_ragged:
+            return tensors[0] if single else RaggedTensor.of(tensors[0], tensors[1:])
+        values, indices, shape = tensors
+        known = [*([] if single else [None]), *(self.sizes or [None])]
+        return SparseTensor.of(indices, values, shape, TensorShape(known))
+
 
 # ---- messages --------------------------------------------------------------------------------------------------------
 
@@ -270,8 +355,17 @@ def _read_example(data: bytes) -> dict[bytes, bytes]:
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 
-def _columns(op: str, features: Any, is_list: bool = False) -> list[_Column]:
-    return [_Column(op, name, features[name], is_list) for name in sorted(features)]
+def _columns(op: str, features: Any) -> list[_Column]:
+    packed = (VarLenFeature, SparseFeature, RaggedFeature)
+    return [
+        (_PackedColumn if isinstance(features[name], packed) else _Column)(op, name, features[name])
+        for name in sorted(features)
+    ]
+
+
+def _values(columns: Sequence[_Column], tensors: Iterator[Any], single: bool) -> dict[str, Any]:
+    """Return the values of columns by name, of their tensors in order."""
+    return {c.name: c.value([next(tensors) for _ in c.specs(*() if single else (None,))], single) for c in columns}
 
 
 def _where(names: Any, i: int) -> str:
@@ -280,12 +374,12 @@ def _where(names: Any, i: int) -> str:
 
 def parse_single_example(
     serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
-) -> dict[str, Tensor]:
+) -> dict[str, Any]:
     """Return the features of one Example as tensors by name.
 
-    serialized: the message's bytes, a string of shape (). features: FixedLenFeature or FixedLenSequenceFeature by name;
-    for others, UnimplementedError names what their result would need
-    returns for FixedLenFeature a tensor of its shape, for FixedLenSequenceFeature one of [rows, *shape]
+    serialized: the message's bytes, a string of shape (). features: by name
+    returns for FixedLenFeature a tensor of its shape, for FixedLenSequenceFeature one of [rows, *shape], for
+    VarLenFeature and SparseFeature a SparseTensor, for RaggedFeature a vector
     raises InvalidArgumentError for damaged bytes, features that are missing, of another dtype or size; ValueError for
     no features
 
@@ -302,20 +396,20 @@ def parse_single_example(
 
     def read(array: np.ndarray) -> list[np.ndarray]:
         record = _read_example(scalar(array, op))
-        return [column.row(column.values(record, ""), "") for column in columns]
+        return [part for column in columns for part in column.arrays([record], [""], True)]
 
-    tensors = call_on_arrays(read, [operand], [column.spec() for column in columns], name)
-    return dict(zip((column.name for column in columns), tensors))
+    specs = [spec for column in columns for spec in column.specs()]
+    return _values(columns, iter(call_on_arrays(read, [operand], specs, name)), True)
 
 
 def parse_example(
     serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
-) -> dict[str, Tensor]:
+) -> dict[str, Any]:
     """Return the features of Examples as tensors by name, each with the batch as first dimension.
 
-    serialized: strings[batch], or one string of shape () for `parse_single_example`. features: FixedLenFeature or
-    FixedLenSequenceFeature by name, whose rows are padded to the longest example; for others, UnimplementedError names
-    what their result would need. example_names: names for errors.
+    serialized: strings[batch], or one string of shape () for `parse_single_example`. features: by name;
+    rows of FixedLenSequenceFeature are padded to the longest example, VarLenFeature and SparseFeature are
+    SparseTensors, RaggedFeature is a RaggedTensor. example_names: names for errors.
     raises InvalidArgumentError for damaged bytes, features that are missing, of another dtype or size; ValueError for
     no features
     """
@@ -331,19 +425,12 @@ def parse_example(
         if array.ndim != 1:
             raise InvalidArgumentError(op=op, what="serialized must have rank 0 or 1", found=f"shape {array.shape}")
         records = [_read_example(data) for data in array.tolist()]
-        return [
-            column.batch(
-                [
-                    column.row(column.values(r, _where(example_names, i)), _where(example_names, i))
-                    for i, r in enumerate(records)
-                ]
-            )
-            for column in columns
-        ]
+        where = [_where(example_names, i) for i in range(len(records))]
+        return [part for column in columns for part in column.arrays(records, where, False)]
 
     size = operand.shape[0] if operand.shape.rank == 1 else None
-    tensors = call_on_arrays(read, [operand], [column.spec(size) for column in columns], name)
-    return dict(zip((column.name for column in columns), tensors))
+    specs = [spec for column in columns for spec in column.specs(size)]
+    return _values(columns, iter(call_on_arrays(read, [operand], specs, name)), False)
 
 
 class _Step(_Column):
@@ -393,7 +480,7 @@ def parse_single_sequence_example(
     sequence_features: Mapping[str, Any] | None = None,
     example_name: Any = None,
     name: str | None = None,
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the context and the sequences of one SequenceExample, as tensors by name.
 
     serialized: the message's bytes, a string of shape (). context_features: as of `parse_single_example`.
@@ -407,12 +494,12 @@ def parse_single_sequence_example(
 
     def read(array: np.ndarray) -> list[np.ndarray]:
         record, lists = _read_sequence(scalar(array, op))
-        rows = [column.row(column.values(record, ""), "") for column in context]
+        rows = [part for column in context for part in column.arrays([record], [""], True)]
         return rows + [step.rows(lists, "") for step in steps]
 
-    specs = [column.spec() for column in (*context, *steps)]
+    specs = [spec for column in (*context, *steps) for spec in column.specs()]
     tensors = iter(call_on_arrays(read, [string_operand(serialized, op, 0)], specs, name))
-    return {c.name: next(tensors) for c in context}, {s.name: next(tensors) for s in steps}
+    return _values(context, tensors, True), {s.name: next(tensors) for s in steps}
 
 
 def parse_sequence_example(
@@ -421,7 +508,7 @@ def parse_sequence_example(
     sequence_features: Mapping[str, Any] | None = None,
     example_names: Any = None,
     name: str | None = None,
-) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return the context, the sequences and their lengths of SequenceExamples, as tensors by name.
 
     serialized: strings[batch]. context_features: as of `parse_example`. sequence_features: FixedLenSequenceFeature by
@@ -439,7 +526,8 @@ def parse_sequence_example(
             raise InvalidArgumentError(op=op, what="serialized must have rank 1", found=f"shape {array.shape}")
         records = [_read_sequence(data) for data in array.tolist()]
         where = [_where(example_names, i) for i in range(len(records))]
-        result = [c.batch([c.row(c.values(r, w), w) for (r, _), w in zip(records, where)]) for c in context]
+        contexts = [record for record, _ in records]
+        result = [part for column in context for part in column.arrays(contexts, where, False)]
         lengths = []
         for step in steps:
             rows = [step.rows(lists, w) for (_, lists), w in zip(records, where)]
@@ -448,11 +536,11 @@ def parse_sequence_example(
         return result + lengths
 
     size = operand.shape[0] if operand.shape.rank == 1 else None
-    specs = [column.spec(size) for column in (*context, *steps)]
+    specs = [spec for column in (*context, *steps) for spec in column.specs(size)]
     specs += [TensorSpec([size], dtypes.int64) for _ in steps]
     tensors = iter(call_on_arrays(read, [operand], specs, name))
     return (
-        {c.name: next(tensors) for c in context},
+        _values(context, tensors, False),
         {s.name: next(tensors) for s in steps},
         {s.name: next(tensors) for s in steps},
     )

@@ -6,6 +6,7 @@ Lives here: the names of `ow.nn` that are functions.  Not here: layers with weig
 from ..array import depth_to_space, space_to_batch, space_to_depth
 from ..array.indexing import embedding_lookup
 from ..math import in_top_k, l2_normalize, sigmoid, softplus, softsign, tanh, top_k, zero_fraction
+from ..sparse.functions import embedding_lookup_sparse, safe_embedding_lookup_sparse
 from . import gru, lstm  # noqa: F401  operators without a public function
 from .activation import (
     bias_add,
@@ -102,6 +103,7 @@ __all__ = [
     "dropout",
     "elu",
     "embedding_lookup",
+    "embedding_lookup_sparse",
     "fused_batch_norm",
     "gelu",
     "in_top_k",
@@ -123,6 +125,7 @@ __all__ = [
     "pool",
     "relu",
     "relu6",
+    "safe_embedding_lookup_sparse",
     "selu",
     "separable_conv2d",
     "sigmoid",

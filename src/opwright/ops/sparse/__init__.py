@@ -1,0 +1,9 @@
+"""Sparse tensors, `ow.sparse`: the elements that are not 0, with their positions.
+
+Lives here: the public names.  Not here: sparse rows of gradients (../indexed_slices.py).
+"""
+
+from __future__ import annotations
+
+from .functions import *  # noqa: F403
+from .functions import __all__ as __all__
