@@ -630,6 +630,9 @@ def _linear_algebra() -> list[Row]:
         Row("lu", jnp.linalg.inv, (a,)),
         Row("qr", lambda v: (lambda q, r: q @ r)(*jnp.linalg.qr(v)), (numbers(3, 5, 4),)),
         Row("qr", lambda v: jnp.abs(jnp.linalg.qr(v)[1]), (numbers(3, 5, 4),)),
+        Row("geqrf", lambda v: jnp.linalg.qr(v, mode="raw"), (numbers(2, 5, 3),)),
+        Row("geqrf", lambda v: jnp.linalg.qr(v, mode="raw"), (numbers(3, 5),), "wide"),
+        Row("householder_product", lax.linalg.householder_product, (numbers(5, 3), numbers(3, low=0.1, high=1.5))),
         Row("eigh", lambda v: jnp.linalg.eigh(v)[0], (spd,)),
         Row("eigh", lambda v: (lambda w, q: (q * w[..., None, :]) @ q.mT)(*jnp.linalg.eigh(v)), (spd,)),
         Row("eig", lambda v: jnp.sort(jnp.abs(jnp.linalg.eigvals(v))), (a,)),
@@ -752,6 +755,31 @@ def _control_flow() -> list[Row]:
     ]
 
 
+def _bits() -> list[Row]:
+    key = np.uint32([5, 7, 0xFFFFFFFE, 9])  # the counter's low word overflows
+    kinds: list[tuple[tuple[int, ...], Any]] = [
+        ((), jnp.uint32),
+        ((5,), jnp.uint32),
+        ((3, 3), jnp.uint16),
+        ((5, 3), jnp.uint8),
+        ((3, 4), jnp.uint32),
+        ((4, 6), jnp.uint32),
+        ((3,), jnp.uint64),
+        ((2, 3), jnp.uint64),
+    ]
+    return [
+        Row(
+            "rng_bit_generator",
+            functools.partial(lax.rng_bit_generator, shape=shape, dtype=dtype, algorithm=algorithm),
+            (key,),
+            f"{algorithm.name} {shape}",
+            0,
+        )
+        for algorithm in (lax.RandomAlgorithm.RNG_THREE_FRY, lax.RandomAlgorithm.RNG_PHILOX)
+        for shape, dtype in kinds
+    ]
+
+
 ROWS = [
     r
     for family in (
@@ -765,6 +793,7 @@ ROWS = [
         _windows,
         _indexing,
         _linear_algebra,
+        _bits,
         _random,
         _control_flow,
     )

@@ -245,6 +245,102 @@ PROGRAMS = {
 }
 
 
+GROUPS = """
+    %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[GROUP]> : tensor<1xNxi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %1 = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %2 = "stablehlo.all_gather"(%0) <{all_gather_dim = 1 : i64, replica_groups = dense<0> : tensor<1x1xi64>}> :
+      (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %3 = "stablehlo.collective_permute"(%2) <{source_target_pairs = dense<PAIR> : tensor<1x2xi64>}> :
+      (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %4 = stablehlo.partition_id : tensor<ui32>
+    %5 = stablehlo.convert %4 : (tensor<ui32>) -> tensor<f32>
+    %6 = stablehlo.broadcast_in_dim %5, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %7 = stablehlo.add %3, %6 : tensor<2x3xf32>
+    return %7 : tensor<2x3xf32>"""
+
+
+def test_collectives_of_one_replica_are_identities():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    one = GROUPS.replace("GROUP", "[0]").replace("xN", "x1").replace("PAIR", "0")
+    np.testing.assert_array_equal(ow.from_stablehlo(module(one))(x), x)
+    for text in (
+        GROUPS.replace("GROUP", "[0, 1]").replace("xN", "x2").replace("PAIR", "0"),
+        GROUPS.replace("GROUP", "[0]").replace("xN", "x1").replace("PAIR", "[[0, 1]]"),
+    ):
+        with pytest.raises(
+            ow.errors.InvalidArgumentError, match=r"(?s)(replica_groups|target_pairs) \[\[0, 1\]\].*one d"
+        ):
+            ow.from_stablehlo(module(text))(x)
+
+
+def test_gradients_of_batch_normalization():
+    kinds = ("tensor<4x3x2xf64>", *["tensor<3xf64>"] * 3, "tensor<4x3x2xf64>")
+    names = ("%x", "%scale", "%mean", "%variance", "%dy")
+    results = f"{kinds[0]}, {kinds[1]}, {kinds[1]}"
+    body = (
+        f'%0:3 = "stablehlo.batch_norm_grad"({", ".join(names)}) <{{epsilon = 0.25 : f32, feature_index = 1 : i64}}> : '
+        f"({', '.join(kinds)}) -> ({results})\nreturn %0#0, %0#1, %0#2 : {results}"
+    )
+    rng = np.random.default_rng(3)
+    x, dy, scale, offset = (rng.standard_normal(s) for s in ((4, 3, 2), (4, 3, 2), 3, 3))
+
+    def loss(x, scale, offset):  # sum of dy times the normalised x
+        mean, variance = x.mean((0, 2), keepdims=True), x.var((0, 2), keepdims=True)
+        y = (x - mean) / np.sqrt(variance + 0.25) * scale[:, None] + offset[:, None]
+        return (y * dy).sum()
+
+    def difference(i, place):
+        values = [x.copy(), scale.copy(), offset.copy()]
+        values[i][place] += 1e-5
+        above = loss(*values)
+        values[i][place] -= 2e-5
+        return (above - loss(*values)) / 2e-5
+
+    arguments = ", ".join(f"{n}: {k}" for n, k in zip(names, kinds))
+    function = ow.from_stablehlo(module(body, arguments, results))
+    for i, actual in enumerate(function(x, scale, x.mean((0, 2)), x.var((0, 2)), dy)):
+        expected = [difference(i, place) for place in np.ndindex(tuple(actual.shape))]
+        np.testing.assert_allclose(actual.numpy().ravel(), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "state", "words"),
+    [  # as XLA computes them on processors
+        ("THREE_FRY", 5, (2689575991, 2205648888, 150810639, 1537324351, 1815543426)),
+        ("PHILOX", 4, (895509795, 3230209149, 3834998268, 2007387529, 550253412)),
+        ("DEFAULT", 4, (895509795, 3230209149, 3834998268, 2007387529, 550253412)),
+    ],
+)
+def test_random_bits_equal_xla(algorithm, state, words):
+    body = (
+        f"%s, %0 = stablehlo.rng_bit_generator %k, algorithm = {algorithm} : (tensor<2xui64>) -> "
+        "(tensor<2xui64>, tensor<5xui32>)\nreturn %s, %0 : tensor<2xui64>, tensor<5xui32>"
+    )
+    function = ow.from_stablehlo(module(body, "%k: tensor<2xui64>", "tensor<2xui64>, tensor<5xui32>"))
+    following, bits = function(np.uint64([1 << 32, (3 << 32) + 2]))
+    np.testing.assert_array_equal(following, np.uint64([1 << 32, (3 << 32) + state]))
+    np.testing.assert_array_equal(bits, words)
+
+
+def test_reflectors_of_lapack_are_a_decomposition():
+    calls = (
+        "%0:2 = stablehlo.custom_call @lapack_sgeqrf_ffi(%x) : "
+        "(tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x3xf32>)\n"
+        "%1 = stablehlo.custom_call @lapack_sorgqr_ffi(%0#0, %0#1) : "
+        "(tensor<2x5x3xf32>, tensor<2x3xf32>) -> tensor<2x5x3xf32>\n"
+        "return %0#0, %1 : tensor<2x5x3xf32>, tensor<2x5x3xf32>"
+    )
+    function = ow.from_stablehlo(module(calls, "%x: tensor<2x5x3xf32>", "tensor<2x5x3xf32>, tensor<2x5x3xf32>"))
+    x = np.random.default_rng(1).standard_normal((2, 5, 3)).astype(np.float32)
+    packed, q = function(x)
+    expected_q, expected_r = np.linalg.qr(x.astype(np.float64))  # by the same reflectors
+    np.testing.assert_allclose(np.triu(packed.numpy()[:, :3]), expected_r, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(q, expected_q, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_that_jax_does_not_write(name):
     body, results, expected = PROGRAMS[name]

@@ -26,6 +26,7 @@ RULES = RuleTable("stablehlo")
 PRIMITIVES = jaxprs.RULES
 FAMILIES = (
     "arrays",
+    "collectives",
     "control_flow",
     "custom_calls",
     "elementwise",

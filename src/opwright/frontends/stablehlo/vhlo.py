@@ -20,6 +20,11 @@ ENUMS: dict[int, tuple[str, ...]] = {
 }
 """The members of enumerations, by the code of their attribute."""
 ATTRIBUTES_OF: dict[str, tuple[str, ...]] = {
+    "all_gather_v1": ("all_gather_dim", "channel_id", "replica_groups", "use_global_device_ids"),
+    "all_gather_v2": ("all_gather_dim", "channel_id", "replica_groups", "use_global_device_ids"),
+    "all_reduce_v1": ("channel_id", "replica_groups", "use_global_device_ids"),
+    "all_reduce_v2": ("channel_id", "replica_groups", "use_global_device_ids"),
+    "batch_norm_grad_v1": ("epsilon", "feature_index"),
     "batch_norm_inference_v1": ("epsilon", "feature_index"),
     "batch_norm_training_v1": ("epsilon", "feature_index"),
     "broadcast_in_dim_v1": ("broadcast_dimensions",),
@@ -27,6 +32,7 @@ ATTRIBUTES_OF: dict[str, tuple[str, ...]] = {
     "call_v1": ("callee",),
     "cbrt_v2": ("result_accuracy",),
     "cholesky_v1": ("lower",),
+    "collective_permute_v1": ("channel_id", "source_target_pairs"),
     "compare_v1": ("compare_type", "comparison_direction"),
     "composite_v1": ("composite_attributes", "decomposition", "name", "version"),
     "composite_v2": ("composite_attributes", "decomposition", "name", "version"),

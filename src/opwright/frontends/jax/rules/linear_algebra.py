@@ -1,7 +1,7 @@
 """Rules of factorisations, linear systems and Fourier transforms.
 
-Lives here: cholesky, triangular_solve, lu, qr, eigh, eig, svd, tridiagonal_solve, fft. Not here: products
-(contraction.py).
+Lives here: cholesky, triangular_solve, lu, qr, geqrf, householder_product, eigh, eig, svd, tridiagonal_solve, fft.
+Not here: products (contraction.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ....ops import array, dispatch, linalg, math, signal
 from ...importing import tensor_of
 from ..execution import RULES, JaxprContext
-from ..operands import cast, dims
+from ..operands import cast, dims, like
 
 
 @RULES.rule("cholesky")
@@ -95,6 +95,61 @@ def qr(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     if params.get("pivoting"):
         raise ValueError("QR with pivoting has no operator")
     return list(linalg.qr(tensor_of(inputs[0]), full_matrices=bool(params["full_matrices"])))
+
+
+@RULES.rule("geqrf")
+def geqrf(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
+    """Return R with the reflectors of Q below its diagonal, and their factors tau, as LAPACK packs them."""
+    a = tensor_of(inputs[0])
+    *batch, rows, columns = dims(a)
+    steps, taus, packed = min(rows, columns), [], []
+    for k in range(steps):
+        column = a[..., k:, k]
+        alpha, rest = column[..., :1], column[..., 1:]
+        squares = math.reduce_sum(math.square(math.abs(rest)), -1, keepdims=True)
+        imaginary = array.zeros_like(squares) if not a.dtype.is_complex else math.imag(alpha)
+        real = math.real(alpha) if a.dtype.is_complex else alpha
+        norm = math.sqrt(math.add(math.add(math.square(real), math.square(imaginary)), squares))
+        beta = cast(array.where(math.less(real, like(0, real)), norm, math.negative(norm)), a.dtype)
+        still = math.equal(math.add(squares, math.abs(imaginary)), like(0, squares))  # nothing to reflect: tau is 0
+        one = array.ones_like(alpha)
+        tau = array.where(still, array.zeros_like(alpha), math.divide(math.subtract(beta, alpha), _safe(still, beta)))
+        scale = math.divide(one, _safe(still, math.subtract(alpha, beta)))
+        v = array.concat([one, array.where(still, array.zeros_like(rest), math.multiply(rest, scale))], -1)
+        block = a[..., k:, k:]
+        products = linalg.matmul(math.conj(v)[..., None, :], block)
+        change = math.multiply(math.multiply(math.conj(tau), v)[..., None], products)
+        reflected = math.subtract(block, change)
+        upper = array.concat([a[..., :k, k:], reflected], -2) if k else reflected
+        a = array.concat([a[..., :k], upper], -1) if k else upper
+        below = array.zeros_like(a[..., : k + 1, k])
+        packed.append(array.concat([below, v[..., 1:]], -1))
+        taus.append(tau[..., 0])
+    if not steps:
+        return [a, array.zeros([*batch, 0], a.dtype)]
+    reflectors = array.stack(packed, -1)
+    if columns > steps:
+        reflectors = array.concat([reflectors, array.zeros([*batch, rows, columns - steps], a.dtype)], -1)
+    return [math.add(linalg.band_part(a, 0, -1), reflectors), array.stack(taus, -1)]
+
+
+def _safe(still: Any, divisor: Any) -> Any:
+    return array.where(still, array.ones_like(divisor), divisor)
+
+
+@RULES.rule("householder_product")
+def householder_product(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
+    """Return the first columns of the product of the reflectors 1 - tau v v^H that `geqrf` packs."""
+    a, taus = tensor_of(inputs[0]), tensor_of(inputs[1])
+    *batch, rows, columns = dims(a)
+    q = linalg.eye(rows, columns, batch_shape=batch or None, dtype=a.dtype)
+    for k in reversed(range(dims(taus)[-1])):
+        v = array.concat([array.ones_like(a[..., :1, k]), a[..., k + 1 :, k]], -1)
+        block = q[..., k:, :]
+        products = linalg.matmul(math.conj(v)[..., None, :], block)
+        block = math.subtract(block, math.multiply(math.multiply(taus[..., k : k + 1], v)[..., None], products))
+        q = array.concat([q[..., :k, :], block], -2) if k else block
+    return q
 
 
 @RULES.rule("eigh")

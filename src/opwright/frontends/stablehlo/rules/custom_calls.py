@@ -81,6 +81,18 @@ def getrf(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any
     return [factors, math.add(cast(tensor_of(exchanges), np.int32), one), _success(context, 2)]
 
 
+@_lapack("geqrf")
+def geqrf(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
+    """Return packed reflectors of QR and their factors."""
+    return primitive("geqrf", context, inputs)
+
+
+@RULES.rule(*(f"lapack_{kind}{name}_ffi" for kind, name in zip(KINDS, ("orgqr", "orgqr", "ungqr", "ungqr"))))
+def orgqr(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
+    """Return the product of packed reflectors."""
+    return primitive("householder_product", context, inputs)
+
+
 @_of_self_adjoint("evd")
 def syevd(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     """Return eigenvectors, eigenvalues, the error codes."""

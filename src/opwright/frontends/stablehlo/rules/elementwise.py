@@ -200,6 +200,26 @@ def batch_norm_training(context: ModuleContext, inputs: Sequence[Any], attribute
     return [batch_norm_inference(context, [x, *inputs[1:], mean, variance], attributes), mean, variance]
 
 
+@RULES.rule("stablehlo.batch_norm_grad")
+def batch_norm_grad(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
+    """Return the gradients of x, scale and offset of batch_norm_training.
+
+    With s = rsqrt(variance + epsilon) and z = (x - mean) s: scale' = sum(dy z), offset' = sum(dy),
+    x' = scale s (dy - mean(dy) - z mean(dy z)).
+    """
+    x, dy, feature = tensor_of(inputs[0]), tensor_of(inputs[4]), int(attributes["feature_index"])
+    rank = len(dims(x))
+    axes = [i for i in range(rank) if i != feature]
+    scale, mean, variance = (_along(v, feature, rank) for v in inputs[1:4])
+    deviation = math.rsqrt(math.add(variance, like(attributes["epsilon"], variance)))
+    z = math.multiply(math.subtract(x, mean), deviation)
+    weighted = math.multiply(dy, z)
+    centred = math.subtract(dy, math.reduce_mean(dy, axes, keepdims=True))
+    centred = math.subtract(centred, math.multiply(z, math.reduce_mean(weighted, axes, keepdims=True)))
+    dx = math.multiply(math.multiply(scale, deviation), centred)
+    return [dx, math.reduce_sum(weighted, axes), math.reduce_sum(dy, axes)]
+
+
 # ---- random numbers --------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +235,18 @@ def rng(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     if a.dtype.is_floating:
         return math.add(math.multiply(random.uniform(sizes, dtype=a.dtype), math.subtract(b, a)), a)
     return random.uniform(sizes, a, b, dtype=a.dtype)
+
+
+@RULES.rule("stablehlo.rng_bit_generator")
+def rng_bit_generator(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
+    """Return the next state and random bits; the state is integers of 64 bits, here in words."""
+    state, kind = tensor_of(inputs[0]), context.operation.results[1].type
+    words = reshape(array.bitcast(state, np.uint32), [-1])
+    algorithm = attributes["rng_algorithm"]
+    following, bits = primitive(
+        "rng_bit_generator", context, [words], shape=kind.sizes, dtype=kind.dtype.as_numpy_dtype, algorithm=algorithm
+    )
+    return [array.bitcast(reshape(following, [-1, 2]), state.dtype), bits]
 
 
 @RULES.rule("chlo.constant", "stablehlo.constant")
