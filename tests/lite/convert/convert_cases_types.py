@@ -1,4 +1,5 @@
-"""The converter's table, continued: types without a builtin operator, computed in wider ones; rules of other types.
+"""The converter's table, continued: types without a builtin operator, computed in wider ones; rules of other types;
+reductions that drop dimensions.
 
 Rows name operators in the file where a rule promises them.
 """
@@ -67,6 +68,20 @@ TYPES = [
     case("gather_nd_batches", lambda x, i: ow.gather_nd(x, i, 2), f32(2, 3, 4, 2), ints(2, 3, 1, low=0, high=4)),
     case("left_shift_int64", ow.bitwise.left_shift, np.int64([1, -1, 2**40, 3, 5]), np.int64([62, 63, 3, 0, 33])),
     case("sort_unknown", lambda x: ow.sort(x, direction="DESCENDING"), f32(3, 7), open={0: (0, 1)}),
+    case("mean_and_reshape", lambda x: ow.reshape(m.reduce_mean(x, [1, 2], True), [2, 5]), f32(2, 3, 4, 5), ops="MEAN"),
+    case(
+        "max_and_squeeze",
+        lambda x: ow.squeeze(m.reduce_max(x, [-1], True), [2]),
+        f32(2, 3, 4),
+        open={0: (0,)},
+        ops="REDUCE_MAX",
+    ),
+    case(
+        "mean_and_other_shape",
+        lambda x: ow.reshape(m.reduce_mean(x, [1], True), [5, 2]),
+        f32(2, 3, 5),
+        ops="MEAN RESHAPE",
+    ),
     case("suppression_by_tensors", suppressed, corners(20), SCORES, np.float32(0.2)),
     case("suppression_at_the_threshold", suppressed, TOUCHING, SCORES[:3], np.float32(0.5)),
     case("suppression_of_all", suppressed, TOUCHING, SCORES[:3], np.float32(0)),

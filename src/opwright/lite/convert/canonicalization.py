@@ -266,7 +266,24 @@ def _reduce_transposed(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return rewriter.recreate(node, next(inner.operands), rewriter.int32(sorted(order[i] for i in gone)))
 
 
+def _reduced_away(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    """Let a reduction drop the dimensions that it keeps, where a reshape drops these alone."""
+    inner = rewriter.producer(next(node.operands), *REDUCING.split())
+    result = node.outputs[0].spec.shape.dims
+    if inner is None or result is None or result.count(None) > 1 or not inner.attrs["keep_dims"]:
+        return NO
+    x, axes = inner.operands
+    rank = x.spec.shape.rank
+    if rank is None or axes.constant is None:
+        return NO
+    gone = {int(a) % rank for a in axes.constant.reshape(-1)}
+    if result != tuple(d for i, d in enumerate(x.spec.shape.dims or ()) if i not in gone):
+        return NO
+    return rewriter.emit(inner.op.name, x, axes, keep_dims=False, like=node.outputs[0].spec)
+
+
 LAYOUT = rule_table(
+    RewriteRule("reduced_away", "RESHAPE SQUEEZE", _reduced_away, "elements keep their order"),
     RewriteRule("transpose_transpose", "TRANSPOSE", _transpose, "permutations compose"),
     RewriteRule("move_ones", "TRANSPOSE", _move_ones, "elements keep their order"),
     RewriteRule("reshape_reshape", "RESHAPE", _reshape, "elements keep their order"),
