@@ -46,6 +46,20 @@ def corners(n: int) -> np.ndarray:
     return np.concatenate([first, first + pos(2, n).T], 1)
 
 
+def around_reshape(*order: int) -> Any:
+    return lambda x: ow.transpose(ow.reshape(ow.transpose(x, [1, 3, 0, 2]), [15, 2, 4]), order)
+
+
+def around_split(x: Any) -> Any:
+    return ow.transpose(ow.reshape(ow.transpose(x, [1, 0, 2]), [5, 2, 3, 4]), [2, 0, 3, 1])
+
+
+def attention_output(x: Any) -> Any:
+    """Join the heads of [n, heads, length, depth] last, as an exporter that keeps channels first does."""
+    y = ow.reshape(ow.transpose(x, [1, 3, 2, 0]), [15, -1])
+    return ow.matmul(ow.transpose(y, [1, 0]), f32(15, 2))
+
+
 TOUCHING = np.float32([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 2, 2]])  # half of one covers the one before
 SCORES = np.linspace(1, 0.2, 20, dtype=np.float32)
 
@@ -75,6 +89,12 @@ TYPES = [
         f32(2, 3, 4),
         open={0: (0,)},
         ops="REDUCE_MAX",
+    ),
+    case("transposes_around_reshape", around_reshape(0, 2, 1), f32(2, 3, 4, 5), ops="TRANSPOSE RESHAPE"),
+    case("transposes_around_a_split", around_split, f32(6, 5, 4)),
+    *(
+        case(f"attention_transposes_{n}", attention_output, f32(n, 3, 4, 5), ops="TRANSPOSE RESHAPE FULLY_CONNECTED")
+        for n in (1, 2)
     ),
     case(
         "mean_and_other_shape",

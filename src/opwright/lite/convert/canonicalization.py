@@ -266,6 +266,44 @@ def _reduce_transposed(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return rewriter.recreate(node, next(inner.operands), rewriter.int32(sorted(order[i] for i in gone)))
 
 
+def _joined(dims: Sequence[int | None], result: Sequence[int | None]) -> list[list[int]] | None:
+    """Return for each size of a reshape's result the dimensions that it joins; None if it splits any."""
+    groups: list[list[int]] = []
+    place = 0
+    for size in result:
+        group, product = [], 1
+        while size is not None and product < size and place < len(dims):
+            group.append(place)
+            product *= dims[place] or 0
+            place += 1
+        if product != size:
+            return None
+        groups.append(group)
+    if groups:
+        groups[-1].extend(range(place, len(dims)))  # of size 1
+    return groups
+
+
+def _transpose_around_reshape(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    """Merge a transpose with one before a reshape that joins dimensions: each joined one moves as a whole."""
+    reshape = rewriter.producer(next(node.operands), "RESHAPE")
+    inner = None if reshape is None else rewriter.producer(next(reshape.operands), "TRANSPOSE")
+    outer_order, inner_order = order_of(node), order_of(inner)
+    if reshape is None or inner is None or outer_order is None or inner_order is None:
+        return NO
+    before, after = inner.outputs[0].spec.shape, reshape.outputs[0].spec.shape
+    if not (before.is_fully_defined() and after.is_fully_defined()) or 0 in (before.dims or ()):
+        return NO
+    groups = _joined(before.dims or (), after.dims or ())
+    if groups is None:
+        return NO
+    order = [inner_order[i] for j in outer_order for i in groups[j]]
+    source, _ = inner.operands
+    moved = rewriter.emit("TRANSPOSE", source, rewriter.int32(order))
+    result = node.outputs[0].spec
+    return rewriter.emit("RESHAPE", moved, rewriter.int32([d or 0 for d in result.shape.dims or ()]), like=result)
+
+
 def _reduced_away(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Let a reduction drop the dimensions that it keeps, where a reshape drops these alone."""
     inner = rewriter.producer(next(node.operands), *REDUCING.split())
@@ -285,6 +323,7 @@ def _reduced_away(node: Node, rewriter: LiteRewriter) -> RuleResult:
 LAYOUT = rule_table(
     RewriteRule("reduced_away", "RESHAPE SQUEEZE", _reduced_away, "elements keep their order"),
     RewriteRule("transpose_transpose", "TRANSPOSE", _transpose, "permutations compose"),
+    RewriteRule("transpose_around_reshape", "TRANSPOSE", _transpose_around_reshape, "the same permutation of elements"),
     RewriteRule("move_ones", "TRANSPOSE", _move_ones, "elements keep their order"),
     RewriteRule("reshape_reshape", "RESHAPE", _reshape, "elements keep their order"),
     RewriteRule("reshape_once", "EXPAND_DIMS SQUEEZE", _put_in, "elements keep their order"),
