@@ -206,7 +206,7 @@ def _reset(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]:
     places = {start: i for i, start in enumerate(layout.places[id(a)] for a in layout.arrays)}
     weights = f", const struct {name}_weights *weights" if layout.apart else ""
     lines = [f"void {name}_reset(struct {name}_state *state{weights}) {{"]
-    lines += ["  if (!weights->address) return;"] if layout.apart else []
+    lines += ["  if (!weights || !weights->address) return;"] if layout.apart else []
     for field in model.state:
         fill = fill_of(field.initial)
         if fill is not None:

@@ -204,28 +204,37 @@ class LibrarySignature:
         )
         self.inputs = tuple(_names(self._inputs))
         self.outputs = tuple(_names(self._outputs))
+        self._shapes = [port.shape for port in self._inputs]
+        self._extents = sum(max(len(port.shape), 1) for port in self._outputs if port.varies)
+        count = len(self._inputs) + len(self._size_notes), len(self._outputs) + self._extents
+        self._fields = [ctypes.c_size_t * max(n, 1) for n in count]  # once: ctypes takes as long as a small model
 
     def __call__(self, *args: Any, **arrays: Any) -> dict[str, np.ndarray]:
         """Run the signature. Arguments: the inputs, of exactly their dtypes and shapes, in order or by name."""
+        values = args if not arrays and len(args) == len(self._inputs) else self._in_order(args, arrays)
+        arrays_in = [np.asarray(value) for value in values]
+        sizes, shapes = self._sizes(arrays_in) if self._size_notes else ([], self._shapes)
+        inputs = [self._checked(port, a, shape) for port, a, shape in zip(self._inputs, arrays_in, shapes)]
+        outputs = [np.empty(port.shape, port.dtype) for port in self._outputs]
+        memory = self._memory
+        arena = memory.arena()
+        fields_in = self._fields[0](*map(_address, inputs), *sizes)
+        fields_out = self._fields[1](*map(_address, outputs))
+        with memory.lock if memory.state is not None else _WITHOUT_LOCK:
+            status = self._run(fields_in, fields_out, *memory.places, *memory.threads(), _address(arena), arena.nbytes)
+        if status:
+            raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
+        shaped = self._shaped(outputs, fields_out[len(outputs) :]) if self._extents else outputs
+        return dict(zip(self.outputs, shaped))
+
+    def _in_order(self, args: tuple[Any, ...], arrays: Mapping[str, Any]) -> list[Any]:
+        """Return the inputs in order. Raises InvalidArgumentError for others."""
         values: Mapping[str, Any] = dict(zip(self.inputs, args), **arrays)
         if len(args) > len(self.inputs) or set(values) != set(self.inputs) or len(values) != len(args) + len(arrays):
             raise InvalidArgumentError(
                 op="aot.LoadedLibrary", what="the inputs do not match", found=list(values), wanted=list(self.inputs)
             )
-        arrays_in = [np.asarray(values[key]) for key in self.inputs]
-        sizes, shapes = self._sizes(arrays_in)
-        inputs = [self._checked(port, a, shape) for port, a, shape in zip(self._inputs, arrays_in, shapes)]
-        outputs = [np.empty(port.shape, port.dtype) for port in self._outputs]
-        arena, places = self._memory.arena(), self._memory.places
-        ranks = [max(len(port.shape), 1) for port in self._outputs if port.varies]
-        words_in = [*(x.ctypes.data for x in inputs), *sizes]
-        words_out = [*(x.ctypes.data for x in outputs), *(0,) * sum(ranks)]
-        fields = [(ctypes.c_size_t * max(len(words), 1))(*words) for words in (words_in, words_out)]
-        with self._memory.lock if self._memory.state is not None else contextlib.nullcontext():
-            status = self._run(*fields, *places, *self._memory.threads(), arena.ctypes.data, arena.nbytes)
-        if status:
-            raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
-        return dict(zip(self.outputs, self._shaped(outputs, fields[1][len(outputs) :])))
+        return [values[key] for key in self.inputs]
 
     def _sizes(self, arrays: list[np.ndarray]) -> tuple[list[int], list[tuple[int, ...]]]:
         """Return the sizes that the inputs have, and the shapes of the inputs for them."""
@@ -260,6 +269,14 @@ class LibrarySignature:
                 wanted=f"{port.dtype}{list(shape)}",
             )
         return np.ascontiguousarray(array)
+
+
+_WITHOUT_LOCK = contextlib.nullcontext()
+
+
+def _address(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _names(ports: list[_Port]) -> list[str]:

@@ -69,7 +69,7 @@ _ROWS = (
         "32-bit ARM with NEON, Android 5 and later",
         _FORMAT,
     ),
-    (NAMED["riscv64"], "64-bit RISC-V (RV64GC), Linux", _FORMAT),
+    (NAMED["riscv64"], "64-bit RISC-V without vectors (RV64GC), Linux", _QEMU),
     (NAMED["riscv64-v"], "64-bit RISC-V with vectors of at least 128 bits (V 1.0), Linux", _QEMU),
     (
         Target("cortex-m0plus", "thumbv6m-unknown-none-eabi", "cortex-m0plus", "", SCALAR),

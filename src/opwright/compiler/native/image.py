@@ -134,6 +134,10 @@ def address_of(symbol: str) -> int | None:
     return None
 
 
+_LARGE = 1 << 21
+"""Bytes from which memory may be huge pages, of this size."""
+
+
 def memory(size: int) -> int:
     """Allocate `size` zeros, aligned to a page, that are never freed; return their address.
 
@@ -149,9 +153,13 @@ def memory(size: int) -> int:
     call = library().mmap
     call.restype, call.argtypes = ctypes.c_size_t, [ctypes.c_size_t] * 2 + [ctypes.c_int] * 3 + [ctypes.c_long]
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address = call(0, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    is_large = size >= _LARGE and hasattr(mmap, "MADV_HUGEPAGE")
+    address = call(0, size + 2 * _LARGE * is_large, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
     if address == ctypes.c_size_t(-1).value:
         raise ResourceExhaustedError(what="no memory", found=f"{size} bytes: {os.strerror(ctypes.get_errno())}")
+    if is_large:  # weights of a library, which each run reads: NumPy, too, has large arrays in huge pages
+        address = -(-address // _LARGE) * _LARGE
+        library().madvise(ctypes.c_void_p(address), ctypes.c_size_t(-(-size // _LARGE) * _LARGE), mmap.MADV_HUGEPAGE)
     return address
 
 
