@@ -71,7 +71,7 @@ def find_build(name: str) -> BuiltFiles | None:
 
 
 def keep_build(name: str, built: BuiltFiles) -> None:
-    """Write a build to the cache: all files but for the archive. Those of more than 64 MiB are not kept."""
+    """Write a build to the cache: all files but for the archive, unless they are more than 64 MiB."""
     parts = [(path, content if path != built.archive else b"") for path, content in built.files.items()]
     notes = built._asdict() | {"sizes": [(path, len(content)) for path, content in parts]}
     del notes["files"]

@@ -144,7 +144,7 @@ def build(
             found=f"{format} for {chosen.name}",
             do='threads=False, or format="c"',
         )
-    settings = Settings(prefix, chosen, levels, format, tuple(bounds.items()), weights == "file", threads)
+    settings = BuildSettings(prefix, chosen, levels, format, tuple(bounds.items()), weights == "file", threads)
     with TerminalProgress(f"building {prefix}") as progress:
         built, facts = _built(content, settings, tuple(custom_ops), report, progress)
         files, unlinked = dict(built.files), ""
@@ -166,7 +166,7 @@ def build(
     return Library(prefix, folder, chosen, tuple(files), *sizes, facts, unlinked)
 
 
-class Settings(NamedTuple):
+class BuildSettings(NamedTuple):
     """Settings that the files of a library depend on. prefix: of names; apart: whether weights are a file; the others
     as of `build`."""
 
@@ -180,7 +180,7 @@ class Settings(NamedTuple):
 
 
 def _built(
-    content: bytes, settings: Settings, custom_ops: tuple[Any, ...], report: bool, progress: TerminalProgress
+    content: bytes, settings: BuildSettings, custom_ops: tuple[Any, ...], report: bool, progress: TerminalProgress
 ) -> tuple[BuiltFiles, BuildReport | None]:
     """Return the files of a library, from the cache if they are there, and the report, if requested."""
     key = digest_of_build(content, *settings)
@@ -221,7 +221,7 @@ PLANNED, WHOLE = 30, 100
 """Parts of the time of a build, in percent, at which its parts end."""
 
 
-def _planned(content: bytes, settings: Settings, custom_ops: tuple[Any, ...]) -> ModelPlan:
+def _planned(content: bytes, settings: BuildSettings, custom_ops: tuple[Any, ...]) -> ModelPlan:
     """Return the plan of a model. Raises UnimplementedError for inputs and outputs without a form in C."""
     levels, bounds = settings.levels, dict(settings.bounds)
     if levels:

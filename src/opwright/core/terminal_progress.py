@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 QUIET_SECONDS = 1.0
-"""What ends sooner shows no progress."""
+"""Seconds before progress is shown."""
 
 
 class TerminalProgress:
