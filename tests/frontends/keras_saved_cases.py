@@ -85,6 +85,11 @@ stack("Normalization", (4,), of("Normalization", mean=[1.0, 2.0, 3.0, 4.0], vari
 stack("Rescaling", (4,), of("Rescaling", 0.5, 1.0))
 stack("Resizing", (8, 8, 3), of("Resizing", 4, 5))
 stack("CategoryEncoding", (3,), of("CategoryEncoding", 5, "multi_hot"), dtype="int32")
+stack("Discretization", (3,), of("Discretization", bin_boundaries=[0.0, 1.0]))
+for name in ("RandomFlip", "AutoContrast", "Solarization"):
+    stack(name, (8, 8, 3), of(name))
+stack("RandomRotation", (8, 8, 3), of("RandomRotation", 0.1))
+stack("CenterCrop", (8, 8, 3), of("CenterCrop", 4, 4))
 for name in ("LSTM", "GRU", "SimpleRNN"):
     stack(name, (5, 4), of(name, 3, return_sequences=True, dropout=0.1), of(name, 2))
 stack("Bidirectional", (5, 4), lambda: L.Bidirectional(L.LSTM(3)))

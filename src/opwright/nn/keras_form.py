@@ -34,7 +34,7 @@ EXPORTED = {"GroupedQueryAttention": "GroupQueryAttention"}
 WITHOUT_FORM = {"Lambda": "Keras stores its Python code, which files written here do not"}
 OWN_ARGUMENTS = {"lazy_mode": False}
 """Arguments that Keras lacks, left out at these values."""
-UNKNOWN = {f"SpatialDropout{n}D": "trainable" for n in (1, 2, 3)}
+UNKNOWN = dict.fromkeys(("Discretization", *(f"SpatialDropout{n}D" for n in (1, 2, 3))), "trainable")
 """Arguments that single classes of Keras do not take."""
 
 

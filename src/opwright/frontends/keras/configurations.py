@@ -20,6 +20,8 @@ from .operations import OPERATIONS
 
 WITHOUT_EFFECT = ("renorm_momentum", "seed", "shared_object_id")  # momentum of `renorm`, which is False
 """Arguments that may be left out whatever their value."""
+DEFAULTS = {"data_format": "channels_last"}
+"""Arguments that may be left out at this value, which is what classes without them do."""
 
 
 class ConfigurationConverter:
@@ -103,7 +105,7 @@ class ConfigurationConverter:
         for key, value in arguments.items():
             if key in parameters:
                 result[key] = value
-            elif value is not None and value is not False and key not in WITHOUT_EFFECT:
+            elif value is not None and value is not False and key not in WITHOUT_EFFECT and DEFAULTS.get(key) != value:
                 self._missing.setdefault(f"{name}({key})", f"no such argument, {value!r} here")
         return result
 
