@@ -5,6 +5,7 @@ Oracles: the formulas of the papers, written out in float64 with NumPy or the ma
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -30,6 +31,24 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
 def probabilities(x: Any, axis: int = -1) -> Any:
     """Normalize the rows of a generator to a sum of 1."""
     return (np.exp(x) / np.exp(x).sum(axis, keepdims=True)).astype(x.dtype)
+
+
+def of_all_paths(blank: int = 0) -> Any:
+    """The loss of sequences as a sum over every path of classes: the definition of Graves et al., 2006."""
+
+    def oracle(logits: Any, labels: Any, label_length: Any, logit_length: Any) -> Any:
+        losses = []
+        for b in range(logits.shape[1]):
+            steps, expected_labels = int(logit_length[b]), labels[b, : label_length[b]].tolist()
+            scores, total = log_softmax(logits[:, b].astype(np.float64)), 0.0
+            for path in itertools.product(range(logits.shape[2]), repeat=steps):
+                merged = [k for k, _ in itertools.groupby(path)]
+                if [k for k in merged if k != blank] == expected_labels:
+                    total += math.exp(sum(scores[t, k] for t, k in enumerate(path)))
+            losses.append(-math.log(total) if total else math.inf)
+        return np.array(losses)
+
+    return oracle
 
 
 def sigmoid_loss(z: Any, x: Any, weight: float = 1.0) -> Any:
@@ -394,6 +413,27 @@ CASES = {
             grad=[0],
             holds=lambda y, x, r, s: bool(np.all((y == 0) | np.isclose(y, x / 0.75))) and 0.2 < np.mean(y == 0) < 0.3,
         )
+    ],
+    "CTCLoss": [
+        case(
+            f64(4, 3, 3),
+            np.array([[1, 2], [2, 0], [1, 1]]),
+            np.array([2, 1, 2]),
+            np.array([4, 3, 4]),
+            expect=of_all_paths(),
+        ),
+        case(
+            f64(4, 2, 3),
+            np.int32([[1, 0, 1], [0, 0, 0]]),
+            np.int32([3, 0]),
+            np.int32([4, 2]),
+            blank_index=2,
+            expect=of_all_paths(2),
+        ),
+        case(f32(3, 0, 2), i32(0, 1), i32(0), i32(0), expect=np.zeros(0)),
+        bad(f32(3, 1, 2), np.array([[1]]), np.array([2]), np.array([3]), says="label_length"),
+        bad(f32(3, 1, 2), np.array([[1]]), np.array([1]), np.array([4]), says="logit_length"),
+        bad(f32(3, 1, 2), np.array([[2]]), np.array([1]), np.array([3]), says="label or blank_index"),
     ],
 }
 

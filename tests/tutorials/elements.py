@@ -131,3 +131,32 @@ def examples(tf):
     rows = [tf.io.parse_example(data, ragged), *[tf.io.parse_single_example(d, ragged) for d in data]]
     sparse = [{k: plain(v) for k, v in sorted(parsed.items())} for parsed in (batch, *single, *mapped)]
     return sparse + [dict(sorted(parsed.items())) for parsed in rows]
+
+
+@program
+def sequences_without_alignment(tf):
+    generator = np.random.RandomState(1)
+    logits = tf.constant(generator.standard_normal((7, 4, 5)).astype(np.float32))
+    labels = tf.constant([[1, 2, 2, 0], [3, 0, 0, 0], [4, 4, 1, 2], [2, 1, 3, 0]])
+    lengths, steps = tf.constant([3, 1, 4, 0]), tf.constant([7, 4, 7, 5])
+    result = {}
+    for name, options in {
+        "first": {"blank_index": 0},
+        "last": {"blank_index": -1},
+        "inner": {"blank_index": 2},
+    }.items():
+        chosen = labels if name == "first" else tf.constant([[1, 0, 0, 0], [3, 0, 0, 0], [0, 3, 1, 3], [1, 1, 3, 0]])
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss = tf.nn.ctc_loss(chosen, logits, lengths, steps, **options)
+            weighted = tf.reduce_sum(loss * tf.constant([1.0, 2.0, 0.5, 1.0]))
+        result[name] = [loss, tape.gradient(weighted, logits)]
+    major = tf.nn.ctc_loss(labels, tf.transpose(logits, [1, 0, 2]), lengths, steps, logits_time_major=False)
+    sparse = tf.sparse.from_dense(tf.constant([[1, 2, 2, 0], [3, 0, 0, 0], [4, 4, 1, 2], [2, 1, 3, 0]]))
+    result["batch major"] = major
+    result["sparse"] = tf.nn.ctc_loss(sparse, logits, None, steps, blank_index=0)
+    for merged in (True, False):
+        decoded, scores = tf.nn.ctc_greedy_decoder(logits, steps, merge_repeated=merged)
+        result[f"decoded {merged}"] = [plain(decoded[0]), scores]
+    decoded, _ = tf.nn.ctc_greedy_decoder(logits, steps, blank_index=0)
+    return {**result, "decoded by the first": plain(decoded[0])}

@@ -248,8 +248,8 @@ class StaticVocabularyTable(_Table):
         hashed = strings.to_hash_bucket_fast(texts, self.num_oov_buckets) + offset
         if self._table is None:
             return hashed
-        found = self._table._find(texts if self._table.key_dtype is dtypes.string else array.cast(keys, dtypes.int64))
-        return array.where(found < 0, hashed, found)
+        known = self._table._find(texts if self._table.key_dtype is dtypes.string else array.cast(keys, dtypes.int64))
+        return array.where(known < 0, hashed, known)
 
     def size(self, name: str | None = None) -> Any:
         """Return the number of indices, those of unknown keys included."""
@@ -283,10 +283,11 @@ class MutableHashTable(_Table):
         return py_function(function, operands, outputs)
 
     def _values_of(self, items: list[Any], shape: tuple[int, ...]) -> np.ndarray:
-        result = np.empty((len(items), *self._shape.as_list()), self.value_dtype.np)
+        inner = tuple(int(d) for d in self.default_value.numpy().shape)
+        result = np.empty((len(items), *inner), self.value_dtype.np)
         for i, item in enumerate(items):
             result[i, ...] = item
-        return result.reshape(*shape, *self._shape.as_list())
+        return result.reshape(*shape, *inner)
 
     def _find(self, keys: Any) -> Any:
         other = self.default_value.numpy()

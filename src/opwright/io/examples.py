@@ -279,7 +279,8 @@ class _PackedColumn(_Column):
         if self.is_ragged:
             return tensors[0] if single else RaggedTensor.of(tensors[0], tensors[1:])
         values, indices, shape = tensors
-        known = [*([] if single else [None]), *(self.sizes or [None])]
+        inner: list[int | None] = [*self.sizes] or [None]
+        known = inner if single else [None, *inner]
         return SparseTensor.of(indices, values, shape, TensorShape(known))
 
 

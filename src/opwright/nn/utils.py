@@ -304,7 +304,8 @@ def split_dataset(
     spec = source.element_spec
 
     def part(elements: list[Any]) -> Any:
-        chosen = Dataset.from_generator(lambda: iter(elements), output_signature=spec)
-        return chosen.apply(data_experimental.assert_cardinality(len(elements))).prefetch(AUTOTUNE)
+        chosen: Any = Dataset.from_generator(lambda: iter(elements), output_signature=spec)
+        counted: Any = chosen.apply(data_experimental.assert_cardinality(len(elements)))
+        return counted.prefetch(AUTOTUNE)
 
     return part(items[:left]), part(items[-right:])

@@ -24,7 +24,7 @@ class _Entry(NamedTuple):
     """The index of an array of keys; copy: its elements if they may change."""
 
     array: weakref.ref[np.ndarray]
-    index: dict[Any, int]
+    positions: dict[Any, int]
     copy: np.ndarray | None
 
 
@@ -81,7 +81,7 @@ def index_of(keys: np.ndarray) -> dict[Any, int]:
     """
     entry = _indices.get(id(keys))
     if entry is not None and entry.array() is keys and (entry.copy is None or np.array_equal(entry.copy, keys)):
-        return entry.index
+        return entry.positions
     index: dict[Any, int] = {}
     for i, key in enumerate(keys.tolist()):
         index.setdefault(key, i)

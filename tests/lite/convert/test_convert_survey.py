@@ -27,6 +27,7 @@ TEXT = "no builtin operator reads text; variables and tables hold it only"
 SECOND = "a second derivative, or one over volumes, of pools and convolutions: their places have no short form"
 LISTS = "lists become tensors as a whole, in loops (lists/); what no loop carries in one shape has no form"
 SECOND_OF_LOOPS = "a second derivative of a recurrence: a model that trains needs the first"
+PATHS = "a loop over steps of sums over paths, for training"
 SPARSE_ROWS = "rows of sparse gradients by the index they bear: a search with an unknown number of results"
 POSITIONS = "resampling at positions that are tensors: no builtin operator"
 OWN_BOXES = "other thresholds, several classes or given overlaps: not the rule of NON_MAX_SUPPRESSION"
@@ -93,6 +94,7 @@ _because(
     "ListAdd ListConcat ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve",
     "ListResize ListScatter ListScatterAdd ListSet ListSplit ListStack ListUnset ListZerosLike",
 )
+_because(PATHS, "CTCLoss")
 _because(SPARSE_ROWS, "MergeRows RowsAt")
 _because(POSITIONS, "CropAndResize DrawBoundingBoxes")
 _because(OWN_BOXES, "NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression")

@@ -67,9 +67,9 @@ def encode(categories: Tensor, mode: str, depth: int, dtype: Any, weights: Any =
 
 def encoded_shape(shape: Any, mode: str, depth: int | None) -> tuple[Any, ...]:
     """Return the shape of `encode` for the shape of categories."""
-    shape = tuple(shape)
+    shape = (*shape,)
     if mode == "int":
-        return shape
+        return (*shape,)
     if mode == "one_hot":
         return (*(shape[:-1] if len(shape) > 1 and shape[-1] == 1 else shape), depth)
     return (*shape[:-1], depth)
@@ -395,7 +395,7 @@ class HashedCrossing(ConfigurableLayer):
         joined: Any = dispatch.to_tensor(np.uint64(_CROSS_KEY))
         for x in features:
             joined = _joined(joined, fingerprints(x))
-        hashes = array.cast(joined % np.uint64(self.num_bins), int64)
+        hashes: Tensor = array.cast(joined % np.uint64(self.num_bins), int64)
         if self.output_mode == "int":
             return array.cast(hashes, self.compute_dtype)
         return encode(hashes, "one_hot", self.num_bins, self.compute_dtype)

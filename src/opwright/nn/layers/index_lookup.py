@@ -284,7 +284,7 @@ class IndexLookup(ConfigurableLayer):
     def call(self, inputs: Any) -> Any:
         """Return the indices of tokens, or their encoding. Raises RuntimeError for an encoding without vocabulary."""
         key_dtype = string if self.vocabulary_dtype == "string" and not self.invert else int64
-        keys = inputs if isinstance(inputs, TensorLike) else dispatch.to_tensor(_as_array(inputs, key_dtype))
+        keys: Any = inputs if isinstance(inputs, TensorLike) else dispatch.to_tensor(_as_array(inputs, key_dtype))
         keys = keys if keys.dtype is key_dtype else array.cast(keys, key_dtype)
         indices = self._look_up(keys)
         if self.output_mode == "int":
@@ -327,10 +327,7 @@ class IndexLookup(ConfigurableLayer):
                 "When `num_oov_indices=0` all inputs should be in vocabulary, found OOV values, consider setting "
                 "`num_oov_indices=1`."
             )
-            check = debugging.Assert(
-                math.logical_not(math.reduce_any(unknown)), [message, array.boolean_mask(keys, unknown)]
-            )
-            del check  # an effect: graphs run it in the order of the program
+            debugging.Assert(math.logical_not(math.reduce_any(unknown)), [message, array.boolean_mask(keys, unknown)])
             return values
         if keys.dtype is not string and self.oov_method == "floormod":
             hashed = math.floormod(keys, array.cast(self.num_oov_indices, keys.dtype))

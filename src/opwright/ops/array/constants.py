@@ -127,9 +127,9 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Te
 
 def _like(value: Any, number: Any, dtype: Any, name: str | None) -> Tensor:
     tensor = value if hasattr(value, "spec") or hasattr(value, "read_array") else dispatch.to_tensor(value)
-    with_values: Any = getattr(tensor, "with_flat_values", None)
-    if with_values is not None:  # a ragged tensor
-        like: Tensor = with_values(_like(tensor.flat_values, number, dtype, name))
+    ragged: Any = tensor
+    if hasattr(ragged, "with_flat_values"):
+        like: Tensor = ragged.with_flat_values(_like(ragged.flat_values, number, dtype, name))
         return like
     dtype = tensor.dtype if dtype is None else as_dtype(dtype)
     if dtype is dtypes.variant and number == 0:

@@ -34,6 +34,7 @@ from .convolution import (
     conv_transpose,
     convolution,
 )
+from .ctc import ctc_greedy_decoder, ctc_loss
 from .depthwise import (
     depthwise_conv2d,
     depthwise_conv2d_backprop_filter,
@@ -96,6 +97,8 @@ __all__ = [
     "conv_transpose",
     "convolution",
     "crelu",
+    "ctc_greedy_decoder",
+    "ctc_loss",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",

@@ -112,7 +112,7 @@ def range(
     start, limit, delta = (array.cast(p, wide) for p in parts)
     zero = array.zeros_like(start + limit + delta)
     start, limit, delta = (array.reshape(v + zero, [-1]) for v in (start, limit, delta))
-    debugging.assert_none_equal(delta, array.cast(0, wide), "ragged.range: deltas must not be 0")
+    debugging.assert_none_equal(delta, array.cast(0, wide), message="ragged.range: deltas must not be 0")
     counts = math.ceil(math.divide(array.cast(limit - start, dtypes.float64), array.cast(delta, dtypes.float64)))
     lengths = math.maximum(array.cast(counts, int64), array.cast(0, int64))
     splits = splits_of(lengths)
@@ -160,12 +160,10 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     data = data if isinstance(data, RaggedTensor) else dispatch.to_tensor(data)
     if isinstance(mask, RaggedTensor):
         values = data.values if isinstance(data, RaggedTensor) else RaggedTensor.from_tensor(data).values
-        counts = math.unsorted_segment_sum(
-            array.cast(_any_depth(mask.values), int64), mask.value_rowids(), mask.nrows()
-        )
         kept = boolean_mask(values, mask.values)
         if isinstance(mask.values, RaggedTensor):
             return mask.with_values(kept)
+        counts = math.unsorted_segment_sum(array.cast(mask.values, int64), mask.value_rowids(), mask.nrows())
         return RaggedTensor.from_row_lengths(kept, counts, validate=False)
     rank = mask.shape.rank
     if rank == 1:
@@ -174,10 +172,6 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     if not isinstance(data, RaggedTensor):
         data = RaggedTensor.from_tensor(data, ragged_rank=rank - 1)
     return boolean_mask(data, ragged_mask)
-
-
-def _any_depth(mask: Any) -> Any:
-    return math.cast(array.ones([mask.nrows()], int64), dtypes.bool) if isinstance(mask, RaggedTensor) else mask
 
 
 def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Any:

@@ -81,7 +81,7 @@ def _group(x: Any) -> Sequence[Any]:
 def _is_flat(x: Any, like: RaggedTensor) -> bool:
     """Return whether a tensor broadcasts against the flat values as it is."""
     rank, inner = x.shape.rank, like.flat_values.shape.rank
-    return (rank is not None and inner is not None and rank < inner) or rank == 0
+    return bool((rank is not None and inner is not None and rank < inner) or rank == 0)
 
 
 def _matching(x: RaggedTensor, like: RaggedTensor, name: str) -> Any:
@@ -208,7 +208,7 @@ def expand_dims(x: RaggedTensor, axis: int) -> Any:
 
 def concat(parts: Sequence[Any], axis: int) -> Any:
     """Return ragged tensors, and tensors, joined along an axis."""
-    rank = next(p.shape.rank for p in parts if isinstance(p, RaggedTensor))
+    rank: Any = next(p.shape.rank for p in parts if isinstance(p, RaggedTensor))
     axis = axis % rank
     parts = _as_ragged(parts, axis)
     if not any(isinstance(p, RaggedTensor) for p in parts):
@@ -457,8 +457,8 @@ def _bounds(part: slice, count: Any) -> tuple[Any, Any, int]:
     step = 1 if part.step is None else int(part.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
-    low, high = (0, count) if step > 0 else (-1, count - 1)
-    low = array.cast(low, int64)
+    low: Any = array.cast(0 if step > 0 else -1, int64)
+    high = count if step > 0 else count - 1
 
     def end(value: Any, default: Any) -> Any:
         if value is None:

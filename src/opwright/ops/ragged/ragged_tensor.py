@@ -330,7 +330,8 @@ class RaggedTensor(Overriding, CompositeTensor):
 
     def value_rowids(self, name: str | None = None) -> Tensor:
         """Return the number of the row of each value."""
-        return row_ids(self.row_splits, _count(self.values))
+        ids: Tensor = row_ids(self.row_splits, _count(self.values))
+        return ids
 
     def nested_row_lengths(self, name: str | None = None) -> tuple[Any, ...]:
         """Return the lengths of the rows of each partition."""
@@ -376,7 +377,8 @@ class RaggedTensor(Overriding, CompositeTensor):
 
         shape: sizes at which rows are padded or cut, None for those of the longest.
         """
-        return operations.to_tensor(self, default_value, shape)
+        padded: Tensor = operations.to_tensor(self, default_value, shape)
+        return padded
 
     def to_sparse(self, name: str | None = None) -> Any:
         """Return a SparseTensor with the same values."""
@@ -447,7 +449,7 @@ class RaggedTensor(Overriding, CompositeTensor):
             raise ValueError(f"Shape {shape} is incompatible with the RaggedTensor's {self.shape}")
 
     def __len__(self) -> int:
-        rows = self.shape[0]
+        rows: int | None = self.shape[0]
         if rows is None:
             raise TypeError("len() of a RaggedTensor whose number of rows is not known while tracing; use nrows()")
         return rows

@@ -349,7 +349,7 @@ def embedding_lookup_sparse(
     tables = params if isinstance(params, (list, tuple)) else [params]
     if len(tables) > 1:
         raise ValueError("nn.embedding_lookup_sparse: params is one table here, not a list of parts")
-    rows = array.gather(tables[0], ids.values)
+    rows: Any = array.gather(tables[0], ids.values)
     if max_norm is not None:
         rows = math.clip_by_norm(rows, max_norm, axes=list(range(1, rows.shape.rank)))
     segments, count = ids.indices[:, 0], ids.dense_shape[0]
@@ -393,8 +393,9 @@ def safe_embedding_lookup_sparse(
     ids, empty = fill_empty_rows(retain(ids, kept), 0 if default_id is None else default_id)
     if weights is not None:
         weights, _ = fill_empty_rows(weights, 1.0)
-    result = embedding_lookup_sparse(embedding_weights, ids, weights, combiner, max_norm)
+    result: Any = embedding_lookup_sparse(embedding_weights, ids, weights, combiner, max_norm)
     if default_id is not None:
-        return result
+        whole: Tensor = result
+        return whole
     shape = [-1, *[1] * (result.shape.rank - 1)]
     return array.where(array.reshape(empty, shape), array.zeros_like(result), result)

@@ -207,7 +207,8 @@ def reduce_join(
     raises ValueError for axis None and an unknown rank
     """
     if isinstance(inputs, RaggedTensor):
-        return _joined_rows(inputs, axis, keepdims, separator)
+        joined_rows: Tensor = _joined_rows(inputs, axis, keepdims, separator)
+        return joined_rows
     inputs = dispatch.to_tensor(inputs)
     if not is_static(axis):
 
@@ -328,7 +329,8 @@ def ngrams(
     if isinstance(data, RaggedTensor):
         if preserve_short_sequences:
             raise UnimplementedError(op="strings.ngrams", what="short rows of ragged strings are not preserved")
-        return _ragged_ngrams(data, widths, separator, (left, right), pad)
+        ragged: Tensor = _ragged_ngrams(data, widths, separator, (left, right), pad)
+        return ragged
     return StringNGrams(
         data,
         separator=separator,
