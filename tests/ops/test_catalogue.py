@@ -157,11 +157,15 @@ AFTER_NAME = {
     "stateless_normal": ["alg"],
     "stateless_truncated_normal": ["alg"],
     "stateless_uniform": ["alg"],
+    "embedding_lookup_sparse": ["allow_fast_lookup"],
+    "safe_embedding_lookup_sparse": ["allow_fast_lookup"],
     "tridiagonal_solve": ["partial_pivoting", "perturb_singular"],
 }
 # Where TensorFlow has an option behind a flag, or PaddlePaddle for layers over sequences; positions are kept.
 FLAG_FIRST = {
     "as_string",
+    "ctc_greedy_decoder",
+    "ctc_loss",
     "decode_jpeg",
     "dynamic_lstm",
     "encode_jpeg",

@@ -28,7 +28,8 @@ class CTCLoss(OperatorDefinition):
 
     .. math:: loss_b = -\\log \\sum_{\\pi: collapse(\\pi) = labels_b} \\prod_t softmax(logits_{t,b})_{\\pi_t}
 
-    logits: [time, batch, classes]; labels: [batch, length], of which the first label_length count; collapse drops
+    logits: [time, batch, classes]; labels: [batch, length], of which the first label_length count, in the
+    first logit_length steps; collapse drops
     repetitions, then blank_index. logits_gradient: of the loss. A sequence that is too short for its labels has an
     infinite loss, and no gradient.
     raises InvalidArgumentError for lengths and labels out of range
@@ -112,7 +113,7 @@ def _loss_and_gradient(
             two = np.where(skips, after, -np.inf)
             two = np.concatenate([two[:, 2:], np.full((batch, min(2, states)), -np.inf)], 1)[:, :states]
             beta = np.logaddexp(np.logaddexp(after, one), two)
-        beta = np.where((t == last)[:, None], start, beta)
+        beta = np.where(np.equal(last, t)[:, None], start, beta)
         share = np.exp(alpha[t] + beta - np.where(possible, total, 0.0)[:, None])
         occupied = np.zeros((batch, classes))
         np.add.at(occupied, (rows[:, None], path), share)

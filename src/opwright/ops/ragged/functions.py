@@ -25,8 +25,8 @@ def constant(
     dtype: Any = None,
     ragged_rank: int | None = None,
     inner_shape: Any = None,
-    name: str | None = None,
     row_splits_dtype: Any = int64,
+    name: str | None = None,
 ) -> Any:
     """Return the ragged tensor of nested lists; a tensor if they are not nested.
 
@@ -95,8 +95,8 @@ def range(
     limits: Any = None,
     deltas: Any = 1,
     dtype: Any = None,
-    name: str | None = None,
     row_splits_dtype: Any = int64,
+    name: str | None = None,
 ) -> Any:
     """Return rows start, start + delta, ... below limit, for vectors of starts, limits and deltas, or scalars.
 
@@ -174,7 +174,7 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     return boolean_mask(data, ragged_mask)
 
 
-def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Any:
+def row_splits_to_segment_ids(splits: Any, out_type: Any = None, name: str | None = None) -> Any:
     """Return the number of the row of each value."""
     splits = array.cast(splits, int64)
     ids = row_ids(splits, splits[-1])
