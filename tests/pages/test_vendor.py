@@ -21,8 +21,8 @@ def test_packages_are_pinned():
     lock = json.loads((HERE / "vendor" / "package-lock.json").read_text())["packages"]
     packages = {name: row for name, row in lock.items() if name}
     assert all(re.fullmatch(r"sha512-[\w+/]{86}==", row["integrity"]) for row in packages.values())
-    wanted = json.loads((HERE / "vendor" / "package.json").read_text())
-    for name, version in (wanted["dependencies"] | wanted["devDependencies"]).items():
+    declared = json.loads((HERE / "vendor" / "package.json").read_text())
+    for name, version in (declared["dependencies"] | declared["devDependencies"]).items():
         assert packages[f"node_modules/{name}"]["version"] == version
 
 

@@ -5,4 +5,7 @@ from .libraries import Library as Library
 from .libraries import build as build
 from .loaded_library import LoadedLibrary as LoadedLibrary
 from .loaded_library import load as load
+from .quantization_errors import QuantizationErrors as QuantizationErrors
+from .quantization_errors import TensorErrors as TensorErrors
+from .quantization_errors import debug_quantization as debug_quantization
 from .tensor_differences import TensorDifference as TensorDifference

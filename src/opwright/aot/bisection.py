@@ -49,7 +49,7 @@ def common_tensors(a: ModelOnRunTime, b: ModelOnRunTime) -> CommonTensors:
     """Return the computed tensors of two models: all of one model, by name those of two."""
     if a.model is None or b.model is None:
         return CommonTensors([], [], [], [])
-    facts, others = (_computed(side) for side in (a, b))
+    facts, others = (computed(side) for side in (a, b))
     pairs: Iterable[tuple[int, int]]
     if a.name == b.name:
         pairs = [(i, i) for i in facts]
@@ -67,7 +67,7 @@ def _unique(facts: Mapping[int, TensorFacts]) -> dict[int, str]:
     return {i: t.name for i, t in facts.items() if t.name and names.count(t.name) == 1}
 
 
-def _computed(side: ModelOnRunTime) -> dict[int, TensorFacts]:
+def computed(side: ModelOnRunTime) -> dict[int, TensorFacts]:
     """Return the tensors that operators write and that have elements, in order of the operators."""
     assert side.model is not None
     interpreter = Interpreter(model_content=side.model, custom_ops=side.custom_ops)

@@ -269,9 +269,17 @@ def prefix_of(model: Model, operators: int, tensors: Sequence[int]) -> Model:
 
     Tensors and buffers keep their indices; signatures of the subgraph are dropped. Weights are shared, not copied.
     """
+    return model_of(model, model.subgraphs[0].operators[:operators], tensors, model.subgraphs[0].inputs)
+
+
+def model_of(model: Model, operators: Sequence[Any], outputs: Sequence[int], inputs: Sequence[int]) -> Model:
+    """Return a model of operators of the first subgraph. outputs, inputs: indices of its tensors.
+
+    Tensors and buffers keep their indices; signatures of the subgraph are dropped. Weights are shared, not copied.
+    """
     first, *others = model.subgraphs
     fields = {name: getattr(first, name) for name in type(first).__slots__}
-    fields |= {"operators": first.operators[:operators], "outputs": np.array(tensors, np.int32)}
+    fields |= {"operators": [*operators], "outputs": np.array(outputs, np.int32), "inputs": np.array(inputs, np.int32)}
     whole = {name: getattr(model, name) for name in type(model).__slots__}
     whole |= {
         "subgraphs": [type(first)(**fields), *others],

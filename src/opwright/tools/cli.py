@@ -451,12 +451,13 @@ def view(
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of random inputs.")
 @click.option("--atol", type=click.FloatRange(min=0), help="Tolerance of |a - b|; by default by the elements' types.")
 @click.option("--rtol", type=click.FloatRange(min=0), help="Tolerance relative to |b|.")
+@click.option("--html", "page", type=click.Path(dir_okay=False), help="Write a page: errors along the network.")
 @click.option("--outputs-only", is_flag=True, help="Do not search the first operator that differs.")
 @_custom
 @_json
 @_examples(
     "opwright diff model.tflite --b-runtime litert",
-    "opwright diff model.tflite model_int8.tflite --atol 0.05",
+    "opwright diff model_int8.tflite model.tflite --atol 0.05 --html page.html",
     "opwright diff model.tflite out --input x.npy --json",
 )
 def diff(a: str, b: str | None, as_json: bool, **settings: Any) -> None:
@@ -466,6 +467,9 @@ def diff(a: str, b: str | None, as_json: bool, **settings: Any) -> None:
     largest errors of each output and inner tensor, and the first operator whose results differ beyond the tolerance.
     Without --atol and --rtol, integers of equal types must be equal, a model and its quantized form may differ by one
     step, and floating-point numbers by 1e-5 of the largest element (float16: 1e-2, float64: 1e-9).
+
+    --html writes charts of the errors along the network; of a quantized and a float model also those of each operator,
+    distributions, the worst samples and what to leave in float.
 
     \b
     Exit codes:

@@ -6,7 +6,7 @@ Lives here: inputs from files, the tables. Not here: the comparison (aot/differe
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,16 @@ import numpy as np
 from rich.table import Table
 
 from .. import aot
-from ..aot.model_runs import RUN_TIMES, ModelOnRunTime
+from ..aot.model_runs import RUN_TIMES, ModelOnRunTime, random_input
 from ..aot.tensor_differences import TensorDifference
 from ..core.errors import NotFoundError
+from ..lite.format import Model
 from .inspection import read_model
 from .model_runner import custom_operators, load_array, operators_for
-from .report import BadFile, notes, out, print_json
+from .report import BadFile, notes, out, print_json, write_file
+
+RANDOM_SAMPLES = 8
+"""Samples of the page's figures of quantization, if no inputs are passed."""
 
 
 def diff_models(
@@ -36,8 +40,9 @@ def diff_models(
     outputs_only: bool,
     customs: Sequence[str],
     as_json: bool,
+    page: str | None = None,
 ) -> bool:
-    """Print the differences; True if the outputs agree.
+    """Print the differences, and write the page if requested; True if the outputs agree.
 
     raises click.UsageError, BadFile, and the errors of `aot.diff`
     """
@@ -72,6 +77,8 @@ def diff_models(
         )
     except NotFoundError as error:
         raise BadFile(str(error)) from error
+    if page is not None:
+        _write_page(page, result, models, (a, b), _arrays(inputs, names), seed, (atol, rtol), custom_ops)
     if as_json:
         print_json(
             {
@@ -98,6 +105,42 @@ def diff_models(
         where = "no operator writes it" if first.node is None else f"operator {first.node}, {first.operator}"
         out().print(f"first difference: {where}, tensor {first.name!r}{after}")
     return result.agree
+
+
+def _write_page(
+    page: str,
+    result: aot.ModelDifferences,
+    models: Mapping[str, Model],
+    paths: tuple[str, str | None],
+    arrays: dict[str, np.ndarray],
+    seed: int,
+    tolerance: tuple[float | None, float | None],
+    custom_ops: Sequence[Any],
+) -> None:
+    """Write the page: inner tensors by the reference kernels if the run times keep none; the errors of quantization if
+    one file is a quantized form of the other."""
+    from .difference_report import html_page
+
+    errors = None
+    a, b = paths
+    if b is not None and a in models and b in models:
+        counts = [sum(t.quantization is not None for t in models[path].subgraphs[0].tensors) for path in (a, b)]
+        quantized, original = (a, b) if counts[0] >= counts[1] else (b, a)
+        if not result.complete:  # compiled plans keep no inner tensors
+            kept: dict[str, Any] = {"a_runtime": "reference", "b_runtime": "reference", "custom_ops": custom_ops}
+            inner = aot.diff(a, b, inputs=arrays, seed=seed, absolute=tolerance[0], relative=tolerance[1], **kept)
+            result = result._replace(inner=inner.inner, complete=True)
+        if max(counts) and any(row.unit == "real" for row in result.inner):
+            exact = ModelOnRunTime(original, "reference", custom_ops)
+            rng = np.random.default_rng(seed)
+            facts = [{"dtype": t.dtype, "shape": t.shape} for t in exact.inputs]
+            samples: list[Any] = [[random_input(one, rng) for one in facts] for _ in range(RANDOM_SAMPLES)]
+            if set(arrays) == {t.name for t in exact.inputs}:
+                samples = [arrays]
+            notes().print(f"running {len(samples)} samples of {original} and {quantized}")
+            errors = aot.debug_quantization(quantized, original, samples, custom_ops=custom_ops)
+    write_file(page, html_page(result, errors).encode())
+    notes().print(f"page: {page}")
 
 
 def _arrays(texts: Sequence[str], names: Sequence[str]) -> dict[str, np.ndarray]:
