@@ -32,7 +32,7 @@ EXPECTED = (
     Expected(20, "tests/distribute/*", "needs memfd_create"),
     Expected(80, "tests/aot/*", "needs .*(cmake|node|chromium|arm-none-eabi|qemu|nm$|tflite-micro|AVX2)"),
     Expected(4, "tests/examples/test_ship.py", "needs .*(cmake|cc|qemu)"),
-    Expected(20, "tests/pages/*", "needs chromium"),
+    Expected(40, "tests/pages/*", "needs (chromium|axe-core)"),
     Expected(3, "tests/frontends/test_torch_programs.py", "could not import 'torch"),
     Expected(10, "tests/data/test_column_sources.py", "could not import '(dask|pandas|pyarrow|ray)"),
     Expected(10, "tests/frontends/test_keras_archives.py", "could not import 'keras"),

@@ -19,6 +19,7 @@
     const svg = Plot.plot({ ...chart.options, className: "plot", width, marks: chart.marks.map(mark) });
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", chart.label);
+    for (const group of svg.querySelectorAll("g[aria-label]")) group.removeAttribute("aria-label");  // of parts of an image
     figure.querySelector("svg.plot")?.remove();
     figure.prepend(svg);
   }

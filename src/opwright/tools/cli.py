@@ -649,16 +649,22 @@ def op_list(pattern: str, as_json: bool) -> None:
 
 @op.command("show")
 @click.argument("name")
+@click.option("--html", "page", type=click.Path(dir_okay=False), help="Also write the operator as a page.")
 @_json
-@_examples("opwright op show Atan", "opwright op show CONV_2D --json")
-def op_show(name: str, as_json: bool) -> None:
+@_examples("opwright op show Atan", "opwright op show CONV_2D --json", "opwright op show Softmax --html softmax.html")
+def op_show(name: str, page: str | None, as_json: bool) -> None:
     """Show one operator: signature, dtypes, attributes, formula, gradient.
 
     Or a builtin operator of .tflite files, such as CONV_2D: options, versions, and the purpose of each version.
     """
     from .catalogue import is_builtin, show_builtin, show_operator
 
-    if name not in ops.list() and is_builtin(name):
+    builtin = name not in ops.list() and is_builtin(name)
+    if page is not None and (builtin or name in ops.list()):
+        from .operator_page import write_operator_page
+
+        write_operator_page(name, page, builtin)
+    if builtin:
         show_builtin(name, as_json)
         return
     sys.exit(0 if show_operator(name, as_json) else EXIT_FAILED)
@@ -758,16 +764,17 @@ def op_test(targets: tuple[str, ...], executor: str | None, as_json: bool) -> No
 
 
 @cli.command()
+@click.option("--html", "page", type=click.Path(dir_okay=False), help="Also write the report as a page.")
 @_json
-@_examples("opwright doctor", "opwright doctor --json")
-def doctor(as_json: bool) -> None:
+@_examples("opwright doctor", "opwright doctor --json", "opwright doctor --html page.html")
+def doctor(page: str | None, as_json: bool) -> None:
     """Report the installation: versions, processor, compiler, switches.
 
     Exit code 1 if a requirement is missing.
     """
     from .diagnostics import run_doctor
 
-    sys.exit(0 if run_doctor(as_json) else EXIT_FAILED)
+    sys.exit(0 if run_doctor(as_json, page) else EXIT_FAILED)
 
 
 @cli.command()

@@ -12,7 +12,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from rich.text import Text
 from ..core import flag_effects, flags
 from ..core.private_files import fault_of_folder
 from ..core.processors import usable_processors
-from .report import notes, out, print_json, prose
+from .report import notes, out, print_json, prose, write_file
 
 Finding = tuple[str, str, bool]  # subject, value, whether it is as required
 
@@ -146,9 +146,11 @@ def machine_facts() -> list[tuple[str, str]]:
     return [own, *((what, value) for check in (_python, _processor, _packages) for what, value, _ in check())]
 
 
-def run_doctor(as_json: bool) -> bool:
-    """Print every finding; True if all requirements are met."""
+def run_doctor(as_json: bool, page: str | None = None) -> bool:
+    """Print every finding, and write the page if requested; True if all requirements are met. Raises BadFile."""
     findings = [f for check in CHECKS for f in check()]
+    if page is not None:
+        _write_page(page, findings)
     if as_json:
         print_json([{"what": w, "found": f, "ok": ok} for w, f, ok in findings])
     else:
@@ -157,6 +159,22 @@ def run_doctor(as_json: bool) -> bool:
             table.add_row(subject, value, Text("ok", "green") if ok else Text("not as it must be", "red"))
         out().print(table)
     return all(ok for _, _, ok in findings)
+
+
+def _write_page(path: str, findings: Sequence[Finding]) -> None:
+    from ..pages import markup, tables
+
+    failed = sum(not ok for _, _, ok in findings)
+    title = "opwright doctor"
+    verdict = (
+        f"{failed} of {len(findings)} findings are not as they must be." if failed else "All requirements are met."
+    )
+    rows = [((subject, value, "ok" if ok else "not as it must be"), None) for subject, value, ok in findings]
+    columns = ("what", "value", "result")
+    kind = "bad" if failed else "good"
+    body = f'<main><h1>{title}</h1><p class="{kind}">{verdict}</p>{tables.table(columns, rows, columns)}</main>'
+    write_file(path, markup.page(title, body).encode())
+    notes().print(f"page: {path}")
 
 
 class CodeExplanation(NamedTuple):

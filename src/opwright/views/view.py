@@ -159,8 +159,8 @@ def _page(documents: Sequence[dict[str, Any]]) -> str:
 <button id="fit" type="button">Whole graph</button><button id="open" type="button">Open all</button>
 <button id="close" type="button">Close all</button></header>
 <div id="work"><main id="panes"></main><nav id="hits" aria-label="Nodes that match" hidden></nav>
-<aside id="side" aria-live="polite" aria-label="The selected node"></aside></div>
-<div id="legend" role="note" aria-label="Colours"></div>"""
+<aside id="side" tabindex="0" aria-live="polite" aria-label="The selected node"></aside></div>
+<footer id="legend" aria-label="Colours"></footer>"""
     scripts = [library("dagre", "@dagrejs/dagre"), *(resource(__package__, name) for name in SCRIPTS)]
     return page(
         title, body, styles=[resource(__package__, "viewer.css")], scripts=scripts, documents={"content": content}

@@ -1,0 +1,89 @@
+"""Each kind of page in headless Chromium: axe-core reports no violation, charts are drawn, names do not execute.
+
+Screenshots, light and dark, are kept in build/screenshots.
+"""
+
+import drawn_models
+import pytest
+from browser import Browser
+from click.testing import CliRunner
+from make_vendor import AXE, ROOT
+
+from opwright.tools.cli import cli
+
+pytestmark = pytest.mark.slow
+
+FILES = ROOT / "tests" / "data"
+FLOAT, INT8 = FILES / "quantization" / "float.tflite", FILES / "quantization" / "int8.tflite"
+SHOTS = ROOT / "build" / "screenshots"
+PAGES = {
+    "view": ["view", INT8, "-o"],
+    "view_vs": ["view", INT8, "--vs", FLOAT, "-o"],
+    "bench": ["bench", FLOAT, "--runs", "10", "--html"],
+    "diff": ["diff", INT8, FLOAT, "--atol", "0.05", "--html"],
+    "build": ["build", FLOAT, "-o", "LIBRARY", "--html"],
+    "doctor": ["doctor", "--html"],
+    "op_show": ["op", "show", "Softmax", "--html"],
+    "op_show_builtin": ["op", "show", "CONV_2D", "--html"],
+}
+"""Commands without the file to write, which is the last argument."""
+VIOLATIONS = """
+axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(
+  v => `${v.id}: ${v.help} (${v.nodes.slice(0, 3).map(n => n.target.join(" ") + ": " + n.failureSummary).join("; ")})`))
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as browser:
+        yield browser
+
+
+def written(name, tmp_path):
+    page = tmp_path / "page.html"
+    command = [str(tmp_path / "out") if part == "LIBRARY" else str(part) for part in PAGES[name]]
+    result = CliRunner().invoke(cli, [*command, str(page)])
+    assert result.exit_code == 0, result.output
+    return page
+
+
+def wait_until_drawn(browser, page):
+    if 'id="charts"' in page.read_text("utf-8") or 'id="content"' in page.read_text("utf-8"):
+        browser.wait("document.documentElement.dataset.shown !== undefined")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_pages_are_accessible(browser, tmp_path, name, scheme):
+    if not AXE.exists():
+        pytest.skip("needs axe-core: make vendor")
+    page = written(name, tmp_path)
+    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.open(page)
+    wait_until_drawn(browser, page)
+    assert browser.complaints == []
+    assert browser.requests == []
+    assert browser.evaluate("document.querySelectorAll('figure.chart').length") == browser.evaluate(
+        "document.querySelectorAll('figure.chart > svg.plot').length"
+    )
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    browser.screenshot(SHOTS / f"{name}_{scheme}.png")
+    browser.evaluate(AXE.read_text("utf-8") + "; 1")
+    assert browser.evaluate(VIOLATIONS) == []
+
+
+def test_names_do_not_execute_in_reports(browser, tmp_path):
+    model, page = tmp_path / "hostile.tflite", tmp_path / "page.html"
+    model.write_bytes(drawn_models.runnable_hostile())
+    for command in (
+        ["bench", str(model), "--runs", "3", "--html", str(page)],
+        ["diff", str(model), "--a-runtime", "reference", "--b-runtime", "litert-builtin", "--html", str(page)],
+    ):
+        result = CliRunner().invoke(cli, command)
+        assert result.exit_code == 0, result.output
+        browser.open(page)
+        wait_until_drawn(browser, page)
+        assert "owned" not in browser.evaluate("document.title")
+        assert browser.evaluate("document.querySelectorAll('img, iframe, object, embed, link').length") == 0
+        assert browser.complaints == []
+        assert browser.requests == []
