@@ -251,7 +251,7 @@ CHOSEN: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma4_vit": ("gemma4_vit_167m", {"depth": 2}),
     "hrnet": ("hrnet_w18_small", {}),
     "levit": ("levit_128s", {}),
-    "mlp_mixer": ("gmlp_ti16_224", {"num_blocks": 2}),
+    "mlp_mixer": ("mixer_s32_224", {}),
     "naflexvit": ("naflexvit_base_patch16_siglip", {"depth": 2}),
     "qwen3_vit": ("qwen3_vit_88m", {"depth": 2}),
     "senet": ("legacy_seresnet18", {}),
@@ -429,6 +429,59 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
             yield kind, sound(kind)
 
 
+# ---- detectors ----------------------------------------------------------------------------------------------------
+
+DETECTORS = words(
+    "ssdlite320_mobilenet_v3_large ssd300_vgg16 fcos_resnet50_fpn retinanet_resnet50_fpn "
+    "fasterrcnn_mobilenet_v3_large_320_fpn"
+)
+
+
+def nms_by_class(boxes: torch.Tensor, scores: torch.Tensor, classes: torch.Tensor, iou: float) -> torch.Tensor:
+    """Suppress overlapping boxes of one class: those of another are moved apart.
+
+    The same as `torchvision.ops.boxes.batched_nms`, whose branches on the number of boxes `torch.export` refuses.
+    """
+    from torchvision.ops import nms
+
+    return nms(boxes + (classes.to(boxes) * 4096.0)[:, None], scores, iou)
+
+
+class _Detector(torch.nn.Module):
+    """A detector of one image, whose results are boxes, scores, labels."""
+
+    def __init__(self, detector: torch.nn.Module) -> None:
+        super().__init__()
+        self.detector = detector
+
+    def forward(self, image: torch.Tensor) -> list[torch.Tensor]:
+        (results,) = self.detector([image])
+        return [results[k] for k in ("boxes", "scores", "labels")]
+
+
+def detectors(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
+    from torchvision.models import detection
+    from torchvision.ops import boxes
+
+    boxes.batched_nms = nms_by_class
+    for name in DETECTORS:
+
+        def action(convert: bool = False, name: str = name) -> tuple[str, str]:
+            torch.manual_seed(0)
+            options: dict[str, Any] = {"weights": None, "weights_backbone": None, "num_classes": 5}
+            if not name.startswith("ssd"):
+                options |= {"min_size": 96, "max_size": 128}
+            model = getattr(detection, name)(**options)
+            for parameter in model.parameters():  # heads begin with equal scores, of which ties decide
+                if parameter.dim() > 1 and parameter.std() < 0.02:
+                    torch.nn.init.normal_(parameter, std=1.5 / parameter[0].numel() ** 0.5)
+            image = torch.rand(3, 96, 128)
+            settled(model.backbone, torch.rand(1, 3, 96, 128))
+            return compare(_Detector(model).eval(), (image,), {}, convert)
+
+        yield name, action
+
+
 # ---- operators --------------------------------------------------------------------------------------------------
 
 SAMPLES = int(os.environ.get("SURVEY_SAMPLES", "12"))
@@ -538,6 +591,7 @@ def operators(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]
 
 FAMILIES: dict[str, Callable[[str], Iterator[tuple[str, Any]]]] = {
     "vision": vision,
+    "detection": detectors,
     "timm": timm_models,
     "transformers": transformer_models,
     "operators": operators,

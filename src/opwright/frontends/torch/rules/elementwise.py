@@ -19,11 +19,11 @@ from .table import AtenCall, aten, tensor
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     "abs": math.abs,
-    "acos": math.acos,
+    "acos": lambda x: math.acos(x) if x.dtype.is_complex else math.atan2(_cosine_of(x), x),
     "acosh": math.acosh,
-    "asin": math.asin,
+    "asin": lambda x: math.asin(x) if x.dtype.is_complex else math.atan2(x, _cosine_of(x)),
     "asinh": math.asinh,
-    "atan": math.atan,
+    "atan": lambda x: math.atan(x) if x.dtype.is_complex else math.atan2(x, array.ones_like(x)),
     "atanh": math.atanh,
     "ceil": math.ceil,
     "cos": math.cos,
@@ -75,6 +75,12 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "positive": lambda x: x,
 }
 KEEPS_INTEGERS = frozenset({"ceil", "floor", "trunc", "round", "positive"})
+
+
+def _cosine_of(x: Any) -> Any:
+    """Return sqrt(1 - x^2), the cosine of the angle whose sine is x: files have no ASIN and ACOS, but ATAN2."""
+    one = tensor(1, x.dtype)
+    return math.sqrt((one - x) * (one + x))
 
 
 def _sinc(x: Any) -> Any:

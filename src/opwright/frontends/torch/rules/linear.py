@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import bool as bool_
-from ....core.dtypes import float32
+from ....core.dtypes import float32, int64
 from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, linalg, math, nn
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
@@ -49,6 +49,23 @@ def matmul_values(x: Any, y: Any) -> Any:
 @aten("mm", "bmm", "matmul", "mv", "dot", "vdot")
 def matmul(op: AtenCall, x: Any, y: Any) -> Any:
     return matmul_values(tensor(x), tensor(y))
+
+
+@aten("_grouped_mm", "transformers::grouped_mm_fallback")
+def grouped_matmul(op: AtenCall, x: Any, weight: Any, ends: Any = None, bias: Any = None, *rest: Any) -> Any:
+    """Return the products of groups of rows [s, k], which end at `ends`, with a matrix of [groups, k, n] each.
+
+    Each group is a product of all rows, of which those of other groups are zeros: sizes of groups are not known.
+    """
+    if ends is None or rank_of(x) != 2 or rank_of(weight) != 3:
+        raise UnimplementedError(what="products of groups of columns, or without ends")
+    x, weight, ends = tensor(x), tensor(weight), array.cast(tensor(ends), int64)
+    place = array.range(tensor(dim_size(x, 0), int64))
+    begins = array.concat([array.zeros([1], int64), ends[:-1]], axis=0)
+    own = math.logical_and(place >= array.expand_dims(begins, 1), place < array.expand_dims(ends, 1))
+    rows = array.where(array.expand_dims(own, 2), x, tensor(0, x.dtype))
+    y = math.reduce_sum(linalg.matmul(rows, weight), [0])
+    return y if bias is None else y + tensor(bias)
 
 
 def _scaled(x: Any, factor: Any, op: AtenCall) -> Any:
