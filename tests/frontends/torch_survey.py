@@ -69,6 +69,14 @@ def tensors_of(structure: Any) -> list[torch.Tensor]:
     return [v for v in pytree.tree_leaves(structure) if isinstance(v, torch.Tensor)]
 
 
+def leaves_of(structure: Any) -> list[Any]:
+    """Return the leaves of results in the order of PyTorch, which does not sort the keys of dictionaries."""
+    members = structure.values() if isinstance(structure, dict) else structure
+    if not isinstance(structure, (dict, list, tuple)):
+        return [structure]
+    return [leaf for member in members for leaf in leaves_of(member)]
+
+
 def reason_of(error: BaseException) -> str:
     if isinstance(error, MissingOperators):
         return f"no rule: {', '.join(error.operators)}"
@@ -125,7 +133,8 @@ def compare(
         exported = time.perf_counter()
     function = ow.from_torch(program, **options)
     inputs = [v.detach().resolve_conj().resolve_neg().numpy() for v in tensors_of((args, kwargs))]
-    results = [v for v in ow.nest.flatten(function(*inputs)) if v is not None]
+    structure = function(*inputs)
+    results = [v for v in leaves_of(structure) if v is not None]
     if len(results) != len(expected):
         return f"{len(results)} results instead of {len(expected)}", ""
     floor = 1e-30 if convert else 1e-6  # architectures compute no zeros
@@ -137,7 +146,10 @@ def compare(
     figures = f"error {worst:.0e}, export {exported - start:.1f} s, import {time.perf_counter() - exported:.1f} s"
     if convert:
         try:
-            figures += ", " + converted(function, inputs, expected)
+            places = {id(v): i for i, v in enumerate(results)}
+            figures += ", " + converted(
+                function, inputs, [expected[places[id(v)]] for v in ow.nest.flatten(structure) if v is not None]
+            )
         except Exception as error:
             figures += f", .tflite: {reason_of(error)}"
     return "pass", figures

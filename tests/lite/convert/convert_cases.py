@@ -160,6 +160,7 @@ COMPOSITES = [
     case("relu6_by_hand", lambda x: ow.minimum(nn.relu(x), 6.0), f32(9) * 5, ops="RELU6"),
     case("l2_normalize", lambda x: nn.l2_normalize(x, -1), f32(2, 5), ops="L2_NORMALIZATION"),
     case("layer_norm", lambda x: nn.layer_normalization(x, f32(5), f32(5, seed=4)), f32(2, 3, 5)),
+    case("layer_norm_of_an_inner_axis", lambda x: nn.layer_normalization(x, f32(3), f32(3, seed=4), 1), f32(2, 3, 5)),
 ]
 
 REDUCTIONS = [

@@ -170,8 +170,8 @@ def antialiased_weights(name: str, size: int, count: int, align: bool, factor: f
 def _antialiased(name: str) -> None:
     def rule(op: AtenCall, x: Any, output_size: Any, align: bool = False, *factors: Any) -> Any:
         x = tensor(x)
-        if len(factors) == 1 and isinstance(factors[0], (list, tuple)):
-            factors = tuple(factors[0])
+        if len(factors) == 1:
+            factors = tuple(factors[0] or ())
         before = sizes(x)[2:]
         target = _target(x, 2, output_size, factors)
         if None in before or is_dynamic(target):

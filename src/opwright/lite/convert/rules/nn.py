@@ -7,6 +7,7 @@ Not here: convolutions and pools (convolution.py), their gradients (window_gradi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -102,8 +103,19 @@ def _layer_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
     deviation = rewriter.emit("ADD", variance, rewriter.constant(node.attrs["epsilon"], x.dtype))
     y = rewriter.emit("MUL", rewriter.emit("SUB", x, mean), rewriter.emit("RSQRT", deviation))
     if scale is not None:
-        y = rewriter.emit("MUL", y, scale)
-    return y if offset is None else rewriter.emit("ADD", y, offset)
+        y = rewriter.emit("MUL", y, _at_axes(rewriter, scale, node.attrs["axis"], rank_of(x)))
+    return y if offset is None else rewriter.emit("ADD", y, _at_axes(rewriter, offset, node.attrs["axis"], rank_of(x)))
+
+
+def _at_axes(rewriter: LiteRewriter, vector: Value, axes: Sequence[int], rank: int) -> Value:
+    """Return a tensor of the sizes at axes, with ones between them and behind them, so that it broadcasts."""
+    places = sorted(front(a, rank) for a in axes)
+    if places == list(range(rank - len(places), rank)):
+        return vector
+    shape = [1] * rank
+    for place, size in zip(places, vector.spec.shape):
+        shape[place] = -1 if size is None else int(size)
+    return rewriter.emit("RESHAPE", vector, rewriter.int32(shape))
 
 
 NN = rule_table(
