@@ -129,7 +129,7 @@ for _name, _n, _weights in (
 
 
 def _triangle(x: np.ndarray) -> np.ndarray:
-    return np.maximum(1.0 - np.abs(x), 0.0)
+    return np.asarray(np.maximum(1.0 - np.abs(x), 0.0))
 
 
 def _cubic(x: np.ndarray) -> np.ndarray:
@@ -137,11 +137,11 @@ def _cubic(x: np.ndarray) -> np.ndarray:
     a, x = -0.5, np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((x - 5) * x + 8) * x * a - 4 * a
-    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+    return np.asarray(np.where(x < 1, near, np.where(x < 2, far, 0.0)))
 
 
 def _lanczos(x: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0.0)
+    return np.asarray(np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0.0))
 
 
 FILTERS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], int]] = {

@@ -198,7 +198,8 @@ def lstsq(op: AtenCall, matrix: Any, right: Any, rcond: Any = None, driver: Any 
             apart = math.square(linalg.matmul(matrix, solution) - right)
             rest.append(math.reduce_sum(apart, [-1, -2] if column else [-2]))
         elif place == 2 and None not in dims:
-            rest.append(array.fill(dims, tensor(min(sizes(matrix)[-2:]), op.dtypes[2])))  # type: ignore[type-var]
+            rank = min(d or 0 for d in sizes(matrix)[-2:])
+            rest.append(array.fill([d or 0 for d in dims], tensor(rank, op.dtypes[2])))
         elif place == 3 and all(dims):
             rest.append(linalg.svd(matrix, compute_uv=False))
         else:
