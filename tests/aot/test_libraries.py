@@ -266,6 +266,10 @@ def test_mistakes_are_named(tmp_path):
     content, image = network()
     with pytest.raises(NotFoundError, match="no such target"):
         aot.build(content, "abacus-unknown", tmp_path)
+    with pytest.raises(NotFoundError, match="feature \\+nonsense"):
+        aot.build(content, "aarch64", tmp_path, features="+dotprod,+nonsense")
+    with pytest.raises(NotFoundError, match="processor cortex-b5"):
+        aot.build(content, "aarch64-linux-android21", tmp_path, cpu="cortex-b5")
     with pytest.raises(InvalidArgumentError, match="lib, object"):
         aot.build(content, out=tmp_path, format="zip")
     with pytest.raises(NotFoundError, match="exactly one description"):

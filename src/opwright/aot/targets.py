@@ -6,9 +6,14 @@ Lives here: `TARGETS`, `find_target`, `object_format`. Not here: targets in gene
 
 from __future__ import annotations
 
+import os
+import re
+import tempfile
 from typing import NamedTuple
 
+from ..compiler.background import LLVM
 from ..compiler.target import NAMED, SCALAR, Target, processor
+from ..core.errors import NotFoundError
 
 _APPLE_INTEL, _APPLE_ARM = "x86_64-apple-macosx11.0", "arm64-apple-macosx11.0"
 _WINDOWS = "x86_64-pc-windows-msvc"
@@ -125,16 +130,41 @@ TARGETS = {target.name: LibraryTarget(target, about, checked) for target, about,
 def find_target(name: str, cpu: str = "", features: str = "") -> Target:
     """Return a target by its short name, or by a triple of LLVM.
 
-    cpu: replaces that of the short name; features: in addition to its. Raises NotFoundError.
+    cpu: replaces that of the short name; features: in addition to its. Raises NotFoundError for a triple, a processor
+    or a feature that LLVM does not know.
     """
     if name == "host":
         return processor()
     row = TARGETS.get(name)
     if row is None:
-        return Target.of(name, cpu, features)
+        return _checked(Target.of(name, cpu, features))
     if not cpu and not features:
         return row.target
-    return Target.of(row.target.triple, cpu or row.target.cpu, ",".join(filter(None, (row.target.features, features))))
+    words = ",".join(filter(None, (row.target.features, features)))
+    return _checked(Target.of(row.target.triple, cpu or row.target.cpu, words))
+
+
+def _checked(target: Target) -> Target:
+    """Return a target whose processor and features LLVM knows: it ignores others, and tells stderr alone."""
+    with LLVM, tempfile.TemporaryFile() as file:
+        stderr = os.dup(2)
+        try:
+            os.dup2(file.fileno(), 2)
+            target.machine()
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+        file.seek(0)
+        text = file.read().decode(errors="replace")
+    unknown = dict.fromkeys(re.findall(r"'(.*?)' is not a recognized (processor|feature)", text))
+    if unknown:
+        raise NotFoundError(
+            op="aot.build",
+            what=f"LLVM knows no such processor or feature of {target.triple}",
+            found=", ".join(f"{kind} {word}" for word, kind in unknown),
+            do="names as of clang's -mcpu and -mattr: cortex-a76, +dotprod",
+        )
+    return target
 
 
 def object_format(target: Target) -> str:
