@@ -248,13 +248,13 @@ class StaticVocabularyTable(_Table):
         hashed = strings.to_hash_bucket_fast(texts, self.num_oov_buckets) + offset
         if self._table is None:
             return hashed
-        known = self._table._find(texts if self._table.key_dtype is dtypes.string else array.cast(keys, dtypes.int64))
-        return array.where(known < 0, hashed, known)
+        entries = self._table._find(texts if self._table.key_dtype is dtypes.string else array.cast(keys, dtypes.int64))
+        return array.where(entries < 0, hashed, entries)
 
     def size(self, name: str | None = None) -> Any:
         """Return the number of indices, those of unknown keys included."""
-        known = 0 if self._table is None else len(self._table._keys)
-        return array.cast(known + self.num_oov_buckets, dtypes.int64)
+        entries = 0 if self._table is None else len(self._table._keys)
+        return array.cast(entries + self.num_oov_buckets, dtypes.int64)
 
 
 class MutableHashTable(_Table):

@@ -68,8 +68,8 @@ class LookupTableFind(OperatorDefinition):
         positions = np.array([index.get(key, -1) for key in keys.reshape(-1).tolist()], np.int64)
         values = np.empty(keys.size, table_values.dtype)
         values[...] = default
-        known = positions >= 0
-        values[known] = table_values[positions[known]]
+        is_key = positions >= 0
+        values[is_key] = table_values[positions[is_key]]
         return values.reshape(keys.shape)
 
 

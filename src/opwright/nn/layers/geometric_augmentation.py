@@ -269,8 +269,8 @@ class _SizedCrop(ImageLayer):
             result = images[..., rows, columns]
         else:
             result = images[..., rows, columns, :]
-        known = list(self.compute_output_shape(images.shape.as_list()))
-        return array.ensure_shape(result, known)
+        static_sizes = list(self.compute_output_shape(images.shape.as_list()))
+        return array.ensure_shape(result, static_sizes)
 
     def _known_size(self, images: Any) -> tuple[int, int]:
         height, width, _ = (images.shape[axis] for axis in self._axes())

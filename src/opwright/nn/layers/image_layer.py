@@ -103,8 +103,8 @@ class ImageLayer(ConfigurableLayer):
 
     def _size(self, images: Any, axis: int) -> Any:
         """Return a size of images: a number if it is known, else a tensor."""
-        known = images.shape[axis]
-        return array.shape(images)[axis] if known is None else known
+        static_size = images.shape[axis]
+        return array.shape(images)[axis] if static_size is None else static_size
 
     def _uniform(self, seed: Any, shape: Any, low: Any = 0.0, high: Any = 1.0) -> Tensor:
         generator = self.generator if seed is None else seed
@@ -182,9 +182,9 @@ def warp(images: Any, transforms: Any, interpolation: str, fill_mode: str, fill_
     fill_mode: what is beyond the edges: "constant" (fill_value), "nearest" pixels, or the image again, by "reflect" or
     "wrap". source: TensorFlow's ImageProjectiveTransformV3
     """
-    known = images.shape.as_list()
+    static_size = images.shape.as_list()
     sizes = array.shape(images)
-    batch, height, width = (sizes[i] if known[i] is None else known[i] for i in range(3))
+    batch, height, width = (sizes[i] if static_size[i] is None else static_size[i] for i in range(3))
     y, x = array.meshgrid(
         array.range(array.cast(height, float32)), array.range(array.cast(width, float32)), indexing="ij"
     )
@@ -213,7 +213,7 @@ def warp(images: Any, transforms: Any, interpolation: str, fill_mode: str, fill_
         upper = (1.0 - right) * pixels(top, left) + right * pixels(top, left + 1.0)
         lower = (1.0 - right) * pixels(top + 1.0, left) + right * pixels(top + 1.0, left + 1.0)
         result = (1.0 - down) * upper + down * lower
-    return array.ensure_shape(result, known)
+    return array.ensure_shape(result, static_size)
 
 
 def _rounded(x: Any) -> Any:

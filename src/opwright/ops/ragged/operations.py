@@ -363,10 +363,10 @@ def to_tensor(x: RaggedTensor, default: Any, shape: Any) -> Any:
         extra = math.maximum(array.cast(sizes[0], dtypes.int32) - rows[0], 0)
         tail = array.broadcast_to(fill, array.concat([array.reshape(extra, [1]), rows[1:]], 0))
         result = array.concat([result, tail], 0)
-    known = [x.shape[0], *[None] * x.ragged_rank, *x.flat_values.shape[1:]]
+    static_sizes = [x.shape[0], *[None] * x.ragged_rank, *x.flat_values.shape[1:]]
     if sizes is not None:
-        known = [a if s is None else s for a, s in zip(known, sizes)]
-    return array.ensure_shape(result, known) if None in result.shape.as_list() and any(known) else result
+        static_sizes = [a if s is None else s for a, s in zip(static_sizes, sizes)]
+    return array.ensure_shape(result, static_sizes) if None in result.shape.as_list() and any(static_sizes) else result
 
 
 def _padded(x: RaggedTensor, fill: Any, sizes: list[Any] | None) -> Any:

@@ -115,8 +115,8 @@ def sparse_dense_matmul(
     values = math.conj(a.values) if adjoint_a and a.dtype.is_complex else a.values
     parts = array.expand_dims(values, 1) * array.gather(dense, a.indices[:, column])
     result = math.unsorted_segment_sum(parts, a.indices[:, row], a.dense_shape[row])
-    known = a.shape[row] if a.shape.rank else None
-    return array.ensure_shape(result, [known, dense.shape[1]])
+    static_sizes = a.shape[row] if a.shape.rank else None
+    return array.ensure_shape(result, [static_sizes, dense.shape[1]])
 
 
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:
@@ -155,21 +155,21 @@ def _reduced(
         numbers = array.zeros_like(x.indices[:, 0])
     result = segments(x.values, numbers, math.reduce_prod(shape))
     sizes = [1 if i in gone else x.dense_shape[i] for i in range(rank) if keepdims or i not in gone]
-    known = [1 if i in gone else x.shape[i] for i in range(rank) if keepdims or i not in gone]
-    return result, numbers, [array.cast(s, int64) for s in sizes], known
+    static_sizes = [1 if i in gone else x.shape[i] for i in range(rank) if keepdims or i not in gone]
+    return result, numbers, [array.cast(s, int64) for s in sizes], static_sizes
 
 
 def _shaped(flat: Any, sizes: Any, known: list[int | None]) -> Any:
     dense = array.reshape(flat, array.stack(sizes) if sizes else [])
-    return array.ensure_shape(dense, known)
+    return array.ensure_shape(dense, static_sizes)
 
 
 def reduce_sum(
     sp_input: Any, axis: Any = None, keepdims: bool = False, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """Return sums along axes, all by default, as a tensor, or with output_is_sparse as a sparse one."""
-    flat, _, sizes, known = _reduced(sp_input, axis, keepdims, math.unsorted_segment_sum, "sparse.reduce_sum")
-    dense = _shaped(flat, sizes, known)
+    flat, _, sizes, static_sizes = _reduced(sp_input, axis, keepdims, math.unsorted_segment_sum, "sparse.reduce_sum")
+    dense = _shaped(flat, sizes, static_sizes)
     return from_dense(dense) if output_is_sparse else dense
 
 
@@ -177,9 +177,11 @@ def reduce_max(
     sp_input: Any, axis: Any = None, keepdims: bool = False, output_is_sparse: bool = False, name: str | None = None
 ) -> Any:
     """Return the greatest of the elements that are there, along axes; 0 where there are none."""
-    flat, numbers, sizes, known = _reduced(sp_input, axis, keepdims, math.unsorted_segment_max, "sparse.reduce_max")
+    flat, numbers, sizes, static_sizes = _reduced(
+        sp_input, axis, keepdims, math.unsorted_segment_max, "sparse.reduce_max"
+    )
     count = math.unsorted_segment_sum(array.ones_like(numbers), numbers, array.size(flat, int64))
-    dense = _shaped(array.where(count > 0, flat, array.zeros_like(flat)), sizes, known)
+    dense = _shaped(array.where(count > 0, flat, array.zeros_like(flat)), sizes, static_sizes)
     return from_dense(dense) if output_is_sparse else dense
 
 
