@@ -159,7 +159,7 @@ def _reduced(
     return result, numbers, [array.cast(s, int64) for s in sizes], static_sizes
 
 
-def _shaped(flat: Any, sizes: Any, known: list[int | None]) -> Any:
+def _shaped(flat: Any, sizes: Any, static_sizes: list[int | None]) -> Any:
     dense = array.reshape(flat, array.stack(sizes) if sizes else [])
     return array.ensure_shape(dense, static_sizes)
 
