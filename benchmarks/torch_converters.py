@@ -117,7 +117,10 @@ def compare(folder: Path) -> None:
         )
         interpreter.allocate_tensors()
         (x,), (y,) = interpreter.get_input_details(), interpreter.get_output_details()
-        interpreter.set_tensor(x["index"], saved["x"])
+        image = saved["x"]
+        interpreter.set_tensor(
+            x["index"], image if tuple(x["shape"]) == image.shape else np.ascontiguousarray(image.transpose(0, 2, 3, 1))
+        )
         times = []
         for _ in range(20):
             begin = time.perf_counter()

@@ -1,0 +1,109 @@
+"""ONNX models to `.tflite` files by this package and by onnx2tf, each in its own environment.
+
+    python benchmarks/onnx_converters.py export -o FOLDER             # with torch, torchvision, onnxscript
+    python benchmarks/onnx_converters.py convert opwright -o FOLDER   # with onnx
+    python benchmarks/onnx_converters.py convert onnx2tf -o FOLDER    # with onnx2tf
+    python benchmarks/onnx_converters.py compare FOLDER               # with ai-edge-litert
+
+`export` writes networks of torchvision as ONNX models, with inputs and results of PyTorch. `convert` writes a file for
+each, and the processor time from ONNX file to `.tflite` file. `compare` prints a table as torch_converters.py does.
+onnx2tf makes inputs and results of images channels-last; `compare` gives it images in this order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import torch_converters
+
+MODELS = [
+    *torch_converters.MODELS,
+    "mobilenet_v3_large",
+    "mnasnet1_0",
+    "efficientnet_b1",
+    "resnext50_32x4d",
+    "vit_b_32",
+]
+
+
+def export(folder: Path, names: list[str]) -> None:
+    """Write ONNX models, inputs and results."""
+    import torch
+
+    for name in names:
+        module, x = torch_converters.network(name)
+        with torch.no_grad():
+            np.savez(folder / f"{name}.npz", x=x.numpy(), y=module(x).numpy())
+            torch.onnx.export(module, (x,), folder / f"{name}.onnx", dynamo=True, external_data=False)
+
+
+def by_opwright(model: Path, path: Path) -> None:
+    import opwright as ow
+
+    function = ow.from_onnx(model)
+    ow.lite.TFLiteConverter.from_concrete_functions([function.named().get_concrete_function()]).write(path)
+
+
+def by_onnx2tf(model: Path, path: Path) -> None:
+    import onnx2tf
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        images = np.random.default_rng(0).random((20, 128, 128, 3), np.float32)
+        np.save("calibration_image_sample_data_20x128x128x3_float32.npy", images)  # else it downloads some
+        onnx2tf.convert(
+            input_onnx_file_path=str(model), output_folder_path=folder, non_verbose=True, not_use_onnxsim=False
+        )
+        shutil.copy(Path(folder) / f"{model.stem}_float32.tflite", path)
+
+
+TOOLS = {"opwright": by_opwright, "onnx2tf": by_onnx2tf}
+
+
+def convert(tool: str, folder: Path, names: list[str]) -> None:
+    """Write files, and a line of JSON for each network."""
+    for i, name in enumerate([names[0], *names]):  # the first one twice: once with imports
+        path = (folder / f"{name}.{tool}.tflite").resolve()
+        row: dict[str, Any] = {"tool": tool, "model": name, "export": 0.0}
+        start = time.process_time()
+        try:
+            TOOLS[tool]((folder / f"{name}.onnx").resolve(), path)
+        except (Exception, SystemExit) as error:  # a network that is not converted is a row of the table
+            row["error"] = f"{type(error).__name__}: {error}"[:200]
+        row["seconds"] = time.process_time() - start
+        if i:
+            with (folder / "rows.jsonl").open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers(dest="command", required=True)
+    exporting, converting = commands.add_parser("export"), commands.add_parser("convert")
+    converting.add_argument("tool", choices=TOOLS)
+    for command in (exporting, converting):
+        command.add_argument("-o", type=Path, required=True)
+        command.add_argument("--models", nargs="*", default=MODELS)
+    comparing = commands.add_parser("compare")
+    comparing.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    if options.command == "compare":
+        torch_converters.compare(options.folder)
+        return
+    options.o.mkdir(parents=True, exist_ok=True)
+    if options.command == "export":
+        export(options.o, options.models)
+    else:
+        convert(options.tool, options.o, options.models)
+
+
+if __name__ == "__main__":
+    main()
