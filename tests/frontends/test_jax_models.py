@@ -180,6 +180,10 @@ def _open_programs(jax):
         chosen = x[jnp.arange(x.shape[0]), jnp.argmax(x, -1)]
         return chosen[:, None] + x[:, ::-1] * x.shape[0], x[1:, ::2], jnp.pad(x, ((1, 0), (0, 2)))
 
+    def windows(x):
+        x = x[:, None]  # five axes: no pool of images
+        return lax.reduce_window(x, -np.inf, lax.max, (1, 1, 1, 3, 2), (1, 1, 1, 2, 1), [(0, 0)] * 3 + [(1, 1), (0, 0)])
+
     def attention(x, y):
         scores = jnp.einsum("bqd,bkd->bqk", x, y) + jnp.arange(y.shape[1])
         return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores), y).reshape(-1, 4), lax.cumsum(y, 1)
@@ -189,11 +193,12 @@ def _open_programs(jax):
         (layers, [ow.TensorSpec([None, 8, 8, 2])], lambda b: [x32(b, 8, 8, 2)]),
         (steps, [ow.TensorSpec([None, 5, 4])], lambda b: [x32(b, 5, 4)]),
         (places, [ow.TensorSpec([None, 6])], lambda b: [x32(b, 6)]),
+        (lambda x: windows(x[:, None])[:, 0], [ow.TensorSpec([None, 6, 5])], lambda b: [x32(b, 6, 5)]),
         (attention, several, lambda b: [x32(b, 3, 4), x32(b, b + 3, 4)]),
     ]
 
 
-@pytest.mark.parametrize("row", range(4))
+@pytest.mark.parametrize("row", range(5))
 def test_open_sizes_follow_each_call_and_stay_open_in_files(row):
     jax = pytest.importorskip("jax")
     program, specs, draw = _open_programs(jax)[row]

@@ -89,7 +89,7 @@ def reduced_windows(
             [tensor_of(part(x, axis, b, b + (count - 1) * stride + 1, stride)) for x in values] for b in begins
         ]
         while len(pieces) > 1:
-            pairs = [combine(a, b) for a, b in zip(pieces[::2], pieces[1::2])]
+            pairs = [list(map(like_shape, combine(a, b), a)) for a, b in zip(pieces[::2], pieces[1::2])]
             pieces = pairs + ([pieces[-1]] if len(pieces) % 2 else [])
         values = pieces[0]
     return list(values)
