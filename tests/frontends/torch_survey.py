@@ -363,7 +363,7 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
     )
     pairs = words("T5 MT5 Bart MBart Pegasus Marian BlenderbotSmall M2M100 LED ProphetNet")
     images = words(
-        "ViT Deit Swin ConvNext ConvNextV2 Beit Dinov2 MobileViT MobileNetV2 ResNet RegNet PoolFormer Segformer LevIt "
+        "ViT DeiT Swin ConvNext ConvNextV2 Beit Dinov2 MobileViT MobileNetV2 ResNet RegNet PoolFormer Segformer LevIt "
         "Cvt Swinv2 PvtV2 ViTMAE"
     )
     sounds = words("Wav2Vec2 Hubert Whisper ASTModel:AST UniSpeech SEW WavLM")
@@ -392,7 +392,7 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
     def image(kind: str) -> Callable[..., tuple[str, str]]:
         def action(convert: bool = False) -> tuple[str, str]:
             torch.manual_seed(0)
-            deep = kind in ("ViT", "Deit", "Beit", "Dinov2", "ViTMAE")
+            deep = kind in ("ViT", "DeiT", "Beit", "Dinov2", "ViTMAE")
             config = configured(kind, image_size=64) if deep else getattr(transformers, f"{kind}Config")()
             model = getattr(transformers, f"{kind}Model")(config).eval()
             size = getattr(config, "image_size", 64) or 64

@@ -107,8 +107,9 @@ def _layer_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return y if offset is None else rewriter.emit("ADD", y, _at_axes(rewriter, offset, node.attrs["axis"], rank_of(x)))
 
 
-def _at_axes(rewriter: LiteRewriter, vector: Value, axes: Sequence[int], rank: int) -> Value:
+def _at_axes(rewriter: LiteRewriter, vector: Any, axes: Sequence[int], rank: int) -> Value:
     """Return a tensor of the sizes at axes, with ones between them and behind them, so that it broadcasts."""
+    assert isinstance(vector, Value)
     places = sorted(front(a, rank) for a in axes)
     if places == list(range(rank - len(places), rank)):
         return vector
