@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..aot.differences import ModelDifferences
 from ..aot.quantization_errors import QuantizationErrors, TensorErrors
@@ -81,7 +82,7 @@ def _table(rows: Iterable[TensorDifference]) -> str:
 def _along(rows: Sequence[TensorDifference]) -> Chart:
     positive = [row.largest for row in rows if row.largest > 0]
     least = min(positive, default=1.0) / 2
-    columns = {
+    columns: dict[str, list[Any]] = {
         "place": [i if row.node is None else row.node for i, row in enumerate(rows)],
         "error": [max(row.largest, least) for row in rows],  # zeros are at the lower edge
         "colour": ["var(--c0)" if row.agrees else "var(--c1)" for row in rows],
@@ -135,7 +136,7 @@ def _quantization(errors: QuantizationErrors) -> list[str | Chart]:
 
 
 def _relative(rows: Sequence[TensorErrors]) -> Chart:
-    columns = {
+    columns: dict[str, list[Any]] = {
         "place": list(range(len(rows))),
         "own": [row.relative * 100 for row in rows],
         "network": [(row.network / row.deviation if row.deviation else 0.0) * 100 for row in rows],
@@ -159,7 +160,7 @@ def _relative(rows: Sequence[TensorErrors]) -> Chart:
 
 
 def _steps(rows: Sequence[TensorErrors]) -> Chart:
-    columns = {
+    columns: dict[str, list[Any]] = {
         "place": list(range(len(rows))),
         "steps": [row.rmse_over_scale for row in rows],
         "text": [f"{row.name}\n{row.operator}\nrmse / scale {row.rmse_over_scale:.3f}" for row in rows],
