@@ -28,7 +28,7 @@ EXPECTED = (
     Expected(40, "tests/compiler/*", "this processor has no more than AVX2|this processor lacks some instructions"),
     Expected(3, "tests/test_benchmark_restricted.py", "this processor has no more than AVX2"),
     Expected(40, "tests/compiler/*", "needs ziglang and"),
-    Expected(40, "tests/distribute/*", "could not import '(dask|distributed|loky|mpi4py|pyarrow|ray|zarr)"),
+    Expected(40, "tests/distribute/*", "could not import '(dask|distributed|grpc|loky|mpi4py|pyarrow|ray|zarr)"),
     Expected(20, "tests/distribute/*", "needs memfd_create"),
     Expected(80, "tests/aot/*", "needs .*(cmake|node|chromium|arm-none-eabi|qemu|nm$|tflite-micro|AVX2)"),
     Expected(4, "tests/examples/test_ship.py", "needs .*(cmake|cc|qemu)"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import sysconfig
+import time
 
 import distribute_kit as kit
 import numpy as np
@@ -168,3 +171,99 @@ def test_a_job_on_mpi_whose_rank_is_killed(on_ranks, tmp_path):
     check_output(second, tmp_path)
     resumed = int(second.stdout.split()[1])
     assert 0 < resumed < 70, second.stdout
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(path, tmp_path, on_workers):
+    """A function that runs `opwright run` on 20 files, and checks what it stores."""
+    x = kit.elements(20)
+    for i, row in enumerate(x):
+        np.save(tmp_path / f"{i:02d}.npy", row)
+
+    def run(executor, launcher=(), module=(), **environment):
+        output = tmp_path / "out"
+        arguments = ["run", str(path), "--inputs", str(tmp_path / "*.npy"), "--executor", executor, "-o", str(output)]
+        process = subprocess.run(
+            [*launcher, sys.executable, *module, "-m", "opwright", *arguments, "--batch", "3"],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=250,
+            cwd=ROOT,
+        )
+        assert not process.returncode, process.stderr
+        rows = [np.load(output / f"{i:02d}.npy") for i in range(20)]
+        np.testing.assert_allclose(rows, kit.meaning(x), rtol=1e-5)
+        assert "20 elements, 0 failed" in process.stdout
+
+    return run
+
+
+def script(name):
+    return pathlib.Path(sysconfig.get_path("scripts")) / name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", [(), ("-m", "mpi4py.futures")])
+def test_the_command_on_ranks_of_mpi(command, module):
+    """Rank 0 drives the others by itself, or by `python -m mpi4py.futures`."""
+    pytest.importorskip("mpi4py")
+    command("mpi", [script("mpiexec"), "-n", "2"], module)
+
+
+@pytest.mark.slow
+def test_the_command_on_a_dask_cluster(command):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
+        command(cluster.scheduler_address.replace("tcp://", "dask://"))
+
+
+@pytest.fixture
+def ray_head(tmp_path, on_workers, monkeypatch):
+    """The ports of a Ray cluster with two processors, and of its client server."""
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        ports = first.getsockname()[1], second.getsockname()[1]
+    options = [f"--port={ports[0]}", f"--ray-client-server-port={ports[1]}", "--num-cpus=2"]
+    log = tmp_path / "ray.log"
+    with log.open("w") as file:
+        start = [script("ray"), "start", "--head", "--block", "--include-dashboard=false", *options]
+        head = subprocess.Popen(start, stdout=file, stderr=file)
+    try:
+        end = time.monotonic() + 120
+        while "Ray runtime started" not in log.read_text() and time.monotonic() < end and head.poll() is None:
+            time.sleep(0.2)
+        assert head.poll() is None, log.read_text()
+        yield ports
+    finally:
+        head.terminate()
+        head.wait(60)
+
+
+@pytest.mark.slow
+def test_the_command_on_a_ray_cluster(command, ray_head):
+    command("ray:auto", RAY_ADDRESS=f"127.0.0.1:{ray_head[0]}")
+
+
+@pytest.mark.slow
+def test_the_command_as_a_client_of_ray(command, ray_head):
+    pytest.importorskip("grpc")
+    command(f"ray://127.0.0.1:{ray_head[1]}")
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("dask://127.0.0.1:1", "distributed"), pytest.param("ray:auto", "ray", marks=pytest.mark.slow)]
+)
+def test_a_cluster_that_does_not_answer_is_an_error(name, module, monkeypatch):
+    engine = pytest.importorskip(module)
+    if module == "distributed":
+        monkeypatch.setattr(engine, "Client", functools.partial(engine.Client, timeout=0.2))
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(ow.errors.UnavailableError, match="no cluster can be reached"):
+        distribute.map(b"", [], name)

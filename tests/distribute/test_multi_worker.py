@@ -282,7 +282,8 @@ def test_accumulated_gradients_are_reduced_once():
 
 
 def test_parts_of_batches_are_the_batch():
-    dataset = ow.data.Dataset.range(23).batch(10)
+    """23 elements: 10, 10 and 3, and in batches of 21 a rest of 2."""
+    dataset = ow.data.Dataset.range(23).batch(10).concatenate(ow.data.Dataset.range(2).batch(2))
 
     def work(communicator):
         strategy = MultiWorker(communicator)
@@ -328,10 +329,108 @@ def test_datasets_in_different_orders_are_refused():
         run_workers(2, work)
 
 
-def test_a_rest_without_a_part_for_each_worker_is_refused():
-    models = [compiled(perceptron()) for _ in range(3)]
-    with pytest.raises(ow.errors.InvalidArgumentError, match="a batch of 2 examples"):
-        run_workers(3, lambda c: fitted(c, models[c.rank], batch_size=27))
+RESTS = {"x": X[:25], "y": Y[:25], "batch_size": 24}  # a batch of 24 and one of 1
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_workers_without_examples_count_nothing(size):
+    """In the last batch of an epoch one worker has the only example: weights, losses and metrics of one process."""
+    models = [compiled(perceptron()) for _ in range(size)]
+    metrics = []
+
+    class Metrics(ow.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            metrics.append(logs)
+
+    def work(communicator):
+        model, mine = models[communicator.rank], [Metrics()] if communicator.rank == 0 else []
+        weights, history = fitted(communicator, model, callbacks=mine, **RESTS)
+        with MultiWorker(communicator, overlap=False):
+            return weights, history, model.evaluate(X[:25], Y[:25], batch_size=24, verbose=0)
+
+    results = run_workers(size, work)
+    workers, metrics = metrics, []
+    alone = compiled(perceptron())
+    expected = alone.fit(RESTS["x"], RESTS["y"], **{**FIT, "batch_size": 24}, callbacks=[Metrics()]).history
+    evaluated = alone.evaluate(X[:25], Y[:25], batch_size=24, verbose=0)
+    for weights, history, values in results:
+        assert relative(weights, alone.get_weights()) < 1e-6
+        for name in ("loss", "accuracy"):
+            np.testing.assert_allclose(history[name], expected[name], rtol=1e-6)
+            np.testing.assert_allclose([m[name] for m in workers], [m[name] for m in metrics], rtol=1e-6)
+        np.testing.assert_allclose(values, evaluated, rtol=1e-6)
+
+
+def test_an_evaluation_of_one_example():
+    """The metrics of the worker without it are created by its first step."""
+    models = [compiled(perceptron()) for _ in range(2)]
+
+    def work(communicator):
+        with MultiWorker(communicator, overlap=False):
+            return models[communicator.rank].evaluate(X[:1], Y[:1], verbose=0)
+
+    for values in run_workers(2, work):
+        np.testing.assert_allclose(values, compiled(perceptron()).evaluate(X[:1], Y[:1], verbose=0), rtol=1e-6)
+
+
+def test_a_rest_is_exact_in_float64(float64):
+    """(0 + 2 g) / 2 is g."""
+    x = X.astype(np.float64)[:1]
+    models = [compiled(perceptron("float64")) for _ in range(2)]
+    results = run_workers(2, lambda c: fitted(c, models[c.rank], x=x, y=Y[:1]))
+    alone = compiled(perceptron("float64"), jit_compile=True)
+    alone.fit(x, Y[:1], **FIT)
+    for weights, _ in results:
+        for a, b in zip(weights, alone.get_weights()):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_moments_of_workers_without_examples_count_nothing():
+    models = [normalized(True) for _ in range(3)]
+    results = run_workers(3, lambda c: fitted(c, models[c.rank], x=IMAGES[:50], y=Y[:50]))  # 24, 24 and 2
+    alone = normalized(False)
+    alone.fit(IMAGES[:50], Y[:50], **FIT)
+    for weights, _ in results:
+        assert relative(weights, alone.get_weights()) < 3e-6
+
+
+def test_datasets_of_workers_end_with_the_longest():
+    """Workers with batches of 8, 8, 8 and 4; of 8 and 8: the steps of one worker with batches of 16, 16, 8 and 4."""
+    models = [compiled(perceptron(), ow.keras.optimizers.SGD(0.1)) for _ in range(2)]
+    rows = [np.r_[0:8, 16:24, 32:44], np.r_[8:16, 24:32]]
+
+    def work(communicator):
+        mine = rows[communicator.rank]
+        with MultiWorker(communicator, overlap=False) as strategy:
+            dataset = strategy.distribute_datasets_from_function(
+                lambda context: ow.data.Dataset.from_tensor_slices((X[mine], Y[mine])).batch(8)
+            )
+            model = models[communicator.rank]
+            return model.fit(dataset, epochs=2, verbose=0).history, model.get_weights()
+
+    results = run_workers(2, work)
+    alone = compiled(perceptron(), ow.keras.optimizers.SGD(0.1))
+    batches = [slice(0, 16), slice(16, 32), slice(32, 40), slice(40, 44)]
+    generator = ((X[b], Y[b]) for _ in range(2) for b in batches)
+    expected = alone.fit(generator, epochs=2, steps_per_epoch=4, verbose=0).history
+    for history, weights in results:
+        assert relative(weights, alone.get_weights()) < 1e-6
+        np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-6)
+        np.testing.assert_allclose(history["accuracy"], expected["accuracy"], rtol=1e-6)
+
+
+def test_a_worker_without_a_batch_is_an_error():
+    models = [compiled(perceptron()) for _ in range(2)]
+
+    def work(communicator):
+        with MultiWorker(communicator, overlap=False) as strategy:
+            dataset = strategy.distribute_datasets_from_function(
+                lambda context: ow.data.Dataset.from_tensor_slices((X[:1], Y[:1])).shard(2, communicator.rank).batch(8)
+            )
+            models[communicator.rank].fit(dataset, verbose=0)
+
+    with pytest.raises(ow.errors.FailedPreconditionError, match="the dataset of worker 1 has no batch"):
+        run_workers(2, work)
 
 
 @pytest.mark.parametrize("of", ["arrays", "dataset"])

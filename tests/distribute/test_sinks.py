@@ -134,6 +134,77 @@ def test_several_outputs_are_files_and_columns(tmp_path):
     np.testing.assert_array_equal(table["double"].combine_chunks().to_numpy_ndarray(), x * 2)
 
 
+@ow.function(input_signature=[ow.TensorSpec([None], ow.float32, name="x")])
+def positive(x):
+    return ow.boolean_mask(x, x > 0.0)
+
+
+def stored_rows(kind, folder, count):
+    """The stored rows, None for elements that failed."""
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(folder)["output"].to_pylist()
+    import zarr
+
+    group = zarr.open_group(str(folder), mode="r")
+    return [None if group["failed"][i] else group["output"][i].tolist() for i in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "zarr"])
+def test_outputs_of_another_shape_are_errors_of_their_elements(kind, tmp_path):
+    """Columns have one shape; the job goes on, a resumed one has the same errors, and one that raises ends there."""
+    x = [np.array(row, np.float32) for row in ([1, -1, 2], [3, 4, -2], [5, 6, 7], [-1, -2, -3], [8, 0, 9])] * 4
+    content = kit.convert(positive)
+    with pytest.raises(distribute.ElementError, match=r"element 2: (?s:.)*another shape"):
+        list(distribute.map(content, x, on_error="raise", sink=sink_of(kind, tmp_path / "out", 2)))
+    for resumed in (2, 20):
+        sink = sink_of(kind, tmp_path / "out", 2)
+        summary = distribute.map(content, x, "threads:2", sink=sink).summary()
+        assert (summary.elements, summary.failed, summary.resumed) == (20, 8, resumed)
+        assert [error.index for error in summary.errors] == [i for i in range(20) if i % 5 in (2, 3)]
+    rows = [row[row > 0].tolist() for row in x]
+    assert stored_rows(kind, tmp_path / "out", 20) == [row if len(row) == 2 else None for row in rows]
+    with pytest.raises(distribute.ElementError, match="element 2"):
+        list(distribute.map(content, x, on_error="raise", sink=sink_of(kind, tmp_path / "out", 2)))
+
+
+def test_outputs_with_names_of_columns_are_prefixed(tmp_path):
+    pq, zarr = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("zarr")
+
+    @ow.function(input_signature=[ow.TensorSpec([None, 2], ow.float32, name="x")])
+    def model(x):
+        return {"index": ow.argmax(x, axis=1), "error": x * 2.0, "failed": x > 0.0, "a/b": x[:, :0]}
+
+    x = kit.elements(10, 2)
+    distribute.map(model, x, batch=4, sink=distribute.ParquetSink(tmp_path / "a", rows=4)).summary()
+    table = pq.read_table(tmp_path / "a")
+    assert set(table.column_names) == {"index", "output_index", "output_error", "failed", "a_b", "error"}
+    assert table["output_index"].to_pylist() == x.argmax(1).tolist()
+    assert table["error"].to_pylist() == [None] * 10
+    distribute.map(model, x, batch=4, sink=distribute.ZarrSink(tmp_path / "b", rows=4)).summary()
+    group = zarr.open_group(str(tmp_path / "b"), mode="r")
+    np.testing.assert_array_equal(group["output_failed"][:], x > 0)
+    np.testing.assert_array_equal(group["error"][:], x * 2)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "parquet"])
+def test_texts_are_stored(kind, tmp_path):
+    @ow.function(input_signature=[ow.TensorSpec([None, 2], ow.string, name="x")])
+    def model(x):
+        return {"row": x, "one": x[:, 0]}
+
+    x = np.array([[b"abc", b"d"], [b"e", b""]], object)
+    distribute.map(model, x, batch=2, sink=sink_of(kind, tmp_path / "out")).summary()
+    if kind == "numpy":
+        assert np.load(tmp_path / "out" / "000000000.one.npy") == b"abc"
+        return
+    import pyarrow.parquet as pq
+
+    assert pq.read_table(tmp_path / "out")["row"].to_pylist() == x.tolist()
+    assert pq.read_table(tmp_path / "out")["one"].to_pylist() == [b"abc", b"e"]
+
+
 @pytest.mark.parametrize("kind", ["numpy", "parquet"])
 def test_a_job_without_a_result_has_its_errors(kind, path, tmp_path):
     summary = distribute.map(

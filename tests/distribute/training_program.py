@@ -9,7 +9,7 @@ import numpy as np
 
 import opwright as ow
 
-X = np.random.default_rng(0).standard_normal((40, 6)).astype(np.float32)
+X = np.random.default_rng(0).standard_normal((41, 6)).astype(np.float32)  # of the last batch one worker has nothing
 Y = np.tanh(X @ np.random.default_rng(1).standard_normal((6, 2))).astype(np.float32)
 
 
@@ -32,7 +32,8 @@ class Killed(ow.keras.callbacks.Callback):
 
 
 def train(communicator, folder, epochs, kill=False, overlap=True):
-    """Train a small model with batch normalization of all workers; return weights, losses and the number of workers."""
+    """Train a small model with batch normalization of all workers; return weights, losses of training and validation by
+    epoch, and the number of workers."""
     callbacks = [Killed(communicator.rank, folder)] if kill else []
     callbacks.append(ow.keras.callbacks.BackupAndRestore(folder))
     with ow.distribute.MultiWorker(communicator, overlap=overlap, bucket_bytes=200):
@@ -48,8 +49,9 @@ def train(communicator, folder, epochs, kill=False, overlap=True):
         generator = np.random.default_rng(2)
         model.set_weights([w if w.ndim == 1 else generator.standard_normal(w.shape) for w in model.get_weights()])
         model.compile(ow.keras.optimizers.Adam(0.01), "mse")
-        history = model.fit(X, Y, batch_size=10, epochs=epochs, shuffle=False, verbose=0, callbacks=callbacks)
-    return model.get_weights(), history.history["loss"], communicator.size
+        options = {"batch_size": 10, "shuffle": False, "verbose": 0, "callbacks": callbacks}
+        history = model.fit(X, Y, epochs=epochs, validation_data=(X[:31], Y[:31]), **options).history
+    return model.get_weights(), [*zip(history["loss"], history["val_loss"])], communicator.size
 
 
 def failing(communicator, folder):

@@ -53,7 +53,8 @@ class Replica(Protocol):
     def shared_batches(self, batches: Any, whole_rests: bool = False) -> Any:
         """Return this worker's part of each batch.
 
-        whole_rests: of a batch with fewer examples than there are workers, each of them has all
+        whole_rests: of a batch with fewer examples than there are workers, each of them has all; otherwise some have
+        examples that count nothing
         """
         ...
 
@@ -61,11 +62,13 @@ class Replica(Protocol):
         """Return the outputs of all workers for their parts of the next batch."""
         ...
 
-    def begin_step(self, kind: str, batches: Any) -> None:
-        """Take note of the part of the next batch that this worker has."""
+    def begin_step(self, kind: str, batches: Any, model: Any) -> bool:
+        """Take note of the part of the next batch that this worker has; return whether any worker has one."""
+        ...
 
-    def end_step(self, kind: str, model: Any) -> None:
-        """Follow a step of `fit`: average the weights if they are due."""
+    def end_step(self, kind: str, model: Any, result: Any) -> Any:
+        """Follow a step of `fit` or `evaluate`: average the weights if they are due; return the step's result."""
+        ...
 
     def synchronize(self, model: Any) -> None:
         """Give all workers the weights of the first one, before training."""

@@ -1,10 +1,11 @@
 """A worker's part of batches.
 
-Lives here: `DistributedDataset`, `SharedBatches`, the bounds of a part.
+Lives here: `DistributedDataset`, `SharedBatches`, `OwnBatches`, the bounds of a part.
 Not here: `Dataset.shard`, which takes every n-th element (data/transformations.py).
 
 Worker r of n has the examples [r * b / n, (r + 1) * b / n) of a batch of b, so that the workers' parts, one after the
-other, are the batch that one worker would have.
+other, are the batch that one worker would have. In `fit` and `evaluate` all workers run the same steps, since they wait
+for each other in each: one that has no examples runs the step on examples of others, which count nothing.
 """
 
 from __future__ import annotations
@@ -17,29 +18,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import nest
-from ..core.errors import InvalidArgumentError
+from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..nn.training.batches import ArrayBatches, Batches
 from .collectives import Group
 from .communicators import Communicator
 
 
 class BatchPart(NamedTuple):
-    """A worker's part of a batch: its examples, those of the whole batch; a digest of the first batch of an epoch."""
+    """A worker's part of a batch.
+
+    size: its examples that count; of: those of the whole batch; has_idle: whether some worker has none; digest: of the
+    first batch of an epoch, None of others
+    """
 
     size: int
     of: int
-    digest: np.ndarray | None
-
-
-def bounds(count: int, communicator: Communicator) -> slice:
-    """Return the examples of this worker among `count`. Raises InvalidArgumentError if a worker would have none."""
-    if count < communicator.size:
-        raise InvalidArgumentError(
-            op="MultiWorker",
-            what=f"a batch of {count} examples has no part for each of {communicator.size} workers",
-            do="drop_remainder=True in batch(), or a batch size that leaves no such rest",
-        )
-    return _bounds_of(communicator.rank, count, communicator.size)
+    has_idle: bool
+    digest: np.ndarray | None = None
 
 
 def _bounds_of(rank: int, count: int, size: int) -> slice:
@@ -55,13 +50,18 @@ def _part(batch: Any, part: slice) -> Any:
 
 
 class DistributedDataset:
-    """This worker's part of a dataset, iterated like the dataset.
+    """This worker's part of a dataset, iterated like the dataset. Parts of a batch with too few examples are empty.
 
     communicator: the workers that share each batch; None if the dataset is this worker's own already.
     """
 
     def __init__(self, dataset: Any, communicator: Communicator | None) -> None:
         self._dataset, self._communicator = dataset, communicator
+
+    @property
+    def whole(self) -> Any:
+        """The dataset of global batches; None if the dataset is this worker's own."""
+        return None if self._communicator is None else self._dataset
 
     @property
     def element_spec(self) -> Any:
@@ -74,13 +74,65 @@ class DistributedDataset:
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._dataset:
-            yield batch if self._communicator is None else _part(batch, bounds(_length(batch), self._communicator))
+            if self._communicator is not None:
+                batch = _part(batch, _bounds_of(self._communicator.rank, _length(batch), self._communicator.size))
+            yield batch
+
+
+def innermost(batches: Any) -> Any:
+    """Return the batches that others limit or weight."""
+    while (inner := getattr(batches, "inner", None)) is not None:
+        batches = inner
+    return batches
+
+
+class OwnBatches(Batches):
+    """Batches of this worker's own dataset, and its last one again until those of all workers end.
+
+    examples: of the batches that have been drawn, in order; 0 of one that is drawn again.
+    """
+
+    def __init__(self, batches: Batches, group: Group) -> None:
+        self._batches, self._group = batches, group
+        self.steps, self.samples = batches.steps, batches.samples
+        self.examples: deque[int] = deque()
+
+    def restart(self) -> None:
+        """Start the next epoch at the first batch."""
+        self._batches.restart()
+
+    def epoch(self) -> Iterator[Any]:
+        """Yield the batches of the next epoch, and the last one without end; None if there is no batch."""
+        self.examples.clear()
+        batch = None
+        for batch in self._batches.epoch():
+            self.examples.append(_length(batch))
+            yield batch
+        while True:
+            self.examples.append(0 if batch is not None else -1)
+            yield batch
+
+    def next_part(self) -> BatchPart:
+        """Return what is this worker's of the next batches of all; of no examples if all datasets have ended.
+
+        raises FailedPreconditionError if a worker's dataset has no batch, WorkerLostError
+        """
+        size = np.array(self.examples.popleft(), np.int64)
+        sizes = self._group.run(lambda: [self._group.communicator.all_gather(size)])[0]
+        if (sizes < 0).any() and (sizes > 0).any():
+            raise FailedPreconditionError(
+                op="MultiWorker",
+                what=f"the dataset of worker {int(sizes.argmin())} has no batch",
+                wanted="one batch or more on each worker",
+            )
+        return BatchPart(int(size), int(np.maximum(sizes, 0).sum()), bool((sizes <= 0).any()))
 
 
 class SharedBatches(Batches):
     """This worker's part of the batches of `fit`. parts: what it has of the batches that have been drawn, in order.
 
-    whole_rests: of a batch with fewer examples than there are workers, each of them has all.
+    whole_rests: of a batch with fewer examples than there are workers, each of them has all; otherwise the ones without
+    examples draw all, and count none.
     """
 
     def __init__(self, batches: Batches, group: Group, whole_rests: bool = False) -> None:
@@ -89,25 +141,26 @@ class SharedBatches(Batches):
         self._batches, self._communicator, self._whole_rests = batches, communicator, whole_rests
         self.steps, self.samples = batches.steps, batches.samples
         self.parts: deque[BatchPart] = deque()
-        arrays = batches
-        while (inner := getattr(arrays, "inner", None)) is not None:
-            arrays = inner
+        arrays = innermost(batches)
         self._is_checked = not isinstance(arrays, ArrayBatches)  # arrays are equal, as far as a user can tell
         if isinstance(arrays, ArrayBatches):
             seed = np.array(arrays.seed, np.int64)
             group.broadcast(seed)
             arrays.reseed(int(seed))
-            if rest := (arrays.samples or 0) % arrays.batch_size:
-                self.part_of(rest)
         self._arrays = batches if isinstance(batches, ArrayBatches) else None
         if self._arrays is not None:
             self._arrays.part_of = self.part_of
 
     def part_of(self, count: int) -> slice:
-        """Return this worker's examples of a batch. Raises InvalidArgumentError if a worker would have none."""
+        """Return the examples of a batch that this worker draws."""
+        own = self._own(count)
+        return own if own.start < own.stop else slice(0, count)
+
+    def _own(self, count: int) -> slice:
+        """Return the examples of a batch that count on this worker."""
         if self._whole_rests and count < self._communicator.size:
             return slice(0, count)
-        return bounds(count, self._communicator)
+        return _bounds_of(self._communicator.rank, count, self._communicator.size)
 
     def restart(self) -> None:
         """Start the next epoch at the first batch."""
@@ -123,9 +176,10 @@ class SharedBatches(Batches):
                 if number == 0 and self._is_checked:
                     digest = np.array([_digest(batch)], np.uint32)
                 batch = _part(batch, self.part_of(count))
-                self.parts.append(BatchPart(_length(batch), count, digest))
             else:
-                self.parts.append(BatchPart(_length(batch), self._arrays.count_of(number), None))
+                count = self._arrays.count_of(number)
+            own = self._own(count)
+            self.parts.append(BatchPart(own.stop - own.start, count, count < self._communicator.size, digest))
             yield batch
 
     def gathered(self, arrays: Sequence[np.ndarray], count: int) -> list[np.ndarray]:

@@ -26,7 +26,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
-from ..core.errors import FailedPreconditionError, InvalidArgumentError
+from ..core.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from ..core.extras import optional_module
 from .pools import PoolExecutor, RayPoolExecutor
 
@@ -45,7 +45,7 @@ class RayExecutor(Executor):
     address: of a cluster, as `ray.init` takes it; None to start Ray on this machine. num_cpus: processors to use of
     this machine. A Ray that is already initialised is used as it is, and stays.
 
-    raises FailedPreconditionError if Ray is not installed
+    raises FailedPreconditionError if Ray is not installed, UnavailableError if no cluster answers at the address
     """
 
     def __init__(self, address: str | None = None, num_cpus: int | None = None) -> None:
@@ -53,7 +53,10 @@ class RayExecutor(Executor):
         self._started = not self._ray.is_initialized()
         if self._started:
             local: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
-            self._ray.init(address=address, log_to_driver=False, **local)
+            try:
+                self._ray.init(address=address, log_to_driver=False, **local)
+            except (OSError, ValueError) as error:  # ValueError: for `ray://` it needs ray[client]
+                raise _unreachable(address or "this machine", error) from error
         self._task = self._ray.remote(num_cpus=1, max_retries=0)(_call)  # the job counts the retries
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -285,8 +288,17 @@ def _dask_on_this_machine(workers: Workers, count: int | None) -> Executor:
 
 def _dask_at(workers: Workers, name: str) -> Executor:
     distributed = optional_module("distributed")
-    address = re.sub("^dask://", "tcp://", name)
-    return _dask_client(workers, distributed.Client(address, timeout="30s"))
+    try:
+        client = distributed.Client(re.sub("^dask://", "tcp://", name), timeout="30s")
+    except OSError as error:
+        raise _unreachable(name, error) from error
+    return _dask_client(workers, client)
+
+
+def _unreachable(address: str, error: Exception) -> UnavailableError:
+    return UnavailableError(
+        what=f"no cluster can be reached at {address}", found=f"{type(error).__name__}: {error}", do="start it first"
+    )
 
 
 def _dask_client(workers: Workers, client: Any, cluster: Any = None) -> Executor:
@@ -309,8 +321,26 @@ def _mpi(workers: Workers, count: int | None) -> Executor:
             found=version.splitlines()[0].strip(),
             do="mpiexec -n 3 python -m mpi4py.futures PROGRAM, or -m opwright run ... --executor mpi",
         )
+    if count is None and runs_on_each_rank():
+        raise FailedPreconditionError(
+            what="every rank of MPI runs this program, and would run the whole job",
+            wanted="rank 0 runs it, and the others compute",
+            do="mpiexec -n R python -m mpi4py.futures PROGRAM",
+        )
     pool: Executor = pools.MPIPoolExecutor(count)
     return pool
+
+
+def runs_on_each_rank() -> bool:
+    """Return whether `mpiexec` runs this program on several ranks, and not by `python -m mpi4py.futures`."""
+    if not any(name in os.environ for name in LAUNCHED):
+        return False
+    world = optional_module("mpi4py.MPI").COMM_WORLD
+    return bool(world.Get_size() > 1) and optional_module("mpi4py.futures._core").SharedPool is None
+
+
+LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+"""Variables of processes that MPICH, Open MPI or Slurm has launched."""
 
 
 LOCAL: dict[str, Callable[[Workers, int | None], Executor]] = {

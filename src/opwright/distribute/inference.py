@@ -220,11 +220,9 @@ class Results:
             if self._progress is not None:
                 self._progress.start()
             for task, outcome in self._dispatcher.results(self._tasks()):
-                values = self._values(task, outcome)
-                failed = [value for value in values if isinstance(value, ElementError)]
+                values = self._stored(task.start, self._values(task, outcome))
+                failed = _failed_of(values)
                 self._count_failed(failed)
-                if self._sink is not None:
-                    self._sink.add(task.start, values)
                 if self._progress is not None:
                     self._progress.advance(len(values), len(failed))
                 for index, value in enumerate(values, task.start):
@@ -241,6 +239,15 @@ class Results:
                 self._progress.stop()
             self._job.close()
 
+    def _stored(self, start: int, values: list[Any]) -> list[Any]:
+        """Pass results to the sink; return them, with an error in place of each that it cannot store."""
+        if self._sink is None:
+            return values
+        kept = self._sink.take(start, values)
+        if not (self._raises and _failed_of(kept)):  # the next run computes again what this one raises
+            self._sink.add(start, kept)
+        return [k if isinstance(k, ElementError) else value for k, value in zip(kept, values)]
+
     def _count_failed(self, failed: list[ElementError]) -> None:
         self._failed += len(failed)
         self._errors += failed[: KEPT_ERRORS - len(self._errors)]
@@ -256,6 +263,8 @@ class Results:
                 skipped = source.skip(skipped)
                 if not skipped:
                     return
+                if self._raises and failed:
+                    raise failed[0]
                 self._count_failed(failed)
                 self._read += skipped
                 self._resumed += skipped
@@ -307,6 +316,10 @@ class Results:
             else dict(zip(names, row))
             for index, row in enumerate(outcome.rows, start)
         ]
+
+
+def _failed_of(values: Iterable[Any]) -> list[ElementError]:
+    return [value for value in values if isinstance(value, ElementError)]
 
 
 def _as_error(error: worker.ErrorText) -> OpError:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from ..core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
 from ..core.extras import optional_module
 from ..core.files import replacing
 from .inference import ElementError
@@ -35,14 +35,23 @@ def storable(array: np.ndarray) -> np.ndarray:
     """Convert to a dtype of `.npy` files: strings to fixed-width bytes, bfloat16 to float32, int4 to int8."""
     if array.dtype.kind == "O":
         return array.astype(bytes)
-    if array.dtype.isbuiltin == 1:
+    if array.dtype.isbuiltin == 1 or array.dtype.kind in "SU":
         return array
     return array.astype(np.int8 if "int" in array.dtype.name else np.float32)
 
 
-def outputs_of(value: Value) -> dict[str, np.ndarray]:
-    """Return the outputs of an element by name."""
-    return value if isinstance(value, dict) else {SINGLE: np.asarray(value)}
+def outputs_of(value: Value, reserved: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Return the outputs of an element by name, for names of files: others become `_`.
+
+    reserved: names that are prefixed by `output_`. raises UnimplementedError if two outputs have one name then
+    """
+    if not isinstance(value, dict):
+        return {SINGLE: np.asarray(value)}
+    names = {name: re.sub(r"[^A-Za-z0-9_.-]", "_", name) for name in value}
+    outputs = {f"{SINGLE}_{n}" if n in reserved else n: np.asarray(value[name]) for name, n in names.items()}
+    if len(outputs) < len(value):
+        raise UnimplementedError(what="two outputs are stored under the same name", found=sorted(value))
+    return outputs
 
 
 class Sink:
@@ -88,16 +97,28 @@ class Sink:
         entries = self.journal.errors.get(start // self.rows, ())
         return [ElementError(entry["index"], entry["type"], entry["message"]) for entry in entries]
 
-    def add(self, start: int, values: Sequence[Value]) -> None:
-        """Take the results of consecutive elements of one part."""
+    def take(self, start: int, values: Sequence[Value]) -> list[Value]:
+        """Return what a part keeps of the results of consecutive elements; an `ElementError` for one that it cannot
+        store. raises UnimplementedError for outputs of a type that it never stores, OSError"""
+        kept = []
+        for index, value in enumerate(values, start):
+            if not isinstance(value, ElementError):
+                try:
+                    value = self._take(index, value)
+                except ElementError as error:
+                    value = error
+            kept.append(value)
+        return kept
+
+    def add(self, start: int, kept: Sequence[Value]) -> None:
+        """Add what `take` returned for consecutive elements of one part."""
         number = start // self.rows
         if number in self.journal.elements:
             raise FailedPreconditionError(
                 what="there are more elements than in the run that completed the folder", found=f"element {start}"
             )
         part = self._parts.setdefault(number, {})
-        for index, value in enumerate(values, start):
-            part[index] = value if isinstance(value, ElementError) else self._take(index, value)
+        part.update(enumerate(kept, start))
         if len(part) == self.rows:
             self._commit(number)
 
@@ -140,7 +161,7 @@ class Sink:
         """Prepare the folder."""
 
     def _take(self, index: int, value: Value) -> Value:
-        """Return what a part keeps of a result until it is stored."""
+        """Return what a part keeps of a result until it is stored. Raises ElementError if it does not fit."""
         return value
 
     def _can_store(self, part: dict[int, Value]) -> bool:
@@ -178,7 +199,7 @@ class NumPySink(Sink):
         """Write an element at once: a part keeps the names of its files."""
         files = []
         for name, array in outputs_of(value).items():
-            suffix = f".{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}" if isinstance(value, dict) else ""
+            suffix = f".{name}" if isinstance(value, dict) else ""
             files.append(f"{self._name(index)}{suffix}.npy")
             with replacing(self.path / files[-1]) as file:
                 np.save(file, storable(array), allow_pickle=False)
@@ -188,15 +209,55 @@ class NumPySink(Sink):
         return [name for value in part.values() if not isinstance(value, ElementError) for name in value]
 
 
-class ParquetSink(Sink):
+class ColumnSink(Sink):
+    """A sink with a column for each output, of one type: a result of another type is an error of its element."""
+
+    reserved: tuple[str, ...] = ()
+    """Names of columns that are no outputs; outputs with these names are stored as `output_NAME`."""
+
+    def _begin(self) -> None:
+        self._types = self._stored_types()
+
+    def _take(self, index: int, value: Value) -> Value:
+        outputs = outputs_of(value, self.reserved)
+        types = {name: self._type_of(name, array) for name, array in outputs.items()}
+        if not self._types:
+            self._types = types
+        if types != self._types:
+            error: OpError = InvalidArgumentError(
+                what="an output has another shape or dtype than those stored before",
+                found=_listed(types),
+                wanted=_listed(self._types),
+                do="use a NumPySink",
+            )
+            raise ElementError(index, type(error).__name__, str(error))
+        return outputs
+
+    def _stored_types(self) -> dict[str, Any]:
+        """Return the types of the columns of an earlier run, by name; nothing before the first."""
+        raise NotImplementedError(f"{type(self).__name__} defines _stored_types")
+
+    def _type_of(self, name: str, array: np.ndarray) -> Any:
+        """Return the type of a column that stores an array in each row. Raises UnimplementedError."""
+        raise NotImplementedError(f"{type(self).__name__} defines _type_of")
+
+
+def _listed(types: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in types.items())
+
+
+class ParquetSink(ColumnSink):
     """A folder of Parquet files, `part-00000000.parquet` ..., which readers take as one table.
 
     Columns: `index`; one for each output, of fixed-shape tensors (Arrow's canonical extension type), or plain numbers;
-    `error`, the message for an element that failed, whose outputs are null. compression: as pyarrow takes it.
+    `error`, the message for an element that failed, whose outputs are null. A result of another shape than the first
+    one is an error of its element. compression: as pyarrow takes it.
 
-    raises FailedPreconditionError if pyarrow is not installed (`opwright[arrow]`); when it stores, UnimplementedError
-    for outputs whose shape differs between elements, and for complex numbers
+    raises FailedPreconditionError if pyarrow is not installed (`opwright[arrow]`); UnimplementedError for a result of
+    complex numbers
     """
+
+    reserved = ("index", "error")
 
     def __init__(
         self, path: str | os.PathLike[str], rows: int = 1024, inputs: Any = None, compression: str | None = "zstd"
@@ -204,48 +265,36 @@ class ParquetSink(Sink):
         super().__init__(path, rows, inputs)
         self._arrow, self._parquet = optional_module("pyarrow"), optional_module("pyarrow.parquet")
         self._compression = compression
-        self._schema: Any = None
 
-    def _begin(self) -> None:
-        self._schema = None
+    def _stored_types(self) -> dict[str, Any]:
         for number in self.journal.elements:
             schema = self._parquet.read_schema(self.path / _part_name(number))
-            if len(schema) > 2:
-                self._schema = schema
-                break
+            if len(schema) > len(self.reserved):
+                return {field.name: field.type for field in schema if field.name not in self.reserved}
+        return {}
 
     def _can_store(self, part: dict[int, Value]) -> bool:
-        if self._schema is None:
-            first = next((value for value in part.values() if not isinstance(value, ElementError)), None)
-            if first is None:
-                return False
-            self._schema = self._schema_of(first)
-        return True
-
-    def _schema_of(self, value: Value) -> Any:
-        arrow = self._arrow
-        fields = [("index", arrow.int64())]
-        for name, array in outputs_of(value).items():
-            fields.append((name, self._type_of(name, array)))
-        return arrow.schema([*fields, ("error", arrow.string())])
+        return bool(self._types)
 
     def _type_of(self, name: str, array: np.ndarray) -> Any:
         arrow = self._arrow
         if array.dtype.kind == "c":
             raise UnimplementedError(what=f"output {name!r}: Parquet has no complex numbers", do="use a NumPySink")
-        kind = arrow.binary() if array.dtype.kind == "O" else arrow.from_numpy_dtype(storable(array).dtype)
-        if not array.ndim:
-            return kind
         if array.dtype.kind == "O":
-            return arrow.list_(kind)
-        return arrow.fixed_shape_tensor(kind, array.shape)
+            kind = arrow.binary()
+            for _ in array.shape:
+                kind = arrow.list_(kind)
+            return kind
+        kind = arrow.from_numpy_dtype(storable(array[:0] if array.ndim else array).dtype)
+        if not array.size:
+            return arrow.list_(kind)  # Parquet reads no null among fixed-size lists of size 0
+        return arrow.fixed_shape_tensor(kind, array.shape) if array.ndim else kind
 
     def _store(self, number: int, part: dict[int, Value]) -> list[str]:
         arrow = self._arrow
-        schema = self._schema
-        if schema is None:  # every element of the job has failed
-            schema = arrow.schema([("index", arrow.int64()), ("error", arrow.string())])
-        values = [None if isinstance(value, ElementError) else outputs_of(value) for value in part.values()]
+        fields = [("index", arrow.int64()), *self._types.items(), ("error", arrow.string())]
+        schema = arrow.schema(fields)
+        values = [None if isinstance(value, ElementError) else value for value in part.values()]
         columns = []
         for field in schema:
             if field.name == "index":
@@ -266,18 +315,8 @@ class ParquetSink(Sink):
         """Return the arrays of one output as an Arrow array; None is null."""
         arrow, kind = self._arrow, field.type
         if not isinstance(kind, arrow.FixedShapeTensorType):
-            items = [None if a is None else (a if a.dtype.kind == "O" else storable(a)).tolist() for a in arrays]
-            return arrow.array(items, kind)
-        shape = tuple(kind.shape)
-        for array in arrays:
-            if array is not None and array.shape != shape:
-                raise UnimplementedError(
-                    what=f"output {field.name!r} has another shape than the first element's",
-                    found=array.shape,
-                    wanted=shape,
-                    do="use a NumPySink",
-                )
-        empty = np.zeros(shape, kind.value_type.to_pandas_dtype())
+            return arrow.array([None if array is None else _as_python(array) for array in arrays], kind)
+        empty = np.zeros(tuple(kind.shape), kind.value_type.to_pandas_dtype())
         rows = np.stack([empty if array is None else storable(array) for array in arrays])
         mask = arrow.array([array is None for array in arrays])
         size = rows[0].size
@@ -285,18 +324,25 @@ class ParquetSink(Sink):
         return arrow.ExtensionArray.from_storage(kind, storage)
 
 
+def _as_python(array: np.ndarray) -> Any:
+    return (array if array.dtype.kind == "O" else storable(array)).tolist() if array.size else []
+
+
 def _part_name(number: int) -> str:
     return f"part-{number:08d}.parquet"
 
 
-class ZarrSink(Sink):
+class ZarrSink(ColumnSink):
     """A Zarr group with an array for each output, of a row for each element, and `failed`, bool[n].
 
-    A chunk has the rows of one part. Rows of failed elements are 0, or NaN in floats; the journal has their errors.
+    A chunk has the rows of one part. Rows of failed elements are 0, or NaN in floats; the journal has their errors. A
+    result of another shape than the first one is an error of its element.
 
-    raises FailedPreconditionError if zarr is not installed (`opwright[zarr]`); when it stores, UnimplementedError for
-    strings, and for outputs whose shape differs between elements
+    raises FailedPreconditionError if zarr is not installed (`opwright[zarr]`); UnimplementedError for a result of
+    strings
     """
+
+    reserved = ("failed",)
 
     def __init__(self, path: str | os.PathLike[str], rows: int = 256, inputs: Any = None) -> None:
         super().__init__(path, rows, inputs)
@@ -312,10 +358,18 @@ class ZarrSink(Sink):
         if "failed" not in self._group:
             self.journal.elements.clear()  # the group was removed, and not its journal
             self._create("failed", np.zeros((), bool))
+        super()._begin()
+
+    def _stored_types(self) -> dict[str, Any]:
+        arrays = {name: self._group[name] for name in self._group if name not in self.reserved}
+        return {name: (array.shape[1:], array.dtype) for name, array in arrays.items()}
+
+    def _type_of(self, name: str, array: np.ndarray) -> Any:
+        if array.dtype.kind in "OSU":
+            raise UnimplementedError(what=f"output {name!r}: strings are not stored in Zarr", do="use a ParquetSink")
+        return array.shape, storable(array[:0] if array.ndim else array).dtype
 
     def _create(self, name: str, example: np.ndarray) -> Any:
-        if example.dtype.kind in "OSU":
-            raise UnimplementedError(what=f"output {name!r}: strings are not stored in Zarr", do="use a ParquetSink")
         return self._group.create_array(
             name,
             shape=(self._total or 0, *example.shape),
@@ -332,8 +386,8 @@ class ZarrSink(Sink):
             if isinstance(value, ElementError):
                 failed[index - start] = True
             else:
-                for name, array in outputs_of(value).items():
-                    columns.setdefault(name, {})[index - start] = storable(array) if array.dtype.kind != "O" else array
+                for name, array in value.items():
+                    columns.setdefault(name, {})[index - start] = storable(array)
         for name, rows in columns.items():
             self._write(name, rows, start, stop)
         self._write("failed", dict(enumerate(failed)), start, stop)
@@ -346,13 +400,6 @@ class ZarrSink(Sink):
             array.resize((stop, *array.shape[1:]))
         block = np.full((stop - start, *array.shape[1:]), array.fill_value, array.dtype)
         for offset, row in rows.items():
-            if np.shape(row) != array.shape[1:]:
-                raise UnimplementedError(
-                    what=f"output {name!r} has another shape than the first element's",
-                    found=np.shape(row),
-                    wanted=array.shape[1:],
-                    do="use a NumPySink",
-                )
             block[offset] = row
         array[start:stop] = block
 

@@ -24,7 +24,7 @@ from ..ops.indexed_slices import IndexedSlices
 from ..tracing.trace import init_scope
 from .collectives import Group, all_gathered, all_reduced
 from .communicators import Communicator, LocalCommunicator
-from .datasets import BatchPart, DistributedDataset, SharedBatches
+from .datasets import BatchPart, DistributedDataset, OwnBatches, SharedBatches, innermost
 from .gradients import BUCKET, GradientReducer
 from .hosts import keep_freed_memory, processors_of
 from .sharded_checkpoint import slots_of
@@ -130,7 +130,8 @@ class WorkerStrategy:
         """Return this worker's part of a dataset of global batches: of each batch one of `size` runs of examples.
 
         Every worker runs the dataset's functions on all elements; `distribute_datasets_from_function` avoids that.
-        Batches whose size the workers don't divide have parts that differ by one.
+        Batches whose size the workers don't divide have parts that differ by one; of a batch with fewer examples than
+        there are workers, some have empty parts: divide sums by the global batch size, a mean of nothing is NaN.
         """
         return DistributedDataset(dataset, self.communicator)
 
@@ -210,6 +211,8 @@ class MultiWorker(WorkerStrategy):
         self._steps = 0
         self._trained: dict[int, Variable] = {}
         self._weight: Variable | None = None
+        self._part: BatchPart | None = None  # of the step that runs
+        self._set_aside: list[tuple[Variable, np.ndarray]] = []  # the state of metrics before it, if it counts nothing
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -324,6 +327,9 @@ class MultiWorker(WorkerStrategy):
 
     def batch_moments(self, mean: Tensor, variance: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
         """Implement core/replicas.Replica by the pairwise formula of Chan, Golub and LeVeque (1979)."""
+        count = count * array.cast(self._weight_variable() > 0.0, count.dtype)
+        zeros = array.zeros_like(mean)  # of an empty part they are NaN
+        mean, variance = array.where(count > 0, mean, zeros), array.where(count > 0, variance, zeros)
         parts = all_gathered(self._group, array.stack([mean, variance, array.zeros_like(mean) + count]))
         means, variances, counts = parts[:, 0], parts[:, 1], parts[:, 2]
         total = math.reduce_sum(counts, axis=0)
@@ -346,12 +352,20 @@ class MultiWorker(WorkerStrategy):
 
     def shared_batches(self, batches: Any, whole_rests: bool = False) -> Any:
         """Implement core/replicas.Replica."""
-        if isinstance(getattr(batches, "source", None), DistributedDataset) or self.num_replicas_in_sync == 1:
+        if self.num_replicas_in_sync == 1:
             return batches
+        iterable = innermost(batches)
+        source = getattr(iterable, "source", None)
+        if isinstance(source, DistributedDataset):
+            if source.whole is None:
+                return batches if whole_rests else OwnBatches(batches, self._group)
+            iterable.source = source.whole
         return SharedBatches(batches, self._group, whole_rests)
 
     def _next_part(self, batches: Any) -> BatchPart | None:
         """Return this worker's part of the next batch. Raises FailedPreconditionError if the batches differ."""
+        if isinstance(batches, OwnBatches):
+            return batches.next_part()
         part = batches.parts.popleft() if isinstance(batches, SharedBatches) else None
         if part is not None and part.digest is not None:
             digest = part.digest
@@ -373,18 +387,37 @@ class MultiWorker(WorkerStrategy):
         own = [np.asarray(t.numpy(), order="C") for t in nest.flatten(outputs)]
         return nest.pack_sequence_as(outputs, [dispatch.to_tensor(a) for a in batches.gathered(own, part.of)])
 
-    def begin_step(self, kind: str, batches: Any) -> None:
+    def begin_step(self, kind: str, batches: Any, model: Any) -> bool:
         """Implement core/replicas.Replica."""
-        part = self._next_part(batches)
-        weight = 1.0 if part is None else part.size * self.num_replicas_in_sync / part.of
+        self._part = part = self._next_part(batches)
+        if part is not None and not part.of:
+            return False
+        if kind == "train":
+            self._set_weight(1.0 if part is None else part.size * self.num_replicas_in_sync / part.of)
+        if part is not None and not part.size:
+            self._set_aside = [(v, np.array(v.read_array())) for v in model.metrics_variables]
+        return True
+
+    def _set_weight(self, weight: float) -> None:
         variable = self._weight_variable()
-        if kind == "train" and variable.read_array() != weight:
+        if variable.read_array() != weight:
             variable.assign(weight)
 
-    def end_step(self, kind: str, model: Any) -> None:
+    def end_step(self, kind: str, model: Any, result: Any) -> Any:
         """Implement core/replicas.Replica."""
+        part, self._part = self._part, None
         if kind == "train":
+            self._set_weight(1.0)
             self._count_step(model.trainable_weights)
+        if part is None or not part.has_idle:
+            return result
+        if not part.size:
+            model.reset_metrics()  # also metrics that the step has created
+            for v, value in self._set_aside:
+                v.assign(value)
+            self._set_aside = []
+        metrics = model.get_metrics_result()
+        return {**result, **{name: metrics[name] for name in result if name in metrics}}
 
     def synchronize(self, model: Any) -> None:
         """Implement core/replicas.Replica."""

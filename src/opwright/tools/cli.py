@@ -250,9 +250,19 @@ def resolver(models: tuple[str, ...], output: str | None, measure: bool, as_json
     sys.exit(0 if write_resolver(models, output, measure, as_json) else EXIT_FAILED)
 
 
+def _on_ranks(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """Return the name of an executor; on ranks of MPI, first let rank 0 drive the others."""
+    if name == "mpi":
+        from .sweeps import drive_ranks
+
+        drive_ranks()
+    return name
+
+
 _executor = click.option(
     "--executor",
     metavar="NAME",
+    callback=_on_ranks,
     help="Workers: threads:N, processes:N, loky:N, dask://HOST:PORT, ray://HOST:PORT, mpi; by default this process.",
 )
 

@@ -1,6 +1,6 @@
 """Sweeps of the command line: quantization search, `bench` over many models, `op test` on workers.
 
-Lives here: the functions that workers call, the merged reports.
+Lives here: the functions that workers call, the merged reports; commands on ranks of MPI.
 Not here: the flow of jobs (distribute/sweeps.py), one conversion, one measurement, one check (conversion.py,
 benchmark.py, catalogue.py).
 """
@@ -8,6 +8,8 @@ benchmark.py, catalogue.py).
 from __future__ import annotations
 
 import os
+import runpy
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +26,17 @@ from .report import BadFile, notes, out, print_json
 
 FLOAT = "float32"
 TIMED_RUNS = 30
+
+
+def drive_ranks() -> None:
+    """Run the command again by `python -m mpi4py.futures` and exit, if `mpiexec` runs it on several ranks.
+
+    Rank 0 then has the command, and the others compute for it. Returns where that is so already, and on one rank.
+    """
+    if distribute.executors.runs_on_each_rank():
+        sys.argv = ["mpi4py.futures", "-m", "opwright", *sys.argv[1:]]
+        runpy.run_module("mpi4py.futures", run_name="__main__", alter_sys=True)
+        sys.exit()
 
 
 def search(folder: str, data: str, output: str, modes: Sequence[str], executor: str | None, as_json: bool) -> bool:

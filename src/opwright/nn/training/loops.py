@@ -224,15 +224,16 @@ class TrainingLoops:
         replica = None if kind == "predict" else replicas.current()
         with Lookahead(batches.epoch(), batches.steps) as source:
             for step, data in enumerate(source):
+                if replica is not None and not replica.begin_step(kind, batches, self):
+                    step -= 1
+                    break
                 if pending is None:
                     begin(step)
                     pending = step
-                if replica is not None:
-                    replica.begin_step(kind, batches)
                 result = self._run(kind, data, source.start)
                 source.settle()
                 if replica is not None:
-                    replica.end_step(kind, self)
+                    result = replica.end_step(kind, self, result)
                 if (step + 1) % group == 0:
                     logs = to_numbers(result)
                     end(step, logs)
