@@ -74,6 +74,11 @@ def row_of(index):
     return elements(100)[index]
 
 
+def row_in_a_while(index):
+    time.sleep(0.002)
+    return row_of(index % 100)
+
+
 def row_or_death_once(item):
     """Kill this process at the first element with a marker that does not exist yet."""
     index, marker = item

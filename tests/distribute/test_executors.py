@@ -3,12 +3,16 @@
 import multiprocessing
 import multiprocessing.pool
 import os
+import signal
 import sys
+import time
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 
+import distribute_kit as kit
 import pytest
 
 import opwright as ow
+from opwright import distribute
 from opwright.distribute import executors, pools
 
 
@@ -116,3 +120,55 @@ def test_a_pool_that_was_created_here_is_closed():
         workers.close()
         with pytest.raises(ValueError, match="not running"):
             workers.submit(pow, 2, 5)
+
+
+# ---- executors that end while a job runs -----------------------------------------------------------------------------
+
+
+def killed(pool):
+    for process in list(pool._processes.values() if isinstance(pool, ProcessPoolExecutor) else pool._pool):
+        os.kill(process.pid, signal.SIGKILL)
+
+
+ENDS = {
+    "a pool terminates": (kit.forked_pool, lambda pool: pool.terminate(), "worker process died"),
+    "a pool closes": (kit.forked_pool, lambda pool: pool.close(), "shut down"),
+    "processes of a pool die": (kit.forked_pool, killed, "worker process died"),
+    "a pool of threads terminates": (
+        lambda: multiprocessing.pool.ThreadPool(2),
+        lambda pool: pool.terminate(),
+        "shut down",
+    ),
+    "threads cancel": (
+        lambda: ThreadPoolExecutor(2),
+        lambda executor: executor.shutdown(wait=False, cancel_futures=True),
+        "shut down",
+    ),
+    "processes cancel": (
+        kit.forked,
+        lambda executor: executor.shutdown(wait=False, cancel_futures=True),
+        "shut down|worker process died",
+    ),
+    "processes die": (kit.forked, killed, "worker process died"),
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    file = tmp_path_factory.mktemp("model") / "model.tflite"
+    file.write_bytes(kit.convert(kit.function()))
+    return file
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("end", ENDS)
+def test_an_executor_that_its_owner_ends_is_an_error_at_once(end, ordered, path):
+    create, action, message = ENDS[end]
+    executor = create()
+    results = distribute.map(path, range(100_000), executor, load=kit.row_in_a_while, ordered=ordered)
+    next(results)
+    action(executor)
+    start = time.monotonic()
+    with pytest.raises(ow.errors.UnavailableError, match=message):
+        list(results)
+    assert time.monotonic() - start < 20

@@ -84,7 +84,17 @@ class Unsendable(NamedTuple):
 def _is_of_pickle(error: BaseException) -> bool:
     """Return whether an error says that a value cannot be pickled: pickle raises several types."""
     return isinstance(error, pickle.PicklingError) or (
-        isinstance(error, TypeError | AttributeError) and "pickle" in str(error)
+        isinstance(error, TypeError | AttributeError) and ("pickle" in str(error) or "serialize" in str(error))
+    )
+
+
+def _refusal(workers: Workers, error: BaseException | None) -> UnavailableError:
+    """Return the error of an executor that was shut down while the job runs. error: its own, if it raised one."""
+    reason = "tasks were cancelled" if error is None else f"{type(error).__name__}: {error}"
+    return UnavailableError(
+        what="the executor was shut down while a job runs on it",
+        found=f"{type(workers.executor).__name__}, {reason}",
+        do="end the job first: results.close(), or `with map(...) as results`",
     )
 
 
@@ -120,7 +130,8 @@ class Dispatcher:
         """Yield tasks and their outcomes: of the call, `Lost` or `Unsendable`.
 
         A task that was halved is yielded as its parts. Closing the iterator cancels what has not begun.
-        raises UnavailableError if the workers died and the executor cannot be rebuilt; the errors of calls
+        raises UnavailableError if the workers died and the executor cannot be rebuilt, or it was shut down; the errors
+        of calls
         """
         source: Iterator[Task] | None = iter(tasks)
         try:
@@ -175,12 +186,19 @@ class Dispatcher:
                 self._again.appendleft(task)
                 self._broken, self._alone = True, False
                 break
+            except Exception as error:
+                if not _is_of_pickle(error):
+                    raise _refusal(self._workers, error) from error
+                future = Future()  # of an engine that pickles at once
+                future.set_exception(error)
             self._flying.add(future)
             future.add_done_callback(lambda future, task=task: self._finished.put((task, future)))  # type: ignore[misc]
         return source
 
     def _settle(self, task: Task, future: Future[Any]) -> Iterator[tuple[Task, Any]]:
         """Yield the results that a finished call completes; schedule the task again if its worker was lost."""
+        if future.cancelled():
+            raise _refusal(self._workers, None)
         error = future.exception()
         if error is None:
             outcome = future.result()
@@ -206,6 +224,8 @@ class Dispatcher:
                 self._again.extendleft(reversed(task.halves()))
                 return
             outcome = Unsendable(error)
+        elif self._workers.is_shutdown(error):
+            raise _refusal(self._workers, error) from error
         else:
             raise error
         if not self._ordered:

@@ -149,6 +149,10 @@ class Workers:
         names = {cls.__name__ for cls in type(error).__mro__}
         return isinstance(error, BrokenExecutor) or bool(names & LOSSES)
 
+    def is_shutdown(self, error: BaseException) -> bool:
+        """Return whether a task's error is that somebody has shut down the executor."""
+        return type(error).__name__ in SHUTDOWNS
+
     def restart(self) -> bool:
         """Replace an executor whose workers died; return whether that was possible."""
         if not isinstance(self.executor, ProcessPoolExecutor | PoolExecutor) and _module(self.executor) != "loky":
@@ -177,6 +181,10 @@ LOSSES = {
     "RayActorError",  # of the actors that are the workers of Ray's pool
 }
 """Errors of Dask and of Ray by name: their modules are not imported for a comparison."""
+
+
+SHUTDOWNS = {"ShutdownExecutorError", "FutureCancelledError", "CancelledError", "PoolTerminated"}
+"""Errors of loky, Dask and `PoolExecutor` by name."""
 
 
 def _module(value: object) -> str:

@@ -1,6 +1,6 @@
 """Executors over pools that are none: of `multiprocessing`, of `ray.util.multiprocessing`.
 
-Lives here: `PoolExecutor`, which notices workers that die; `RayPoolExecutor`.
+Lives here: `PoolExecutor`, which notices workers that die and pools that end; `RayPoolExecutor`.
 Not here: executors by name (executors.py), how often a task runs again (dispatcher.py).
 
 A pool of `multiprocessing` starts another process for one that died, and never reports the task that died with it. Its
@@ -11,6 +11,7 @@ of a ProcessPoolExecutor do, and the pool is not used any more: a process that d
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from multiprocessing import connection
@@ -25,6 +26,10 @@ ENDING_SECONDS = 5.0
 """How long a broken pool may take to end: it waits for locks that a process may have died with."""
 
 
+class PoolTerminated(RuntimeError):
+    """A pool of threads was terminated, which never ends the tasks that it had."""
+
+
 class PoolExecutor(Executor):
     """The interface of executors over a pool with `apply_async`, as `multiprocessing.Pool`."""
 
@@ -34,7 +39,7 @@ class PoolExecutor(Executor):
         self._flying: set[Future[Any]] = set()
         self._processes: dict[int, Any] = {}
         self._watch: threading.Thread | None = None
-        self._loss = ""
+        self._loss: RuntimeError | None = None
 
     @property
     def num_workers(self) -> int:
@@ -42,12 +47,15 @@ class PoolExecutor(Executor):
         return int(self.pool._processes)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Schedule `fn(*args, **kwargs)`. Raises BrokenExecutor once a process of the pool has died."""
+        """Schedule `fn(*args, **kwargs)`.
+
+        raises BrokenExecutor once a process of the pool has died, PoolTerminated, ValueError for a pool that was closed
+        """
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
-            if self._loss:
-                raise BrokenExecutor(self._loss)
+            if self._loss is not None:
+                raise self._loss
             self._flying.add(future)
             self._watch_processes()
         try:
@@ -61,7 +69,7 @@ class PoolExecutor(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the pool; a broken one is left after `ENDING_SECONDS`."""
-        if not self._loss:
+        if self._loss is None:
             self.pool.close()
             if wait:
                 self.pool.join()
@@ -86,9 +94,19 @@ class PoolExecutor(Executor):
 
     def _watch_processes(self) -> None:
         """Start the thread that watches the processes, unless it runs. The caller holds the lock."""
-        if self._watch is None and not isinstance(self.pool, ThreadPool):
-            self._watch = threading.Thread(target=self._wait_for_death, name="pool watch", daemon=True)
+        if self._watch is None:
+            watch = self._wait_for_end if isinstance(self.pool, ThreadPool) else self._wait_for_death
+            self._watch = threading.Thread(target=watch, name="pool watch", daemon=True)
             self._watch.start()
+
+    def _wait_for_end(self) -> None:
+        while self.pool._state != "TERMINATE":
+            time.sleep(WATCHED_SECONDS)
+            with self._lock:
+                if not self._flying:
+                    self._watch = None
+                    return
+        self._fail(PoolTerminated("the pool of threads was terminated"))
 
     def _wait_for_death(self) -> None:
         while True:
@@ -104,15 +122,15 @@ class PoolExecutor(Executor):
                     continue  # the pool's own thread is about to learn it
                 del self._processes[process.pid]
                 if code or (self.pool._maxtasksperchild is None and self.pool._state == "RUN"):
-                    self._fail(f"process {process.pid} of the pool ended with exit code {code}")
+                    self._fail(BrokenExecutor(f"process {process.pid} of the pool ended with exit code {code}"))
                     return
 
-    def _fail(self, loss: str) -> None:
+    def _fail(self, loss: RuntimeError) -> None:
         with self._lock:
             self._loss = loss
             flying, self._flying = self._flying, set()
         for future in flying:
-            future.set_exception(BrokenExecutor(loss))
+            future.set_exception(loss)
 
 
 class RayPoolExecutor(PoolExecutor):
