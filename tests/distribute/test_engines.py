@@ -37,6 +37,7 @@ def on_workers(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, folders)))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # 15 by default: on a busy machine workers hardly run
 
 
 def check_job(path, name, folder, count=COUNT):

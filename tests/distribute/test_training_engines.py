@@ -24,6 +24,7 @@ def paths(monkeypatch):
     """The search path of Python of workers that engines start."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # 15 by default: on a busy machine workers hardly run
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
 
