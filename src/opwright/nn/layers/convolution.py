@@ -235,6 +235,40 @@ def conv_transpose_size(
     return size * stride if extra is None else (size - 1) * stride + kernel % 2 + extra
 
 
+def conv_transpose_sizes(
+    middle: Sequence[Any],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    output_padding: Sequence[int] | None,
+) -> list[Any]:
+    """Return `conv_transpose_size` of each dimension."""
+    windows = zip(middle, kernel, strides, dilations, output_padding or (None,) * len(strides))
+    return [conv_transpose_size(n, k, s, d, padding, extra) for n, k, s, d, extra in windows]
+
+
+def transposed_convolution(
+    inputs: Any,
+    kernel: Any,
+    strides: Sequence[int],
+    padding: str,
+    output_padding: Sequence[int] | None,
+    dilations: Sequence[int],
+    data_format: str,
+) -> Tensor:
+    """Compute a transposed convolution. kernel: [*sizes, filters, channels]; other arguments: see ConvTranspose."""
+    dims = list(inputs.shape)
+    if any(d is None for d in dims):
+        runtime_shape = array.shape(inputs)
+        dims = [runtime_shape[i] if d is None else d for i, d in enumerate(dims)]
+    *window, filters, _ = kernel.shape
+    middle = conv_transpose_sizes(spatial_sizes(dims, data_format), window, strides, dilations, padding, output_padding)
+    shape = image_shape(dims[0], middle, filters, data_format)
+    layout = FORMATS[len(strides), data_format]
+    return ops_nn.conv_transpose(inputs, kernel, shape, list(strides), padding.upper(), layout, list(dilations))
+
+
 class ConvTranspose(ConvolutionBase):
     """Transposed convolution: the gradient of a convolution with respect to its input.
 
@@ -280,33 +314,29 @@ class ConvTranspose(ConvolutionBase):
         self.kernel = self._weight("kernel", (*self.kernel_size, self.filters, channels))
         self.bias = self._weight("bias", (self.filters,)) if self.use_bias else None
 
-    def _output_sizes(self, middle: Sequence[Any]) -> list[Any]:
-        extra = self.output_padding or (None,) * self.rank
-        windows = zip(middle, self.kernel_size, self.strides, self.dilation_rate, extra)
-        return [conv_transpose_size(n, k, s, d, self.padding, e) for n, k, s, d, e in windows]
-
     def call(self, inputs: Any) -> Tensor:
         """Apply the transposed convolution, bias and activation."""
-        dims = list(inputs.shape)
-        if any(d is None for d in dims):
-            runtime_shape = array.shape(inputs)
-            dims = [runtime_shape[i] if d is None else d for i, d in enumerate(dims)]
-        middle = self._output_sizes(spatial_sizes(dims, self.data_format))
-        shape = image_shape(dims[0], middle, self.filters, self.data_format)
-        y = ops_nn.conv_transpose(
+        y = transposed_convolution(
             inputs,
             self._cast(self.kernel),
-            shape,
-            list(self.strides),
-            self.padding.upper(),
-            self._format,
-            list(self.dilation_rate),
+            self.strides,
+            self.padding,
+            self.output_padding,
+            self.dilation_rate,
+            self.data_format,
         )
         return self._finish(y)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
-        middle = self._output_sizes(spatial_sizes(input_shape, self.data_format))
+        middle = conv_transpose_sizes(
+            spatial_sizes(input_shape, self.data_format),
+            self.kernel_size,
+            self.strides,
+            self.dilation_rate,
+            self.padding,
+            self.output_padding,
+        )
         return image_shape(input_shape[0], middle, self.filters, self.data_format)
 
 

@@ -16,22 +16,27 @@ if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
 
-def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Tensor:
-    """Apply a depthwise convolution; in one dimension as a two-dimensional one of height 1."""
-    last = layer.data_format == "channels_last"
-    strides, dilations = layer.strides, layer.dilation_rate
-    padding = layer.padding
+def depthwise_convolution(
+    inputs: Any, kernel: Any, strides: tuple[int, ...], padding: str, dilations: tuple[int, ...], data_format: str
+) -> Tensor:
+    """Compute a depthwise convolution over one or two dimensions, one as an image of height 1."""
+    last, rank = data_format == "channels_last", len(strides)
     if padding == "causal":
-        before = dilations[0] * (layer.kernel_size[0] - 1)
+        before = dilations[0] * (kernel.shape[0] - 1)
         inputs = array.pad(inputs, [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]])
         padding = "valid"
     axis = 1 if last else 2
-    if layer.rank == 1:
+    if rank == 1:
         inputs, kernel = array.expand_dims(inputs, axis), array.expand_dims(kernel, 0)
         strides, dilations = (1, *strides), (1, *dilations)
     along = (1, *strides, 1) if last else (1, 1, *strides)
-    y = ops_nn.depthwise_conv2d(inputs, kernel, along, padding.upper(), FORMATS[2, layer.data_format], list(dilations))
-    return array.squeeze(y, [axis]) if layer.rank == 1 else y
+    y = ops_nn.depthwise_conv2d(inputs, kernel, along, padding.upper(), FORMATS[2, data_format], list(dilations))
+    return array.squeeze(y, [axis]) if rank == 1 else y
+
+
+def _depthwise(layer: Any, inputs: Any, kernel: Any) -> Tensor:
+    """Apply a layer's depthwise convolution."""
+    return depthwise_convolution(inputs, kernel, layer.strides, layer.padding, layer.dilation_rate, layer.data_format)
 
 
 class _Depthwise(ConvolutionBase):

@@ -211,6 +211,19 @@ class GlobalAveragePooling3D(_GlobalAverage):
     rank = 3
 
 
+def adaptive_pool(inputs: Any, output_size: tuple[int, ...], data_format: str, reduce: Any) -> Any:
+    """Reduce each of output_size parts of images. Raises ValueError for images of unknown sizes."""
+    first = 1 if data_format == "channels_last" else 2
+    for axis, count in enumerate(output_size, first):
+        size = inputs.shape[axis]
+        if size is None:
+            raise ValueError(f"Adaptive pooling needs known sizes of the image; found {inputs.shape}")
+        before = (slice(None),) * axis
+        parts = [inputs[(*before, slice(i * size // count, -(-(i + 1) * size // count)))] for i in range(count)]
+        inputs = array.concat([reduce(p, axis=axis, keepdims=True) for p in parts], axis)
+    return inputs
+
+
 class _Adaptive(ConfigurableLayer):
     """Adaptive pooling: the {what} of each of output_size parts of an image.
 
@@ -230,15 +243,7 @@ class _Adaptive(ConfigurableLayer):
 
     def call(self, inputs: Tensor) -> Tensor:
         """Apply the pooling."""
-        first = 1 if self.data_format == "channels_last" else 2
-        for axis, count in enumerate(self.output_size, first):
-            size = inputs.shape[axis]
-            if size is None:
-                raise ValueError(f"{type(self).__name__} needs known sizes of the image; found {inputs.shape}")
-            before = (slice(None),) * axis
-            parts = [inputs[(*before, slice(i * size // count, -(-(i + 1) * size // count)))] for i in range(count)]
-            inputs = array.concat([type(self).reduce(p, axis=axis, keepdims=True) for p in parts], axis)
-        return inputs
+        return adaptive_pool(inputs, self.output_size, self.data_format, type(self).reduce)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape."""
