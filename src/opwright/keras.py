@@ -10,10 +10,13 @@ import types
 from typing import NoReturn
 
 from . import optimizers
+from .core import __version__ as __version__
+from .eager.variable import Variable
 from .nn import (
     activations,
     backend,
     callbacks,
+    config,
     constraints,
     initializers,
     layers,
@@ -22,8 +25,13 @@ from .nn import (
     models,
     random,
     regularizers,
+    saving,
+    tree,
     utils,
 )
+from .nn import keras_ops as ops
+from .nn.constraints import Constraint
+from .nn.initializers import Initializer
 from .nn.keras_tensor import KerasTensor
 from .nn.layer import Layer
 from .nn.layer_calls import InputSpec
@@ -32,8 +40,13 @@ from .nn.metrics import Metric
 from .nn.model import Model
 from .nn.models import Sequential
 from .nn.network import Input
+from .nn.regularizers import Regularizer
+from .optimizers import Optimizer
+from .tracing.name_scopes import name_scope
 
 __all__ = [
+    "Constraint",
+    "Initializer",
     "Input",
     "InputSpec",
     "KerasTensor",
@@ -41,19 +54,27 @@ __all__ = [
     "Loss",
     "Metric",
     "Model",
+    "Optimizer",
+    "Regularizer",
     "Sequential",
+    "Variable",
     "activations",
     "backend",
     "callbacks",
+    "config",
     "constraints",
     "initializers",
     "layers",
     "losses",
     "metrics",
     "models",
+    "name_scope",
+    "ops",
     "optimizers",
     "random",
     "regularizers",
+    "saving",
+    "tree",
     "utils",
 ]
 

@@ -123,3 +123,15 @@ def test_gradients_and_tracing():
 def test_wrong_arguments_are_refused_in_words(call, words):
     with pytest.raises(ValueError, match=words):
         call(ow.constant(keras_ops_calls.arrays()["x"]))
+
+
+def test_names_of_keras_lead_here():
+    keras = ow.keras
+    assert keras.ops is keras_ops
+    assert keras.Variable is ow.Variable
+    assert keras.__version__ == ow.__version__
+    assert keras.config.backend() == "opwright"
+    assert keras.tree.flatten({"a": [1, (2,)]}) == [1, 2]
+    assert keras.saving.load_model is keras.models.load_model
+    assert issubclass(keras.optimizers.Adam, keras.Optimizer)
+    assert isinstance(keras.initializers.get("zeros"), keras.Initializer)

@@ -12,14 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ...ops import array, dispatch
 from ...ops import linalg as ops_linalg
 from . import creation, reductions
-from .promotion import convert, promote
+from .promotion import as_tensor, convert, promote, rank_of
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
-
-
-def _rank(x: Tensor) -> int:
-    return int(x.shape.rank)
 
 
 def reshape(x: Any, newshape: Any) -> Tensor:
@@ -35,13 +31,13 @@ def ravel(x: Any) -> Tensor:
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
     """Permute axes; by default reverse them."""
     x = dispatch.to_tensor(x)
-    return array.transpose(x, None if axes is None else [a % _rank(x) for a in axes])
+    return array.transpose(x, None if axes is None else [a % rank_of(x) for a in axes])
 
 
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     """Move axes to other places; the rest keep their order."""
     x = dispatch.to_tensor(x)
-    rank = _rank(x)
+    rank = rank_of(x)
     sources = [a % rank for a in ([source] if isinstance(source, int) else source)]
     places = [a % rank for a in ([destination] if isinstance(destination, int) else destination)]
     order = [a for a in range(rank) if a not in sources]
@@ -53,7 +49,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     """Exchange two axes."""
     x = dispatch.to_tensor(x)
-    order = list(range(_rank(x)))
+    order = list(range(rank_of(x)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return array.transpose(x, order)
 
@@ -63,10 +59,10 @@ def expand_dims(x: Any, axis: Any) -> Tensor:
     x = dispatch.to_tensor(x)
     if isinstance(axis, int):
         return array.expand_dims(x, axis)
-    rank = _rank(x) + len(axis)
+    rank = rank_of(x) + len(axis)
     for a in sorted(a % rank for a in axis):
         x = array.expand_dims(x, a)
-    return x
+    return as_tensor(x)
 
 
 def squeeze(x: Any, axis: Any = None) -> Tensor:
@@ -96,15 +92,15 @@ def stack(x: Sequence[Any], axis: int = 0) -> Tensor:
 
 
 def _atleast(x: Tensor, rank: int) -> Tensor:
-    while _rank(x) < rank:
-        x = array.expand_dims(x, 0 if _rank(x) < 2 else -1)
+    while rank_of(x) < rank:
+        x = array.expand_dims(x, 0 if rank_of(x) < 2 else -1)
     return x
 
 
 def hstack(xs: Sequence[Any]) -> Tensor:
     """Join along the second axis, vectors along the first."""
     parts = [_atleast(x, 1) for x in promote(*xs)]
-    return array.concat(parts, 0 if _rank(parts[0]) == 1 else 1)
+    return array.concat(parts, 0 if rank_of(parts[0]) == 1 else 1)
 
 
 def vstack(xs: Sequence[Any]) -> Tensor:
@@ -163,9 +159,9 @@ def tile(x: Any, repeats: Any) -> Tensor:
     """Repeat the whole tensor along axes; missing axes and repeats are in front."""
     x = dispatch.to_tensor(x)
     counts = [repeats] if isinstance(repeats, int) else list(repeats)
-    while _rank(x) < len(counts):
+    while rank_of(x) < len(counts):
         x = array.expand_dims(x, 0)
-    return array.tile(x, [1] * (_rank(x) - len(counts)) + counts)
+    return array.tile(x, [1] * (rank_of(x) - len(counts)) + counts)
 
 
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
@@ -184,7 +180,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
 def flip(x: Any, axis: Any = None) -> Tensor:
     """Reverse the order along axes, by default all."""
     x = dispatch.to_tensor(x)
-    axes = list(range(_rank(x))) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+    axes = list(range(rank_of(x))) if axis is None else [axis] if isinstance(axis, int) else list(axis)
     return array.reverse(x, axes)
 
 
@@ -201,7 +197,7 @@ def flipud(x: Any) -> Tensor:
 def rot90(array: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     """Rotate k times by 90 degrees from the first axis towards the second. Raises ValueError for equal axes."""
     x = dispatch.to_tensor(array)
-    a, b = (axis % _rank(x) for axis in axes)
+    a, b = (axis % rank_of(x) for axis in axes)
     if a == b:
         raise ValueError(f"Invalid axes: {axes}. Axes must be a tuple of two different dimensions.")
     k %= 4
@@ -224,7 +220,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
         raise ValueError(
             f"Argument `constant_values` can only be provided when `mode == 'constant'`. Received: {mode=}"
         )
-    widths = _pairs(pad_width, _rank(x))
+    widths = _pairs(pad_width, rank_of(x))
     if mode in ("constant", "reflect", "symmetric"):
         value = convert(0 if constant_values is None else constant_values, x.dtype)
         return array.pad(x, widths, mode.upper(), value)
@@ -240,7 +236,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
             else:
                 places %= size
             x = array.gather(x, places, axis=axis)
-    return x
+    return as_tensor(x)
 
 
 def _pairs(pad_width: Any, rank: int) -> list[list[int]]:
@@ -295,8 +291,8 @@ def diag(x: Any, k: int = 0) -> Tensor:
     raises ValueError for other ranks
     """
     x = dispatch.to_tensor(x)
-    if _rank(x) == 1:
+    if rank_of(x) == 1:
         return diagflat(x, k)
-    if _rank(x) == 2:
+    if rank_of(x) == 2:
         return diagonal(x, k)
     raise ValueError(f"`x` must be 1d or 2d, but got shape: {x.shape}")

@@ -6,6 +6,7 @@ Lives here: functions of functions.  Not here: the control flow of traced functi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from ...core import nest
@@ -31,7 +32,8 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     last = len(branches) - 1
     index = creation.cast(index, "int32")
     index = array.where(index < 0, array.zeros_like(index), array.where(index > last, last, index))
-    return switch_case(index, [lambda f=f: f(*operands) for f in branches])
+    result: R = switch_case(index, [partial(f, *operands) for f in branches])
+    return result
 
 
 def while_loop(

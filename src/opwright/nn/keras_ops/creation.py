@@ -15,7 +15,7 @@ from ...ops import array, dispatch, math
 from .. import backend
 from ..keras_tensor import KerasTensor
 from . import elementwise
-from .promotion import as_floating, convert, promote, result_type
+from .promotion import as_floating, as_tensor, convert, promote, rank_of, result_type
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -75,7 +75,7 @@ def shape(x: Any) -> tuple[Any, ...]:
 
 def ndim(x: Any) -> int:
     """Return the number of axes."""
-    return int(dispatch.to_tensor(x).shape.rank)
+    return rank_of(dispatch.to_tensor(x))
 
 
 def size(x: Any) -> Any:
@@ -99,7 +99,7 @@ def view(x: Any, dtype: Any = None) -> Tensor:
     """Read the bytes of elements as another dtype; the last axis grows or shrinks with the size of elements."""
     x = dispatch.to_tensor(x)
     if dtype is None or as_dtype(dtype) == x.dtype:
-        return x
+        return as_tensor(x)
     old, new = x.dtype.size, as_dtype(dtype).size
     if old > new:
         y = array.bitcast(x, dtype)
@@ -193,7 +193,7 @@ def linspace(
     a, b = promote(start, stop, floating=True)
     parts = num - 1 if endpoint else num
     step = (b - a) / parts if parts > 0 else (b - a) * float("nan")
-    places = array.reshape(array.range(num), [num] + [1] * step.shape.rank)
+    places = array.reshape(array.range(num), [num] + [1] * rank_of(step))
     values = array.expand_dims(a, 0) + convert(places, step.dtype) * array.expand_dims(step, 0) if num else a[None][:0]
     if endpoint and num > 1:  # exact, whatever the rounding of steps
         last = math.equal(places, convert(num - 1, "int32"))
@@ -204,10 +204,10 @@ def linspace(
 
 def _first_to(x: Tensor, axis: int) -> Tensor:
     """Move the first axis to a place."""
-    if axis in (0, -x.shape.rank):
+    if axis in (0, -rank_of(x)):
         return x
-    rest = list(range(1, x.shape.rank))
-    rest.insert(axis if axis >= 0 else x.shape.rank + axis, 0)
+    rest = list(range(1, rank_of(x)))
+    rest.insert(axis if axis >= 0 else rank_of(x) + axis, 0)
     return array.transpose(x, rest)
 
 

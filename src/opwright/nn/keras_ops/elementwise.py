@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import as_dtype
 from ...ops import array, bitwise, dispatch, math
 from ...tracing.control.loops import while_loop
-from .promotion import as_floating, convert, of_one, of_two, promote, result_type
+from .promotion import as_floating, as_tensor, convert, of_one, of_two, promote, result_type
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -103,7 +103,7 @@ def _where_nan(x1: Any, x2: Any, result: Any) -> Tensor:
     """Return result(a, b) of promoted operands, or the other operand where one is NaN."""
     a, b = promote(x1, x2)
     if not a.dtype.is_floating:
-        return result(a, b)
+        return as_tensor(result(a, b))
     y = array.where(math.is_nan(b), a, result(a, b))
     return array.where(math.is_nan(a), b + array.zeros_like(a), y)
 
@@ -256,7 +256,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     """Round to a number of decimals, halves to even; of integers, decimals below 0 round tens, hundreds, ..."""
     x = dispatch.to_tensor(x)
     if not x.dtype.is_floating and decimals >= 0:
-        return x
+        return as_tensor(x)
     dtype = x.dtype
     y = as_floating(x)
     scale = 10.0**decimals
@@ -268,7 +268,7 @@ def trunc(x: Any) -> Tensor:
     """Round towards zero."""
     x = dispatch.to_tensor(x)
     if not x.dtype.is_floating:
-        return x
+        return as_tensor(x)
     return array.where(math.less(x, convert(0, x.dtype)), math.ceil(x), math.floor(x))
 
 
@@ -352,7 +352,7 @@ def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: fl
     """Replace NaN and infinities, the latter by the dtype's largest and smallest number unless given."""
     x = dispatch.to_tensor(x)
     if not x.dtype.is_floating:
-        return x
+        return as_tensor(x)
     largest = float(as_dtype(x.dtype).max)
     y = array.where(math.is_nan(x), convert(float(nan), x.dtype), x)
     y = array.where(isposinf(x), convert(largest if posinf is None else float(posinf), x.dtype), y)

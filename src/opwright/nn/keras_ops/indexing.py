@@ -13,7 +13,7 @@ import numpy as np
 from ...ops import array, dispatch, math
 from . import arrays
 from .creation import linspace
-from .promotion import as_boolean, as_floating, convert, promote
+from .promotion import as_boolean, as_floating, as_tensor, convert, promote
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -139,7 +139,7 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> list[Tensor]:
 
 def _sortable(x: Any) -> Tensor:
     x = dispatch.to_tensor(x)
-    return array.cast(x, "uint8") if x.dtype.name == "bool" else x
+    return array.cast(x, "uint8") if x.dtype.name == "bool" else as_tensor(x)
 
 
 def sort(x: Any, axis: int | None = -1) -> Tensor:

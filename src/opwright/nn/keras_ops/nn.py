@@ -20,7 +20,7 @@ from ..layers.convolution import FORMATS, transposed_convolution
 from ..layers.depthwise import depthwise_convolution
 from ..layers.pooling import adaptive_pool
 from . import elementwise, products
-from .promotion import as_floating, convert, promote
+from .promotion import as_floating, as_tensor, convert, promote, rank_of
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -242,7 +242,7 @@ def normalize(x: Any, axis: int = -1, order: Any = 2, epsilon: float | None = No
     if not isinstance(order, int) or order < 1:
         raise ValueError(f"Argument `order` must be an int >= 1. Received: order={order}")
     size = products.norm(x, order, axis, keepdims=True)
-    return x / math.maximum(size, convert(backend.epsilon() if epsilon is None else epsilon, x.dtype))
+    return as_tensor(x) / math.maximum(size, convert(backend.epsilon() if epsilon is None else epsilon, x.dtype))
 
 
 # ---- encodings and crossentropies ---------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def multi_hot(
     if classes is None:
         raise ValueError("Argument `num_classes` must be specified.")
     x = dispatch.to_tensor(inputs)
-    over = 1 if x.shape.rank > 1 else 0
+    over = 1 if rank_of(x) > 1 else 0
     return math.reduce_max(one_hot(x, classes, axis, dtype, sparse), over)
 
 

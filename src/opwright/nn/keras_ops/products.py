@@ -13,7 +13,7 @@ from ...ops import array, dispatch, math
 from ...ops import linalg as ops_linalg
 from ...ops import nn as ops_nn
 from . import arrays
-from .promotion import as_floating, convert, promote
+from .promotion import as_floating, convert, promote, rank_of
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -64,9 +64,9 @@ def outer(x1: Any, x2: Any) -> Tensor:
 def kron(x1: Any, x2: Any) -> Tensor:
     """Compute the Kronecker product: x2 scaled by each element of x1, in its place."""
     a, b = promote(x1, x2)
-    rank = max(a.shape.rank, b.shape.rank)
-    a = array.reshape(a, array.concat([array.ones([rank - a.shape.rank], "int32"), array.shape(a)], 0))
-    b = array.reshape(b, array.concat([array.ones([rank - b.shape.rank], "int32"), array.shape(b)], 0))
+    rank = max(rank_of(a), rank_of(b))
+    a = array.reshape(a, array.concat([array.ones([rank - rank_of(a)], "int32"), array.shape(a)], 0))
+    b = array.reshape(b, array.concat([array.ones([rank - rank_of(b)], "int32"), array.shape(b)], 0))
     sizes = array.shape(a) * array.shape(b)
     a = arrays.expand_dims(a, tuple(range(1, 2 * rank, 2)))
     b = arrays.expand_dims(b, tuple(range(0, 2 * rank, 2)))
@@ -75,7 +75,8 @@ def kron(x1: Any, x2: Any) -> Tensor:
 
 def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
     """Sum products over pairs of axes. axes: a number, the last of x1 with the first of x2, or two lists of axes."""
-    return ops_linalg.tensordot(*promote(x1, x2), axes)
+    a, b = promote(x1, x2)
+    return ops_linalg.tensordot(a, b, axes)
 
 
 def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:

@@ -84,6 +84,20 @@ def _type_of(x: Any) -> Any:
     return type(x) if isinstance(x, _KINDS) else dispatch.to_tensor(x).dtype
 
 
+def as_tensor(x: Any) -> Tensor:
+    """Return a tensor as it is, or an array or Python's numbers as one."""
+    result: Tensor = dispatch.to_tensor(x)
+    return result
+
+
+def rank_of(x: Tensor) -> int:
+    """Return the number of axes. Raises ValueError if it is known only at run time."""
+    rank = x.shape.rank
+    if rank is None:
+        raise ValueError(f"The number of axes must be known. Received: shape={x.shape}")
+    return int(rank)
+
+
 def convert(x: Any, dtype: Any) -> Tensor:
     """Return a tensor of a dtype, from a tensor, an array or Python numbers."""
     if isinstance(x, _KINDS):

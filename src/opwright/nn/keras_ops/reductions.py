@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...ops import array, dispatch, math
 from ...ops import nn as ops_nn
 from .elementwise import isclose
-from .promotion import as_boolean, as_floating, convert, promote, sum_dtype
+from .promotion import as_boolean, as_floating, as_tensor, convert, promote, rank_of, sum_dtype
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -69,9 +69,9 @@ def _extreme(x: Any, axis: Any, keepdims: bool, initial: Any, reduce: Any, combi
     if initial is None:
         if x.shape.num_elements() == 0:
             raise ValueError("Cannot compute the extreme of an empty tensor without `initial`.")
-        return reduce(x, _axis(axis), keepdims)
+        return as_tensor(reduce(x, _axis(axis), keepdims))
     start = convert(initial, x.dtype)
-    return combine(reduce(x, _axis(axis), keepdims), start)
+    return as_tensor(combine(reduce(x, _axis(axis), keepdims), start))
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
@@ -185,7 +185,7 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 def _without_nan(x: Any, value: float) -> Tensor:
     x = dispatch.to_tensor(x)
     if not x.dtype.is_floating:
-        return x
+        return as_tensor(x)
     return array.where(math.is_nan(x), convert(value, x.dtype), x)
 
 
@@ -276,7 +276,7 @@ _BETWEEN = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def _last(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
     """Return x with the reduced axes as its last one, and the numbers of these axes."""
-    rank = x.shape.rank
+    rank = rank_of(x)
     axes = tuple(range(rank)) if axis is None else tuple(a % rank for a in ([axis] if isinstance(axis, int) else axis))
     rest = [a for a in range(rank) if a not in axes]
     sizes = array.shape(x)
@@ -293,7 +293,7 @@ def _between(ordered: Tensor, positions: Tensor, method: str) -> Tensor:
     elif method != "linear":
         share = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}[method]
         part = array.where(math.equal(part, convert(0, part.dtype)), part, convert(share, part.dtype))
-    rank = ordered.shape.rank - 1
+    rank = rank_of(ordered) - 1
     if method == "nearest":
         return array.gather(ordered, array.cast(positions, "int32"), axis=-1, batch_dims=rank)
     a = array.gather(ordered, array.cast(low, "int32"), axis=-1, batch_dims=rank)
@@ -335,7 +335,7 @@ def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, ignore_nan
     invalid = math.equal(count, convert(0, "float64")) if ignore_nan else math.reduce_any(nan, -1, True)
     values = array.where(invalid, convert(float("nan"), values.dtype), values)
     if q.shape.rank:
-        values = array.transpose(values, [values.shape.rank - 1, *range(values.shape.rank - 1)])
+        values = array.transpose(values, [rank_of(values) - 1, *range(rank_of(values) - 1)])
         if keepdims:
             for a in sorted(axes):
                 values = array.expand_dims(values, a + 1)

@@ -211,7 +211,7 @@ class GlobalAveragePooling3D(_GlobalAverage):
     rank = 3
 
 
-def adaptive_pool(inputs: Any, output_size: tuple[int, ...], data_format: str, reduce: Any) -> Any:
+def adaptive_pool(inputs: Tensor, output_size: tuple[int, ...], data_format: str, reduce: Any) -> Tensor:
     """Reduce each of output_size parts of images. Raises ValueError for images of unknown sizes."""
     first = 1 if data_format == "channels_last" else 2
     for axis, count in enumerate(output_size, first):
