@@ -46,6 +46,7 @@ TERMS = {
     "pooling",
     "preprocessing",
     "rounding",
+    "saving",
     "sorting",
     "tiling",
     "training",

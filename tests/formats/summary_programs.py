@@ -70,9 +70,9 @@ PROGRAMS = {"summaries": summaries, "training": training}
 
 def runs(folder):
     """The folders of event files, by their path in `folder`."""
-    found = {}
+    files = {}
     for path, _, names in sorted(os.walk(folder)):
         events = [os.path.join(path, name) for name in sorted(names) if "tfevents" in name]
         if events:
-            found[os.path.relpath(path, folder)] = events
-    return found
+            files[os.path.relpath(path, folder)] = events
+    return files

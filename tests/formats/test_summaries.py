@@ -76,9 +76,9 @@ def test_tensorflow_writes_equal_summaries(written):
         for row in rows:
             row[1] = row[1].removeprefix("net/")  # weights of a Sequential have its name in Keras alone
         assert [(step, tag) for step, tag, _, _ in ours] == [(step, tag) for step, tag, _, _ in rows]
-        for (_, tag, metadata, value), (*_, wanted_metadata, wanted) in zip(ours, rows):
-            assert metadata == raw(wanted_metadata), tag
-            expected = array(wanted)
+        for (_, tag, metadata, value), (*_, expected_metadata, recorded) in zip(ours, rows):
+            assert metadata == raw(expected_metadata), tag
+            expected = array(recorded)
             assert (value.dtype, value.shape) == (expected.dtype, expected.shape), tag
             if tag == "keras":  # the configuration of a model, whose layers are compared
                 layers = [[x["class_name"] for x in json.loads(v[()])["config"]["layers"]] for v in (value, expected)]

@@ -29,11 +29,11 @@ def main() -> None:
     index, data, refused = {}, bytearray(), {}
     for call in CALLS:
         try:
-            found = leaves(eval(call, dict(scope)))
+            arrays_of_call = leaves(eval(call, dict(scope)))
         except Exception as error:
             refused[call] = f"{type(error).__name__}: {error}"[:200]
             continue
-        index[call] = [[a.dtype.name, a.shape, len(data := data + a.tobytes()) - a.nbytes] for a in found]
+        index[call] = [[a.dtype.name, a.shape, len(data := data + a.tobytes()) - a.nbytes] for a in arrays_of_call]
     words = json.dumps({"results": index, "refused": refused})
     np.savez_compressed(PATH, index=np.array(words), data=np.frombuffer(bytes(data), np.uint8))
     print(len(CALLS), "calls,", len(refused), "refused")

@@ -1,4 +1,4 @@
-"""`keras.ops` beside the results of Keras 3.15 on JAX, recorded in data/keras_ops.npz.
+"""`keras.ops` and the results of Keras 3.15 on JAX, recorded in data/keras_ops.npz.
 
 Lives here: values and dtypes of every call, KerasTensors, gradients.  Not here: the calls (keras_ops_calls.py).
 """
@@ -34,7 +34,7 @@ def leaves(result):
 
 
 @each_row("call", [call for call in INDEX["results"] if call not in WRONG_IN_KERAS], by=lambda call: call.split("(")[0])
-def test_results_are_those_of_keras(call):
+def test_results_equal_keras(call):
     actual = leaves(eval(call, {**NAMES, **ARRAYS}))
     expected = [
         np.frombuffer(DATA, dtype, np.prod(shape, dtype=int), at).reshape(shape)

@@ -197,7 +197,7 @@ class _Column:
         inner = (None, *self.shape) if self.sequence else self.shape
         return TensorSpec([*batch, *inner], self.dtype)
 
-    # What columns of one and of several tensors share: the types of the arrays of an example or batch, the arrays of
+    # Columns of one and of several tensors share the types of the arrays of an example or batch, the arrays of
     # its records, and the value that its tensors make.
 
     def specs(self, *batch: int | None) -> list[TensorSpec]:

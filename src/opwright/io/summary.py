@@ -344,7 +344,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 def histogram(
     name: str, data: Any, step: Any = None, buckets: int | None = None, description: str | None = None
 ) -> Any:
-    """Write the histogram of a tensor's elements, in buckets of equal width; those that are not finite are left out.
+    """Write the histogram of a tensor's elements, in buckets of equal width, but infinities and NaN.
 
     data: of any shape and real dtype. buckets: their number, 30. Other arguments and result as of `scalar`
     """

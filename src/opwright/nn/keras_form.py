@@ -274,12 +274,13 @@ class _KerasForm:
             rule = OPERATIONS.get(inner["operator"])
             attributes = inner["attributes"]
             forms = [None if rule is None else rule(attributes, node["args"]) for node in nodes]
-            if None in forms or not forms:
+            chosen = [form for form in forms if form is not None]
+            if len(chosen) < len(nodes) or not chosen:
                 why = "no such operation" if rule is None else f"no operation with these operands, {attributes}"
                 self.missing(f"{inner['operator']} ({layer})", why)
                 return {}
-            name, arguments = forms[0][0], forms[0][1]
-            nodes = [{**node, "args": form[2]} for node, form in zip(nodes, forms)]
+            name, arguments = chosen[0][0], chosen[0][1]
+            nodes = [{**node, "args": form[2]} for node, form in zip(nodes, chosen)]
         return {
             "module": MODULES.get(name, NUMPY),
             "class_name": name,

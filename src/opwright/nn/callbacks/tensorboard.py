@@ -24,8 +24,9 @@ from .base import Callback
 from .metric_monitors import current_learning_rate
 
 if TYPE_CHECKING:
-    from ...io import summary
+    from ...io import event_files, summary
 else:
+    event_files = later("opwright.io.event_files", __package__)
     summary = later("opwright.io.summary", __package__)
 
 _PROJECTED = "layer_with_weights-0/embeddings/.ATTRIBUTES/VARIABLE_VALUE"  # the name that Keras gives the tensor
@@ -97,7 +98,7 @@ class TensorBoard(Callback):
         self._close()
         self._graph_is_due = self.write_graph
         if self.write_graph and type(model).__module__.startswith("opwright."):  # Sequential and functional models
-            metadata = summary.metadata_bytes("graph_keras_model", b"1")
+            metadata = event_files.metadata_bytes("graph_keras_model", b"1")
             with self._writer("train").as_default():
                 summary.write("keras", model.to_json(), step=0, metadata=metadata)
         if self.embeddings_freq:

@@ -65,7 +65,7 @@ def dtype(x: Any) -> str:
 
 
 def shape(x: Any) -> tuple[Any, ...]:
-    """Return the sizes of a tensor: integers, scalar tensors of those that are known only at run time."""
+    """Return the sizes of a tensor: integers, or scalar tensors where they are known only at run time."""
     x = dispatch.to_tensor(x)
     if isinstance(x, KerasTensor):
         return tuple(x.shape)

@@ -157,7 +157,7 @@ def argsort(x: Any, axis: int | None = -1) -> Tensor:
 
 
 def argpartition(x: Any, kth: int, axis: int = -1) -> Tensor:
-    """Return int32 indices by which the element at `kth` is in its sorted place: those that sort."""
+    """Return int32 indices by which the element at `kth` is in its sorted place."""
     return argsort(x, axis)
 
 

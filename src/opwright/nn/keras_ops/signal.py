@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch, math
 from ...ops import signal as ops_signal
-from .promotion import as_floating, convert, promote
+from .promotion import as_floating, as_tensor, convert, promote
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -22,7 +22,8 @@ def _complex(x: Any) -> Tensor:
     """Return a complex tensor from a pair. Raises ValueError for another argument."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise ValueError(f"Input `x` should be a tuple of two tensors - real and imaginary. Received: x={x}")
-    return math.complex(*promote(*x, floating=True))
+    re, im = promote(*x, floating=True)
+    return math.complex(re, im)
 
 
 def _pair(x: Tensor) -> Pair:
@@ -117,7 +118,7 @@ def _segments(data: Any, segment_ids: Any, num_segments: Any, reduce: Any) -> Te
     ids = dispatch.to_tensor(segment_ids)
     count = math.reduce_max(ids) + 1 if num_segments is None else num_segments
     ids = array.where(math.less(ids, convert(count, ids.dtype)), ids, convert(-1, ids.dtype))  # dropped
-    return reduce(dispatch.to_tensor(data), ids, count)
+    return as_tensor(reduce(dispatch.to_tensor(data), ids, count))
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False) -> Tensor:

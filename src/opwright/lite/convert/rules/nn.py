@@ -97,6 +97,8 @@ def _fused_batch_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
 def _layer_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, scale, offset = node.inputs
     assert isinstance(x, Value)
+    assert not isinstance(scale, tuple)
+    assert not isinstance(offset, tuple)
     axes = rewriter.int32(node.attrs["axis"])
     mean = rewriter.emit("MEAN", x, axes, keep_dims=True)
     variance = rewriter.emit("MEAN", rewriter.emit("SQUARED_DIFFERENCE", x, mean), axes, keep_dims=True)
