@@ -224,9 +224,9 @@ def test_commands_take_files_of_other_frameworks(tmp_path):
 
 
 def test_every_foreign_suffix_has_a_reader():
-    from opwright.tools import cli, conversion
+    from opwright.tools import command_group, conversion
 
-    assert set(cli.FOREIGN) == set(conversion.READERS)
+    assert set(command_group.FOREIGN) == set(conversion.READERS)
 
 
 def test_op_new_writes_the_class_of_a_foreign_operator(tmp_path):

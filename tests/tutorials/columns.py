@@ -4,7 +4,7 @@ import os
 import tempfile
 
 import numpy as np
-from programs import program
+from tutorial_programs import program
 
 TABLE = 'id,age,name,score,big\n1,37,ada,1.5,5000000000\n2,,"gra,ce",2,1\n3,5,"two\nlines",1e40,7\n4,8,,-3,0\n'
 

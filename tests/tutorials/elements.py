@@ -1,7 +1,7 @@
 """Programs on sparse tensors."""
 
 import numpy as np
-from programs import program
+from tutorial_programs import program
 
 
 def plain(x):

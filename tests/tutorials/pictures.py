@@ -1,7 +1,7 @@
 """Programs on layers that change images: by transformations that are passed; shapes and labels of drawn ones."""
 
 import numpy as np
-from programs import program
+from tutorial_programs import program
 
 
 def pixels(batch=3):

@@ -1,6 +1,6 @@
 """Programs on ragged tensors."""
 
-from programs import program
+from tutorial_programs import program
 
 
 def two(tf):

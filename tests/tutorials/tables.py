@@ -3,7 +3,7 @@
 import os
 import tempfile
 
-from programs import program
+from tutorial_programs import program
 
 LINES = "emerson\t10\nlake\t20\npalmer\t30\n"
 

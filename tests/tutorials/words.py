@@ -1,7 +1,7 @@
 """Programs on words, categories and texts."""
 
 import numpy as np
-from programs import program
+from tutorial_programs import program
 
 WORDS = [["ant", "bee", "cow"], ["bee", "dog", ""], ["cow", "bee", "elk"]]
 VOCABULARY = ["bee", "cow", "ant"]

@@ -2,14 +2,14 @@
 
 import math
 
-import programs
 import pytest
+import tutorial_programs
 
 import opwright as ow
 
 CLOSE = {"pictures": {"rel_tol": 2e-5, "abs_tol": 2e-4}}  # pixels up to 255, whose ulp is 1.5e-5
 OTHERS = {"rel_tol": 2e-6, "abs_tol": 1e-7}
-FIGURES = {module: programs.figures(module) for module in programs.MODULES}
+FIGURES = {module: tutorial_programs.figures(module) for module in tutorial_programs.MODULES}
 NAMES = [(module, name) for module, results in FIGURES.items() for name in results if name != "made_with"]
 
 
@@ -36,10 +36,10 @@ def differences(result, expected, close, where=""):
 
 def test_every_program_has_figures():
     for module, results in FIGURES.items():
-        assert set(programs.programs_of(module)) == set(results) - {"made_with"}
+        assert set(tutorial_programs.programs_of(module)) == set(results) - {"made_with"}
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_program(module, name):
-    result = programs.plain(programs.programs_of(module)[name](ow))
+    result = tutorial_programs.plain(tutorial_programs.programs_of(module)[name](ow))
     assert differences(result, FIGURES[module][name], CLOSE.get(module, OTHERS), name) == []

@@ -1,9 +1,9 @@
 """Programs that run in TensorFlow and in this package, and the table of their results: `every(tf, module)`.
 
 Lives here: the decorator `program`, results as plain values, recording.
-Not here: the programs (words.py, pictures.py, tables.py, rows.py), the comparison (test_programs.py).
+Not here: the programs (words.py, pictures.py, tables.py, rows.py), the comparison (test_tutorial_programs.py).
 
-With a Python that has TensorFlow, `python tests/tutorials/programs.py [MODULE ...]` renews MODULE.json.
+With a Python that has TensorFlow, `python tests/tutorials/tutorial_programs.py [MODULE ...]` renews MODULE.json.
 """
 
 import importlib
