@@ -241,7 +241,7 @@ LAZY = [
     language,
 ]
 UNLISTED = {
-    "opwright": {"__version__"},
+    "opwright": {"__version__", "load_ipython_extension"},
     "opwright.lite": {"customs", "litert"},
     "opwright.ops.math": {"special"},
     "opwright.ops.array": {"MergeRows", "RowsAt", "run_time_axes"},

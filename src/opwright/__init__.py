@@ -10,4 +10,4 @@ module when one of its names is first used; docs/api.md has a line for each.
 
 from .core.lazy_imports import lazily as _lazily
 
-__getattr__, __dir__, __all__ = _lazily(__name__, unlisted=("__version__",))
+__getattr__, __dir__, __all__ = _lazily(__name__, unlisted=("__version__", "load_ipython_extension"))

@@ -261,6 +261,7 @@ from .scopes.scope import Scope as Scope
 from .scopes.scope import global_scope as global_scope
 from .scopes.scope import scope_guard as scope_guard
 from .scopes.variable import ScopeVariable as ScopeVariable
+from .tools.notebook_magics import load_ipython_extension as load_ipython_extension
 from .tracing import config as config
 from .tracing import experimental as experimental
 from .tracing import types as types

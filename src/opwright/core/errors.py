@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .notebook_reprs import shown_as
+
 __all__ = [
     "ABORTED",
     "ALREADY_EXISTS",
@@ -118,6 +120,8 @@ class OpError(Exception):
         message = message if text is None else text
         text = compose(what or message, op=op, node=node, at=at, found=found, wanted=wanted, do=do, explain=explain)
         super().__init__(text or f"{type(self).__name__} without a message")
+
+    _repr_html_ = shown_as("error")
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError, if it is another base, would print the repr of its argument

@@ -18,6 +18,7 @@ import numpy as np
 from ..autograph.handlers import register_handler
 from ..core import dtypes
 from ..core.errors import InvalidArgumentError
+from ..core.notebook_reprs import shown_as
 from ..eager.tensor import EagerTensor
 from ..ops import control, dispatch, math
 from ..ops.debugging import Assert
@@ -171,6 +172,8 @@ class Dataset(DatasetConstructors, ElementTransformations, GroupTransformations)
     >>> list(ow.data.Dataset.range(5).map(lambda x: x * x).batch(2).as_numpy_iterator())
     [array([0, 1]), array([4, 9]), array([16])]
     """
+
+    _repr_html_ = shown_as("dataset")
 
     # ---- iteration ------------------------------------------------------------------------------------------------
 

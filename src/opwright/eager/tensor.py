@@ -15,6 +15,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.dtypes import DType, as_dtype, of_numpy
 from ..core.errors import InvalidArgumentError
+from ..core.notebook_reprs import shown_as
 from ..core.shapes import TensorShape, of_known
 from ..core.specs import TensorSpec
 from ..ops import (
@@ -185,6 +186,8 @@ class EagerTensor(Tensor):
         if self._dtype.is_handle:
             return f"tf.Tensor({self._array!r}, shape={self.shape}, dtype={self._dtype.name})"
         return f"tf.Tensor({_numpy_text(self._array, str)}, shape={self.shape}, dtype={self._dtype.name})"
+
+    _repr_html_ = shown_as("tensor")
 
     def __repr__(self) -> str:
         if self._dtype.is_handle:

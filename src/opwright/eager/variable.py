@@ -14,6 +14,7 @@ import numpy as np
 from ..core import forks
 from ..core.dtypes import DType, as_dtype, resource
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
+from ..core.notebook_reprs import shown_as
 from ..core.shapes import SCALAR, TensorShape
 from ..core.specs import TensorSpec
 from ..ops import array as array_ops
@@ -445,6 +446,8 @@ class Variable(TensorLike):
             constraint=self.constraint,
             shape=self.shape,
         )
+
+    _repr_html_ = shown_as("variable")
 
     def __repr__(self) -> str:
         value = self._resolved_value() if self._initial is not None else self._value

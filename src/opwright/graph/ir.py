@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 
 from ..core.dtypes import DType
+from ..core.notebook_reprs import shown_as
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from .printer import Store, text
@@ -297,6 +298,8 @@ class Graph:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    _repr_html_ = shown_as("graph")
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"

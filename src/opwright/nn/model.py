@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from ..core import nest
+from ..core.notebook_reprs import shown_as
 from ..core.specs import TensorSpec
 from ..ops.tensor import Tensor
 from . import configuration
@@ -186,6 +187,8 @@ class Model(Trainer, Layer):
     def output_names(self) -> list[str]:
         """Names of the layers that compute the outputs."""
         return [t.history[0].name if t.history else t.name for t in self.outputs]
+
+    _repr_html_ = shown_as("model")
 
     # ---- summary and saving -----------------------------------------------------------------------------------------
 

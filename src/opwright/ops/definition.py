@@ -21,6 +21,7 @@ import numpy as np
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError, UnimplementedError
 from ..core.forks import cached_property
+from ..core.notebook_reprs import shown_as
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
 from . import definition_checks, dispatch, kernels, registry
@@ -490,6 +491,8 @@ class Operator:
             f"{k}: {a.type_name()}" + ("" if a.required else f" = {a.default!r}") for k, a in self.attr_defs.items()
         ]
         return f"{self.name}({', '.join(parts)})"
+
+    _repr_html_ = shown_as("operator")
 
     def __repr__(self) -> str:
         return f"<operator {self.signature()}, version {self.version}>"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..core import nest
+from ..core.notebook_reprs import shown_as
 from ..core.type_spec import CompositeTensor
 from ..eager.variable import Variable
 from ..graph import Graph
@@ -164,6 +165,8 @@ class ConcreteFunction:
         args, kwargs = self.structured_input_signature
         arguments = [*zip(self._names, args), *kwargs.items()]
         return signature_text(self.name, arguments, self._structure) if verbose else summary(self.name, arguments)
+
+    _repr_html_ = shown_as("concrete_function")
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.pretty_printed_signature(verbose=False)} at 0x{id(self):X}>"

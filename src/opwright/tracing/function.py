@@ -18,6 +18,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 from ..autograph.api import convert_if_enabled
 from ..core import flags
 from ..core.introspection import signature_of
+from ..core.notebook_reprs import shown_as
 from ..core.specs import TensorSpec
 from ..eager.variable import Variable
 from ..ops import dispatch
@@ -392,6 +393,8 @@ class Function(Generic[P, R]):
             self.experimental_implements,
             self.name,
         )
+
+    _repr_html_ = shown_as("function")
 
     def __repr__(self) -> str:
         return f"<opwright function {self.name}{self.signature.python}, {len(self._table)} traces>"

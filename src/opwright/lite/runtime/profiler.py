@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.notebook_reprs import shown_as
 from ..delegate import DelegateFlags
 from .memory import Footprint, subgraph_memory
 from .node import Node
@@ -43,6 +44,8 @@ class Profile(list[Row]):
     def __init__(self, runs: int, rows: Sequence[Row], called: dict[int, list[Row]], footprint: Footprint) -> None:
         super().__init__(rows)
         self.runs, self.called, self.footprint = runs, called, footprint
+
+    _repr_html_ = shown_as("profile")
 
     def operators(self, subgraph: int = 0) -> list[Row]:
         """Return a row for each operator of a subgraph, the slowest first.
