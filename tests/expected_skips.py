@@ -33,7 +33,7 @@ EXPECTED = (
     Expected(80, "tests/aot/*", "needs .*(cmake|node|chromium|arm-none-eabi|qemu|nm$|tflite-micro|AVX2)"),
     Expected(4, "tests/examples/test_ship.py", "needs .*(cmake|cc|qemu)"),
     Expected(40, "tests/pages/*", "needs (chromium|axe-core)"),
-    Expected(6, "tests/pages/test_notebooks.py", "could not import 'nb(client|format)"),
+    Expected(1, "tests/pages/test_notebooks.py", "could not import 'nb(client|format)"),
     Expected(3, "tests/frontends/test_torch_programs.py", "could not import 'torch"),
     Expected(10, "tests/data/test_column_sources.py", "could not import '(dask|pandas|pyarrow|ray)"),
     Expected(10, "tests/frontends/test_keras_archives.py", "could not import 'keras"),
