@@ -28,7 +28,7 @@ REPEATS = 7
 
 
 class KernelReport:
-    """The code and time of a cell's kernel. ir, assembly: texts of LLVM, optimized; seconds: the least time of a call."""
+    """Code and time of a cell's kernel. ir, assembly: texts of LLVM, optimized; seconds: the least time of a call."""
 
     def __init__(self, call: str, ir: str, assembly: str, seconds: float, number: int) -> None:
         self.call, self.ir, self.assembly, self.seconds, self.number = call, ir, assembly, seconds, number
