@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import io
 import re
 import sys
@@ -118,17 +119,40 @@ def prose(path: Path, source: str) -> Iterator[tuple[int, str]]:
         text = re.sub(r"```.*?```", lambda m: "\n" * m.group().count("\n"), source, flags=re.S)
         yield from ((i, re.sub(r"`[^`]*`", "``", line)) for i, line in enumerate(text.splitlines(), 1))
         return
+    yield from outline(source).prose
+
+
+class Outline(NamedTuple):
+    """Lines of a module's docstrings and comments, of uses of vague names, of its classes and functions."""
+
+    prose: list[tuple[int, str]]
+    vague: list[tuple[int, str]]
+    classes: list[tuple[int, str]]
+    functions: list[tuple[int, str]]
+
+
+@functools.cache
+def outline(source: str) -> Outline:
+    """Return the outline of a module, read once for all rules."""
+    result = Outline([], [], [], [])
     for node in ast.walk(ast.parse(source)):
-        bodies = (
-            node.body if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) else ()
-        )
-        for statement in bodies:
-            constant = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
-                yield statement.lineno, re.sub(r"`[^`]*`", "``", constant.value)
+        if isinstance(node, ast.Name | ast.arg):
+            name = node.id if isinstance(node, ast.Name) else node.arg
+            if name in VAGUE_NAMES:
+                result.vague.append((node.lineno, name))
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for statement in node.body:
+                constant = statement.value if isinstance(statement, ast.Expr) else None
+                if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+                    result.prose.append((statement.lineno, re.sub(r"`[^`]*`", "``", constant.value)))
+            if isinstance(node, ast.ClassDef):
+                result.classes.append((node.lineno, node.name))
+            elif isinstance(node, ast.FunctionDef):
+                result.functions.append((node.lineno, node.name))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
-            yield token.start[0], re.sub(r"`[^`]*`", "``", token.string.lstrip("# "))
+            result.prose.append((token.start[0], re.sub(r"`[^`]*`", "``", token.string.lstrip("# "))))
+    return result
 
 
 def phrases(path: Path, source: str) -> Iterator[Finding]:
@@ -144,10 +168,8 @@ def vague_names(sources: dict[Path, str], most: Mapping[str, int] | None = None)
     """Yield the uses of each vague name that is used too often. most: uses of each name; MOST_USES by default."""
     uses = collections.defaultdict(list)
     for path, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
-            name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else None
-            if name in VAGUE_NAMES:
-                uses[name].append(Finding(path, node.lineno, f"{name!r} is used too often: name what the value is"))
+        for line, name in outline(source).vague:
+            uses[name].append(Finding(path, line, f"{name!r} is used too often: name what the value is"))
     for name, findings in uses.items():
         if len(findings) > (MOST_USES if most is None else most[name]):
             yield from findings
@@ -169,11 +191,10 @@ def findings_of_tests(sources: dict[Path, str]) -> Iterator[Finding]:
     yield from over_budget(((_phrase(f.text), f) for f in every), TEST_PHRASES)
     yield from vague_names(sources, TEST_LOCALS)
     functions = (
-        (word, Finding(path, node.lineno, f"{word!r} in the name {node.name!r}: name the subject and the result"))
+        (word, Finding(path, line, f"{word!r} in the name {name!r}: name the subject and the result"))
         for path, source in sources.items()
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef)
-        for word in node.name.split("_")
+        for line, name in outline(source).functions
+        for word in name.split("_")
         if word in TEST_NAME_WORDS
     )
     yield from over_budget(functions, TEST_NAME_WORDS)
@@ -196,9 +217,8 @@ def shared_classes(sources: dict[Path, str]) -> Iterator[Finding]:
     """Yield classes of a name that another module defines, if these are too many."""
     places = collections.defaultdict(list)
     for path, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append((path, node.lineno))
+        for line, name in outline(source).classes:
+            places[name].append((path, line))
     shared = {name: at for name, at in places.items() if len({path for path, _ in at}) > 1}
     if len(shared) > MOST_SHARED_CLASSES:
         for name, at in sorted(shared.items()):

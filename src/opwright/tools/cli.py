@@ -13,13 +13,13 @@ import sys
 
 import click
 
-from .command_group import AT_LEAST_1, EXIT_FAILED, Group, examples, json_option
+from .command_group import AT_LEAST_1, EXIT_FAILED, CommandGroup, examples, json_option
 from .model_commands import check, convert, inspect, resolver, search, view
 from .operator_commands import op
 from .run_commands import bench, build, diff, run
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="opwright", prog_name="opwright")
 def cli() -> None:
     """Define, run, differentiate, trace, convert, interpret and compile machine-learning operators."""

@@ -1,6 +1,7 @@
 """Groups of commands, with exit codes of errors, and the options that several commands take.
 
-Lives here: `Group`, help with examples, conversion of foreign files, options.  Not here: commands (cli.py tells where).
+Lives here: `CommandGroup`, help with examples, conversion of foreign files, options.
+Not here: commands (cli.py tells where).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FOREIGN = (".keras", ".mlir", ".onnx", ".pt2", ".stablehlo")
 """Suffixes of files that commands convert first, as `READERS` in conversion.py, which is loaded only then."""
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group whose commands report this package's errors as one message, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:

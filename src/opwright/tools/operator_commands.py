@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from .. import ops
-from .command_group import EXIT_FAILED, Group, custom_option, examples, executor_option, json_option
+from .command_group import EXIT_FAILED, CommandGroup, custom_option, examples, executor_option, json_option
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def op() -> None:
     """List, explain and check the operators of the catalogue."""
 
