@@ -174,6 +174,12 @@ def _truncate_mod(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, y = node.operands
     if x.dtype is int32:
         return rewriter.emit("SUB", x, rewriter.emit("MUL", rewriter.emit("DIV", x, y), y))
+    if x.dtype.is_integer:  # the size of the least integer is none
+        rest = rewriter.emit("FLOOR_MOD", x, y)
+        zero = number(rewriter, 0, x)
+        signs_differ = rewriter.emit("NOT_EQUAL", rewriter.emit("LESS", x, zero), rewriter.emit("LESS", y, zero))
+        floored = rewriter.emit("LOGICAL_AND", signs_differ, rewriter.emit("NOT_EQUAL", rest, zero))
+        return rewriter.emit("SELECT_V2", floored, rewriter.emit("SUB", rest, y), rest)
     rest = rewriter.emit("FLOOR_MOD", _size_of(rewriter, x), _size_of(rewriter, y))
     negative = rewriter.emit("LESS", x, number(rewriter, 0, x))
     return rewriter.emit("SELECT_V2", negative, rewriter.emit("NEG", rest), rest)
@@ -307,7 +313,12 @@ COMPOSITES = rule_table(
     RewriteRule("mul_no_nan", "MulNoNan", _or_zero("MUL"), "its definition"),
     RewriteRule("xlogy", "Xlogy", _x_times("LOG"), "its definition"),
     RewriteRule("xlog1py", "Xlog1py", _xlog1py, "its definition, with Log1p's form"),
-    RewriteRule("truncate_mod", "TruncateMod", _truncate_mod, "the remainder of the sizes, with the dividend's sign"),
+    RewriteRule(
+        "truncate_mod",
+        "TruncateMod",
+        _truncate_mod,
+        "the floored remainder less the divisor where signs differ; of floats, that of the sizes",
+    ),
     RewriteRule("approximate_equal", "ApproximateEqual", _approximate_equal, "its definition"),
     RewriteRule("roll", "Roll", _roll, "two parts change places"),
     RewriteRule("xdivy", "Xdivy", _x_times("DIV"), "its definition"),
