@@ -5,6 +5,7 @@ import multiprocessing.pool
 import os
 import signal
 import sys
+import threading
 import time
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -130,8 +131,13 @@ def killed(pool):
         os.kill(process.pid, signal.SIGKILL)
 
 
+def terminated(pool):
+    """Terminate a pool from another thread: in Python 3.11 its own threads can wait for each other for ever."""
+    threading.Thread(target=pool.terminate, daemon=True).start()
+
+
 ENDS = {
-    "a pool terminates": (kit.forked_pool, lambda pool: pool.terminate(), "worker process died"),
+    "a pool terminates": (kit.forked_pool, terminated, "worker process died"),
     "a pool closes": (kit.forked_pool, lambda pool: pool.close(), "shut down"),
     "processes of a pool die": (kit.forked_pool, killed, "worker process died"),
     "a pool of threads terminates": (

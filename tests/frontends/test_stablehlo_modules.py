@@ -408,15 +408,17 @@ def test_missing_operations_are_listed_and_custom_ones_are_called():
     text = module(
         "%0 = stablehlo.custom_call @scaled(%x) {backend_config = {factor = 3.0 : f32}} "
         ": (tensor<2x3xf32>) -> tensor<2x3xf32>\n"
-        '%1 = "stablehlo.all_reduce"(%0) ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'
-        "stablehlo.return %a : tensor<f32>\n}) : (tensor<2x3xf32>) -> tensor<2x3xf32>\n"
+        '%1 = "stablehlo.unary_einsum"(%0) {einsum_config = "ab->ab"} : (tensor<2x3xf32>) -> tensor<2x3xf32>\n'
         "return %1 : tensor<2x3xf32>"
     )
     with pytest.raises(
-        ow.errors.UnimplementedError, match=r"(?s)2 operators without a rule.*scaled.*stablehlo\.all_red"
+        ow.errors.UnimplementedError, match=r"(?s)2 operators without a rule.*scaled.*stablehlo\.unary_ein"
     ):
         ow.from_stablehlo(text)
-    custom = {"scaled": lambda x, backend_config: x * backend_config["factor"], "stablehlo.all_reduce": lambda x: x}
+    custom = {
+        "scaled": lambda x, backend_config: x * backend_config["factor"],
+        "stablehlo.unary_einsum": lambda x, einsum_config: x,
+    }
     x = np.ones((2, 3), np.float32)
     np.testing.assert_array_equal(ow.from_stablehlo(text, custom=custom)(x), x * 3)
 

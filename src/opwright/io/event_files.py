@@ -17,12 +17,12 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import threading
 import time
 from typing import Any
 
 import numpy as np
 
+from ..core import forks
 from ..core.dtypes import DType
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..core.protobuf_wire import FIXED64, VARINT, key, sized, varint
@@ -31,7 +31,7 @@ from .records import TFRecordWriter
 from .tensor_protos import tensor_bytes
 
 VERSION = b"brain.Event:2"
-_lock = threading.Lock()
+_lock = forks.lock()
 _opened = 0  # event files of this process, whose names are distinct by it
 
 
@@ -79,7 +79,7 @@ class EventWriter:
         self._max_queue, self._seconds = max_queue, flush_millis / 1e3
         self._events: list[bytes] = []
         self._flushed = time.monotonic()
-        self._mutex = threading.Lock()
+        self._mutex = forks.lock()
         self._file: TFRecordWriter | None = TFRecordWriter(self.path)
         self._file.write(event_bytes(0, sized(3, VERSION) + sized(10, sized(1, b"opwright.summary"))))
         self._file.flush()

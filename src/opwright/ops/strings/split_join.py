@@ -328,7 +328,11 @@ def ngrams(
         pad = -1 if padding_width is None else padding_width
     if isinstance(data, RaggedTensor):
         if preserve_short_sequences:
-            raise UnimplementedError(op="strings.ngrams", what="short rows of ragged strings are not preserved")
+            raise UnimplementedError(
+                op="strings.ngrams",
+                what="short rows of ragged strings are not preserved",
+                wanted="preserve_short_sequences=False",
+            )
         ragged: Tensor = _ragged_ngrams(data, widths, separator, (left, right), pad)
         return ragged
     return StringNGrams(

@@ -45,14 +45,13 @@ def _erf(node: Node, rewriter: LiteRewriter) -> RuleResult:
     only(x, float32)
     size, one = rewriter.emit("ABS", x), number(rewriter, 1, x)
     square = rewriter.emit("MUL", x, x)
-    near = rewriter.emit("MUL", _polynomial(rewriter, square, polynomials.SINGLE_ERF), size)
+    near = rewriter.emit("MUL", _polynomial(rewriter, square, polynomials.SINGLE_ERF), x)
     t = rewriter.emit("DIV", one, rewriter.emit("ADD", rewriter.emit("MUL", size, number(rewriter, 0.4, x)), one))
     scaled = rewriter.emit("MUL", _polynomial(rewriter, t, polynomials.SINGLE_ERFC), t)
     far = rewriter.emit("SUB", one, rewriter.emit("MUL", rewriter.emit("EXP", rewriter.emit("NEG", square)), scaled))
-    result = rewriter.emit("SELECT_V2", rewriter.emit("LESS", size, one), near, far)
-    return rewriter.emit(
-        "SELECT_V2", rewriter.emit("LESS", x, number(rewriter, 0, x)), rewriter.emit("NEG", result), result
-    )
+    negative = rewriter.emit("LESS", x, number(rewriter, 0, x))
+    far = rewriter.emit("SELECT_V2", negative, rewriter.emit("NEG", far), far)
+    return rewriter.emit("SELECT_V2", rewriter.emit("LESS", size, one), near, far)
 
 
 def _expm1(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -182,7 +181,9 @@ def _truncate_mod(node: Node, rewriter: LiteRewriter) -> RuleResult:
         return rewriter.emit("SELECT_V2", floored, rewriter.emit("SUB", rest, y), rest)
     rest = rewriter.emit("FLOOR_MOD", _size_of(rewriter, x), _size_of(rewriter, y))
     negative = rewriter.emit("LESS", x, number(rewriter, 0, x))
-    return rewriter.emit("SELECT_V2", negative, rewriter.emit("NEG", rest), rest)
+    signed = rewriter.emit("SELECT_V2", negative, rewriter.emit("NEG", rest), rest)
+    zero = rewriter.emit("EQUAL", rest, number(rewriter, 0, x))  # of the dividend's sign, also that of -0
+    return rewriter.emit("SELECT_V2", zero, rewriter.emit("MUL", x, number(rewriter, 0, x)), signed)
 
 
 def _size_of(rewriter: LiteRewriter, x: Value) -> Value:
