@@ -137,7 +137,7 @@ def terminated(pool):
 
 
 ENDS = {
-    "a pool terminates": (kit.forked_pool, terminated, "worker process died"),
+    "a pool terminates": (kit.forked_pool, terminated, "worker process died|shut down"),
     "a pool closes": (kit.forked_pool, lambda pool: pool.close(), "shut down"),
     "processes of a pool die": (kit.forked_pool, killed, "worker process died"),
     "a pool of threads terminates": (
