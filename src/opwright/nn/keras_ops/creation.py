@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import as_dtype
-from ...ops import array, dispatch, math
+from ...ops import array, dispatch, math, tensor
 from .. import backend
 from ..keras_tensor import KerasTensor
 from . import elementwise
@@ -44,9 +44,7 @@ def array_(x: Any, dtype: Any = None) -> Tensor:
 
 def is_tensor(x: Any) -> bool:
     """Return whether x is a tensor, also a symbolic one; variables and arrays are none."""
-    from ...ops.tensor import Tensor
-
-    return isinstance(x, (Tensor, KerasTensor))
+    return isinstance(x, (tensor.Tensor, KerasTensor))
 
 
 def cast(x: Any, dtype: Any) -> Tensor:

@@ -264,13 +264,13 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
     x = dispatch.to_tensor(x)
     x = array.cast(x, "int32")
     count = math.maximum(math.reduce_max(x) + 1, minlength)
-    one = array.one_hot(x, count, dtype="int32" if weights is None else as_sum(weights).dtype)
+    one = array.one_hot(x, count, dtype="int32" if weights is None else _summable(weights).dtype)
     if weights is not None:
-        one *= array.expand_dims(as_sum(weights), -1)
+        one *= array.expand_dims(_summable(weights), -1)
     return math.reduce_sum(one, -2)
 
 
-def as_sum(weights: Any) -> Tensor:
+def _summable(weights: Any) -> Tensor:
     """Return weights in a dtype of at least 32 bits."""
     w = dispatch.to_tensor(weights)
     return w if w.dtype.is_floating else array.cast(w, "int32")
