@@ -25,7 +25,7 @@ def network():
 
     @ow.function(
         input_signature=[
-            ow.TensorSpec([1, 96, 96, 3], ow.float32, name="image"),
+            ow.TensorSpec([1, 192, 192, 3], ow.float32, name="image"),
             ow.TensorSpec([2], ow.int32, name="rows"),
         ]
     )
@@ -36,7 +36,7 @@ def network():
         return {"y": ow.tanh(x), "picked": ow.gather(x, rows)}
 
     content = ow.lite.TFLiteConverter.from_concrete_functions([model.get_concrete_function()], model).convert()
-    feeds = {"image": rng.normal(size=(1, 96, 96, 3)).astype(np.float32), "rows": np.array([2303, 7], np.int32)}
+    feeds = {"image": rng.normal(size=(1, 192, 192, 3)).astype(np.float32), "rows": np.array([9215, 7], np.int32)}
     with ow.flags(background=False):
         expected = ow.lite.Interpreter(model_content=content).get_signature_runner()(**feeds)
     return content, feeds, expected
@@ -63,7 +63,7 @@ def test_results_are_the_interpreters_on_any_number_of_threads(network, library)
             for key, value in results.items():
                 np.testing.assert_array_equal(value, expected[key])
         with pytest.raises(InvalidArgumentError, match="an index of the inputs"):
-            run(image=feeds["image"], rows=np.array([0, 2304], np.int32))
+            run(image=feeds["image"], rows=np.array([0, 9216], np.int32))
 
 
 def printed_by_example(folder, feeds, command):
@@ -143,9 +143,9 @@ int main(void) {
   asked = 0;
   printf("%d ", net_run(&in, &out, &bad, arena, NET_ARENA_SIZE));
   asked = 3;
-  rows[1] = -2304;
+  rows[1] = -9216;
   printf("%d ", net_run(&in, &out, &good, arena, size));
-  rows[1] = 2304;
+  rows[1] = 9216;
   printf("%d", net_run(&in, &out, &good, arena, size));
   return 0;
 }

@@ -163,7 +163,7 @@ def test_looked_up_beside_an_operand(name):
         sums = expected(x, filter, window, 1, -4, 0)
         rest = drawn(np.int8, *sums.shape)
         form, given = made(x, filter, window, 1, -4, expr=value, operands=(scale, rest, table))
-        index = np.clip(np.rint(sums * scale) + 3, -128, 127).astype(np.int8).view(np.uint8)  # float32, as the kernel
+        index = np.clip(np.rint(sums.astype(np.float32) * scale) + 3, -128, 127).astype(np.int8).view(np.uint8)
         want = np.clip(table[index].astype(int) + rest, -128, 127)
         alone, given_alone = made(x, filter, window, 1, -4, expr=last, operands=(scale, table))
         with ow.flags(target=name):

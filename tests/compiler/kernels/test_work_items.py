@@ -54,7 +54,7 @@ def test_maps():
     assert BLOCK >= SERIAL_BYTES
 
 
-@pytest.mark.parametrize(("dtype", "shared"), [(float32, (576, 144)), (int8, (1280, 1000))])
+@pytest.mark.parametrize(("dtype", "shared"), [(float32, (576, 600)), (int8, (1280, 1000))])
 def test_rows_alone_are_shared_by_the_bytes_of_their_weights(dtype, shared):
     depth, features = shared
     *_, step = connected(Buffer("x", dtype, (1, 1, 1, depth)), features)
