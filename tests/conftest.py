@@ -10,7 +10,8 @@ The suite runs with the compiled engine, and waits for it where a user's program
 kernels: what a test compares must not depend on how quick the compiler is. `make test` runs the interpreter's tests a
 second time by the reference engine (OPWRIGHT_COMPILED=0). Machine code and plans are kept between runs in
 build/test-cache, by digests of all that they depend on, sources included: what is found is never that of other code.
-CHECK_SKIPS=1 fails a run that skips what expected_skips.py does not list.
+CHECK_SKIPS=1 fails a run that skips what expected_skips.py does not list. On Linux, a run that leaves processes behind
+fails, too, and kills them (orphans.py).
 """
 
 import gc
@@ -25,6 +26,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 import expected_skips
+import orphans
 from thorough import examples
 
 HERE = pathlib.Path(__file__).parent
@@ -114,10 +116,32 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session):
+    if not hasattr(session.config, "workerinput"):
+        orphans.adopt()
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)  # after the test processes of xdist have ended, before the summary
 def pytest_sessionfinish(session):
+    result = yield
+    if hasattr(session.config, "workerinput"):
+        return result
+    _check_skips(session)
+    # Without test processes, whatever ends at this process's own exit is still there.
+    is_distributed = session.config.pluginmanager.hasplugin("dsession")
+    if is_distributed and sys.platform == "linux" and (alive := orphans.survivors()):
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        lines = "".join(f"\n  {process} {command}" for process, command in alive.items())
+        reporter.write_line(f"\nprocesses that outlived the tests, killed now:{lines}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    return result
+
+
+def _check_skips(session):
     """With CHECK_SKIPS, fail a run that skips tests for a reason that expected_skips.py does not list."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if not os.environ.get("CHECK_SKIPS") or reporter is None or hasattr(session.config, "workerinput"):
+    if not os.environ.get("CHECK_SKIPS") or reporter is None:
         return
     wrong = expected_skips.unexpected(
         (r.nodeid, r.longrepr[2] if isinstance(r.longrepr, tuple) else str(r.longrepr))
