@@ -1,5 +1,4 @@
-"""Find the processes that a test run leaves behind: a survivor keeps the pipe of its output open, and whoever reads it
-waits forever.
+"""Find the processes that outlive a test run: one keeps the pipe of its output open, and its reader waits.
 
 Lives here: adoption of orphaned descendants (Linux's subreaper), `survivors`, the descendants that are still alive
 after a grace period.  Not here: the hook that fails the run (conftest.py).

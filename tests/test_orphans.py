@@ -17,7 +17,7 @@ print(len(orphans.survivors(grace=0.5)))
 
 @pytest.mark.any_engine
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and a subreaper")
-def test_a_process_without_a_parent_is_found_and_killed(pytestconfig):
+def test_a_process_without_a_parent_is_named_and_killed(pytestconfig):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         cwd=pytestconfig.rootpath / "tests",
