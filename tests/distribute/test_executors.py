@@ -171,10 +171,28 @@ def path(tmp_path_factory):
 def test_an_executor_that_its_owner_ends_is_an_error_at_once(end, ordered, path):
     create, action, message = ENDS[end]
     executor = create()
-    results = distribute.map(path, range(100_000), executor, load=kit.row_in_a_while, ordered=ordered)
-    next(results)
-    action(executor)
-    start = time.monotonic()
-    with pytest.raises(ow.errors.UnavailableError, match=message):
-        list(results)
-    assert time.monotonic() - start < 20
+    try:
+        results = distribute.map(path, range(100_000), executor, load=kit.row_in_a_while, ordered=ordered)
+        next(results)
+        action(executor)
+        start = time.monotonic()
+        with pytest.raises(ow.errors.UnavailableError, match=message):
+            list(results)
+        assert time.monotonic() - start < 20
+    finally:
+        if isinstance(executor, multiprocessing.pool.Pool):
+            pools.kill_processes(executor)
+
+
+def test_processes_of_a_broken_pool_end_with_its_executor():
+    """Even where one died while it waited for a task, with the queue's lock: `Pool.terminate` would wait for ever."""
+    pool = kit.forked_pool()
+    executor = pools.PoolExecutor(pool)
+    processes = list(pool._pool)
+    assert executor.submit(pow, 2, 5).result(timeout=60) == 32
+    future = executor.submit(time.sleep, 60)
+    killed(pool)
+    with pytest.raises(BrokenExecutor):
+        future.result(timeout=60)
+    executor.shutdown()
+    assert not [p for p in [*processes, *pool._pool] if p.is_alive()]

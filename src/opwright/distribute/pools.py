@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from multiprocessing import connection
-from multiprocessing.pool import ThreadPool
+from multiprocessing.pool import TERMINATE, ThreadPool
 from typing import Any
 
 from ..core import forks
@@ -23,7 +23,25 @@ from ..core import forks
 WATCHED_SECONDS = 0.2
 """How long a new process of a pool, in the place of one that ended as it should, may be unwatched."""
 ENDING_SECONDS = 5.0
-"""How long a broken pool may take to end: it waits for locks that a process may have died with."""
+"""How long a broken pool may take to end, until its processes are killed: it waits for locks that a process may have
+died with."""
+
+
+def kill_processes(pool: Any) -> None:
+    """Kill the processes of a `multiprocessing.Pool`, and keep it from starting others in their place.
+
+    Its own `terminate` waits for ever for the lock of a queue that a killed process held.
+    """
+    if isinstance(pool, ThreadPool):
+        return
+    starter = pool._worker_handler
+    starter._state = TERMINATE
+    pool._change_notifier.put(None)  # wakes it
+    starter.join(ENDING_SECONDS)
+    for process in list(pool._pool):
+        process.kill()
+    for process in list(pool._pool):
+        process.join(ENDING_SECONDS)
 
 
 class PoolTerminated(RuntimeError):
@@ -68,7 +86,7 @@ class PoolExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the pool; a broken one is left after `ENDING_SECONDS`."""
+        """End the pool; kill the processes of a broken one that has not ended after `ENDING_SECONDS`."""
         if self._loss is None:
             self.pool.close()
             if wait:
@@ -78,6 +96,8 @@ class PoolExecutor(Executor):
         ending.start()
         if wait:
             ending.join(ENDING_SECONDS)
+            if ending.is_alive():
+                kill_processes(self.pool)
 
     def _end(self, future: Future[Any], result: Any, error: BaseException | None) -> None:
         """Complete a future, unless it failed with the pool."""
@@ -100,7 +120,7 @@ class PoolExecutor(Executor):
             self._watch.start()
 
     def _wait_for_end(self) -> None:
-        while self.pool._state != "TERMINATE":
+        while self.pool._state != TERMINATE:
             time.sleep(WATCHED_SECONDS)
             with self._lock:
                 if not self._flying:
