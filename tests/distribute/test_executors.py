@@ -107,6 +107,13 @@ def test_a_process_of_a_pool_that_ends_breaks_it(code):
         assert not workers.restart()
 
 
+def test_the_end_of_a_process_whose_pipe_another_process_holds_is_noticed(monkeypatch):
+    """A fork of another thread, at the wrong moment, inherits the pipe that tells of the end."""
+    monkeypatch.setattr(pools.connection, "wait", lambda sentinels, timeout: time.sleep(timeout) or [])
+    with multiprocessing.get_context("fork").Pool(2) as pool, pytest.raises(BrokenExecutor, match="exit code 3"):
+        pools.PoolExecutor(pool).submit(os._exit, 3).result(timeout=60)
+
+
 def test_a_pool_whose_processes_end_after_some_tasks_is_whole():
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
         workers = executors.Workers(pool)

@@ -131,15 +131,15 @@ class PoolExecutor(Executor):
     def _wait_for_death(self) -> None:
         while True:
             self._processes.update((process.pid, process) for process in list(self.pool._pool))
-            ended = connection.wait([p.sentinel for p in self._processes.values()], WATCHED_SECONDS)
+            connection.wait([p.sentinel for p in self._processes.values()], WATCHED_SECONDS)
             with self._lock:
                 if not self._flying:
                     self._watch = None
                     return
-            for process in [p for p in self._processes.values() if p.sentinel in ended]:
-                code = process.exitcode
+            # A sentinel may stay silent: a process that another thread forked at the same time holds its pipe open.
+            for process, code in [(p, p.exitcode) for p in self._processes.values()]:
                 if code is None:
-                    continue  # the pool's own thread is about to learn it
+                    continue
                 del self._processes[process.pid]
                 if code or (self.pool._maxtasksperchild is None and self.pool._state == "RUN"):
                     self._fail(BrokenExecutor(f"process {process.pid} of the pool ended with exit code {code}"))
