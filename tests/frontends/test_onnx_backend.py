@@ -12,7 +12,6 @@ import onnx_backend
 
 REMAINING = {
     r"test_affine_grid_2d.*_expanded": "the rank of a branch depends on a shape that is an input",
-    r"tree_ensemble": "trees of ai.onnx.ml are not imported",
     r"test_attention_.*(bf16|fp16)": "results of 16 bits are rounded at other places than by the suite's NumPy",
 }
 """Patterns of cases in scope that fail, with the reason."""

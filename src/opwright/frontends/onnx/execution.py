@@ -25,6 +25,7 @@ RULES = RuleTable("onnx")
 FAMILIES = (
     "arithmetic",
     "arrays",
+    "classical",
     "contrib",
     "control_flow",
     "convolution",
@@ -40,6 +41,7 @@ FAMILIES = (
     "signal",
     "strings",
     "training",
+    "trees",
 )
 MAX_DEPTH = 64
 """Greatest nesting of subgraphs and functions; a file may declare a function that calls itself."""
