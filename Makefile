@@ -12,7 +12,8 @@
 #                   engines (CASES=...), gradients of 2,000 programs from seed SEED, compiled and eager: nightly;
 #                   EXECUTOR=dask://host:port: the mutants on a cluster that has this tree at the same path
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
-#   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops
+#   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops;
+#                   SAMPLE=20: one unit in 20, in minutes
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
 #   make families   the tables of which module defines which operator or selects which kernel, after one was added or removed
 #   make signatures the types of the functions that operators define (ops/signatures.pyi), after one was changed
@@ -33,6 +34,7 @@ MUTANTS ?= 1000000
 MODELS ?= 30
 SEED ?= 10000
 KINDS ?= bits,loops
+SAMPLE ?= 1
 OUT ?= build/baseline
 ONLY ?=
 SINCE ?=
@@ -117,7 +119,7 @@ operator-table: $(DEV)
 	  $(if $(EXECUTOR),'--executor=$(EXECUTOR)')
 
 record: $(DEV)
-	@PYTHONPATH=tests $(BIN)/python -m baseline record --kinds $(KINDS) --out $(OUT)
+	@PYTHONPATH=tests $(BIN)/python -m baseline record --kinds $(KINDS) --out $(OUT) --sample $(SAMPLE)
 
 compare: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m baseline compare --kinds $(KINDS) --out $(OUT) $(if $(ONLY),--only '$(ONLY)')

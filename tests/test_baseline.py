@@ -5,7 +5,9 @@ Oracles: numbers whose distance is known beforehand, and a kind of the test's ow
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import zlib
 from pathlib import Path
 
 import ml_dtypes
@@ -238,6 +240,23 @@ def run(unit):
     if unit == "bad":
         raise ValueError("the table is wrong")
 """
+
+
+def test_a_sample_is_compared_with_the_same_units(tmp_path, capsys, monkeypatch):
+    """A sample of one unit in two has the names of an even checksum."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "tiny_kind.py").write_text(KIND, "utf-8")
+    monkeypatch.setitem(KINDS, "bits", dataclasses.replace(BITS, module="tiny_kind", depth=1))
+    arguments = ["--kinds", "bits", "--out", str(tmp_path / "out"), "--tree", str(tmp_path), "--processes", "1"]
+    sampled = {unit for unit in ("good", "dies", "last") if zlib.crc32(unit.encode()) % 2 == 0}
+    assert 0 < len(sampled) < 3
+    assert main(["record", *arguments, "--sample", "2"]) == 0
+    entries = Record(tmp_path / "out").read("bits")
+    assert {BITS.unit(key).split("/")[0] for key in entries} == sampled
+    assert main(["compare", *arguments]) == 0
+    assert f"bits: {len(entries)} equal, 0 moved" in capsys.readouterr().out
+    recorded(tmp_path / "all", *(entry(f"{unit}/1", unit.encode()) for unit in ("good", "last")))
+    assert main(["compare", *arguments, "--with", str(tmp_path / "all")]) == ("dies" in sampled)
 
 
 def test_a_unit_that_dies_is_an_entry_and_the_others_are_computed(tmp_path):

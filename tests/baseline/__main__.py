@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import fnmatch
+import functools
 import os
 import sys
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import machine
@@ -52,6 +54,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--tree", type=Path, default=HERE, help="the working tree; by default this package's own")
         command.add_argument("--only", default="", metavar="PATTERN", help="units of that name, as catalogue/Ata*")
         command.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+        if name == "record":
+            words = "one unit in N, which compare computes, too"
+            command.add_argument("--sample", type=int, default=1, metavar="N", help=words)
         if name == "compare":
             command.add_argument("--with", dest="other", type=Path, help="a record to compare instead of computing one")
             command.add_argument("--reviewed", type=Path, help=f"reviewed differences; by default TREE/{REVIEWED}")
@@ -62,35 +67,55 @@ def _parser() -> argparse.ArgumentParser:
 
 def _record(options: argparse.Namespace) -> int:
     if options.only:
-        print("a record has all units; --only is for compare", file=sys.stderr)
+        print("a record has all units, or --sample of them; --only is for compare", file=sys.stderr)
         return 2
-    _compute(options, Record(options.out), lambda unit: True)
+    record = Record(options.out)
+    for kind in options.kinds:
+        _compute(options, record, kind, options.sample, lambda unit: True)
     print(f"recorded in {options.out}")
     return 0
 
 
-def _compute(options: argparse.Namespace, record: Record, chosen: Callable[[str], bool]) -> None:
-    """Compute the kinds that are asked for into a record."""
+def _sampled(unit: str, sample: int) -> bool:
+    """Return whether a sample, one unit in a number, has a unit. The name decides: new units move no others."""
+    return zlib.crc32(unit.encode()) % sample == 0
+
+
+def _sample_of(record: Record, kind: str) -> int:
+    """Return the sample that was recorded of a kind, 1 for all units."""
+    sample: int = record.about.get("kinds", {}).get(kind, {}).get("sample", 1)
+    return sample
+
+
+def _is_chosen(pattern: str, samples: Sequence[int], unit: str) -> bool:
+    """Return whether a unit matches the pattern, if there is one, and all samples have it."""
+    return (not pattern or fnmatch.fnmatchcase(unit, pattern)) and all(_sampled(unit, n) for n in samples)
+
+
+def _compute(
+    options: argparse.Namespace, record: Record, kind: str, sample: int, chosen: Callable[[str], bool]
+) -> None:
+    """Compute one kind into a record."""
     tree = options.tree.resolve()
-    for kind in options.kinds:
-        start = time.monotonic()
-        with Workers(KINDS[kind].module, tree, options.out.resolve() / "work", options.processes) as workers:
-            units = [unit for unit in workers.units() if chosen(unit)]
-            entries = []
-            for done, result in enumerate(workers.run(units), 1):
-                entries += result
-                if sys.stderr.isatty():
-                    print(f"\r{kind}: {done} of {len(units)}", end="", file=sys.stderr, flush=True)
-        record.write(kind, entries)
-        seconds = time.monotonic() - start
-        fact = {
-            "commit": machine.commit_of(tree),
-            "date": f"{datetime.datetime.now():%Y-%m-%d %H:%M}",
-            "entries": len(entries),
-            "seconds": round(seconds),
-        }
-        record.describe({"machine": machine.identity(), "kinds": {**record.about.get("kinds", {}), kind: fact}})
-        print(f"{kind}: {len(entries)} entries of {len(units)} units in {seconds:.0f} s", flush=True)
+    start = time.monotonic()
+    with Workers(KINDS[kind].module, tree, options.out.resolve() / "work", options.processes) as workers:
+        units = [unit for unit in workers.units() if chosen(unit) and _sampled(unit, sample)]
+        entries = []
+        for done, result in enumerate(workers.run(units), 1):
+            entries += result
+            if sys.stderr.isatty():
+                print(f"\r{kind}: {done} of {len(units)}", end="", file=sys.stderr, flush=True)
+    record.write(kind, entries)
+    seconds = time.monotonic() - start
+    fact = {
+        "commit": machine.commit_of(tree),
+        "date": f"{datetime.datetime.now():%Y-%m-%d %H:%M}",
+        "entries": len(entries),
+        "sample": sample,
+        "seconds": round(seconds),
+    }
+    record.describe({"machine": machine.identity(), "kinds": {**record.about.get("kinds", {}), kind: fact}})
+    print(f"{kind}: {len(entries)} entries of {len(units)} units in {seconds:.0f} s", flush=True)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -111,12 +136,13 @@ def _compare(options: argparse.Namespace) -> int:
     path = options.reviewed or options.tree / REVIEWED
     reviewed = Reviewed.read(path) if options.reviewed or path.exists() else Reviewed()
 
-    def chosen(unit: str) -> bool:
-        return not options.only or fnmatch.fnmatchcase(unit, options.only)
-
-    if not options.other:
-        _compute(options, after, chosen)
-    result = [compared(KINDS[kind], before, after, reviewed, chosen) for kind in options.kinds]
+    result = []
+    for kind in options.kinds:
+        samples = [_sample_of(record, kind) for record in (before, *([after] if options.other else []))]
+        chosen = functools.partial(_is_chosen, options.only, samples)
+        if not options.other:
+            _compute(options, after, kind, samples[0], chosen)
+        result.append(compared(KINDS[kind], before, after, reviewed, chosen))
     (options.out / "differences.txt").write_text("\n".join(report(result, reviewed)) + "\n", "utf-8")
     print("\n".join(summary(result, options.most)))
     clean = all(c.clean for c in result)

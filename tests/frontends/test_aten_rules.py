@@ -106,6 +106,17 @@ def traced(name, inputs, options, op):
     return ow.function(program, autograph=False)(inputs[place])
 
 
+def test_functions_of_two_numbers_at_their_limits():
+    """By PyTorch's documentation, hypot does not overflow, and heaviside takes `values` where x is 0 alone."""
+    op = AtenCall((ow.float32,), ((4,),), ow.float32)
+    x, y = np.float32([3e30, 3e-30, np.inf, 0]), np.float32([4e30, 4e-30, np.nan, 0])
+    (actual,) = TABLE.apply("aten::hypot", op, [x, y], {})
+    np.testing.assert_allclose(actual, [5e30, 5e-30, np.inf, 0], 1e-6)
+    x, y = np.float32([-1, 1, 0, 2]), np.float32([np.nan, np.inf, 7, np.nan])
+    (actual,) = TABLE.apply("aten::heaviside", op, [x, y], {})
+    np.testing.assert_array_equal(actual, [0, 1, 7, 1])
+
+
 def test_the_record_covers_the_table():
     names = {call["operator"] for call in CALLS}
     assert len(CALLS) > 1000

@@ -126,7 +126,7 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
 def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
     """Return x where x > threshold, else default_value."""
     x = dispatch.to_tensor(x)
-    return array.where(x > threshold, x, array.cast(default_value, x.dtype))
+    return array.where(x > threshold, x, dispatch.to_tensor(default_value, x.dtype))
 
 
 def _over_axes(x: Any, axis: int | Sequence[int], function: Callable[..., Tensor]) -> Tensor:

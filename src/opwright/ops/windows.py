@@ -97,6 +97,28 @@ def out_size(
     return (room - extent) // stride + 1
 
 
+def same_padding(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
+    """Return the padding SAME of one dimension, (before, after): even on both sides, an odd one goes after."""
+    out = -(-size // stride)
+    total = max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0) if out else 0
+    return total // 2, total - total // 2
+
+
+def is_same_padding(
+    sizes: Iterable[int | None],
+    pads: Iterable[tuple[int, int]],
+    kernel: Iterable[int],
+    strides: Iterable[int],
+    dilations: Iterable[int],
+) -> bool:
+    """Return whether explicit paddings are those of SAME. A size that is unknown: whether they are for every size."""
+    return all(
+        explicit == same_padding(stride if size is None else size, k, stride, dilation)
+        and (size is not None or stride == 1)
+        for size, explicit, k, stride, dilation in zip(sizes, pads, kernel, strides, dilations)
+    )
+
+
 def window(
     size: int,
     kernel: int,
@@ -106,12 +128,9 @@ def window(
     pads: Sequence[int] = (0, 0),
     truncates: bool = False,
 ) -> AxisWindow:
-    """Return the window of one dimension. SAME splits its padding evenly, an odd one goes after. Raises as out_size."""
+    """Return the window of one dimension. Raises as out_size."""
     out = out_size(size, kernel, stride, dilation, padding, pads, truncates) or 0
-    before, after = pads
-    if padding == "SAME":
-        total = max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0) if out else 0
-        before, after = total // 2, total - total // 2
+    before, after = same_padding(size, kernel, stride, dilation) if padding == "SAME" else pads
     return AxisWindow(size, kernel, stride, dilation, before, after, out)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lite_kit import run
 
+from opwright.core import flags
 from opwright.core.errors import OpError
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, schema, versions
@@ -79,6 +82,38 @@ def test_scatter_of_windows():
     expected[1, :2, 2:4] += new[1, 0]
     np.testing.assert_allclose(run(Interpreter(model_content=content), inputs)[0], expected, rtol=1e-6)
     agree(content, inputs)
+
+
+@pytest.mark.parametrize("computation", ["STABLEHLO_ADD", ""])
+def test_windows_mostly_outside_take_little_memory(computation):
+    """The last update of a place counts; places of a million updates would take 16 MB a copy."""
+    n = 500_000
+    new = np.arange(2 * n, dtype=np.int32).reshape(2, n)
+    x, start = np.zeros(7, np.int32), np.int32([[-n + 5], [-n + 4]])
+    options = objects.table_class("StablehloScatterOptions")(
+        update_window_dims=[1],
+        scatter_dims_to_operand_dims=[0],
+        index_vector_dim=1,
+        update_computation_subgraph_index=1,
+    )
+    content = model_of("STABLEHLO_SCATTER", options, [x, start, new], computation, x.shape)
+    with flags.override(compiled=False):
+        interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), (x, start, new)):
+        interpreter.set_tensor(detail["index"], value)
+    tracemalloc.start()
+    try:
+        interpreter.invoke()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    expected = x.copy()
+    expected[:5] = new[0, -5:]
+    expected[:4] = new[1, -4:] + (expected[:4] if computation else 0)
+    result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(result, expected)
+    assert peak < 8 << 20
 
 
 @pytest.mark.parametrize("computation", ["STABLEHLO_ADD", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM"])

@@ -118,6 +118,10 @@ def _numbers(options: Any, name: str) -> list[int]:
     return [] if numbers is None else [int(v) for v in numbers]
 
 
+_SCATTERED = 1 << 16
+"""Updates whose places are computed at a time: they take 8 bytes for each dimension, updates may take one."""
+
+
 def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     operand, indices, updates = (t.shape for t in node.tensors_in)
     window, inserted, operand_dims = (
@@ -149,28 +153,30 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
     apply = _computation(node, int(options.update_computation_subgraph_index), may_be_second=True)
     window_axes = [d for d in range(rank) if d not in inserted]
 
+    batch_axes = [i for i in range(len(updates)) if i not in window]
+
     def run(x: np.ndarray, vectors: np.ndarray, new: np.ndarray) -> np.ndarray:
         vectors = np.moveaxis(vectors if vector_dim < vectors.ndim else vectors[..., None], vector_dim, -1).astype(
             np.int64
         )
-        last = range(new.ndim - len(window), new.ndim)
-        moved = np.moveaxis(new, window, last).shape
-        coordinates = [np.zeros(moved, np.int64) for _ in range(rank)]
-        for k, d in enumerate(operand_dims):
-            coordinates[d] += vectors[..., k].reshape((*batch, *(1,) * len(window)))
-        for k, d in enumerate(window_axes):
-            coordinates[d] += np.arange(moved[len(batch) + k]).reshape((-1, *(1,) * (len(window) - k - 1)))
-        coordinates = [
-            np.moveaxis(component, last, window) for component in coordinates
-        ]  # of equal ones, the last in the file's order
-        inside = np.ones(new.shape, bool)
-        for component, size in zip(coordinates, operand):
-            inside &= (component >= 0) & (component < size)
-        y, chosen = x.copy(), tuple(component[inside] for component in coordinates)
-        if apply is None:
-            y[chosen] = new[inside]
-        else:
-            apply.at(y, chosen, new[inside])
+        y, flat = x.copy(), new.reshape(-1)
+        for first in range(0, new.size, _SCATTERED):  # of equal places, the last in the file's order counts
+            part = slice(first, min(first + _SCATTERED, new.size))
+            position = np.unravel_index(np.arange(part.start, part.stop), new.shape)
+            start = vectors[tuple(position[i] for i in batch_axes)]
+            coordinates = [np.zeros(part.stop - part.start, np.int64) for _ in range(rank)]
+            for k, d in enumerate(operand_dims):
+                coordinates[d] += start[..., k]
+            for axis, d in zip(window, window_axes):
+                coordinates[d] += position[axis]
+            inside = np.ones(part.stop - part.start, bool)
+            for component, size in zip(coordinates, operand):
+                inside &= (component >= 0) & (component < size)
+            chosen = tuple(component[inside] for component in coordinates)
+            if apply is None:
+                y[chosen] = flat[part][inside]
+            else:
+                apply.at(y, chosen, flat[part][inside])
         return y
 
     return operand, run

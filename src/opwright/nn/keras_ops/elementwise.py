@@ -6,13 +6,11 @@ Not here: activations (nn.py), their formulas, which are the catalogue's (ops/ma
 
 from __future__ import annotations
 
-import math as python_math
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from ...core.dtypes import as_dtype
-from ...ops import array, bitwise, dispatch, math
+from ...ops import array, bitwise, composed_functions, dispatch, math
 from ...tracing.control.loops import while_loop
 from .promotion import as_floating, as_tensor, convert, of_one, of_two, promote, result_type
 
@@ -60,6 +58,13 @@ i0 = of_one(math.bessel_i0, floating=True)
 erf = of_one(math.erf, floating=True)
 erfc = of_one(math.erfc, floating=True)
 erfinv = of_one(math.erfinv, floating=True)
+log2 = of_one(composed_functions.log2, floating=True)
+log10 = of_one(composed_functions.log10, floating=True)
+exp2 = of_one(composed_functions.exp2, floating=True)
+cbrt = of_one(composed_functions.cbrt, floating=True)
+sinc = of_one(composed_functions.sinc, floating=True)
+deg2rad = of_one(composed_functions.deg2rad, floating=True)
+rad2deg = of_one(composed_functions.rad2deg, floating=True)
 
 subtract = of_two(math.subtract)
 divide = true_divide = of_two(math.truediv, floating=True)
@@ -71,6 +76,9 @@ power = of_two(math.pow)
 maximum = of_two(math.maximum)
 minimum = of_two(math.minimum)
 arctan2 = of_two(math.atan2, floating=True)
+hypot = of_two(composed_functions.hypot, floating=True)
+logaddexp = of_two(composed_functions.logaddexp, floating=True)
+logaddexp2 = of_two(composed_functions.logaddexp2, floating=True)
 equal = of_two(math.equal)
 not_equal = of_two(math.not_equal)
 greater = of_two(_ordered(math.greater))
@@ -150,67 +158,6 @@ def fabs(x: Any) -> Tensor:
     return math.abs(as_floating(x))
 
 
-def hypot(x1: Any, x2: Any) -> Tensor:
-    r"""Compute :math:`\sqrt{x_1^2 + x_2^2}` without overflow, by the larger operand as the scale."""
-    a, b = (math.abs(x) for x in promote(x1, x2, floating=True))
-    large = math.maximum(a, b)
-    y = large * math.sqrt(1 + math.square(math.divide_no_nan(math.minimum(a, b), large)))
-    return array.where(math.is_inf(large), large, y)
-
-
-def logaddexp(x1: Any, x2: Any) -> Tensor:
-    r"""Compute :math:`\log(e^{x_1} + e^{x_2})` without overflow."""
-    a, b = promote(x1, x2, floating=True)
-    difference = a - b
-    return array.where(math.is_nan(difference), a + b, math.maximum(a, b) + math.log1p(math.exp(-math.abs(difference))))
-
-
-def logaddexp2(x1: Any, x2: Any) -> Tensor:
-    r"""Compute :math:`\log_2(2^{x_1} + 2^{x_2})` without overflow."""
-    a, b = promote(x1, x2, floating=True)
-    return logaddexp(a * python_math.log(2), b * python_math.log(2)) / python_math.log(2)
-
-
-def log2(x: Any) -> Tensor:
-    """Compute logarithms to the base 2."""
-    return math.log(as_floating(x)) / python_math.log(2)
-
-
-def log10(x: Any) -> Tensor:
-    """Compute logarithms to the base 10."""
-    return math.log(as_floating(x)) / python_math.log(10)
-
-
-def exp2(x: Any) -> Tensor:
-    """Compute powers of two."""
-    x = as_floating(x)
-    return math.pow(convert(2, x.dtype), x)
-
-
-def cbrt(x: Any) -> Tensor:
-    """Compute real cube roots."""
-    x = as_floating(x)
-    return math.sign(x) * math.pow(math.abs(x), convert(1 / 3, x.dtype))
-
-
-def deg2rad(x: Any) -> Tensor:
-    """Convert angles from degrees to radians."""
-    return as_floating(x) * (python_math.pi / 180)
-
-
-def rad2deg(x: Any) -> Tensor:
-    """Convert angles from radians to degrees."""
-    return as_floating(x) * (180 / python_math.pi)
-
-
-def sinc(x: Any) -> Tensor:
-    r"""Compute :math:`\sin(\pi x) / (\pi x)`, 1 at 0."""
-    x = as_floating(x) * python_math.pi
-    at_zero = math.equal(x, convert(0, x.dtype))
-    one = array.ones_like(x)
-    return array.where(at_zero, one, math.sin(x) / array.where(at_zero, one, x))
-
-
 def angle(x: Any) -> Tensor:
     """Compute angles of complex numbers in radians; pi for negative real ones."""
     return math.angle(as_floating(x))
@@ -269,7 +216,7 @@ def trunc(x: Any) -> Tensor:
     x = dispatch.to_tensor(x)
     if not x.dtype.is_floating:
         return as_tensor(x)
-    return array.where(math.less(x, convert(0, x.dtype)), math.ceil(x), math.floor(x))
+    return composed_functions.trunc(x)
 
 
 def _nonfinite(x: Any, test: Any) -> Tensor:
@@ -316,8 +263,7 @@ def signbit(x: Any) -> Tensor:
     x = dispatch.to_tensor(x)
     if not x.dtype.is_floating:
         return math.less(convert(x, result_type(x.dtype, "int32")), 0) if x.dtype.name != "bool" else _no(x)
-    bits = array.bitcast(x, {2: "int16", 4: "int32", 8: "int64"}[x.dtype.size])
-    return math.less(bits, convert(0, bits.dtype))
+    return composed_functions.signbit(x)
 
 
 def _no(x: Tensor) -> Tensor:
@@ -353,10 +299,7 @@ def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: fl
     x = dispatch.to_tensor(x)
     if not x.dtype.is_floating:
         return as_tensor(x)
-    largest = float(as_dtype(x.dtype).max)
-    y = array.where(math.is_nan(x), convert(float(nan), x.dtype), x)
-    y = array.where(isposinf(x), convert(largest if posinf is None else float(posinf), x.dtype), y)
-    return array.where(isneginf(x), convert(-largest if neginf is None else float(neginf), x.dtype), y)
+    return composed_functions.nan_to_num(x, nan, posinf, neginf)
 
 
 def _euclid(a: Tensor, b: Tensor) -> Tensor:

@@ -346,7 +346,8 @@ def psnr(x1: Any, x2: Any, max_val: float) -> Tensor:
     if not a.shape.is_compatible_with(b.shape):
         raise ValueError(f"Input shapes {a.shape} and {b.shape} must match for PSNR calculation. ")
     error = math.reduce_mean(math.square(a - b))
-    return 20 * elementwise.log10(convert(max_val, a.dtype)) - 10 * elementwise.log10(error)
+    decibels: Tensor = 20 * elementwise.log10(convert(max_val, a.dtype)) - 10 * elementwise.log10(error)
+    return decibels
 
 
 # ---- patches ------------------------------------------------------------------------------------------------------

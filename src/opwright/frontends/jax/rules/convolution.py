@@ -10,12 +10,14 @@ are put between its elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from ....core.dtypes import as_dtype
 from ....ops import array, math, nn
+from ....ops.windows import is_same_padding
 from ...importing import tensor_of
 from ..execution import RULES, JaxprContext
 from ..operands import batched, cast, dims, reshape, sized, transpose
@@ -138,11 +140,8 @@ def _padding_kind(
     """Return "VALID" or "SAME" if the padding is one of these, else None."""
     if not any(low or high for low, high in padding):
         return "VALID"
-    for size, extent, stride, (low, high) in zip(sizes, extents, strides, padding):
-        total = max((-(-size // stride) - 1) * stride + extent - size, 0)
-        if (low, high) != (total // 2, total - total // 2):
-            return None
-    return "SAME"
+    pads = ((low, high) for low, high in padding)
+    return "SAME" if is_same_padding(sizes, pads, extents, strides, repeat(1)) else None
 
 
 def _transposed(

@@ -5,14 +5,13 @@ Lives here: tables of primitives that are one operator, and those composed of se
 
 from __future__ import annotations
 
-import math as numbers
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ....core.dtypes import as_dtype
-from ....ops import array, dispatch, math
+from ....ops import array, composed_functions, dispatch, math
 from ....ops import nn as nn
 from ...importing import tensor_of
 from ..execution import BROADCASTING, RULES, JaxprContext
@@ -200,16 +199,13 @@ def integer_power(context: JaxprContext, inputs: Sequence[Any], params: Any) -> 
 @RULES.rule("exp2")
 def exp2(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     """Return 2^x."""
-    x = tensor_of(inputs[0])
-    return math.exp(math.multiply(x, like(numbers.log(2), x))) if x.dtype.is_complex else math.pow(like(2, x), x)
+    return composed_functions.exp2(tensor_of(inputs[0]))
 
 
 @RULES.rule("cbrt")
 def cbrt(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     """Return the real cube root: sign(x) |x|^(1/3)."""
-    x = tensor_of(inputs[0])
-    wide = cast(x, np.float32) if x.dtype.size < 4 else x
-    return cast(math.multiply(math.sign(wide), math.pow(math.abs(wide), like(1 / 3, wide))), x.dtype)
+    return composed_functions.cbrt(tensor_of(inputs[0]))
 
 
 @RULES.rule("round")

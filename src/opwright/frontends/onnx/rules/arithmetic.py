@@ -57,8 +57,8 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "Sqrt": math.sqrt,
     "Tan": math.tan,
     "Tanh": math.tanh,
-    "Mish": lambda x: math.multiply(x, math.tanh(nn.softplus(x))),
-    "HardSwish": lambda x: _scaled(x, nn.relu6(_scaled(x, plus=3)), by=1 / 6),
+    "Mish": activations.mish,
+    "HardSwish": activations.hard_silu,
 }
 """Operators of one input and no attribute."""
 
@@ -228,9 +228,7 @@ def elu(context: Any, inputs: Any, attributes: Any) -> Any:
 
 @rule("Celu")
 def celu(context: Any, inputs: Any, attributes: Any) -> Any:
-    x, alpha = inputs[0], attributes.get("alpha", 1.0)
-    negative = _scaled(math.expm1(_scaled(x, by=1 / alpha)), by=alpha)
-    return where(math.less(x, number(0, x)), negative, x)
+    return activations.celu(inputs[0], attributes.get("alpha", 1.0))
 
 
 @rule("Selu")
@@ -259,14 +257,12 @@ def bias_gelu(context: Any, inputs: Any, attributes: Any) -> Any:
 
 @rule("com.microsoft::QuickGelu")
 def quick_gelu(context: Any, inputs: Any, attributes: Any) -> Any:
-    x = inputs[0]
-    return math.multiply(x, math.sigmoid(_scaled(x, by=attributes.get("alpha", 1.702))))
+    return nn.silu(inputs[0], attributes.get("alpha", 1.702))
 
 
 @rule("Swish")
 def swish(context: Any, inputs: Any, attributes: Any) -> Any:
-    x = inputs[0]
-    return math.multiply(x, math.sigmoid(_scaled(x, by=attributes.get("alpha", 1.0))))
+    return nn.silu(inputs[0], attributes.get("alpha", 1.0))
 
 
 @rule("HardSigmoid")
@@ -278,8 +274,7 @@ def hard_sigmoid(context: Any, inputs: Any, attributes: Any) -> Any:
 
 @rule("ThresholdedRelu")
 def thresholded_relu(context: Any, inputs: Any, attributes: Any) -> Any:
-    x = inputs[0]
-    return where(math.greater(x, number(attributes.get("alpha", 1.0), x)), x, number(0, x))
+    return activations.threshold(inputs[0], attributes.get("alpha", 1.0), 0.0)
 
 
 @rule("Shrink")

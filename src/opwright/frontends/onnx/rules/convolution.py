@@ -16,6 +16,7 @@ from ....core.errors import InvalidArgumentError
 from ....ops import array, linalg, math, nn
 from ....ops.array import cast
 from ....ops.dispatch import to_tensor
+from ....ops.windows import is_same_padding, same_padding
 from ..execution import RULES
 from ..operands import at, dims, dtype_of, rank_of, static_dims
 
@@ -34,18 +35,7 @@ class Windows(NamedTuple):
 
     def same(self, sizes: Sequence[int | None]) -> bool:
         """Return whether the pads are those of TensorFlow's SAME."""
-        for size, k, s, d, before, after in zip(sizes, *self[:5]):
-            if size is None:
-                if (before, after) != _same_pads(s, k, s, d) or s != 1:
-                    return False
-            elif (before, after) != _same_pads(size, k, s, d):
-                return False
-        return True
-
-
-def _same_pads(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
-    total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
-    return total // 2, total - total // 2
+        return is_same_padding(sizes, zip(self.before, self.after), *self[:3])
 
 
 def windows_of(sizes: Sequence[int | None], kernel: Sequence[int], attributes: Any) -> Windows:
@@ -65,7 +55,7 @@ def windows_of(sizes: Sequence[int | None], kernel: Sequence[int], attributes: A
         if mode in ("SAME_UPPER", "SAME_LOWER"):
             if size is None and s != 1:
                 raise InvalidArgumentError(what=f"auto_pad {mode} needs the sizes at import")
-            low, high = _same_pads(size or k * d, k, s, d)
+            low, high = same_padding(size or k * d, k, s, d)
             before[i], after[i] = (low, high) if mode == "SAME_UPPER" else (high, low)
         elif mode == "VALID":
             before[i] = after[i] = 0

@@ -5,7 +5,6 @@ Lives here: rules of ATen's point-wise operators. Not here: normalisations (norm
 
 from __future__ import annotations
 
-import math as scalar_math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 from ....core.dtypes import as_dtype
 from ....core.dtypes import bool as bool_
 from ....core.errors import UnimplementedError
-from ....ops import array, bitwise, math, nn
+from ....nn import activations
+from ....ops import array, bitwise, composed_functions, math, nn
 from ....ops.tensor import TensorLike
 from .table import AtenCall, aten, tensor
 
@@ -59,19 +59,19 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "special_i1": math.bessel_i1,
     "special_i1e": math.bessel_i1e,
     "special_ndtri": math.ndtri,
-    "exp2": lambda x: math.exp(x * tensor(scalar_math.log(2.0), x.dtype)),
-    "log2": lambda x: math.log(x) * tensor(1.0 / scalar_math.log(2.0), x.dtype),
-    "log10": lambda x: math.log(x) * tensor(1.0 / scalar_math.log(10.0), x.dtype),
-    "trunc": lambda x: array.where(x < tensor(0, x.dtype), math.ceil(x), math.floor(x)),
-    "frac": lambda x: x - UNARY["trunc"](x),
-    "sinc": lambda x: _sinc(x),
-    "silu": lambda x: x * math.sigmoid(x),
-    "mish": lambda x: x * math.tanh(nn.softplus(x)),
-    "hardswish": lambda x: x * nn.relu6(x + tensor(3.0, x.dtype)) * tensor(1.0 / 6.0, x.dtype),
-    "hardsigmoid": lambda x: nn.relu6(x + tensor(3.0, x.dtype)) * tensor(1.0 / 6.0, x.dtype),
+    "exp2": composed_functions.exp2,
+    "log2": composed_functions.log2,
+    "log10": composed_functions.log10,
+    "trunc": composed_functions.trunc,
+    "frac": lambda x: x - composed_functions.trunc(x),
+    "sinc": composed_functions.sinc,
+    "silu": activations.silu,
+    "mish": activations.mish,
+    "hardswish": activations.hard_silu,
+    "hardsigmoid": activations.hard_sigmoid,
     "log_sigmoid": math.log_sigmoid,
-    "deg2rad": lambda x: x * tensor(scalar_math.pi / 180.0, x.dtype),
-    "rad2deg": lambda x: x * tensor(180.0 / scalar_math.pi, x.dtype),
+    "deg2rad": composed_functions.deg2rad,
+    "rad2deg": composed_functions.rad2deg,
     "positive": lambda x: x,
 }
 KEEPS_INTEGERS = frozenset({"ceil", "floor", "trunc", "round", "positive"})
@@ -81,11 +81,6 @@ def _cosine_of(x: Any) -> Any:
     """Return sqrt(1 - x^2), the cosine of the angle whose sine is x: files have no ASIN and ACOS, but ATAN2."""
     one = tensor(1, x.dtype)
     return math.sqrt((one - x) * (one + x))
-
-
-def _sinc(x: Any) -> Any:
-    angle = x * tensor(scalar_math.pi, x.dtype)
-    return array.where(math.equal(angle, tensor(0, x.dtype)), tensor(1, x.dtype), math.sin(angle) / angle)
 
 
 def _unary(name: str, function: Callable[[Any], Any]) -> None:
@@ -151,10 +146,6 @@ def _pair(op: AtenCall, x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any]:
     return tensor(x, dtype), tensor(y, dtype)
 
 
-def _truncated(quotient: Any) -> Any:
-    return UNARY["trunc"](quotient)
-
-
 @aten("add")
 def add(op: AtenCall, x: Any, y: Any, alpha: Any = 1) -> Any:
     x, y = _pair(op, x, y)
@@ -191,7 +182,7 @@ def div(op: AtenCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     x, y = _pair(op, x, y)
     if rounding_mode is None:
         return math.divide(x, y)
-    return math.truncatediv(x, y) if op.dtype.is_integer else _truncated(math.divide(x, y))
+    return math.truncatediv(x, y) if op.dtype.is_integer else composed_functions.trunc(math.divide(x, y))
 
 
 @aten("floor_divide")
@@ -242,13 +233,15 @@ _binary("maximum", "max.other")(math.maximum)
 _binary("minimum", "min.other")(math.minimum)
 _binary("atan2", "arctan2")(math.atan2)
 _binary("nextafter")(math.nextafter)
-_binary("hypot")(lambda x, y: math.sqrt(math.square(x) + math.square(y)))
+_binary("hypot")(composed_functions.hypot)
+_binary("logaddexp")(composed_functions.logaddexp)
+_binary("logaddexp2")(composed_functions.logaddexp2)
 _binary("copysign")(lambda x, y: array.where(_negative(y), -math.abs(x), math.abs(x)))
 _binary("fmax")(lambda x, y: array.where(_or_nan(x), y, array.where(_or_nan(y), x, math.maximum(x, y))))
 _binary("fmin")(lambda x, y: array.where(_or_nan(x), y, array.where(_or_nan(y), x, math.minimum(x, y))))
 _binary("heaviside")(
-    lambda x, y: array.where(
-        math.equal(x, tensor(0, x.dtype)), y + tensor(0, y.dtype), array.cast(x > tensor(0, x.dtype), x.dtype) + y - y
+    lambda x, y: array.where(  # 0 for NaN; NumPy's is NaN
+        math.equal(x, tensor(0, x.dtype)), y, array.cast(x > tensor(0, x.dtype), x.dtype)
     )
 )
 _binary("igamma", "special_gammainc")(math.igamma)
@@ -278,24 +271,6 @@ def _negative(x: Any) -> Any:
         return x < tensor(0, x.dtype)
     zero = tensor(0, x.dtype)
     return math.logical_or(x < zero, math.logical_and(math.equal(x, zero), math.reciprocal(x) < zero))
-
-
-@aten("logaddexp")
-def logaddexp(op: AtenCall, x: Any, y: Any) -> Any:
-    x, y = _pair(op, x, y)
-    high, low = math.maximum(x, y), math.minimum(x, y)
-    return array.where(
-        math.equal(high, low), high + tensor(scalar_math.log(2.0), x.dtype), high + math.log1p(math.exp(low - high))
-    )
-
-
-@aten("logaddexp2")
-def logaddexp2(op: AtenCall, x: Any, y: Any) -> Any:
-    x, y = _pair(op, x, y)
-    high, low = math.maximum(x, y), math.minimum(x, y)
-    scale = scalar_math.log(2.0)
-    sum_ = math.log1p(math.exp((low - high) * tensor(scale, x.dtype))) * tensor(1 / scale, x.dtype)
-    return array.where(math.equal(high, low), high + tensor(1.0, x.dtype), high + sum_)
 
 
 COMPARISONS = {
@@ -378,8 +353,7 @@ def signbit(op: AtenCall, x: Any) -> Any:
     x = tensor(x)
     if not x.dtype.is_floating:
         return array.zeros_like(x) if x.dtype is bool_ else x < tensor(0, x.dtype)
-    integer = as_dtype({2: "int16", 4: "int32", 8: "int64"}[x.dtype.np.itemsize])
-    return array.bitcast(x, integer) < tensor(0, integer)
+    return composed_functions.signbit(x)
 
 
 @aten("frexp")
@@ -468,13 +442,7 @@ def nan_to_num(
     x = tensor(x, op.dtype)
     if not op.dtype.is_floating:
         return x
-    high, low = (
-        tensor(op.dtype.max if posinf is None else posinf, op.dtype),
-        tensor(op.dtype.min if neginf is None else neginf, op.dtype),
-    )
-    infinity = tensor(float("inf"), op.dtype)
-    x = array.where(_or_nan(x), tensor(nan or 0.0, op.dtype), x)
-    return array.where(math.equal(x, infinity), high, array.where(math.equal(x, -infinity), low, x))
+    return composed_functions.nan_to_num(x, nan or 0.0, posinf, neginf)
 
 
 # ---- activations ------------------------------------------------------------------------------------------------
@@ -493,17 +461,15 @@ def leaky_relu(op: AtenCall, x: Any, slope: float = 0.01) -> Any:
 @aten("elu")
 def elu(op: AtenCall, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
     x = tensor(x)
-    if alpha == scale == input_scale == 1:
-        return nn.elu(x)
+    if scale == input_scale == 1:
+        return activations.elu(x, alpha)
     low = math.expm1(x * tensor(input_scale, op.dtype)) * tensor(alpha, op.dtype)
     return array.where(x > tensor(0, op.dtype), x, low) * tensor(scale, op.dtype)
 
 
 @aten("celu")
 def celu(op: AtenCall, x: Any, alpha: Any = 1.0) -> Any:
-    x = tensor(x)
-    low = math.expm1(math.minimum(x, tensor(0, op.dtype)) / tensor(alpha, op.dtype)) * tensor(alpha, op.dtype)
-    return nn.relu(x) + low
+    return activations.celu(tensor(x), alpha)
 
 
 @aten("softplus")
@@ -517,8 +483,7 @@ def softplus(op: AtenCall, x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
 
 @aten("threshold")
 def threshold(op: AtenCall, x: Any, limit: Any, value: Any) -> Any:
-    x = tensor(x, op.dtype)
-    return array.where(x > tensor(limit, op.dtype), x, tensor(value, op.dtype))
+    return activations.threshold(tensor(x, op.dtype), limit, value)
 
 
 @aten("hardshrink")
@@ -548,8 +513,7 @@ def prelu(op: AtenCall, x: Any, weight: Any) -> Any:
 
 @aten("glu")
 def glu(op: AtenCall, x: Any, dim: int = -1) -> Any:
-    a, b = array.split(tensor(x), 2, axis=dim)
-    return a * math.sigmoid(b)
+    return activations.glu(tensor(x), dim)
 
 
 @aten("dropout", "feature_dropout", "alpha_dropout")

@@ -18,6 +18,7 @@ from ....core.dtypes import bool as bool_
 from ....core.dtypes import float32, int64
 from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, linalg, math, nn
+from ....ops.windows import is_same_padding
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
 
 # ---- products ---------------------------------------------------------------------------------------------------
@@ -148,32 +149,16 @@ def _images(x: Any, kernel: Any, n: int) -> tuple[Any, Any]:
     return (x, kernel) if n > 1 else (array.expand_dims(x, 2), array.expand_dims(kernel, 2))
 
 
-def is_same(
-    dims: Sequence[int | None], sides: Sequence[tuple[int, int]], steps: Sequence[int], wide: Sequence[int]
-) -> bool:
-    """Return whether explicit paddings are those of the padding SAME."""
-    for size, (before, after), step, window in zip(dims, sides, steps, wide):
-        if size is None:
-            if step != 1 or before != (window - 1) // 2 or after != window - 1 - before:
-                return False
-            continue
-        total = max((-(-size // step) - 1) * step + window - size, 0)
-        if (before, after) != (total // 2, total - total // 2):
-            return False
-    return True
-
-
 def convolve(
     x: Any, weight: Any, stride: Sequence[int], sides: Sequence[tuple[int, int]], dilation: Sequence[int], groups: int
 ) -> Any:
     """Return the convolution of channels-first images or volumes [n, c, ...] by weight [o, c/groups, ...]."""
     n = rank_of(x) - 2
     window = [int(s) for s in sizes(weight)[2:]]  # type: ignore[arg-type]
-    wide = [(k - 1) * d + 1 for k, d in zip(window, dilation)]
     channels = int(x.shape[1])
     if not any(map(any, sides)):
         padding: Any = "VALID"
-    elif is_same(sizes(x)[2:], sides, stride, wide):
+    elif is_same_padding(sizes(x)[2:], sides, window, stride, dilation):
         padding = "SAME"
     else:
         padding = "VALID"

@@ -12,7 +12,7 @@ import numpy as np
 
 from ....core.dtypes import int64
 from ....ops import array, linalg, math, nn
-from .linear import is_same
+from ....ops.windows import is_same_padding
 from .table import AtenCall, aten, dim_size, rank_of, sizes, spread, tensor, to_nchw, to_nhwc
 
 
@@ -75,7 +75,7 @@ def _max_pool(
         _, _, sides = _windows(x, extent, steps, padding, ceil_mode, n)
         return _dilated(x, window, steps, sides, wide)
     if any(map(any, sides)):
-        if is_same(sizes(x)[2:], sides, steps, window):
+        if is_same_padding(sizes(x)[2:], sides, window, steps, wide):
             return _pooled(x, n, window, steps, "max", "SAME")
         x = array.pad(x, [[0, 0], [0, 0], *map(list, sides)], constant_values=tensor(_lowest(x.dtype), x.dtype))
     return _pooled(x, n, window, steps, "max")
