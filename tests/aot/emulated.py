@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from built_singles import build_single
 
-from opwright import aot
 from opwright.core import dtypes
 from opwright.core.errors import OpError
 
@@ -102,6 +102,13 @@ static void *from(FILE *f, size_t n) {
   if (n && fread(p, 1, n, f) != n) exit(3);
   return p;
 }
+static void write_shape(const size_t *shape, size_t rank, FILE *f) {
+  int64_t n;
+  for (; rank--; shape++) {
+    n = (int64_t)*shape;
+    fwrite(&n, 8, 1, f);
+  }
+}
 """
 
 
@@ -129,7 +136,10 @@ def _runner(notes):
         "    if (status) return status;",
         "  }",
     ]
-    lines += [f"  fwrite(o.{p['identifier']}, 1, {size[p['identifier']]}, out);" for p in notes["outputs"]]
+    for p in notes["outputs"]:
+        if p["varies"]:
+            lines.append(f"  write_shape(o.{p['identifier']}_shape, {len(p['shape'])}, out);")
+        lines.append(f"  fwrite(o.{p['identifier']}, 1, {size[p['identifier']]}, out);")
     return "\n".join([*lines, "  return 0;", "}"])
 
 
@@ -140,27 +150,23 @@ def _dtype(port):
 def run_models(machine, models, folder):
     """The outputs of models by name; an error's text where one is not built, ends with a status or crashes.
 
-    models: names to contents and inputs
+    models: of one operator (benchmarks/single_operators.py)
     """
     folder = Path(folder)
     results, notes = {}, {}
-    for number, (name, content, feeds) in enumerate(models):
-        prefix = f"row{number}"
+    for number, single in enumerate(models):
+        prefix, name = f"row{number}", single.name
         try:
-            aot.build(
-                content,
-                machine.target,
-                folder,
-                name=prefix,
-                cpu=machine.cpu,
-                features=machine.features,
-                format="object",
+            build_single(
+                single, machine.target, folder, name=prefix, cpu=machine.cpu, features=machine.features, format="object"
             )
         except OpError as error:
             results[name] = f"not built: {error}"
             continue
         notes[name] = json.loads((folder / f"{prefix}.json").read_text())
-        data = b"".join(np.ascontiguousarray(x).astype(x.dtype.newbyteorder(machine.order)).tobytes() for x in feeds)
+        data = b"".join(
+            np.ascontiguousarray(x).astype(x.dtype.newbyteorder(machine.order)).tobytes() for x in single.feeds
+        )
         (folder / f"{prefix}.in").write_bytes(data)
     text = [f'#include "{n["name"]}.h"' for n in notes.values()] + [_MAIN] + [_runner(n) for n in notes.values()]
     text += [
@@ -210,10 +216,13 @@ def run_models(machine, models, folder):
 def _outputs(notes, path, order):
     data, arrays = path.read_bytes(), []
     for port in notes["signatures"][0]["outputs"]:
-        dtype = _dtype(port)
+        dtype, shape = _dtype(port), port["shape"]
+        if port["varies"]:
+            shape = np.frombuffer(data[: 8 * len(shape)], np.dtype(np.int64).newbyteorder(order))
+            data = data[8 * len(shape) :]
         n = int(np.prod(port["shape"], dtype=np.int64)) * dtype.itemsize
         array = np.frombuffer(data[:n], dtype.newbyteorder(order)).astype(dtype)
-        arrays.append(array.reshape(port["shape"]))
+        arrays.append(array[: np.prod(shape, dtype=np.int64)].reshape(shape))
         data = data[n:]
     assert not data, "the program wrote more"
     return arrays

@@ -386,7 +386,7 @@ def test_complex_numbers_are_pairs(tmp_path: Path) -> None:
     ("bounds", "words"),
     [
         ({"batch": (0, 4)}, "least"),
-        ({"batch": (1, 9), "x:1": (1, 9)}, "at most 32"),
+        ({"batch": (1, 9), "x:1": (1, 9)}, "at most 64"),
         ({"x:2": (1, 2)}, "x:1"),
         ({"time": (1, 2)}, "batch"),
     ],

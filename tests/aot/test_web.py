@@ -28,7 +28,8 @@ from opwright.core.errors import InvalidArgumentError, OpError, UnimplementedErr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from benchmarks import single_operators
-from test_libraries import REFUSED, interpreted, network, rows
+from built_singles import REFUSED, build_single
+from test_libraries import interpreted, network, rows
 
 TARGETS = [pytest.param("wasm32", marks=pytest.mark.slow), "wasm32-simd128"]
 needs_node = pytest.mark.skipif(not shutil.which("node"), reason="needs node")
@@ -79,7 +80,7 @@ def test_results_of_every_builtin_are_the_interpreters(target, part, tmp_path):
             continue  # a model of an operator's errors
         name, refusal = f"row{i}", ""
         try:
-            aot.build(single.content, target, tmp_path, name=name)
+            build_single(single, target, tmp_path, name=name)
         except UnimplementedError as error:
             refusal = str(error)
         if refusal:

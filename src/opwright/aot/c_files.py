@@ -141,11 +141,11 @@ def _structures(signature: SignaturePlan, prefix: str) -> list[str]:
     both, big = (*signature.inputs, *signature.outputs), prefix.upper()
     lines = ["", f"/* Numbers of elements{f' of the signature {signature.key}' if signature.key else ''}. */"]
     lines += [f"#define {big}_{t.identifier.upper()}_SIZE {elements_of(t)}u" for t in both]
-    for p in signature.sizes:
+    for p in signature.stated:
         lines += [f"#define {big}_{p.identifier.upper()}_{end} {n}u" for end, n in (("MIN", p.least), ("MAX", p.most))]
     varying = [signature.outputs[i] for i in signature.varying]
     fields = {
-        "inputs": [f"size_t {p.identifier}; /* {_places(signature, p)} */" for p in signature.sizes],
+        "inputs": [f"size_t {p.identifier}; /* {_places(signature, p)} */" for p in signature.stated],
         "outputs": [f"size_t {t.identifier}_shape[{max(len(t.shape), 1)}]; /* set by a run */" for t in varying],
     }
     for t in both:
@@ -159,8 +159,11 @@ def _structures(signature: SignaturePlan, prefix: str) -> list[str]:
         lines += [f"  {constant}{C_TYPES[t.dtype]} *{t.identifier}; /* {facts_of(t)} */" for t in tensors]
         lines += [f"  {field}" for field in fields[what]]
         lines += ([] if tensors else ["  const void *unused;"]) + ["};"]
-    if signature.sizes:
+    if signature.sizes or signature.reported:
         lines.insert(1, "/* Shapes are those of the largest sizes. */")
+    for p in signature.sizes:
+        if not p.places:
+            lines.append(f"/* {p.name}: {p.least} to {p.most} */")
     return lines
 
 

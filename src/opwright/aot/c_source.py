@@ -10,6 +10,8 @@ Integers are equal to those of the object file, and floats too, as long as the c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
 from ..compiler.c_source.byte_addresses import MEMORY_FUNCTIONS, write_kernel
@@ -25,7 +27,7 @@ from .c_steps import StepFunctions
 from .c_weights import map_function, table_declaration, weights_text
 from .memory_layouts import MemoryLayout, fill_of
 from .model_plans import ModelPlan, SignaturePlan
-from .status_codes import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK
+from .status_codes import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_BOUNDS
 from .thread_callbacks import count_in_c, share_in_c
 
 PORTABLE_C = Target("c11", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c", SCALAR)
@@ -151,33 +153,88 @@ def _in_order(entry: ir.Function) -> list[ir.Function]:
 def _signature(
     model: ModelPlan, signature: SignaturePlan, name: str, layout: MemoryLayout, kernels: _Kernels
 ) -> list[str]:
-    """Return the function of a signature, after that of its plan."""
-    if signature.sizes:
-        raise UnimplementedError(op="aot.build", what="sizes between bounds have no form in C yet", do='format="lib"')
-    (planned,) = signature.plans
+    """Return the function of a signature, after those of its plans."""
     symbol = model.symbol(signature, name)
-    steps = StepFunctions(model, signature, name, layout, kernels.entries)
-    lines = steps.text(planned)
-    lines += ["", f"int {symbol}({steps.parameters}void *arena, size_t arena_size) {{"]
+    lines: list[str] = []
+    calls = []
+    for number, planned in enumerate(signature.plans):
+        steps = StepFunctions(model, signature, name, layout, kernels.entries, number)
+        lines += [*steps.text(planned), ""]
+        calls.append(steps.call)
+    lines.append(f"int {symbol}({steps.public}void *arena, size_t arena_size) {{")
     lines += ["  size_t count = 1;"] * bool(layout.stride)
-    if planned.written:
-        lines.append("  int status;")
+    is_chosen = bool(signature.sizes or signature.counts)
+    lines += ["  int status;"] * (is_chosen or bool(signature.plans[0].written))
+    lines += ["  size_t plan;"] * bool(signature.sizes)
+    lines += [f"  int64_t counts[{2 * signature.counts}];"] if signature.counts else []
     lines += _checks(model, signature, layout)
     if layout.stride:
         lines += [f"  {line}" for line in count_in_c(layout.base, layout.stride)]
+    if not is_chosen:
+        return [*lines, *_plan_call(model, signature, 0, calls[0]), "}", ""]
+    return [*lines, *_choice(model, signature, calls), "}", ""]
+
+
+def _plan_call(model: ModelPlan, signature: SignaturePlan, number: int, call: str) -> list[str]:
+    """Return statements that run a plan and return its status; if the status decides more, they set `status`."""
+    planned = signature.plans[number]
+    lines = []
     for i in sorted(planned.read):
         flag = model.state[i].flag
         if flag is not None:
             lines.append(f"  if (!state->{model.state[flag].identifier}[0]) return {NOT_ASSIGNED};")
-    call = steps.call
-    if not planned.written:
-        return [*lines, f"  return {call};", "}", ""]
-    lines += [f"  status = {call};", f"  if (status != {OK}) return status;"]
+    is_chosen = bool(signature.sizes or signature.counts)
+    if not planned.written and not is_chosen:
+        return [*lines, f"  return {call};"]
+    lines += [f"  counts[{2 * i}] = 0;" for i, buffer in enumerate(planned.counts) if buffer is None]
+    lines.append(f"  status = {call};")
+    if signature.counters:
+        lines.append(f"  if (status != {OK}) goto recount;")
+    else:
+        lines.append(f"  if (status != {OK}) return status;")
     for i in sorted(planned.written):
         flag = model.state[i].flag
         if flag is not None:
             lines.append(f"  state->{model.state[flag].identifier}[0] = 1;")
-    return [*lines, f"  return {OK};", "}", ""]
+    for i in signature.varying:
+        shape = planned.outputs[i].shape
+        for axis, n in enumerate(shape):
+            size = f"(size_t)counts[{2 * signature.reported[i]}]" if i in signature.reported and not axis else f"{n}u"
+            lines.append(f"  outputs->{signature.outputs[i].identifier}_shape[{axis}] = {size};")
+    return [*lines, f"  return {OK};"]
+
+
+def _choice(model: ModelPlan, signature: SignaturePlan, calls: Sequence[str]) -> list[str]:
+    """Return statements that run the plan for the sizes of the inputs. After a plan that stops at another number of
+    rows than it is for, that for the counted number runs."""
+    lines = [f"  counts[{2 * i + 1}] = 0;" for i in range(signature.counts)]
+    lines += [f"  counts[{2 * p.counter + 1}] = {p.least};" for p in signature.counters if p.counter is not None]
+    lines += ["select:"] * bool(signature.counters)
+    lines += [f"  counts[{2 * i}] = -1;" for i in range(signature.counts)]
+    if not signature.sizes:
+        return [*lines, *_plan_call(model, signature, 0, calls[0])]
+    lines.append("  plan = 0;")
+    for p in signature.sizes:
+        if p.places:
+            value, suffix = f"inputs->{p.identifier}", "u"
+        elif p.element is not None:
+            value, suffix = f"(int64_t)inputs->{signature.inputs[p.element[0]].identifier}[{p.element[1]}]", ""
+        else:
+            value, suffix = f"counts[{2 * (p.counter or 0) + 1}]", ""
+        lines.append(f"  if ({value} < {p.least}{suffix} || {value} > {p.most}{suffix}) return {OUT_OF_BOUNDS};")
+        lines.append(f"  plan = plan * {p.num_sizes}u + (size_t)({value} - {p.least}{suffix});")
+    lines.append("  switch (plan) {")
+    for number, (plan, call) in enumerate(zip(signature.numbers, calls)):
+        lines += [f"    case {plan}u:", *(f"    {line}" for line in _plan_call(model, signature, number, call))]
+    lines += [f"    default: return {OUT_OF_BOUNDS};", "  }"]
+    if signature.counters:
+        lines.append("recount:")
+        for p in signature.counters:
+            found, assumed = f"counts[{2 * (p.counter or 0)}]", f"counts[{2 * (p.counter or 0) + 1}]"
+            lines += [f"  if ({found} >= 0 && {found} != {assumed}) {{", f"    {assumed} = {found};"]
+            lines += ["    goto select;", "  }"]
+        lines.append("  return status;")
+    return lines
 
 
 def _checks(model: ModelPlan, signature: SignaturePlan, layout: MemoryLayout) -> list[str]:

@@ -27,15 +27,22 @@ KernelEntries = Mapping[int, tuple[str, ir.Function, bool]]
 
 
 class StepFunctions:
-    """The functions of the steps of a signature. parameters: C parameters but for the arena, each with a comma; call:
-    the call of the function from one of these parameters."""
+    """The functions of the steps of a plan of a signature. number: of the plan; public: parameters of the signature's
+    function in C but for the arena, each with a comma; parameters: of the plan's function; call: the call of it."""
 
     def __init__(
-        self, model: ModelPlan, signature: SignaturePlan, name: str, layout: MemoryLayout, entries: KernelEntries
+        self,
+        model: ModelPlan,
+        signature: SignaturePlan,
+        name: str,
+        layout: MemoryLayout,
+        entries: KernelEntries,
+        number: int = 0,
     ) -> None:
         self._name, self._layout, self._entries = name, layout, entries
         self._signature, self._model = signature, model
         self._symbol, prefix = model.symbol(signature, name), model.prefix(signature, name)
+        self._symbol += f"_plan{number}" if len(signature.plans) > 1 else ""
         self._memory = {
             "inputs": f"const struct {prefix}_inputs *",
             "outputs": f"const struct {prefix}_outputs *",
@@ -43,6 +50,10 @@ class StepFunctions:
             **({"weights": f"const struct {name}_weights *"} if layout.apart else {}),
         }
         threads = f"const struct {name}_threads *threads, " if layout.stride else ""
+        public = "".join(f"{kind}{x}, " for x, kind in self._memory.items()) + threads
+        constant = "const " if signature.varying else ""
+        self.public = public.replace(f"{constant}struct {prefix}_outputs", f"struct {prefix}_outputs")
+        self._memory |= {"counts": "int64_t *"} if signature.counts else {}
         self.parameters = "".join(f"{kind}{x}, " for x, kind in self._memory.items()) + threads
         arguments = [*self._memory, *["threads, count"] * bool(layout.stride), "(uint8_t *)arena"]
         self.call = f"{self._symbol}_steps({', '.join(arguments)})"
@@ -55,6 +66,7 @@ class StepFunctions:
         bases = {id(b): f"outputs->{t.identifier}" for b, t in zip(planned.outputs, self._signature.outputs)}
         bases |= {id(b): f"inputs->{t.identifier}" for b, t in zip(planned.inputs, self._signature.inputs)}
         bases |= {id(b): f"state->{self._model.state[field].identifier}" for b, field in planned.state}
+        bases |= {id(b): f"(counts + {2 * i})" for i, b in enumerate(planned.counts) if b is not None}
         self._places = _Places(self._name, self._layout, bases)
         self._apart = []
         body = self._body(plan)

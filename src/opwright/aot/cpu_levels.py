@@ -11,6 +11,7 @@ hwcaps); elsewhere the lowest level, until the caller sets another one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -98,7 +99,14 @@ def combined(models: Sequence[ModelPlan], levels: Sequence[CpuLevel]) -> ModelPl
     if any(f != fields[0] for f in fields):
         raise InternalError(op="aot.build", what="levels disagree on the state", found=fields)
     signatures = tuple(
-        s._replace(plans=tuple(plan for m in models for plan in m.signatures[i].plans))
+        s._replace(
+            plans=tuple(plan for m in models for plan in m.signatures[i].plans),
+            numbers=tuple(
+                level * math.prod(p.num_sizes for p in s.sizes) + n
+                for level, m in enumerate(models)
+                for n in m.signatures[i].numbers
+            ),
+        )
         for i, s in enumerate(first.signatures)
     )
     kernels = {address: kernel for m in models for address, kernel in m.kernels.items()}

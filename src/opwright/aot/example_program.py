@@ -56,7 +56,7 @@ def example_of(model: ModelPlan, name: str, layout: MemoryLayout) -> str:
         ]
     for what, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         lines += [f"  {what}.{t.identifier} = {t.identifier};" for t in tensors] or [f"  {what}.unused = NULL;"]
-    lines += [f"  inputs.{p.identifier} = {prefix.upper()}_{p.identifier.upper()}_MAX;" for p in signature.sizes]
+    lines += [f"  inputs.{p.identifier} = {prefix.upper()}_{p.identifier.upper()}_MAX;" for p in signature.stated]
     for i, t in enumerate(signature.inputs):
         size = f"sizeof(*{t.identifier}) * {prefix.upper()}_{t.identifier.upper()}_SIZE"
         lines += [

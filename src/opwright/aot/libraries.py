@@ -95,8 +95,9 @@ def build(
     targets of WebAssembly; "c", portable C11 instead of machine code, for any target, or "arduino", "esp-idf",
     "zephyr", the same as the folder that these build systems take. custom_ops: as of `lite.Interpreter`. bounds:
     least and most of sizes that the model leaves open, which the caller of the library states: of "batch", the
-    first axis of inputs, or of "input:axis"; each size has a plan, with shared weights. Other open sizes are the
-    file's. weights: "embedded" in the code, or "file": NAME.weights, which the caller maps or reads. shared:
+    first axis of inputs, or of "input:axis"; of elements of inputs that shapes follow from, "input[element]"; of
+    rows that an operator counts, "tensor:0". Each size has a plan, with shared weights. Other open sizes of inputs
+    are the file's. weights: "embedded" in the code, or "file": NAME.weights, which the caller maps or reads. shared:
     whether to write a shared library, too, where this machine has a linker for the target; otherwise the result's
     `unlinked` is the reason. threads: whether runs take a structure of two functions by which the caller provides
     threads. report: whether the result has a `BuildReport`, of machine code; for "host" with the
@@ -124,10 +125,6 @@ def build(
     if format == "web" and not chosen.is_wasm:
         raise InvalidArgumentError(
             op="aot.build", what="a web page takes WebAssembly only", found=chosen.name, do="target='wasm32-simd128'"
-        )
-    if format == "web" and bounds:
-        raise UnimplementedError(
-            op="aot.build", what="ES modules take no sizes within bounds", found=list(bounds), do="format='lib'"
         )
     if weights == "file" and format in _WITHOUT_FILES:
         raise UnimplementedError(

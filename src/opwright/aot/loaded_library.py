@@ -186,7 +186,8 @@ class LibrarySignature:
     """A function of a library. inputs, outputs: names."""
 
     def __init__(self, note: Mapping[str, Any], address: int, memory: _Memory) -> None:
-        self._memory, self._size_notes = memory, note.get("sizes", ())
+        self._memory = memory
+        self._size_notes = [size for size in note.get("sizes", ()) if size["places"]]
         pointers = (ctypes.c_void_p,) * (3 + len(memory.places) + memory.takes_threads)
         self._run: Any = ctypes.CFUNCTYPE(ctypes.c_int, *pointers, ctypes.c_size_t)(address)
         self._inputs, self._outputs = (

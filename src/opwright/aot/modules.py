@@ -31,6 +31,7 @@ from .cpu_levels import levels_text, with_features
 from .memory_layouts import MemoryLayout, fill_of, weights_of
 from .model_plans import ModelPlan, SignaturePlan
 from .plan_functions import LibraryCode, bases_of, plan_text
+from .plan_selection import counts_of, counts_text, recount_text, selection_text
 from .specialized_kernels import is_specialized, shared_words, specialized_text
 from .status_codes import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, OK, OUT_OF_BOUNDS, UNSUPPORTED_LEVEL
 from .step_words import WordTables, decoder_text
@@ -149,7 +150,7 @@ def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, 
     if model.levels:
         lines += levels_text(name, model.levels)
     tables = None if is_specialized(model.target, layout) else WordTables(max(map(bases_of, model.plans)))
-    code = LibraryCode(name, layout, symbols, shared, tables, wide)
+    code = LibraryCode(name, layout, symbols, shared, tables, wide, counts_of(model) > 0)
     if layout.stride:
         lines += share_text(name, layout.stride, wide)
     for signature in model.signatures:
@@ -178,16 +179,19 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
         "entry:",
         *_checks(model, signature, layout, wide),
         *(count_text(layout.base, layout.stride, wide) if layout.stride else []),
-        *_selection_text(model, signature, name, wide),
+        *counts_text(signature, counts_of(model)),
+        *selection_text(model, signature, name, wide),
     ]
     weights = "%weights" if layout.apart else f"@{name}_weights" if layout.weights else "null"
     arguments = f"ptr %inputs, ptr %outputs, {state or 'ptr null, '}ptr {weights}, ptr %arena"
+    arguments += ", ptr %counts" if counts_of(model) else ""
     if layout.stride:
         arguments += f", ptr %threads, i{wide} %threads.count"
     for number, planned in enumerate(signature.plans):
         plan = _plan_symbol(model, signature, name, number)
         flags = sorted({flag for i in planned.read if (flag := model.state[i].flag) is not None})
         lines.append(f"plan{number}:")
+        lines += [f"  store i64 0, ptr %count{i}" for i, buffer in enumerate(planned.counts) if buffer is None]
         for flag in flags:
             place = f"{number}.{flag}"
             lines += [
@@ -202,7 +206,7 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
             f"  %good{number} = icmp eq i32 %result{number}, {OK}",
             f"  br i1 %good{number}, label %good{number}.on, label %failed{number}",
             f"failed{number}:",
-            f"  ret i32 %result{number}",
+            *(["  br label %recount"] if signature.counters else [f"  ret i32 %result{number}"]),
             f"good{number}.on:",
         ]
         for flag in [model.state[i].flag for i in sorted(planned.written)]:
@@ -213,46 +217,25 @@ def _entry_text(model: ModelPlan, signature: SignaturePlan, name: str, layout: M
                 ]
         slot = len(signature.outputs)
         for i in signature.varying:
-            for n in planned.outputs[i].shape:
+            for axis, n in enumerate(planned.outputs[i].shape):
+                value = str(n)
+                if i in signature.reported and not axis:
+                    value = f"%rows{number}.{i}.size"
+                    lines += [
+                        f"  %rows{number}.{i} = load i64, ptr %count{signature.reported[i]}",
+                        f"  {value} = {'trunc' if wide < 64 else 'add'} i64 %rows{number}.{i}"
+                        + (f" to i{wide}" if wide < 64 else ", 0"),
+                    ]
                 lines += [
                     f"  %shape{number}.{slot} = getelementptr i{wide}, ptr %outputs, i32 {slot}",
-                    f"  store i{wide} {n}, ptr %shape{number}.{slot}",
+                    f"  store i{wide} {value}, ptr %shape{number}.{slot}",
                 ]
                 slot += 1
         lines.append(f"  ret i32 {OK}")
+    if signature.counters:
+        lines += recount_text(signature)
     lines += [f"{label}:\n  ret i32 {status}" for label, status in _FAILURES.items()]
     return [*lines, "}"]
-
-
-def _selection_text(model: ModelPlan, signature: SignaturePlan, name: str, wide: int) -> list[str]:
-    """Return instructions that go to the plan of the processor's level and of the sizes in the inputs. Sizes have the
-    width of pointers."""
-    lines, index = [], "0"
-    if model.levels:
-        index = "%level.index"
-        lines += [
-            f"  %level = call i32 @{name}_level()",
-            "  %no.level = icmp eq i32 %level, 0",
-            "  br i1 %no.level, label %unsupported, label %leveled",
-            "leveled:",
-            "  %level.before = sub i32 %level, 1",
-            f"  {index} = zext i32 %level.before to i{wide}",
-        ]
-    for k, parameter in enumerate(signature.sizes):
-        count = parameter.most - parameter.least + 1
-        lines += [
-            f"  %size{k}.field = getelementptr i{wide}, ptr %inputs, i32 {len(signature.inputs) + k}",
-            f"  %size{k} = load i{wide}, ptr %size{k}.field",
-            f"  %above{k} = sub i{wide} %size{k}, {parameter.least}",
-            f"  %within{k} = icmp ult i{wide} %above{k}, {count}",
-            f"  br i1 %within{k}, label %within{k}.on, label %unbounded",
-            f"within{k}.on:",
-            f"  %rows{k} = mul i{wide} {index}, {count}",
-            f"  %index{k} = add i{wide} %rows{k}, %above{k}",
-        ]
-        index = f"%index{k}"
-    cases = " ".join(f"i{wide} {n}, label %plan{n}" for n in range(len(signature.plans)))
-    return [*lines, f"  switch i{wide} {index}, label %unbounded [ {cases} ]"]
 
 
 def _word_of(pointer: str) -> list[str]:

@@ -7,8 +7,9 @@ The function of a plan is
 
     i32 SYMBOL(ptr inputs, ptr outputs, ptr state, ptr weights, ptr arena)
 
-and the threads of the caller with their number, if the library has them (thread_callbacks.py): strands are a function
-of their own then, which is called as kernels are, with the bases as its words.
+and the memory of numbers of rows, if operators count any (run_sizes.py), and the threads of the caller with their
+number, if the library has them (thread_callbacks.py): strands are a function of their own then, which is called as
+kernels are, with the bases as its words.
 It keeps the words of the step that it runs on its stack: of microcontrollers, as instructions that LLVM computes with;
 elsewhere a table has the ones that differ from the step before.
 """
@@ -33,7 +34,7 @@ class LibraryCode(NamedTuple):
     """The parts that the functions of all plans share.
 
     name: prefix of symbols; symbols: of kernels, by address; shared: see `SharedWords`; tables: of words, None where
-    kernels are specialized; wide: bits of size_t
+    kernels are specialized; wide: bits of size_t; counts: whether operators count rows
     """
 
     name: str
@@ -42,11 +43,12 @@ class LibraryCode(NamedTuple):
     shared: SharedWords
     tables: WordTables | None
     wide: int
+    counts: bool
 
 
 def bases_of(planned: SizedPlan) -> int:
     """Return the number of addresses that words of a plan are relative to."""
-    return 3 + len(planned.inputs) + len(planned.outputs)
+    return 3 + len(planned.inputs) + len(planned.outputs) + bool(planned.counts)
 
 
 def plan_text(code: LibraryCode, planned: SizedPlan, symbol: str) -> list[str]:
@@ -71,12 +73,17 @@ class _PlanText:
                 self.bases.append(f"{kind}{i}")
         for buffer, field in planned.state:
             self.places[id(buffer)] = 2, code.layout.state[field]
+        for i, count in enumerate(planned.counts):
+            if count is not None:
+                self.places[id(count)] = len(self.bases), 16 * i
+        self.bases += ["counts"] * bool(planned.counts)
 
     def text(self) -> list[str]:
         """Return the function."""
         steps = self.plan.steps
         threads = f", ptr %threads, i{self.code.wide} %threads.count" if self.threaded else ""
-        parameters = f"ptr %inputs, ptr %outputs, ptr %state, ptr %weights, ptr %arena{threads}"
+        counts = ", ptr %counts" * self.code.counts
+        parameters = f"ptr %inputs, ptr %outputs, ptr %state, ptr %weights, ptr %arena{counts}{threads}"
         lines = [
             f"define internal i32 @{self.symbol}({parameters}) {{",
             "entry:",

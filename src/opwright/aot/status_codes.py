@@ -29,7 +29,7 @@ STATUS_TEXTS = {
     "their elements",
     NO_MEMORY: "an address is null",
     NOT_ASSIGNED: "a variable is read that no run has assigned",
-    OUT_OF_BOUNDS: "a size of the inputs is outside of its bounds",
+    OUT_OF_BOUNDS: "a size is outside of its bounds, or none that the model can have",
     OTHER_WEIGHTS: "the weights are not those of this library: another model, target or version, or no weights at all",
     CUT_WEIGHTS: "the weights end before their last byte: the file is truncated",
     UNSUPPORTED_LEVEL: "the processor lacks the instructions of this level, or of all levels of the library",

@@ -83,6 +83,14 @@ async function instantiate(source) {
   return instantiate(await fetch(url));
 }
 
+/** Words of a structure after the pointers: the sizes that the caller states, or shapes that a run sets. */
+function extents({ inputs, sizes }, tensors) {
+  if (tensors === inputs) return sizes.length;
+  return tensors.reduce((sum, t) => sum + (t.varies ? Math.max(t.shape.length, 1) : 0), 0);
+}
+
+const product = (shape) => shape.reduce((a, b) => a * b, 1);
+
 class Model {
   #calls; #reset;
 
@@ -98,7 +106,7 @@ class Model {
     const arena = place(ARENA_SIZE);
     const layouts = signatures.map((s) => [s.inputs, s.outputs].map((tensors) => ({
       tensors,
-      struct: place(4 * tensors.length),
+      struct: place(4 * (tensors.length + extents(s, tensors))),
       places: tensors.map((t) => place(Math.max(t.size, 1) * ARRAYS[t.dtype].BYTES_PER_ELEMENT)),
     })));
     const missing = end - memory.buffer.byteLength;
@@ -107,35 +115,58 @@ class Model {
       new Uint32Array(memory.buffer, struct, tensors.length).set(places);
       return tensors.map((t, i) => new ARRAYS[t.dtype](memory.buffer, places[i], t.size));
     };
+    const after = (s, { tensors, struct }) =>
+      new Uint32Array(memory.buffer, struct + 4 * tensors.length, extents(s, tensors));
     this.#calls = signatures.map((s, i) => {
       const pointers = [...layouts[i].map(({ struct }) => struct), ...state, arena];
-      const run = instance.exports[s.function];
-      return { ...s, run: () => run(...pointers, ARENA_SIZE), values: layouts[i].map(views) };
+      const run = instance.exports[s.function], [sizes, shapes] = layouts[i].map((layout) => after(s, layout));
+      return { ...s, run: () => run(...pointers, ARENA_SIZE), values: layouts[i].map(views), stated: sizes, shapes };
     });
     this.#reset = () => STATE_SIZE && reset(state[0]);
     this.reset();
   }
 
   /**
-   * Run the model. arrays: a typed array an input; key: of the signature, the first by default. Returns new arrays, by
-   * output. Throws TypeError, StatusError.
+   * Run the model. arrays: a typed array an input; key: of the signature, the first by default; sizes: by name, where
+   * the model was built with bounds, the largest by default. Returns new arrays, by output; those whose shape depends
+   * on the run have it as `shape`. Throws TypeError, StatusError.
    */
-  run(arrays, key = signatures[0].key) {
+  run(arrays, key = signatures[0].key, sizes = {}) {
     const call = this.#calls.find((s) => s.key === key);
     if (!call) throw new TypeError(`NAME: there is no signature ${key}`);
     const unknown = Object.keys(arrays).filter((key) => !call.inputs.some((t) => t.name === key));
     if (unknown.length) throw new TypeError(`NAME: there is no input ${unknown.join(", ")}`);
+    const stated = call.sizes.map((s) => {
+      const size = sizes[s.name] ?? s.most;
+      if (size < s.least || size > s.most) {
+        throw new TypeError(`NAME: ${s.name} is ${size}; wanted ${s.least} to ${s.most}`);
+      }
+      return size;
+    });
+    const wrong = Object.keys(sizes).filter((key) => !call.sizes.some((s) => s.name === key));
+    if (wrong.length) throw new TypeError(`NAME: there is no size ${wrong.join(", ")}`);
     call.inputs.forEach((t, i) => {
-      const array = arrays[t.name];
-      if (!(array instanceof ARRAYS[t.dtype]) || array.length !== t.size) {
+      const shape = [...t.shape];
+      call.sizes.forEach((s, k) => s.places.forEach(([input, axis]) => { if (input === i) shape[axis] = stated[k]; }));
+      const array = arrays[t.name], wanted = t.size / Math.max(product(t.shape), 1) * product(shape);
+      if (!(array instanceof ARRAYS[t.dtype]) || array.length !== wanted) {
         const text = array?.length === undefined ? String(array) : `${array.constructor.name}(${array.length})`;
-        throw new TypeError(`NAME: input ${t.name} is ${text}; wanted ${ARRAYS[t.dtype].name}(${t.size})`);
+        throw new TypeError(`NAME: input ${t.name} is ${text}; wanted ${ARRAYS[t.dtype].name}(${wanted})`);
       }
       call.values[0][i].set(array);
     });
+    call.stated.set(stated);
     const status = call.run();
     if (status) throw new StatusError(status);
-    return Object.fromEntries(call.outputs.map((t, i) => [t.name, call.values[1][i].slice()]));
+    let at = 0;
+    return Object.fromEntries(call.outputs.map((t, i) => {
+      const values = call.values[1][i];
+      if (!t.varies) return [t.name, values.slice()];
+      const shape = Array.from(call.shapes.subarray(at, at + t.shape.length));
+      at += Math.max(t.shape.length, 1);
+      const count = t.size / Math.max(product(t.shape), 1) * product(shape);
+      return [t.name, Object.assign(values.slice(0, count), { shape })];
+    }));
   }
 
   /** Set the state of the first run, if the model has a state. */
@@ -183,7 +214,11 @@ def _signatures(model: ModelPlan, name: str) -> str:
             "key": s.key,
             "function": model.symbol(s, name),
             "inputs": [_row(t) for t in s.inputs],
-            "outputs": [_row(t) for t in s.outputs],
+            "outputs": [_row(t) | ({"varies": True} if i in s.varying else {}) for i, t in enumerate(s.outputs)],
+            "sizes": [
+                {"name": p.identifier, "least": p.least, "most": p.most, "places": [list(place) for place in p.places]}
+                for p in s.stated
+            ],
         }
         for s in model.signatures
     ]
@@ -211,6 +246,14 @@ export interface Tensor {
   size: number;
   scale?: number;
   zero_point?: number;
+  varies?: boolean;
+}
+
+export interface Size {
+  name: string;
+  least: number;
+  most: number;
+  places: [number, number][];
 }
 
 export interface Signature {
@@ -218,6 +261,7 @@ export interface Signature {
   function: string;
   inputs: Tensor[];
   outputs: Tensor[];
+  sizes: Size[];
 }
 
 export declare const signatures: Signature[];
@@ -236,13 +280,16 @@ export declare function load(source?: Source | Promise<Source>): Promise<Model>;
 def _types(model: ModelPlan, name: str) -> str:
     """Return the types of the ES module, for TypeScript."""
 
-    def fields(tensors: Sequence[TensorDescription]) -> str:
-        return "".join(f"\n    /** {facts_of(t)} */\n    {t.identifier}: {ARRAYS[t.dtype]};" for t in tensors)
+    def fields(tensors: Sequence[TensorDescription], varying: Sequence[int] = ()) -> str:
+        kinds = [ARRAYS[t.dtype] + " & { shape: number[] }" * (i in varying) for i, t in enumerate(tensors)]
+        return "".join(f"\n    /** {facts_of(t)} */\n    {t.identifier}: {kind};" for t, kind in zip(tensors, kinds))
 
     lines = [_TYPES.replace("NAME", name), "export interface Model {"]
     for i, s in enumerate(model.signatures):
         key = f"key{'' if i else '?'}: {json.dumps(s.key)}"
-        lines.append(f"  run(arrays: {{{fields(s.inputs)}\n  }}, {key}): {{{fields(s.outputs)}\n  }};")
+        sizes = ", sizes?: { " + "; ".join(f"{p.identifier}?: number" for p in s.stated) + " }" if s.stated else ""
+        results = fields(s.outputs, s.varying)
+        lines.append(f"  run(arrays: {{{fields(s.inputs)}\n  }}, {key}{sizes}): {{{results}\n  }};")
     return "\n".join([*lines, "  reset(): void;", "}", ""])
 
 
@@ -289,7 +336,8 @@ _PAGE = """\
     at("outputs").replaceChildren(...outputs.map((t) => {
       const row = document.createElement("tr");
       const first = Array.from(results[t.name].subarray(0, 10), (x) => Number(x).toPrecision(6) * 1);
-      for (const text of [t.name, `${t.dtype}[${t.shape}]`, first.join(" ") + (t.size > 10 ? " ..." : "")]) {
+      const shape = results[t.name].shape ?? t.shape, more = results[t.name].length > 10 ? " ..." : "";
+      for (const text of [t.name, `${t.dtype}[${shape}]`, first.join(" ") + more]) {
         row.appendChild(document.createElement("td")).textContent = text;
       }
       return row;

@@ -118,7 +118,8 @@ def run(
     "bounds",
     multiple=True,
     metavar="NAME=1..8",
-    help="Bounds of a size that the model leaves open: of batch, the first axis of inputs, or of INPUT:AXIS.",
+    help="Bounds of a size that the model leaves open: of batch, the first axis of inputs, of INPUT:AXIS, of an "
+    "INPUT[ELEMENT] that shapes follow from, or of counted rows, TENSOR:0.",
 )
 @click.option(
     "--weights",

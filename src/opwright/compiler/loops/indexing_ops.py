@@ -231,10 +231,12 @@ class Expected(LoopOp):
 class ExpectedCount(LoopOp):
     """A guard: an earlier operation has counted as many as the caller expects. output: as of Expected.
 
-    count: the caller's memory, int64 [2]: the number now, and the one that the caller observed last.
+    count: the caller's memory, int64 [2]: the number now, and the one that the caller observed last. results: of the
+    operation that counts, which is before the guard also where nothing else reads them.
     """
 
     count: Buffer
+    results: tuple[Buffer, ...] = ()
 
 
 GUARDS = (Expected, ExpectedCount)

@@ -2,7 +2,8 @@
 
 Lives here: `whole_graph`, `WholeGraph`; `SubgraphCalls`, the lowering of IF, WHILE, CALL, STABLEHLO_CASE and of
 composites with effects.
-Not here: plans of partitions (partition_plans.py), control flow of the loop graph (compiler/loops/control_flow.py).
+Not here: rows that operators count (counted_rows.py), plans of partitions (partition_plans.py), control flow of the
+loop graph (compiler/loops/control_flow.py).
 
 A branch or a loop that writes variables or draws random numbers is a function of their values, as functions of the
 catalogue are (compiler/functional_control_flow.py): the node reads them before, and assigns the results.
@@ -29,7 +30,10 @@ from ..runtime.resources import ResourceVariable
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC, Tensor
 from ..runtime.while_loop import LoopState
+from .counted_rows import NO_ROWS, CountingBuffers, Rows, results_of_nothing
 from .partition_plans import PartitionPlanner, TensorBuffers, claim
+
+_BOUND_SIZES = "bounds of the elements of inputs that sizes follow from: 'INPUT[0]=1..8'"
 
 Variable = ResourceVariable | Tensor
 """Memory that persists from run to run: a resource, or a variable tensor of the subgraph."""
@@ -38,31 +42,38 @@ Variable = ResourceVariable | Tensor
 class WholeGraph(NamedTuple):
     """The loop graph of a subgraph. Its inputs are those of the subgraph in order, then variables, which operations
     update in place; its outputs begin with those of the subgraph. variables: in the order of their inputs; read:
-    those whose values before the run matter; written: resources that operations assign."""
+    those whose values before the run matter; written: resources that operations assign; counts: memory of the numbers
+    of rows that operations count, by tensor, in the order of the last inputs."""
 
     graph: LoopGraph
     variables: tuple[Variable, ...]
     read: frozenset[Variable]
     written: frozenset[Variable]
+    counts: dict[int, Buffer]
 
 
-def whole_graph(planner: PartitionPlanner, subgraph: Subgraph) -> WholeGraph:
+def whole_graph(planner: PartitionPlanner, subgraph: Subgraph, rows: Rows = NO_ROWS) -> WholeGraph:
     """Return the loop graph of all nodes of a prepared subgraph.
 
-    raises UnimplementedError that lists the nodes which no rule lowers
+    rows: numbers of rows that operators count, by tensor, where a run decides: the one that the graph is for, or None
+    where no node reads them. raises UnimplementedError that lists the nodes which no rule lowers
     """
     name = subgraph.name or "model"
     calls = SubgraphCalls(planner)
-    ops, buffers, missing = calls.lowered(subgraph)
+    ops, buffers, missing = calls.lowered(subgraph, rows=rows)
     if missing:
+        is_open = any("unknown before a run" in why for why in missing.values())
         raise UnimplementedError(
-            op=name, what=f"{len(missing)} nodes have no machine code", found="; ".join(missing.values())
+            op=name,
+            what=f"{len(missing)} nodes have no machine code",
+            found="; ".join(missing.values()),
+            do=_BOUND_SIZES if is_open else None,
         )
     tensors = [t for t in subgraph.tensors if t.is_variable and buffers.graph.has(t.index)]
     for t in (*(subgraph.tensors[i] for i in (*subgraph.inputs, *subgraph.outputs)), *tensors):
         if t.is_object:
             raise UnimplementedError(op=name, what="strings and handles have no machine code", found=repr(t))
-    inputs = [_buffer_at(buffers, subgraph, i) for i in subgraph.inputs]
+    inputs = [_input_at(buffers, subgraph, i) for i in subgraph.inputs]
     own = [buffers.at(t.index).buffer for t in tensors]
     used = {id(op.variable): op for op in ops if isinstance(op, Reading | Assignment)}
     resources = [(v, b) for v, (b, _) in buffers.state.items() if id(b) in used]
@@ -80,13 +91,21 @@ def whole_graph(planner: PartitionPlanner, subgraph: Subgraph) -> WholeGraph:
     written = frozenset(v for v, b in resources if id(b) in assigned)
     ops, _, after = with_stores(ops)
     variables = [b for _, b in resources]
-    graph = LoopGraph(name, (*inputs, *own, *variables), (*outputs, *after), tuple(ops))
-    return WholeGraph(graph, (*tensors, *(v for v, _ in resources)), frozenset(read), written)
+    graph = LoopGraph(name, (*inputs, *own, *variables, *buffers.counts.values()), (*outputs, *after), tuple(ops))
+    return WholeGraph(graph, (*tensors, *(v for v, _ in resources)), frozenset(read), written, buffers.counts)
 
 
 def _is_read_first(ops: Sequence[LoopOp], memory: Buffer) -> bool:
     first = next(op for op in ops if isinstance(op, Reading | Assignment) and op.variable is memory)
     return isinstance(first, Reading)
+
+
+def _input_at(buffers: TensorBuffers, subgraph: Subgraph, index: int) -> Buffer:
+    """Return the buffer of an input; of one whose elements are assumed, one that no operation reads."""
+    t = subgraph.tensors[index]
+    if t.constant is not None:
+        return Buffer(f"t{index}.input", t.dtype, t.shape)
+    return _buffer_at(buffers, subgraph, index)
 
 
 def _buffer_at(buffers: TensorBuffers, subgraph: Subgraph, index: int) -> Buffer:
@@ -109,12 +128,18 @@ class SubgraphCalls:
         self.planner = planner
 
     def lowered(
-        self, subgraph: Subgraph, operands: Sequence[RuleOperand | None] = (), state: dict[Any, Any] | None = None
+        self,
+        subgraph: Subgraph,
+        operands: Sequence[RuleOperand | None] = (),
+        state: dict[Any, Any] | None = None,
+        rows: Rows = NO_ROWS,
     ) -> tuple[list[LoopOp], TensorBuffers, dict[int, str]]:
         """Return the operations of a prepared subgraph's nodes, their buffers, and reasons of nodes without machine
-        code. operands: of the inputs, None for handles; state: of the caller, by variable."""
+        code. operands: of the inputs, None for handles; state: of the caller, by variable; rows: as of
+        `whole_graph`."""
         numbers = tuple(node.number for node in subgraph.execution_plan if not is_folded(node))
-        buffers = TensorBuffers(self.planner.loaded(subgraph).nodes(subgraph, numbers), subgraph)
+        graph = self.planner.loaded(subgraph).nodes(subgraph, numbers)
+        buffers = CountingBuffers(graph, subgraph, rows) if rows else TensorBuffers(graph, subgraph)
         if state is not None:
             buffers.state = state
         for i, operand in zip(subgraph.inputs, operands):
@@ -125,7 +150,20 @@ class SubgraphCalls:
         missing = {
             n: f"{subgraph.nodes[n].name} {n}: {refused.get((subgraph.index, n))}" for n in numbers if n not in claimed
         }
-        return [op for n in numbers if n in claimed for op in claimed[n].ops], buffers, missing
+        if not isinstance(buffers, CountingBuffers):
+            return [op for n in numbers if n in claimed for op in claimed[n].ops], buffers, missing
+        ops: list[LoopOp] = []
+        for n in numbers:
+            results = None
+            if not any(t.index in buffers.counts for t in subgraph.nodes[n].tensors_out):
+                results = results_of_nothing(LoweringContext(graph.node(n), buffers), is_lowered=n in claimed)
+            if results is not None:
+                ops += results
+                missing.pop(n, None)
+            elif n in claimed:
+                ops += claimed[n].ops
+                ops += buffers.after(subgraph.nodes[n])
+        return ops, buffers, missing
 
     def lower_node(self, node: Node, ctx: LoweringContext) -> None:
         """Add the operations of a node that runs subgraphs. Raises NoLowering."""

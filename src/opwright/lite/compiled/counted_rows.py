@@ -1,0 +1,99 @@
+"""Rows that operators count during a run, in loop graphs of whole subgraphs: for any number, or for an assumed one.
+
+Lives here: `CountingBuffers`, `results_of_nothing`. Not here: the graphs (whole_graphs.py), the choice of the assumed
+number (aot/), plans of the interpreter for sizes of a run (specialised.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from ...compiler.loops.buffers import Buffer
+from ...compiler.loops.indexing_ops import ExpectedCount
+from ...compiler.loops.ops import LoopOp, Part, View
+from ...compiler.lowering.context import LoweringContext, NoLowering, RuleOperand
+from ...core.dtypes import uint8
+from ...graph import Value
+from ..runtime.node import Node
+from ..runtime.subgraph import Subgraph
+from .nodes import NodeGraph
+from .partition_plans import TensorBuffers
+
+Rows = Mapping[int, int | None]
+"""By tensor, the number of rows that a graph is for, or None for any number, of rows that no node reads."""
+NO_ROWS: Rows = MappingProxyType({})
+
+
+class CountingBuffers(TensorBuffers):
+    """Operands of nodes, some of which count rows. rows: as of `whole_graph`; whole: by tensor, memory for the most
+    rows, where operations read fewer."""
+
+    def __init__(self, graph: NodeGraph, subgraph: Subgraph, rows: Rows) -> None:
+        super().__init__(graph, subgraph, {})
+        self._rows = rows
+        self.whole: dict[int, Buffer] = {}
+
+    def counted(self, value: Value, rows_of: Callable[[int], int]) -> tuple[RuleOperand, Buffer]:
+        number = self.graph.number(value)
+        if number not in self._rows:
+            raise NoLowering("its number of rows is unknown before a run")
+        if not rows_of(0):
+            raise NoLowering("there are no elements to count")
+        assumed = self.of(value) if self._rows[number] is not None else None
+        self._operands.pop(value, None)
+        operand, count = super().counted(value, rows_of)
+        if assumed is not None:
+            self.whole[number] = operand.buffer
+            fewer = Buffer(f"{operand.buffer.name}.rows", operand.dtype, assumed.shape)
+            self._operands[value] = operand.with_buffer(fewer)
+        return operand, count
+
+    def after(self, node: Node) -> list[LoopOp]:
+        """Return the operations after those of a node: its rows, if there are as many as assumed."""
+        origin = (f"{node.name} {node.number}",)
+        ops: list[LoopOp] = []
+        for t in node.tensors_out:
+            if t.index in self.whole:
+                count = self.counts[t.index]
+                y = self.at(t.index).buffer
+                if y.size:
+                    ops.append(Part(y, self.whole[t.index], 0, origin=origin))
+                else:
+                    ops.append(View(y, Buffer(f"{y.name}.none", y.dtype, y.shape, np.zeros(y.shape, y.dtype.np))))
+                guard = Buffer(f"{count.name}.guard", uint8, (1,))
+                ops.append(ExpectedCount(guard, count, (self.whole[t.index],), origin=origin))
+        return ops
+
+
+def results_of_nothing(ctx: LoweringContext, is_lowered: bool) -> list[LoopOp] | None:
+    """Return the operations of a node with empty results, or that reads no elements but constants, as where no rows
+    were counted: its results are constants. None for other nodes, and where the operator rejects them.
+
+    is_lowered: whether the node has operations, which compute results that are not empty
+    """
+    try:
+        outputs = [ctx.output(index=i) for i in range(len(ctx.node.outputs))]
+        values = [np.zeros(y.shape, y.dtype.np) for y in outputs]
+        if any(y.size for y in outputs) and (is_lowered or not _compute(ctx, outputs, values)):
+            return None
+    except NoLowering:
+        return None
+    for y, value in zip(outputs, values, strict=True):
+        ctx.add(View, y.buffer, Buffer(f"{y.buffer.name}.value", y.dtype, y.shape, value))
+    return ctx.ops
+
+
+def _compute(ctx: LoweringContext, outputs: Sequence[RuleOperand], values: list[np.ndarray]) -> bool:
+    """Compute the results of a node that reads no elements but constants; return whether it does. Raises NoLowering."""
+    operands = ctx.operands
+    if all(x.size for x in operands) or any(x.size and not x.is_constant for x in operands):
+        return False
+    arrays = [np.zeros(x.shape, x.dtype.np) if x.constant is None else np.asarray(x.constant) for x in operands]
+    if any(x.quantization is not None for x in (*operands, *outputs)):
+        ctx.node.integer_kernel()(arrays, values)
+        return True
+    values[:] = map(np.asarray, ctx.node.evaluate(operands, arrays))
+    return all(value.shape == y.shape and value.dtype == y.dtype.np for y, value in zip(outputs, values, strict=True))
