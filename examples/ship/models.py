@@ -1,4 +1,5 @@
-"""The models of this example as libraries: `python models.py FOLDER [TARGET]` writes FOLDER/shapes_f32 and _int8.
+"""The models of this example as libraries: `python models.py FOLDER [TARGET [FORMAT]]` writes FOLDER/shapes_f32 and
+_int8: for classify.c, with the target wasm32-simd128 for page.html, with the format arduino for classify/classify.ino.
 
 A classifier of small images: is the bright region on the left, on the right, above or below? Its weights are computed,
 not trained: the filters of the first layer are averages, those of the second differences.
@@ -42,7 +43,7 @@ def samples(count: int) -> list[list[np.ndarray]]:
     return [[image] for image in images]
 
 
-def main(folder: str, target: str = "host") -> None:
+def main(folder: str, target: str = "host", format: str | None = None) -> None:
     """Convert both forms and build their libraries."""
     function = classifier()
     for kind in ("f32", "int8"):
@@ -57,7 +58,7 @@ def main(folder: str, target: str = "host") -> None:
         path.mkdir(parents=True, exist_ok=True)
         content = converter.convert()
         (path / f"{name}.tflite").write_bytes(content)
-        library = ow.aot.build(content, target, path, name=name)
+        library = ow.aot.build(content, target, path, name=name, format=format)
         print(f"{name}: code {library.code} bytes, weights {library.weights}, arena {library.arena}")
 
 

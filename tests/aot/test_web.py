@@ -4,14 +4,11 @@ Integers are equal to those of the interpreter; floating-point numbers differ by
 an output (float16: 1e-2), as sums are added in the order of vectors of 128 bits.
 """
 
-import functools
-import http.server
 import itertools
 import json
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +24,9 @@ from opwright.core.errors import InvalidArgumentError, OpError, UnimplementedErr
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "pages"))
 from benchmarks import single_operators
+from browser import Browser, served
 from built_singles import REFUSED, build_single
 from test_libraries import interpreted, network, rows
 
@@ -275,27 +274,12 @@ def test_the_linker_relocates_data_and_functions(tmp_path):
 
 @pytest.mark.slow
 def test_the_page_runs_the_model(tmp_path):
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
-        pytest.skip("needs chromium")
     content, _ = network()
     aot.build(content, "wasm32-simd128", tmp_path, name="net")
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
-    handler.extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"]
-            address = f"http://127.0.0.1:{server.server_address[1]}/index.html"
-            done = subprocess.run(
-                [browser, *flags, f"--user-data-dir={tmp_path / 'profile'}", address],
-                capture_output=True,
-                text=True,
-                timeout=120,
-            )
-        finally:
-            server.shutdown()
-            thread.join()
-    assert " ms</output>" in done.stdout, done.stdout + done.stderr
-    assert "<td>scores</td><td>float32[1,5]</td>" in done.stdout
+    with Browser() as browser, served(tmp_path) as address:
+        browser.open(f"{address}/index.html")
+        browser.wait("document.getElementById('time').value")
+        assert browser.evaluate("document.getElementById('time').value").endswith(" ms")
+        cells = browser.evaluate("Array.from(document.querySelectorAll('#outputs td'), (cell) => cell.textContent)")
+    assert cells[:2] == ["scores", "float32[1,5]"]
+    assert sum(map(float, cells[2].split())) == pytest.approx(1, abs=1e-5)  # a softmax

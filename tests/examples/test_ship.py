@@ -1,5 +1,5 @@
-"""examples/ship: libraries of a float and an int8 model in one C program, built with CMake; a training step on
-other processors; answers against NumPy."""
+"""examples/ship: libraries of a float and an int8 model in one C program, built with CMake, in a web page and in a
+sketch; a training step on other processors; answers against NumPy."""
 
 import importlib.util
 import re
@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "aot"))
+sys.path += [str(Path(__file__).resolve().parent.parent / name) for name in ("aot", "pages")]
+from browser import Browser, served
 from microcontrollers import BOARDS, run_on
 
 SHIP = Path(__file__).resolve().parent.parent.parent / "examples" / "ship"
@@ -37,12 +38,72 @@ def picture(side):
     return image
 
 
-@pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("cc")), reason="needs cmake and cc")
-def test_the_c_program_classifies_with_both_libraries(tmp_path):
+def build_models(*args):
     spec = importlib.util.spec_from_file_location("ship_models", SHIP / "models.py")
     models = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(models)
-    models.main(str(tmp_path / "libraries"))
+    models.main(*args)
+
+
+@pytest.mark.slow
+def test_the_page_classifies_with_both_libraries(tmp_path):
+    build_models(str(tmp_path / "libraries"), "wasm32-simd128")
+    shutil.copy(SHIP / "page.html", tmp_path)
+    with Browser() as browser, served(tmp_path) as address:
+        browser.open(f"{address}/page.html#above")
+        browser.wait(
+            "document.querySelectorAll('#answers tr').length == 2 || document.getElementById('error').innerText"
+        )
+        assert browser.evaluate("document.getElementById('error').innerText") == ""
+        for side in (2, 0, 1, 3):
+            texts = browser.evaluate("Array.from(document.querySelectorAll('#answers td'), (cell) => cell.textContent)")
+            expected = scores(picture(side)).max()
+            assert [texts[:2], texts[4:6]] == [["float", SIDES[side]], ["int8", SIDES[side]]]
+            assert float(texts[2]) == pytest.approx(expected, abs=6e-4)  # three places
+            assert float(texts[6]) == pytest.approx(expected, abs=0.05)
+            following = {2: 0, 0: 1, 1: 3, 3: 2}[side]
+            browser.evaluate(f"document.querySelectorAll('button')[{following}].click()")
+
+
+ARDUINO = """
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+struct {
+  void begin(long) {}
+  bool available() { int c = std::getchar(); std::ungetc(c, stdin); return c != EOF; }
+  int read() { return std::getchar(); }
+  void print(const char *text) { std::printf("%s", text); }
+  void println(double x) { std::printf("%.3f\\n", x); }
+} Serial;
+"""
+
+
+@pytest.mark.skipif(not (shutil.which("g++") and shutil.which("gcc")), reason="needs cc: gcc and g++")
+def test_the_sketch_classifies(tmp_path):
+    """Arduino compiles a sketch as C++ after Arduino.h, and all sources in src of its libraries."""
+    build_models(str(tmp_path), "host", "arduino")
+    source = tmp_path / "shapes_int8" / "src"
+    sketch = (SHIP / "classify" / "classify.ino").read_text()
+    (tmp_path / "main.cpp").write_text(f"{ARDUINO}{sketch}int main() {{ setup(); loop(); }}\n")
+    flags = ["-O1", "-Wall", "-Wextra", "-Werror", f"-I{source}"]
+    objects = [tmp_path / f"{path.stem}.o" for path in source.glob("*.c")]
+    for path in objects:
+        subprocess.run(["gcc", "-c", *flags, source / f"{path.stem}.c", "-o", path], check=True)
+    subprocess.run(["g++", *flags, tmp_path / "main.cpp", *objects, "-lm", "-o", tmp_path / "sketch"], check=True)
+    sides = (3, 0, 2)
+    serial = b"".join(np.rint(255 * picture(side)).astype(np.uint8).tobytes() for side in sides)
+    done = subprocess.run([tmp_path / "sketch"], input=serial, capture_output=True, check=True)
+    lines = [line.split() for line in done.stdout.decode().splitlines()]
+    assert len(lines) == 4 + len(sides)
+    for side, (name, score) in zip((0, 1, 2, 3, *sides), lines, strict=True):
+        assert name == SIDES[side]
+        assert float(score) == pytest.approx(scores(picture(side)).max(), abs=0.05)
+
+
+@pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("cc")), reason="needs cmake and cc")
+def test_the_c_program_classifies_with_both_libraries(tmp_path):
+    build_models(str(tmp_path / "libraries"))
     build = tmp_path / "build"
     flags = "-DCMAKE_C_FLAGS=-Wall -Wextra -pedantic -Werror -std=c99"
     for command in (

@@ -6,11 +6,14 @@ with Browser() as browser:
 """
 
 import contextlib
+import functools
+import http.server
 import json
 import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
@@ -24,6 +27,27 @@ def executable():
     if path is None:
         pytest.skip("needs chromium")
     return path
+
+
+@contextlib.contextmanager
+def served(folder):
+    """Serve a folder by HTTP; yields its address."""
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}
+
+    def log_message(self, *args):
+        pass
 
 
 class Browser:
@@ -101,9 +125,9 @@ class Browser:
             self.events.append(answer)
 
     def open(self, path):
-        """Load a file and wait until it has loaded."""
+        """Load a file, or an address, and wait until it has loaded."""
         self.events.clear()
-        self.send("Page.navigate", url=f"file://{path}")
+        self.send("Page.navigate", url=path if str(path).startswith("http:") else f"file://{path}")
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self._receive())
 
