@@ -6,8 +6,9 @@ Not here: the table of rows (rows.py), what an ARM processor takes for the offic
 
 Models: the keyword model of MLPerf Tiny (DS-CNN int8, tests/aot/microcontrollers.py) on a Cortex-M4; MobileNetV2 int8
 on 64-bit ARM with dotprod, on this machine and as WebAssembly. The script needs arm-none-eabi-gcc and qemu-system-arm;
-aarch64-linux-gnu-gcc and qemu-aarch64 with plugins; node, and the folder of the npm package @tensorflow/tfjs-tflite as
-OPWRIGHT_PEER_TFJS. A figure whose tools are missing is left out, by name.
+aarch64-linux-gnu-gcc and qemu-aarch64 with plugins; node, and, as peers in it, the folders of the
+npm packages @tensorflow/tfjs-tflite as OPWRIGHT_PEER_TFJS and onnxruntime-web as OPWRIGHT_PEER_ORT_WEB. A figure whose
+tools are missing is left out, by name.
 """
 
 from __future__ import annotations
@@ -185,43 +186,66 @@ def instructions_on_arm() -> float:
 _IN_TURN = """
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 import * as ours from "./model.mjs";
-const [, , peer, file] = process.argv;
-const factory = createRequire(import.meta.url)(`${peer}/wasm/tflite_web_api_cc_simd.js`);
-const web = await factory({ wasmBinary: readFileSync(`${peer}/wasm/tflite_web_api_cc_simd.wasm`) });
-const bytes = readFileSync(file), at = web._malloc(bytes.length);
-web.HEAPU8.set(bytes, at);
-const options = { numThreads: 1, enableProfiling: false, maxProfilingBufferEntries: 1 };
-const official = web.TFLiteWebModelRunner.CreateFromBufferAndOptions(at, bytes.length, options).value();
-const input = official.GetInputs().get(0).data();
-for (let i = 0; i < input.length; i++) input[i] = (i * 37) % 251 - 125;
+const [, , file, tfjs, ort, onnx] = process.argv;
+const [{ name, dtype, shape, size }] = ours.inputs, Elements = dtype === "int8" ? Int8Array : Float32Array;
+const image = Elements.from({ length: size }, (_, i) => ((i * 37) % 251 - 125) / (dtype === "int8" ? 1 : 125));
+const runs = {}, results = {};
 const model = await ours.load();
-const arrays = { [ours.inputs[0].name]: new Int8Array(input) };
-let result;
-const least = [Infinity, Infinity];
-for (let turn = 0; turn < 40; turn++) {
-  [() => { result = model.run(arrays); }, () => official.Infer()].forEach((run, i) => {
-    const start = performance.now();
-    run();
-    least[i] = Math.min(least[i], performance.now() - start);
-  });
+runs.ours = () => { results.ours = Object.values(model.run({ [name]: image }))[0]; };
+if (tfjs) {
+  const factory = createRequire(import.meta.url)(`${tfjs}/wasm/tflite_web_api_cc_simd.js`);
+  const web = await factory({ wasmBinary: readFileSync(`${tfjs}/wasm/tflite_web_api_cc_simd.wasm`) });
+  const bytes = readFileSync(file), at = web._malloc(bytes.length);
+  web.HEAPU8.set(bytes, at);
+  const options = { numThreads: 1, enableProfiling: false, maxProfilingBufferEntries: 1 };
+  const official = web.TFLiteWebModelRunner.CreateFromBufferAndOptions(at, bytes.length, options).value();
+  official.GetInputs().get(0).data().set(image);
+  runs.tfjs = () => { official.Infer(); results.tfjs = official.GetOutputs().get(0).data(); };
 }
-const actual = Object.values(result)[0], exact = official.GetOutputs().get(0).data();
-const most = Math.max(...actual.map((x, i) => Math.abs(x - exact[i])));
-console.log(JSON.stringify({ ours: least[0] / 1e3, official: least[1] / 1e3, most }));
+if (ort) {
+  const resolved = createRequire(`${ort}/package.json`).resolve("onnxruntime-web");
+  const { default: web } = await import(pathToFileURL(resolved).href);
+  web.env.wasm.numThreads = 1;
+  const session = await web.InferenceSession.create(readFileSync(onnx), { executionProviders: ["wasm"] });
+  const [n, h, w, c] = shape, planes = new Elements(size);
+  for (let i = 0; i < size; i++) planes[(i % c) * h * w + Math.floor(i / c)] = image[i];
+  const x = new web.Tensor(dtype, planes, [n, c, h, w]);
+  runs.ort = async () => { results.ort = Object.values(await session.run({ x }))[0].data; };
+}
+const least = {}, most = {};
+for (let turn = 0; turn < 30; turn++) {
+  for (const [who, run] of Object.entries(runs)) {
+    const start = performance.now();
+    await run();
+    least[who] = Math.min(least[who] ?? Infinity, (performance.now() - start) / 1e3);
+  }
+}
+for (const [who, values] of Object.entries(results)) {
+  most[who] = Math.max(...Array.from(results.ours, (x, i) => Math.abs(x - values[i])));
+}
+console.log(JSON.stringify({ least, most }));
 process.exit(0);
 """
 
 
-def times_in_node() -> dict[str, float]:
-    """Seconds of a run of MobileNetV2 in Node.js with vectors on one thread, ours and tfjs-tflite's, in turn; most:
-    the largest difference of their outputs, in steps of int8."""
-    peer = os.environ["OPWRIGHT_PEER_TFJS"]
-    folder = _built("wasm32-simd128").folder
+def times_in_node(kind: str) -> dict[str, dict[str, float]]:
+    """Seconds of a run of MobileNetV2 in Node.js with vectors on one thread, ours and those of the peers that there
+    are, in turn; most: the largest difference of their outputs from ours, of int8 in steps. kind: f32 or int8."""
+    from opwright import aot
+
+    folder, path = _folder(), models.path_of(NETWORK[0], kind)
+    aot.build(path, "wasm32-simd128", folder, name="model")
+    tfjs, ort = (os.environ.get(f"OPWRIGHT_PEER_{peer}", "") for peer in ("TFJS", "ORT_WEB"))
+    if ort:
+        command = [sys.executable, "-m", "benchmarks.peers.onnx_of_tflite", path, str(folder / "model.onnx")]
+        subprocess.run(command, check=True)
     (folder / "turns.mjs").write_text(_IN_TURN)
-    command = ["node", "turns.mjs", str(Path(peer).resolve()), models.path_of(*NETWORK)]
+    folders = [str(Path(peer).resolve()) if peer else "" for peer in (tfjs, ort)]
+    command = ["node", "turns.mjs", path, *folders, str(folder / "model.onnx")]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    times: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
     return times
 
 
@@ -233,7 +257,8 @@ def main() -> None:
         ("the same as C by GCC -O3", board, lambda: instructions_of_keywords("c")),
         ("MobileNetV2 int8, Neoverse N1, instructions", arm, instructions_on_arm),
         ("relative to the official interpreter's", arm, lambda: instructions_on_arm() / OFFICIAL_ARM),
-        ("MobileNetV2 int8 in Node.js, s", ("node", "OPWRIGHT_PEER_TFJS"), times_in_node),
+        ("MobileNetV2 int8 in Node.js, s", ("node",), lambda: times_in_node("int8")),
+        ("MobileNetV2 float32 in Node.js, s", ("node",), lambda: times_in_node("f32")),
     ]
     for what, tools, figure in figures:
         missing = [tool for tool in tools if not (os.environ.get(tool) or shutil.which(tool))]
