@@ -44,7 +44,7 @@ class Module:
         self.arena = self.place(self.notes["arena"])
 
     def place(self, content):
-        """Reserve memory for bytes, or so many, and return its address."""
+        """Reserve memory for bytes, or for a number of them, and return its address."""
         size = content if isinstance(content, int) else len(content)
         start = -(-self.end // 64) * 64
         self.end = start + size
