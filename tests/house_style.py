@@ -11,10 +11,9 @@ from __future__ import annotations
 import ast
 import collections
 import functools
-import io
+import math
 import re
 import sys
-import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -135,8 +134,15 @@ class Outline(NamedTuple):
 def outline(source: str) -> Outline:
     """Return the outline of a module, read once for all rules."""
     result = Outline([], [], [], [])
+    hashes = {i: line for i, line in enumerate(source.split("\n"), 1) if "#" in line}
+    texts: dict[int, list[tuple[int, float]]] = {i: [] for i in hashes}
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name | ast.arg):
+        if isinstance(node, ast.Constant | ast.JoinedStr):
+            for i in range(node.lineno, node.end_lineno + 1) if hashes else ():
+                if i in hashes:
+                    start = node.col_offset if i == node.lineno else 0
+                    texts[i].append((start, node.end_col_offset if i == node.end_lineno else math.inf))
+        elif isinstance(node, ast.Name | ast.arg):
             name = node.id if isinstance(node, ast.Name) else node.arg
             if name in VAGUE_NAMES:
                 result.vague.append((node.lineno, name))
@@ -149,10 +155,17 @@ def outline(source: str) -> Outline:
                 result.classes.append((node.lineno, node.name))
             elif isinstance(node, ast.FunctionDef):
                 result.functions.append((node.lineno, node.name))
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            result.prose.append((token.start[0], re.sub(r"`[^`]*`", "``", token.string.lstrip("# "))))
+    result.prose.extend((i, comment) for i, line in hashes.items() if (comment := _comment(line, texts[i])))
     return result
+
+
+def _comment(line: str, texts: list[tuple[int, float]]) -> str:
+    """Return the comment of a line, empty if there is none. texts: where its literals are, in bytes of UTF-8."""
+    encoded = line.encode()
+    for match in re.finditer(b"#", encoded):
+        if not any(start <= match.start() < end for start, end in texts):
+            return re.sub(r"`[^`]*`", "``", encoded[match.start() :].decode().lstrip("# "))
+    return ""
 
 
 def phrases(path: Path, source: str) -> Iterator[Finding]:
