@@ -15,6 +15,7 @@ import pytest
 import opwright as ow
 from opwright.eager import reverse_plans, short_calls
 from opwright.ops import registry
+from opwright.ops.definition import MOST_CALLS
 
 RNG = np.random.default_rng(5)
 
@@ -42,18 +43,30 @@ def tensor(*shape: int) -> Any:
     return ow.constant(RNG.standard_normal(shape))
 
 
-def test_a_layer_of_variables(passes: list[int]) -> None:
-    w, b = ow.Variable(tensor(3, 2)), ow.Variable(tensor(2))
+def check_layer(passes: list[int], n: int, m: int) -> None:
+    w, b = ow.Variable(tensor(n, m)), ow.Variable(tensor(m))
     for _ in range(5):
-        x = tensor(4, 3)
+        x = tensor(4, n)
         with ow.GradientTape() as tape:
             y = ow.tanh(x @ w + b)
         dw, db = tape.gradient(y, [w, b])
         dz = 1 - np.tanh(x.numpy() @ w.numpy() + b.numpy()) ** 2
         np.testing.assert_allclose(dw, x.numpy().T @ dz, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(db, dz.sum(0), rtol=1e-12)
-        w.assign_add(tensor(3, 2))
+        w.assign_add(tensor(n, m))
     assert len(passes) == 2
+
+
+def test_a_layer_of_variables(passes: list[int]) -> None:
+    check_layer(passes, 3, 2)
+
+
+def test_a_layer_after_variables_of_many_shapes(passes: list[int]) -> None:
+    reading = registry.get("ReadVariable")
+    for rows in range(MOST_CALLS + 10):
+        reading.bind({"dtype": ow.float16, "shape": ow.TensorShape([rows, 7])})
+    assert len(reading._bound) == MOST_CALLS
+    check_layer(passes, 5, 6)
 
 
 def test_a_mean_of_squares_in_a_dict(passes: list[int]) -> None:

@@ -33,6 +33,8 @@ from .registry import public_function
 from .slots import Input, OperatorDefinition, Output
 
 PACKAGE = f"{__name__.partition('.')[0]}."
+MOST_CALLS = 256
+"""Maximum number of combinations of attributes that an operator keeps a Call for; the oldest is forgotten."""
 
 
 class Operator:
@@ -237,8 +239,10 @@ class Operator:
             call.reference = narrowed(self, call.reference)
         if not self.trusted and rule is not None and not isinstance(rule, np.ufunc):
             call.reference = guarded(self, call.reference)
-        # Programs use few combinations; the limit prevents leaks in a sweep. Graphs and objects are not retained.
-        if key is not None and len(self._bound) < 256 and self.profile.keeps_calls:
+        if key is not None and self.profile.keeps_calls:  # graphs and objects are not retained
+            if len(self._bound) >= MOST_CALLS:  # plans and specs refer to a call: new combinations are kept, too
+                oldest = next((k for k, kept in list(self._bound.items()) if kept is not self._default), None)
+                self._bound.pop(oldest, None)
             self._bound[key] = call
         return call
 
