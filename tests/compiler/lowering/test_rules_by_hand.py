@@ -74,6 +74,44 @@ def test_the_gradient_of_a_pool_alone_computes_its_maxima():
     np.testing.assert_array_equal(tape.gradient(y, x, ow.constant(dy)), expected.reshape(x.shape))
 
 
+@pytest.mark.parametrize("inside", [True, False], ids=["tape inside", "tape outside"])
+@pytest.mark.parametrize("volume", [False, True], ids=["images", "volumes"])
+def test_pools_of_nan(volume, inside):
+    """The maximum of a window with NaN is NaN, and its first NaN receives the gradient."""
+    operator = ow.nn.max_pool3d if volume else ow.nn.max_pool2d
+    shape = (2, 4, 6, 4, 19)[0 if volume else 1 :]
+    x = RNG.integers(0, 3, shape).astype(np.float32)
+    x[RNG.random(shape) < 0.15] = np.nan
+    x[RNG.random(shape) < 0.15] = -np.inf
+    sizes = shape[1:-1]
+    apart = x.reshape(shape[0], *[n for size in sizes for n in (size // 2, 2)], shape[-1])
+    taps = [2 + 2 * axis for axis in range(len(sizes))]
+    windows = np.moveaxis(apart, taps, range(len(taps))).reshape(2 ** len(taps), -1)
+    dy = RNG.standard_normal((shape[0], *[n // 2 for n in sizes], shape[-1])).astype(np.float32)
+    maxima = windows.max(0)  # NumPy's maximum of NaN is NaN, its index that of the first
+    routed = np.zeros_like(windows)
+    routed[windows.argmax(0), np.arange(windows.shape[1])] = dy.reshape(-1)
+    back = np.moveaxis(routed.reshape(*[2] * len(taps), *dy.shape), range(len(taps)), taps)
+
+    def f(x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = operator(x, 2, 2, "VALID")
+        return y, tape.gradient(y, x, dy)
+
+    if inside:
+        y, dx = ow.function(f, jit_compile=True, autograph=False)(ow.constant(x))
+    else:
+        t = ow.constant(x)
+        pool = ow.function(lambda x: operator(x, 2, 2, "VALID"), jit_compile=True, autograph=False)
+        with ow.GradientTape() as tape:
+            tape.watch(t)
+            y = pool(t)
+        dx = tape.gradient(y, t, ow.constant(dy))
+    np.testing.assert_array_equal(y, maxima.reshape(dy.shape))
+    np.testing.assert_array_equal(dx, back.reshape(shape))
+
+
 @pytest.mark.parametrize("pool", [ow.nn.max_pool2d, ow.nn.avg_pool2d])
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("size", "stride"), [(3, 2), (3, 1), (2, 3), ((2, 3), (1, 2)), (5, 2)])

@@ -52,6 +52,7 @@ def pool(
     vectors: int,
     expr: Any,
     params: tuple[DType, ...],
+    propagates_nan: bool,
 ) -> None:
     """Pool images. A work item is `vectors` vectors of channels of a row of outputs."""
     numbers = [number(v, d) for v, d in zip(more, params)]
@@ -79,6 +80,8 @@ def pool(
                         element = pixel.load(v * lanes, lanes)
                         if kind == "sum":
                             total[v] = total[v] + element.to(accumulator)
+                        elif propagates_nan:
+                            total[v] = combine("max", element, total[v])
                         else:
                             total[v] = kl.maximum(element, total[v])
             count = (kl.maximum(rows[1] - rows[0], 0) * kl.maximum(columns[1] - columns[0], 0)).to(f32)
@@ -111,6 +114,7 @@ def select_pool(form: Pool, build: Builder) -> None:
         vectors=vectors,
         expr=expr,
         params=tuple(d for _, d in scalars),
+        propagates_nan=form.propagates_nan and x.dtype.is_floating,
         more=len(scalars),
     )
     numbers = (word(value, d) for value, d in scalars)

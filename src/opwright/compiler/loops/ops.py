@@ -180,12 +180,13 @@ class GroupedAttention(LoopOp):
 @dataclass(frozen=True, eq=False)
 class Pool(LoopOp):
     """The maximum of a window, or its sum over the pixels inside the image, then expr(result, number of pixels as
-    float32)."""
+    float32). propagates_nan: the maximum of a window with NaN is NaN; else NaN is ignored."""
 
     input: Buffer
     kind: Literal["max", "sum"]
     expr: Expr
     window: Window
+    propagates_nan: bool = False
 
 
 @dataclass(frozen=True, eq=False)

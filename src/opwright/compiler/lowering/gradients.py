@@ -257,22 +257,29 @@ def _route_to_first(
     pixels, windows = ctx.viewed(x.buffer, split), _windows_of(split)
     axes = tuple(range(2, len(split) - 1, 2))
     gradient = ctx.viewed(dy.buffer, windows)
+    size = math.prod(split[axis] for axis in axes)
+    behind = 0 if maximum is not None else size  # a pool with NaN is NaN, a reduction ignores NaN: numbers come last
     if maximum is None:
         maximum = Buffer(f"{ctx.node.prefix}.maximum", float32, windows)
         ctx.add(Reduce, maximum, pixels, axes, "max", arg(0, float32), arg(0, float32))
-    size = math.prod(split[axis] for axis in axes)
     numbers = np.arange(size, dtype=np.int32).reshape([n if i in axes else 1 for i, n in enumerate(split)][1:])
     number = Buffer(f"{ctx.node.prefix}.numbers", int32, numbers.shape, numbers)
     marked, first = ctx.new(int32, split), Buffer(f"{ctx.node.prefix}.first", int32, maximum.shape)
 
     def mark(a: Expr, b: Expr, k: Expr) -> Expr:
-        return apply("select", apply("equal", a, b, dtype=bool_), k, const(size, int32), dtype=int32)
+        place = apply("add", k, const(behind, int32)) if behind else k
+        place = apply("select", apply("equal", a, b, dtype=bool_), place, const(size + behind, int32), dtype=int32)
+        return apply("select", apply("not_equal", a, a, dtype=bool_), k, place, dtype=int32)
 
     map_elements(ctx, marked, [pixels, maximum, number], mark)
     ctx.add(Reduce, first, marked, axes, "min", arg(0, int32), arg(0, int32))
 
     def route(index: Expr, k: Expr, d: Expr) -> Expr:
-        return apply("select", apply("equal", index, k, dtype=bool_), d, const(0, float32), dtype=float32)
+        routed = apply("select", apply("equal", index, k, dtype=bool_), d, const(0, float32), dtype=float32)
+        if not behind:
+            return routed
+        place = apply("sub", index, const(behind, int32))
+        return apply("select", apply("equal", place, k, dtype=bool_), d, routed, dtype=float32)
 
     with ctx.reshaped(ctx.output(x.shape).buffer, split) as out:
         map_elements(ctx, out, [first, number, gradient], route)

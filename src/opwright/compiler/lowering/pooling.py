@@ -39,7 +39,8 @@ def pool(ctx: LoweringContext) -> None:
     if x.dtype is not y.dtype or (x.dtype is not float32 and (x.dtype not in NARROW or not _alike(x, y))):
         raise NoLowering(f"a pool of {x} to {y}")
     if ctx.operator in ("MaxPool", "MAX_POOL_2D"):
-        ctx.add(Pool, y.buffer, x.buffer, "max", _within(arg(0, x.dtype), y, activation), window)
+        expr = _within(arg(0, x.dtype), y, activation)
+        ctx.add(Pool, y.buffer, x.buffer, "max", expr, window, ctx.node.dialect == CATALOGUE)  # NaN as in each dialect
         return
     count = arg(1, float32)
     if x.dtype is float32:
