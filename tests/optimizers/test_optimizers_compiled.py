@@ -80,16 +80,23 @@ def test_compiled_steps_in_float64(name):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_narrow_variables_are_rounded_as_by_the_uncompiled_step(dtype):
-    start = np.linspace(-2, 2, 300).reshape(3, 100).astype(ow.as_dtype(dtype).np)
-    results = []
-    for jit in (False, True):
-        v, optimizer = ow.Variable(start), optimizers.Adam(RATE)
-        step = ow.function(lambda g, v=v, o=optimizer: o.apply([g], [v]), jit_compile=jit)
-        for k in range(3):
-            step(ow.constant(np.cos(start.astype("f4") * (k + 1)).astype(start.dtype)))
-        results.append(v.numpy())
-    np.testing.assert_array_equal(*results)
+@pytest.mark.parametrize("name", sorted(OWN))
+def test_narrow_variables_are_rounded_as_by_the_uncompiled_step(name, dtype):
+    kind = ow.as_dtype(dtype).np
+    start = np.linspace(-2, 2, 311).astype(kind)
+    for options in (*OWN[name], *COMMON):
+        results = []
+        for jit in (False, True):
+            variables = [ow.Variable(start), ow.Variable(start[:6])]
+            optimizer = getattr(optimizers, name)(RATE, **options)
+            step = ow.function(lambda *g, v=variables, o=optimizer: o.apply(g, v), jit_compile=jit, autograph=False)
+            for k in range(3):
+                grads = [ow.constant(np.cos(v.numpy().astype("f4") * (k + 1)).astype(kind)) for v in variables]
+                step(*grads)
+            results.append([v.numpy().view("u2") for v in (*variables, *optimizer.variables) if v.dtype.np == kind])
+        assert "\n  UpdateVariable" not in report(step, *grads)
+        for eager, compiled in zip(*results, strict=True):
+            np.testing.assert_array_equal(eager, compiled, err_msg=f"{options}")
 
 
 def test_a_decay_a_step_and_its_average_are_one_pass():

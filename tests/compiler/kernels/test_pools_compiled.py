@@ -100,10 +100,31 @@ BYTES, PARAMS = parametrised(MEAN[np.int8])
 
 
 @targets(
-    (pool, {"kind": "sum", "dtype": int8, "lanes": 4, "vectors": 2, "expr": BYTES, "params": (int32,), "more": 1}),
     (
         pool,
-        {"kind": "max", "dtype": float32, "lanes": 4, "vectors": 2, "expr": arg(0, float32), "params": (), "more": 0},
+        {
+            "kind": "sum",
+            "dtype": int8,
+            "lanes": 4,
+            "vectors": 2,
+            "expr": BYTES,
+            "params": (int32,),
+            "more": 1,
+            "propagates_nan": False,
+        },
+    ),
+    (
+        pool,
+        {
+            "kind": "max",
+            "dtype": float32,
+            "lanes": 4,
+            "vectors": 2,
+            "expr": arg(0, float32),
+            "params": (),
+            "more": 0,
+            "propagates_nan": True,
+        },
     ),
 )
 def test_every_target(family, constants, names):

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from ...core.dtypes import DType, float32, float64
+from ...core.dtypes import DType, bfloat16, float16, float32, float64
 from ...graph import Node, Value
 from ...ops.optimizer_rules import RULES
 from ..kernels import NoKernel
@@ -26,8 +26,8 @@ from .context import LoweringContext, NoLowering
 from .registry import rule
 from .stateful import memory_of
 
-DTYPES = (float32, float64)
-"""Types of variables. Narrower floats would round less often than the rules on arrays do."""
+DTYPES = (float16, bfloat16, float32, float64)
+"""Types of variables. Expressions of narrow floats are rounded after each operation, as the rules on arrays are."""
 
 
 class HandleMemory:
