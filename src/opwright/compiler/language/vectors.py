@@ -177,6 +177,7 @@ def after(p: Pointer, v: Value) -> Pointer:
 
     Earlier loads would occupy registers.
     """
-    register = "x" if current().target.is_x86 else "w"
+    target = current().target
+    register = "v" if target.has("avx512f") else "x" if target.is_x86 else "w"
     empty = ir.InlineAsm(ir.FunctionType(POINTER, [POINTER, v.x.type]), "", f"=r,0,{register}", side_effect=False)
     return Pointer(current().builder.call(empty, [p.x, v.x]), p.dtype, p.align)
