@@ -267,7 +267,7 @@ CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
 
 
 @targets(
-    (gemm, CODE | {"epilogue": LIGHT, "short": False}),
+    (gemm, CODE | {"epilogue": LIGHT, "short": False, "copied": True}),
     (gemm_deep, {"more": 0, "rows": 2, "short": False, "epilogue": LIGHT}),
     (convolution, CODE | {"epilogue": HEAVY, "lined": True, "short": False}),
     (convolution, CODE | {"epilogue": LIGHT, "lined": False, "wide": False}),
@@ -284,7 +284,7 @@ def test_targets(family, constants, names):
 @pytest.mark.slow
 @targets(
     *((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
-    (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3}),
+    (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3, "copied": False}),
     (gemm_deep, {"more": 0, "rows": 6, "short": True, "epilogue": LIGHT}),
 )
 def test_targets_of_long_kernels(family, constants, names):

@@ -53,6 +53,7 @@ def test_gemm(name, features, epilogue, tmp_path):
         "wide": panels.wide,
         "halves": panels.halves,
         "epilogue": epilogue,
+        "copied": False,
     }
     words = [
         x,

@@ -31,7 +31,7 @@ CASES = [
     ((5, 1, 6), (5, 6, 70)),
     ((3, 2, 1, 40), (3, 2, 40, 100)),
     ((3, 4, 33), (33, 17)),
-    # rows at a pitch of which a first-level cache has all in the same sets: sums of blocks of steps
+    # rows at a pitch of which a first-level cache has all in the same sets: sums of blocks of steps, or copied rows
     ((95, 1024), (1024, 48)),
     ((2, 49, 2048), (2, 2048, 32)),
 ]
