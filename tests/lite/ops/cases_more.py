@@ -143,7 +143,7 @@ for _name in ("SUM", "PROD", "MAX", "MIN"):
         case(f32(2, 3, 2), np.int32([[0, 1, 1], [2, 0, 0]]), scalar(3)),
         bad(f32(3), Const([0, 5, 1]), scalar(3), says="out of range"),
         bad(f32(3), Const([0, 1, 1]), scalar(-3), says="negative"),
-        bad(f32(3), Const([0, 1]), scalar(3), says="does not begin that of x"),
+        bad(f32(3), Const([0, 1]), scalar(3), says="does not start with"),
     ]
 
 # ---- look-ups ----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import mirrored, padded
 from ...ops.array_shapes import concatenated_dims, padded_dims, stacked_dims, unstacked_dims
+from ...ops.index_shapes import equal_part_dims
 from ...ops.shape_inference import part_sizes
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, lite_operator
@@ -141,14 +142,7 @@ class SplitOp(LiteDefinition):
         axis = _constant_axis(op.axis, len(dims))
         if axis is None:
             return [spec((None,) * len(dims), dtype)] * n
-        size = dims[axis]
-        if n == 0 or (size is not None and size % n):
-            raise refuse(
-                "the axis does not split evenly",
-                found={"size": size, "num_splits": n},
-                wanted="a size that num_splits divides",
-            )
-        return [spec((*dims[:axis], None if size is None else size // n, *dims[axis + 1 :]), dtype)] * n
+        return [spec(equal_part_dims(op.x.spec, axis, n), dtype)] * n
 
     def compute(op: Any, axis: np.ndarray, x: np.ndarray) -> list[np.ndarray]:
         return np.split(x, op.num_splits, int(axis.reshape(-1)[0]))

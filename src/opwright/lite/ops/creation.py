@@ -15,10 +15,11 @@ from ...core.dtypes import float16, float32, int8, int16, int32, int64, uint8
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import one_hot
+from ...ops.index_shapes import one_hot_dims
 from ...ops.shape_inference import number_of_steps
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, lite_operator
-from .shapes import axis_in, check_one, ints, refuse, same, spec, text, unknown
+from .shapes import check_one, ints, one_int, refuse, same, spec, text, unknown
 from .types import ANY, INDEX, NUMBER
 
 
@@ -97,15 +98,10 @@ class OneHotOp(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        for operand, name in ((op.depth, "depth"), (op.on_value, "on_value"), (op.off_value, "off_value")):
+        for operand, name in ((op.on_value, "on_value"), (op.off_value, "off_value")):
             check_one(operand, name)
-        dims, depth, dtype = op.indices.spec.shape.dims, ints(op.depth), op.on_value.spec.dtype
-        if depth is not None and depth[0] < 0:
-            raise refuse("depth is negative", found=depth[0], wanted="at least 0")
-        if dims is None:
-            return TensorSpec(UNKNOWN, dtype)
-        axis = axis_in(op.axis, len(dims) + 1)
-        return spec((*dims[:axis], None if depth is None else depth[0], *dims[axis:]), dtype)
+        depth = one_int(op.depth, "depth")
+        return spec(one_hot_dims(op.indices.spec, depth, op.axis), op.on_value.spec.dtype)
 
     def compute(
         op: Any, indices: np.ndarray, depth: np.ndarray, on_value: np.ndarray, off_value: np.ndarray

@@ -5,7 +5,6 @@ Lives here: the tables of reductions.  Not here: searches (sorting.py), normaliz
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,10 @@ from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import reduced_dims, scanned
+from ...ops.index_shapes import count_segments, segment_dims, unsorted_segment_dims
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, LiteOperator, lite_operator
-from .shapes import axis_in, check_one, ints, one_int, refuse, same, spec, text
+from .shapes import axis_in, ints, one_int, refuse, spec
 
 
 def axes_of(axes: list[int], rank: int) -> tuple[int, ...]:
@@ -167,46 +167,20 @@ class SegmentSumOp(LiteDefinition):
     y = Output(like="x")
 
     def infer(op: Any) -> TensorSpec:
-        x, ids = op.x.spec.shape, ints(op.segment_ids)
-        if x.dims is None:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype)
-        if not x.dims or not same(x.dims[0], op.segment_ids.spec.shape[0]):
-            raise refuse(
-                "there is not one segment for each row",
-                found={"x": text(x), "segment_ids": text(op.segment_ids.spec.shape)},
-                wanted="segment_ids [x.shape[0]]",
-            )
-        if ids and (ids[0] < 0 or any(b < a for a, b in itertools.pairwise(ids))):
-            raise refuse(
-                "the segment ids are not sorted, or negative",
-                found=ids[:32],
-                wanted="numbers of at least 0 that do not fall",
-            )
-        return spec((None if ids is None else ids[-1] + 1 if ids else 0, *x.dims[1:]), op.x.spec.dtype)
+        return spec(segment_dims(op.x.spec, op.segment_ids.spec, op.segment_ids.constant), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
-        y = np.zeros((int(segment_ids[-1]) + 1 if len(segment_ids) else 0, *x.shape[1:]), x.dtype)
+        y = np.zeros((count_segments(segment_ids), *x.shape[1:]), x.dtype)
         np.add.at(y, segment_ids, x)
         return y
 
 
 def _unsorted(op: Any) -> TensorSpec:
-    x, s, count = op.x.spec.shape.dims, op.segment_ids.spec.shape.dims, ints(op.num_segments)
-    check_one(op.num_segments, "num_segments")
-    ids = ints(op.segment_ids)
-    if count is not None:
-        if count[0] < 0:
-            raise refuse("num_segments is negative", found=count[0], wanted="at least 0")
-        _check_range(max(ids, default=-1) if ids is not None else -1, count[0])
-    if x is None or s is None:
-        return TensorSpec(UNKNOWN, op.x.spec.dtype)
-    if len(s) > len(x) or not all(map(same, x, s)):
-        raise refuse(
-            "the shape of segment_ids does not begin that of x",
-            found={"x": text(x), "segment_ids": text(s)},
-            wanted="x.shape beginning with segment_ids.shape",
-        )
-    return spec((None if count is None else count[0], *x[len(s) :]), op.x.spec.dtype)
+    count, ids = one_int(op.num_segments, "num_segments"), ints(op.segment_ids)
+    dims = unsorted_segment_dims(op.x.spec, op.segment_ids.spec, count)
+    if count is not None and ids is not None:
+        _check_range(max(ids, default=-1), count)
+    return spec(dims, op.x.spec.dtype)
 
 
 def _check_range(greatest: int, count: int) -> None:

@@ -16,11 +16,12 @@ from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops import array_functions
 from ...ops.array_shapes import permutation, reshaped_dims, squeezed_dims, tiled_dims, with_inferred_size
+from ...ops.index_shapes import check_broadcast_to, expanded_dims
 from ...ops.shape_inference import bitcast_spec
 from ...ops.slots import Input, Output
 from . import types
 from .definition import EnumAttr, LiteDefinition, lite_operator
-from .shapes import axis_in, ints, refuse, same, spec, text, unknown
+from .shapes import ints, refuse, spec, unknown
 from .types import ANY, INDEX
 
 
@@ -80,8 +81,7 @@ class ExpandDimsOp(LiteDefinition):
             raise refuse("axis is one number", found=axis, wanted="one number")
         if dims is None or axis is None:
             return spec(None if dims is None else (None,) * (len(dims) + 1), op.x.spec.dtype)
-        dimension = axis_in(axis[0], len(dims) + 1)
-        return spec((*dims[:dimension], 1, *dims[dimension:]), op.x.spec.dtype)
+        return spec(expanded_dims(op.x.spec, axis[0]), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
         return np.expand_dims(x, int(axis.reshape(-1)[0]))
@@ -169,21 +169,13 @@ class BroadcastToOp(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        dims, target = op.x.spec.shape, ints(op.shape)
+        target = ints(op.shape)
         if target is None:
             rank = op.shape.spec.shape[0]
             return spec(None if rank is None else unknown(rank), op.x.spec.dtype)
         if any(d < 0 for d in target):
             raise refuse("the shape has a negative size", found=target, wanted="sizes of at least 0")
-        if dims.rank is not None and (
-            dims.rank > len(target)
-            or any(not same(d, w) and d != 1 for d, w in zip(reversed(dims.dims), reversed(target)))
-        ):
-            raise refuse(
-                "Output shape must be broadcastable from input shape.",
-                found={"input": text(dims), "shape": target},
-                wanted="sizes of the input that are 1 or those of the shape, aligned at the last dimension",
-            )
+        check_broadcast_to(op.x.spec, TensorShape(target))
         return spec(target, op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, shape: np.ndarray) -> np.ndarray:

@@ -18,10 +18,11 @@ from ...core.errors import ResourceExhaustedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import check_lengths, first_occurrences, reduced_dims, reversed_sequences, sort_order
+from ...ops.index_shapes import check_sequences, top_k_dims
 from ...ops.slots import Input, Output
 from . import types
 from .definition import EnumAttr, LiteDefinition, LiteOperator, lite_operator
-from .shapes import axis_in, check_one, one_int, refuse, same, spec, text
+from .shapes import axis_in, check_one, one_int, refuse, spec
 from .types import INDEX
 
 
@@ -43,14 +44,7 @@ class ReverseSequenceOp(LiteDefinition):
             for name in ("seq_dim", "batch_dim"):
                 if not 0 <= getattr(op, name) < len(dims):
                     raise refuse(f"{name} is out of range", found=getattr(op, name), wanted=f"0 to {len(dims) - 1}")
-            if op.seq_dim == op.batch_dim:
-                raise refuse("seq_dim and batch_dim are one dimension", found=op.seq_dim, wanted="two dimensions")
-            if not same(dims[op.batch_dim], op.seq_lengths.spec.shape[0]):
-                raise refuse(
-                    "there is not one length for each slice of the batch",
-                    found={"x": text(dims), "seq_lengths": text(op.seq_lengths.spec.shape)},
-                    wanted="seq_lengths [x.shape[batch_dim]]",
-                )
+            check_sequences(op.x.spec, op.seq_lengths.spec, op.seq_dim, op.batch_dim)
             if op.seq_lengths.constant is not None and dims[op.seq_dim] is not None:
                 check_lengths(op.seq_lengths.constant, dims[op.seq_dim])
         return TensorSpec(op.x.spec.shape, op.x.spec.dtype)
@@ -237,24 +231,15 @@ class TopKOp(LiteDefinition):
         shape, k, index_dtype = op.x.spec.shape, one_int(op.k, "k"), types.dtype_of(op.indices_type)
         if index_dtype not in (int32, int16):
             raise refuse("indices of this type are not supported", found=index_dtype.name, wanted="int32 or int16")
-        if shape.dims is None:
-            return TensorSpec(UNKNOWN, op.x.spec.dtype), TensorSpec(UNKNOWN, index_dtype)
-        if not shape.dims:
-            raise refuse("the input is a scalar", wanted="at least one dimension")
-        last = shape.dims[-1]
+        last = shape.dims[-1] if shape.dims else None
         if index_dtype is int16 and last is not None and last > MAX_INT16_INDEX:
             raise refuse(
                 "TopK row size exceeds output index type range",
                 found=last,
                 wanted=f"at most {MAX_INT16_INDEX} for int16",
             )
-        if k is not None and (k < 0 or (last is not None and k > last)):
-            raise refuse(
-                "TopK k is higher than the internal dimension.",
-                found={"k": k, "last dimension": last},
-                wanted="k between 0 and the last dimension",
-            )
-        return spec((*shape.dims[:-1], k), op.x.spec.dtype), spec((*shape.dims[:-1], k), index_dtype)
+        dims = top_k_dims(op.x.spec, k)
+        return spec(dims, op.x.spec.dtype), spec(dims, index_dtype)
 
     def compute(op: Any, x: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, dtype = (*x.shape[:-1], int(k.reshape(-1)[0])), types.dtype_of(op.indices_type).np

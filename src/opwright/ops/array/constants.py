@@ -14,13 +14,14 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, index, of_numpy, real
 from ...core.errors import InvalidArgumentError, SignatureError
-from ...core.shapes import UNKNOWN, TensorShape
+from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import array, array_functions, debugging, dispatch, like_device, lod_propagation, registry
 from .. import math as math_ops
 from ..arguments import natural_dtype
 from ..attributes import Attr
 from ..definition import operator
+from ..index_shapes import one_hot_dims
 from ..registry import documented_by
 from ..shape_inference import axis_in, is_static, number_of_steps, shape_from, static_int
 from ..slots import Input, OperatorDefinition, Output
@@ -315,14 +316,8 @@ class OneHot(OperatorDefinition):
     lod = lod_propagation.added_axis("axis", "indices")
 
     def infer(op) -> TensorSpec:
-        shape, dtype = op.indices.spec.shape, op.on_value.spec.dtype
-        if shape.rank is None:
-            return TensorSpec(UNKNOWN, dtype)
-        depth = op.depth.constant
-        if depth is not None and depth < 0:
-            raise InvalidArgumentError(what="depth must be non-negative", found=int(depth))
-        axis = axis_in(op.axis, shape.rank + 1)
-        return TensorSpec([*shape[:axis], None if depth is None else int(depth), *shape[axis:]], dtype)
+        depth = None if op.depth.constant is None else int(op.depth.constant)
+        return TensorSpec(one_hot_dims(op.indices.spec, depth, op.axis), op.on_value.spec.dtype)
 
     def compute(op, indices: Any, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
         indices = np.asarray(indices) if like_device.on_host(indices) else indices

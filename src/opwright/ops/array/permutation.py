@@ -17,6 +17,7 @@ from ..array_functions import check_lengths, reversed_sequences
 from ..array_shapes import permutation
 from ..attributes import Attr
 from ..definition import operator
+from ..index_shapes import check_sequences
 from ..registry import documented_by
 from ..shape_inference import axes_in, axis_in, elements_of, is_static, static_axes, static_int
 from ..slots import Input, OperatorDefinition, Output
@@ -238,16 +239,11 @@ class ReverseSequence(OperatorDefinition):
     lod = lod_propagation.along("seq_axis", "input")
 
     def infer(op) -> TensorSpec:
-        shape, lengths = op.input.spec.shape, op.seq_lengths.spec.shape
+        shape = op.input.spec.shape
         if shape.rank is None:
             return op.input.spec
         seq, batch = axis_in(op.seq_axis, shape.rank, "seq_axis"), axis_in(op.batch_axis, shape.rank, "batch_axis")
-        if seq == batch:
-            raise InvalidArgumentError(what=f"batch_axis == seq_axis == {seq}", wanted="two different dimensions")
-        if lengths.rank is not None and None not in (lengths[0], shape[batch]) and lengths[0] != shape[batch]:
-            raise InvalidArgumentError(
-                what=f"Length of seq_lengths != input.dims({batch}), ({lengths[0]} vs. {shape[batch]})"
-            )
+        check_sequences(op.input.spec, op.seq_lengths.spec, seq, batch)
         return op.input.spec
 
     def compute(op, input: np.ndarray, seq_lengths: np.ndarray) -> np.ndarray:

@@ -19,9 +19,10 @@ from .. import array, dispatch, lod_propagation
 from ..array_shapes import reshaped_dims, squeezed_dims, with_inferred_size
 from ..attributes import Attr
 from ..definition import operator
+from ..index_shapes import check_broadcast_to, expanded_dims
 from ..indexed_slices import IndexedSlices
 from ..registry import documented_by
-from ..shape_inference import axis_in, elements_of, is_static, shape_from, static_axes, static_int
+from ..shape_inference import elements_of, is_static, shape_from, static_axes, static_int
 from ..slots import Input, OperatorDefinition, Output
 
 if TYPE_CHECKING:
@@ -242,11 +243,7 @@ class ExpandDims(OperatorDefinition):
     lod = lod_propagation.added_axis("axis", "input")
 
     def infer(op) -> TensorSpec:
-        spec = op.input.spec
-        if spec.shape.rank is None:
-            return spec
-        axis = axis_in(op.axis, spec.shape.rank + 1)
-        return TensorSpec([*spec.shape[:axis], 1, *spec.shape[axis:]], spec.dtype)
+        return TensorSpec(expanded_dims(op.input.spec, op.axis), op.input.spec.dtype)
 
     def compute(op, input: Any) -> np.ndarray:
         shape, axis = np.shape(input), op.axis  # as np.expand_dims, in a third of its time
@@ -315,8 +312,7 @@ class BroadcastTo(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         target, spec = shape_from(op.shape), op.input.spec
-        if not broadcast(spec.shape, target).is_compatible_with(target):
-            raise InvalidArgumentError(what="Incompatible shapes", found=spec.short(), wanted=f"to reach {target}")
+        check_broadcast_to(spec, target)
         return TensorSpec(target, spec.dtype)
 
     def compute(op, input: Any, shape: Any) -> np.ndarray:

@@ -21,6 +21,7 @@ from ..array_functions import put_last
 from ..array_shapes import unstacked_dims
 from ..attributes import Attr, at_least
 from ..definition import operator
+from ..index_shapes import equal_part_dims
 from ..registry import documented_by
 from ..shape_inference import axis_in, elements_of, is_static, part_sizes, static_int
 from ..slots import Input, OperatorDefinition, Output
@@ -105,14 +106,7 @@ class Split(OperatorDefinition[list[Tensor]]):
         spec = op.value.spec
         if spec.shape.rank is None:
             return [spec] * op.num_split
-        axis = axis_in(op.axis, spec.shape.rank)
-        n = spec.shape[axis]
-        if n is not None and n % op.num_split:
-            raise InvalidArgumentError(
-                what=f"dimension {axis} of size {n} does not split into {op.num_split} equal parts", found=spec.short()
-            )
-        part = [*spec.shape[:axis], None if n is None else n // op.num_split, *spec.shape[axis + 1 :]]
-        return [spec.with_shape(part)] * op.num_split
+        return [spec.with_shape(equal_part_dims(spec, op.axis, op.num_split))] * op.num_split
 
     def compute(op, value: Any) -> list[np.ndarray] | list[Any]:
         n, remainder = divmod(value.shape[op.axis], op.num_split)

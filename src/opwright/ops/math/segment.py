@@ -17,11 +17,11 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import index, numeric, real
 from ...core.errors import InvalidArgumentError
-from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import array, like_device
 from ..array_functions import combine
 from ..definition import operator
+from ..index_shapes import count_segments, segment_dims
 from ..slots import Input, OperatorDefinition, Output
 from ..strategies import Strategies, Strategy
 from .arithmetic import _conj
@@ -164,19 +164,8 @@ SEGMENT_SUM = Strategies("SegmentSum", _by_sorting, _SORTED, prepare=lambda op, 
 
 
 def _sorted_spec(op: Any) -> TensorSpec:
-    data, ids = op.data.spec, op.segment_ids
-    if data.shape.rank == 0:
-        raise InvalidArgumentError(what="data is a scalar", found=data.short(), wanted="at least one dimension")
-    if data.shape.rank is not None and not TensorShape(data.shape[:1]).is_compatible_with(ids.spec.shape):
-        raise InvalidArgumentError(
-            what="segment_ids should be the same size as dimension 0 of input",
-            found=f"{data.short()}, {ids.spec.short()}",
-        )
-    if data.shape.rank is None:
-        return TensorSpec(UNKNOWN, data.dtype)
-    count = ids.constant
-    n = None if count is None else int(count[-1]) + 1 if count.size else 0
-    return TensorSpec([None if n is None or n < 0 else n, *data.shape[1:]], data.dtype)
+    dims = segment_dims(op.data.spec, op.segment_ids.spec, op.segment_ids.constant)
+    return TensorSpec(dims, op.data.spec.dtype)
 
 
 def _count_segments(data: np.ndarray, ids: np.ndarray) -> int:
@@ -186,15 +175,7 @@ def _count_segments(data: np.ndarray, ids: np.ndarray) -> int:
             what="segment_ids should be the same size as dimension 0 of input",
             found=f"{list(data.shape)}, {list(ids.shape)}",
         )
-    if ids.size == 0:
-        return 0
-    if np.any(ids[1:] < ids[:-1]):
-        raise InvalidArgumentError(
-            what="segment ids are not increasing", do="the unsorted_segment functions take any order"
-        )
-    if ids[0] < 0:
-        raise InvalidArgumentError(what=f"Segment id {ids[0]} out of range", wanted="segment ids of at least 0")
-    return int(ids[-1]) + 1
+    return count_segments(ids)
 
 
 def _per_row(op: Any, value: Any) -> Tensor:

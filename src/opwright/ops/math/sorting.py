@@ -19,6 +19,7 @@ from ..array import run_time_axes
 from ..array_functions import is_of_floats, sort_order
 from ..attributes import Attr, one_of
 from ..definition import operator
+from ..index_shapes import top_k_dims
 from ..registry import documented_by
 from ..shape_inference import is_static, static_int
 from ..slots import Input, OperatorDefinition, Output
@@ -231,17 +232,9 @@ class TopK(OperatorDefinition[tuple[Tensor, Tensor]]):
     lod = lod_propagation.batched("input", 1)
 
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
-        spec, k = op.input.spec, op.k.constant
-        if spec.shape.rank == 0:
-            raise InvalidArgumentError(what="input must be >= 1-D, got shape []", found=spec.short())
-        if k is not None and k < 0:
-            raise InvalidArgumentError(what=f"Need k >= 0, got {int(k)}")
-        if spec.shape.rank is None:
-            return spec, spec.with_dtype(op.index_type)
-        n = spec.shape[-1]
-        if k is not None and n is not None and n < k:
-            raise InvalidArgumentError(what=f"input must have at least k columns. Had {n}, needed {int(k)}")
-        values = TensorSpec([*spec.shape[:-1], None if k is None else int(k)], spec.dtype)
+        values = op.input.spec.with_shape(
+            top_k_dims(op.input.spec, None if op.k.constant is None else int(op.k.constant))
+        )
         return values, values.with_dtype(op.index_type)
 
     def compute(op, input: Any, k: Any) -> tuple[np.ndarray, Any]:

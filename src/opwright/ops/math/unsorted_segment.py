@@ -13,10 +13,10 @@ import numpy as np
 from ...core import dtypes
 from ...core.dtypes import index, numeric, of_numpy, real
 from ...core.errors import InvalidArgumentError
-from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, dispatch, math, registry
 from ..definition import operator
+from ..index_shapes import unsorted_segment_dims
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .segment import UNSORTED_SEGMENT_SUM, as_column, product_gradient, reduce_rows
@@ -27,17 +27,8 @@ if TYPE_CHECKING:
 
 
 def _spec(op: Any) -> TensorSpec:
-    data, ids, count = op.data.spec, op.segment_ids.spec, op.num_segments.constant
-    if count is not None and count < 0:
-        raise InvalidArgumentError(what=f"Input num_segments == {int(count)} must not be negative")
-    if data.shape.rank is None or ids.shape.rank is None:
-        return TensorSpec(UNKNOWN, data.dtype)
-    depth = ids.shape.rank
-    if depth > data.shape.rank or not ids.shape.is_compatible_with(data.shape[:depth]):
-        raise InvalidArgumentError(
-            what="data.shape does not start with segment_ids.shape", found=f"{data.short()}, {ids.short()}"
-        )
-    return TensorSpec([None if count is None else int(count), *data.shape[depth:]], data.dtype)
+    count = None if op.num_segments.constant is None else int(op.num_segments.constant)
+    return TensorSpec(unsorted_segment_dims(op.data.spec, op.segment_ids.spec, count), op.data.spec.dtype)
 
 
 def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_segments: Any, empty: Any) -> np.ndarray:
