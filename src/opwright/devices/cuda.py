@@ -245,12 +245,13 @@ class CUDADeviceContext(CuPyContext):
 
         raises InvalidArgumentError for strings and handles, which devices do not support
         """
-        shape, dtype = sizes(shape), self._check_dtype(numpy_dtype(dtype))
+        shape, dtype = sizes(shape), numpy_dtype(dtype)
+        self._check_dtype(dtype)
         self._release_finished()
         with self.using():
             return self.cupy.empty(shape, dtype)
 
-    def _check_dtype(self, dtype: np.dtype) -> np.dtype:
+    def _check_dtype(self, dtype: np.dtype) -> None:
         if dtype.hasobject:
             raise InvalidArgumentError(
                 op=repr(self.place),
@@ -258,7 +259,6 @@ class CUDADeviceContext(CuPyContext):
                 found=f"dtype {dtype}",
                 do="place strings and handles on CPUPlace()",
             )
-        return dtype
 
     def owns(self, array: Any) -> bool:
         """Return whether this is a CuPy array on this device."""

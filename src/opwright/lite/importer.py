@@ -29,7 +29,7 @@ from ..graph.ir import Operand
 from ..ops import registry
 from ..ops.definition import Operator
 from .custom_options import bind_options, group_inputs
-from .format import Model, versions
+from .format import Model, verify, versions
 from .format.flexbuffers import custom_version
 from .format.model import refuse_external
 from .ops import get
@@ -50,7 +50,8 @@ def import_model(model: Model, definitions: Definitions | None = None) -> LiteMo
     raises InvalidArgumentError for what `Model.verify` refuses, for options that are not the operator's and for other
     numbers of operands; UnimplementedError for weights in other files and for operators that nothing computes
     """
-    importer = Importer(_verified(model), definitions)
+    _check(model)
+    importer = Importer(model, definitions)
     graphs = [importer.graph(i) for i in range(len(model.subgraphs))]
     metadata = [
         (entry.name or "", b"" if (data := model.buffers[entry.buffer].data) is None else bytes(data))
@@ -62,7 +63,8 @@ def import_model(model: Model, definitions: Definitions | None = None) -> LiteMo
 
 def import_graph(model: Model, index: int = 0, definitions: Definitions | None = None) -> Graph:
     """Read one subgraph and the subgraphs that its nodes run. Arguments and errors as for `import_model`."""
-    return Importer(_verified(model), definitions).graph(index)
+    _check(model)
+    return Importer(model, definitions).graph(index)
 
 
 def operator_of(node: Node) -> tuple[int, int] | None:
@@ -111,10 +113,9 @@ class _Call(NamedTuple):
     options: Any
 
 
-def _verified(model: Model) -> Model:
-    model.verify()
+def _check(model: Model) -> None:
+    verify.verify(model)
     refuse_external(model)
-    return model
 
 
 class ImportedSubgraph(NamedTuple):

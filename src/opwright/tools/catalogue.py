@@ -301,8 +301,8 @@ def _is_module(name: str) -> bool:
         return True  # it exists, but cannot be imported
 
 
-def _check_name(name: str) -> str:
-    """Return the name. Raises click.UsageError with the reason if it is invalid."""
+def _check_name(name: str) -> None:
+    """Raise click.UsageError with the reason if a name is invalid."""
     for refuses, why in NAME_RULES:
         if refuses(name):
             parts = re.findall(r"[A-Za-z][A-Za-z0-9]*", name)
@@ -310,7 +310,6 @@ def _check_name(name: str) -> str:
             package = ", ".join(e.package for e in registry.package_entries().get(name, ()))
             words = why.format(name=name, camel=camel, module=module_of(name), package=package)
             raise click.UsageError(f"{name[:80]!r} {words}")
-    return name
 
 
 def new_package(name: str, folder: str | None, as_json: bool) -> None:
@@ -318,7 +317,8 @@ def new_package(name: str, folder: str | None, as_json: bool) -> None:
 
     raises click.UsageError for an invalid name, BadFile for a folder that exists or cannot be written
     """
-    module = module_of(_check_name(name))
+    _check_name(name)
+    module = module_of(name)
     distribution = module.replace("_", "-")
     target = Path(folder or distribution)
     try:

@@ -196,32 +196,28 @@ def to_spec(value: Any) -> object:
     return tuple(map(to_spec, value)) if type(value) is tuple else value
 
 
-def specs_in(value: Any, specs: list[Any]) -> list[Any]:
-    """Append the specs in a field of a Spec to a list, in order; return the list."""
+def append_specs(value: Any, specs: list[Any]) -> None:
+    """Append the specs in a field of a Spec to a list, in order."""
     if isinstance(value, TypeSpec):
         specs.append(value)
     elif isinstance(value, Mapping):
         for key in sorted(value, key=repr):
-            specs_in(value[key], specs)
+            append_specs(value[key], specs)
     elif type(value) is tuple:
         for item in value:
-            specs_in(item, specs)
-    return specs
+            append_specs(item, specs)
 
 
-def parts_in(value: Any, spec: Any, parts: list[Any]) -> list[Any]:
-    """Append the values that correspond to the specs in a field of a Spec to a list, in the same order; return the
-    list.
-    """
+def append_parts(value: Any, spec: Any, parts: list[Any]) -> None:
+    """Append the values that correspond to the specs in a field of a Spec to a list, in the same order."""
     if isinstance(spec, TypeSpec):
         parts.append(value)
     elif isinstance(spec, Mapping):
         for key in sorted(spec, key=repr):
-            parts_in(value[key], spec[key], parts)
+            append_parts(value[key], spec[key], parts)
     elif type(spec) is tuple:
         for v, s in zip(value, spec):
-            parts_in(v, s, parts)
-    return parts
+            append_parts(v, s, parts)
 
 
 def filled(spec: Any, parts: Iterator[Any]) -> object:

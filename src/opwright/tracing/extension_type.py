@@ -18,7 +18,7 @@ from ..core import nest
 from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from ..ops import math
-from .extension_fields import check_annotation, convert, filled, parts_in, specs_in, to_spec
+from .extension_fields import append_parts, append_specs, check_annotation, convert, filled, to_spec
 
 _RESERVED = ("self", "_type_spec", "Spec")
 _IN_CONSTRUCTOR = "_tf_extension_type_in_constructor"
@@ -70,13 +70,13 @@ class ExtensionTypeSpec(TypeSpec):
     def _component_specs(self) -> tuple[Any, ...]:
         specs: list[Any] = []
         for value in self._serialize():
-            specs_in(value, specs)
+            append_specs(value, specs)
         return tuple(specs)
 
     def _to_components(self, value: Any) -> tuple[Any, ...]:
         parts: list[Any] = []
         for name in fields_of(self._value_class()):
-            parts_in(getattr(value, name), getattr(self, name), parts)
+            append_parts(getattr(value, name), getattr(self, name), parts)
         return tuple(parts)
 
     def _from_components(self, components: Any) -> object:

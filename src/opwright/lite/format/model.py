@@ -100,7 +100,8 @@ class Model(_Root):
         raises NotFoundError for a missing file, DataLossError for a damaged one, InvalidArgumentError for another kind
         of file or schema version. This checks that the file can be read; `verify` checks its contents.
         """
-        model = reader.read(_map(source) if isinstance(source, (str, os.PathLike)) else source)
+        buffer = _map(source) if isinstance(source, (str, os.PathLike)) else source
+        model = reader.read(buffer)
         assert isinstance(model, Model)
         return model
 

@@ -24,11 +24,8 @@ from .node import Node
 from .tensor import ARENA, OWN, Tensor
 
 
-def check_array(t: Tensor, array: Any, output: bool) -> np.ndarray:
-    """Return the array, which a tensor's elements may be in. output: whether a run writes it.
-
-    raises InvalidArgumentError
-    """
+def check_array(t: Tensor, array: Any, output: bool) -> None:
+    """Raise InvalidArgumentError unless a tensor's elements may be in an array. output: whether a run writes it."""
     name = f"tensor {t.name!r}"
     if t.kind not in (ARENA, OWN) or t.is_variable or t.is_object or t.type.name in types.IN_BYTES:
         raise InvalidArgumentError(
@@ -48,7 +45,6 @@ def check_array(t: Tensor, array: Any, output: bool) -> np.ndarray:
             found=f"{array.dtype.name}{list(array.shape)}{kind}{'' if flags.writeable else ', read-only'}",
             wanted=wanted,
         )
-    return array
 
 
 def attach(t: Tensor, array: np.ndarray) -> None:
