@@ -71,6 +71,7 @@ EXACT: dict[str, tuple[int, Function, Function]] = {
     "rescale": (32, lambda f, a, b, e: f.rescale(a, b, e), rescaled),
     "rescale to the right": (32, lambda f, a, b, e: f.rescale(a, b, -9), lambda a, b, e: rescaled(a, b, -9)),
     "rescale to the left": (32, lambda f, a, b, e: f.rescale(a, b, 4), lambda a, b, e: rescaled(a, b, 4)),
+    "rescale by 1 to the left": (32, lambda f, a, b, e: f.rescale(a, b, 1), lambda a, b, e: rescaled(a, b, 1)),
     "rescale_halves_up": (
         32,
         lambda f, a, b, e: f.rescale_halves_up(a >> f.namespace.maximum(e, 0), b, e),

@@ -1,21 +1,27 @@
 """Formulas of the scalar table are exact, and a change of any part of one is noticed.
 
-Each mutant of a formula differs in one number, operator, comparison or choice; it is run on NumPy arrays, without a
-compiler. Lives here: the mutants. Not here: what the functions are (exact_functions.py).
+Mutants of a formula (formula_mutants.py) are run on NumPy arrays, without a compiler, next to exact functions
+(exact_functions.py; of fixed-point arithmetic: exact_integers.py).
 """
 
 from __future__ import annotations
 
 import ast
-import copy
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from exact_functions import dtypes_of, wrong
+from exact_integers import spread
+from formula_mutants import code_of, mutants_of
+from test_fixed_point import EXACT
 
-from opwright.scalar import formulas, table
+from opwright.scalar import fixed_point, formulas, table
+from opwright.scalar import numpy_namespace as on_arrays
+from opwright.scalar.fixed_point import FixedPoint, FixedPointInt32
 from opwright.scalar.table import ROWS
 
 FORMULAS = [row for row in ROWS if row.formula is not None]
@@ -32,76 +38,6 @@ def test_formulas_are_exact() -> None:
 
 # ---- mutants ---------------------------------------------------------------------------------------------------------
 
-OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.Div: ast.Mult,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-    ast.BitXor: ast.BitOr,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-}
-CALLS = {"minimum": "maximum", "maximum": "minimum", "floor": "ceil", "ceil": "floor", "trunc": "floor"}
-
-
-def changed(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield nodes to stand in for one: each with one change."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        yield ast.Constant(node.value + 1 if isinstance(node.value, int) else node.value * 1.001 + 1e-6)
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        yield ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right)  # type: ignore[arg-type]
-    if isinstance(node, ast.Compare):
-        yield ast.Compare(node.left, [OPERATORS[type(node.ops[0])]()], node.comparators)  # type: ignore[list-item]
-        if not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
-            yield ast.Compare(node.comparators[0], node.ops, [node.left])
-    if isinstance(node, ast.UnaryOp):
-        yield node.operand
-    if isinstance(node, ast.IfExp):
-        yield ast.IfExp(node.test, node.orelse, node.body)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr == "select":
-            yield ast.Call(node.func, [node.args[0], *node.args[:0:-1]], [])
-        if node.func.attr in CALLS:
-            yield ast.Call(ast.Attribute(node.func.value, CALLS[node.func.attr], ast.Load()), node.args, [])
-        if node.func.attr == "abs":
-            yield node.args[0]
-
-
-class Replaced(ast.NodeTransformer):
-    """A tree with another node in the place of its node number `place` in walking order."""
-
-    def __init__(self, place: int, other: ast.AST) -> None:
-        self.place, self.other, self.seen = place, other, -1
-
-    def visit(self, node: ast.AST) -> Any:
-        self.seen += 1
-        return self.other if self.seen == self.place else super().generic_visit(node)
-
-
-def in_order(tree: ast.AST) -> list[ast.AST]:
-    """Return the nodes in the order of `Replaced`."""
-    return [tree, *(inner for child in ast.iter_child_nodes(tree) for inner in in_order(child))]
-
-
-def mutants_of(tree: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (the change in words, the tree with it) of a function or lambda."""
-    docstring = tree.body[0] if isinstance(tree, ast.FunctionDef) else None
-    skipped = set(map(id, ast.walk(docstring))) if docstring is not None else set()
-    skipped |= {id(n) for n in ast.walk(tree.args)}
-    for place, node in enumerate(in_order(tree)):
-        if id(node) not in skipped:
-            for other in changed(node):
-                whole = Replaced(place, copy.deepcopy(other)).visit(copy.deepcopy(tree))
-                yield f"{ast.unparse(node)} -> {ast.unparse(other)}", ast.fix_missing_locations(whole)
-
 
 def functions() -> Iterator[tuple[str, Callable[..., Any], Any]]:
     """Yield (name, function, its tree): those of formulas.py, and lambdas in rows of the table."""
@@ -112,19 +48,6 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], Any]]:
     for node in ast.walk(ast.parse(inspect.getsource(table))):
         if isinstance(node, ast.Lambda) and node.lineno in lambdas:
             yield lambdas[node.lineno].name, lambdas[node.lineno].formula, node
-
-
-def code_of(tree: Any, module: Any) -> Any:
-    """Return the code object of a function's tree."""
-    scope: dict[str, Any] = dict(vars(module))
-    if isinstance(tree, ast.Lambda):
-        return eval(compile(ast.Expression(tree), "mutant", "eval"), scope).__code__
-    plain = copy.deepcopy(tree)
-    plain.returns = None
-    for argument in plain.args.args:
-        argument.annotation = None
-    exec(compile(ast.Module([plain], []), "mutant", "exec"), scope)
-    return scope[tree.name].__code__
 
 
 _DIVISOR = "any divisor will do where the result is not taken"
@@ -187,3 +110,74 @@ def test_every_change_of_a_constant_is_noticed(name: str, monkeypatch: pytest.Mo
     value = getattr(formulas, name)
     monkeypatch.setattr(formulas, name, {**value, "RELU6": (0, 7)} if name == "CLAMPS" else value * (1 + 1e-9))
     assert first_difference()
+
+
+# ---- fixed-point arithmetic ------------------------------------------------------------------------------------------
+
+ROUNDINGS = ("saturated", "wrapped", "high_product", "shifted_right", "rescale", "rescale_halves_up", "rescale_wide")
+METHODS = {FixedPoint: ROUNDINGS[:4], FixedPointInt32: (*ROUNDINGS[4:], "floor_log2", "leading_zeros", "inverse_root")}
+"""The methods whose mutants are tried: those with results that integers or real numbers say exactly."""
+
+
+@functools.cache
+def fixed_cases(width: int) -> tuple[list[np.ndarray], dict[str, list[int]]]:
+    """Return operands a, b > 0 and e, and exact results of the formulas of a width."""
+    ends = -(1 << (width - 1)), (1 << (width - 1)) - 1
+    e = np.random.default_rng(4).integers(-31, 20, 400, endpoint=True)
+    a, b = spread(1, *ends, 400), np.random.default_rng(2).permutation(spread(3, 1, ends[1], 400))
+    numbers = [[int(v) for v in values] for values in (a, b, e)]
+    return [a, b, e], {n: [f(*xs) for xs in zip(*numbers)] for n, (w, _, f) in EXACT.items() if w == width}
+
+
+def first_fixed_difference() -> str:
+    """Return the first formula of fixed-point arithmetic that is not exact, or not near; empty if there is none."""
+    with np.errstate(all="ignore"):
+        for width, numbers in ((32, FixedPointInt32(on_arrays)), (16, FixedPoint(on_arrays, 16))):
+            arrays, results = fixed_cases(width)
+            for name, exact in results.items():
+                try:
+                    if not np.array_equal(EXACT[name][1](numbers, *arrays), exact):
+                        return name
+                except (TypeError, ValueError, OverflowError) as error:
+                    return f"{name}: {error}"
+        b = fixed_cases(32)[0][1]
+        root, power = FixedPointInt32(on_arrays).inverse_root(b)
+        far = np.abs(np.ldexp(root.astype(float), power - 31) * np.sqrt(b) - 1) >= 2.0**-19
+    return "inverse_root" if far.any() else ""
+
+
+def test_every_change_of_fixed_point_arithmetic_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert first_fixed_difference() == ""
+    survivors, count = [], 0
+    for tree in ast.parse(inspect.getsource(fixed_point)).body:
+        methods = METHODS.get(getattr(fixed_point, tree.name), ()) if isinstance(tree, ast.ClassDef) else ()
+        for method in tree.body if methods else ():  # type: ignore[attr-defined]
+            if isinstance(method, ast.FunctionDef) and method.name in methods:
+                function = getattr(getattr(fixed_point, tree.name), method.name)  # type: ignore[attr-defined]
+                for words, mutant in mutants_of(method):
+                    count += 1
+                    with monkeypatch.context() as patch:
+                        patch.setattr(function, "__code__", code_of(mutant, fixed_point))
+                        if not first_fixed_difference():
+                            survivors.append(f"{method.name}: {words}")
+    assert count > 100
+    assert sorted(set(survivors)) == sorted(EQUAL_FIXED)
+
+
+_OF_ONE = "the result for 1 is chosen apart, or near the general one"
+_HELD = "numbers are held in twice their width, whose upper bits are all the sign"
+EQUAL_FIXED = {
+    "inverse_root: 0 -> 1": "full makes arrays of any number of elements",
+    "inverse_root: 1 -> 2": _OF_ONE,
+    "inverse_root: 1 << 28 -> 1 >> 28": _OF_ONE,
+    "inverse_root: 2 -> 3": "two steps bring every int32 below 2^29",
+    "inverse_root: 28 -> 29": _OF_ONE,
+    "inverse_root: x <= 1 -> x < 1": _OF_ONE,
+    "inverse_root: x >= 1 << 29 -> x > 1 << 29": "2^29 is within the range of the steps, too",
+    "rescale: left > 0 -> left >= 0": "no shift",
+    "rescale_wide: 0 -> 1": "sums of 64 bits are shifted by 1 at least",
+    "shifted_right: 1 -> 2": _HELD,
+    "shifted_right: 8 * m.type_of(x).size - 1 -> 8 * m.type_of(x).size + 1": _HELD,
+    "shifted_right: 8 -> 9": _HELD,
+}
+"""Mutants that compute the same, and why."""
