@@ -248,17 +248,29 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         ow.from_onnx(b"")
 
 
-def test_activations_of_recurrent_operators_have_their_parameters():
+RECURRENT_ACTIVATIONS = {
+    "Elu": ([0.5], [], lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
+    "ThresholdedRelu": ([0.25], [], lambda x: np.where(x > 0.25, x, 0)),
+    "HardSigmoid": ([0.3], [0.4], lambda x: np.clip(0.3 * x + 0.4, 0, 1)),
+    "ScaledTanh": ([1.5], [0.5], lambda x: 1.5 * np.tanh(0.5 * x)),
+    "Affine": ([0.2], [0.1], lambda x: 0.2 * x + 0.1),
+}
+"""By name: alpha, beta, the formula of the specification."""
+
+
+@pytest.mark.parametrize("name", RECURRENT_ACTIVATIONS)
+def test_activations_of_recurrent_operators_have_their_parameters(name):
     rng = np.random.default_rng(0)
     w, r = rng.normal(size=(1, 4, 3)).astype("f4"), rng.normal(size=(1, 4, 4)).astype("f4")
-    node = helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=4, activations=["Elu"], activation_alpha=[0.5])
+    alpha, beta, formula = RECURRENT_ACTIVATIONS[name]
+    numbers = {"activation_alpha": alpha} | ({"activation_beta": beta} if beta else {})
+    node = helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=4, activations=[name], **numbers)
     weights = [numpy_helper.from_array(w, "w"), numpy_helper.from_array(r, "r")]
     x = rng.normal(size=(5, 2, 3)).astype("f4")
     function = ow.from_onnx(model_of([node], [info("x", x.shape)], [info("y", None)], weights))
     state, expected = np.zeros((2, 4)), []
     for step in x.astype("f8"):
-        sums = step @ w[0].T + state @ r[0].T
-        state = np.where(sums > 0, sums, 0.5 * np.expm1(sums))
+        state = formula(step @ w[0].T + state @ r[0].T)
         expected.append(state)
     (actual,) = ow.nest.flatten(function(ow.constant(x)))
     np.testing.assert_allclose(actual.numpy().reshape(5, 2, 4), expected, rtol=1e-5, atol=1e-6)

@@ -12,8 +12,7 @@ import numpy as np
 
 from ....core.dtypes import int64
 from ....core.errors import InvalidArgumentError, UnimplementedError
-from ....nn import activations
-from ....ops import array, linalg, math, nn
+from ....ops import array, linalg, math
 from ....ops.array import cast
 from ...recurrence import gru_sequence, lstm_sequence, projected, run_steps, with_gates
 from ..execution import RULES
@@ -27,28 +26,27 @@ _FORGET_SECOND = (0, 2, 3, 1)
 """Input, forget, candidate, output: the order of gates of LSTMSequence among those of ONNX."""
 
 
-def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[[Any], Any]:
-    def line(x: Any, a: float, b: float) -> Any:
-        return math.add(math.multiply(x, number(a, x)), number(b, x))
+_OPERATORS = ("Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Elu")
+"""Activations that are operators, too, with the same parameters and defaults."""
 
-    a, b = alpha, beta
-    table: dict[str, Callable[[Any], Any]] = {
-        "sigmoid": math.sigmoid,
-        "tanh": math.tanh,
-        "relu": nn.relu,
-        "softsign": nn.softsign,
-        "softplus": nn.softplus,
-        "affine": lambda x: line(x, 1.0 if a is None else a, b or 0.0),
-        "leakyrelu": lambda x: nn.leaky_relu(x, 0.01 if a is None else a),
-        "hardsigmoid": lambda x: math.minimum(
-            math.maximum(line(x, 0.2 if a is None else a, 0.5 if b is None else b), number(0, x)), number(1, x)
-        ),
-        "elu": lambda x: activations.elu(x, 1.0 if a is None else a),
-        "scaledtanh": lambda x: line(math.tanh(line(x, 1.0 if b is None else b, 0.0)), 1.0 if a is None else a, 0.0),
-    }
-    if name.lower() not in table:
-        raise UnimplementedError(what="an activation of a recurrent operator", found=name)
-    return table[name.lower()]
+
+def _activation(context: Any, name: str, alpha: float | None, beta: float | None) -> Callable[[Any], Any]:
+    """Return an activation of a recurrent operator by its name, in any case."""
+    operator = next((n for n in _OPERATORS if n.lower() == name.lower()), None)
+    function = RULES.find(operator) if operator else None
+    if function is not None:
+        numbers = {k: v for k, v in (("alpha", alpha), ("beta", beta)) if v is not None}
+        return lambda x: function(context, [x], numbers)
+
+    def line(x: Any, a: float | None, b: float | None) -> Any:
+        scaled = math.multiply(x, number(1.0 if a is None else a, x))
+        return math.add(scaled, number(b, x)) if b else scaled
+
+    if name.lower() == "affine":
+        return lambda x: line(x, alpha, beta)
+    if name.lower() == "scaledtanh":
+        return lambda x: line(math.tanh(line(x, beta, None)), alpha, None)
+    raise UnimplementedError(what="an activation of a recurrent operator", found=name)
 
 
 def _recurrent(kind: str) -> Any:
@@ -65,7 +63,7 @@ def _recurrent(kind: str) -> Any:
         ]
         names = list(attributes.get("activations") or _ACTIVATIONS[kind] * len(ways))
         alphas, betas = (list(attributes.get(f"activation_{k}") or []) for k in ("alpha", "beta"))
-        functions = [_activation(n, at(alphas, i), at(betas, i)) for i, n in enumerate(names)]
+        functions = [_activation(context, n, at(alphas, i), at(betas, i)) for i, n in enumerate(names)]
         per = len(functions) // len(ways)
         usual = [n.lower() for n in names] == [n.lower() for n in _ACTIVATIONS[kind]] * len(ways)
         clip = attributes.get("clip")
