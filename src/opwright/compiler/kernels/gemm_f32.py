@@ -113,6 +113,8 @@ def _accumulate(sums: Registers, lhs: LhsF32, q: Pointer, is_distant: bool = Tru
 def _add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_distant: bool) -> None:
     """Add the products of one step."""
     (rows, vectors), lanes = sums.shape, sums.count
+    if lanes == HOISTING:
+        q = kl.after(q, sums[rows - 1, vectors - 1])
     w = [q.load(v * lanes, lanes) for v in range(vectors)]
     if is_distant:
         for v in range(vectors):
@@ -123,7 +125,7 @@ def _add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_di
             x = row[0]
             for v in range(vectors):
                 sums[r, v] = kl.fma(x, w[v], sums[r, v])
-            row = kl.after(row + pitch, sums[r, 0])
+            row = kl.after(row + pitch, sums[r, vectors - 1])
     else:
         for r in range(rows):
             x = (p + r * pitch)[k]

@@ -78,11 +78,12 @@ class PanelsF32(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Rows of a tile, at most: its sums leave registers for the filter and a number or vector of each row."""
+        """Rows of a tile, at most: its sums leave registers for the filter and a number or vector of each row, and of
+        32 registers one more for an epilogue's constants: LLVM keeps sums in memory otherwise."""
         if self.wide and self.by_lane:
             return (self.registers - 4) // 3
         return (
-            (self.registers - 4) // 2
+            (self.registers - (6 if self.registers == 32 else 4)) // 2
             if self.wide
             else {1: self.registers - 4, 2: (self.registers - 4) // 2, 3: self.registers // 4}[self.halves]
         )
