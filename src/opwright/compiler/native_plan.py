@@ -28,6 +28,7 @@ from ..ops.dispatch import quietly
 from . import calls
 from .background import compiling
 from .calls import every_node, function_of
+from .fixed_lists import with_fixed_lists
 from .functional_control_flow import with_keys
 from .plan import Plan
 from .regions import ROWS, CompiledGraph, CompiledRegion, NativeOperator
@@ -56,6 +57,9 @@ def specialize(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     are computed, so that computed shapes are known, too.
     """
     result = _sized(graph, shapes)
+    fixed = with_fixed_lists(result)
+    if fixed is not result:
+        result = _sized(fixed, shapes)
     result.keep_origin(graph.origin)
     return with_keys(run_passes(hoist_reads(result)))
 

@@ -1,0 +1,168 @@
+"""Lists that a loop fills element by element, with their final length from the start.
+
+Lives here: `with_fixed_lists`.
+Not here: lists as arrays (lowering/tensor_lists.py), the same analysis for files (../lite/convert/lists).
+
+    ta = TensorArray(float32, 0, dynamic_size=True)          TensorArray(float32, 12)
+    for i in range(12): ta = ta.write(i, f(i))         -->   for i in range(12): ta = ta.write(i, f(i))
+    ta.stack()  # [None, ...]                                ta.stack()  # [12, ...]
+
+The loop's only condition is its counter, which starts at 0 and has a constant limit. No node sees the list while it
+grows: not its length, as gradients do, nor an element of the loop itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import variant
+from ..graph import Graph, Node, Value
+from ..graph.builder import GraphRewriter, constant_node, map_subgraphs
+from ..graph.passes.control_flow import counter_of
+from .memory import ALIASES
+
+READERS = frozenset({"ListStack", "ListGet", "ListGather", "ListLength", "ListUnset"})
+"""Operators that may read the list after the loop."""
+MOST_ELEMENTS = 1 << 20
+"""Longest list with elements from the start: one that is no array after all is a Python list."""
+
+
+def with_fixed_lists(graph: Graph) -> Graph:
+    """Return the graph with lists of constant length; the graph itself if no list changes."""
+    fixed = _fixed_lists(graph)
+    rewriter = GraphRewriter(graph)
+    for node in graph.nodes:
+        copy = map_subgraphs(rewriter.remap(node), with_fixed_lists)
+        changes = fixed.get(node)
+        if changes is not None:
+            copy = changes(copy, rewriter)
+        rewriter.nodes.append(copy)
+        if copy is not node:
+            rewriter.replace(node, list(copy.outputs))
+    return rewriter.finish() if any(a is not b for a, b in zip(rewriter.nodes, graph.nodes, strict=False)) else graph
+
+
+def _fixed_lists(graph: Graph) -> dict[Node, Any]:
+    """Return the changes of the nodes that create, fill and read lists of constant length."""
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for v in node.operands:
+            readers.setdefault(v, []).append(node)
+    changes: dict[Node, Any] = {}
+    for loop in graph.nodes:
+        length = _iterations(loop) if loop.op.name == "While" else None
+        if length is None or not 0 < length <= MOST_ELEMENTS:
+            continue
+        variables: Any = loop.inputs[0]
+        after = {place: readers.get(loop.outputs[place], []) for place in _filled(loop)}
+        places = [
+            place
+            for place, nodes in after.items()
+            if loop.outputs[place] not in graph.outputs and all(node.op.name in READERS for node in nodes)
+        ]
+        owned = {start for start in variables if _is_empty(start) and {*readers[start]} == {loop}}
+        owned -= {*graph.outputs, *loop.inputs[1]}  # type: ignore[misc]  # captures
+        owned -= {start for place, start in enumerate(variables) if place not in places}
+        places = [place for place in places if variables[place] in owned]
+        if not places:
+            continue
+        changes |= {start.node: _reserve(length) for start in owned}
+        changes[loop] = _FilledLoop(places)
+        for place in places:
+            stack = _stack(length, _item_of(loop, place))
+            changes |= {node: stack for node in after[place] if node.op.name == "ListStack"}
+    return changes
+
+
+def _iterations(loop: Node) -> int | None:
+    """Return the number of iterations of a loop over a counter from 0 with a constant limit."""
+    counter = counter_of(loop)
+    if counter is None or not counter.exact:
+        return None
+    variables = loop.inputs[0]
+    assert isinstance(variables, tuple)
+    start = variables[counter.place].constant
+    limit = counter.limit if isinstance(counter.limit, int) else counter.limit.constant
+    return None if start is None or int(start) != 0 or limit is None else int(limit)
+
+
+def _filled(loop: Node) -> list[int]:
+    """Return the lists, among the variables of a loop, of which each iteration sets the element at the counter."""
+    body, cond, counter = loop.attrs["body"], loop.attrs["cond"], counter_of(loop)
+    assert counter is not None
+    uses = Counter(v for g in (cond, body) for node in g.nodes for v in node.operands)
+    uses.update(body.outputs)
+    places = []
+    for i, (before, after, tested) in enumerate(zip(body.inputs, body.outputs, cond.inputs)):
+        node = after.node
+        if before.dtype is not variant or node is None or node.op.name != "ListSet" or not node.attrs["grow"]:
+            continue
+        writes = node.inputs[0] is before and _source(node.inputs[1]) is body.inputs[counter.place]
+        if writes and uses[before] == uses[after] == 1 and not uses[tested]:
+            places.append(i)
+    return places
+
+
+def _source(value: Any) -> Any:
+    """Return the value of which this one is a copy."""
+    while value.node is not None and value.node.op.name in ALIASES:
+        (value,) = value.node.operands
+    return value
+
+
+def _is_empty(value: Value) -> bool:
+    node = value.node
+    if node is None or node.op.name != "ListReserve":
+        return False
+    (number,) = node.operands
+    return number.constant is not None and int(number.constant) == 0
+
+
+def _item_of(loop: Node, place: int) -> Value:
+    item = loop.attrs["body"].outputs[place].node.inputs[2]
+    assert isinstance(item, Value)
+    return item
+
+
+def _reserve(length: int) -> Any:
+    def change(node: Node, rewriter: GraphRewriter) -> Node:
+        (number,) = node.operands
+        assert number.node is not None
+        constant = constant_node(number.node.op, np.array(length, number.dtype.np), number.spec, f"{node.name}/length")
+        rewriter.nodes.append(constant)
+        return node.replaced(inputs=constant.outputs)
+
+    return change
+
+
+class _FilledLoop:
+    """The change of a loop that fills the lists at these places: their elements exist."""
+
+    def __init__(self, places: list[int]) -> None:
+        self.places = places
+
+    def __call__(self, node: Node, rewriter: GraphRewriter) -> Node:
+        body: Graph = node.attrs["body"]
+        writes = {body.outputs[place].node for place in self.places}
+        inner = GraphRewriter(body)
+        for part in body.nodes:
+            copy = inner.remap(part)
+            if part in writes:
+                copy = copy.replaced(attrs={**part.attrs, "grow": False})
+            inner.nodes.append(copy)
+            if copy is not part:
+                inner.replace(part, list(copy.outputs))
+        return node.replaced(attrs={**node.attrs, "body": inner.finish()})
+
+
+def _stack(length: int, item: Value) -> Any:
+    def change(node: Node, rewriter: GraphRewriter) -> Node:
+        shape = item.shape if item.shape.is_fully_defined() else node.attrs["element_shape"]
+        attrs = {**node.attrs, "num": length, "element_shape": shape}
+        _, specs = rewriter.infer(node.op, node.inputs, attrs)
+        return node.replaced(attrs=attrs, specs=specs)
+
+    return change

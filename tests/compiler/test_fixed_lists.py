@@ -1,0 +1,102 @@
+"""Lists that loops fill element by element: compiled as arrays, where nothing sees them while they grow.
+
+Lives here: which programs are one native call, and which are left alone; values against NumPy.
+Not here: arrays of a declared size (tests/tracing/test_tensor_array_loops.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opwright as ow
+
+X = np.linspace(-2, 2, 48).reshape(12, 4).astype(np.float32)
+
+
+def growing() -> Any:
+    return ow.TensorArray(ow.float32, 0, dynamic_size=True)
+
+
+def rows(x):
+    ta = growing()
+    for i in ow.range(12):
+        ta = ta.write(i, x[i] * 2)
+    return ta.stack()
+
+
+def rows_by_shape(x):
+    ta = growing()
+    for i in ow.range(ow.shape(x)[0]):
+        ta = ta.write(i, x[i] * 2)
+    return ta.stack()
+
+
+def two_lists(x):
+    a, b = growing(), growing()
+    for i in ow.range(12):
+        a, b = a.write(i, x[i] + 1), b.write(i, ow.reduce_sum(x[i]))
+    return a.stack() * ow.expand_dims(b.stack(), 1), a.size(), b.read(3)
+
+
+def every_second(x):
+    ta = growing()
+    for i in ow.range(6):
+        ta = ta.write(2 * i, x[i])
+    return ta.stack()
+
+
+def until_positive(x):
+    ta = growing()
+    for i in ow.range(12):
+        if x[i, 0] > 0:
+            break
+        ta = ta.write(i, x[i])
+    return ta.stack()
+
+
+def as_many_as(x, n):
+    ta = growing()
+    for i in ow.range(n):
+        ta = ta.write(i, x[i])
+    return ta.stack()
+
+
+def sizes_inside(x):
+    ta, total = growing(), 0
+    for i in ow.range(12):
+        total += ta.size()
+        ta = ta.write(i, x[i])
+    return ta.stack(), total
+
+
+def gradient(x):
+    with ow.GradientTape() as tape:
+        tape.watch(x)
+        y = ow.reduce_sum(rows(x) ** 2)
+    return tape.gradient(y, x)
+
+
+SECOND = np.zeros((11, 4), np.float32)
+SECOND[::2] = X[:6]
+WHOLE = [(rows, [2 * X]), (rows_by_shape, [2 * X]), (two_lists, [(X + 1) * X.sum(1, keepdims=True), 12, X[3].sum()])]
+OTHERS = [
+    (every_second, [SECOND]),
+    (until_positive, [X[:6]]),
+    (as_many_as, [X[:5]]),
+    (sizes_inside, [X, 66]),
+    (gradient, [8 * X]),
+]
+
+
+@pytest.mark.parametrize(("program", "expected", "whole"), [(*p, True) for p in WHOLE] + [(*p, False) for p in OTHERS])
+def test_lists_that_loops_fill(program, expected, whole):
+    f = ow.function(program, jit_compile=True)
+    arguments = [ow.constant(X)] + [ow.constant(5)] * (program is as_many_as)
+    for actual, wanted in zip(ow.nest.flatten(f(*arguments)), expected, strict=True):
+        assert actual.shape == np.shape(wanted)
+        np.testing.assert_allclose(actual, wanted, rtol=1e-6, atol=1e-6)
+    report = f.experimental_get_compiler_ir(*arguments)("report")
+    assert ("in 1 native calls, 0 as they are" in report.splitlines()[0]) == whole, report
