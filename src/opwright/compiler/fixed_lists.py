@@ -7,8 +7,9 @@ Not here: lists as arrays (lowering/tensor_lists.py), the same analysis for file
     for i in range(12): ta = ta.write(i, f(i))         -->   for i in range(12): ta = ta.write(i, f(i))
     ta.stack()  # [None, ...]                                ta.stack()  # [12, ...]
 
-The loop's only condition is its counter, which starts at 0 and has a constant limit. No node sees the list while it
-grows: not its length, as gradients do, nor an element of the loop itself.
+`append` of a list, and so `map_fn` and `scan`, write the next element, too. The loop's only condition is its counter,
+which starts at 0 and has a constant limit. No node sees the list while it grows: not its length, as gradients of
+`write` do, nor an element of the loop itself.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..core.dtypes import variant
 from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, constant_node, map_subgraphs
 from ..graph.passes.control_flow import counter_of
+from ..ops import registry
 from .memory import ALIASES
 
 READERS = frozenset({"ListStack", "ListGet", "ListGather", "ListLength", "ListUnset"})
@@ -46,7 +48,7 @@ def with_fixed_lists(graph: Graph) -> Graph:
 
 
 def _fixed_lists(graph: Graph) -> dict[Node, Any]:
-    """Return the changes of the nodes that create, fill and read lists of constant length."""
+    """Return the changes of the nodes that fill and read lists of constant length."""
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for v in node.operands:
@@ -61,16 +63,12 @@ def _fixed_lists(graph: Graph) -> dict[Node, Any]:
         places = [
             place
             for place, nodes in after.items()
-            if loop.outputs[place] not in graph.outputs and all(node.op.name in READERS for node in nodes)
+            if _is_empty(variables[place])
+            and loop.outputs[place] not in graph.outputs
+            and all(node.op.name in READERS for node in nodes)
         ]
-        owned = {start for start in variables if _is_empty(start) and {*readers[start]} == {loop}}
-        owned -= {*graph.outputs, *loop.inputs[1]}  # type: ignore[misc]  # captures
-        owned -= {start for place, start in enumerate(variables) if place not in places}
-        places = [place for place in places if variables[place] in owned]
-        if not places:
-            continue
-        changes |= {start.node: _reserve(length) for start in owned}
-        changes[loop] = _FilledLoop(places)
+        if places:
+            changes[loop] = _FilledLoop(places, length)
         for place in places:
             stack = _stack(length, _item_of(loop, place))
             changes |= {node: stack for node in after[place] if node.op.name == "ListStack"}
@@ -90,7 +88,7 @@ def _iterations(loop: Node) -> int | None:
 
 
 def _filled(loop: Node) -> list[int]:
-    """Return the lists, among the variables of a loop, of which each iteration sets the element at the counter."""
+    """Return the lists, among the variables of a loop, to which each iteration adds the element at the counter."""
     body, cond, counter = loop.attrs["body"], loop.attrs["cond"], counter_of(loop)
     assert counter is not None
     uses = Counter(v for g in (cond, body) for node in g.nodes for v in node.operands)
@@ -98,10 +96,11 @@ def _filled(loop: Node) -> list[int]:
     places = []
     for i, (before, after, tested) in enumerate(zip(body.inputs, body.outputs, cond.inputs)):
         node = after.node
-        if before.dtype is not variant or node is None or node.op.name != "ListSet" or not node.attrs["grow"]:
+        if before.dtype is not variant or node is None or not node.inputs or node.inputs[0] is not before:
             continue
-        writes = node.inputs[0] is before and _source(node.inputs[1]) is body.inputs[counter.place]
-        if writes and uses[before] == uses[after] == 1 and not uses[tested]:
+        grows = node.op.name == "ListSet" and node.attrs["grow"]
+        sets_next = grows and _source(node.inputs[1]) is body.inputs[counter.place]
+        if (sets_next or node.op.name == "ListPush") and uses[before] == uses[after] == 1 and not uses[tested]:
             places.append(i)
     return places
 
@@ -122,40 +121,48 @@ def _is_empty(value: Value) -> bool:
 
 
 def _item_of(loop: Node, place: int) -> Value:
-    item = loop.attrs["body"].outputs[place].node.inputs[2]
+    item = loop.attrs["body"].outputs[place].node.inputs[-1]
     assert isinstance(item, Value)
     return item
 
 
-def _reserve(length: int) -> Any:
-    def change(node: Node, rewriter: GraphRewriter) -> Node:
-        (number,) = node.operands
-        assert number.node is not None
-        constant = constant_node(number.node.op, np.array(length, number.dtype.np), number.spec, f"{node.name}/length")
-        rewriter.nodes.append(constant)
-        return node.replaced(inputs=constant.outputs)
-
-    return change
-
-
 class _FilledLoop:
-    """The change of a loop that fills the lists at these places: their elements exist."""
+    """The change of a loop that fills the lists at these places: their elements exist from the start."""
 
-    def __init__(self, places: list[int]) -> None:
-        self.places = places
+    def __init__(self, places: list[int], length: int) -> None:
+        self.places, self.length = places, length
 
     def __call__(self, node: Node, rewriter: GraphRewriter) -> Node:
+        first, *others = node.inputs
+        assert isinstance(first, tuple)
+        variables = list(first)
+        for place in self.places:
+            variables[place] = self._reserved(variables[place], f"{node.name}/list{place}", rewriter)
         body: Graph = node.attrs["body"]
+        counter = counter_of(node)
+        assert counter is not None
         writes = {body.outputs[place].node for place in self.places}
         inner = GraphRewriter(body)
         for part in body.nodes:
             copy = inner.remap(part)
             if part in writes:
-                copy = copy.replaced(attrs={**part.attrs, "grow": False})
+                inputs = (copy.inputs[0], body.inputs[counter.place], copy.inputs[-1])
+                copy = copy.replaced(op=registry.get("ListSet"), inputs=inputs, attrs={"grow": False})
             inner.nodes.append(copy)
             if copy is not part:
                 inner.replace(part, list(copy.outputs))
-        return node.replaced(attrs={**node.attrs, "body": inner.finish()})
+        return node.replaced(inputs=(tuple(variables), *others), attrs={**node.attrs, "body": inner.finish()})
+
+    def _reserved(self, empty: Value, name: str, rewriter: GraphRewriter) -> Value:
+        """Return a list of unset elements of the type of an empty one."""
+        reserve: Any = empty.node
+        (number,) = reserve.operands
+        constant = constant_node(number.node.op, np.array(self.length, number.dtype.np), number.spec, f"{name}/length")
+        specs = [v.spec for v in reserve.outputs]
+        filled = Node(reserve.op, constant.outputs, reserve.attrs, specs, name, reserve.at)
+        rewriter.nodes += [constant, filled]
+        (result,) = filled.outputs
+        return result
 
 
 def _stack(length: int, item: Value) -> Any:

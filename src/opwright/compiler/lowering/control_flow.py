@@ -30,7 +30,7 @@ from ..memory import ALIASES
 from .context import Buffers, LoweringContext, NoLowering, RuleOperand
 from .nodes import GraphNode, catalogue_operand
 from .registry import rule
-from .tensor_lists import MOST_BYTES, ListOperand, appends_in, element_shape_in, with_rows
+from .tensor_lists import MOST_BYTES, ListOperand, changes_in, element_shape_in, with_rows
 from .type_conversion import lower_widened
 
 
@@ -101,9 +101,12 @@ def _variable_list(ctx: LoweringContext, index: int, x: ListOperand) -> tuple[Li
     body: Graph = ctx.attr("body")
     if x.shape is None:
         x = x._replace(shape=element_shape_in(body, body.inputs[index]))
-    appends = appends_in(body, index)
+    changes = changes_in(body, index)
+    appends = changes["ListPush"]
     if not appends:
         x = with_rows(ctx, x)
+        if changes["ListPop"] and x.size is None:
+            x = x._replace(size=Buffer(f"{ctx.node.prefix}.size{index}", int32, (), np.array(x.length, np.int32)))
         return x, list(x.buffers)
     turns = most_iterations(ctx.node.node)
     if turns is None or x.length or x.size is not None or x.shape is None:

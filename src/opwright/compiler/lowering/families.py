@@ -77,7 +77,7 @@ FAMILIES: dict[str, str] = {
         "custom:RandomUniformInt custom:odml.update_kv_cache"
     ),
     "tensor_lists": (
-        "ListAdd ListFromTensor ListGather ListGet ListLength ListPush ListReserve ListSet ListStack ListUnset "
+        "ListAdd ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve ListSet ListStack ListUnset "
         "ListZerosLike"
     ),
     "type_conversion": "CAST Cast DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",

@@ -1,6 +1,6 @@
 """Lists of tensors as arrays: what `TensorArray` and the gradients of loops consist of, where sizes are static.
 
-Lives here: `ListOperand`; the rules of operators on lists; `element_shape_in`, `appends_in`, what a graph does to a
+Lives here: `ListOperand`; the rules of operators on lists; `element_shape_in`, `changes_in`, what a graph does to a
 list.
 Not here: lists that loops and branches pass on (control_flow.py), lists at run time (ops/tensor_list.py).
 
@@ -12,6 +12,7 @@ memory for as many elements as the trip count of its loop permits, and a size.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any, NamedTuple
 
 from ...core.dtypes import DType, int32
@@ -187,6 +188,21 @@ def push(ctx: LoweringContext) -> None:
     _yield(ctx, grown._replace(size=size))
 
 
+@rule("ListPop")
+def pop(ctx: LoweringContext) -> None:
+    """Lower a list without its last element, whose memory stays, and that element; an empty list is a failed guard."""
+    x = with_rows(ctx, _full(ctx.attr("element_shape"), list_of(ctx)))
+    if x.size is None or x.shape is None:
+        raise NoLowering("a list shrinks outside of a loop")
+    y, size = ctx.output(x.shape, 1), ctx.new(int32, ())
+    assert x.rows is not None
+    if y.dtype is not x.dtype:
+        raise NoLowering(f"{y} of a list of {x.dtype.name}, {x.shape}")
+    ctx.add(Map, size, (x.size,), apply("sub", arg(0, int32), const(1, int32)))
+    ctx.add(Gather, y.buffer, x.rows, size, 0)
+    _yield(ctx, x._replace(size=size))
+
+
 @rule("ListGet")
 def get(ctx: LoweringContext) -> None:
     """Lower an element; an index out of range is a failed guard."""
@@ -258,7 +274,9 @@ def add(ctx: LoweringContext) -> None:
     _yield(ctx, x._replace(rows=rows))
 
 
-_CHANGES = frozenset({"ListSet", "ListPush", "ListUnset", "ListAdd", "ListResize", "Identity", "StopGradient"})
+_CHANGES = frozenset(
+    {"ListSet", "ListPush", "ListPop", "ListUnset", "ListAdd", "ListResize", "Identity", "StopGradient"}
+)
 """Operators whose result is a list of the same elements' shape as their first operand."""
 
 
@@ -289,10 +307,10 @@ def element_shape_in(graph: Graph, value: Value) -> tuple[int, ...] | None:
     return None
 
 
-def appends_in(graph: Graph, index: int) -> int:
-    """Return how many elements at most a body appends to the list that is its variable `index`."""
-    pushes, value = 0, graph.outputs[index]
+def changes_in(graph: Graph, index: int) -> Counter[str]:
+    """Return the operators by which a body changes the list that is its variable `index`, and how often."""
+    changes, value = Counter[str](), graph.outputs[index]
     while value.node is not None and value.node.op.name in _CHANGES:
-        pushes += value.node.op.name == "ListPush"
+        changes[value.node.op.name] += 1
         value = next(value.node.operands)
-    return pushes
+    return changes

@@ -16,8 +16,9 @@ import numpy as np
 from ...core.dtypes import uint8
 from ...ops import registry
 from ..loops.buffers import Buffer, IndexMap
-from ..loops.indexing_ops import Expected, Gather, SliceAt
-from ..loops.ops import Move, View
+from ..loops.expressions import const
+from ..loops.indexing_ops import Expected, Gather, PutEntries, SliceAt
+from ..loops.ops import Map, Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import layout, move, move_view
 from .operand_expressions import same_numbers
@@ -111,14 +112,20 @@ def _applied(ctx: LoweringContext, index: int, source: np.ndarray) -> list[np.nd
 @rule("StridedSlice", "STRIDED_SLICE")
 def strided_slice(ctx: LoweringContext) -> None:
     """Lower x[i] of a computed index i along the first axis to a gather; other slices to views."""
-    x, start = ctx.operand(0), ctx.operand(1)
-    masks = [ctx.attr(f"{name}_mask") for name in ("begin", "ellipsis", "new_axis", "shrink_axis")]
-    if start.constant is not None or start.shape != (1,) or not x.shape or masks != [0, 0, 0, 1]:
+    x = ctx.operand(0)
+    if not _is_computed_index(ctx, x):
         view(ctx)
         return
     y = ctx.output(x.shape[1:])
     same_numbers(x, y)
-    ctx.add(Gather, y.buffer, x.buffer, ctx.viewed(start.buffer, ()), 0)
+    ctx.add(Gather, y.buffer, x.buffer, ctx.viewed(ctx.operand(1).buffer, ()), 0)
+
+
+def _is_computed_index(ctx: LoweringContext, x: RuleOperand) -> bool:
+    """Return whether a slice of x, or its gradient, is x[i] of a computed index i along the first axis."""
+    start = ctx.operand(1)
+    masks = [ctx.attr(f"{name}_mask") for name in ("begin", "ellipsis", "new_axis", "shrink_axis")]
+    return start.constant is None and start.shape == (1,) and x.shape != () and masks == [0, 0, 0, 1]
 
 
 @rule("SLICE")
@@ -160,8 +167,13 @@ def _as_observed(ctx: LoweringContext, x: RuleOperand, starts: RuleOperand, size
 
 @rule("StridedSliceGrad")
 def strided_slice_grad(ctx: LoweringContext) -> None:
-    """Lower the gradient of a slice without steps: a move into zeros."""
+    """Lower the gradient of a slice without steps: a move into zeros, at a computed index for x[i]."""
     y, dy = ctx.output(), ctx.operand(4)
+    if _is_computed_index(ctx, y):
+        zeros, row = ctx.new(y.dtype, y.shape, ".zeros"), ctx.viewed(dy.buffer, (1, *y.shape[1:]))
+        ctx.add(Map, zeros, (), const(0, y.dtype))
+        ctx.add(PutEntries, y.buffer, zeros, row, ctx.viewed(ctx.operand(1).buffer, (1,)))
+        return
     op, target, constants = registry.get("StridedSlice"), layout(y), [ctx.constant(i) for i in (1, 2, 3)]
     slice_of = op.reference(op.bind(dict(ctx.node.node.attrs)))
     part = slice_of(target, *constants)
