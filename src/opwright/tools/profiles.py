@@ -74,13 +74,20 @@ def node_cells(row: Row) -> tuple[str, ...]:
         row.get("delegate", "interpreter"),
         microseconds(row["first"]),
         _average(row),
+        *_figures(row),
+        f"[{_short(row['name'])}]:{row['node']}",
+    )
+
+
+def _figures(row: Row) -> tuple[str, ...]:
+    """Return the cells of both tables from the median time on."""
+    return (
         microseconds(row["seconds"]),
         microseconds(row["fastest"]),
         _percent(row["share"]),
         _percent(row["cumulative"]),
         _kilobytes(row["memory"]),
         str(row["calls"]),
-        f"[{_short(row['name'])}]:{row['node']}",
     )
 
 
@@ -100,17 +107,7 @@ def _short(name: str) -> str:
 
 def operator_cells(row: Row) -> tuple[str, ...]:
     """Return the cells of OPERATOR_COLUMNS."""
-    return (
-        _kind(row),
-        str(row["count"]),
-        microseconds(row["average"]),
-        microseconds(row["seconds"]),
-        microseconds(row["fastest"]),
-        _percent(row["share"]),
-        _percent(row["cumulative"]),
-        _kilobytes(row["memory"]),
-        str(row["calls"]),
-    )
+    return (_kind(row), str(row["count"]), microseconds(row["average"]), *_figures(row))
 
 
 def microseconds(seconds: float) -> str:
