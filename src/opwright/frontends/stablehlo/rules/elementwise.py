@@ -258,5 +258,4 @@ def constant(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> 
 @RULES.rule("chlo.is_inf")
 def is_inf(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     """Return whether x is infinite."""
-    x = tensor_of(inputs[0])
-    return math.equal(math.abs(x), array.fill([], like(np.inf, x)))
+    return math.is_inf(tensor_of(inputs[0]))
