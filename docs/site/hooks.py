@@ -31,7 +31,7 @@ NAMESPACES = {
     "opwright.image": "Resizing, colours, boxes, non-maximum suppression.",
     "opwright.random": "Generators and stateless random numbers.",
     "opwright.strings": "Operators on strings.",
-    "opwright.quantization": "Quantize, dequantize and fake quantization.",
+    "opwright.quantization": "Fake quantization, and errors of quantized models.",
     "opwright.sequence": "Operators on batches of sequences (`LoDTensor`).",
     "opwright.ops": "The operator catalogue, kernels, gradient makers, compatibility.",
     "opwright.language": "The kernel language.",

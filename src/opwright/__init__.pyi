@@ -9,6 +9,7 @@ from . import lite as lite
 from . import nn as nn
 from . import ops as ops
 from . import optimizers as optimizers
+from . import quantization as quantization
 from . import testing as testing
 from .compiler.kernel import kernel as kernel
 from .core import __version__ as __version__
@@ -80,7 +81,6 @@ from .ops import dtypes as dtypes
 from .ops import image as image
 from .ops import linalg as linalg
 from .ops import math as math
-from .ops import quantization as quantization
 from .ops import ragged as ragged
 from .ops import random as random
 from .ops import sequence as sequence

@@ -5,6 +5,7 @@ with Browser() as browser:
     browser.evaluate("document.title")
 """
 
+import base64
 import contextlib
 import functools
 import http.server
@@ -17,7 +18,13 @@ import threading
 import time
 
 import pytest
+from make_vendor import AXE, ROOT
 
+SHOTS = ROOT / "build" / "screenshots"
+VIOLATIONS = """
+axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(
+  v => `${v.id}: ${v.help} (${v.nodes.slice(0, 3).map(n => n.target.join(" ") + ": " + n.failureSummary).join("; ")})`))
+"""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -163,7 +170,18 @@ class Browser:
         ]
         return texts
 
-    def screenshot(self, path):
-        import base64
+    def prefer(self, scheme):
+        """Let pages be light or dark."""
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
+    def violations(self):
+        """Return the rules of accessibility that the page violates, by axe-core; skips the test without it."""
+        if not AXE.exists():
+            pytest.skip("needs axe-core: make vendor")
+        self.evaluate(AXE.read_text("utf-8") + "; 1")
+        return self.evaluate(VIOLATIONS)
+
+    def keep_screenshot(self, name):
+        """Write a picture of the page to build/screenshots."""
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        (SHOTS / f"{name}.png").write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))

@@ -32,7 +32,7 @@ def samples():
 
 @pytest.fixture(scope="module")
 def result(samples):
-    return ow.aot.debug_quantization(INT8, FLOAT, samples)
+    return ow.quantization.debug(INT8, FLOAT, samples)
 
 
 def test_statistics_agree_with_the_official_debugger(result):
@@ -95,10 +95,10 @@ def test_wrong_samples_are_refused():
         ([{"y": np.zeros(3)}], "other inputs"),
     ):
         with pytest.raises(errors.InvalidArgumentError, match=message):
-            ow.aot.debug_quantization(INT8, FLOAT, data)
+            ow.quantization.debug(INT8, FLOAT, data)
     other = DATA.parent / "tflite" / "lstm.tflite"
     with pytest.raises(errors.InvalidArgumentError, match="in common"):
-        ow.aot.debug_quantization(INT8, other, [])
+        ow.quantization.debug(INT8, other, [])
 
 
 def test_the_page(tmp_path):

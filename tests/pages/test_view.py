@@ -170,6 +170,28 @@ def test_model_explorer_reads_edges():
     assert softmax["namespace"] == "model/layer_0/attention"
 
 
+@pytest.mark.parametrize("name", ["cnn_int8", "while_loop", "custom", "flex_strings", "dense_int4"])
+def test_netron_files_are_models_of_onnx(name):
+    onnx = pytest.importorskip("onnx")
+    drawn = ow.view(FILES / f"{name}.tflite")
+    (document,), (content,) = drawn.documents, drawn.netron()
+    graph = document["graphs"][0]
+    model = onnx.load_from_string(content)
+    names = [document["operators"][node["o"]]["name"] for node in graph["nodes"]]
+    assert [node.op_type for node in model.graph.node] == names
+    assert [len(node.input) for node in model.graph.node] == [len(n.get("i", ())) for n in graph["nodes"]]
+    assert len(model.graph.initializer) == sum(value[3] for value in graph["values"])
+    assert all(t.data_location == t.EXTERNAL and not t.raw_data for t in model.graph.initializer)
+    inner = [a.g for node in model.graph.node for a in node.attribute if a.HasField("g")]
+    assert [len(g.node) for g in inner] == [
+        len(document["graphs"][number]["nodes"]) for n in graph["nodes"] for _, number in n.get("g", ())
+    ]
+    (first, *_), (value, *_) = graph["inputs"], model.graph.input
+    dims = [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+    shown = ",".join(map(str, dims))
+    assert document["types"][graph["values"][first][1]].endswith(f"[{shown}]")
+
+
 def test_the_command(tmp_path):
     model, page = str(FILES / "cnn_int8_io.tflite"), tmp_path / "page.html"
     result = CliRunner().invoke(
@@ -183,8 +205,12 @@ def test_the_command(tmp_path):
     target = tmp_path / "graph.json"
     result = CliRunner().invoke(cli, ["view", model, "--format", "model-explorer", "-o", str(target)])
     assert result.exit_code == 0, result.output
-    assert json.loads(target.read_text())[0]["graphs"]
+    assert json.loads(target.read_text())["graphs"]
     assert json.loads((tmp_path / "graph.bytes_of_constants.json").read_text())
+    target = tmp_path / "graph.onnx"
+    command = ["view", model, "--vs", model, "--format", "netron", "-o", str(target)]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    assert target.read_bytes() == (tmp_path / "graph.vs.onnx").read_bytes()
     (tmp_path / "bad.tflite").write_bytes(b"no model")
     assert CliRunner().invoke(cli, ["view", str(tmp_path / "bad.tflite")]).exit_code == 3
     assert CliRunner().invoke(cli, ["view", str(tmp_path / "none.tflite")]).exit_code == 3

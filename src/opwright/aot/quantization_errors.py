@@ -223,7 +223,7 @@ def debug_quantization(
     quantized, original: .tflite files, whose tensors are paired by name; inputs: in order. data: samples: sequences of
     the float model's inputs in order, or mappings by name. custom_ops: as of `lite.Interpreter`
 
-    >>> errors = ow.aot.debug_quantization("int8.tflite", "float.tflite", [[x] for x in samples])
+    >>> errors = ow.quantization.debug("int8.tflite", "float.tflite", [[x] for x in samples])
     >>> errors.leave_in_float()
 
     raises InvalidArgumentError for samples that do not match, no samples, or models without common tensors
@@ -290,7 +290,7 @@ def _pairs(ours: ModelOnRunTime, exact: ModelOnRunTime) -> list[_Pair]:
 
 
 def _error(what: str, value: object, expected: str) -> InvalidArgumentError:
-    return InvalidArgumentError(op="aot.debug_quantization", what=what, found=value, wanted=expected)
+    return InvalidArgumentError(op="quantization.debug", what=what, found=value, wanted=expected)
 
 
 def _feeds(inputs: Sequence[TensorFacts], sample: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray]:

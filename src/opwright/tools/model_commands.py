@@ -214,8 +214,9 @@ def search(saved: str, data: str, output: str, modes: tuple[str, ...], executor:
     "kind",
     default="html",
     show_default=True,
-    type=click.Choice(["html", "model-explorer"]),
-    help="A page, or graphs and figures of nodes as JSON for Model Explorer.",
+    type=click.Choice(["html", "model-explorer", "netron"]),
+    help="A page; graphs and figures of nodes as JSON for Model Explorer; or an ONNX file without weights that Netron "
+    "opens.",
 )
 @click.option(
     "--runs",

@@ -1,4 +1,4 @@
-"""`opwright view`: a model as a page, or as files for Model Explorer.
+"""`opwright view`: a model as a page, or as files for Model Explorer or Netron.
 
 Lives here: the files that are written. Not here: the drawing (views/), custom operators of the command line
 (model_runner.py).
@@ -19,23 +19,34 @@ from ..views.sources import SUFFIXES, ViewSource, source_of
 from ..views.view import ModelView, view_of
 from .report import BadFile, notes, write_file
 
-FORMATS = ("html", "model-explorer")
+SUFFIX_OF = {"html": ".html", "model-explorer": ".json", "netron": ".onnx"}
+"""Suffixes of the files that `view_model` writes, by format."""
 
 
 def view_model(
     model: str, vs: str | None, output: str | None, kind: str, runs: int, errors: bool, customs: Sequence[str]
 ) -> None:
-    """Write the page, or the graphs and figures of their nodes as JSON. Raises BadFile, and the errors of `view`."""
-    target = (
-        Path(output)
-        if output
-        else Path(Path(model).stem or "model").with_suffix(".html" if kind == "html" else ".json")
-    )
+    """Write the page, or the files of another format. Raises BadFile, and the errors of `view`.
+
+    kind: of SUFFIX_OF
+    """
+    target = Path(output) if output else Path(Path(model).stem or "model").with_suffix(SUFFIX_OF[kind])
     drawn = _drawn(model, vs, runs, errors, customs)
-    results = {target: drawn.html} if kind == "html" else _files(drawn, target)
-    for path, text in results.items():
-        write_file(str(path), text.encode())
-        notes().print(f"{path}: {len(text.encode())} bytes")
+    results: dict[Path, bytes] = {}
+    if kind == "html":
+        results[target] = drawn.html.encode()
+    elif kind == "netron":
+        results = dict(zip(_targets(target), drawn.netron()))
+    else:
+        results = {path: text.encode() for path, text in _files(drawn, target).items()}
+    for path, content in results.items():
+        write_file(str(path), content)
+        notes().print(f"{path}: {len(content)} bytes")
+
+
+def _targets(target: Path) -> tuple[Path, Path]:
+    """Return the files of the two models, which Model Explorer and Netron read one a file."""
+    return target, target.with_name(f"{target.stem}.vs{target.suffix}")
 
 
 def _drawn(model: str, vs: str | None, runs: int, errors: bool, customs: Sequence[str]) -> ModelView:
@@ -70,8 +81,9 @@ def _source(path: str) -> ViewSource:
 
 
 def _files(drawn: ModelView, target: Path) -> dict[Path, str]:
-    """Return the collection of graphs, and next to it a file for each figure that nodes have."""
-    files = {target: json.dumps(drawn.model_explorer(), allow_nan=False)}
+    """Return a file with the collection of each model's graphs, and next to it one for each figure that nodes have."""
+    texts = (json.dumps(graphs, allow_nan=False) for graphs in drawn.model_explorer())
+    files = dict(zip(_targets(target), texts))
     for figure, label in FIGURES.items():
         rows = drawn.node_data(figure)
         if rows:

@@ -4,6 +4,8 @@ const CANVAS = (() => {
   // cividis (Nunez, Anderton, Renslow 2018), whose order every kind of colour vision sees
   const RAMP = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
 
+  const MARGIN = 300;  // pixels of the picture around the canvas
+
   function ramp(t) {
     const at = Math.min(Math.max(t, 0), 1) * (RAMP.length - 1), i = Math.min(Math.floor(at), RAMP.length - 2), f = at - i;
     const c = RAMP[i].map((v, k) => Math.round(v + (RAMP[i + 1][k] - v) * f));
@@ -29,6 +31,8 @@ const CANVAS = (() => {
       this.colourOf = () => null;
       this.asked = false;
       this.drawn = 0;
+      this.picture = document.createElement("canvas").getContext("2d", { alpha: false });  // with a margin for panning
+      this.current = null;  // what the picture shows
       this.colours = theme();
       this.roots = new Map();
     }
@@ -57,14 +61,14 @@ const CANVAS = (() => {
       this.width = Math.max(box.width, 1); this.height = Math.max(box.height, 1); this.ratio = ratio;
       const w = Math.round(this.width * ratio), h = Math.round(this.height * ratio);
       if (this.canvas.width !== w || this.canvas.height !== h) { this.canvas.width = w; this.canvas.height = h; }
-      this.ask();
+      this.change();
     }
 
     fit() {
       const { width, height } = this.root.placed;
       const scale = Math.min(this.width / (width + 60), this.height / (height + 60));
       this.scale = Math.min(Math.max(scale, 0.004), 1.2);
-      if (this.scale < 0.35 && width * 0.35 < this.width * 3) {  // a long chain: its beginning, readable
+      if (this.scale < 0.35 && width * 0.35 < this.width) {  // a long chain: its beginning, readable
         this.scale = Math.min(0.8, Math.max(0.35, this.width / (width + 60)));
         this.x = (this.width - width * this.scale) / 2; this.y = 20;
       } else {
@@ -133,24 +137,49 @@ const CANVAS = (() => {
 
     select(it, quiet) {
       this.selected = it;
-      this.ask();
+      this.change();
       if (!quiet) this.onSelect(this, it);
     }
 
+    /* Draw at the next frame. Places and scale are compared with those of the picture; all else calls `change`. */
     ask() {
       if (this.asked) return;
       this.asked = true;
       requestAnimationFrame(() => { this.asked = false; this.draw(); });
     }
 
+    change() {
+      this.current = null;
+      this.ask();
+    }
+
+    /* Copy the picture to the canvas; draw it anew if it does not show the view. */
     draw() {
-      const g = this.context, c = this.colours, k = this.scale, selected = this.selected;
+      const now = this.current, { x, y, scale, ratio } = this;
+      let dx = 0, dy = 0;
+      if (now) { dx = Math.round((x - now.x) * ratio); dy = Math.round((y - now.y) * ratio); }
+      if (!now || now.scale !== scale || Math.abs(dx) > now.margin || Math.abs(dy) > now.margin) {
+        dx = dy = 0;
+        const margin = Math.round(MARGIN * ratio), canvas = this.picture.canvas;
+        const w = this.canvas.width + 2 * margin, h = this.canvas.height + 2 * margin;
+        if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
+        this.paint(this.picture, margin);
+        this.current = { x, y, scale, margin };
+      }
+      const { margin } = this.current;
+      this.context.drawImage(this.picture.canvas, dx - margin, dy - margin);
+      this.drawn++;
+    }
+
+    paint(g, margin) {
+      const c = this.colours, k = this.scale, selected = this.selected;
       g.setTransform(1, 0, 0, 1, 0, 0);
       g.fillStyle = c.paper;
-      g.fillRect(0, 0, this.canvas.width, this.canvas.height);
-      const s = k * this.ratio;
-      g.setTransform(s, 0, 0, s, this.x * this.ratio, this.y * this.ratio);
-      const x0 = -this.x / k, y0 = -this.y / k, x1 = x0 + this.width / k, y1 = y0 + this.height / k;
+      g.fillRect(0, 0, g.canvas.width, g.canvas.height);
+      const s = k * this.ratio, edge = margin / this.ratio;
+      g.setTransform(s, 0, 0, s, this.x * this.ratio + margin, this.y * this.ratio + margin);
+      const x0 = -(this.x + edge) / k, y0 = -(this.y + edge) / k;
+      const x1 = (this.width + edge - this.x) / k, y1 = (this.height + edge - this.y) / k;
       const readable = k > 0.3, coarse = k < 0.12;
       const near = new Set();
       for (const b of this.boxes) {  // open containers are under the edges
@@ -185,7 +214,6 @@ const CANVAS = (() => {
         const b = selected.box;
         g.lineWidth = 3 / Math.min(k, 1); g.strokeStyle = c.focus; g.strokeRect(b.x, b.y, b.w, b.h);
       }
-      this.drawn++;
     }
 
     /* Lines from a node to its producers and readers in other containers, or to the closed scopes that hold them. */

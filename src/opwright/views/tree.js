@@ -148,10 +148,12 @@ const TREE = (() => {
   }
 
   function sizeOf(it) {
-    if (it.open && it.placed) return [it.placed.width + 2 * PAD, it.placed.height + TITLE + 2 * PAD];
+    const sign = expandable(it) ? 2 : 0;  // characters: "+ " or "- "
     const second = it.kind === "node" ? shortName(it).length * 0.74 : 0;
-    const width = Math.max(it.label.length, second) * (it.kind === "node" ? 8.6 : 7.6) + 30;
-    return [Math.min(Math.max(width, 70), 230), it.kind === "port" ? 26 : 40];
+    const text = Math.max(it.label.length + sign, second) * (it.kind === "node" ? 8.6 : 7.6) + 30;
+    const width = Math.min(Math.max(text, 70), 230);
+    if (it.open && it.placed) return [Math.max(it.placed.width + 2 * PAD, width), it.placed.height + TITLE + 2 * PAD];
+    return [width, it.kind === "port" ? 26 : 40];
   }
 
   function shortName(it) {
@@ -175,16 +177,16 @@ const TREE = (() => {
   /* Flat lists in absolute coordinates, containers before their children. */
   function flatten(root) {
     const boxes = [], edges = [];
-    const stack = [[root, 0, 0, true]];
+    const stack = [[root, 0, 0, 0]];
     while (stack.length) {
-      const [it, left, top, isRoot] = stack.pop();
+      const [it, left, top, width] = stack.pop();
       const { at, sizes, paths } = it.placed;
-      const dx = left + (isRoot ? 0 : PAD), dy = top + (isRoot ? 0 : TITLE + PAD);
+      const dx = left + (width && (width - it.placed.width) / 2), dy = top + (width && TITLE + PAD);
       it.children.forEach((child, i) => {
         const [w, h] = sizes[i], x = dx + at[i][0] - w / 2, y = dy + at[i][1] - h / 2;
         child.box = { x, y, w, h, it: child };
         boxes.push(child.box);
-        if (child.open && child.placed) stack.push([child, x, y, false]);
+        if (child.open && child.placed) stack.push([child, x, y, w]);
       });
       paths.forEach((path, i) => {
         const points = path.map(([x, y]) => [x + dx, y + dy]);

@@ -19,6 +19,7 @@ from ..pages.markup import escape, page, resource
 from .correspondence import differences, pair_nodes
 from .graph_documents import document_of
 from .model_explorer import graph_collection, node_data
+from .netron import onnx_graph
 from .operator_facts import CATEGORIES, OTHER
 from .sources import ViewSource, source_of
 
@@ -32,7 +33,7 @@ SCRIPTS = ("layout.js", "tree.js", "canvas.js", "viewer.js")
 
 class ModelView:
     """A drawn model. html: the page; save(path): writes it; notebooks show it. documents: the graphs of each model as
-    values of JSON; model_explorer(), node_data(): as Model Explorer reads them."""
+    values of JSON; model_explorer(), node_data(), netron(): as these programs read them."""
 
     def __init__(self, documents: Sequence[dict[str, Any]]) -> None:
         self.documents = tuple(documents)
@@ -51,7 +52,7 @@ class ModelView:
             file.write(self.html.encode())
 
     def model_explorer(self) -> list[dict[str, Any]]:
-        """Return the models as collections of graphs, which Model Explorer opens from a file of JSON."""
+        """Return the models as collections of graphs; Model Explorer opens files of JSON with one of them."""
         return [graph_collection(document) for document in self.documents]
 
     def node_data(self, figure: str) -> dict[str, Any]:
@@ -60,6 +61,10 @@ class ModelView:
         figure: of `model_explorer.FIGURES`: "w", bytes of constants; "y", of results; "t", seconds; "e", errors
         """
         return node_data(self.documents[0], figure)
+
+    def netron(self) -> list[bytes]:
+        """Return the models as ONNX files that Netron opens, without weights; their operators are no ONNX operators."""
+        return [onnx_graph(document) for document in self.documents]
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, which runs the page's scripts and reaches nothing else."""

@@ -86,7 +86,7 @@
           return value ? CANVAS.ramp(Math.sqrt(Math.min(value / (most || 1), 1))) : null;
         };
       }
-      pane.ask();
+      pane.change();
     }
     if (overlay === "category") content.categories.forEach((text, i) => key(colours[`c${i}`], text));
     else if (overlay === "runtime") runtimes.forEach((r, i) => key(CANVAS.ramp(runtimes.length > 1 ? i / (runtimes.length - 1) : 1).fill, r));
