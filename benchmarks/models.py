@@ -9,7 +9,6 @@ The folder is OPWRIGHT_BENCH_MODELS, by default opwright-bench in the user's cac
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
@@ -74,18 +73,16 @@ def works_of(path: str) -> list[tuple[int, str]]:
     """Return for each node of the first subgraph that number, and the shapes of its inputs and its output."""
     from opwright.lite import Model
     from opwright.lite.format import versions
+    from opwright.lite.ops.operation_counts import arithmetic_operations
 
     model = Model.read(path)
     graph, result = model.subgraphs[0], []
     for operator in graph.operators:
         name = versions.op_name(model.operator_codes[operator.opcode_index])
-        tensors = [graph.tensors[i] for i in (*operator.inputs[:2], operator.outputs[0]) if i >= 0]
-        shapes = [[int(n) for n in t.shape] for t in tensors]
-        work = 0
-        if name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
-            weights = shapes[1]
-            taps = math.prod(weights[1:3] if name == "DEPTHWISE_CONV_2D" else weights[1:])
-            work = 2 * math.prod(shapes[-1]) * taps
+        used = [*operator.inputs, operator.outputs[0]]
+        shapes = [[] if i < 0 else [int(n) for n in graph.tensors[i].shape] for i in used]
+        work = arithmetic_operations(name, shapes[:-1], shapes[-1])
+        shapes = [*(shape for shape, i in zip(shapes[:2], used) if i >= 0), shapes[-1]]
         *inputs, output = ("x".join(map(str, shape)) or "1" for shape in shapes)
         result.append((work, f"{', '.join(inputs)} -> {output}"))
     return result

@@ -1,5 +1,6 @@
 """Conversion: where code comes from, what is shared with the user's function, what is left alone, what errors show."""
 
+import ast
 import functools
 import linecache
 import sys
@@ -9,6 +10,7 @@ import warnings
 import pytest
 
 import opwright as ow
+from opwright.autograph import source
 from opwright.autograph.api import to_graph
 from opwright.autograph.conversion import reset_modules
 
@@ -423,3 +425,16 @@ def test_a_staged_loop_is_recorded_once(capsys):
     f(X)
     f(ow.constant(9))
     assert capsys.readouterr().out.split() == ["loop", "then", "else"]
+
+
+def test_nodes_that_tracebacks_annotate(monkeypatch):
+    """IPython's tracebacks set `parent` on every node of their trees, also on ast.Load, which all trees share."""
+    foreign = ast.parse("x = 1")
+    shared = ast.parse("x").body[0].value.ctx
+    monkeypatch.setattr(shared, "parent", foreign.body[0], raising=False)
+    monkeypatch.setattr(foreign.body[0], "parent", ast.parse("__x").body[0].value, raising=False)
+    foreign.body[0].parent.parent = foreign.body[0]  # a cycle
+    tree = ast.parse("self.__y + __z")
+    source.mangle_private_names(tree, "Class")
+    assert ast.unparse(tree) == "self._Class__y + _Class__z"
+    assert foreign.body[0].parent.id == "__x"

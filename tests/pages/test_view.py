@@ -1,16 +1,20 @@
 """Pages of models: their content is that of the file, names cannot leave their element, pairs of nodes."""
 
 import html.parser
+import itertools
 import json
+import re
 from pathlib import Path
 
 import drawn_models
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import opwright as ow
 from opwright import errors
 from opwright.lite.format import Model, versions
+from opwright.lite.ops import operation_counts
 from opwright.tools.cli import cli
 from opwright.views.correspondence import differences, pair_nodes
 
@@ -95,6 +99,68 @@ def test_pairs_by_operator_where_names_differ():
     assert pair_nodes(a, b) == [(0, 1), (1, 2), (2, 4)]
 
 
+def test_zeros_among_weights():
+    """A weight's elements are read from the file by NumPy; zero is its zero point."""
+    for name, dtype in (("cnn_float", np.float32), ("cnn_int8", np.int8), ("sparse_int8", np.int8)):
+        model = Model.read(FILES / f"{name}.tflite")
+        subgraph = model.subgraphs[0]
+        (document,) = ow.view(FILES / f"{name}.tflite").documents
+        nodes = [node for node in document["graphs"][0]["nodes"] if node.get("at", "").startswith("node ")]
+        checked = 0
+        for node, operator in zip(nodes, subgraph.operators):
+            weights = subgraph.tensors[operator.inputs[1]] if len(operator.inputs) > 2 else None
+            if weights is None or weights.sparsity is not None or "z" not in node:
+                continue
+            parts = [np.frombuffer(model.buffers[weights.buffer].data, dtype)]
+            bias = subgraph.tensors[operator.inputs[2]]
+            parts.append(
+                np.frombuffer(model.buffers[bias.buffer].data, np.float32 if dtype is np.float32 else np.int32)
+            )
+            expected = sum(int((part == 0).sum()) for part in parts) / sum(part.size for part in parts)
+            assert node["z"] == pytest.approx(expected)
+            checked += 1
+        assert checked or name == "sparse_int8"
+    (document,) = ow.view(FILES / "sparse_int8.tflite").documents
+    assert max(node.get("z", 0) for node in document["graphs"][0]["nodes"]) > 0.5
+
+
+def test_products_of_operators():
+    """Each product of each element is counted by loops over the definition."""
+
+    def loops(*ranges):
+        return 2 * sum(1 for _ in itertools.product(*map(range, ranges)))
+
+    count = operation_counts.arithmetic_operations
+    x, conv = (1, 5, 4, 3), (2, 3, 3, 3)
+    assert count("CONV_2D", [x, conv, (2,)], (1, 5, 4, 2)) == loops(5, 4, 2, 3, 3, 3)
+    assert count("DEPTHWISE_CONV_2D", [x, (1, 3, 3, 6), (6,)], (1, 5, 4, 6)) == loops(5, 4, 6, 3, 3)
+    assert count("FULLY_CONNECTED", [(7, 3), (4, 3), []], (7, 4)) == loops(7, 4, 3)
+    assert count("CONV_3D", [(1, 4, 4, 4, 2), (2, 2, 2, 2, 5)], (1, 3, 3, 3, 5)) == loops(3, 3, 3, 5, 2, 2, 2, 2)
+    assert count("TRANSPOSE_CONV", [(4,), (2, 3, 3, 3), x], (1, 10, 8, 2)) == loops(5, 4, 3, 3, 3, 2)
+    assert count("BATCH_MATMUL", [(2, 3, 4), (2, 4, 5)], (2, 3, 5)) == loops(2, 3, 4, 5)
+    assert count("BATCH_MATMUL", [(2, 4, 3), (2, 4, 5)], (2, 3, 5)) == loops(2, 3, 4, 5)  # x transposed
+    assert count("RELU", [x], x) == 0
+
+
+def test_weights_are_in_the_page_if_they_are_asked_for():
+    assert "weights" not in ow.view(FILES / "cnn_float.tflite").documents[0]["graphs"][0]
+    real = {}
+    for name in ("cnn_float", "cnn_int8"):
+        (graph,) = ow.view(FILES / f"{name}.tflite", weights=True).documents[0]["graphs"]
+        real[name] = [row for row in graph["weights"].values() if row["counts"]]
+    model = Model.read(FILES / "cnn_float.tflite")
+    stored = [model.tensor_data(tensor) for tensor in model.subgraphs[0].tensors]
+    arrays = [np.frombuffer(data, np.float32) for data in stored if data is not None and len(data) > 64]
+    for array in (array.astype(np.float64) for array in arrays):
+        (row,) = (row for row in real["cnn_float"] if (row["low"], row["high"]) == (array.min(), array.max()))
+        assert row["mean"] == pytest.approx(array.mean())
+        assert row["deviation"] == pytest.approx(array.std())
+        assert sum(row["counts"]) == array.size
+        # the quantized form of the same weights, as real numbers: within a step of 127
+        near = [q for q in real["cnn_int8"] if sum(q["counts"]) == array.size]
+        assert any(abs(q["deviation"] - row["deviation"]) < row["high"] / 127 for q in near)
+
+
 def test_functions_and_models():
     @ow.function(input_signature=[ow.TensorSpec([2, 3])])
     def f(x):
@@ -156,6 +222,11 @@ def test_objects_without_a_graph_are_refused(tmp_path):
         ow.view(FILES / "cnn_float.tflite", errors=True)
 
 
+def test_reasons_of_nodes_without_machine_code():
+    (document,) = ow.view(FILES / "flex_strings.tflite", runs=1).documents
+    assert all(node["k"].startswith("the interpreter: ") for node in document["graphs"][0]["nodes"])
+
+
 def test_model_explorer_reads_edges():
     (collection,) = ow.view(drawn_models.transformer(1)).model_explorer()
     (graph,) = collection["graphs"]
@@ -202,6 +273,13 @@ def test_the_command(tmp_path):
     nodes = content["models"][0]["graphs"][0]["nodes"]
     assert all("t" in node and "k" in node for node in nodes)
     assert any(node.get("e", 0) > 0 for node in nodes)
+    assert all(re.match(r"machine code: \w+\.\w+", node["k"]) for node in nodes if node["t"])
+    products = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}
+    for node in nodes:
+        name = content["models"][0]["operators"][node["o"]]["name"]
+        assert ("p" in node) == (name in products)
+        assert node.get("p", 0.5) > 0
+    assert any(0 < node.get("q", 0) < 0.5 for node in nodes)
     target = tmp_path / "graph.json"
     result = CliRunner().invoke(cli, ["view", model, "--format", "model-explorer", "-o", str(target)])
     assert result.exit_code == 0, result.output

@@ -200,7 +200,7 @@ def mangle_private_names(node: ast.AST, class_name: str) -> None:
         item = pending.pop()
         if isinstance(item, ast.ClassDef):  # Python itself mangles the names inside a class
             continue
-        for field, value in item.__dict__.items():
+        for field, value in ast.iter_fields(item):  # not attributes: IPython's tracebacks link ast.Load to its parents
             if isinstance(value, str) and field in ("id", "attr", "arg", "name", "asname", "rest"):
                 if value.startswith("__") and not value.endswith("__"):
                     setattr(item, field, f"_{class_name}{value}")

@@ -223,19 +223,30 @@ def search(saved: str, data: str, output: str, modes: tuple[str, ...], executor:
     default=0,
     show_default=True,
     type=click.IntRange(min=0),
-    help="Run a .tflite file so often, and show the time of each node and who computes it.",
+    help="Run a .tflite file so often; show time, share of peak and kernel of each node.",
 )
-@click.option("--errors", is_flag=True, help="With --vs: run both files, and show the errors of MODEL's results.")
+@click.option(
+    "--errors", is_flag=True, help="With --vs: run both, and show the errors of MODEL's results and operators."
+)
+@click.option("--weights", is_flag=True, help="Show distributions and elements of constants, too.")
 @custom_option
 @examples("opwright view model.tflite", "opwright view int8.tflite --vs float.tflite --errors -o page.html")
 def view(
-    model: str, vs: str | None, output: str | None, kind: str, runs: int, errors: bool, customs: tuple[str, ...]
+    model: str,
+    vs: str | None,
+    output: str | None,
+    kind: str,
+    runs: int,
+    errors: bool,
+    weights: bool,
+    customs: tuple[str, ...],
 ) -> None:
     """Draw a model as one HTML page that opens from disk and needs no network.
 
     MODEL: a .tflite, .onnx, .pt2, .keras, .mlir or .stablehlo file, or the folder of a saved model. Scopes and
     sub-graphs open and close;
-    a click shows an operator's attributes, types, versions and source. The page has no weights.
+    a click shows an operator's attributes, types, versions and source. The page has no weights
+    unless --weights asks for them.
 
     \b
     Exit codes:
@@ -248,4 +259,4 @@ def view(
         raise click.UsageError("--errors goes with --vs")
     from .model_view import view_model
 
-    view_model(model, vs, output, kind, runs, errors, customs)
+    view_model(model, vs, output, kind, runs, errors, weights, customs)

@@ -24,14 +24,21 @@ SUFFIX_OF = {"html": ".html", "model-explorer": ".json", "netron": ".onnx"}
 
 
 def view_model(
-    model: str, vs: str | None, output: str | None, kind: str, runs: int, errors: bool, customs: Sequence[str]
+    model: str,
+    vs: str | None,
+    output: str | None,
+    kind: str,
+    runs: int,
+    errors: bool,
+    weights: bool,
+    customs: Sequence[str],
 ) -> None:
     """Write the page, or the files of another format. Raises BadFile, and the errors of `view`.
 
     kind: of SUFFIX_OF
     """
     target = Path(output) if output else Path(Path(model).stem or "model").with_suffix(SUFFIX_OF[kind])
-    drawn = _drawn(model, vs, runs, errors, customs)
+    drawn = _drawn(model, vs, runs, errors, weights, customs)
     results: dict[Path, bytes] = {}
     if kind == "html":
         results[target] = drawn.html.encode()
@@ -49,7 +56,7 @@ def _targets(target: Path) -> tuple[Path, Path]:
     return target, target.with_name(f"{target.stem}.vs{target.suffix}")
 
 
-def _drawn(model: str, vs: str | None, runs: int, errors: bool, customs: Sequence[str]) -> ModelView:
+def _drawn(model: str, vs: str | None, runs: int, errors: bool, weights: bool, customs: Sequence[str]) -> ModelView:
     """Read and draw the models, without the collector of cycles: a sixth of the time of 20,000 nodes."""
     collecting = gc.isenabled()
     gc.disable()
@@ -60,7 +67,7 @@ def _drawn(model: str, vs: str | None, runs: int, errors: bool, customs: Sequenc
             from .model_runner import operators_for  # pages without runs need no run time
 
             custom_ops = operators_for(sources[0].model, customs)
-        return view_of(sources, runs, errors, custom_ops)
+        return view_of(sources, runs, errors, weights, custom_ops)
     finally:
         if collecting:
             gc.enable()

@@ -3,14 +3,17 @@
 Lives here: `document_of`, `scope_of`. Not here: where graphs come from (sources.py), text about operators
 (operator_facts.py), figures that need a run (measurements.py).
 
-    {"graphs": [{"name", "inputs": [value], "outputs": [value], "values": [VALUE], "nodes": [NODE]}],
+    {"graphs": [{"name", "inputs": [value], "outputs": [value], "values": [VALUE], "nodes": [NODE],
+                 "weights": {value: WEIGHTS}, if they are asked for}],
      "types": [text], "attrs": [{name: text}], "operators": [FACTS]}
     VALUE: [name, index of its type, quantization or "", 1 for a constant, bytes or null]
     NODE: {"o": operator, "n": name, "s": [scope], "a": attributes, "i": inputs, "u": outputs; and where there are any
            "at": source line, "g": [[attribute, graph]], "w": bytes of constants that it reads first,
-           "y": bytes of its results, "l": bytes of the arena while it runs}
+           "y": bytes of its results, "l": bytes of the arena while it runs, "z": share of zeros of its constants}
 
-Constants are values without nodes, as their elements are not part of a page.
+    WEIGHTS: {"low", "high", "mean", "deviation", "counts": a histogram, "elements": text}, of real numbers
+
+Constants are values without nodes, as their elements are part of a page only if they are asked for.
 """
 
 from __future__ import annotations
@@ -23,11 +26,13 @@ from typing import Any
 import numpy as np
 
 from ..compiler.memory import Lifetimes
+from ..core.dtypes import floating
 from ..core.specs import TensorSpec
 from ..graph.ir import Graph, Node, Value
 from ..lite.ops.module import all_graphs
 from ..pages.markup import visible
 from .operator_facts import facts_of
+from .weight_summaries import weight_summary
 
 NAME = 300  # characters of a name in a page
 DEEPEST = 12  # scopes of a name; the rest of the name is the node's
@@ -44,12 +49,14 @@ def document_of(
     title: str,
     facts: Sequence[tuple[str, object]] = (),
     stored: Mapping[Value, int] = MappingProxyType({}),
+    weights: bool = False,
 ) -> dict[str, Any]:
     """Return graphs, and the graphs that their nodes run, as values of JSON.
 
-    facts: names and texts about all of them; stored: bytes of constants in their file, by default those of their arrays
+    facts: names and texts about all of them; stored: bytes of constants in their file, by default those of their
+    arrays; weights: whether the elements of constants are part of it
     """
-    tables = _Tables(stored)
+    tables = _Tables(stored, weights)
     every = all_graphs(graphs)
     numbers = {graph: i for i, graph in enumerate(every)}
     return {
@@ -66,12 +73,13 @@ def document_of(
 class _Tables:
     """Types, attributes and operators, which many nodes share: stored once."""
 
-    def __init__(self, stored: Mapping[Value, int]) -> None:
-        self._stored = stored
+    def __init__(self, stored: Mapping[Value, int], weights: bool) -> None:
+        self._stored, self.weights = stored, weights
         self.types: dict[str, int] = {}
         self.attrs: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self.operators: dict[Any, dict[str, Any]] = {}
         self._places: dict[Any, int] = {}
+        self._zeros: dict[int, tuple[int, int]] = {}
 
     def type(self, spec: TensorSpec) -> int:
         return self.types.setdefault(visible(spec.short(), NAME), len(self.types))
@@ -80,6 +88,21 @@ class _Tables:
         """Return the bytes of a constant."""
         constant = value.constant
         return self._stored.get(value, 0 if constant is None else constant.nbytes)
+
+    def zeros(self, values: Sequence[Value]) -> float | None:
+        """Return the share of zeros of constants with weights, None without any."""
+        counts = [self._count(value) for value in values if _is_weight(value.spec)]
+        elements = sum(size for _, size in counts)
+        return sum(zeros for zeros, _ in counts) / elements if elements else None
+
+    def _count(self, value: Value) -> tuple[int, int]:
+        """Return how many elements of a constant represent zero, and how many it has."""
+        if id(value) not in self._zeros:
+            array, quantization = value.constant, value.spec.quantization
+            assert array is not None
+            zero = 0 if quantization is None or len(quantization.zero_point) != 1 else quantization.zero_point[0]
+            self._zeros[id(value)] = int(np.count_nonzero(array == zero)), array.size
+        return self._zeros[id(value)]
 
     def attributes(self, node: Node) -> int:
         key = tuple((visible(k, NAME), _text(v)) for k, v in node.attrs.items() if not _graphs(v))
@@ -128,8 +151,11 @@ def _graph(graph: Graph, numbers: Mapping[Graph, int], tables: _Tables) -> dict[
             "w": sum(map(tables.size, dict.fromkeys(constants))),
             "y": sum(nbytes(v.spec) or 0 for v in node.outputs),
             "l": used,
+            "z": tables.zeros([v for v in node.operands if v.constant is not None]),
         }
-        rows.append({k: v for k, v in row.items() if v or k in "oa"})
+        rows.append({k: v for k, v in row.items() if v or k in "oa" or (k == "z" and v is not None)})
+    constants = [v for v in places if v.constant is not None and v.constant.size] if tables.weights else []
+    kept = {str(places[value]): weight_summary(value) for value in constants}
     return {
         "name": visible(graph.name, NAME),
         "inputs": [place(v) for v in graph.inputs],
@@ -137,6 +163,7 @@ def _graph(graph: Graph, numbers: Mapping[Graph, int], tables: _Tables) -> dict[
         "values": values,
         "nodes": rows,
         "arena": arena,
+        **({"weights": kept} if kept else {}),
     }
 
 
@@ -159,6 +186,11 @@ def _text(value: object) -> str:
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     return visible(value.tolist() if isinstance(value, np.ndarray) else value, NAME)
+
+
+def _is_weight(spec: TensorSpec) -> bool:
+    """Return whether a constant has real numbers: sizes and axes have none."""
+    return bool(spec.shape.rank) and (spec.dtype in floating or ((q := spec.quantization) is not None and q.has_scales))
 
 
 def _quantization(spec: TensorSpec) -> str:

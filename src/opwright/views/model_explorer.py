@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-FIGURES = {"w": "bytes of constants", "y": "bytes of results", "t": "seconds", "e": "largest error"}
+FIGURES = {
+    "w": "bytes of constants",
+    "y": "bytes of results",
+    "z": "zeros of constants",
+    "t": "seconds",
+    "p": "share of peak",
+    "e": "largest error",
+    "q": "quantization error",
+}
 """Figures of nodes, by their key in a document."""
 
 INPUTS, OUTPUTS = "inputs", "outputs"  # nodes that a graph's own tensors come from and go to

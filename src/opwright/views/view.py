@@ -87,25 +87,36 @@ def _attribute(markup: str) -> str:
 
 
 def view(
-    model: Any, vs: Any = None, *, runs: int = 0, errors: bool = False, custom_ops: Sequence[Any] = ()
+    model: Any,
+    vs: Any = None,
+    *,
+    runs: int = 0,
+    errors: bool = False,
+    weights: bool = False,
+    custom_ops: Sequence[Any] = (),
 ) -> ModelView:
     """Draw a model, a function or a graph; with `vs` two of them next to each other, with paired nodes.
 
     model: the path of a .tflite, .onnx, .pt2, .keras, .mlir or .stablehlo file or of a saved model's folder; bytes of a
     .tflite file; a function with a signature or traces, a trace, a layer or model of known input shapes, a graph.
     vs: another one. runs: how often a .tflite file is run for the times of its nodes. errors: whether both files run on
-    the same random inputs, for the errors of the first one's results. custom_ops: as of `lite.Interpreter`
+    the same random inputs, for the errors of the first one's results, and of a quantized one's operators. weights:
+    whether the page has distributions and elements of constants. custom_ops: as of `lite.Interpreter`
 
     >>> ow.view("model.tflite").save("model.html")
 
     raises NotFoundError for a missing file, InvalidArgumentError for objects without a graph and for runs of models
     that are no .tflite files, and the errors of importers
     """
-    return view_of([source_of(m) for m in (model, vs) if m is not None], runs, errors, custom_ops)
+    return view_of([source_of(m) for m in (model, vs) if m is not None], runs, errors, weights, custom_ops)
 
 
 def view_of(
-    sources: Sequence[ViewSource], runs: int = 0, errors: bool = False, custom_ops: Sequence[Any] = ()
+    sources: Sequence[ViewSource],
+    runs: int = 0,
+    errors: bool = False,
+    weights: bool = False,
+    custom_ops: Sequence[Any] = (),
 ) -> ModelView:
     """Draw one or two models that have been read; as `view`, which has the arguments and errors."""
     if (runs or errors) and any(s.path is None for s in sources):
@@ -117,7 +128,7 @@ def view_of(
         )
     if errors and len(sources) < 2:
         raise InvalidArgumentError(op="view", what="errors are those against another model", do="vs=")
-    documents = [document_of(s.graphs, s.title, s.facts, s.stored) for s in sources]
+    documents = [document_of(s.graphs, s.title, s.facts, s.stored, weights) for s in sources]
     for source, document in zip(sources, documents):
         _add(document, _versions(source))
         if runs and source.path is not None:
@@ -125,6 +136,8 @@ def view_of(
     if errors and sources[0].path is not None and sources[1].path is not None:
         by_node = measurements.errors_against(sources[0].path, sources[1].path, custom_ops)
         _add(documents[0], {key: {"e": error} for key, error in by_node.items()})
+        own = measurements.own_errors(sources[0].path, sources[1].path, custom_ops)
+        _add(documents[0], {key: {"q": error} for key, error in own.items()})
     return ModelView(documents)
 
 

@@ -20,14 +20,19 @@
   const bytes = (n) => n === null || n === undefined ? "?" : n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 1048576).toFixed(1)} MiB`;
   const seconds = (t) => t < 1e-3 ? `${(t * 1e6).toFixed(2)} µs` : `${(t * 1e3).toFixed(3)} ms`;
 
+  const percent = (v) => `${(v * 100).toFixed(1)} %`;
+
   /* ---- overlays: the figure of a node, how figures of a scope combine, its text ---- */
   const OVERLAYS = {
     category: { label: "kind of operator" },
     weights: { label: "bytes of constants", of: (n) => n.w || 0, sum: true, text: bytes },
     results: { label: "bytes of results", of: (n) => n.y || 0, sum: true, text: bytes },
-    arena: { label: "share of the most bytes alive", of: (n, graph) => graph.arena ? (n.l || 0) / graph.arena : 0, text: (v) => `${(v * 100).toFixed(1)} %` },
+    sparsity: { label: "zeros among the constants", of: (n) => n.z || 0, has: (n) => n.z !== undefined, text: percent },
+    arena: { label: "share of the most bytes alive", of: (n, graph) => graph.arena ? (n.l || 0) / graph.arena : 0, text: percent },
     runtime: { label: "run time that is needed", has: (n) => n.r !== undefined },
     time: { label: "time", of: (n) => n.t || 0, sum: true, has: (n) => n.t !== undefined, text: seconds },
+    peak: { label: "share of the processor's peak", of: (n) => n.p || 0, has: (n) => n.p !== undefined, text: percent, most: 1 },
+    quantization: { label: "quantization error of the node's own", of: (n) => n.q || 0, has: (n) => n.q !== undefined, text: percent },
     error: { label: "error against the other model", of: (n) => n.e || 0, has: (n) => n.e !== undefined, text: (v) => v.toPrecision(3) },
     pairs: { label: "differences" },
     none: { label: "no colours" },
@@ -80,6 +85,7 @@
       } else {
         let most = 0;
         for (const g of pane.model.graphs) for (const n of g.nodes) most = Math.max(most, kind.of(n, g));
+        if (kind.most) most = kind.most;  // of all models alike
         pane.most = most;
         pane.colourOf = (it) => {
           const value = figure(it, kind);
@@ -135,6 +141,21 @@
 
   function valueText(model, value) {
     return [model.types[value[1]], value[2], value[3] ? `constant, ${bytes(value[4])}` : value[4] === null ? "" : bytes(value[4])].filter((t) => t).join("; ");
+  }
+
+  /* The distribution of a constant's elements, and the elements as text. */
+  function weights(of, parent) {
+    const label = `${of.low.toPrecision(4)} to ${of.high.toPrecision(4)}, mean ${of.mean.toPrecision(4)}, deviation ${of.deviation.toPrecision(4)}`;
+    if (of.counts.length) {
+      const canvas = element("canvas", null, parent, { width: 192, height: 40, role: "img", "aria-label": `Distribution: ${label}` });
+      const g = canvas.getContext("2d"), most = Math.max(...of.counts), wide = 192 / of.counts.length;
+      g.fillStyle = CANVAS.theme().c0;
+      of.counts.forEach((n, i) => g.fillRect(i * wide, 40 - 40 * n / most, wide - 1, 40 * n / most));
+    }
+    element("div", label, parent, { class: "note" });
+    const details = element("details", null, parent);
+    element("summary", "elements", details);
+    element("pre", of.elements, details);
   }
 
   function go(pane, it) {
@@ -195,6 +216,7 @@
         const name = inputs && op.inputs ? op.inputs[Math.min(k, op.inputs.length - 1)] : k;
         const cell = row(table, name, valueText(model, value));
         element("div", value[0], cell, { class: "note" });
+        if (graph.weights && graph.weights[v]) weights(graph.weights[v], cell);
         const others = inputs ? (it.instance.producer[v] >= 0 ? [it.instance.producer[v]] : []) : it.instance.readers.get(v) || [];
         for (const other of others.slice(0, 12)) {
           const leaf = it.instance.leaves[other];
@@ -210,8 +232,11 @@
     row(table, "results", bytes(node.y || 0));
     if (node.l) row(table, "values alive while it runs", `${bytes(node.l)} of ${bytes(graph.arena)}`);
     if (node.t !== undefined) row(table, "time", seconds(node.t));
+    if (node.p !== undefined) row(table, "share of the peak", percent(node.p));
     if (node.e !== undefined) row(table, "largest error", node.e.toPrecision(4));
-    if (node.k) row(table, "computed by", node.k);
+    if (node.q !== undefined) row(table, "quantization error", `${percent(node.q)} of the float tensor's deviation`);
+    if (node.z !== undefined) row(table, "zeros among the constants", percent(node.z));
+    row(table, "computed by", node.k || (content.has.includes("time") ? "nothing: no kernel runs for it" : "not measured: opwright view --runs 50"));
     row(table, "lowered by", op.rule || "no rule: the interpreter's kernel in NumPy, or a custom operator's own");
     row(table, "operator", op.dialect);
     if (node.v) {
