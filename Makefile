@@ -17,6 +17,7 @@
 #   make compare    the same again, and every difference from the record (docs/baseline.md)
 #   make families   the tables of which module defines which operator or selects which kernel, after one was added or removed
 #   make signatures the types of the functions that operators define (ops/signatures.pyi), after one was changed
+#   make gallery    docs/gallery.md with pictures of pages, by Chromium
 #   make vendor     the scripts of other projects in pages, and axe-core for tests, by npm from pinned digests
 #   make kernels    machine code of common networks for this processor's target, for a wheel (docs/compiler.md)
 #   make snapshot   the operator catalogue of this version for tests/compat; refuses what would break users
@@ -60,7 +61,7 @@ BYTECODE := PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test test-all test-cold test-avx2 lint format layers bench bench-strategies fuzz operator-table \
-  record compare families vendor kernels snapshot docs clean
+  record compare families gallery vendor kernels snapshot docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -129,6 +130,9 @@ families: $(DEV)
 
 signatures: $(DEV)
 	@$(BIN)/python tests/ops/make_signatures.py
+
+gallery: $(DEV)
+	@$(BIN)/python docs/site/make_gallery.py
 
 vendor: $(DEV)
 	@$(BIN)/python tests/pages/make_vendor.py

@@ -57,3 +57,12 @@ def test_every_page_is_in_the_navigation(hooks):
     nav = (SOURCE.parents[2] / "mkdocs.yml").read_text("utf-8")
     listed = set(re.findall(r": (\w+\.md)$", nav, flags=re.MULTILINE))
     assert {p.name for p in SOURCE.parents[1].glob("*.md")} | set(hooks.OUTSIDE.values()) == listed
+
+
+def test_the_gallery_is_that_of_its_script(hooks):
+    gallery = hooks.gallery()
+    assert (SOURCE.parents[1] / "gallery.md").read_text("utf-8") == gallery.markdown(), "make gallery"
+    assert {path.stem for path in gallery.PICTURES.glob("*.png")} == {entry.name for entry in gallery.ENTRIES}
+    assert all(path.stat().st_size < 200_000 for path in gallery.PICTURES.iterdir())
+    shown = hooks.on_page_markdown(gallery.markdown(), None, None, None)
+    assert shown.count(".html)") == len(gallery.ENTRIES)

@@ -2,14 +2,17 @@
 
 Lives here: `reference_pages`, which writes a page for each public namespace from signatures, docstrings and the
 specifications of operators; MkDocs' hooks `on_config`, `on_files`, `on_page_markdown`.
-Not here: the site's layout and navigation (mkdocs.yml).
+Not here: the site's layout and navigation (mkdocs.yml), the pages of the gallery (make_gallery.py).
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import re
+import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -182,11 +185,25 @@ def on_files(files: Any, config: Any) -> Any:
         pages[target] = (ROOT / source).read_text("utf-8").replace("](docs/", "](")
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
+    with tempfile.TemporaryDirectory() as folder:
+        for gallery_entry, html in gallery().pages(Path(folder)):
+            files.append(File.generated(config, f"gallery/{gallery_entry.name}.html", content=html))
     return files
 
 
+def gallery() -> Any:
+    """Return the module that writes the gallery."""
+    spec = importlib.util.spec_from_file_location("make_gallery", Path(__file__).with_name("make_gallery.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # for its classes
+    spec.loader.exec_module(module)
+    return module
+
+
 def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
-    """Point links that leave docs/ to the pages that stand for their targets."""
+    """Point links that leave docs/ to the pages that stand for their targets, and pictures of the gallery to theirs."""
     for source, target in OUTSIDE.items():
         text = text.replace(f"](../{source})", f"]({target})")
-    return text
+    return re.sub(r"(!\[[^\]]*\]\((gallery/\w+)\.png\))", r"[\1](\2.html)", text)  # pictures lead to their pages

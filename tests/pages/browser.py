@@ -181,7 +181,17 @@ class Browser:
         self.evaluate(AXE.read_text("utf-8") + "; 1")
         return self.evaluate(VIOLATIONS)
 
+    def wait_until_drawn(self, path):
+        """Wait for the scripts of a page, if it has some, and for the next frame."""
+        if any(f'id="{part}"' in path.read_text("utf-8") for part in ("charts", "content")):
+            self.wait("document.documentElement.dataset.shown !== undefined")
+        self.evaluate("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))")
+
+    def screenshot(self):
+        """Return a picture of the page, the bytes of a PNG file."""
+        return base64.b64decode(self.send("Page.captureScreenshot")["data"])
+
     def keep_screenshot(self, name):
         """Write a picture of the page to build/screenshots."""
         SHOTS.mkdir(parents=True, exist_ok=True)
-        (SHOTS / f"{name}.png").write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
+        (SHOTS / f"{name}.png").write_bytes(self.screenshot())

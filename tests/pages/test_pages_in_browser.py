@@ -42,18 +42,13 @@ def written(name, tmp_path):
     return page
 
 
-def wait_until_drawn(browser, page):
-    if 'id="charts"' in page.read_text("utf-8") or 'id="content"' in page.read_text("utf-8"):
-        browser.wait("document.documentElement.dataset.shown !== undefined")
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_pages_are_accessible(browser, tmp_path, name, scheme):
     page = written(name, tmp_path)
     browser.prefer(scheme)
     browser.open(page)
-    wait_until_drawn(browser, page)
+    browser.wait_until_drawn(page)
     assert browser.complaints == []
     assert browser.requests == []
     assert browser.evaluate("document.querySelectorAll('figure.chart').length") == browser.evaluate(
@@ -73,7 +68,7 @@ def test_names_do_not_execute_in_reports(browser, tmp_path):
         result = CliRunner().invoke(cli, command)
         assert result.exit_code == 0, result.output
         browser.open(page)
-        wait_until_drawn(browser, page)
+        browser.wait_until_drawn(page)
         assert "owned" not in browser.evaluate("document.title")
         assert browser.evaluate("document.querySelectorAll('img, iframe, object, embed, link').length") == 0
         assert browser.complaints == []

@@ -96,11 +96,20 @@ def _along(rows: Sequence[TensorDifference]) -> Chart:
         marks,
         "Largest error of each tensor by the operator that computes it; tensors without error are at the lower edge",
         f"Largest errors of {len(rows)} tensors in program order. The table of inner tensors has the same figures.",
-        x={"label": "operator, in program order"},
+        x=_whole_numbers("operator, in program order", columns["place"]),
         y={"label": "largest error", "type": "log", "grid": True, "domain": [least, max(positive, default=1.0) * 1.5]},
         marginLeft=60,
         height=260,
     )
+
+
+def _whole_numbers(label: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the options of an axis with numbers of tensors or operators, without fractions of them."""
+    return {
+        "label": label,
+        "ticks": max(1, min(max(values, default=0) - min(values, default=0), 12)),
+        "tickFormat": "d",
+    }
 
 
 def _quantization(errors: QuantizationErrors) -> list[str | Chart]:
@@ -152,7 +161,7 @@ def _relative(rows: Sequence[TensorErrors]) -> Chart:
         marks,
         "Relative errors in program order",
         f"Relative errors of {len(rows)} tensors in program order. The table of all tensors has the same figures.",
-        x={"label": "tensor, in program order"},
+        x=_whole_numbers("tensor, in program order", columns["place"]),
         y={"label": "%", "grid": True},
         marginLeft=60,
         height=240,
@@ -175,7 +184,7 @@ def _steps(rows: Sequence[TensorErrors]) -> Chart:
         marks,
         "Root mean squared error in steps of quantization; dashed: 0.29, that of rounding alone",
         f"Root mean squared errors of {len(rows)} quantized tensors in steps of their scale.",
-        x={"label": "quantized tensor, in program order"},
+        x=_whole_numbers("quantized tensor, in program order", columns["place"]),
         y={"label": "rmse / scale", "grid": True},
         marginLeft=60,
         height=220,
