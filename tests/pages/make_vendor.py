@@ -40,6 +40,8 @@ def main() -> None:
             "dagre.min.js": (modules / "@dagrejs/dagre/dist/dagre.min.js").read_text("utf-8"),
             "plot.min.js": bundle,
             "plot.LICENSE": licence,
+            "temml.min.js": (modules / "temml/dist/temml.min.js").read_text("utf-8"),
+            "temml.LICENSE": (modules / "temml/LICENSE").read_text("utf-8"),
         }
         for name, text in files.items():
             (PAGES / name).write_text(text, "utf-8")

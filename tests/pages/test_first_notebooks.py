@@ -73,7 +73,8 @@ def test_unsupported_operator(executed):
     (error,) = (output for cell in cells for output in cell.outputs if output.output_type == "error")
     assert error.ename == "NotFoundError"
     assert "Encountered unresolved custom op: acme.SoftClip." in error.evalue
-    drawing, operator, profile = shown(cells, "text/html")
+    reported, drawing, operator, profile = shown(cells, "text/html")
+    assert "custom operators among those given: none" in reported
     assert "acme.SoftClip" in html.unescape(drawing)
     assert "largest value that passes unchanged" in operator
     assert "200 runs" in profile

@@ -3,12 +3,17 @@
 Screenshots, light and dark, are kept in build/screenshots.
 """
 
+import json
+import re
+
 import drawn_models
 import pytest
 from browser import Browser
 from click.testing import CliRunner
 from make_vendor import ROOT
 
+from opwright import ops
+from opwright.lite.ops import definition
 from opwright.tools.cli import cli
 
 pytestmark = pytest.mark.slow
@@ -56,6 +61,26 @@ def test_pages_are_accessible(browser, tmp_path, name, scheme):
     )
     browser.keep_screenshot(f"{name}_{scheme}")
     assert browser.violations() == []
+
+
+def test_every_formula_is_drawn(browser, tmp_path):
+    """Each formula of the catalogue and of builtin operators becomes MathML, and no other elements."""
+    page = written("op_show", tmp_path)
+    browser.open(page)
+    assert browser.evaluate("document.querySelectorAll('div.formula > math').length") == 1
+    assert "e" in browser.evaluate("document.querySelector('math mfrac').textContent")
+    operators = [ops.get(name) for name in ops.list()]
+    operators += [definition.get(name) for name in definition.list_names()]
+    formulas = [op.formula for op in operators if op.formula]
+    assert len(formulas) > 500
+    drawn = browser.evaluate(f"{json.dumps(formulas)}.map(f => FORMULA.element(f)?.outerHTML ?? null)")
+    assert [f for f, markup in zip(formulas, drawn) if markup is None] == []
+    assert not any(re.search(r"<(script|img|a|iframe)|\son\w+=|style=|href=", markup) for markup in drawn)
+    attacks = [r"\href{javascript:alert(1)}{x}", r"\includegraphics{http://x/y.png}", "<img src=x onerror=alert(1)>"]
+    attacks += [r"\text{</mtext></math><script>document.title='owned'</script>}", r"\class{a}{\style{color:red}{x}}"]
+    for markup in browser.evaluate(f"{json.dumps(attacks)}.map(f => FORMULA.element(f)?.outerHTML ?? null)"):
+        assert markup is None or not re.search(r"<(script|img|a|iframe)|\son\w+=|style=|href=", markup)
+    assert browser.complaints == []
 
 
 def test_names_do_not_execute_in_reports(browser, tmp_path):

@@ -54,6 +54,7 @@ def test_models_are_drawn(browser, tmp_path, name, scheme):
     browser.press("ArrowRight")
     heading = browser.evaluate("document.querySelector('#side h2').textContent")
     assert heading == browser.evaluate("opwrightView.panes[0].root.instance.leaves[0].label")
+    assert browser.evaluate("document.querySelectorAll('#side math').length") == (name != "lstm")
     browser.keep_screenshot(f"model_{name}_{scheme}")
     assert browser.violations() == []
 

@@ -1,7 +1,7 @@
 """Charts of pages: specifications in the terms of Observable Plot, which draws them in the browser.
 
-Lives here: `Chart`, `mark`, `legend`, `page_with_charts`. Not here: drawing (charts.js, vendor/plot.min.js), what is
-shown (tools/, views/).
+Lives here: `Chart`, `mark`, `legend`, `page_with_charts`, and the scripts of formulas. Not here: drawing (charts.js,
+formulas.js, vendor/), what is shown (tools/, views/).
 
 A mark is one of Plot's (https://observablehq.com/plot/marks) with its options as JSON; options that name a column have
 its values. Plot needs no eval, and its SVG takes colours from the page's style, which is why it was chosen over Vega
@@ -93,6 +93,11 @@ def page_with_charts(
     return page(
         title, body, styles=styles, scripts=scripts, documents={"charts": charts, **documents}, drawn_styles=[OWN_STYLE]
     )
+
+
+def formulas() -> list[str]:
+    """Return the scripts that draw formulas, in elements `pre` of the class "formula"."""
+    return [library("temml", "Temml"), resource(__package__, "formulas.js")]
 
 
 def library(name: str, title: str) -> str:

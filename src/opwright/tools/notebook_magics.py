@@ -18,7 +18,7 @@ import re
 import timeit
 from typing import Any
 
-from ..core.errors import InvalidArgumentError
+from ..core.errors import InvalidArgumentError, OpError
 from ..core.show import show
 from ..lite import Interpreter
 from ..pages.markup import escape
@@ -112,7 +112,8 @@ def profile_of(cell: str, namespace: dict[str, Any], runs: int) -> Any:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register the magics with IPython: `%load_ext opwright` calls this."""
+    """Register the magics with IPython, and show errors as tables above their tracebacks: `%load_ext opwright` calls
+    this."""
 
     def kernel(line: str, cell: str) -> KernelReport:
         """Show the IR, the assembly and the time of the kernel that the cell's last line calls."""
@@ -125,5 +126,14 @@ def load_ipython_extension(shell: Any) -> None:
             raise InvalidArgumentError(op="%%profile", what="unknown options", found=line, wanted="-r RUNS")
         return profile_of(cell, shell.user_ns, int(match.group(1) or 20))
 
+    def show_error(
+        shell: Any, kind: type[OpError], error: OpError, traceback: Any, tb_offset: int | None = None
+    ) -> None:
+        from IPython.display import display  # in every notebook, and not a requirement
+
+        display(error)
+        shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
+
+    shell.set_custom_exc((OpError,), show_error)
     shell.register_magic_function(kernel, "cell", "kernel")
     shell.register_magic_function(profile, "cell", "profile")

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import ops
 from ..lite import ops as lite_ops
+from ..pages.charts import formulas
 from ..pages.markup import escape, page
 from ..pages.tables import table
 from ..views.operator_facts import facts_of
@@ -23,7 +24,7 @@ def write_operator_page(name: str, path: str, builtin: bool) -> None:
     facts = facts_of(op)
     parts = [f"<main><h1>{escape(facts['name'])}</h1><p>{escape(facts['dialect'])}</p>"]
     if "formula" in facts:
-        parts += ["<h2>Formula</h2>", f"<pre>{escape(facts['formula'])}</pre>"]
+        parts += ["<h2>Formula</h2>", f'<pre class="formula">{escape(facts["formula"])}</pre>']
     if "doc" in facts:
         parts += ["<h2>Documentation</h2>", f"<pre>{escape(facts['doc'])}</pre>"]
     rows = [
@@ -40,5 +41,6 @@ def write_operator_page(name: str, path: str, builtin: bool) -> None:
         parts += ["<h2>Versions</h2>", table(("version", "run time", "when"), versions, _TEXT)]
     rule = facts["rule"] or "none: the reference kernel in NumPy runs it"
     parts += ["<h2>Compiled</h2>", table(("what", "value"), [(("lowering rule", rule), None)], _TEXT), "</main>"]
-    write_file(path, page(facts["name"], "\n".join(parts)).encode())
+    scripts = formulas() if "formula" in facts else []
+    write_file(path, page(facts["name"], "\n".join(parts), scripts=scripts).encode())
     notes().print(f"page: {path}")

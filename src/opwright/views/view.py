@@ -14,7 +14,7 @@ from ..core.errors import InvalidArgumentError
 from ..core.files import replacing
 from ..core.lazy_imports import later
 from ..lite.importer import place_of
-from ..pages.charts import library
+from ..pages.charts import formulas, library
 from ..pages.markup import escape, page, resource
 from .correspondence import differences, pair_nodes
 from .graph_documents import document_of
@@ -179,7 +179,7 @@ def _page(documents: Sequence[dict[str, Any]]) -> str:
 <div id="work"><main id="panes"></main><nav id="hits" aria-label="Nodes that match" hidden></nav>
 <aside id="side" tabindex="0" aria-live="polite" aria-label="The selected node"></aside></div>
 <footer id="legend" aria-label="Colours"></footer>"""
-    scripts = [library("dagre", "@dagrejs/dagre"), *(resource(__package__, name) for name in SCRIPTS)]
+    scripts = [library("dagre", "@dagrejs/dagre"), *formulas(), *(resource(__package__, name) for name in SCRIPTS)]
     return page(
         title, body, styles=[resource(__package__, "viewer.css")], scripts=scripts, documents={"content": content}
     )

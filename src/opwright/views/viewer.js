@@ -195,7 +195,7 @@
       element("h3", partner ? (partner[1].length ? "Differs from its partner" : "Equal to its partner") : "In this model alone", side);
       if (partner) { const ul = element("ul", null, side); for (const text of partner[1]) element("li", text, ul); }
     }
-    if (op.formula) { element("h3", "Formula", side); element("pre", op.formula, side); }
+    if (op.formula) { element("h3", "Formula", side); FORMULA.draw(element("pre", op.formula, side, { class: "formula" })); }
     const attributes = Object.entries(model.attrs[node.a]);
     if (attributes.length) {
       element("h3", "Attributes", side);
