@@ -113,8 +113,8 @@ def _shares_of_peak(
         if not seconds:
             continue
         together = {node for step in of_node for node in step.nodes}
-        output = int(model.subgraphs[0].operators[number].outputs[0])
-        int8 = details[output]["dtype"] in (np.int8, np.uint8)
+        result = int(model.subgraphs[0].operators[number].outputs[0])
+        int8 = details[result]["dtype"] in (np.int8, np.uint8)
         peak = peak_rates.peak_int8() if int8 else peak_rates.peak_f32()
         yield number, sum(counts.get(node, 0) for node in together) / seconds / peak
 
