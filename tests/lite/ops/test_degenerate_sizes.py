@@ -9,10 +9,15 @@ import itertools
 import time
 
 import numpy as np
+import pytest
+from lite_kit import run
 
-from opwright.lite import ops
+from opwright.core import flags
+from opwright.lite import Interpreter, ops
+from opwright.lite.format import Model, objects, schema, versions
 from opwright.lite.ops.stablehlo import dilated_and_padded
 from opwright.ops.strings.fingerprints import fingerprint64, prefixed_fingerprints64
+from opwright.scalar.fixed_point import FixedPointInt32
 
 
 def test_hashes_of_prefixed_rows_are_those_of_joined_strings() -> None:
@@ -71,3 +76,28 @@ def test_response_normalization_overflows_as_float32() -> None:
     assert expected[0, 0, 0, 0] == 0
     assert np.isnan(expected[0, 0, 0, 1:]).all()
     np.testing.assert_array_equal(y, expected)
+
+
+def test_products_that_have_become_zero_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product of a million rows takes a Python step for each: half a minute. The oracle is the official kernel's."""
+    peer = pytest.importorskip("ai_edge_litert.interpreter")
+    steps = itertools.count()
+    rescale = FixedPointInt32.rescale_wide
+    monkeypatch.setattr(FixedPointInt32, "rescale_wide", lambda *args: (next(steps) and None) or rescale(*args))
+    for n, zero_point in ((1_000_000, 3), (70, 0)):
+        quantization = objects.QuantizationParameters(scale=np.float32([0.02]), zero_point=np.int64([zero_point]))
+        tensors = [
+            objects.Tensor(shape=[n, 2], type=schema.TensorType.INT8, name="x", quantization=quantization),
+            objects.Tensor(shape=[1], type=schema.TensorType.INT32, name="axes", buffer=1),
+            objects.Tensor(shape=[2], type=schema.TensorType.INT8, name="y", quantization=quantization),
+        ]
+        node = objects.Operator(inputs=[0, 1], outputs=[2], builtin_options=objects.table_class("ReducerOptions")())
+        main = objects.SubGraph(tensors=tensors, inputs=[0], outputs=[2], operators=[node])
+        buffers = [objects.Buffer(), objects.Buffer(data=np.zeros(4, np.uint8))]
+        model = Model(operator_codes=[versions.operator_code("REDUCE_PROD")], subgraphs=[main], buffers=buffers)
+        x = np.random.default_rng(3).integers(20, 41, (n, 2)).astype(np.int8)  # 0.3 to 0.8
+        with flags.override(compiled=False):
+            (actual,) = run(Interpreter(model_content=model.to_bytes()), [x])
+        (expected,) = run(peer.Interpreter(model_content=model.to_bytes()), [x])
+        np.testing.assert_array_equal(actual, expected)
+    assert next(steps) < 2_000

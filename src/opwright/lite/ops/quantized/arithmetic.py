@@ -318,8 +318,10 @@ def reduce_prod(op: Any, x: Operand, axes: Operand, y: Operand) -> Callable[...,
             return np.full(shape, np.clip(quantize_real(1.0, y), y.low, y.high))
         rows = x.centred(q).transpose([*over, *remaining]).reshape(n, -1)
         factor = root(n)
-        product = rows[0]
-        for row in rows[1:]:
+        product, zero_stays = rows[0], not INT32.rescale_wide(np.zeros(1, np.int64), *factor).any()
+        for i, row in enumerate(rows[1:]):
+            if zero_stays and i % 64 == 0 and not product.any():  # as after few of many factors below 1
+                break
             product = INT32.wrapped(INT32.rescale_wide(product * row, *factor))
         return y.saturated(INT32.rescale_wide(product, *factor)).reshape(shape)
 
