@@ -1,5 +1,6 @@
 from . import aot as aot
 from . import autograph as autograph
+from . import compat as compat
 from . import data as data
 from . import distribute as distribute
 from . import io as io
@@ -11,6 +12,10 @@ from . import ops as ops
 from . import optimizers as optimizers
 from . import quantization as quantization
 from . import testing as testing
+from .compat import profiler as profiler
+from .compat import sysconfig as sysconfig
+from .compat import version as version
+from .compat.logger import get_logger as get_logger
 from .compiler.kernel import kernel as kernel
 from .core import __version__ as __version__
 from .core import errors as errors
@@ -73,6 +78,14 @@ from .graph import Graph as Graph
 from .io import audio as audio
 from .io import summary as summary
 from .lite.export.c_export import export_c as export_c
+from .nn import initializers as initializers
+from .nn import losses as losses
+from .nn import metrics as metrics
+from .nn.initializers import constant_initializer as constant_initializer
+from .nn.initializers import ones_initializer as ones_initializer
+from .nn.initializers import random_normal_initializer as random_normal_initializer
+from .nn.initializers import random_uniform_initializer as random_uniform_initializer
+from .nn.initializers import zeros_initializer as zeros_initializer
 from .nn.module import Module as Module
 from .ops import attributes
 from .ops import bitwise as bitwise
@@ -261,6 +274,7 @@ from .scopes.scope import Scope as Scope
 from .scopes.scope import global_scope as global_scope
 from .scopes.scope import scope_guard as scope_guard
 from .scopes.variable import ScopeVariable as ScopeVariable
+from .testing import test_case
 from .tools.notebook_magics import load_ipython_extension as load_ipython_extension
 from .tracing import config as config
 from .tracing import experimental as experimental
@@ -298,3 +312,4 @@ double = float64
 flags = override
 attr = attributes
 matrix_square_root = sqrtm
+test = test_case

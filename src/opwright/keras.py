@@ -11,18 +11,24 @@ from typing import NoReturn
 
 from . import optimizers
 from .core import __version__ as __version__
+from .core.lazy_imports import explain_missing
+from .core.missing_names import no_such_name
 from .eager.variable import Variable
 from .nn import (
     activations,
+    applications,
     backend,
     callbacks,
     config,
     constraints,
+    dtype_policies,
     initializers,
     layers,
     losses,
     metrics,
+    mixed_precision,
     models,
+    preprocessing,
     random,
     regularizers,
     saving,
@@ -31,6 +37,7 @@ from .nn import (
 )
 from .nn import keras_ops as ops
 from .nn.constraints import Constraint
+from .nn.dtype_policies import DTypePolicy, FloatDTypePolicy
 from .nn.initializers import Initializer
 from .nn.keras_tensor import KerasTensor
 from .nn.layer import Layer
@@ -42,10 +49,12 @@ from .nn.models import Sequential
 from .nn.network import Input
 from .nn.regularizers import Regularizer
 from .optimizers import Optimizer
-from .tracing.name_scopes import name_scope
+from .tracing.name_scopes import device, name_scope
 
 __all__ = [
     "Constraint",
+    "DTypePolicy",
+    "FloatDTypePolicy",
     "Initializer",
     "Input",
     "InputSpec",
@@ -59,29 +68,46 @@ __all__ = [
     "Sequential",
     "Variable",
     "activations",
+    "applications",
     "backend",
     "callbacks",
     "config",
     "constraints",
+    "device",
+    "dtype_policies",
     "initializers",
     "layers",
     "losses",
     "metrics",
+    "mixed_precision",
     "models",
     "name_scope",
     "ops",
     "optimizers",
+    "preprocessing",
     "random",
     "regularizers",
     "saving",
     "tree",
     "utils",
+    "version",
 ]
+
+
+def version() -> str:
+    """Return the version of the package."""
+    return __version__
+
 
 # `from opwright.keras.layers import Dense`: the import system looks here first.
 for _name, _value in list(globals().items()):
     if isinstance(_value, types.ModuleType) and _name in __all__:
         sys.modules[f"{__name__}.{_name}"] = _value
+        explain_missing(_value)
+for _name in ("image", "linalg", "nn", "numpy"):
+    sys.modules[f"{__name__}.ops.{_name}"] = getattr(ops, _name)
+for _name in ("image", "sequence", "text"):
+    sys.modules[f"{__name__}.preprocessing.{_name}"] = getattr(preprocessing, _name)
 
 
 def __dir__() -> list[str]:
@@ -89,4 +115,4 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(f"module 'opwright.keras' has no attribute {name!r}; it has {', '.join(__all__)}")
+    raise no_such_name(__name__, name)

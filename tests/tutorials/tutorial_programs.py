@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-MODULES = ("words", "rows", "tables", "pictures", "columns", "elements")
+MODULES = ("words", "rows", "tables", "pictures", "columns", "elements", "scripts")
 PROGRAMS: dict[str, dict[str, Callable]] = {}
 
 
@@ -57,7 +57,7 @@ def figures(module):
 if __name__ == "__main__":
     import tensorflow as tf
 
-    sys.modules["programs"] = sys.modules["__main__"]
+    sys.modules["tutorial_programs"] = sys.modules["__main__"]
     for name in sys.argv[1:] or MODULES:
         results = {key: plain(function(tf)) for key, function in programs_of(name).items()}
         content = {"made_with": f"tensorflow {tf.__version__}, keras {tf.keras.__version__}", **results}

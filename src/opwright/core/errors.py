@@ -47,6 +47,7 @@ __all__ = [
     "InvalidArgumentError",
     "NotFoundError",
     "OpError",
+    "OperatorNotAllowedInGraphError",
     "OutOfRangeError",
     "PermissionDeniedError",
     "ResourceExhaustedError",
@@ -261,6 +262,10 @@ _STATUS: tuple[tuple[type[Exception], type[OpError]], ...] = (
 def status_class(error: Exception, default: type[OpError] = UnknownError) -> type[OpError]:
     """Return the error class whose status code corresponds to a Python exception; `default` if there is none."""
     return next((status for python, status in _STATUS if isinstance(error, python)), default)
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """Raised by Python operations that require the value of a symbolic tensor."""
 
 
 _joined: dict[tuple[type[OpError], type[Exception]], type[OpError]] = {}  # one class per pair

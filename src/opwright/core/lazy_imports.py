@@ -77,7 +77,7 @@ def lazily(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package whose names are imported at first use.
 
-    The package's `__init__.pyi` lists the names, for type checkers too, one per line: `from .module import a as a`, or
+    The package's `__init__.pyi` lists the names, for type checkers too, one per line: `from .module import a as b`, or
     `b = a` after `from .module import a`. A name that the module does not define is its submodule. All other lines of
     the stub, which only type checkers read, declare names that `__init__.py` defines.
 
@@ -88,13 +88,15 @@ def lazily(
     def __getattr__(name: str) -> object:
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise _missing_names.no_such_name(package, name)
         module, attribute = home
         value = absent = object()
         if module.strip("."):
             value = getattr(import_module(module, package), attribute, absent)  # possibly a lazy package, too
         if value is absent:
             value = import_module(f"{module.rstrip('.')}.{attribute}", package)
+        if isinstance(value, ModuleType):
+            explain_missing(value)
         vars(sys.modules[package])[name] = value
         return value
 
@@ -102,6 +104,23 @@ def lazily(
         return sorted({*homes, *vars(sys.modules[package])})
 
     return __getattr__, __dir__, sorted(homes.keys() - set(unlisted))
+
+
+def explain_missing(module: ModuleType) -> None:
+    """Give a public module without `__getattr__` one whose error names the nearest way (missing_names.py), and so its
+    public modules.
+    """
+    if "__getattr__" in vars(module):
+        return
+
+    def __getattr__(name: str) -> object:
+        raise _missing_names.no_such_name(module.__name__, name)
+
+    vars(module)["__getattr__"] = __getattr__
+    for name in getattr(module, "__all__", ()):
+        value = vars(module).get(name)
+        if isinstance(value, ModuleType) and value.__name__.startswith("opwright."):
+            explain_missing(value)
 
 
 def _homes(package: str) -> dict[str, tuple[str, str]]:
@@ -112,8 +131,8 @@ def _homes(package: str) -> dict[str, tuple[str, str]]:
     unexported: dict[str, tuple[str, str]] = {}
     for line in stub.splitlines():
         match line.split():
-            case ["from", module, "import", name, "as", _]:
-                homes[name] = module, name
+            case ["from", module, "import", name, "as", alias]:
+                homes[alias] = module, name
             case ["from", module, "import", name]:
                 unexported[name] = module, name
             case [alias, "=", name]:
@@ -152,6 +171,9 @@ def later(name: str, package: str) -> _LazyModule:
         sparse = later(".sparse", __package__)
     """
     return _LazyModule(name, package)
+
+
+_missing_names: Any = later(".missing_names", __package__ or "")
 
 
 _origins: weakref.WeakKeyDictionary[Any, weakref.ref[ModuleType]] = weakref.WeakKeyDictionary()

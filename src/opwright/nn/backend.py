@@ -14,13 +14,20 @@ __all__ = [
     "clear_session",
     "epsilon",
     "floatx",
+    "get_uid",
     "image_data_format",
+    "is_float_dtype",
+    "is_int_dtype",
     "set_epsilon",
     "set_floatx",
     "set_image_data_format",
+    "standardize_dtype",
 ]
 
 _SETTINGS: dict[str, Any] = {"epsilon": 1e-7, "floatx": "float32", "image_data_format": "channels_last"}
+
+LIMITS: dict[str, int | None] = {"epochs": None, "steps_per_epoch": None}
+"""The most epochs of `fit`, and steps of an epoch, of `evaluate` and of `predict`; None: no limit."""
 
 
 def epsilon() -> float:
@@ -60,3 +67,28 @@ def set_image_data_format(data_format: str) -> None:
 def clear_session(free_memory: bool = True) -> None:
     """Reset the counters that number layer names."""
     configuration.reset()
+
+
+def get_uid(prefix: str = "") -> int:
+    """Return how often this was called with a prefix, from 1, since `clear_session`."""
+    return configuration.count_of(prefix)
+
+
+def standardize_dtype(dtype: Any) -> str:
+    """Return the name of a dtype: of this package, NumPy's, Python's, or `floatx` for None. Raises ValueError."""
+    if dtype is None:
+        return floatx()
+    try:
+        return as_dtype(dtype).name
+    except TypeError as error:
+        raise ValueError(f"Invalid dtype: {dtype}") from error
+
+
+def is_float_dtype(dtype: Any) -> bool:
+    """Return whether a dtype is one of floating-point numbers."""
+    return as_dtype(dtype).is_floating
+
+
+def is_int_dtype(dtype: Any) -> bool:
+    """Return whether a dtype is one of integers."""
+    return as_dtype(dtype).is_integer

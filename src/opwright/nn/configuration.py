@@ -117,6 +117,12 @@ def fresh(class_name: str) -> str:
     return f"{base}_{count}" if count else base
 
 
+def count_of(prefix: str) -> int:
+    """Return how often this was called with a prefix, from 1."""
+    _USED[prefix] += 1
+    return _USED[prefix]
+
+
 def reset() -> None:
     """Reset all name counters."""
     _USED.clear()

@@ -353,6 +353,10 @@ glorot_uniform, glorot_normal = GlorotUniform, GlorotNormal
 lecun_uniform, lecun_normal = LecunUniform, LecunNormal
 he_uniform, he_normal = HeUniform, HeNormal
 
+# The names of TensorFlow's own module.
+constant_initializer, ones_initializer, zeros_initializer = Constant, Ones, Zeros
+random_normal_initializer, random_uniform_initializer = RandomNormal, RandomUniform
+
 __all__ = [
     "Constant",
     "GlorotNormal",

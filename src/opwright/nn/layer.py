@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from ..autograph.api import convert_if_enabled
-from ..core import dtypes, nest
+from ..core import nest
 from ..core.dtypes import DType, as_dtype
 from ..core.introspection import signature_of
 from ..ops import array, dispatch, math
@@ -27,8 +27,7 @@ from ..ops.tensor import Tensor, TensorLike
 from ..tracing.name_scopes import name_scope
 from ..tracing.trace import TRACING, FuncTrace
 from ..tracing.tracer import autograph_enabled
-from . import configuration, regularizers
-from .backend import floatx
+from . import configuration, dtype_policies, regularizers
 from .configuration import ConstructorConfig
 from .keras_tensor import KerasTensor, OperationNode, find
 from .layer_calls import CallContext, assert_input_compatibility, current, mask_of, set_mask
@@ -79,6 +78,8 @@ class CallSpec:
     """Parameters of a class's `call` and `build`."""
 
     def __init__(self, cls: type) -> None:
+        # Layers of this package cast their weights themselves.
+        self.autocasts = not cls.call.__module__.startswith("opwright.")  # type: ignore[attr-defined]
         parameters = list(signature_of(cls.call).parameters.values())[1:]  # type: ignore[attr-defined]
         self.names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self.known = frozenset(self.names)
@@ -171,13 +172,9 @@ class Layer(Weighted, ConstructorConfig):
     # ---- dtypes -----------------------------------------------------------------------------------------------------
 
     def _set_dtype(self, dtype: Any) -> None:
-        if isinstance(dtype, dict):
-            dtype = dtype.get("config", dtype).get("name")
-        if isinstance(dtype, str) and dtype.startswith("mixed_"):
-            self._variable_dtype, self._compute_dtype = dtypes.float32, as_dtype(dtype.removeprefix("mixed_"))
-        else:
-            self._variable_dtype = self._compute_dtype = as_dtype(floatx() if dtype is None else dtype)
-        self._dtype_name = dtype if isinstance(dtype, str) else self._variable_dtype.name
+        policy = self.dtype_policy = dtype_policies.get(dtype)
+        self._variable_dtype, self._compute_dtype = as_dtype(policy.variable_dtype), as_dtype(policy.compute_dtype)
+        self._dtype_name = policy.name
 
     @property
     def dtype(self) -> str:
@@ -286,7 +283,9 @@ class Layer(Weighted, ConstructorConfig):
             context = current.context = CallContext(self, training)
             entered = True
             self._clear_losses()
-        saved = context.training
+        saved, saved_dtype = context.training, current.autocast
+        mixed = self._compute_dtype is not self._variable_dtype
+        current.autocast = self._compute_dtype if mixed and spec.autocasts and self.autocast else None
         try:
             if training is None:
                 training = saved if saved is not None else spec.default_training
@@ -316,7 +315,7 @@ class Layer(Weighted, ConstructorConfig):
                 self._mask_outputs(first, outputs, masks)
             return outputs
         finally:
-            context.training = saved
+            context.training, current.autocast = saved, saved_dtype
             if entered:
                 current.context = None
 

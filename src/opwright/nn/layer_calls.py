@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..core import nest
-from ..core.dtypes import as_dtype
+from ..core.dtypes import DType, as_dtype
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -29,6 +29,8 @@ class CallContext:
 
 class _Current(threading.local):
     context: CallContext | None = None
+    autocast: DType | None = None
+    """The dtype in which weights are read, in calls of layers of users under mixed precision."""
 
 
 current = _Current()

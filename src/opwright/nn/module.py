@@ -25,6 +25,7 @@ from ..eager.variable import Variable
 from ..ops import dispatch, math
 from ..tracing.name_scopes import name_scope
 from . import constraints, initializers, regularizers
+from .dtype_policies import AutocastVariable
 
 M = TypeVar("M", bound="Module")
 P = ParamSpec("P")
@@ -159,10 +160,12 @@ class Weighted(Module):
             "_initial_weights",
             "_network",
             "_constructor_arguments",
+            "dtype_policy",
         }
     )
     built: bool
     _variable_dtype: DType
+    _compute_dtype: DType
 
     def _init_weights(self, trainable: bool) -> None:
         self._trainable = trainable
@@ -211,8 +214,9 @@ class Weighted(Module):
                     raise
                 return make(dims)
 
+        mixed = weight_dtype.is_floating and autocast and self._compute_dtype is not weight_dtype
         with root_scope():  # the name does not depend on the scope of the call
-            variable = Variable(
+            variable = (AutocastVariable if mixed else Variable)(
                 value,
                 bool(trainable and self._trainable),
                 name=f"{self.name}/{name or 'variable'}",

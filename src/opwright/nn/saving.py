@@ -7,6 +7,8 @@ from .configuration import CustomObjectScope as CustomObjectScope
 from .utils import custom_object_scope as custom_object_scope
 from .utils import deserialize_keras_object as deserialize_keras_object
 from .utils import get_custom_objects as get_custom_objects
+from .utils import get_registered_name as get_registered_name
+from .utils import get_registered_object as get_registered_object
 from .utils import register_keras_serializable as register_keras_serializable
 from .utils import serialize_keras_object as serialize_keras_object
 from .weights_io import load_model as load_model

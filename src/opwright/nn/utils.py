@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..core.lazy_imports import import_module
+from ..core.missing_names import no_such_name
 from ..data import AUTOTUNE, Dataset
 from ..data import experimental as data_experimental
 from ..ops import array, dispatch
 from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
-from .backend import clear_session
+from .backend import clear_session, standardize_dtype
 from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope
 from .directories import audio_dataset_from_directory, image_dataset_from_directory, text_dataset_from_directory
 from .file_archives import get_file
 from .image_files import array_to_img, img_to_array, load_img, save_img
-from .keras_tensor import KerasTensor
+from .keras_tensor import KerasTensor, find
 from .model_config import deserialize as deserialize_keras_object
 from .model_config import serialize as serialize_keras_object
 from .model_pictures import model_to_dot, plot_model
@@ -38,6 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "CustomObjectScope",
+    "FeatureSpace",  # noqa: F822  by __getattr__
     "Progbar",
     "PyDataset",
     "Sequence",
@@ -48,6 +51,9 @@ __all__ = [
     "deserialize_keras_object",
     "get_custom_objects",
     "get_file",
+    "get_registered_name",
+    "get_registered_object",
+    "get_source_inputs",
     "image_dataset_from_directory",
     "img_to_array",
     "is_keras_tensor",
@@ -62,6 +68,7 @@ __all__ = [
     "serialize_keras_object",
     "set_random_seed",
     "split_dataset",
+    "standardize_dtype",
     "text_dataset_from_directory",
     "timeseries_dataset_from_array",
     "to_categorical",
@@ -189,6 +196,24 @@ def is_keras_tensor(x: Any) -> bool:
     return isinstance(x, KerasTensor)
 
 
+def get_source_inputs(tensor: KerasTensor) -> list[KerasTensor]:
+    """Return the inputs of a functional model on which a symbolic tensor depends, itself if it is one."""
+    sources: dict[int, KerasTensor] = {}
+    pending: list[KerasTensor] = [tensor]
+    seen: set[int] = set()
+    while pending:
+        current = pending.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        inputs = [] if current.history is None else find((current.node.args, current.node.kwargs))
+        if inputs:
+            pending.extend(inputs)
+        else:
+            sources[id(current)] = current
+    return list(sources.values())
+
+
 def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Callable[[F], F]:
     """Decorate a class or function to be found by configurations as `package>name`."""
 
@@ -203,6 +228,22 @@ def register_keras_serializable(package: str = "Custom", name: str | None = None
 def get_custom_objects() -> dict[str, Any]:
     """Return the mutable registry of user classes and functions."""
     return CUSTOM
+
+
+def get_registered_name(obj: Any) -> str:
+    """Return the name under which a class or function is registered, "package>name"; otherwise its own name."""
+    names = [name for name, thing in CUSTOM.items() if thing is obj]
+    return next((name for name in names if ">" in name), names[0] if names else obj.__name__)
+
+
+def get_registered_object(
+    name: str, custom_objects: dict[str, Any] | None = None, module_objects: dict[str, Any] | None = None
+) -> Any:
+    """Return the class or function of a name: registered, or in one of the dictionaries; None for others."""
+    for objects in (CUSTOM, custom_objects or {}, module_objects or {}):
+        if name in objects:
+            return objects[name]
+    return None
 
 
 custom_object_scope = CustomObjectScope
@@ -268,6 +309,12 @@ def timeseries_dataset_from_array(
         dataset = dataset.batch(batch_size)
     result: Dataset = dataset.prefetch(AUTOTUNE)
     return result
+
+
+def __getattr__(name: str) -> object:
+    if name == "FeatureSpace":  # made of layers, which import this module
+        return import_module(".feature_space", __package__).FeatureSpace
+    raise no_such_name(__name__, name)
 
 
 def split_dataset(

@@ -11,17 +11,23 @@ from typing import Any
 from . import schedules
 from .adam import Adam, Adamax, AdamW, Nadam
 from .base import Optimizer
+from .loss_scale import LossScaleOptimizer
+from .matrix_rules import Adafactor, Lamb, Muon
 from .rules import SGD, Adadelta, Adagrad, Ftrl, Lion, RMSprop
 
 __all__ = [
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
     "Ftrl",
+    "Lamb",
     "Lion",
+    "LossScaleOptimizer",
+    "Muon",
     "Nadam",
     "Optimizer",
     "RMSprop",
@@ -32,7 +38,23 @@ __all__ = [
 ]
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
-    c.__name__.lower(): c for c in (SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl, Lion)
+    c.__name__.lower(): c
+    for c in (
+        SGD,
+        Adam,
+        AdamW,
+        RMSprop,
+        Adagrad,
+        Adadelta,
+        Adamax,
+        Nadam,
+        Ftrl,
+        Lion,
+        Adafactor,
+        Lamb,
+        Muon,
+        LossScaleOptimizer,
+    )
 }
 
 
@@ -54,7 +76,10 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
             f"Unknown optimizer {name!r}; known are {', '.join(c.__name__ for c in classes.values())}. "
             "Pass others in `custom_objects`"
         )
-    result: Optimizer = classes[name.lower()].from_config(config.get("config", {}), custom_objects)
+    arguments = dict(config.get("config", {}))
+    if isinstance(arguments.get("inner_optimizer"), dict):
+        arguments["inner_optimizer"] = deserialize(arguments["inner_optimizer"], custom_objects)
+    result: Optimizer = classes[name.lower()].from_config(arguments, custom_objects)
     return result
 
 

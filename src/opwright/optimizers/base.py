@@ -383,10 +383,10 @@ class Optimizer:
         rate = self.learning_rate
         if isinstance(rate, Variable):
             rate = rate.value()
-        if self.weight_decay is not None:
-            for g, v in zip(grads, variables):
-                if self._decays(v):
-                    self.update_by("decay", g, v, (), (self.weight_decay, scalar(rate, v.dtype)))
+        for g, v in zip(grads, variables):
+            decay = self.decay_of(v)
+            if decay is not None and self._decays(v):
+                self.update_by("decay", g, v, (), (decay, scalar(rate, v.dtype)))
         self._scalars = {}
         try:
             self.begin_update()
@@ -493,6 +493,10 @@ class Optimizer:
         names = set(var_names or ())
         self._undecayed_names = re.compile("|".join(sorted(names))) if names else None
 
+    def decay_of(self, variable: Variable) -> float | None:
+        """Return the weight decay of a variable; None for none."""
+        return self.weight_decay
+
     def _decays(self, variable: Variable) -> bool:
         if variable.identity() in self._undecayed:
             return False
@@ -513,6 +517,11 @@ class Optimizer:
             due = (step + 1) % self.ema_overwrite_frequency == 0
             for v, average in zip(self._trainable_variables, self._averages):
                 v.assign(array.where(due, average.value(), v.value()))
+
+    @property
+    def averages(self) -> list[tuple[Variable, Variable]]:
+        """Pairs of a trained variable and its average, with `use_ema` once the optimizer is built."""
+        return list(zip(self._trainable_variables, self._averages))
 
     def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
         """Set the variables to their averages, if `use_ema` is on; call it after training."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..core.dtypes import DType, string
-from ..core.errors import FailedPreconditionError, UnimplementedError
+from ..core.errors import FailedPreconditionError, OperatorNotAllowedInGraphError, UnimplementedError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..graph import GraphBuilder, Value
@@ -23,10 +23,6 @@ from ..ops.tensor import Tensor
 if TYPE_CHECKING:
     from ..graph.ir import Node
     from .trace import FuncTrace
-
-
-class OperatorNotAllowedInGraphError(TypeError):
-    """Raised by Python operations that require the value of a symbolic tensor."""
 
 
 class OutOfScopeError(FailedPreconditionError, TypeError):

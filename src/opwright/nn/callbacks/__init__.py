@@ -3,6 +3,7 @@
 Lives here: the public names.  Not here: their definitions.
 """
 
+from .averages import SwapEMAWeights
 from .base import Callback, CallbackList, History, ProgbarLogger
 from .files import BackupAndRestore, CSVLogger, LambdaCallback, ModelCheckpoint, TerminateOnNaN
 from .metric_monitors import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
@@ -20,6 +21,7 @@ __all__ = [
     "ModelCheckpoint",
     "ProgbarLogger",
     "ReduceLROnPlateau",
+    "SwapEMAWeights",
     "TensorBoard",
     "TerminateOnNaN",
 ]

@@ -4,6 +4,9 @@ Lives here: names, imported at first use. Where TensorFlow's functions refuse op
 (promotion.py). All accept KerasTensors of functional models, too.
 """
 
+import sys
+
 from ...core.lazy_imports import lazily
 
 __getattr__, __dir__, __all__ = lazily(__name__)
+numpy = sys.modules[__name__]  # `keras.ops.numpy` has a part of the names

@@ -10,11 +10,14 @@ from typing import Any
 
 from ..configuration import ObjectRegistry
 from .base import (
+    CTC,
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
     CategoricalCrossentropy,
     CategoricalFocalCrossentropy,
+    CategoricalGeneralizedCrossEntropy,
     CategoricalHinge,
+    Circle,
     CosineSimilarity,
     Dice,
     FunctionLoss,
@@ -37,8 +40,11 @@ from .functions import (
     binary_focal_crossentropy,
     categorical_crossentropy,
     categorical_focal_crossentropy,
+    categorical_generalized_cross_entropy,
     categorical_hinge,
+    circle,
     cosine_similarity,
+    ctc,
     dice,
     hinge,
     huber,
@@ -55,11 +61,14 @@ from .functions import (
 )
 
 __all__ = [
+    "CTC",
     "BinaryCrossentropy",
     "BinaryFocalCrossentropy",
     "CategoricalCrossentropy",
     "CategoricalFocalCrossentropy",
+    "CategoricalGeneralizedCrossEntropy",
     "CategoricalHinge",
+    "Circle",
     "CosineSimilarity",
     "Dice",
     "Hinge",
@@ -79,8 +88,11 @@ __all__ = [
     "binary_focal_crossentropy",
     "categorical_crossentropy",
     "categorical_focal_crossentropy",
+    "categorical_generalized_cross_entropy",
     "categorical_hinge",
+    "circle",
     "cosine_similarity",
+    "ctc",
     "deserialize",
     "dice",
     "get",
@@ -104,23 +116,34 @@ _classes = [v for v in list(globals().values()) if isinstance(v, type) and issub
 REGISTRY.add([c for c in _classes if c not in (Loss, FunctionLoss)])
 _SERIALIZATION = ("deserialize", "get", "serialize")
 FUNCTIONS = {name: globals()[name] for name in __all__ if name.islower() and name not in _SERIALIZATION}
-SHORT = {
-    "mse": mean_squared_error,
-    "MSE": mean_squared_error,
-    "mae": mean_absolute_error,
-    "MAE": mean_absolute_error,
-    "mape": mean_absolute_percentage_error,
-    "MAPE": mean_absolute_percentage_error,
-    "msle": mean_squared_logarithmic_error,
-    "MSLE": mean_squared_logarithmic_error,
+MSE = mse = mean_squared_error
+MAE = mae = mean_absolute_error
+MAPE = mape = mean_absolute_percentage_error
+MSLE = msle = mean_squared_logarithmic_error
+KLD = kld = kullback_leibler_divergence = kl_divergence
+logcosh = log_cosh
+_ALIASES = (
+    *("MSE", "mse", "MAE", "mae", "MAPE", "mape", "MSLE", "msle"),
+    *("KLD", "kld", "kullback_leibler_divergence", "logcosh"),
+)
+SHORT = {name: globals()[name] for name in _ALIASES} | {
     "bce": binary_crossentropy,
     "BCE": binary_crossentropy,
-    "kld": kl_divergence,
-    "KLD": kl_divergence,
-    "logcosh": log_cosh,
-    "kullback_leibler_divergence": kl_divergence,
     "huber_loss": huber,
 }
+
+
+class Reduction:
+    """Names of reductions, as `tf.keras.losses.Reduction`."""
+
+    AUTO = "auto"
+    NONE = "none"
+    SUM = "sum"
+    SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+    MEAN = "mean"
+    MEAN_WITH_SAMPLE_WEIGHT = "mean_with_sample_weight"
+
+
 REGISTRY.members.update({**FUNCTIONS, **SHORT})
 
 
@@ -140,4 +163,4 @@ def get(identifier: Any) -> Loss | Callable[..., Any] | None:
     return loss
 
 
-__all__ += ["FunctionLoss"]
+__all__ += ["FunctionLoss", "Reduction", *_ALIASES]

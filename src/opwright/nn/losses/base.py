@@ -261,3 +261,49 @@ class SparseCategoricalCrossentropy(FunctionLoss):
     def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return the result of the loss function; labels keep their rank."""
         return self.fn(y_true, y_pred, **self.arguments)
+
+
+class CategoricalGeneralizedCrossEntropy(FunctionLoss):
+    """A cross-entropy that wrong labels disturb less. See `categorical_generalized_cross_entropy`, and `Loss`.
+
+    raises ValueError for q outside of (0, 1)
+    """
+
+    def __init__(
+        self,
+        q: float = 0.5,
+        reduction: Any = _MEAN,
+        name: str = "categorical_generalized_cross_entropy",
+        dtype: Any = None,
+    ) -> None:
+        if not 0 < q < 1:
+            raise ValueError("q must be in the interval (0, 1)")
+        super().__init__(functions.categorical_generalized_cross_entropy, reduction, name, dtype, q=q)
+
+
+class Circle(FunctionLoss):
+    """Loss of embeddings: near those of the same label, far from others. See `circle`, and `Loss`."""
+
+    def __init__(
+        self,
+        gamma: float = 80.0,
+        margin: float = 0.4,
+        remove_diagonal: bool = True,
+        reduction: Any = _MEAN,
+        name: str = "circle",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            functions.circle, reduction, name, dtype, gamma=gamma, margin=margin, remove_diagonal=remove_diagonal
+        )
+
+
+class CTC(FunctionLoss):
+    """Loss of label sequences without alignment. See `ctc`, and `Loss`."""
+
+    def __init__(self, reduction: Any = _MEAN, name: str = "ctc", dtype: Any = None) -> None:
+        super().__init__(functions.ctc, reduction, name, dtype)
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        """Return the loss of each sequence."""
+        return functions.ctc(y_true, y_pred)

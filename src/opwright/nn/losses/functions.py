@@ -11,8 +11,8 @@ from __future__ import annotations
 import math as python_math
 from typing import TYPE_CHECKING, Any
 
-from ...core.dtypes import as_dtype, int64
-from ...ops import array, dispatch, math
+from ...core.dtypes import as_dtype, float32, int32, int64
+from ...ops import array, dispatch, linalg, math
 from ...ops import nn as nn_ops
 from ...tracing.symbolic import SymbolicTensor
 from .. import backend
@@ -313,3 +313,76 @@ def sparse_categorical_crossentropy(
 def _floating_dtype_of(y_pred: Any) -> DType:
     dtype = dispatch.to_tensor(y_pred).dtype
     return dtype if dtype.is_floating else as_dtype(backend.floatx())
+
+
+def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float) -> Tensor:
+    """Return (1 - p^q) / q, p the probability of the label (Zhang and Sabuncu, 2018).
+
+    y_true: integer labels [batch]. q: in (0, 1): toward 0 the cross-entropy, toward 1 the absolute error.
+    """
+    y_pred = dispatch.to_tensor(y_pred)
+    labels = array.cast(dispatch.to_tensor(y_true), int64)
+    if labels.shape.rank == y_pred.shape.rank:
+        labels = array.squeeze(labels, [-1])
+    p = math.reduce_sum(y_pred * array.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype), axis=-1)
+    return (1.0 - math.pow(p, q)) / q
+
+
+def ctc(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the loss of label sequences without alignment, [batch] (Graves et al., 2006).
+
+    y_true: integers [batch, length], 0 for no label, at the ends of rows. y_pred: logits [batch, time, classes], the
+    first of no label. raises ValueError for other ranks
+    """
+    y_pred = dispatch.to_tensor(y_pred)
+    labels = array.cast(dispatch.to_tensor(y_true), int32)
+    if labels.shape.rank != 2 or y_pred.shape.rank != 3:
+        raise ValueError(
+            "Targets `y_true` are expected to be of shape `(batch_size, max_length)`, logits `y_pred` of shape "
+            f"`(batch_size, max_length, num_classes)`. Received: {labels.shape}, {y_pred.shape}"
+        )
+    label_lengths = math.reduce_sum(array.cast(math.not_equal(labels, 0), int32), axis=-1)
+    sizes = array.shape(y_pred)
+    logits = array.cast(y_pred, float32) if y_pred.dtype.size < 4 else y_pred
+    loss = nn_ops.ctc_loss(labels, logits, label_lengths, array.fill([sizes[0]], sizes[1]), False, blank_index=0)
+    result: Tensor = array.cast(loss, y_pred.dtype)
+    return result
+
+
+def circle(
+    y_true: Any,
+    y_pred: Any,
+    ref_labels: Any = None,
+    ref_embeddings: Any = None,
+    remove_diagonal: bool = True,
+    gamma: float = 80,
+    margin: float = 0.4,
+) -> Tensor:
+    """Return log(1 + sum exp(gamma a_n (s_n - m)) sum exp(-gamma a_p (s_p - 1 + m))) (Sun et al., 2020).
+
+    s: cosines of the angles between embeddings y_pred, of length 1, and ref_embeddings (y_pred); p: pairs with one
+    label of y_true and ref_labels (y_true), without pairs of a row and itself if remove_diagonal; n: the other pairs;
+    a_p = 1 + m - s_p and a_n = s_n + m, at least 0, with the margin m. Rows without such pairs have loss 0, and do not
+    count.
+    """
+    y_pred = dispatch.to_tensor(y_pred)
+    labels = array.reshape(array.cast(dispatch.to_tensor(y_true), int32), [-1, 1])
+    others = labels if ref_labels is None else array.reshape(array.cast(dispatch.to_tensor(ref_labels), int32), [-1, 1])
+    embeddings = y_pred if ref_embeddings is None else dispatch.to_tensor(ref_embeddings)
+    distance = math.maximum(1.0 - linalg.matmul(y_pred, embeddings, transpose_b=True), 0.0)
+    same = math.equal(labels, array.transpose(others))
+    different = math.logical_not(same)
+    if remove_diagonal:
+        itself = math.equal(
+            array.expand_dims(array.range(array.size(labels)), 1), array.expand_dims(array.range(array.size(others)), 0)
+        )
+        same = math.logical_and(same, math.logical_not(itself))
+    near = -gamma * math.maximum(margin + distance, 0.0) * (margin - distance)
+    far = gamma * math.maximum(1.0 + margin - distance, 0.0) * (1.0 - margin - distance)
+    lowest = dispatch.to_tensor(float("-inf"), y_pred.dtype)
+    total = math.reduce_logsumexp(array.where(same, near, lowest), axis=1) + math.reduce_logsumexp(
+        array.where(different, far, lowest), axis=1
+    )
+    loss = nn_ops.softplus(total)
+    set_mask(loss, math.greater(loss, 0.0))
+    return loss

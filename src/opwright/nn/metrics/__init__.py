@@ -59,6 +59,8 @@ from .regression import (
     RootMeanSquaredError,
     SparseCategoricalCrossentropy,
     SquaredHinge,
+    concordance_correlation,
+    pearson_correlation,
 )
 
 __all__ = [
@@ -142,7 +144,40 @@ REGISTRY.members.update(
     logcosh=LogCoshError,
     top_k_categorical_accuracy=TopKCategoricalAccuracy,
 )
-mean_squared_error, mean_absolute_error = _losses.mean_squared_error, _losses.mean_absolute_error
+# The functions of losses, under the names of metrics.
+_FUNCTIONS = (
+    "binary_crossentropy",
+    "binary_focal_crossentropy",
+    "categorical_crossentropy",
+    "categorical_focal_crossentropy",
+    "categorical_hinge",
+    "cosine_similarity",
+    "hinge",
+    "huber",
+    "kl_divergence",
+    "KLD",
+    "kld",
+    "kullback_leibler_divergence",
+    "log_cosh",
+    "logcosh",
+    "MAE",
+    "mae",
+    "MAPE",
+    "mape",
+    "mean_absolute_error",
+    "mean_absolute_percentage_error",
+    "mean_squared_error",
+    "mean_squared_logarithmic_error",
+    "MSE",
+    "mse",
+    "MSLE",
+    "msle",
+    "poisson",
+    "sparse_categorical_crossentropy",
+    "squared_hinge",
+)
+globals().update({name: getattr(_losses, name) for name in _FUNCTIONS})
+__all__ += [*_FUNCTIONS, "concordance_correlation", "pearson_correlation"]
 
 
 def serialize(metric: Any) -> str | dict[str, Any] | None:

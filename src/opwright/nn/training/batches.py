@@ -236,6 +236,8 @@ def batches_of(
             and not hasattr(x, "iloc")
         )
     )
+    if (limit := backend.LIMITS["steps_per_epoch"]) is not None:
+        steps = limit if steps is None else min(steps, limit)
     batches: Batches
     if is_source:
         for name, value in (("y", y), ("sample_weight", sample_weight)):

@@ -18,6 +18,7 @@ from ...ops import dispatch
 from ...ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ...tracing.dispatch_table import RetraceDetector
 from ...tracing.function import Function
+from .. import backend
 from .batches import Batches, Lookahead, _as_arrays, as_array, batches_of, pack, split, unpack
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ class TrainingLoops:
         self._assert_compiled("fit")
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split(x, y, sample_weight, validation_split)
+        epochs = min(epochs, backend.LIMITS["epochs"] or epochs)
         batches = batches_of(x, y, sample_weight, batch_size, shuffle, steps_per_epoch, class_weight)
         validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
         callback_list = CallbackList.of(callbacks, self, verbose, epochs=epochs, steps=batches.steps, history=True)

@@ -83,12 +83,16 @@ class Trainer(TrainingLoops):
         optimizer: an optimizer or its name. loss, metrics: names, functions, objects; for several outputs a list or a
         dict by output name. loss_weights: factors of the outputs' losses. weighted_metrics: metrics with weights.
         run_eagerly: do not trace the steps. steps_per_execution: the number of batches between callbacks.
+        auto_scale_loss: whether models of the policy "mixed_float16" train by `LossScaleOptimizer`.
         """
         if isinstance(loss_weights, (list, tuple, dict, float, int, type(None))) is False and metrics is None:
             metrics, loss_weights = loss_weights, None
         if kwargs:
             raise ValueError(f"Unrecognized arguments of compile: {list(kwargs)}")
         self.optimizer = optimizers.get(optimizer)
+        scaled = isinstance(self.optimizer, (optimizers.LossScaleOptimizer, type(None))) or not auto_scale_loss
+        if self.dtype_policy.name == "mixed_float16" and not scaled:  # type: ignore[attr-defined]
+            self.optimizer = optimizers.LossScaleOptimizer(self.optimizer, name="loss_scale_optimizer")
         state = self._trainer = TrainingState()
         state.arguments = {
             "optimizer": self.optimizer,

@@ -6,6 +6,7 @@ Lives here: the names of `ow.nn` that are functions.  Not here: layers with weig
 from ..array import depth_to_space, space_to_batch, space_to_depth
 from ..array.indexing import embedding_lookup
 from ..math import in_top_k, l2_normalize, sigmoid, softplus, softsign, tanh, top_k, zero_fraction
+from ..random.candidates import all_candidate_sampler, fixed_unigram_candidate_sampler
 from ..sparse.functions import embedding_lookup_sparse, safe_embedding_lookup_sparse
 from . import gru, lstm  # noqa: F401  operators without a public function
 from .activation import (
@@ -65,6 +66,7 @@ from .pooling import (
     max_pool_with_argmax,
     pool,
 )
+from .sampled import compute_accidental_hits, nce_loss, sampled_softmax_loss
 from .softmax import (
     compute_average_loss,
     l2_loss,
@@ -78,6 +80,7 @@ from .softmax import (
 )
 
 __all__ = [
+    "all_candidate_sampler",
     "atrous_conv2d",
     "atrous_conv2d_transpose",
     "avg_pool",
@@ -87,6 +90,7 @@ __all__ = [
     "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
+    "compute_accidental_hits",
     "compute_average_loss",
     "conv1d",
     "conv1d_transpose",
@@ -107,6 +111,7 @@ __all__ = [
     "elu",
     "embedding_lookup",
     "embedding_lookup_sparse",
+    "fixed_unigram_candidate_sampler",
     "fused_batch_norm",
     "gelu",
     "in_top_k",
@@ -124,11 +129,13 @@ __all__ = [
     "max_pool3d",
     "max_pool_with_argmax",
     "moments",
+    "nce_loss",
     "normalize_moments",
     "pool",
     "relu",
     "relu6",
     "safe_embedding_lookup_sparse",
+    "sampled_softmax_loss",
     "selu",
     "separable_conv2d",
     "sigmoid",

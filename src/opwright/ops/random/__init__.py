@@ -4,6 +4,12 @@ Lives here: the names of `ow.random`.  Not here: dropout (ops/nn/), random initi
 The seed rules are TensorFlow's; the numbers are our own (state.py).
 """
 
+from .candidates import (
+    all_candidate_sampler,
+    fixed_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from .functions import (
     Generator,
     categorical,
@@ -30,10 +36,13 @@ from .state import set_seed
 
 __all__ = [
     "Generator",
+    "all_candidate_sampler",
     "categorical",
+    "fixed_unigram_candidate_sampler",
     "fold_in",
     "gamma",
     "get_global_generator",
+    "log_uniform_candidate_sampler",
     "normal",
     "poisson",
     "set_global_generator",
@@ -50,4 +59,5 @@ __all__ = [
     "stateless_uniform",
     "truncated_normal",
     "uniform",
+    "uniform_candidate_sampler",
 ]

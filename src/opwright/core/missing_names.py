@@ -1,0 +1,240 @@
+"""Names of TensorFlow and Keras that this package lacks, each with the nearest way.
+
+Lives here: `no_such_name`, the AttributeError of public modules, and the table of ways.
+Not here: the lists of names of the other libraries and their comparison (tests/compat/make_compatibility.py).
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import sys
+
+WAYS: tuple[tuple[str, str], ...] = (
+    ("tf.raw_ops", "the operators behind functions are `ow.ops.get(NAME)`; call the functions of `ow` and its modules"),
+    ("tf.compat.v2", "all names are those of version 2: use `ow` itself"),
+    ("tf.compat.v1.flags tf.compat.v1.app", "use argparse"),
+    ("tf.compat.v1.layers tf.compat.v1.estimator", "use `ow.keras.layers` and `ow.keras.Model`"),
+    (
+        "tf.compat.v1.*",
+        "graphs with sessions do not exist here: call functions directly, or trace them by `ow.function`",
+    ),
+    (
+        "tf.distribute.* tf.train.ClusterSpec tf.train.ClusterDef tf.train.JobDef tf.train.ServerDef "
+        "tf.train.Coordinator",
+        "training and inference on several processes and machines are `ow.distribute` (docs/distribute.md)",
+    ),
+    (
+        "tf.types.experimental.distributed keras.distribution tf.variable_creator_scope "
+        "tf.VariableAggregation tf.VariableSynchronization",
+        "replicas are processes of `ow.distribute` (docs/distribute.md), whose variables are ordinary ones",
+    ),
+    (
+        "tf.config.experimental_connect_to_* tf.config.experimental.ClusterDeviceFilters "
+        "tf.data.experimental.distributed_save",
+        "several machines are `ow.distribute`",
+    ),
+    ("tf.data.experimental.service", "elements on several processes come by `ow.distribute.map`"),
+    (
+        "tf.tpu tf.xla tf.mlir tf.config.experimental.*_mlir_bridge",
+        "XLA and TPUs are not used; `ow.function(jit_compile=True)` compiles for the CPU, `ow.from_stablehlo`"
+        " reads StableHLO",
+    ),
+    (
+        "tf.config.experimental.get_memory_usage tf.config.experimental.reset_memory_stats",
+        "figures of memory are `opwright bench`'s",
+    ),
+    (
+        "tf.feature_column",
+        "use the preprocessing layers `ow.keras.layers.StringLookup`, `Discretization`, `CategoryEncoding`, "
+        "or `ow.keras.utils.FeatureSpace`",
+    ),
+    (
+        "tf.queue tf.CriticalSection tf.nondifferentiable_batch_function",
+        "use `ow.data.Dataset`, or Python's `queue` and `threading`",
+    ),
+    (
+        "tf.linalg.LinearOperator* tf.linalg.experimental",
+        "use the functions of `ow.linalg` on matrices, or `scipy.sparse.linalg`",
+    ),
+    (
+        "tf.saved_model.experimental tf.saved_model.Asset tf.saved_model.[A-Z]*",
+        "saved models have a format of their own (docs/saved_model.md), without these names",
+    ),
+    (
+        "tf.graph_util tf.import_graph_def tf.io.write_graph tf.Operation tf.RegisterGradient tf.no_gradient "
+        "tf.AggregationMethod tf.DeviceSpec tf.sysconfig.* tf.load_library tf.load_op_library",
+        "graphs and operators are `ow.Graph` and `ow.operator` (docs/custom_operators.md), without C++",
+    ),
+    (
+        "tf.autodiff.ForwardAccumulator keras.ops.linalg.jvp",
+        "differentiate twice in reverse: `tape.gradient(y, x, output_gradients=v)` for a Variable v, then by v",
+    ),
+    ("tf.autodiff", "the tape is `ow.GradientTape`"),
+    ("tf.hessians", "use a persistent `ow.GradientTape` and its `jacobian` of the gradient"),
+    ("tf.lite.experimental.load_delegate", "pass delegates to `ow.lite.Interpreter` (docs/interpreter.md)"),
+    ("tf.lite.experimental", "use `opwright inspect`, `opwright diff` and `ow.aot.debug_quantization`"),
+    (
+        "tf.optimizers.legacy keras.optimizers.legacy",
+        "use the optimizers of `ow.keras.optimizers`, which have one version",
+    ),
+    (
+        "tf.optimizers.* keras.optimizers.*",
+        "derive a class from `ow.keras.optimizers.Optimizer` with `build` and `update_step`",
+    ),
+    (
+        "tf.quantization.experimental keras.quantizers keras.Quantizer keras.dtype_policies.*",
+        "models are quantized by `ow.lite.TFLiteConverter` (docs/quantization.md)",
+    ),
+    (
+        "tf.quantization.* tf.dtypes.q* tf.q*int* tf.dtypes.QUANTIZED_DTYPES",
+        "quantized tensors are those of `.tflite` files; `ow.quantization.fake_quant_with_min_max_vars` simulates them",
+    ),
+    ("tf.dtypes.experimental", "there are no float8 dtypes nor integers of 2 bits; `ow.int4` is one of 4"),
+    (
+        "tf.random.experimental tf.random.Algorithm tf.random.create_rng_state",
+        "use `ow.random.Generator`, `split`, `fold_in` and the `stateless_` functions",
+    ),
+    ("tf.random_index_shuffle", "use `ow.random.stateless_shuffle` of `ow.range(n)`"),
+    ("tf.*.learned_unigram_candidate_sampler", "count classes, and use `fixed_unigram_candidate_sampler` with them"),
+    (
+        "tf.random.stateless_parameterized_truncated_normal",
+        "use `ow.random.stateless_truncated_normal`, which cuts at two deviations",
+    ),
+    ("tf.nn.experimental", "use `ow.nn.stateless_dropout`"),
+    ("tf.nn.RNNCell*", "use `ow.keras.layers.StackedRNNCells`, or a cell of your own"),
+    ("tf.nn.approx_* tf.math.approx_* tf.approx_top_k", "use `ow.math.top_k`, which is exact"),
+    (
+        "tf.nn.fractional_* tf.nn.dilation2d tf.nn.erosion2d tf.nn.isotonic_regression "
+        "tf.nn.with_space_to_batch tf.extract_volume_patches tf.image.extract_glimpse tf.math.sobol_sample "
+        "tf.edit_distance tf.fingerprint tf.sets tf.histogram_fixed_width_bins "
+        "tf.required_space_to_batch_paddings",
+        "no such operator; `ow.operator` defines one by its NumPy function (docs/custom_operators.md)",
+    ),
+    (
+        "tf.nn.ctc_beam_search_decoder keras.ops.ctc_decode keras.ops.nn.ctc_decode tf.nn.collapse_repeated "
+        "tf.nn.ctc_unique_labels",
+        "use `ow.nn.ctc_greedy_decoder`",
+    ),
+    ("keras.ops.ctc_loss keras.ops.nn.ctc_loss", "use `ow.nn.ctc_loss` or `ow.keras.losses.ctc`"),
+    ("tf.nn.scale_regularization_loss", "divide by `ow.distribute`'s number of workers"),
+    (
+        "tf.sparse.* tf.ragged.* tf.data.experimental.dense_to_* tf.io.*sparse* tf.ragged_fill_empty_rows*",
+        "of sparse and ragged tensors, docs/ragged.md lists the functions that there are",
+    ),
+    ("tf.image.decode_* tf.io.decode_webp tf.io.decode_jxl", "read the file with Pillow, and pass its array"),
+    ("tf.image.*jpeg_quality", "use `ow.io.encode_jpeg(image, quality=)` and `decode_jpeg`"),
+    ("tf.image.generate_bounding_box_proposals", "use `ow.image.non_max_suppression`"),
+    (
+        "tf.io.decode_proto tf.io.encode_proto tf.io.decode_json_example tf.make_*",
+        "messages that are read are `ow.train.Example`'s (`ow.io.parse_example`); use "
+        "`ow.io.serialize_tensor` and `parse_tensor`",
+    ),
+    ("tf.io.match_filenames_once", "use `ow.io.matching_files`"),
+    ("tf.data.experimental.SqlDataset", "use `ow.data.Dataset.from_generator` and sqlite3"),
+    (
+        "tf.data.experimental.save tf.data.experimental.load tf.data.experimental.snapshot",
+        "use the methods `save`, `load` and `snapshot` of `ow.data.Dataset`",
+    ),
+    (
+        "tf.data.experimental.*",
+        "no such transformation; `ow.data.Dataset` has `map`, `scan`, `from_generator`, `group_by_window`",
+    ),
+    (
+        "tf.debugging.* keras.config.*traceback_filtering*",
+        "tracebacks are never filtered; `ow.show` prints stages of compilation",
+    ),
+    ("tf.test.*", "tests of programs need `ow.test.TestCase` alone; operators are checked by `ow.testing`"),
+    ("tf.profiler.*", "use `ow.profiler.experimental.Profile`, or `opwright bench --trace` for models"),
+    ("tf.summary.trace_*", "use `ow.profiler.experimental.start` and `stop`, or `ow.view`"),
+    ("tf.train.ExponentialMovingAverage", "use an optimizer with `use_ema=True`"),
+    ("tf.train.*", "checkpoints are `ow.train.Checkpoint` (docs/saved_model.md), without this option"),
+    ("tf.conv*", "use `ow.nn.convolution` and the gradient tape"),
+    ("tf.register_tensor_conversion_function", "give the class a method `__tf_tensor__(dtype, name)`"),
+    (
+        "tf.OptionalSpec tf.NoneTensorSpec tf.resource tf.variant tf.check_pinned",
+        "types of values that are no tensors are found by `ow.type_spec_from_value`",
+    ),
+    ("tf.initializers.* keras.initializers.*", "pass a function of shape and dtype as initializer"),
+    ("keras.applications", "build models of Keras by `ow.from_keras`, or read a `.keras` file (docs/frontends.md)"),
+    ("keras.datasets", "nothing is downloaded: read local files by `numpy.load` or `ow.keras.utils.get_file`"),
+    ("keras.distillation", "override `compute_loss` of a `ow.keras.Model` with the teacher's outputs"),
+    ("keras.export", "use `Model.export`, `ow.saved_model.save` or `ow.lite.TFLiteConverter`"),
+    (
+        "keras.callbacks.RemoteMonitor keras.callbacks.OrbaxCheckpoint",
+        "use `ow.keras.callbacks.LambdaCallback`, `ModelCheckpoint` or `BackupAndRestore`",
+    ),
+    ("keras.config.*flash_attention*", "attention has one implementation, which is chosen by shapes"),
+    ("keras.config.enable_unsafe_deserialization", "code in files is never run: pass `custom_objects`"),
+    ("keras.*interactive_logging*", "pass `verbose=0` or `verbose=2`"),
+    ("keras.config.*", "there is one backend, this package"),
+    (
+        "keras.layers.JaxLayer keras.layers.FlaxLayer keras.layers.TorchModuleWrapper keras.layers.TFSMLayer",
+        "import the model by `ow.from_jax`, `ow.from_torch` or `ow.saved_model.load`",
+    ),
+    ("keras.layers.*", "derive a class from `ow.keras.layers.Layer`; docs/api.md lists the layers that there are"),
+    ("keras.legacy keras.utils.legacy", "use `ow.keras.saving.serialize_keras_object` and `deserialize_keras_object`"),
+    ("keras.ops.*", "use the functions of `ow`; all take the symbolic tensors of functional models"),
+    ("keras.random.*", "use `ow.random`"),
+    (
+        "keras.saving.KerasFileEditor",
+        "`.keras` files are zip archives; weights are edited by `ow.keras.models.load_model` and `set_weights`",
+    ),
+    (
+        "keras.utils.bounding_boxes keras.visualization",
+        "boxes are tensors: `ow.image.draw_bounding_boxes`, `non_max_suppression`",
+    ),
+    ("keras.wrappers", "wrap the model in a class with `fit` and `predict` of your own"),
+    (
+        "keras.StatelessScope keras.SymbolicScope keras.RematScope keras.remat keras.Function keras.Operation",
+        "use `ow.function`, `ow.recompute_grad`, layers and functional models",
+    ),
+    ("keras.tree.*", "use `ow.nest`"),
+    ("keras.utils.*", "use `ow.keras.Model.inputs` and Python's own classes"),
+    ("keras.src keras.backend.*", "use the functions of `ow` and of `ow.keras.ops`"),
+)
+"""Patterns of names, separated by blanks, and the nearest way; the first that a name or its module matches counts."""
+
+
+def no_such_name(module: str, name: str) -> AttributeError:
+    """Return the AttributeError for a name that a module lacks, with the nearest way if TensorFlow or Keras has it."""
+    text = f"module {module!r} has no attribute {name!r}"
+    if name.startswith("_"):
+        return AttributeError(text)
+    way = way_of(peer_name(module, name))
+    # A name that TensorFlow has is seldom a misspelt one of this package: then only very close names are proposed.
+    cutoff = 0.6 if way is None else 0.85
+    close = difflib.get_close_matches(name, dir(sys.modules[module]), 3, cutoff) if module in sys.modules else []
+    text += f": {way}" if way else ""
+    return AttributeError(f"{text}; did you mean {' or '.join(close)}?" if close else text)
+
+
+def peer_name(module: str, name: str) -> str:
+    """Return the name that TensorFlow or Keras has for a name of a module of this package.
+
+    >>> peer_name("opwright.nn.losses", "CTC"), peer_name("opwright.ops.linalg", "inv")
+    ('keras.losses.CTC', 'tf.linalg.inv')
+    """
+    parts = [*module.split(".")[1:], name]
+    if parts[0] == "nn" and len(parts) > 2:
+        return ".".join(["keras", *("ops" if p == "keras_ops" else p for p in parts[1:])])
+    if parts[0] == "optimizers":
+        return ".".join(["keras", *parts])
+    if parts[0] == "keras":
+        return ".".join(parts)
+    if (
+        parts[:2] != ["compat", "v1"]
+        and len(parts) > 2
+        and parts[0] in ("core", "ops", "eager", "tracing", "saved", "io", "compat", "testing")
+    ):
+        parts = parts[1:]
+    return ".".join(["tf", *({"test_case": "test"}.get(p, p) for p in parts)])
+
+
+def way_of(name: str) -> str | None:
+    """Return how to do what a missing name does, by the first pattern of WAYS that it or its module matches."""
+    prefixes = [name[: i or None] for i, c in enumerate(name + ".") if c == "."]
+    for patterns, way in WAYS:
+        if any(fnmatch.fnmatchcase(prefix, pattern) for prefix in prefixes for pattern in patterns.split()):
+            return way
+    return None

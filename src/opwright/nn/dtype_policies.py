@@ -1,0 +1,244 @@
+"""Policies of dtypes: in which dtype layers compute and in which they keep weights. `keras.mixed_precision`.
+
+Lives here: `DTypePolicy`, `DTypePolicyMap`, the global policy, `AutocastVariable`.
+Not here: casts of a layer's inputs (layer.py), loss scaling (optimizers/loss_scale.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from ..core.dtypes import DType, as_dtype
+from ..eager.variable import Variable
+from ..ops import array, dispatch
+from . import backend
+from .layer_calls import current
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
+
+__all__ = ["DTypePolicy", "DTypePolicyMap", "FloatDTypePolicy", "deserialize", "get", "serialize"]
+
+MIXED = "mixed_"
+
+
+class DTypePolicy:
+    """A policy by name.
+
+    name: a dtype for computation and weights, or "mixed_float16", "mixed_bfloat16": these dtypes for the computation,
+    float32 for weights; the global policy by default.
+    raises TypeError if it is no text, ValueError for unknown ones
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is None:
+            name = dtype_policy().name
+        if not isinstance(name, str):
+            raise TypeError(
+                f"'name' must be a string, such as 'mixed_float16'. Received: name={name} (of type {type(name)})"
+            )
+        self._name = name
+        try:
+            dtype = as_dtype(name.removeprefix(MIXED))
+        except (TypeError, ValueError):
+            dtype = None
+        if dtype is None or (name.startswith(MIXED) and dtype.name not in ("float16", "bfloat16")):
+            raise ValueError(
+                f"Cannot convert '{name}' to a mixed precision DTypePolicy. Valid policies include 'mixed_float16', "
+                "'mixed_bfloat16', and the name of any float dtype such as 'float32'."
+            )
+        self._compute_dtype = dtype.name
+        self._variable_dtype = "float32" if name.startswith(MIXED) else dtype.name
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self._name
+
+    @property
+    def compute_dtype(self) -> str:
+        """Name of the dtype in which layers compute, and to which they cast floating inputs."""
+        return self._compute_dtype
+
+    @property
+    def variable_dtype(self) -> str:
+        """Name of the dtype of weights."""
+        return self._variable_dtype
+
+    @property
+    def quantization_mode(self) -> None:
+        """None: layers do not compute in quantized dtypes; ow.lite converts models to them."""
+        return None
+
+    def convert_input(self, x: Any, autocast: bool, dtype: Any) -> Any:
+        """Return a floating tensor or array cast to a dtype if autocast; anything else as it is."""
+        target = as_dtype(dtype)
+        if not hasattr(x, "dtype") and not hasattr(x, "__array__"):
+            return x
+        tensor = dispatch.to_tensor(x)
+        return array.cast(tensor, target) if autocast and tensor.dtype.is_floating else tensor
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {"name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> DTypePolicy:
+        """Return a policy with these arguments."""
+        return cls(**config)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DTypePolicy) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    def __repr__(self) -> str:
+        return f'<DTypePolicy "{self._name}">'
+
+
+FloatDTypePolicy = DTypePolicy
+
+
+class DTypePolicyMap(DTypePolicy, MutableMapping[str, DTypePolicy]):
+    """Policies of the layers of a model by their paths, and one for the others.
+
+    default_policy: of paths that the map lacks, by name or as a policy; the global one by default
+    """
+
+    def __init__(self, default_policy: Any = None, policy_map: dict[str, Any] | None = None) -> None:
+        self.default_policy = get(default_policy)
+        super().__init__(self.default_policy.name)
+        self._map = {key: get(value) for key, value in (policy_map or {}).items()}
+
+    def __getitem__(self, key: str) -> DTypePolicy:
+        return self._map.get(key, self.default_policy)
+
+    def __setitem__(self, key: str, policy: Any) -> None:
+        if key in self._map:
+            raise ValueError(f"{key} already exist in the DTypePolicyMap with value {self._map[key]}")
+        self._map[key] = get(policy)
+
+    def __delitem__(self, key: str) -> None:
+        del self._map[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._map)
+
+    def __len__(self) -> int:
+        return len(self._map)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._map
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = DTypePolicy.__hash__
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {
+            "default_policy": serialize(self.default_policy),
+            "policy_map": {key: serialize(policy) for key, policy in self._map.items()},
+        }
+
+    def __repr__(self) -> str:
+        return f"<DTypePolicyMap {len(self._map)} policies, default={self.default_policy.name}>"
+
+
+_GLOBAL: list[DTypePolicy] = []  # empty: floatx
+
+
+def dtype_policy() -> DTypePolicy:
+    """Return the policy of layers that have none of their own; `floatx` unless it was set."""
+    return _GLOBAL[0] if _GLOBAL else DTypePolicy(backend.floatx())
+
+
+def set_dtype_policy(policy: Any) -> None:
+    """Set the policy of layers created from now on, by name or as a policy; None for that of `floatx`."""
+    _GLOBAL[:] = [] if policy is None else [get(policy)]
+
+
+def get(identifier: Any) -> DTypePolicy:
+    """Return the policy for a name, a dtype, a dictionary, a policy or None, the global one."""
+    if identifier is None:
+        return dtype_policy()
+    if isinstance(identifier, DTypePolicy):
+        return identifier
+    if isinstance(identifier, dict):
+        return deserialize(identifier)
+    return DTypePolicy(identifier if isinstance(identifier, str) else as_dtype(identifier).name)
+
+
+def serialize(policy: DTypePolicy) -> dict[str, Any]:
+    """Return a policy as a dictionary of its class and arguments, as Keras writes it."""
+    return {
+        "module": "keras",
+        "class_name": type(policy).__name__,
+        "config": policy.get_config(),
+        "registered_name": None,
+    }
+
+
+def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> DTypePolicy:
+    """Return the policy of a dictionary. Raises ValueError for other classes: those of quantized layers of Keras."""
+    name = config.get("class_name", "DTypePolicy")
+    classes: dict[str, type[DTypePolicy]] = {
+        "DTypePolicy": DTypePolicy,
+        "FloatDTypePolicy": DTypePolicy,
+        "DTypePolicyMap": DTypePolicyMap,
+    }
+    if name not in classes:
+        raise ValueError(f"no policy of class {name!r}; there are {', '.join(classes)}; ow.lite quantizes models")
+    return classes[name].from_config(config.get("config", config))
+
+
+_STORED: Any = vars(Variable)["dtype"]  # the slot
+
+
+class AutocastVariable(Variable):
+    """A weight of a layer that computes in another dtype: inside its `call` it is read in that dtype, which `dtype`
+    then is.
+
+    Layers of this package cast their weights themselves, where it helps; this is for those of users.
+    """
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype in which the weight is read."""
+        stored: DType = _STORED.__get__(self)
+        return stored if current.autocast is None or not stored.is_floating else current.autocast
+
+    @dtype.setter
+    def dtype(self, dtype: DType) -> None:
+        _STORED.__set__(self, dtype)
+
+    def value(self) -> Tensor:
+        """Return the value as a tensor, in the dtype of the layer that is being called, and record the read."""
+        with _stored_dtype() as dtype:
+            tensor = Variable.value(self)
+            return tensor if dtype is None or not tensor.dtype.is_floating else array.cast(tensor, dtype)
+
+    read_value = value
+
+    def _update(self, op: Any, value: Any, use: str) -> Variable:
+        with _stored_dtype():
+            dtype = getattr(value, "dtype", None)
+            if isinstance(dtype, DType) and dtype is not self.dtype:
+                value = array.cast(value, self.dtype)
+            return super()._update(op, value, use)
+
+
+@contextlib.contextmanager
+def _stored_dtype() -> Iterator[DType | None]:
+    """Return a context in which weights have the dtype of their memory; the dtype in which they are read outside."""
+    dtype, current.autocast = current.autocast, None
+    try:
+        yield dtype
+    finally:
+        current.autocast = dtype

@@ -1,0 +1,155 @@
+"""Write docs/compatibility.md: each public name of TensorFlow and Keras, and whether this package has it.
+
+`python tests/compat/make_compatibility.py` writes the page, `comparison()` returns its content. The names are data
+(public_names/, by record_public_names.py); ways without a missing name are opwright.core.missing_names.WAYS, known
+differences are DIFFERENCES.
+
+"same": the name is there, and takes all parameters that the other has. That it computes the same is what the tests of
+the package show, by recorded values.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+from typing import NamedTuple
+
+import opwright as ow
+from opwright.core.missing_names import way_of
+
+FOLDER = pathlib.Path(__file__).parent
+PAGE = FOLDER.parents[1] / "docs" / "compatibility.md"
+
+DIFFERENCES = {
+    "keras.Variable": "`value()` is a method, `name` has TensorFlow's form; `path` is Keras's name",
+    "keras.metrics.IoU": "fractional sample weights count; Keras truncates them",
+    "keras.metrics.BinaryIoU": "fractional sample weights count; Keras truncates them",
+    "keras.metrics.MeanIoU": "fractional sample weights count; Keras truncates them",
+    "keras.metrics.OneHotIoU": "fractional sample weights count; Keras truncates them",
+    "keras.metrics.OneHotMeanIoU": "fractional sample weights count; Keras truncates them",
+    "keras.callbacks.BackupAndRestore": "restores models that are not built, too; Keras rejects them",
+    "keras.callbacks.SwapEMAWeights": "weights return after `predict`; Keras 3.15 leaves the averages in the model",
+    "keras.optimizers.Adam": "rows that a batch reads repeatedly are summed before they are squared",
+    "keras.config.backend": 'returns "opwright"',
+    "keras.ops.sparsemax": "sums to one, which Keras 3.15's does not",
+    "keras.ops.nn.sparsemax": "sums to one, which Keras 3.15's does not",
+    "tf.cast": "an error for NumPy floats that are converted to integers implicitly; casts themselves are the same",
+    "tf.constant": "numbers and arrays that the dtype cannot hold are errors",
+    "tf.convert_to_tensor": "numbers and arrays that the dtype cannot hold are errors",
+    "tf.linalg.cholesky": "an error for matrices that are not positive definite; TensorFlow returns NaN",
+    "tf.function": "one trace for each Variable passed as an argument, and more Python is converted",
+    "tf.profiler.experimental.start": "writes traces of spans and Python's functions, no XPlane files",
+    "tf.profiler.experimental.Profile": "writes traces of spans and Python's functions, no XPlane files",
+    "tf.device": "the only device is the CPU",
+    "tf.saved_model.save": "a format of its own",
+    "tf.saved_model.load": "a format of its own",
+    "tf.random.set_seed": "seeds give other numbers than TensorFlow's",
+    "keras.utils.get_file": "local files only",
+    "keras.utils.PyDataset": "batches are computed on demand, in the caller's process",
+}
+"""Names that are there and do something else, with what."""
+TITLES = ("tensorflow", "keras")
+
+
+class Row(NamedTuple):
+    """A public name. status: "same", "differs" or "missing"; text: how, or the nearest way."""
+
+    name: str
+    status: str
+    text: str = ""
+
+
+def resolve(name):
+    """Return the thing of this package under a name of TensorFlow or Keras; raises AttributeError."""
+    parts = name.split(".")
+    thing = ow if parts[0] == "tf" else ow.keras
+    for part in parts[1:]:
+        thing = getattr(thing, part)
+    return thing
+
+
+def lacking(thing, expected):
+    """Return the parameters that a function or class of this package lacks."""
+    if not expected or not callable(thing):
+        return []
+    try:
+        parameters = inspect.signature(thing).parameters
+    except (TypeError, ValueError):
+        return []
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return []
+    return [w for w in expected if not w.startswith("*") and w not in parameters]
+
+
+def row_of(name, parameters):
+    """Compare one name."""
+    try:
+        thing = resolve(name)
+    except AttributeError:
+        return Row(name, "missing", way_of(name) or "")
+    if name in DIFFERENCES:
+        return Row(name, "differs", DIFFERENCES[name])
+    if absent := lacking(thing, parameters):
+        return Row(name, "differs", "without " + ", ".join(f"`{p}`" for p in absent))
+    return Row(name, "same")
+
+
+def comparison(title):
+    """Return the rows of "tensorflow" or "keras", and its version."""
+    head, *lines = (FOLDER / "public_names" / f"{title}.txt").read_text().splitlines()
+    names = [line.split() for line in lines]
+    return [row_of(name.rstrip("/"), parameters) for name, *parameters in names], head.split()[-1]
+
+
+def modules_of(rows):
+    """Return the rows of each module."""
+    modules = {}
+    for row in rows:
+        modules.setdefault(row.name.rpartition(".")[0], []).append(row)
+    return modules
+
+
+def page():
+    """Return the text of the page."""
+    out = [
+        "# Compatibility",
+        "",
+        "`import opwright as tf` and `from opwright import keras`: each public name of TensorFlow and Keras, by",
+        "`tests/compat/make_compatibility.py` from recorded lists. *same*: the name is there and takes all parameters",
+        "of the other; *differs*: with how; *missing*: with the nearest way, which the AttributeError says, too.",
+        "`tf.compat.v1` and `tf.raw_ops` are not listed: `compat.v1` has what programs of version 2 still use of it.",
+        "",
+    ]
+    for title in TITLES:
+        rows, version = comparison(title)
+        out += [f"## {title} {version}", "", "| module | same | differs | missing | there |", "|---|---|---|---|---|"]
+        for module, group in [("all", rows), *modules_of(rows).items()]:
+            counts = [sum(r.status == s for r in group) for s in ("same", "differs", "missing")]
+            share = (counts[0] + counts[1]) / len(group)
+            out.append(f"| `{module}` | {counts[0]} | {counts[1]} | {counts[2]} | {share:.0%} |")
+        out.append("")
+        for module, group in modules_of(rows).items():
+            out += [f"### `{module}`", ""]
+            same = [r.name.rpartition(".")[2] for r in group if r.status == "same"]
+            if same:
+                out += ["same: " + ", ".join(f"`{n}`" for n in same), ""]
+            for status in ("differs", "missing"):
+                texts = {}
+                for r in group:
+                    if r.status == status:
+                        texts.setdefault(r.text, []).append(r.name.rpartition(".")[2])
+                for text, names in texts.items():
+                    out.append(f"- {status}: {', '.join(f'`{n}`' for n in names)}: {text}")
+            if out[-1]:
+                out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    for title in TITLES:
+        rows, _ = comparison(title)
+        unexplained = [r.name for r in rows if r.status == "missing" and not r.text]
+        print(title, len(rows), {s: sum(r.status == s for r in rows) for s in ("same", "differs", "missing")})
+        if unexplained:
+            print("without a way:", " ".join(unexplained))
