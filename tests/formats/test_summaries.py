@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import struct
 import sys
 import zlib
@@ -247,6 +248,24 @@ def test_bars_in_notebooks_rewrite_their_line(monkeypatch, capsys):
     model.compile("sgd", "mse")
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     model.fit(x, x, batch_size=2, verbose=1)
-    out = capsys.readouterr().out
+    out = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)  # colours
     assert out.startswith("\r")
     assert out.rstrip("\n").split("\r")[-1].startswith("2/2 ━━━━")
+
+
+def test_bars_of_narrow_terminals_stay_in_their_row(monkeypatch, capsys):
+    """A line that is longer than the terminal could not be rewritten: it is cut, but for the last one."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    bar = ow.keras.utils.Progbar(3, interval=0.0)
+    monkeypatch.setattr(bar, "_terminal", True)
+    values = [("loss", 0.5), ("a_long_metric", 1.0), ("another_metric", 2.0)]
+    for step in (1, 2, 3):
+        bar.update(step, values)
+    raw = capsys.readouterr().out
+    assert "\x1b[" in raw  # the bar has a colour
+    *rows, last, end = re.sub(r"\x1b\[[\d;]*m", "", raw).replace("\n", "\r").split("\r")[1:]
+    assert [len(row) <= 39 and row.endswith("…") for row in rows] == [True, True]
+    assert "another_metric: 2.0000" in last
+    assert end == ""

@@ -18,6 +18,7 @@ from ...core.errors import FailedPreconditionError
 from ...core.extras import optional_module
 
 WIDTH = 20
+NOTEBOOK_COLUMNS = 120
 
 
 def format_duration(seconds: float) -> str:
@@ -57,6 +58,7 @@ class Progbar:
         self.unit_name = unit_name
         self.finalized = False
         self._start, self._last, self._shown = time.monotonic(), 0.0, 0
+        self._console: Any = None
         self._terminal = bool(getattr(sys.stdout, "isatty", bool)()) or "ipykernel" in sys.modules  # rewrite lines, too
 
     def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
@@ -71,12 +73,31 @@ class Progbar:
         self._last = now
         line = self._line(current, now - self._start, dict(values or ()), bool(finalize))
         if self._terminal and self.verbose == 1:
-            sys.stdout.write("\r" + line.ljust(self._shown) + ("\n" if finalize else ""))
-            self._shown = len(line)
+            self._rewrite(line, bool(finalize))
         elif finalize:
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
         self.finalized = bool(finalize)
+
+    def _rewrite(self, line: str, final: bool) -> None:
+        """Show a line of a terminal or notebook in place of the last; only the final one may be longer than a row."""
+        from rich.console import Console  # 40 ms, which only terminals need
+        from rich.text import Text
+
+        if self._console is None:
+            notebook = "ipykernel" in sys.modules
+            columns = NOTEBOOK_COLUMNS if notebook else None  # where lines are not cut, and have no width of their own
+            self._console = Console(
+                file=sys.stdout, force_terminal=True, force_jupyter=False, width=columns, highlight=False
+            )
+        text = Text(line, overflow="ellipsis", no_wrap=True)
+        text.highlight_regex("━+", "bar.complete")
+        if not final:
+            text.truncate(self._console.width - 1)
+        text.pad_right(max(self._shown - text.cell_len, 0))
+        self._shown = 0 if final else text.cell_len
+        sys.stdout.write("\r")
+        self._console.print(text, end="\n" if final else "", soft_wrap=True)
 
     def add(self, n: int, values: Any = None) -> None:
         """Report `n` more steps."""
