@@ -25,14 +25,7 @@ import numpy as np
 
 import torch_converters
 
-MODELS = [
-    *torch_converters.MODELS,
-    "mobilenet_v3_large",
-    "mnasnet1_0",
-    "efficientnet_b1",
-    "resnext50_32x4d",
-    "vit_b_32",
-]
+MODELS = torch_converters.MODELS
 
 
 def export(folder: Path, names: list[str]) -> None:
@@ -40,6 +33,8 @@ def export(folder: Path, names: list[str]) -> None:
     import torch
 
     for name in names:
+        if (folder / f"{name}.onnx").exists():  # a run goes on where the last one ended
+            continue
         module, x = torch_converters.network(name)
         with torch.no_grad():
             np.savez(folder / f"{name}.npz", x=x.numpy(), y=module(x).numpy())
@@ -70,7 +65,8 @@ TOOLS = {"opwright": by_opwright, "onnx2tf": by_onnx2tf}
 
 def convert(tool: str, folder: Path, names: list[str]) -> None:
     """Write files, and a line of JSON for each network."""
-    for i, name in enumerate([names[0], *names]):  # the first one twice: once with imports
+    names = [n for n in names if (folder / f"{n}.onnx").exists() and not (folder / f"{n}.{tool}.tflite").exists()]
+    for i, name in enumerate([*names[:1], *names]):  # the first one twice: once with imports
         path = (folder / f"{name}.{tool}.tflite").resolve()
         row: dict[str, Any] = {"tool": tool, "model": name, "export": 0.0}
         start = time.process_time()
@@ -78,6 +74,7 @@ def convert(tool: str, folder: Path, names: list[str]) -> None:
             TOOLS[tool]((folder / f"{name}.onnx").resolve(), path)
         except (Exception, SystemExit) as error:  # a network that is not converted is a row of the table
             row["error"] = f"{type(error).__name__}: {error}"[:200]
+            path.touch()
         row["seconds"] = time.process_time() - start
         if i:
             with (folder / "rows.jsonl").open("a") as file:

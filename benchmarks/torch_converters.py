@@ -1,7 +1,7 @@
 """PyTorch networks to `.tflite` files by this package and by litert-torch, each in its own environment.
 
-    python benchmarks/torch_converters.py convert opwright -o FOLDER      # with torch, torchvision
-    python benchmarks/torch_converters.py convert litert_torch -o FOLDER  # with torch, torchvision, litert-torch
+    python benchmarks/torch_converters.py convert opwright -o FOLDER      # with torch, torchvision, timm
+    python benchmarks/torch_converters.py convert litert_torch -o FOLDER  # with torch, torchvision, timm, litert-torch
     python benchmarks/torch_converters.py compare FOLDER                  # with ai-edge-litert
 
 `convert` writes a file for each network, and the processor time from module to file. `compare` runs the files in the
@@ -21,35 +21,57 @@ from typing import Any
 
 import numpy as np
 
-MODELS = [
-    "squeezenet1_1",
-    "shufflenet_v2_x0_5",
-    "mobilenet_v2",
-    "mobilenet_v3_small",
-    "mnasnet0_5",
-    "resnet18",
-    "regnet_y_400mf",
-    "googlenet",
-    "efficientnet_b0",
-    "densenet121",
-    "resnet50",
-    "convnext_tiny",
-]
+NAMES = """
+squeezenet1_1 shufflenet_v2_x0_5 mobilenet_v2 mobilenet_v3_small mobilenet_v3_large mnasnet0_5 resnet18 resnet50
+resnext50_32x4d regnet_x_400mf regnet_y_400mf googlenet inception_v3 efficientnet_b0 efficientnet_v2_s densenet121
+convnext_tiny alexnet vgg11_bn swin_t swin_v2_t vit_b_32 maxvit_t segmentation.lraspp_mobilenet_v3_large
+segmentation.deeplabv3_mobilenet_v3_large segmentation.fcn_resnet50 timm.ghostnet_100 timm.mobileone_s0
+timm.repvgg_a0 timm.fbnetc_100 timm.mixnet_s timm.edgenext_xx_small timm.poolformer_s12 timm.mixer_s32_224
+timm.levit_128s timm.mobilevit_xxs timm.resmlp_12_224 timm.dla46_c timm.lcnet_050 timm.rexnet_100
+"""
+MODELS = NAMES.split()
+"""Networks of torchvision, and of timm."""
 SIZE = 96
+SIZES = dict.fromkeys(("vit_b_32", "maxvit_t", "timm.mixer_s32_224", "timm.levit_128s", "timm.resmlp_12_224"), 224)
 
 
 def network(name: str) -> tuple[Any, Any]:
     """Return a network and an input, the same in each environment of one version of torch."""
     import torch
-    from torchvision import models
 
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "frontends"))
     from torch_survey import settled
 
     torch.manual_seed(0)
-    options = {"init_weights": False} if name == "googlenet" else {}
-    x = torch.randn(1, 3, SIZE, SIZE)
-    return settled(getattr(models, name)(weights=None, **options), x), x
+    size = SIZES.get(name, SIZE)
+    x = torch.randn(1, 3, size, size)
+    library, _, member = name.rpartition(".")
+    if library == "timm":
+        import timm
+
+        return settled(timm.create_model(member, pretrained=False), x), x
+    from torchvision import models
+
+    options: dict[str, Any] = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    if not library:
+        return settled(getattr(models, name)(weights=None, **options), x), x
+    module = models.segmentation.__dict__[member](weights=None, weights_backbone=None)
+    return _First(settled(module, x)), x
+
+
+def _First(module: Any) -> Any:
+    """Return a module with the result "out" alone."""
+    import torch
+
+    class First(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, x: Any) -> Any:
+            return self.module(x)["out"]
+
+    return First().eval()
 
 
 def by_opwright(module: Any, x: Any, path: Path) -> None:
@@ -78,6 +100,9 @@ def convert(tool: str, folder: Path, names: list[str]) -> None:
     torch.set_num_threads(1)
     TOOLS[tool](torch.nn.Conv2d(3, 3, 1).eval(), torch.randn(1, 3, 8, 8), folder / "first.tflite")  # imports
     for name in names:
+        path = folder / f"{name}.{tool}.tflite"
+        if path.exists():  # a run goes on where the last one ended
+            continue
         module, x = network(name)
         with torch.no_grad():
             y = module(x)
@@ -88,49 +113,77 @@ def convert(tool: str, folder: Path, names: list[str]) -> None:
         row = {"tool": tool, "model": name, "export": exported}
         start = time.process_time()
         try:
-            TOOLS[tool](module, x, folder / f"{name}.{tool}.tflite")
+            TOOLS[tool](module, x, path)
         except Exception as error:  # a network that is not converted is a row of the table
             row["error"] = f"{type(error).__name__}: {error}"[:200]
+            path.touch()
         row["seconds"] = time.process_time() - start
         with (folder / "rows.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
 
 
 def compare(folder: Path) -> None:
-    """Print the table."""
-    from ai_edge_litert.interpreter import Interpreter
-
+    """Print the table, and the medians of each converter over the networks that all of them convert."""
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    names = [name for name in MODELS if any(r["model"] == name for r in rows)]
+    measured: dict[str, dict[str, list[float]]] = collections.defaultdict(dict)
     print("| Network | Converter | Seconds | of export | MB | Operators | TRANSPOSE | Error | ms a call |")
     print("|---|---|---|---|---|---|---|---|---|")
-    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
-    for row in sorted(rows, key=lambda r: MODELS.index(r["model"])):
+    for row in sorted(rows, key=lambda r: names.index(r["model"])):
         name, tool = row["model"], row["tool"]
         start = f"| {name} | {tool} | {row['seconds']:.1f} | {row['export']:.1f} | "
+        try:
+            figures = {} if "error" in row else _figures(folder, name, tool)
+        except Exception as error:  # a file that the official interpreter does not run is one of the table
+            row["error"] = f"the file does not run: {error}"[:200]
         if "error" in row:
-            print(start + row["error"] + " | | | | |")
+            print(start + row["error"].replace("|", "/").splitlines()[0] + " | | | | |")
             continue
-        path = folder / f"{name}.{tool}.tflite"
-        saved = np.load(folder / f"{name}.npz")
-        interpreter = Interpreter(str(path), num_threads=1)
-        operators = collections.Counter(
-            o["op_name"] for o in interpreter._get_ops_details() if o["op_name"] != "DELEGATE"
-        )
-        interpreter.allocate_tensors()
-        (x,), (y,) = interpreter.get_input_details(), interpreter.get_output_details()
-        image = saved["x"]
-        interpreter.set_tensor(
-            x["index"], image if tuple(x["shape"]) == image.shape else np.ascontiguousarray(image.transpose(0, 2, 3, 1))
-        )
-        times = []
-        for _ in range(20):
-            begin = time.perf_counter()
-            interpreter.invoke()
-            times.append(time.perf_counter() - begin)
-        error = np.abs(interpreter.get_tensor(y["index"]) - saved["y"]).max() / np.abs(saved["y"]).max()
+        measured[tool][name] = [row["seconds"], *figures.values()]
         print(
-            start + f"{path.stat().st_size / 1e6:.1f} | {sum(operators.values())} | {operators['TRANSPOSE']} | "
-            f"{error:.0e} | {min(times) * 1e3:.1f} |"
+            start + f"{figures['MB']:.1f} | {figures['operators']:.0f} | {figures['TRANSPOSE']:.0f} | "
+            f"{figures['error']:.0e} | {figures['ms']:.1f} |"
         )
+    common = [n for n in names if all(n in of_tool for of_tool in measured.values())]
+    print(f"\nMedians of the {len(common)} networks that all convert, of {len(names)}:\n")
+    print("| Converter | Converts | Seconds | MB | Operators | TRANSPOSE | Error | ms a call |\n" + "|---" * 8 + "|")
+    for tool, of_tool in measured.items():
+        middle = np.median([of_tool[n] for n in common], 0)
+        seconds, size, operators, transposes, error, ms = middle
+        print(
+            f"| {tool} | {len(of_tool)} | {seconds:.1f} | {size:.1f} | {operators:.0f} | {transposes:.0f} | "
+            f"{error:.0e} | {ms:.2f} |"
+        )
+
+
+def _figures(folder: Path, name: str, tool: str) -> dict[str, float]:
+    """Return figures of one file in the official interpreter."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    path = folder / f"{name}.{tool}.tflite"
+    saved = np.load(folder / f"{name}.npz")
+    interpreter = Interpreter(str(path), num_threads=1)
+    operators = collections.Counter(o["op_name"] for o in interpreter._get_ops_details() if o["op_name"] != "DELEGATE")
+    interpreter.allocate_tensors()
+    (x,), (y,) = interpreter.get_input_details(), interpreter.get_output_details()
+    image, expected = saved["x"], saved["y"]
+    if tuple(x["shape"]) != image.shape:
+        image = np.ascontiguousarray(image.transpose(0, 2, 3, 1))
+    if expected.ndim == 4 and tuple(y["shape"]) != expected.shape:
+        expected = expected.transpose(0, 2, 3, 1)
+    interpreter.set_tensor(x["index"], image)
+    times = []
+    for _ in range(20):
+        begin = time.perf_counter()
+        interpreter.invoke()
+        times.append(time.perf_counter() - begin)
+    return {
+        "MB": path.stat().st_size / 1e6,
+        "operators": sum(operators.values()),
+        "TRANSPOSE": operators["TRANSPOSE"],
+        "error": float(np.abs(interpreter.get_tensor(y["index"]) - expected).max() / np.abs(expected).max()),
+        "ms": min(times) * 1e3,
+    }
 
 
 def main() -> None:

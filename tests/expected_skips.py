@@ -39,6 +39,7 @@ EXPECTED = (
     Expected(2, "tests/pages/test_other_viewers.py", "could not import '(model_explorer|netron)"),
     Expected(3, "tests/frontends/test_torch_programs.py", "could not import 'torch"),
     Expected(10, "tests/data/test_column_sources.py", "could not import '(dask|pandas|pyarrow|ray)"),
+    Expected(1, "tests/frontends/test_keras_traced.py", "KERAS_BACKEND is not jax or torch"),
     Expected(10, "tests/frontends/test_keras_archives.py", "could not import 'keras"),
     Expected(26, "tests/frontends/test_jax_*.py", "could not import '(jax|flax|equinox)"),
     Expected(1, "tests/frontends/test_stablehlo_modules.py", "could not import 'jax"),

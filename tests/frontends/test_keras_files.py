@@ -386,3 +386,21 @@ def test_damaged_files_of_weights_change_nothing(tmp_path, monkeypatch):
     with pytest.raises(FailedPreconditionError, match=r"pip install 'opwright\[keras\]'"):
         model.save_weights(tmp_path / "none.weights.h5")
     assert not (tmp_path / "none.weights.h5").exists()
+
+
+def test_the_mode_of_a_call_reaches_layers():
+    """Keras writes the mode in which the model was made at each layer; a call of the model overrides it."""
+    model = ow.from_keras(FILES / "network.keras")
+    assert any(isinstance(layer, ow.keras.layers.Dropout) and layer.rate for layer in model.layers)
+    inputs = arrays("network", "input")
+    inputs = inputs if len(inputs) > 1 else inputs[0]
+    first, second = (ow.nest.flatten(model(inputs, training=True)) for _ in range(2))
+    assert any((a.numpy() != b.numpy()).any() for a, b in zip(first, second))
+
+
+def test_a_class_of_a_user_with_the_name_of_a_layer_is_not_that_layer(tmp_path):
+    def change(configuration):
+        configuration["config"]["layers"][-1] |= {"module": "mine", "registered_name": "Dense"}
+
+    with pytest.raises(UnimplementedError, match="Dense: no such class"):
+        ow.from_keras(rewritten("classifier", tmp_path / "m.keras", change))

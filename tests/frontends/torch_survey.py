@@ -77,6 +77,25 @@ def leaves_of(structure: Any) -> list[Any]:
     return [leaf for member in members for leaf in leaves_of(member)]
 
 
+def boxes_error(results: list[Any], expected: list[torch.Tensor]) -> float:
+    """Return the largest relative error of boxes, scores and labels, paired by their values: scores that differ by
+    rounding come in any order. Infinity if more than 1 in 100 has no pair, as where an overlap is at the threshold."""
+    (boxes, scores, labels), truth = ([np.asarray(v) for v in several] for several in (results, expected))
+    if scores.shape != truth[1].shape:
+        return float("inf")
+    free, worst, alone = np.ones(len(scores), bool), 0.0, 0
+    size = max(float(np.abs(truth[0]).max(initial=0)), 1e-30)
+    for box, score, label in zip(*truth):
+        errors = np.maximum(np.abs(boxes - box).max(1) / size, np.abs(scores - score))
+        errors = np.where(free & (labels == label), errors, np.inf)
+        best = int(errors.argmin())
+        if errors[best] <= LIMIT:
+            free[best], worst = False, max(worst, float(errors[best]))
+        else:
+            alone += 1
+    return worst if alone <= 0.01 * len(scores) else float("inf")
+
+
 def reason_of(error: BaseException) -> str:
     if isinstance(error, MissingOperators):
         return f"no rule: {', '.join(error.operators)}"
@@ -138,7 +157,9 @@ def compare(
     if len(results) != len(expected):
         return f"{len(results)} results instead of {len(expected)}", ""
     floor = 1e-30 if convert else 1e-6  # architectures compute no zeros
+    detects = isinstance(module, _Detector)
     worst = max([error_of(a, b, floor) for a, b in zip(results, expected)], default=0.0)
+    worst = boxes_error(results, expected) if detects else worst
     if not worst <= LIMIT:
         return f"error {worst:.1e}", ""
     if convert and not all(v.isfinite().all() and v.any() for v in expected if v.numel()):
@@ -148,7 +169,10 @@ def compare(
         try:
             places = {id(v): i for i, v in enumerate(results)}
             figures += ", " + converted(
-                function, inputs, [expected[places[id(v)]] for v in ow.nest.flatten(structure) if v is not None]
+                function,
+                inputs,
+                [expected[places[id(v)]] for v in ow.nest.flatten(structure) if v is not None],
+                detects,
             )
         except Exception as error:
             figures += f", .tflite: {reason_of(error)}"
@@ -169,7 +193,7 @@ def compare_steps(module: Any, steps: list[tuple[torch.Tensor, torch.Tensor]]) -
     return ("pass" if worst <= LIMIT else f"error {worst:.1e}"), f"error {worst:.0e} in {len(steps)} steps"
 
 
-def converted(function: Any, inputs: list[np.ndarray], expected: list[torch.Tensor]) -> str:
+def converted(function: Any, inputs: list[np.ndarray], expected: list[torch.Tensor], detects: bool = False) -> str:
     """Return figures of the .tflite file: operators, transposes besides those of inputs and outputs, errors."""
     from ai_edge_litert import interpreter as litert
 
@@ -185,6 +209,7 @@ def converted(function: Any, inputs: list[np.ndarray], expected: list[torch.Tens
     runner.invoke()
     results = [runner.get_tensor(d["index"]) for d in runner.get_output_details()]
     worst = max(error_of(a, b) for a, b in zip(results, expected))
+    worst = boxes_error(results, expected) if detects else worst
     return (
         f"convert {seconds:.1f} s, {sum(operators.values())} operators, {operators['TRANSPOSE']} TRANSPOSE, "
         f"official interpreter {worst:.0e}"

@@ -60,6 +60,8 @@ def attention_output(x: Any) -> Any:
     return ow.matmul(ow.transpose(y, [1, 0]), f32(15, 2))
 
 
+DIVIDENDS = np.array([-(2**62), 2**62 - 1, 2**53 + 1, -(2**40) - 3, -7, 7, 0, 999_999_999_999], np.int64)
+DIVISORS = np.array([3, -7, 1, 2**20 + 1, 2, -2, 5, 1_000_003], np.int64)
 TOUCHING = np.float32([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 2, 2]])  # half of one covers the one before
 SCORES = np.linspace(1, 0.2, 20, dtype=np.float32)
 
@@ -105,4 +107,8 @@ TYPES = [
     case("suppression_by_tensors", suppressed, corners(20), SCORES, np.float32(0.2)),
     case("suppression_at_the_threshold", suppressed, TOUCHING, SCORES[:3], np.float32(0.5)),
     case("suppression_of_all", suppressed, TOUCHING, SCORES[:3], np.float32(0)),
+    *(
+        case(name, function, DIVIDENDS, DIVISORS)
+        for name, function in (("floor_div_int64", m.floordiv), ("truncate_div_int64", m.truncatediv))
+    ),
 ]

@@ -25,11 +25,13 @@ DEFAULTS = {"data_format": "channels_last"}
 
 
 class ConfigurationConverter:
-    """Converts the configuration of one model. custom: classes by their name in Keras. class_names: of Keras, by the
-    names of layers, which files of weights use."""
+    """Converts the configuration of one model. custom: classes by their name in Keras. layers: of a model object, by
+    name; one without an equivalent is recorded (traced.py). class_names: of Keras, by the names of layers, which files
+    of weights use."""
 
-    def __init__(self, custom: Mapping[str, Any]) -> None:
+    def __init__(self, custom: Mapping[str, Any], layers: Mapping[str, Any] | None = None) -> None:
         self._custom = custom
+        self._layers = layers or {}
         self._missing: dict[str, str] = {}
         self.class_names: dict[str, str] = {}
 
@@ -90,7 +92,10 @@ class ConfigurationConverter:
         if name in LAYERS:
             return LAYERS[name]
         try:
-            return find(name, value.get("module"))
+            module = value.get("module") or "keras"
+            if str(module).partition(".")[0] != "keras":  # of a user, even if it has the name of one of Keras's
+                raise TypeError(module)
+            return find(name, module)
         except TypeError:
             key = registered if isinstance(registered, str) and registered else name
             plain = {k: v for k, v in inner.items() if k not in ("name", "trainable", "dtype")}
@@ -114,15 +119,32 @@ class ConfigurationConverter:
             raise InvalidArgumentError(op="from_keras", what="layers are no list", found=type(inner["layers"]).__name__)
         kept = ("name", "trainable", "build_input_shape", "input_layers", "output_layers")
         result = {k: inner[k] for k in kept if k in inner}
-        layers = [self.convert(layer) for layer in inner["layers"]]
-        return result | {"layers": layers}
+        return result | {"layers": [self._layer(layer) for layer in inner["layers"]]}
+
+    def _layer(self, value: Any) -> Any:
+        """Return the configuration of a layer: converted, or of its program if parts have no equivalent."""
+        before = dict(self._missing)
+        converted = self.convert(value)
+        name = value.get("config", {}).get("name") if isinstance(value, dict) else None
+        source = self._layers.get(name) if isinstance(name, str) else None
+        if len(self._missing) == len(before) or source is None or "layers" in value["config"]:
+            return converted
+        self._missing = before
+        return {
+            "module": None,
+            "class_name": "TracedLayer",
+            "registered_name": None,
+            "config": {"name": name, "source": source},
+            "name": name,
+            "inbound_nodes": self._calls(value),
+        }
 
     def _calls(self, value: Mapping[str, Any]) -> list[Any]:
         calls = value.get("inbound_nodes")
         return [
             {
                 "args": self.convert(call["args"]),
-                "kwargs": {k: self.convert(v) for k, v in call["kwargs"].items() if v is not None},
+                "kwargs": {k: self.convert(v) for k, v in call["kwargs"].items() if _is_given(k, v)},
             }
             for call in (calls if isinstance(calls, list | tuple) else ())
         ]
@@ -140,6 +162,12 @@ class ConfigurationConverter:
             "name": layer,
             "inbound_nodes": self._calls(value),
         }
+
+
+def _is_given(key: str, value: Any) -> bool:
+    """Return whether an argument of a layer's call is one: Keras writes `training` as it was when the model was made,
+    which a call of the model overrides."""
+    return value is not None and not (key == "training" and value is False)
 
 
 def _parameters(cls: Any) -> set[str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.errors import InvalidArgumentError, OpError
-from ...nn.configuration import CustomObjectScope
+from ...nn.configuration import CUSTOM, CustomObjectScope
 from ...nn.hdf5_weights import OPTIMIZER, assign_optimizer, assign_weights
 from ...nn.model import Model
 from ...nn.model_config import compile_arguments, deserialize
@@ -20,6 +20,7 @@ from .archives import Archive
 from .configurations import ConfigurationConverter
 from .layers import LAYERS
 from .operations import KerasOperation
+from .traced import TracedLayer, TracedModel, backend
 from .weights import assign_from_model
 
 
@@ -29,10 +30,11 @@ def from_keras(
     """Return a model of Keras 3 as a `keras.Model` of Opwright, with its weights.
 
     model: a .keras file, which needs h5py but not Keras; or a Keras model object of any backend: Sequential or
-    functional, models in models included. custom: Opwright classes and functions by their name in Keras, such as
-    {"Package>Scale": Scale} or {"Scale": Scale}; registered ones (`register_keras_serializable`) are known.
-    compile: whether the model of a file is compiled as it was, with the state of its optimizer; otherwise it is not
-    compiled for training: call `compile`.
+    functional, models in models included. The backends jax and torch record layers of an object that have no
+    equivalent, and models that are classes of users (`from_jax`, `from_torch`). custom: Opwright
+    classes and functions by their name in Keras, such as {"Package>Scale": Scale} or {"Scale": Scale}; registered ones
+    (`register_keras_serializable`) are known. compile: whether the model of a file is compiled as it was, with the
+    state of its optimizer; otherwise it is not compiled for training: call `compile`.
 
     raises UnimplementedError that lists all layers, operations and arguments without an equivalent,
     InvalidArgumentError for damaged files, FailedPreconditionError without h5py
@@ -54,9 +56,32 @@ def from_keras(
         raise InvalidArgumentError(
             op="from_keras", what="this is neither a Keras model nor a path", found=type(model).__name__
         )
-    result, _ = _model_of(serialize(model), custom, str(getattr(model, "name", "model")))
+    if not isinstance(getattr(model, "layers", None), list):
+        raise InvalidArgumentError(op="from_keras", what="this Keras object is not a model", found=type(model).__name__)
+    name = str(getattr(model, "name", "model"))
+    recorded = backend()
+    networks = (sys.modules["keras"].Sequential, sys.modules["keras.src.models.functional"].Functional)
+    if recorded and model.built and not isinstance(model, networks) and not _registered(model, custom):
+        return TracedModel(model)
+    result, _ = _model_of(serialize(model), custom, name, _layers_of(model) if recorded else {})
     assign_from_model(result, model)
     return result
+
+
+def _registered(model: Any, custom: Mapping[str, Any]) -> bool:
+    """Return whether a class of Opwright stands for the class of a Keras model."""
+    name = sys.modules["keras.saving"].get_registered_name(type(model))
+    return any(key in names for key in (name, type(model).__name__) for names in (custom, CUSTOM))
+
+
+def _layers_of(model: Any) -> dict[str, Any]:
+    """Return the layers of a Keras model and of models in it by name, those of one name left out."""
+    found: dict[str, Any] = {}
+    several = set()
+    for layer in model._flatten_layers(include_self=False):
+        if found.setdefault(layer.name, layer) is not layer:
+            several.add(layer.name)
+    return {name: layer for name, layer in found.items() if name not in several and layer.built}
 
 
 def _compile(model: Model, converter: ConfigurationConverter, config: Any, custom: dict[str, Any]) -> None:
@@ -67,12 +92,19 @@ def _compile(model: Model, converter: ConfigurationConverter, config: Any, custo
     model.compile(**compile_arguments(arguments, {k.rpartition(">")[2]: v for k, v in custom.items()}))
 
 
-def _model_of(configuration: Any, custom: dict[str, Any], source: str) -> tuple[Model, ConfigurationConverter]:
-    converter = ConfigurationConverter(custom)
+def _model_of(
+    configuration: Any, custom: dict[str, Any], source: str, layers: Mapping[str, Any] | None = None
+) -> tuple[Model, ConfigurationConverter]:
+    converter = ConfigurationConverter(custom, layers)
     try:
         converted = converter.convert(configuration)
         converter.check(source)
-        by_name = {"KerasOperation": KerasOperation, **LAYERS, **{k.rpartition(">")[2]: v for k, v in custom.items()}}
+        by_name = {
+            "KerasOperation": KerasOperation,
+            "TracedLayer": TracedLayer,
+            **LAYERS,
+            **{k.rpartition(">")[2]: v for k, v in custom.items()},
+        }
         with CustomObjectScope(by_name):
             model = deserialize(converted)
             built_for = configuration.get("build_config") if isinstance(model, Model) else None

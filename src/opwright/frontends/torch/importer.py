@@ -21,6 +21,7 @@ from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...ops import array, dispatch
 from ..importing import ImportedFunction, tensor_of
+from .archives import check_archive
 from .control_flow import CONTROL, Body
 from .decomposition import changed_by, decomposed
 from .nodes import (
@@ -71,8 +72,8 @@ def from_torch(
     share memory with the module's tensors until they are assigned. Other tensors are constants.
 
     raises MissingOperators with all operators that have neither a rule nor a decomposition; InvalidArgumentError for
-    arguments that do not fit, or a node that a rule does not take; FailedPreconditionError without torch. A .pt2 file
-    is read by PyTorch, which does not promise to withstand hostile ones.
+    arguments that do not fit, or a node that a rule does not take, and a .pt2 file with more in it than tensors and
+    operators, which PyTorch would execute (archives.py); FailedPreconditionError without torch.
     """
     optional_module("torch")
     exported = _exported(program, example_inputs, example_kwargs, dynamic_shapes)
@@ -89,6 +90,7 @@ def _exported(program: Any, inputs: Any, kwargs: Any, dynamic_shapes: Any) -> Ex
     if isinstance(program, (str, os.PathLike)):
         if not os.path.exists(program):
             raise InvalidArgumentError(op="from_torch", what="no such file", found=str(program))
+        check_archive(program)
         try:
             return torch.export.load(os.fspath(program))
         except Exception as error:  # whatever its reader raises on damaged files

@@ -20,6 +20,7 @@ from ....scalar.formulas import SELU_ALPHA, SELU_SCALE
 from ....scalar.numerics import polynomials
 from ..rewriter import LiteRewriter, NoMatch, Rewrite, RuleResult, constant_of, number, only, rule_table
 from .axes import axes_tensor
+from .direct import broadcastable
 
 
 def _reciprocal(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -186,6 +187,41 @@ def _truncate_mod(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return rewriter.emit("SELECT_V2", zero, rewriter.emit("MUL", x, number(rewriter, 0, x)), signed)
 
 
+QUOTIENT_STEPS = 3
+"""Corrections of a quotient by float32: an error of 2^41, 2^19, none of a multiple of up to 2^63."""
+
+
+def _quotient(rewriter: LiteRewriter, x: Value, y: Value) -> Value:
+    """Return x / y of int64, of which no builtin operator divides: x is a multiple of y. Each step divides what remains
+    in float32 and subtracts the product, which is exact."""
+    total: Value | None = None
+    for step in range(QUOTIENT_STEPS):
+        ratio = rewriter.emit("DIV", rewriter.cast(x, float32), rewriter.cast(y, float32))
+        part = rewriter.cast(rewriter.emit("ROUND", ratio), int64)
+        total = part if total is None else rewriter.emit("ADD", total, part)
+        if step + 1 < QUOTIENT_STEPS:
+            x = rewriter.emit("SUB", x, rewriter.emit("MUL", part, y))
+    assert total is not None
+    return total
+
+
+def _floor_div(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    if node.outputs[0].dtype is not int64:
+        return NoMatch("FLOOR_DIV has the type")
+    x, y = broadcastable(node, rewriter, "FLOOR_MOD")
+    return _quotient(rewriter, rewriter.emit("SUB", x, rewriter.emit("FLOOR_MOD", x, y)), y)
+
+
+def _truncate_div(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    if node.outputs[0].dtype is not int64:
+        return NoMatch("DIV has the type")
+    rest = _truncate_mod(node, rewriter)
+    if not isinstance(rest, Value):
+        return NoMatch("the remainder is no value")
+    x, y = node.operands
+    return _quotient(rewriter, rewriter.emit("SUB", x, rest), y)
+
+
 def _size_of(rewriter: LiteRewriter, x: Value) -> Value:
     return rewriter.emit("MAXIMUM", x, rewriter.emit("NEG", x)) if x.dtype is int64 else rewriter.emit("ABS", x)
 
@@ -297,6 +333,8 @@ COMPOSITES = rule_table(
     # operator                                          why it is as good
     RewriteRule("reciprocal", "Reciprocal", _reciprocal, "its definition"),
     RewriteRule("tan", "Tan", _tan, "sin / cos: two roundings more"),
+    RewriteRule("floor_div_int64", "FloorDiv", _floor_div, "FLOOR_MOD leaves a multiple, whose quotient is exact"),
+    RewriteRule("truncate_div_int64", "TruncateDiv", _truncate_div, "a remainder leaves a multiple, as above"),
     RewriteRule("erf", "Erf", _erf, "the float32 function of scalar/numerics/single.py"),
     RewriteRule("expm1", "Expm1", _expm1, "tanh(x/2) (e^x + 1) is e^x - 1 without its cancellation near 0"),
     RewriteRule("log1p", "Log1p", _log1p, "Kahan's correction: log u - ((u - 1) - x) / u, u = 1 + x, keeps small x"),
