@@ -31,6 +31,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import opwright as ow
 from opwright.frontends.importing import MissingOperators
+from opwright.frontends.torch.detectors import exportable
 
 LIMIT = 1e-4
 
@@ -146,7 +147,8 @@ def compare(
         start = time.perf_counter()
         several, named = copied((args, kwargs))
         try:
-            program = torch.export.export(module, several, named, strict=False)
+            with exportable():
+                program = torch.export.export(module, several, named, strict=False)
         except Exception as error:
             raise Refused(f"torch.export refuses it: {reason_of(error)}") from error
         exported = time.perf_counter()
@@ -470,18 +472,8 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
 
 DETECTORS = words(
     "ssdlite320_mobilenet_v3_large ssd300_vgg16 fcos_resnet50_fpn retinanet_resnet50_fpn "
-    "fasterrcnn_mobilenet_v3_large_320_fpn"
+    "fasterrcnn_mobilenet_v3_large_320_fpn fasterrcnn_resnet50_fpn"
 )
-
-
-def nms_by_class(boxes: torch.Tensor, scores: torch.Tensor, classes: torch.Tensor, iou: float) -> torch.Tensor:
-    """Suppress overlapping boxes of one class: those of another are moved apart.
-
-    The same as `torchvision.ops.boxes.batched_nms`, whose branches on the number of boxes `torch.export` refuses.
-    """
-    from torchvision.ops import nms
-
-    return nms(boxes + (classes.to(boxes) * 4096.0)[:, None], scores, iou)
 
 
 class _Detector(torch.nn.Module):
@@ -498,9 +490,7 @@ class _Detector(torch.nn.Module):
 
 def detectors(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:
     from torchvision.models import detection
-    from torchvision.ops import boxes
 
-    boxes.batched_nms = nms_by_class
     for name in DETECTORS:
 
         def action(convert: bool = False, name: str = name) -> tuple[str, str]:
@@ -511,7 +501,7 @@ def detectors(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]
             model = getattr(detection, name)(**options)
             for parameter in model.parameters():  # heads begin with equal scores, of which ties decide
                 if parameter.dim() > 1 and parameter.std() < 0.02:
-                    torch.nn.init.normal_(parameter, std=1.5 / parameter[0].numel() ** 0.5)
+                    torch.nn.init.normal_(parameter, std=0.5 / parameter[0].numel() ** 0.5)
             image = torch.rand(3, 96, 128)
             settled(model.backbone, torch.rand(1, 3, 96, 128))
             return compare(_Detector(model).eval(), (image,), {}, convert)

@@ -24,6 +24,7 @@ from ..importing import ImportedFunction, tensor_of
 from .archives import check_archive
 from .control_flow import CONTROL, Body
 from .decomposition import changed_by, decomposed
+from .detectors import exportable
 from .nodes import (
     attribute,
     context_of,
@@ -111,7 +112,8 @@ def _exported(program: Any, inputs: Any, kwargs: Any, dynamic_shapes: Any) -> Ex
             op="from_torch", what="a module is exported for example inputs", do="from_torch(module, (x,))"
         )
     inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
-    return torch.export.export(program, inputs, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False)
+    with exportable():
+        return torch.export.export(program, inputs, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False)
 
 
 # ---- values -----------------------------------------------------------------------------------------------------

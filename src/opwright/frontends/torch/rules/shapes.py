@@ -5,6 +5,7 @@ Lives here: rules of ATen's views, slices, concatenations, pads. Not here: gathe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -179,8 +180,11 @@ def _split(x: Any, parts: list[int], dim: int) -> list[Any]:
 
 
 @aten("split_with_sizes", "split_with_sizes_copy", "split.sizes")
-def split_with_sizes(op: AtenCall, x: Any, parts: Sequence[int], dim: int = 0) -> Any:
-    return _split(tensor(x), [int(p) for p in parts], dim)
+def split_with_sizes(op: AtenCall, x: Any, parts: Sequence[Any], dim: int = 0) -> Any:
+    if not any(isinstance(p, TensorLike) for p in parts):
+        return _split(tensor(x), [int(p) for p in parts], dim)
+    ends = list(itertools.accumulate(parts))
+    return [slice_(op, x, dim, start, end) for start, end in zip([None, *ends], [*ends[:-1], None])]
 
 
 @aten("chunk", "tensor_split.sections", "unsafe_chunk")
