@@ -1,0 +1,44 @@
+"""Detectors of torchvision through `ow.from_torch`, as a whole. Not here: their operators (test_torch_programs.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+import opwright as ow
+
+torch = pytest.importorskip("torch")
+vision = pytest.importorskip("torchvision")
+survey = pytest.importorskip("torch_survey")
+nn = torch.nn
+
+
+def test_a_detector_is_imported_whole():
+    """A Faster R-CNN of two small levels, with suppression in its proposals and results, against torchvision's own."""
+    before = vision.ops.boxes.batched_nms
+    torch.manual_seed(24)
+
+    class Levels(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Conv2d(3, 8, 3, 4, 1), nn.Conv2d(8, 8, 3, 2, 1)
+            self.out_channels = 8
+
+        def forward(self, x):
+            y = torch.relu(self.first(x))
+            return {"0": y, "1": torch.relu(self.second(y))}
+
+    detection = vision.models.detection
+    anchors = detection.rpn.AnchorGenerator(((8,), (16,)), ((0.5, 1.0, 2.0),) * 2)
+    pool = vision.ops.MultiScaleRoIAlign(["0", "1"], 3, 2)
+    sizes = {"min_size": 48, "max_size": 64, "box_score_thresh": 0.0, "rpn_post_nms_top_n_test": 20}
+    model = detection.FasterRCNN(Levels(), 4, rpn_anchor_generator=anchors, box_roi_pool=pool, **sizes)
+    for parameter in model.parameters():
+        if parameter.dim() > 1 and parameter.std() < 0.02:
+            nn.init.normal_(parameter, std=0.5 / parameter[0].numel() ** 0.5)
+    detector, image = survey._Detector(model).eval(), torch.rand(3, 48, 64)
+    with torch.no_grad():
+        expected = detector(image)
+        function = ow.from_torch(detector, (image,))
+    assert vision.ops.boxes.batched_nms is before
+    assert len(expected[1]) > 3
+    assert survey.boxes_error(list(function(image.numpy())), expected) < 1e-4
