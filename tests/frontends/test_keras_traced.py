@@ -40,6 +40,19 @@ class Average(layers.Layer):
         return x - self.mean
 
 
+class Block(layers.Layer):
+    """A layer whose weights are of several kinds in one shape, with a tensor by name."""
+
+    def build(self, input_shape):
+        self.norm, self.dense = layers.BatchNormalization(), layers.Dense(input_shape[-1])
+        self.norm.build(input_shape)
+        self.dense.build(input_shape)
+        self.last = self.add_weight(name="last", shape=(input_shape[-1],), initializer="ones")
+
+    def call(self, x, other=None):
+        return self.dense(self.norm(x)) * self.last + other
+
+
 class Net(keras.Model):
     """A model that is a class of a user."""
 
@@ -54,7 +67,11 @@ class Net(keras.Model):
 def functional():
     x = keras.Input((8,))
     y = Gate(name="gate")(layers.Dense(6, activation="relu")(x), power=2.0)
-    return keras.Model(x, layers.Dense(2)(Average(name="average")(y)))
+    y = Block()(Average(name="average")(y), other=y)
+    model = keras.Model(x, layers.Dense(2)(y))
+    draw = np.random.default_rng(5)
+    model.set_weights([draw.uniform(0.2, 1.0, w.shape).astype(np.float32) for w in model.get_weights()])
+    return model
 
 
 def subclassed():
@@ -103,7 +120,7 @@ def test_training_updates_moving_averages():
     model(X, training=True)
     source(X, training=True)
     (mean,) = model.get_layer("average").weights
-    (other,) = (w for w in source.weights if w.path.endswith("mean"))
+    (other,) = source.get_layer("average").weights
     np.testing.assert_allclose(mean.numpy(), keras.ops.convert_to_numpy(other.value), rtol=1e-5, atol=1e-6)
     model.compile("sgd", "mse")
     history = model.fit(X, np.zeros((5, 2), np.float32), epochs=3, verbose=0)

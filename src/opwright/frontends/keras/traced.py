@@ -17,6 +17,7 @@ from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...nn.layer import Layer
 from ...nn.model import Model
+from ...ops.tensor import TensorLike
 from ..importing import ImportedFunction, tensor_of
 from ..jax.program import from_jax
 from ..torch.importer import from_torch
@@ -77,15 +78,16 @@ class TracedLayer(Layer):
         )
 
     def call(self, inputs: Any, *others: Any, training: Any = None, **options: Any) -> Any:
-        """Compute the recorded program. Arguments by name are constants of it."""
-        mode = bool(training)
-        arguments = [inputs, *others]
-        flat = nest.flatten(arguments)
-        specs = [TensorSpec(x.shape, x.dtype) for x in flat]
-        key = (mode, tuple(map(str, specs)), str(sorted(options.items())))
+        """Compute the recorded program. Arguments that are no tensors are constants of it."""
+        mode, structure = bool(training), [inputs, others, options]
+        leaves = nest.flatten(structure)
+        tensors = [x for x in leaves if isinstance(x, TensorLike)]
+        constants = [None if isinstance(x, TensorLike) else x for x in leaves]
+        specs = [TensorSpec(x.shape, x.dtype) for x in tensors]
+        key = (mode, tuple(map(str, specs)), repr(constants), tuple(options))
         if key not in self._programs:
-            self._programs[key] = self._recorded(arguments, specs, mode, options)
-        outputs, after = self._programs[key](*(own.read_value() for _, own in self._states), *flat)
+            self._programs[key] = self._recorded(structure, leaves, specs, mode)
+        outputs, after = self._programs[key](*(own.read_value() for _, own in self._states), *tensors)
         if mode:
             for (_, own), value in zip(self._states, after, strict=True):
                 if not own.trainable:
@@ -93,17 +95,20 @@ class TracedLayer(Layer):
         return outputs
 
     def _recorded(
-        self, structure: list[Any], specs: list[TensorSpec], training: bool, options: Any
+        self, structure: list[Any], leaves: list[Any], specs: list[TensorSpec], training: bool
     ) -> ImportedFunction:
         """Return the program: of the values of all variables and the inputs, outputs and values afterwards."""
         source, variables = self._source, [v for v, _ in self._states]
         keras = sys.modules["keras"]
+        constants = [None if isinstance(x, TensorLike) else (x,) for x in leaves]
 
         def program(*arguments: Any) -> Any:
-            values = {id(v): value for v, value in zip(variables, arguments)}
-            tensors = nest.pack_sequence_as(structure, list(arguments[len(variables) :]))
-            with keras.StatelessScope(state_mapping=[(v, values[id(v)]) for v in variables]) as scope:
-                outputs = source(*tensors, training=training, **options)
+            values = list(zip(variables, arguments))
+            tensors = iter(arguments[len(variables) :])
+            members = [next(tensors) if constant is None else constant[0] for constant in constants]
+            inputs, others, options = nest.pack_sequence_as(structure, members)
+            with keras.StatelessScope(state_mapping=values) as scope:
+                outputs = source(inputs, *others, training=training, **options)
             return outputs, [scope.get_current_value(v) for v in variables]
 
         kinds = [TensorSpec(own.shape, own.dtype) for _, own in self._states]

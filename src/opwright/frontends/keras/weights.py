@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.errors import InvalidArgumentError
 from .operations import KerasOperation
+from .traced import TracedLayer
 
 
 def assign_from_model(model: Any, source: Any) -> None:
@@ -16,7 +17,7 @@ def assign_from_model(model: Any, source: Any) -> None:
     in layers or shapes."""
     others = {layer.name: layer for layer in source.layers}
     for layer in model.layers:
-        if isinstance(layer, KerasOperation) or not layer.weights:
+        if isinstance(layer, KerasOperation | TracedLayer) or not layer.weights:
             continue
         other = others.get(layer.name)
         if other is None:
