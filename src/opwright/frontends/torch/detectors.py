@@ -35,7 +35,7 @@ def regions_of_levels(
 
     rois = poolers._convert_to_roi_format(list(boxes))
     result: Any = None
-    levels = mapper(boxes) if len(x_filtered) > 1 else None
+    levels: Any = mapper(boxes) if len(x_filtered) > 1 else None
     for level, (features, scale) in enumerate(zip(x_filtered, scales)):
         pooled = roi_align(features, rois, output_size, spatial_scale=scale, sampling_ratio=sampling_ratio)
         result = pooled if result is None else torch.where((levels == level)[:, None, None, None], pooled, result)
