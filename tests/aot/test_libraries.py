@@ -140,6 +140,46 @@ def test_the_example_compiles_without_warnings_and_prints_the_results(standard, 
         np.testing.assert_array_equal(printed[name], values.reshape(-1)[:10])
 
 
+STANDARDS = {
+    "gcc": ("c99", "c11", "c17", "c2x"),
+    "clang": ("c99", "c11", "c17", "c2x"),
+    "g++": ("c++11", "c++17", "c++20"),
+    "clang++": ("c++11", "c++17", "c++20"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", STANDARDS)
+def test_every_standard_of_c_compiles_the_examples_without_warnings(compiler, tmp_path):
+    """Of a plain library, of one with its weights in a file and threads of the caller, of one with state; as machine
+    code, and as C source, which is C11."""
+    if not shutil.which(compiler):
+        pytest.skip(f"needs {compiler}")
+    content, _ = network()
+    state = next(single_operators.singles("SVDF FLOAT32")).content
+    variants = {
+        "plain": (content, {}),
+        "divided": (content, {"weights": "file", "threads": True}),
+        "state": (state, {}),
+    }
+    files = []
+    for name, (model, settings) in variants.items():
+        for kind in ("lib", "c"):
+            folder = tmp_path / f"{name}_{kind}"
+            aot.build(model, out=folder, name="net", format=kind, **settings)
+            files.append((folder / "main.c", STANDARDS[compiler]))
+            if kind == "c" and "++" not in compiler:
+                files.append((folder / "net.c", [s for s in STANDARDS[compiler] if s != "c99"]))
+    for path, standards in files:
+        for standard in standards:
+            language = ["-x", "c++" if "++" in compiler else "c"]
+            flags = [f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
+            done = subprocess.run(
+                [compiler, *flags, *language, path.name], cwd=path.parent, capture_output=True, text=True
+            )
+            assert not done.returncode, f"{path} {standard}\n{done.stderr[:2000]}"
+
+
 @has_compiler
 def test_bad_calls_are_statuses(tmp_path):
     """An arena too small or not aligned, an address that is null: numbers, not crashes."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from ..compiler.c_source.byte_addresses import MEMORY_FUNCTIONS, write_kernel
+from ..compiler.c_source.byte_addresses import memory_functions, write_kernel
 from ..compiler.c_source.expressions import helpers_text
 from ..compiler.c_source.functions import CFunction
 from ..compiler.c_source.kernels import table_text
@@ -44,6 +44,17 @@ def c_source_of(model: ModelPlan, name: str, layout: MemoryLayout) -> dict[str, 
     arrays = [] if layout.apart else layout.arrays
     tables = [table_declaration(name, i, array) for i, array in enumerate(arrays)]
     reset = _reset(model, name, layout) if model.state else []
+    code = [
+        "/* ---- kernels ---- */",
+        "",
+        helpers_text(kernels.helpers),
+        *kernels.texts,
+        "/* ---- the model ---- */",
+        "",
+        *(share_in_c(name, layout.stride) if any(f"{name}_share(" in line for line in lines) else []),
+        *reset,
+        *lines,
+    ]
     source = [
         f"/* {name}: a model as C11, made by Opwright. Model: sha256 {model.digest}. */",
         f'#include "{name}.h"',
@@ -59,21 +70,13 @@ def c_source_of(model: ModelPlan, name: str, layout: MemoryLayout) -> dict[str, 
         "",
         "/* ---- memory ---- */",
         "",
-        MEMORY_FUNCTIONS,
+        memory_functions("\n".join(code)),
         f"/* ---- weights, of {name}{'.weights' if layout.apart else '_weights.c'} ---- */",
         "",
         *(f"extern {table};" for table in tables),
         *(map_function(name, layout) if layout.apart else []),
         "",
-        "/* ---- kernels ---- */",
-        "",
-        helpers_text(kernels.helpers),
-        *kernels.texts,
-        "/* ---- the model ---- */",
-        "",
-        *(share_in_c(name, layout.stride) if layout.stride else []),
-        *reset,
-        *lines,
+        *code,
     ]
     text = "\n".join(source) + "\n"
     if layout.apart:

@@ -1,6 +1,6 @@
 """Functions whose pointers are addresses of bytes, as C: kernels of libraries, which read memory as several dtypes.
 
-Lives here: `write_kernel`, `MEMORY_FUNCTIONS`, the C functions that load and store.
+Lives here: `write_kernel`, `memory_functions`, the C functions that load and store.
 Not here: functions on arrays of one dtype each (functions.py).
 
 Memory is read through types that may alias any other where the compiler has such types (GCC, Clang and compilers that
@@ -8,6 +8,8 @@ understand their attributes), and byte by byte (memcpy) otherwise, or where the 
 """
 
 from __future__ import annotations
+
+import re
 
 from llvmlite import ir
 from llvmlite.ir import instructions as llvm
@@ -19,34 +21,47 @@ from .single_lanes import _bits
 from .statements import MEMORY
 
 ELEMENTS = ("float", "double", "int16_t", "int32_t", "int64_t")
-MEMORY_FUNCTIONS = """typedef uint8_t *ow_address;
-
-/* The address of element i, by arithmetic that wraps. */
+_ADDRESSES = """typedef uint8_t *ow_address;
+"""
+_OF_ELEMENTS = """/* The address of element i, by arithmetic that wraps. */
 static inline ow_address ow_at(const uint8_t *p, int64_t i, unsigned size) {
   return (ow_address)((uintptr_t)p + (uintptr_t)i * size);
 }
-
-""" + "\n".join(
-    f"""#if defined(__GNUC__)
-typedef {kind} ow_any_{short(kind)} __attribute__((__may_alias__));
-static inline {kind} ow_load_{short(kind)}(const uint8_t *p) {{
-  return *(const ow_any_{short(kind)} *)(const void *)p;
-}}
-static inline void ow_store_{short(kind)}(uint8_t *p, {kind} x) {{ *(ow_any_{short(kind)} *)(void *)p = x; }}
-#else
-#define ow_load_{short(kind)} ow_read_{short(kind)}
-#define ow_store_{short(kind)} ow_write_{short(kind)}
-#endif
-static inline {kind} ow_read_{short(kind)}(const uint8_t *p) {{
-  {kind} x;
-  memcpy(&x, p, sizeof x);
-  return x;
-}}
-static inline void ow_write_{short(kind)}(uint8_t *p, {kind} x) {{ memcpy(p, &x, sizeof x); }}
 """
-    for kind in ELEMENTS
-)
-"""Loads and stores: `load` and `store` of aligned elements, `read` and `write` of others."""
+
+
+def memory_functions(text: str) -> str:
+    """Return the functions on memory that a text calls: `load` and `store` of aligned elements, `read` and `write` of
+    others. Compilers warn of functions that nothing calls."""
+    called = set(re.findall(r"\bow_(?:at|load_\w+|store_\w+|read_\w+|write_\w+)\b", text))
+    parts = [_ADDRESSES, *[_OF_ELEMENTS] * ("ow_at" in called)]
+    for kind in ELEMENTS:
+        name = short(kind)
+        aligned, other = [], []
+        if f"ow_load_{name}" in called:
+            aligned.append(
+                f"static inline {kind} ow_load_{name}(const uint8_t *p) {{\n"
+                f"  return *(const ow_any_{name} *)(const void *)p;\n}}"
+            )
+            other.append(_copied(kind, "load"))
+        if f"ow_store_{name}" in called:
+            aligned.append(
+                f"static inline void ow_store_{name}(uint8_t *p, {kind} x) {{ *(ow_any_{name} *)(void *)p = x; }}"
+            )
+            other.append(_copied(kind, "store"))
+        if aligned:
+            alias = f"typedef {kind} ow_any_{name} __attribute__((__may_alias__));"
+            parts.append("\n".join(["#if defined(__GNUC__)", alias, *aligned, "#else", *other, "#endif\n"]))
+        parts += [f"{_copied(kind, way)}\n" for way in ("read", "write") if f"ow_{way}_{name}" in called]
+    return "\n".join(parts)
+
+
+def _copied(kind: str, way: str) -> str:
+    """Return a function on elements that need not be aligned. way: load, store, read, write."""
+    name = f"ow_{way}_{short(kind)}"
+    if way in ("store", "write"):
+        return f"static inline void {name}(uint8_t *p, {kind} x) {{ memcpy(p, &x, sizeof x); }}"
+    return f"static inline {kind} {name}(const uint8_t *p) {{\n  {kind} x;\n  memcpy(&x, p, sizeof x);\n  return x;\n}}"
 
 
 def write_kernel(function: ir.Function) -> CFunction:

@@ -373,6 +373,8 @@ class StatementWriter:
         target = self._target(address)
         local = address in self.variables and address not in self.arrays
         changed = {self.variables[address]} if local else {MEMORY}
+        if local and expression.text == target.text:
+            return []  # of a choice that keeps the value; compilers warn
         return [*self._flushed(changed), f"{target.text} = {expression.text};"]
 
     def _call_statement(self, x: llvm.CallInstr) -> list[str]:
