@@ -31,7 +31,9 @@ EXPECTED = (
     Expected(40, "tests/distribute/*", "could not import '(dask|distributed|grpc|loky|mpi4py|pyarrow|ray|zarr)"),
     Expected(20, "tests/distribute/*", "needs memfd_create"),
     Expected(
-        80, "tests/aot/*", "needs .*(cmake|node|chromium|arm-none-eabi|qemu|nm$|tflite-micro|AVX2|gcc|clang|[+][+]|zig)"
+        80,
+        "tests/aot/*",
+        "needs .*(cmake|node|chromium|arm-none-eabi|qemu|nm$|tflite-micro|AVX2|gcc|clang|wine|[+][+]|zig)",
     ),
     Expected(1, "tests/aot/test_wasmtime.py", "could not import 'wasmtime"),
     Expected(6, "tests/examples/test_ship.py", "needs .*(cmake|cc|qemu|chromium)"),

@@ -151,8 +151,8 @@ STANDARDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", STANDARDS)
 def test_every_standard_of_c_compiles_the_examples_without_warnings(compiler, tmp_path):
-    """Of a plain library, of one with its weights in a file and threads of the caller, of one with state; as machine
-    code, and as C source, which is C11."""
+    """Examples of a plain library, of one with its weights in a file and threads of the caller, of one with state; as
+    machine code, and as C source, which is C11."""
     if not shutil.which(compiler):
         pytest.skip(f"needs {compiler}")
     content, _ = network()
