@@ -7,8 +7,9 @@ Not here: the table of rows (rows.py), what an ARM processor takes for the offic
 Models: the keyword model of MLPerf Tiny (DS-CNN int8, tests/aot/microcontrollers.py) on a Cortex-M4; MobileNetV2 int8
 on 64-bit ARM with dotprod, on this machine and as WebAssembly. The script needs arm-none-eabi-gcc and qemu-system-arm;
 aarch64-linux-gnu-gcc and qemu-aarch64 with plugins; node, and, as peers in it, the folders of the
-npm packages @tensorflow/tfjs-tflite as OPWRIGHT_PEER_TFJS and onnxruntime-web as OPWRIGHT_PEER_ORT_WEB. A figure whose
-tools are missing is left out, by name.
+npm packages @tensorflow/tfjs-tflite as OPWRIGHT_PEER_TFJS and onnxruntime-web as OPWRIGHT_PEER_ORT_WEB; the folder of
+IREE's programs (iree-base-compiler, iree-base-runtime) as OPWRIGHT_PEER_IREE. A figure whose tools are missing is left
+out, by name.
 """
 
 from __future__ import annotations
@@ -249,6 +250,34 @@ def times_in_node(kind: str) -> dict[str, dict[str, float]]:
     return times
 
 
+def times_beside_iree(kind: str) -> dict[str, float]:
+    """Seconds of a run of MobileNetV2 on this processor, on one thread: the least of ours, and the processor's time of
+    IREE's (`iree-compile`, local-sync). kind: f32 or int8."""
+    from opwright import aot
+
+    folder, path, tools = _folder(), models.path_of(NETWORK[0], kind), Path(os.environ["OPWRIGHT_PEER_IREE"])
+    aot.build(path, "host", folder, name="model")
+    library = aot.load(folder)
+    (note,) = library.notes["signatures"][0]["inputs"]
+    image = np.zeros(note["shape"], note["dtype"])
+    least = min(measure.time_batch(functools.partial(library, image), 1) for _ in range(60))
+    backend = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+    backend.append("--iree-llvmcpu-target-cpu=host")
+    n, h, w, c = note["shape"]
+    element = {"f32": "f32", "int8": "i8"}[kind]
+    for command in (
+        [sys.executable, "-m", "benchmarks.peers.onnx_of_tflite", path, str(folder / "model.onnx")],
+        [tools / "iree-import-onnx", folder / "model.onnx", "-o", folder / "model.mlir", "--opset-version", "17"],
+        [tools / "iree-compile", folder / "model.mlir", *backend, "-o", folder / "model.vmfb"],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+    command = [tools / "iree-benchmark-module", f"--module={folder / 'model.vmfb'}", "--device=local-sync"]
+    command += ["--function=network", f"--input={n}x{c}x{h}x{w}x{element}=1", "--benchmark_format=json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    (row,) = json.loads(done.stdout)["benchmarks"]
+    return {"ours": least, "IREE": row["cpu_time"] / {"ms": 1e3, "us": 1e6, "ns": 1e9}[row["time_unit"]]}
+
+
 def main() -> None:
     """Print the figures whose tools are there."""
     board, arm = ("arm-none-eabi-gcc", "qemu-system-arm"), ("aarch64-linux-gnu-gcc", "qemu-aarch64", "cc")
@@ -257,6 +286,8 @@ def main() -> None:
         ("the same as C by GCC -O3", board, lambda: instructions_of_keywords("c")),
         ("MobileNetV2 int8, Neoverse N1, instructions", arm, instructions_on_arm),
         ("relative to the official interpreter's", arm, lambda: instructions_on_arm() / OFFICIAL_ARM),
+        ("MobileNetV2 float32 here, s", ("OPWRIGHT_PEER_IREE",), lambda: times_beside_iree("f32")),
+        ("MobileNetV2 int8 here, s", ("OPWRIGHT_PEER_IREE",), lambda: times_beside_iree("int8")),
         ("MobileNetV2 int8 in Node.js, s", ("node",), lambda: times_in_node("int8")),
         ("MobileNetV2 float32 in Node.js, s", ("node",), lambda: times_in_node("f32")),
     ]

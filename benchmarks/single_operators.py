@@ -59,6 +59,12 @@ def singles(*words: str) -> Iterator[Single]:
     yield from result.values()
 
 
+def rows() -> Iterator[Single]:
+    """The models of all rows, with their numbers after the names."""
+    for number, single in enumerate(_tabled(lambda name: True)):
+        yield single._replace(name=f"{single.name} {number}")
+
+
 def _tabled(expected: Callable[[str], bool]) -> Iterator[Single]:
     """The models of both tables, fixed cases first. wanted: asked for each by its name."""
     sys.path += [str(TESTS / "lite" / "ops"), str(TESTS / "lite"), str(TESTS / "data" / "tflite")]

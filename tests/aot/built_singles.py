@@ -9,8 +9,8 @@ import opwright as ow
 from opwright import aot
 from opwright.core.errors import UnimplementedError
 
-REFUSED = ("is state", "strings and handles")
-"""Reasons for which models are refused: see docs/libraries.md."""
+REFUSED = ("is state", "strings and handles", "functions of the C library, which a module does not have")
+"""Reasons for which models are refused: see docs/libraries.md, and for WebAssembly docs/web.md."""
 
 
 def build_single(single, *args, **settings):

@@ -62,31 +62,57 @@ def rows(every):
 
 @pytest.mark.parametrize("part", rows(24))
 def test_every_builtin_is_a_library_or_refused_by_name(part, tmp_path):
-    """One model for each operator and type: the interpreter's bits, or an error that names what is missing."""
-    built = 0
-    for i, single in enumerate(itertools.islice(single_operators.singles(), part, None, 24)):
+    """One model for each operator and type."""
+    assert run_models(itertools.islice(single_operators.singles(), part, None, 24), tmp_path) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(12))
+def test_every_row_of_the_operators_is_a_library_or_refused_by_name(part, tmp_path):
+    """All fixed cases and drawn rows of the operators' tests."""
+    assert run_models(itertools.islice(single_operators.rows(), part, None, 12), tmp_path, REFUSED_ROWS) >= 100
+
+
+REFUSED_ROWS = (
+    *REFUSED,
+    "IF 0: its results' shapes are unknown",
+    "WHILE 0: its results' shapes are unknown",
+    "LSH_PROJECTION 0 hashes of t1.u8: u8[1, 4000]",
+    "floats to be rounded that serve several products",
+)
+"""Rows that have no machine code besides: shapes that branches and loops change, a long row of hashed bytes, a product
+with several right sides of int8."""
+
+
+def run_models(singles, folder, refused=REFUSED):
+    """Compare libraries of models with the interpreter, bit by bit; others are refused by an error that names what is
+    missing. Returns how many are compared."""
+    compared, faults = 0, []
+    for i, single in enumerate(singles):
         try:
             results = interpreted(single.content, single.feeds, runs=2)
         except OpError:
             continue  # a model of an operator's errors
         name, refusal = f"row{i}", ""
         try:
-            build_single(single, out=tmp_path, name=name, format="object")
+            build_single(single, out=folder, name=name, format="object")
         except UnimplementedError as error:
             refusal = str(error)
         if refusal:
-            assert any(reason in refusal for reason in REFUSED), (single.name, refusal)
+            faults += [] if any(reason in refusal for reason in refused) else [(single.name, refusal)]
             continue
-        run = aot.load(tmp_path / f"{name}.json")
+        run = aot.load(folder / f"{name}.json")
         run(*single.feeds)
         outputs = run(*single.feeds)
         if single.name.startswith(UNSEEDED):
             assert [(a.shape, a.dtype) for a in outputs.values()] == [(a.shape, a.dtype) for a in results], single.name
             continue
-        for actual, expected in zip(outputs.values(), results, strict=True):
-            np.testing.assert_array_equal(actual, expected, err_msg=single.name)
-        built += 1
-    assert built >= 10
+        pairs = list(zip(outputs.values(), results, strict=True))
+        if not all(a.dtype == b.dtype and np.array_equal(a, b, equal_nan=b.dtype.kind in "fc") for a, b in pairs):
+            faults.append((single.name, *pairs))
+        compared += 1
+    assert not faults, "\n".join(map(str, faults))
+    return compared
 
 
 def test_a_network_has_the_interpreters_bits_on_several_threads(tmp_path):

@@ -25,10 +25,13 @@ C_TYPES = {
     "bfloat16": "uint16_t",
     "complex64": "float",
     "complex128": "double",
+    "int2": "int8_t",
+    "int4": "int8_t",
+    "uint4": "uint8_t",
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-"""C types of elements. Numbers of 16 bits are passed as their bits; complex ones, which have no type that C and C++
-share, as a real and an imaginary part."""
+"""C types of elements. Floats of 16 bits are passed as their bits, integers of less than 8 bits one a byte; complex
+numbers, which have no type that C and C++ share, as a real and an imaginary part."""
 
 
 def elements_of(tensor: TensorDescription) -> int:

@@ -196,7 +196,7 @@ class LibrarySignature:
                     p["name"],
                     p["identifier"],
                     tuple(p["shape"]),
-                    np.dtype(dtypes.as_dtype(p["dtype"]).np),
+                    np.dtype(_BYTES.get(p["dtype"]) or dtypes.as_dtype(p["dtype"]).np),
                     p.get("varies", False),
                 )
                 for p in ports
@@ -273,6 +273,8 @@ class LibrarySignature:
 
 
 _WITHOUT_LOCK = contextlib.nullcontext()
+_BYTES = {"int2": np.int8, "int4": np.int8, "uint4": np.uint8}
+"""Types of arrays for integers of less than 8 bits, one a byte, as of `lite.Interpreter`."""
 
 
 def _address(array: np.ndarray) -> int:

@@ -142,7 +142,10 @@ class _ModuleLinker:
         functions = [name for kind, name in imports if kind == _FUNCTION_KIND]
         if functions:
             raise UnimplementedError(
-                op="aot.build", what="a kernel calls functions of the C library", found=", ".join(functions)
+                op="aot.build",
+                what="a kernel calls functions of the C library, which a module does not have",
+                found=", ".join(functions),
+                do="float32 instead of float64",
             )
         if any(kind == _TABLE_KIND for kind, _ in imports):
             raise UnimplementedError(op="aot.build", what="a kernel calls functions by address")

@@ -15,6 +15,7 @@ from ...compiler.loops.buffers import Buffer
 from ...compiler.loops.indexing_ops import ExpectedCount
 from ...compiler.loops.ops import LoopOp, Part, View
 from ...compiler.lowering.context import LoweringContext, NoLowering, RuleOperand
+from ...compiler.lowering.stateful import Assignment, Reading
 from ...core.dtypes import uint8
 from ...graph import Value
 from ..runtime.node import Node
@@ -68,16 +69,19 @@ class CountingBuffers(TensorBuffers):
         return ops
 
 
-def results_of_nothing(ctx: LoweringContext, is_lowered: bool) -> list[LoopOp] | None:
+def results_of_nothing(ctx: LoweringContext, ops: Sequence[LoopOp] | None) -> list[LoopOp] | None:
     """Return the operations of a node with empty results, or that reads no elements but constants, as where no rows
     were counted: its results are constants. None for other nodes, and where the operator rejects them.
 
-    is_lowered: whether the node has operations, which compute results that are not empty
+    ops: of the node, if it is lowered; they compute results that are not empty, and effects
     """
+    if any(isinstance(op, Reading | Assignment) for op in ops or ()):
+        return None
     try:
         outputs = [ctx.output(index=i) for i in range(len(ctx.node.outputs))]
         values = [np.zeros(y.shape, y.dtype.np) for y in outputs]
-        if any(y.size for y in outputs) and (is_lowered or not _compute(ctx, outputs, values)):
+        is_empty = bool(outputs) and not any(y.size for y in outputs)
+        if not is_empty and (ops is not None or not _compute(ctx, outputs, values)):
             return None
     except NoLowering:
         return None

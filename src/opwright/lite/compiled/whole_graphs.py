@@ -31,7 +31,7 @@ from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC, Tensor
 from ..runtime.while_loop import LoopState
 from .counted_rows import NO_ROWS, CountingBuffers, Rows, results_of_nothing
-from .partition_plans import PartitionPlanner, TensorBuffers, claim
+from .partition_plans import PartitionPlanner, TensorBuffers, claim, is_caller
 
 _BOUND_SIZES = "bounds of the elements of inputs that sizes follow from: 'INPUT[0]=1..8'"
 
@@ -150,19 +150,18 @@ class SubgraphCalls:
         missing = {
             n: f"{subgraph.nodes[n].name} {n}: {refused.get((subgraph.index, n))}" for n in numbers if n not in claimed
         }
-        if not isinstance(buffers, CountingBuffers):
-            return [op for n in numbers if n in claimed for op in claimed[n].ops], buffers, missing
         ops: list[LoopOp] = []
         for n in numbers:
             results = None
-            if not any(t.index in buffers.counts for t in subgraph.nodes[n].tensors_out):
-                results = results_of_nothing(LoweringContext(graph.node(n), buffers), is_lowered=n in claimed)
+            node, own = subgraph.nodes[n], claimed[n].ops if n in claimed else ()
+            if not (is_caller(node) or any(t.index in buffers.counts for t in node.tensors_out)):
+                results = results_of_nothing(LoweringContext(graph.node(n), buffers), own if n in claimed else None)
             if results is not None:
                 ops += results
                 missing.pop(n, None)
-            elif n in claimed:
-                ops += claimed[n].ops
-                ops += buffers.after(subgraph.nodes[n])
+            else:
+                ops += own
+                ops += buffers.after(node) if isinstance(buffers, CountingBuffers) else ()
         return ops, buffers, missing
 
     def lower_node(self, node: Node, ctx: LoweringContext) -> None:
