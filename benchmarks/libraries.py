@@ -250,7 +250,7 @@ def times_in_node(kind: str) -> dict[str, dict[str, float]]:
     return times
 
 
-def times_beside_iree(kind: str) -> dict[str, float]:
+def times_of_iree(kind: str) -> dict[str, float]:
     """Seconds of a run of MobileNetV2 on this processor, on one thread: the least of ours, and the processor's time of
     IREE's (`iree-compile`, local-sync). kind: f32 or int8."""
     from opwright import aot
@@ -286,8 +286,8 @@ def main() -> None:
         ("the same as C by GCC -O3", board, lambda: instructions_of_keywords("c")),
         ("MobileNetV2 int8, Neoverse N1, instructions", arm, instructions_on_arm),
         ("relative to the official interpreter's", arm, lambda: instructions_on_arm() / OFFICIAL_ARM),
-        ("MobileNetV2 float32 here, s", ("OPWRIGHT_PEER_IREE",), lambda: times_beside_iree("f32")),
-        ("MobileNetV2 int8 here, s", ("OPWRIGHT_PEER_IREE",), lambda: times_beside_iree("int8")),
+        ("MobileNetV2 float32 here, s", ("OPWRIGHT_PEER_IREE",), lambda: times_of_iree("f32")),
+        ("MobileNetV2 int8 here, s", ("OPWRIGHT_PEER_IREE",), lambda: times_of_iree("int8")),
         ("MobileNetV2 int8 in Node.js, s", ("node",), lambda: times_in_node("int8")),
         ("MobileNetV2 float32 in Node.js, s", ("node",), lambda: times_in_node("f32")),
     ]
