@@ -29,7 +29,8 @@ class LibraryTarget(NamedTuple):
 
 
 _HERE, _QEMU, _WINE = "run on the processor of the tests", "run under qemu-user", "run under Wine"
-_FORMAT, _BOARD, _NODE = "object file read back", "run on boards of qemu-system-arm", "run in Node.js"
+_FORMAT, _BOARD, _NODE = "object file read back", "run on boards of qemu-system-arm", "run in Node.js and wasmtime"
+_AVX512 = "run if the processor of the tests has AVX-512"
 _M4, _M33 = "thumbv7em-unknown-none-eabi", "thumbv8m.main-unknown-none-eabi"
 _SOFT = "+soft-float,-fpregs,-vfp2sp"
 _SOFTLY = "floats by functions of the compiler, in integer registers"
@@ -39,8 +40,8 @@ _ROWS = (
     (NAMED["x86-64-v2"], "x86-64 since 2009 (SSE4.2), Linux", _HERE),
     (_V3, "x86-64 since 2013 (AVX2, FMA), Linux", _HERE),
     (NAMED["x86-64-v3-vnni"], "the same with AVX-VNNI: Alder Lake and later", _FORMAT),
-    (NAMED["x86-64-v4"], "x86-64 with AVX-512, Linux", _FORMAT),
-    (NAMED["x86-64-v4-vnni"], "the same with VNNI: Ice Lake, Zen 4 and later", _FORMAT),
+    (NAMED["x86-64-v4"], "x86-64 with AVX-512, Linux", _AVX512),
+    (NAMED["x86-64-v4-vnni"], "the same with VNNI: Ice Lake, Zen 4 and later", _AVX512),
     (NAMED["x86-64-v4-bf16"], "the same with products of bfloat16", _FORMAT),
     (NAMED["x86-64-v4-amx"], "the same with AMX tiles: Sapphire Rapids and later", _FORMAT),
     (Target("x86-64-v2-windows", _WINDOWS, "x86-64-v2"), "x86-64-v2, Windows", _FORMAT),
@@ -51,7 +52,7 @@ _ROWS = (
     (NAMED["x86-64-v4"]._replace(name="x86-64-v4-macos", triple=_APPLE_INTEL), "x86-64-v4, macOS", _FORMAT),
     (NAMED["aarch64"], "64-bit ARM, Linux", _QEMU),
     (NAMED["aarch64-dotprod"], "64-bit ARM since 2018 (Cortex-A55, A75), Linux", _QEMU),
-    (NAMED["aarch64-i8mm"], "64-bit ARM since 2021 (Cortex-A510, A710), Linux", _FORMAT),
+    (NAMED["aarch64-i8mm"], "64-bit ARM since 2021 (Cortex-A510, A710), Linux", _QEMU),
     (
         Target("aarch64-android", "aarch64-linux-android21", "generic", "+neon"),
         "64-bit ARM, Android 5 and later",
