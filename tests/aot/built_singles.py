@@ -23,12 +23,17 @@ def build_single(single, *args, **settings):
     return aot.build(single.content, *args, **settings, bounds=_bounds(single))
 
 
+SHAPES = {"FILL": slice(1), "RANGE": slice(None), "SCATTER_ND": slice(-1, None)}
+"""The inputs that shapes follow from, among those that are no constants; of other operators all but the first."""
+
+
 def _bounds(single):
-    """The elements of inputs of few integers, each alone."""
+    """The elements of inputs that shapes follow from, each alone."""
     details = ow.lite.Interpreter(model_content=single.content).get_input_details()
+    chosen = SHAPES.get(single.name.split()[0], slice(1, None))
     return {
         f"{detail['name']}[{k}]": (int(v), int(v))
-        for detail, x in zip(details, single.feeds)
-        if np.issubdtype(x.dtype, np.integer) and x.size < 20 and -1 not in detail["shape_signature"]
+        for detail, x in [*zip(details, single.feeds)][chosen]
+        if np.issubdtype(x.dtype, np.integer)
         for k, v in enumerate(np.asarray(x).reshape(-1))
     }

@@ -27,7 +27,7 @@ from ..loops.indexing_ops import (
     SliceLayout,
     UpdateSlice,
 )
-from ..loops.ops import Map, Move, Reinterpret
+from ..loops.ops import Map, Move, Reinterpret, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import same_numbers, truth
 from .pooling import BOOL_KINDS, combination_kind, numbers_of
@@ -105,6 +105,9 @@ def dynamic_update_slice(ctx: LoweringContext) -> None:
         raise NoLowering(f"{update} into {x}")
     if starts.shape != (len(x.shape),):
         raise NoLowering(f"start indices {starts}")
+    if not update.size:
+        ctx.add(View, y.buffer, x.buffer)
+        return
     ctx.add(UpdateSlice, y.buffer, x.buffer, update.buffer, starts.buffer)
 
 

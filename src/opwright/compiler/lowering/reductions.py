@@ -363,6 +363,9 @@ def broadcast_args(ctx: LoweringContext) -> None:
     if any(o.dtype not in (int32, int64) or o.dtype is not a.dtype or len(o.shape) != 1 for o in (a, b)):
         raise NoLowering(f"shapes {a} and {b}")
     y = ctx.output((max(a.size, b.size),))
+    if not (a.size and b.size):
+        ctx.add(View, y.buffer, (a if a.size else b).buffer)
+        return
     ctx.add(BroadcastSizes, y.buffer, a.buffer, b.buffer)
 
 

@@ -33,7 +33,7 @@ from ..runtime.while_loop import LoopState
 from .counted_rows import NO_ROWS, CountingBuffers, Rows, results_of_nothing
 from .partition_plans import PartitionPlanner, TensorBuffers, claim, is_caller
 
-_BOUND_SIZES = "bounds of the elements of inputs that sizes follow from: 'INPUT[0]=1..8'"
+_BOUND_SIZES = "bounds of the elements of inputs that sizes or axes follow from: 'INPUT[0]=1..8'"
 
 Variable = ResourceVariable | Tensor
 """Memory that persists from run to run: a resource, or a variable tensor of the subgraph."""
@@ -62,7 +62,7 @@ def whole_graph(planner: PartitionPlanner, subgraph: Subgraph, rows: Rows = NO_R
     calls = SubgraphCalls(planner)
     ops, buffers, missing = calls.lowered(subgraph, rows=rows)
     if missing:
-        is_open = any("unknown before a run" in why for why in missing.values())
+        is_open = any("unknown before a run" in why or "is no constant" in why for why in missing.values())
         raise UnimplementedError(
             op=name,
             what=f"{len(missing)} nodes have no machine code",
