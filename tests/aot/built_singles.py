@@ -24,7 +24,7 @@ def build_single(single, *args, **settings):
 
 
 SHAPES = {"FILL": slice(1), "RANGE": slice(None), "SCATTER_ND": slice(-1, None)}
-"""The inputs that shapes follow from, among those that are no constants; of other operators all but the first."""
+"""The inputs that shapes follow from, without constants; of other operators all but the first."""
 
 
 def _bounds(single):
