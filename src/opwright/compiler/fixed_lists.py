@@ -1,4 +1,4 @@
-"""Lists that a loop fills element by element, with their final length from the start.
+"""Lists that a loop fills element by element, with their final length from the start; lengths that are trip counts.
 
 Lives here: `with_fixed_lists`.
 Not here: lists as arrays (lowering/tensor_lists.py), the same analysis for files (../lite/convert/lists).
@@ -22,7 +22,7 @@ import numpy as np
 from ..core.dtypes import variant
 from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, constant_node, map_subgraphs
-from ..graph.passes.control_flow import counter_of
+from ..graph.passes.control_flow import counter_of, exact_iterations
 from ..ops import registry
 from .memory import ALIASES
 
@@ -55,15 +55,17 @@ def _fixed_lists(graph: Graph) -> dict[Node, Any]:
             readers.setdefault(v, []).append(node)
     changes: dict[Node, Any] = {}
     for loop in graph.nodes:
-        length = _iterations(loop) if loop.op.name == "While" else None
+        length = exact_iterations(loop) if loop.op.name == "While" else None
         if length is None or not 0 < length <= MOST_ELEMENTS:
             continue
         variables: Any = loop.inputs[0]
         after = {place: readers.get(loop.outputs[place], []) for place in _filled(loop)}
+        after = {place: nodes for place, nodes in after.items() if _is_empty(variables[place])}
+        changes |= {node: _length(length) for nodes in after.values() for node in nodes if node.op.name == "ListLength"}
         places = [
             place
             for place, nodes in after.items()
-            if _is_empty(variables[place])
+            if _counts_from_0(loop)
             and loop.outputs[place] not in graph.outputs
             and all(node.op.name in READERS for node in nodes)
         ]
@@ -75,22 +77,20 @@ def _fixed_lists(graph: Graph) -> dict[Node, Any]:
     return changes
 
 
-def _iterations(loop: Node) -> int | None:
-    """Return the number of iterations of a loop over a counter from 0 with a constant limit."""
+def _counts_from_0(loop: Node) -> bool:
+    """Return whether the elements that iterations add are those at a counter."""
     counter = counter_of(loop)
-    if counter is None or not counter.exact:
-        return None
+    if counter is None:
+        return False
     variables = loop.inputs[0]
     assert isinstance(variables, tuple)
     start = variables[counter.place].constant
-    limit = counter.limit if isinstance(counter.limit, int) else counter.limit.constant
-    return None if start is None or int(start) != 0 or limit is None else int(limit)
+    return start is not None and int(start) == 0
 
 
 def _filled(loop: Node) -> list[int]:
     """Return the lists, among the variables of a loop, to which each iteration adds the element at the counter."""
     body, cond, counter = loop.attrs["body"], loop.attrs["cond"], counter_of(loop)
-    assert counter is not None
     uses = Counter(v for g in (cond, body) for node in g.nodes for v in node.operands)
     uses.update(body.outputs)
     places = []
@@ -98,7 +98,7 @@ def _filled(loop: Node) -> list[int]:
         node = after.node
         if before.dtype is not variant or node is None or not node.inputs or node.inputs[0] is not before:
             continue
-        grows = node.op.name == "ListSet" and node.attrs["grow"]
+        grows = counter is not None and node.op.name == "ListSet" and node.attrs["grow"] and _counts_from_0(loop)
         sets_next = grows and _source(node.inputs[1]) is body.inputs[counter.place]
         if (sets_next or node.op.name == "ListPush") and uses[before] == uses[after] == 1 and not uses[tested]:
             places.append(i)
@@ -163,6 +163,14 @@ class _FilledLoop:
         rewriter.nodes += [constant, filled]
         (result,) = filled.outputs
         return result
+
+
+def _length(length: int) -> Any:
+    def change(node: Node, rewriter: GraphRewriter) -> Node:
+        (y,) = node.outputs
+        return constant_node(registry.get("Const"), np.array(length, y.dtype.np), y.spec, node.name, node.at)
+
+    return change
 
 
 def _stack(length: int, item: Value) -> Any:

@@ -57,8 +57,7 @@ def specialize(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     are computed, so that computed shapes are known, too.
     """
     result = _sized(graph, shapes)
-    fixed = with_fixed_lists(result)
-    if fixed is not result:
+    while (fixed := with_fixed_lists(result)) is not result:  # the length of one list is the trip count of another loop
         result = _sized(fixed, shapes)
     result.keep_origin(graph.origin)
     return with_keys(run_passes(hoist_reads(result)))

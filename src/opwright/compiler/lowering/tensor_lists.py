@@ -15,13 +15,15 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
-from ...core.dtypes import DType, int32
+import numpy as np
+
+from ...core.dtypes import DType, int32, uint8
 from ...core.shapes import TensorShape
 from ...graph import Graph, Value
 from ...graph.passes.control_flow import control_operands
 from ..loops.buffers import Buffer
 from ..loops.expressions import apply, arg, const
-from ..loops.indexing_ops import Gather, PutEntries
+from ..loops.indexing_ops import Expected, Gather, PutEntries
 from ..loops.ops import Map, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .registry import rule
@@ -137,8 +139,12 @@ def reserve(ctx: LoweringContext) -> None:
 
 @rule("ListZerosLike")
 def zeros_like(ctx: LoweringContext) -> None:
-    x = _fixed(list_of(ctx))
-    _yield(ctx, x._replace(rows=None, single=None))
+    x = list_of(ctx)
+    if x.size is None:
+        _yield(ctx, x._replace(rows=None, single=None))
+        return
+    zeros = with_rows(ctx, x._replace(rows=None, single=None, size=None))
+    _yield(ctx, zeros._replace(size=x.size))
 
 
 @rule("ListLength")
@@ -242,12 +248,23 @@ def from_tensor(ctx: LoweringContext) -> None:
     _yield(ctx, ListOperand(x.dtype, x.shape[0], x.shape[1:], rows))
 
 
+def _expect_same(ctx: LoweringContext, a: Buffer, b: Buffer) -> None:
+    """Add a guard that two sizes are the same number."""
+    difference, none = ctx.new(int32, (1,), ".difference"), np.zeros(1, np.int32)
+    operands = ctx.viewed(a, (1,)), ctx.viewed(b, (1,))
+    ctx.add(Map, difference, operands, apply("sub", arg(0, int32), arg(1, int32)))
+    guard = Buffer(f"{difference.name}.guard", uint8, (1,))
+    ctx.add(Expected, guard, difference, Buffer(f"{difference.name}.expected", int32, (1,), none))
+
+
 @rule("ListAdd")
 def add(ctx: LoweringContext) -> None:
     """Lower sums of elements: of the only one that is set in one of the lists, or of all."""
     x, y = list_of(ctx), list_of(ctx, 1)
-    if x.dtype is not y.dtype or x.length != y.length or x.size is not None or y.size is not None:
+    if x.dtype is not y.dtype or x.length != y.length or (x.size is None) != (y.size is None):
         raise NoLowering(f"a sum of lists of {x.length} and {y.length} elements")
+    if x.size is not None and y.size is not None and x.size is not y.size:
+        _expect_same(ctx, x.size, y.size)
     if x.shape is None or y.shape is None:
         x, y = x._replace(shape=x.shape or y.shape), y._replace(shape=x.shape or y.shape)
     if x.shape != y.shape:

@@ -1,7 +1,8 @@
 """Simplification of control flow: static branches and loops, and loop-invariant code motion.
 
 Lives here: BRANCHES, rules for If, Case and While with a static direction; `hoist`, which computes values that no
-iteration changes before the loop, and `hoist_reads`, of variables; `counter_of` and `most_iterations` of loops.
+iteration changes before the loop, and `hoist_reads`, of variables; `counter_of`, `most_iterations`,
+`exact_iterations` of loops.
 Not here: unused variables and outputs (rewrite_rules.py).
 
 A pure node is hoisted if its operands are invariant: captures, constants, variables that the body returns unchanged,
@@ -368,11 +369,42 @@ def _goes_up(body: Graph, place: int) -> bool:
 
 def most_iterations(loop: Node) -> int | None:
     """Return a limit of a While's iterations that follows from constants, None if there is none."""
+    counted = _counted(loop)
+    return None if counted is None else counted[0]
+
+
+def exact_iterations(loop: Node) -> int | None:
+    """Return the number of a While's iterations if its only condition is a counter between constants."""
+    counted = _counted(loop)
+    return counted[0] if counted is not None and counted[1] else None
+
+
+def _counted(loop: Node) -> tuple[int, bool] | None:
+    """Return a limit of a While's iterations, and whether it is their number."""
+    variables: Any = loop.inputs[0]
     counter = counter_of(loop)
     if counter is None:
-        return None
-    variables = loop.inputs[0]
-    assert isinstance(variables, tuple)
+        return _counted_down(loop, variables)
     start = variables[counter.place].constant
     limit = counter.limit if isinstance(counter.limit, int) else counter.limit.constant
-    return None if start is None or limit is None else max(0, int(limit) - int(start))
+    return None if start is None or limit is None else (max(0, int(limit) - int(start)), counter.exact)
+
+
+def _counted_down(loop: Node, variables: tuple[Value, ...]) -> tuple[int, bool] | None:
+    """Implement `_counted` for a variable that decreases by 1 while it is above a constant, as in gradients of
+    loops."""
+    cond, body = loop.attrs["cond"], loop.attrs["body"]
+    for node in _conditions(cond.outputs[0]):
+        if node.op.name != "Greater":
+            continue
+        counted, limit = tuple(node.operands)
+        if counted.dtype is not int32 or counted.shape.rank != 0 or counted not in cond.inputs[: len(variables)]:
+            continue
+        place = cond.inputs.index(counted)
+        start, step = variables[place].constant, body.outputs[place].node
+        if start is None or limit.constant is None or step is None or step.op.name != "Sub":
+            continue
+        before, one = tuple(step.operands)
+        if before is body.inputs[place] and one.constant is not None and one.constant.reshape(-1).tolist() == [1]:
+            return max(0, int(start) - int(limit.constant)), cond.outputs[0].node is node
+    return None
