@@ -98,8 +98,13 @@ def _filled(loop: Node) -> list[int]:
         node = after.node
         if before.dtype is not variant or node is None or not node.inputs or node.inputs[0] is not before:
             continue
-        grows = counter is not None and node.op.name == "ListSet" and node.attrs["grow"] and _counts_from_0(loop)
-        sets_next = grows and _source(node.inputs[1]) is body.inputs[counter.place]
+        sets_next = (
+            counter is not None
+            and node.op.name == "ListSet"
+            and node.attrs["grow"]
+            and _counts_from_0(loop)
+            and _source(node.inputs[1]) is body.inputs[counter.place]
+        )
         if (sets_next or node.op.name == "ListPush") and uses[before] == uses[after] == 1 and not uses[tested]:
             places.append(i)
     return places
