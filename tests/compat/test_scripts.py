@@ -148,3 +148,14 @@ def test_limits_of_fit():
         ow.keras.config.set_max_steps_per_epoch(None)
     assert len(history.history["loss"]) == 2
     assert batches == [0, 1, 2, 0, 1, 2]
+
+
+def test_loss_scales_of_configurations():
+    optimizers = ow.keras.optimizers
+    scaled = optimizers.LossScaleOptimizer(optimizers.Adam(0.1), initial_scale=4.0, weight_decay=None)
+    again = optimizers.LossScaleOptimizer.from_config(scaled.get_config())
+    assert isinstance(again.inner_optimizer, optimizers.Adam)
+    assert again.get_config() == scaled.get_config()
+    assert scaled.scale_loss(2.0).numpy() == 8.0
+    with pytest.raises(ValueError, match="set `clipnorm` on the `inner_optimizer`"):
+        optimizers.LossScaleOptimizer(optimizers.Adam(0.1), clipnorm=1.0)

@@ -77,7 +77,7 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
             "Pass others in `custom_objects`"
         )
     arguments = dict(config.get("config", {}))
-    if isinstance(arguments.get("inner_optimizer"), dict):
+    if isinstance(arguments.get("inner_optimizer"), dict):  # with the user's classes
         arguments["inner_optimizer"] = deserialize(arguments["inner_optimizer"], custom_objects)
     result: Optimizer = classes[name.lower()].from_config(arguments, custom_objects)
     return result

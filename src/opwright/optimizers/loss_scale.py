@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.lazy_imports import later
 from ..eager.variable import Variable
-from ..ops import math
+from ..ops import dispatch, math
 from ..tracing.control import cond
 from . import gradients
 from .base import Optimizer
@@ -18,26 +19,44 @@ if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
 
+_optimizers: Any = later("opwright.optimizers", "opwright")
+MISSING = object()
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("weight_decay", "clipnorm", "global_clipnorm", "clipvalue", "ema_overwrite_frequency")),
+    **dict.fromkeys(("loss_scale_factor", "gradient_accumulation_steps")),
+    "use_ema": False,
+    "ema_momentum": 0.99,
+    "dynamic": True,
+}
+"""Arguments that other optimizers have, with the values that this one takes."""
+
+
 class LossScaleOptimizer(Optimizer):
     """An optimizer's steps, with the loss times a scale that adapts (Micikevicius et al., 2018).
 
-    inner_optimizer: makes the steps, with gradients divided by the scale. A step with a gradient that is not finite is
-    left out, and the scale halved; after dynamic_growth_steps steps without one it is doubled.
+    inner_optimizer: an optimizer, or its configuration: makes the steps, with gradients divided by the scale. A step
+    with a gradient that is not finite is left out, and the scale halved; after dynamic_growth_steps steps without one
+    it is doubled.
     raises ValueError for arguments of other optimizers, which belong to the inner one
     """
 
     def __init__(
         self,
-        inner_optimizer: Optimizer,
+        inner_optimizer: Any,
         initial_scale: float = 2.0**15,
         dynamic_growth_steps: int = 2000,
         name: str | None = None,
         **unknown: Any,
     ) -> None:
-        if unknown:
+        others = {k: v for k, v in unknown.items() if v != DEFAULTS.get(k, MISSING)}
+        if others:
+            names = ", ".join(f"`{name}`" for name in others)
+            way = "set `loss_scale_factor`" if "dynamic" in others else f"set {names}"
             raise ValueError(
-                f"LossScaleOptimizer does not support arguments: {', '.join(unknown)}. Set them on `inner_optimizer`."
+                f"LossScaleOptimizer does not support arguments: {names}. Instead, {way} on the `inner_optimizer`."
             )
+        if isinstance(inner_optimizer, dict):
+            inner_optimizer = _optimizers.deserialize(inner_optimizer)
         super().__init__(0.0, name=name)
         self.inner_optimizer = inner_optimizer
         self.initial_scale, self.dynamic_growth_steps = float(initial_scale), int(dynamic_growth_steps)
@@ -71,6 +90,7 @@ class LossScaleOptimizer(Optimizer):
     def scale_loss(self, loss: Tensor) -> Tensor:
         """Return the loss times the scale."""
         scale = self.dynamic_scale if self.built else self.initial_scale
+        loss = dispatch.to_tensor(loss)
         return loss * gradients.scalar(scale, loss.dtype)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Variable] | None = None) -> None:
