@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import measure
 
-COLUMNS, LAYERS, BATCH, BATCHES, ROUNDS = 256, 26, 128, 150, 6
+COLUMNS, LAYERS, BATCH, BATCHES, ROUNDS = 256, 26, 128, 300, 6
 ELEMENTS = 100_000
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import importlib.util
 import os
 import pathlib
 import socket
@@ -17,6 +17,7 @@ import pytest
 
 import opwright as ow
 from opwright import distribute
+from opwright.distribute import executors
 
 ROOT = pathlib.Path(__file__).parents[2]
 COUNT = 100
@@ -231,7 +232,9 @@ def ray_head(tmp_path, on_workers, monkeypatch):
         first.bind(("127.0.0.1", 0))
         second.bind(("127.0.0.1", 0))
         ports = first.getsockname()[1], second.getsockname()[1]
-    options = [f"--port={ports[0]}", f"--ray-client-server-port={ports[1]}", "--num-cpus=2"]
+    options = [f"--port={ports[0]}", "--num-cpus=2"]
+    if importlib.util.find_spec("grpc"):  # of ray[client]
+        options.append(f"--ray-client-server-port={ports[1]}")
     log = tmp_path / "ray.log"
     with log.open("w") as file:
         start = [script("ray"), "start", "--head", "--block", "--include-dashboard=false", *options]
@@ -262,9 +265,8 @@ def test_the_command_as_a_client_of_ray(command, ray_head):
     ("name", "module"), [("dask://127.0.0.1:1", "distributed"), pytest.param("ray:auto", "ray", marks=pytest.mark.slow)]
 )
 def test_a_cluster_that_does_not_answer_is_an_error(name, module, monkeypatch):
-    engine = pytest.importorskip(module)
-    if module == "distributed":
-        monkeypatch.setattr(engine, "Client", functools.partial(engine.Client, timeout=0.2))
+    pytest.importorskip(module)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.2)
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(ow.errors.UnavailableError, match="no cluster can be reached"):
         distribute.map(b"", [], name)

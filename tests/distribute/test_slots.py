@@ -99,7 +99,7 @@ def test_slots_are_used_again_and_grow():
     free = slots.Slots(usable=True)
     first, second = free.acquire(10), free.acquire(100_000)
     assert len(first.bytes) == slots.LEAST_SLOT
-    assert len(second.bytes) == 1 << 17
+    assert len(second.bytes) == 7 << 14
     first.put(np.ones(1000))
     free.release(first)
     assert free.acquire(50_000) is first
@@ -154,21 +154,21 @@ def test_another_process_maps_a_slot_until_it_is_closed():
 
 
 def test_sizes_of_tasks():
-    """50 ms, 8 MiB or 64 batches, in parts of a third of what remains for each worker."""
+    """100 ms, 8 MiB or 64 batches, as a power of two; in parts of half of what remains for each worker."""
     size = TaskSize(10, 64, None)
     assert size.elements(0, 2, None) == 10  # not measured
     size.measure(0.01, 100.0)
-    assert size.elements(0, 2, None) == 50
+    assert size.elements(0, 2, None) == 80
     assert size.elements(0, 2, 30) == 30
     size.measure(0.001, 100.0)
-    assert size.elements(0, 2, None) == 500
+    assert size.elements(0, 2, None) == 640
     size.measure(0.0001, 4 << 20)
     assert size.elements(0, 2, None) == 20
     size.measure(0.1, 0.0)
     assert size.elements(0, 2, None) == 10
     counted = TaskSize(10, 64, 3000)
     counted.measure(0.0001, 1.0)
-    assert [counted.elements(at, 2, None) for at in (0, 1500, 2400, 2990, 3100)] == [500, 250, 100, 10, 10]
+    assert [counted.elements(at, 2, None) for at in (0, 1500, 2400, 2990, 3100)] == [640, 370, 150, 10, 10]
     alone = TaskSize(10, 1, None)
     alone.measure(1e-9, 1.0)
     assert alone.elements(0, 2, None) == 10

@@ -114,12 +114,14 @@ class Communicator:
     def _all_reduced(
         self, flats: Sequence[np.ndarray], rows: Sequence[Rows], divisor: float
     ) -> tuple[list[np.ndarray], list[Rows]]:
-        """Sum by a reduce-scatter and an all-gather; rows travel with the first."""
+        """Sum by a reduce-scatter and an all-gather, rows travel with the first; two workers sum all in one exchange,
+        of as many bytes."""
         size, rank = self.size, self.rank
+        once = size == 2
         bounds = [[f.size * r // size for r in range(size + 1)] for f in flats]
-        sent = [[f[b[r] : b[r + 1]] for f, b in zip(flats, bounds)] for r in range(size)]
-        collected = [np.empty((size, len(part)), part.dtype) for part in sent[rank]]
-        received = [[c[r] for c in collected] for r in range(size)]
+        sent = [[f if once else f[b[r] : b[r + 1]] for f, b in zip(flats, bounds)] for r in range(size)]
+        received = [[p if r == rank else np.empty_like(p) for p in sent[rank]] for r in range(size)]
+        summands = [list(parts) for parts in zip(*received)]
         gathered: list[Rows] = []
         if rows:
             lengths = self.all_gather(np.array([len(i) for i, _ in rows], np.int64))
@@ -128,17 +130,21 @@ class Communicator:
                 pair = np.empty(ends[-1], indices.dtype), np.empty((ends[-1], *values.shape[1:]), values.dtype)
                 own = np.asarray(indices, order="C"), np.asarray(values, order="C")
                 for r, (start, end) in enumerate(zip(ends - counts, ends)):
+                    places = pair[0][start:end], pair[1][start:end]
+                    if r == rank:
+                        places[0][...], places[1][...] = own
                     sent[r] += own
-                    received[r] += [pair[0][start:end], pair[1][start:end]]
+                    received[r] += places
                 gathered.append(pair)
-        for target, source in zip(received[rank], sent[rank]):
-            target[...] = source
         self.exchange(sent, received)
-        totals = [np.empty_like(f) for f in flats]
-        parts = [[t[b[r] : b[r + 1]] for t, b in zip(totals, bounds)] for r in range(size)]
-        for part, c in zip(parts[rank], collected):
-            part[...] = divided(summed(c), divisor)
-        self.exchange([parts[rank]] * size, parts)
+        if once:
+            totals = [divided(summed(parts, parts[1 - rank]), divisor) for parts in summands]
+        else:
+            totals = [np.empty_like(f) for f in flats]
+            parts = [[t[b[r] : b[r + 1]] for t, b in zip(totals, bounds)] for r in range(size)]
+            for part, collected in zip(parts[rank], summands):
+                divided(summed(collected, part), divisor)
+            self.exchange([parts[rank]] * size, parts)
         merged = [merge(i, v) for i, v in gathered]
         return totals, [(i, divided(v, divisor)) for i, v in merged]
 
@@ -192,15 +198,18 @@ def unpacked(
     return results
 
 
-def summed(arrays: np.ndarray) -> np.ndarray:
-    """Return ((x_0 + x_1) + x_2) + ... of [n, ...], which is overwritten. 16-bit floats are added in float32."""
-    if arrays.dtype.itemsize < 4 and arrays.dtype.kind not in "iub":
-        wide = arrays.astype(np.float32)
-        narrow: np.ndarray = summed(wide).astype(arrays.dtype)
-        return narrow
-    total: np.ndarray = arrays[0]
+def summed(arrays: Sequence[np.ndarray] | np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ((x_0 + x_1) + x_2) + ... in `out`, by default x_0. 16-bit floats are added in float32.
+
+    out: none of the arrays but x_0 or x_1
+    """
+    total = arrays[0]
+    out = total if out is None else out
+    if total.dtype.itemsize < 4 and total.dtype.kind not in "iub":
+        out[...] = summed([x.astype(np.float32) for x in arrays])
+        return out
     for x in arrays[1:]:
-        np.add(total, x, out=total)
+        total = np.add(total, x, out=out)
     return total
 
 

@@ -35,6 +35,11 @@ ExecutorLike = Executor | str | Callable[[], Executor] | Any
 `ray.util.multiprocessing`."""
 
 
+RAY_ATTEMPTS = "RAY_gcs_server_port_wait_time_s"
+"""Ray's variable for how often it tries to reach a cluster, by default 20 times of 40 s; also how long it waits for its
+own to start."""
+
+
 def _call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return fn(*args, **kwargs)
 
@@ -53,10 +58,16 @@ class RayExecutor(Executor):
         self._started = not self._ray.is_initialized()
         if self._started:
             local: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
+            once = bool(address) and RAY_ATTEMPTS not in os.environ
             try:
+                if once:
+                    os.environ[RAY_ATTEMPTS] = "1"
                 self._ray.init(address=address, log_to_driver=False, **local)
             except (OSError, ValueError) as error:  # ValueError: for `ray://` it needs ray[client]
                 raise _unreachable(address or "this machine", error) from error
+            finally:
+                if once:
+                    os.environ.pop(RAY_ATTEMPTS, None)
         self._task = self._ray.remote(num_cpus=1, max_retries=0)(_call)  # the job counts the retries
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -294,10 +305,14 @@ def _dask_on_this_machine(workers: Workers, count: int | None) -> Executor:
     return _dask_client(workers, distributed.Client(cluster), cluster)
 
 
+CONNECT_SECONDS = 30.0
+"""How long a Dask scheduler may take to answer."""
+
+
 def _dask_at(workers: Workers, name: str) -> Executor:
     distributed = optional_module("distributed")
     try:
-        client = distributed.Client(re.sub("^dask://", "tcp://", name), timeout="30s")
+        client = distributed.Client(re.sub("^dask://", "tcp://", name), timeout=CONNECT_SECONDS)
     except OSError as error:
         raise _unreachable(name, error) from error
     return _dask_client(workers, client)

@@ -7,7 +7,10 @@ Not here: what tasks carry (job.py), the worker's side (worker.py), the flow of 
 
 from __future__ import annotations
 
+import builtins
+import collections
 import itertools
+import operator
 import pickle
 import time
 import warnings
@@ -169,10 +172,12 @@ class Results:
         self._worker_seconds = 0.0
         self._errors: list[ElementError] = []
         self._warned = False
-        self._items = self._run()
+        self._tasks_done = self._run()
+        self._left: Iterator[tuple[int, Any]] = iter(())  # of the last task, what has not been yielded
+        self._items = itertools.chain.from_iterable(self._tasks_done)
 
     def __iter__(self) -> Iterator[Any]:
-        return self
+        return builtins.map(operator.itemgetter(1), self._items)
 
     def __next__(self) -> Any:
         return next(self._items)[1]
@@ -183,8 +188,7 @@ class Results:
 
     def summary(self) -> Summary:
         """Run the job to its end without keeping results; return what it did."""
-        for _ in self._items:
-            pass
+        collections.deque(self._items, 0)
         return Summary(
             self._read,
             self._failed,
@@ -197,7 +201,8 @@ class Results:
 
     def close(self) -> None:
         """End the job: batches that have not begun are cancelled, workers that the job started are shut down."""
-        self._items.close()
+        self._tasks_done.close()
+        collections.deque(self._left, 0)
         self._job.close()
 
     def __enter__(self) -> Results:
@@ -212,8 +217,11 @@ class Results:
 
     # ---- the job -----------------------------------------------------------------------------------------------------
 
-    def _run(self) -> Generator[tuple[int, Any], None, None]:
-        """Yield index and result of each element. Raises the job's errors."""
+    def _run(self) -> Generator[Iterator[tuple[int, Any]], None, None]:
+        """Yield, for each task, an iterator of index and result of its elements. Raises the job's errors.
+
+        Elements are iterated over by C: a generator that yields each takes 0.2 us of the driver's time for it.
+        """
         try:
             if self._sink is not None:
                 self._sink.open(self._job.reference, self._batch, self._total)
@@ -225,11 +233,15 @@ class Results:
                 self._count_failed(failed)
                 if self._progress is not None:
                     self._progress.advance(len(values), len(failed))
-                for index, value in enumerate(values, task.start):
-                    if self._raises and isinstance(value, ElementError):
-                        raise value
-                    yield index, value
+                error = failed[0] if self._raises and failed else None
+                if error is not None:
+                    del values[error.index - task.start :]
+                self._left = enumerate(values, task.start)
+                yield self._left
+                if error is not None:
+                    raise error
                 values = failed = []  # not kept while waiting for the next
+                self._left = iter(())
             if self._sink is not None:
                 self._sink.finish(self._read)
         finally:

@@ -22,7 +22,7 @@ from ..core import forks
 
 WATCHED_SECONDS = 0.2
 """How long a new process of a pool, in the place of one that ended as it should, may be unwatched."""
-ENDING_SECONDS = 5.0
+ENDING_SECONDS = 1.0
 """How long a broken pool may take to end, until its processes are killed: it waits for locks that a process may have
 died with."""
 

