@@ -178,6 +178,7 @@ FLAG_FIRST = {
     "mdct",
     "non_max_suppression_padded",
     "reduce_join",
+    "sampled_softmax_loss",
     "top_k",
 }
 

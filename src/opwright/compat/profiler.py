@@ -20,6 +20,7 @@ import time
 from types import TracebackType
 from typing import Any
 
+from ..core import forks
 from ..core.errors import AlreadyExistsError, UnavailableError
 from ..core.named_tuples import NamedTuple
 
@@ -54,7 +55,7 @@ class _Session:
         return folder
 
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _sessions: list[_Session] = []
 
 

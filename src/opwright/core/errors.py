@@ -267,6 +267,9 @@ def status_class(error: Exception, default: type[OpError] = UnknownError) -> typ
 class OperatorNotAllowedInGraphError(TypeError):
     """Raised by Python operations that require the value of a symbolic tensor."""
 
+    def __str__(self) -> str:
+        return super().__str__() or "a Python operation needs the value of a symbolic tensor"
+
 
 _joined: dict[tuple[type[OpError], type[Exception]], type[OpError]] = {}  # one class per pair
 
