@@ -90,7 +90,9 @@ def losses_by_step(tf, optimizer, steps=4):
     rng = np.random.default_rng(7)
     x, y = rng.normal(size=(16, 6)).astype("float32"), rng.normal(size=(16, 3)).astype("float32")
     first = [rng.normal(size=s).astype("float32") * 0.3 for s in ((6, 4), (4,), (4, 3), (3,))]
-    model = tf.keras.Sequential([tf.keras.layers.Dense(4, activation="tanh"), tf.keras.layers.Dense(3)])
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(4, activation="tanh", name="hidden"), tf.keras.layers.Dense(3, name="top")]
+    )
     model.build((None, 6))
     model.set_weights(first)
     model.compile(optimizer, "mse")
@@ -105,7 +107,7 @@ def steps_of_optimizers(tf):
         "adafactor": optimizers.Adafactor(0.05),
         "adafactor fixed": optimizers.Adafactor(0.02, relative_step=False, clip_threshold=0.5, beta_2_decay=-0.6),
         "lamb": optimizers.Lamb(0.02, weight_decay=0.1),
-        "muon": optimizers.Muon(0.02, exclude_layers=["dense_1"], adam_weight_decay=0.1, weight_decay=0.05),
+        "muon": optimizers.Muon(0.02, exclude_layers=["top"], adam_weight_decay=0.1, weight_decay=0.05),
         "muon plain": optimizers.Muon(0.05, nesterov=False, rms_rate=None, weight_decay=None, adam_lr_ratio=0.5),
         "scaled": optimizers.LossScaleOptimizer(optimizers.SGD(0.1), initial_scale=8.0, dynamic_growth_steps=2),
     }
