@@ -90,7 +90,8 @@ class CsvDataset(FilesDataset):
             item = []
             for value, dtype in zip(values, self._parts[1]):
                 array = np.empty((), dtype.np)
-                array[()] = value
+                with np.errstate(over="ignore"):  # of float32: infinity, as in TensorFlow
+                    array[()] = value
                 item.append(array)
             yield tuple(item)
 
@@ -105,7 +106,7 @@ def _holds(dtype: DType, text: bytes) -> bool:
     try:
         if dtype.is_floating:
             number = float(text)
-            return bool(np.isinf(number) or abs(number) <= np.finfo(dtype.np).max)
+            return bool(np.isinf(number) or abs(number) <= float(np.finfo(dtype.np).max))
         limits = np.iinfo(dtype.np)
         return bool(limits.min <= int(text) <= limits.max)
     except ValueError:
