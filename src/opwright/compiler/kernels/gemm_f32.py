@@ -51,12 +51,12 @@ DEPTH_BLOCK = 256
 CONFLICTING = 1024
 """Floats from row to row such that a first-level cache has all rows of a tile in the same sets, where the panel evicts
 them: sums of 1024 steps are 6 % faster in blocks (Zen 3); those of rows at other pitches lose 2 %. The 14 rows of a
-tile of AVX-512 evict each other, and are copied: 95 GFLOP/s instead of 45 to 67 (Zen 5)."""
+tile of AVX-512 evict each other, and are copied: 95 GFLOP/s instead of 45 to 67 (Zen 4)."""
 
 
 HOISTING = 16
 """Lanes of AVX-512, for whose 32 registers LLVM loads the numbers of all rows of two steps first and spills the sums:
-64 GFLOP/s instead of 107 of 110 (Zen 5). There, a row's number is loaded after the products of the row before it."""
+64 GFLOP/s instead of 107 of 110 (Zen 4). There, a row's number is loaded after the products of the row before it."""
 
 
 class LhsF32(NamedTuple):
