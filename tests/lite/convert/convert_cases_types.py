@@ -60,8 +60,10 @@ def attention_output(x: Any) -> Any:
     return ow.matmul(ow.transpose(y, [1, 0]), f32(15, 2))
 
 
-DIVIDENDS = np.array([-(2**62), 2**62 - 1, 2**53 + 1, -(2**40) - 3, -7, 7, 0, 999_999_999_999], np.int64)
-DIVISORS = np.array([3, -7, 1, 2**20 + 1, 2, -2, 5, 1_000_003], np.int64)
+DIVIDENDS = np.array(
+    [-(2**63), 2**63 - 1, -(2**63), 2**62 - 1, 2**53 + 1, -(2**40) - 3, -7, 7, 0, 999_999_999_999], np.int64
+)
+DIVISORS = np.array([3, 1, 2**63 - 1, -7, 1, 2**20 + 1, 2, -2, 5, 1_000_003], np.int64)
 TOUCHING = np.float32([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 2, 2]])  # half of one covers the one before
 SCORES = np.linspace(1, 0.2, 20, dtype=np.float32)
 

@@ -208,8 +208,14 @@ def _quotient(rewriter: LiteRewriter, x: Value, y: Value) -> Value:
 def _floor_div(node: Node, rewriter: LiteRewriter) -> RuleResult:
     if node.outputs[0].dtype is not int64:
         return NoMatch("FLOOR_DIV has the type")
+    rest = _truncate_mod(node, rewriter)
+    if not isinstance(rest, Value):
+        return NoMatch("the remainder is no value")
     x, y = broadcastable(node, rewriter, "FLOOR_MOD")
-    return _quotient(rewriter, rewriter.emit("SUB", x, rewriter.emit("FLOOR_MOD", x, y)), y)
+    # x - FLOOR_MOD(x, y) may be out of range: the quotient truncated, less 1 where the remainders differ.
+    quotient = _quotient(rewriter, rewriter.emit("SUB", x, rest), y)
+    is_lower = rewriter.emit("NOT_EQUAL", rest, rewriter.emit("FLOOR_MOD", x, y))
+    return rewriter.emit("SUB", quotient, rewriter.cast(is_lower, int64))
 
 
 def _truncate_div(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -333,8 +339,8 @@ COMPOSITES = rule_table(
     # operator                                          why it is as good
     RewriteRule("reciprocal", "Reciprocal", _reciprocal, "its definition"),
     RewriteRule("tan", "Tan", _tan, "sin / cos: two roundings more"),
-    RewriteRule("floor_div_int64", "FloorDiv", _floor_div, "FLOOR_MOD leaves a multiple, whose quotient is exact"),
-    RewriteRule("truncate_div_int64", "TruncateDiv", _truncate_div, "a remainder leaves a multiple, as above"),
+    RewriteRule("floor_div_int64", "FloorDiv", _floor_div, "a remainder leaves a multiple, whose quotient is exact"),
+    RewriteRule("truncate_div_int64", "TruncateDiv", _truncate_div, "the same"),
     RewriteRule("erf", "Erf", _erf, "the float32 function of scalar/numerics/single.py"),
     RewriteRule("expm1", "Expm1", _expm1, "tanh(x/2) (e^x + 1) is e^x - 1 without its cancellation near 0"),
     RewriteRule("log1p", "Log1p", _log1p, "Kahan's correction: log u - ((u - 1) - x) / u, u = 1 + x, keeps small x"),
