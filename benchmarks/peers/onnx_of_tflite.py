@@ -15,7 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from opwright.lite.format import Model, schema
 
-CONV, DEPTHWISE, ADD, MEAN, DENSE, SOFTMAX = 3, 4, 0, 40, 9, 25
+Builtin, Activation = schema.BuiltinOperator, schema.ActivationFunctionType
+CONV, DEPTHWISE, ADD = Builtin.CONV_2D, Builtin.DEPTHWISE_CONV_2D, Builtin.ADD
+MEAN, DENSE, SOFTMAX = Builtin.MEAN, Builtin.FULLY_CONNECTED, Builtin.SOFTMAX
 
 
 class Writer:
@@ -73,21 +75,22 @@ class Writer:
         self.values[index] = value
 
     def write(self, op: Any) -> None:
-        """Add the nodes of an operator."""
+        """Add the nodes of an operator. Raises ValueError for one that MobileNetV2 does not have."""
         kind, inputs = int(self.model.operator_codes[op.opcode_index].builtin_code), [*map(int, op.inputs)]
         x, options = self.values[inputs[0]], op.builtin_options
         if kind in (CONV, DEPTHWISE, DENSE):
             w = self.elements(inputs[1])
             w = w if kind == DENSE else w.transpose(0, 3, 1, 2) if kind == CONV else w.transpose(3, 0, 1, 2)
-            both = [x, self.parameter(inputs[1], w), self.parameter(inputs[2], self.elements(inputs[2]), inputs[:2])]
+            both = [x, self.parameter(inputs[1], w)]
+            if inputs[2:] and inputs[2] >= 0:
+                both.append(self.parameter(inputs[2], self.elements(inputs[2]), (inputs[0], inputs[1])))
             if kind == DENSE:
                 value = self.add("Gemm", both, transB=1)
             else:
                 strides = [options.stride_h, options.stride_w]
                 group = 1 if kind == CONV else len(w)
-                value = self.add("Conv", both, auto_pad="SAME_UPPER", strides=strides, group=group)
-            if options.fused_activation_function == schema.ActivationFunctionType.RELU6:
-                value = self.add("Clip", [value, self.constant(np.float32(0)), self.constant(np.float32(6))])
+                padding = "SAME_UPPER" if options.padding == schema.Padding.SAME else "VALID"
+                value = self.add("Conv", both, auto_pad=padding, strides=strides, group=group)
         elif kind == ADD:
             value = self.add("Add", [x, self.values[inputs[1]]])
         elif kind == MEAN:
@@ -95,7 +98,12 @@ class Writer:
         elif kind == SOFTMAX:
             value = self.add("Softmax", [x], axis=-1)
         else:
-            raise NotImplementedError(f"builtin {kind}")
+            raise ValueError(f"operator {kind}")
+        activation = getattr(options, "fused_activation_function", Activation.NONE)
+        if activation == Activation.RELU6:
+            value = self.add("Clip", [value, self.constant(np.float32(0)), self.constant(np.float32(6))])
+        elif activation != Activation.NONE:
+            raise ValueError(f"operator {kind} with activation {activation}")
         self.set(int(op.outputs[0]), value)
 
 

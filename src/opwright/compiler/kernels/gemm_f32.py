@@ -50,8 +50,8 @@ DEPTH_BLOCK = 256
 """Steps of a sum, of which a panel of AVX2 takes half of a first-level cache."""
 CONFLICTING = 1024
 """Floats from row to row such that a first-level cache has all rows of a tile in the same sets, where the panel evicts
-them: sums of 1024 steps are 6 % faster in blocks (Zen 3); those of rows at other pitches lose 2 %. The 14 rows of a
-tile of AVX-512 evict each other, and are copied: 95 GFLOP/s instead of 45 to 67 (Zen 4)."""
+them: sums of 1024 steps are 6 % faster in blocks (Zen 3); those of rows at other pitches lose 2 %. The 13 rows of a
+tile of AVX-512 evict each other, too, and are copied: 93 to 98 GFLOP/s instead of 90 to 92 (Zen 4)."""
 
 
 HOISTING = 16
