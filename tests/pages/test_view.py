@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import opwright as ow
 from opwright import errors
+from opwright.graph.passes.identities import SHAPES, transpose
 from opwright.lite.format import Model, versions
 from opwright.lite.ops import operation_counts
 from opwright.tools.cli import cli
@@ -207,6 +208,68 @@ def test_files_of_other_kinds(tmp_path):
         assert {op["name"] for op in document["operators"]} >= operators, name
     foreign = Path(__file__).parents[1] / "data" / "keras" / "classifier.keras"
     assert ow.view(foreign).documents[0]["graphs"][0]["nodes"]
+
+
+def made_by(document, node):
+    return [document["rules"][i].partition(":")[0] for i in node.get("m", ())]
+
+
+def test_rules_that_made_the_nodes_of_a_converted_file(tmp_path):
+    """Merged nodes have the rules of their parts; the page, Netron's file and Model Explorer's say the same."""
+    w = ow.Variable(np.ones((3, 3, 3, 8), np.float32))
+    bias = ow.Variable(np.ones(8, np.float32))
+
+    @ow.function(input_signature=[ow.TensorSpec([1, 8, 8, 3])])
+    def f(x):
+        y = ow.nn.relu(ow.nn.conv2d(x, w, 1, "SAME") + bias)
+        return ow.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, ow.tanh(y)), (ow.constant(0), y))[1]
+
+    converter = ow.lite.TFLiteConverter.from_concrete_functions([f.get_concrete_function()])
+    drawing = ow.view(converter)
+    (document,) = drawing.documents
+    conv, loop = document["graphs"][0]["nodes"]
+    assert {"conv_2d", "bias", "relu", "activation"} <= set(made_by(document, conv))
+    assert "copy_outputs" in made_by(document, loop)
+    assert conv["f"].startswith(f"{__file__}:")
+    assert [made_by(document, n) for n in document["graphs"][2]["nodes"]] == [["add"], ["tanh"]]
+    text = "; then ".join(document["rules"][i] for i in conv["m"])
+    assert text.encode() in drawing.netron()[0]
+    (collection,) = drawing.model_explorer()
+    shown = [{a["key"]: a["value"] for a in n["attrs"]} for n in collection["graphs"][0]["nodes"] if "attrs" in n]
+    assert shown[0]["made by"] == text
+    converter.optimizations = [ow.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([np.ones((1, 8, 8, 3), np.float32)] for _ in range(2))
+    (document,) = ow.view(converter).documents
+    rules = [made_by(document, node) for node in document["graphs"][0]["nodes"]]
+    assert rules[0] == ["quantize"]
+    assert rules[1][-1] == "quantize"
+    assert "conv_2d" in rules[1]
+
+    module = ow.Module()
+    module.f, module.variables_of_f = f, [w, bias]
+    ow.saved_model.save(module, tmp_path / "saved", signatures=f)
+    page = tmp_path / "page.html"
+    assert CliRunner().invoke(cli, ["view", str(tmp_path / "saved"), "--converted", "-o", str(page)]).exit_code == 0
+    (document,) = content_of(page.read_text("utf-8"))["models"]
+    assert "activation" in made_by(document, document["graphs"][0]["nodes"][0])
+    assert CliRunner().invoke(cli, ["view", "m.tflite", "--converted"]).exit_code == 2
+
+
+def test_rules_of_passes_and_importers():
+    @ow.function(input_signature=[ow.TensorSpec([2, 3, 4])])
+    def f(x):
+        return ow.transpose(ow.transpose(x, [1, 2, 0]), [1, 2, 0])
+
+    (document,) = ow.view(f).documents
+    composed, returned = (made_by(document, node) for node in document["graphs"][0]["nodes"])
+    assert composed == [rule.name for rule in SHAPES if rule.rewrite is transpose]
+    assert returned == []
+    program = ow.from_stablehlo(
+        "module { func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {"
+        " %y = stablehlo.tanh %x : tensor<2xf32> return %y : tensor<2xf32> } }"
+    )
+    (document,) = ow.view(program).documents
+    assert "stablehlo stablehlo.tanh: the importer's rule" in document["rules"]
 
 
 def test_objects_without_a_graph_are_refused(tmp_path):

@@ -180,6 +180,8 @@ class RuleTable:
         rule = self.find(name, custom)
         if rule is None:
             raise MissingOperators(self.framework, {name: [ForeignCall(name, node)]})
+        builder: Any = getattr(dispatch.state.trace, "builder", None)
+        start = len(builder.nodes) if builder is not None else 0
         try:
             traced = traced or name in self._impure or getattr(rule, "traced", False)
             if not traced and is_known(inputs):
@@ -200,6 +202,9 @@ class RuleTable:
                 node=node or None,
                 what=f"the operator does not fit its inputs: {error or type(error).__name__}",
             ) from error
+        for made in builder.nodes[start:] if builder is not None else ():
+            if not made.rules:  # else a rule within this one made it
+                builder.attribute(made, (f"{self.framework} {name}: the importer's rule",))
         return list(result) if isinstance(result, (list, tuple)) else [result]
 
 

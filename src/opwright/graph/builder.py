@@ -33,7 +33,9 @@ from .ir import Graph, Node, Operand, OperatorLike, Value, flat, output_names
 NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
 
 _set_value_name, _set_value_spec, _set_value_node = (Value.__dict__[slot].__set__ for slot in ("name", "spec", "node"))
-_set_node_name, _set_node_at, _set_node_outputs = (Node.__dict__[slot].__set__ for slot in ("name", "at", "outputs"))
+_set_node_name, _set_node_at, _set_node_outputs, _set_node_rules = (
+    Node.__dict__[slot].__set__ for slot in ("name", "at", "outputs", "rules")
+)
 
 
 def legal_name(name: str) -> str:
@@ -148,6 +150,7 @@ class GraphBuilder:
             old.name,
             old.at,
             [*(v.name for v in old.outputs), *added],
+            old.rules,
         )
         for value in old.outputs:
             _set_value_node(value, node)
@@ -171,6 +174,11 @@ class GraphBuilder:
     def locate(node: Node, at: str | None) -> None:
         """Set the source line of a node, which is no part of its meaning."""
         _set_node_at(node, at)
+
+    @staticmethod
+    def attribute(node: Node, rules: tuple[str, ...]) -> None:
+        """Set the rules that made a node, which are no part of its meaning."""
+        _set_node_rules(node, rules)
 
     @staticmethod
     def refine(value: Value, spec: TensorSpec) -> None:
@@ -240,6 +248,17 @@ class GraphRewriter(GraphBuilder):
         """Return the nodes appended since `begin`."""
         return self.nodes[self._start :]
 
+    def credit(self, node: Node, rule: str) -> None:
+        """Record that a rule made the nodes appended since `begin` of a node of the source.
+
+        A node of the operator of an operand's producer merges the two, and has the rules of both.
+        """
+        for made in self.created():
+            merged: tuple[str, ...] = next(
+                (v.node.rules for v in node.operands if v.node is not None and v.node.op is made.op), ()
+            )
+            self.attribute(made, (*merged, *node.rules, rule))
+
     def rollback(self) -> None:
         """Erase the nodes appended since `begin`."""
         del self.nodes[self._start :]
@@ -280,7 +299,7 @@ class GraphRewriter(GraphBuilder):
         """Return a node of another graph under a new name, reading these operands. It is not appended."""
         name = self.unique(f"{prefix}/{node.name}")
         names = output_names(name, len(node.outputs), self.unique)
-        return Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], name, node.at, names)
+        return Node(node.op, inputs, node.attrs, [v.spec for v in node.outputs], name, node.at, names, node.rules)
 
     def replace(self, node: Node, values: Sequence[Any]) -> None:
         """Replace the outputs of a node of the source, in all nodes that follow and in the graph's outputs."""

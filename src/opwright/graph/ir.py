@@ -94,10 +94,11 @@ class Node:
     """One call of an operator. inputs: one Operand per declared input; attrs: all attributes.
 
     specs: one per output. name: unique in its graph. at: "file:line" of the user's code, or None. names: of the
-    outputs, by default the node's, then NAME.1, NAME.2, ...
+    outputs, by default the node's, then NAME.1, NAME.2, ... rules: the rewrite rules and rules of importers that made
+    the node, first to last, each with its reason. Neither `at` nor `rules` is part of a graph's meaning or text.
     """
 
-    __slots__ = ("at", "attrs", "inputs", "name", "op", "outputs")
+    __slots__ = ("at", "attrs", "inputs", "name", "op", "outputs", "rules")
 
     op: Any
     inputs: tuple[Operand, ...]
@@ -105,6 +106,7 @@ class Node:
     outputs: tuple[Value, ...]
     name: str
     at: str | None
+    rules: tuple[str, ...]
 
     def __init__(
         self,
@@ -115,12 +117,14 @@ class Node:
         name: str,
         at: str | None = None,
         names: Sequence[str] | None = None,
+        rules: tuple[str, ...] = (),
     ) -> None:
         _set_op(self, op)
         _set_inputs(self, tuple(inputs))
         _set_attrs(self, attrs if type(attrs) is MappingProxyType else MappingProxyType(dict(attrs)))
         _set_name(self, name)
         _set_at(self, at)
+        _set_rules(self, rules)
         names = names or output_names(name, len(specs))
         _set_outputs(self, tuple([Value(n, s, self, i) for i, (n, s) in enumerate(zip(names, specs, strict=True))]))
 
@@ -137,7 +141,7 @@ class Node:
     ) -> Node:
         """Return a copy of this node with the given operator, inputs, attributes or output types.
 
-        Names and source line are preserved.
+        Names, source line and rules are preserved.
         """
         return Node(
             self.op if op is None else op,
@@ -147,6 +151,7 @@ class Node:
             self.name,
             self.at,
             [v.name for v in self.outputs],
+            self.rules,
         )
 
     def with_operands(self, inputs: Sequence[Operand], attrs: Mapping[str, Any] | None = None) -> Node:
@@ -154,7 +159,7 @@ class Node:
 
         The outputs still refer to this node. For code that inspects one node or records a graph again.
         """
-        node = Node(self.op, inputs, self.attrs if attrs is None else attrs, (), self.name, self.at)
+        node = Node(self.op, inputs, self.attrs if attrs is None else attrs, (), self.name, self.at, None, self.rules)
         _set_outputs(node, self.outputs)
         return node
 
@@ -198,8 +203,8 @@ class Node:
         return f"{', '.join(map(repr, self.outputs)) or self.name} = {self.op.name}({ins})"
 
 
-_set_op, _set_inputs, _set_attrs, _set_outputs, _set_name, _set_at = (
-    Node.__dict__[slot].__set__ for slot in ("op", "inputs", "attrs", "outputs", "name", "at")
+_set_op, _set_inputs, _set_attrs, _set_outputs, _set_name, _set_at, _set_rules = (
+    Node.__dict__[slot].__set__ for slot in ("op", "inputs", "attrs", "outputs", "name", "at", "rules")
 )
 
 

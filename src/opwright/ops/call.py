@@ -453,7 +453,9 @@ def with_outputs(graph: Graph, node: Node, attrs: Mapping[str, Any], specs: Sequ
             name += "_"
         names_.add(name)
         names.append(name)
-    return Node(node.op, node.inputs, attrs, [*(v.spec for v in node.outputs), *added], node.name, node.at, names)
+    return Node(
+        node.op, node.inputs, attrs, [*(v.spec for v in node.outputs), *added], node.name, node.at, names, node.rules
+    )
 
 
 def node_error(node: Node, error: Exception, file_version: int | None) -> str:

@@ -229,6 +229,11 @@ def search(saved: str, data: str, output: str, modes: tuple[str, ...], executor:
     "--errors", is_flag=True, help="With --vs: run both, and show the errors of MODEL's results and operators."
 )
 @click.option("--weights", is_flag=True, help="Show distributions and elements of constants, too.")
+@click.option(
+    "--converted",
+    is_flag=True,
+    help="Draw the .tflite file that convert makes of MODEL, with the rules that made its nodes.",
+)
 @custom_option
 @examples("opwright view model.tflite", "opwright view int8.tflite --vs float.tflite --errors -o page.html")
 def view(
@@ -239,6 +244,7 @@ def view(
     runs: int,
     errors: bool,
     weights: bool,
+    converted: bool,
     customs: tuple[str, ...],
 ) -> None:
     """Draw a model as one HTML page that opens from disk and needs no network.
@@ -257,6 +263,8 @@ def view(
     """
     if errors and vs is None:
         raise click.UsageError("--errors goes with --vs")
+    if converted and model.endswith(".tflite"):
+        raise click.UsageError("--converted goes with a model of another kind than .tflite")
     from .model_view import view_model
 
-    view_model(model, vs, output, kind, runs, errors, weights, customs)
+    view_model(model, vs, output, kind, runs, errors, weights, customs, converted)

@@ -32,13 +32,14 @@ def view_model(
     errors: bool,
     weights: bool,
     customs: Sequence[str],
+    converted: bool = False,
 ) -> None:
     """Write the page, or the files of another format. Raises BadFile, and the errors of `view`.
 
-    kind: of SUFFIX_OF
+    kind: of SUFFIX_OF; converted: whether the file is drawn that `convert` makes of the first model
     """
     target = Path(output) if output else Path(Path(model).stem or "model").with_suffix(SUFFIX_OF[kind])
-    drawn = _drawn(model, vs, runs, errors, weights, customs)
+    drawn = _drawn(model, vs, runs, errors, weights, customs, converted)
     results: dict[Path, bytes] = {}
     if kind == "html":
         results[target] = drawn.html.encode()
@@ -56,12 +57,14 @@ def _targets(target: Path) -> tuple[Path, Path]:
     return target, target.with_name(f"{target.stem}.vs{target.suffix}")
 
 
-def _drawn(model: str, vs: str | None, runs: int, errors: bool, weights: bool, customs: Sequence[str]) -> ModelView:
+def _drawn(
+    model: str, vs: str | None, runs: int, errors: bool, weights: bool, customs: Sequence[str], converted: bool
+) -> ModelView:
     """Read and draw the models, without the collector of cycles: a sixth of the time of 20,000 nodes."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        sources = [_source(path) for path in (model, vs) if path is not None]
+        sources = [_source(model, converted), *([] if vs is None else [_source(vs)])]
         custom_ops: Sequence[Any] = ()
         if (runs or errors) and sources[0].model is not None:
             from .model_runner import operators_for  # pages without runs need no run time
@@ -73,9 +76,15 @@ def _drawn(model: str, vs: str | None, runs: int, errors: bool, weights: bool, c
             gc.enable()
 
 
-def _source(path: str) -> ViewSource:
+def _source(path: str, converted: bool = False) -> ViewSource:
     """Return the graphs of a model. Raises BadFile for files that cannot be read, among them damaged .tflite files."""
     try:
+        if converted:
+            from .conversion import converter_of  # pages of files need no converter
+
+            converter = converter_of(path)
+            converter.allow_custom_ops = True
+            return source_of(converter)._replace(title=Path(path).name)
         return source_of(path)
     except OSError as error:
         raise BadFile(f"{path}: {error}") from error

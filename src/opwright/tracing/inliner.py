@@ -52,6 +52,7 @@ def inline(
         if any(o.spec is not v.spec for o, v in zip(_flat(operands), node.operands)):
             specs = _narrowed(node, specs, tensors)
         copy = trace.builder.node(node.op, operands, node.attrs, specs, node.name, node.at)
+        trace.builder.attribute(copy, node.rules)
         for old, new in zip(node.outputs, copy.outputs):
             tensors[old] = SymbolicTensor(new, trace)
     if state.tapes:

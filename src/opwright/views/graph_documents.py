@@ -1,15 +1,17 @@
 """Graphs as values of JSON, which the page draws: nodes, values, attributes, sizes.
 
-Lives here: `document_of`, `scope_of`. Not here: where graphs come from (sources.py), text about operators
+Lives here: `document_of`, `scope_of`, `made_by`. Not here: where graphs come from (sources.py), text about operators
 (operator_facts.py), figures that need a run (measurements.py).
 
     {"graphs": [{"name", "inputs": [value], "outputs": [value], "values": [VALUE], "nodes": [NODE],
                  "weights": {value: WEIGHTS}, if they are asked for}],
-     "types": [text], "attrs": [{name: text}], "operators": [FACTS]}
+     "types": [text], "attrs": [{name: text}], "operators": [FACTS], "rules": [text]}
     VALUE: [name, index of its type, quantization or "", 1 for a constant, bytes or null]
     NODE: {"o": operator, "n": name, "s": [scope], "a": attributes, "i": inputs, "u": outputs; and where there are any
            "at": source line, "g": [[attribute, graph]], "w": bytes of constants that it reads first,
-           "y": bytes of its results, "l": bytes of the arena while it runs, "z": share of zeros of its constants}
+           "y": bytes of its results, "l": bytes of the arena while it runs, "z": share of zeros of its constants,
+           "m": the rules that made it, first to last, as indices of "rules"; "f": the line of its call, if "at" is
+           its place in a file}
 
     WEIGHTS: {"low", "high", "mean", "deviation", "counts": a histogram, "elements": text}, of real numbers
 
@@ -67,7 +69,13 @@ def document_of(
         "types": list(tables.types),
         "attrs": list(tables.attrs.values()),
         "operators": list(tables.operators.values()),
+        "rules": list(tables.rules),
     }
+
+
+def made_by(document: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    """Return the rules that made a node of a document, first to last."""
+    return "; then ".join(document["rules"][i] for i in node.get("m", ()))
 
 
 class _Tables:
@@ -78,6 +86,7 @@ class _Tables:
         self.types: dict[str, int] = {}
         self.attrs: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self.operators: dict[Any, dict[str, Any]] = {}
+        self.rules: dict[str, int] = {}
         self._places: dict[Any, int] = {}
         self._zeros: dict[int, tuple[int, int]] = {}
 
@@ -108,6 +117,11 @@ class _Tables:
         key = tuple((visible(k, NAME), _text(v)) for k, v in node.attrs.items() if not _graphs(v))
         self.attrs.setdefault(key, dict(key))
         return self._places.setdefault(key, len(self.attrs) - 1)
+
+    def made_by(self, node: Node) -> list[int]:
+        """Return the rules of a node, each once however often it applied in turn."""
+        texts = dict.fromkeys(visible(rule, NAME) for rule in node.rules)
+        return [self.rules.setdefault(text, len(self.rules)) for text in texts]
 
     def operator(self, node: Node) -> int:
         key = node.op
@@ -152,6 +166,7 @@ def _graph(graph: Graph, numbers: Mapping[Graph, int], tables: _Tables) -> dict[
             "y": sum(nbytes(v.spec) or 0 for v in node.outputs),
             "l": used,
             "z": tables.zeros([v for v in node.operands if v.constant is not None]),
+            "m": tables.made_by(node),
         }
         rows.append({k: v for k, v in row.items() if v or k in "oa" or (k == "z" and v is not None)})
     constants = [v for v in places if v.constant is not None and v.constant.size] if tables.weights else []

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .graph_documents import made_by
+
 FIGURES = {
     "w": "bytes of constants",
     "y": "bytes of results",
@@ -69,6 +71,7 @@ def _graph(document: Mapping[str, Any], number: int, graph: Mapping[str, Any]) -
         operator = document["operators"][node["o"]]
         attrs = dict(document["attrs"][node["a"]])
         attrs |= {"name": node.get("n", ""), "source": node.get("at", ""), "run time": node.get("r", "")}
+        attrs |= {"recorded at": node.get("f", ""), "made by": made_by(document, node)}
         nodes.append(
             {
                 "id": str(i),

@@ -15,24 +15,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import InvalidArgumentError, NotFoundError, OpError
 from ..core.lazy_imports import later
+from ..graph.builder import GraphBuilder
 from ..graph.ir import Graph, Value
 from ..lite.format import Model
 from ..lite.format.runtime_requirements import Requirement, least_runtime, requirements, stored_runtime
 from ..lite.importer import Importer
-from ..lite.ops.module import LiteModule
+from ..lite.ops.module import LiteModule, all_graphs, is_source
 
 if TYPE_CHECKING:
     from ..frontends import keras
     from ..frontends.onnx import model as onnx
     from ..frontends.stablehlo import program as stablehlo
     from ..frontends.torch import importer as torch
+    from ..lite.convert import converter
     from ..nn import layer, weights_io
     from ..saved import loader, signatures
     from ..tracing import concrete, function
 else:  # a page of a .tflite file needs none of them, which take most of a second to import
-    keras, onnx, stablehlo, torch, layer, weights_io, loader, signatures, concrete, function = (
+    converter, keras, onnx, stablehlo, torch, layer, weights_io, loader, signatures, concrete, function = (
         later(name, __package__)
         for name in (
+            "..lite.convert.converter",
             "..frontends.keras",
             "..frontends.onnx.model",
             "..frontends.stablehlo.program",
@@ -49,7 +52,8 @@ else:  # a page of a .tflite file needs none of them, which take most of a secon
 
 class ViewSource(NamedTuple):
     """A model to draw. graphs: the entries; facts: names and texts; path: of a .tflite file, for runs; needs: of its
-    nodes, by subgraph and number; stored: bytes of its constants; model: of a .tflite file."""
+    nodes, by subgraph and number; stored: bytes of its constants; model: of a .tflite file; lines: of the calls that
+    its nodes stand for, by subgraph and number."""
 
     title: str
     graphs: tuple[Graph, ...]
@@ -58,6 +62,7 @@ class ViewSource(NamedTuple):
     needs: dict[tuple[int, int], Requirement] | None = None
     stored: Mapping[Value, int] = MappingProxyType({})
     model: Model | None = None
+    lines: Mapping[tuple[int, int], str] = MappingProxyType({})
 
 
 SUFFIXES = (".tflite", ".onnx", ".pt2", ".keras", ".mlir", ".stablehlo")
@@ -68,7 +73,8 @@ def source_of(model: Any) -> ViewSource:
     """Return the graphs of a model.
 
     model: the path of a file of SUFFIXES or of a saved model's folder; the bytes of a .tflite file, a `lite.Model` or a
-    `LiteModule`; a function, its trace, a layer or model of known input shapes, a graph
+    `LiteModule`; a `TFLiteConverter`, for the file that it makes; a function, its trace, a layer or model of known
+    input shapes, a graph
     raises NotFoundError, InvalidArgumentError for other objects, and the errors of importers
     """
     if isinstance(model, str | os.PathLike):
@@ -79,6 +85,8 @@ def source_of(model: Any) -> ViewSource:
         return _of_lite(model, "model", None)
     if isinstance(model, LiteModule):
         return ViewSource("module", tuple(model.graphs), ())
+    if isinstance(model, converter.TFLiteConverter):
+        return _of_converter(model)
     if isinstance(model, Graph):
         return ViewSource(model.name, (model,), ())
     if isinstance(model, concrete.ConcreteFunction):
@@ -177,6 +185,22 @@ class _ModelGraphs(Importer):
 
     def unreadable(self, error: OpError) -> None:
         """Ignore the error: the node is drawn without attributes."""
+
+
+def _of_converter(made: Any) -> ViewSource:
+    """Return the graphs of the file that a converter makes; their nodes have the rules that made them."""
+    module = made.module()
+    source = _of_lite(Model.read(made.model_of(module).to_bytes()), made.functions[0].name, None)
+    lines: dict[tuple[int, int], str] = {}
+    graphs = module.all_graphs
+    every = all_graphs(source.graphs)
+    for i, (own, read) in enumerate(zip(graphs, every, strict=True)):
+        origins = [node for node in own.nodes if not is_source(node)]
+        for k, (origin, node) in enumerate(zip(origins, (n for n in read.nodes if not is_source(n)), strict=True)):
+            GraphBuilder.attribute(node, origin.rules)
+            if origin.at:
+                lines[i, k] = origin.at
+    return source._replace(lines=lines)
 
 
 def _of_lite(model: Model, title: str, path: str | None) -> ViewSource:

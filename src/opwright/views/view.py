@@ -15,9 +15,9 @@ from ..core.files import replacing
 from ..core.lazy_imports import later
 from ..lite.importer import place_of
 from ..pages.charts import formulas, library
-from ..pages.markup import escape, page, resource
+from ..pages.markup import escape, page, resource, visible
 from .correspondence import differences, pair_nodes
-from .graph_documents import document_of
+from .graph_documents import NAME, document_of
 from .model_explorer import graph_collection, node_data
 from .netron import onnx_graph
 from .operator_facts import CATEGORIES, OTHER
@@ -98,10 +98,11 @@ def view(
     """Draw a model, a function or a graph; with `vs` two of them next to each other, with paired nodes.
 
     model: the path of a .tflite, .onnx, .pt2, .keras, .mlir or .stablehlo file or of a saved model's folder; bytes of a
-    .tflite file; a function with a signature or traces, a trace, a layer or model of known input shapes, a graph.
-    vs: another one. runs: how often a .tflite file is run for the times of its nodes. errors: whether both files run on
-    the same random inputs, for the errors of the first one's results, and of a quantized one's operators. weights:
-    whether the page has distributions and elements of constants. custom_ops: as of `lite.Interpreter`
+    .tflite file; a `TFLiteConverter`, for the file that it makes; a function with a signature or traces, a trace, a
+    layer or model of known input shapes, a graph. vs: another one. runs: how often a .tflite file is run for the times
+    of its nodes. errors: whether both files run on the same random inputs, for the errors of the first one's results,
+    and of a quantized one's operators. weights: whether the page has distributions and elements of constants.
+    custom_ops: as of `lite.Interpreter`
 
     >>> ow.view("model.tflite").save("model.html")
 
@@ -131,6 +132,7 @@ def view_of(
     documents = [document_of(s.graphs, s.title, s.facts, s.stored, weights) for s in sources]
     for source, document in zip(sources, documents):
         _add(document, _versions(source))
+        _add(document, {key: {"f": visible(line, NAME)} for key, line in source.lines.items()})
         if runs and source.path is not None:
             _add(document, measurements.measure(source.path, runs, custom_ops))
     if errors and sources[0].path is not None and sources[1].path is not None:

@@ -228,6 +228,8 @@
     const table = element("table", null, side);
     row(table, "place in program order", it.node);
     if (node.at) row(table, "source", node.at);
+    if (node.f) row(table, "recorded at", node.f);
+    for (const rule of node.m || []) row(table, "made by", model.rules[rule]);
     if (node.w) row(table, "constants", bytes(node.w));
     row(table, "results", bytes(node.y || 0));
     if (node.l) row(table, "values alive while it runs", `${bytes(node.l)} of ${bytes(graph.arena)}`);

@@ -24,6 +24,8 @@ from ..builder import GraphRewriter, constant_node, has_subgraphs
 from ..ir import Graph, Node, Operand, Value
 
 Perm = tuple[int, ...]
+MOVED = "assign_layouts: an operator of transposes is the transpose of the operator on what they read"
+ORDERED = "assign_layouts: a reader that has no rule reads the value in the order of the source"
 CONSTANT = frozenset({"Const", "ReadVariable"})
 
 
@@ -82,6 +84,7 @@ class LayoutRewriter(GraphRewriter):
             if any(v in self.layouts for v in node.operands) and not has_subgraphs(node):
                 rule = rules(node)
                 if rule is not None and rule(node, self):
+                    self.credit(node, MOVED)
                     continue
                 self.rollback_layout(node)
             self._materialize(node.operands)
@@ -145,6 +148,8 @@ class LayoutRewriter(GraphRewriter):
                 value = self.reshaped(stored, [stored.shape[p] for p in perm])
             else:
                 value = self.create(self.operators("Transpose"), (stored,), {"perm": list(perm)}).outputs[0]
+            if value.node is not None:
+                self.attribute(value.node, (ORDERED,))
             self._ordered[key] = value
         return value
 

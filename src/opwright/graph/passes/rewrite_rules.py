@@ -42,6 +42,11 @@ class RewriteRule:
     rewrite: Callable[[Node, Any], Any]
     why: str = "the same operator"
 
+    @functools.cached_property
+    def title(self) -> str:
+        """Name and reason, as nodes record them that the rule made."""
+        return f"{self.name}: {self.why}"
+
 
 Rules = tuple[RewriteRule, ...]
 
@@ -80,9 +85,13 @@ class PatternRewriter(GraphRewriter):
     def visit(self, node: Node) -> Sequence[Value]:
         """Apply the rules to a node whose operands are new; append the remaining node and return its outputs."""
         while True:
+            start = len(self.nodes)
             for rule in self._by_name.get(node.op.name, self._general):
                 answer = rule.rewrite(node, self)
                 if answer is not None and (values := self._replacement(node, answer)) is not None:
+                    made = self.nodes[start:] if not isinstance(answer, Node) else (answer, *self.nodes[start:])
+                    for fresh in made:
+                        self.attribute(fresh, (*(fresh.rules or node.rules), rule.title))
                     self.changes.append(change_line(rule.name, node, ", ".join(map(repr, values))))
                     break
             else:
@@ -341,7 +350,8 @@ def _narrower(node: Node, inputs: Sequence[object], attrs: Mapping[str, object],
     """Return the node with some of its outputs, under their names; the first has the node's, as text requires."""
     outputs = [node.outputs[i] for i in indices]
     names = [node.name, *(v.name for v in outputs[1:])][: len(outputs)]
-    return Node(node.op, inputs, {**node.attrs, **attrs}, [v.spec for v in outputs], node.name, node.at, names)  # type: ignore[arg-type]
+    specs = [v.spec for v in outputs]
+    return Node(node.op, inputs, {**node.attrs, **attrs}, specs, node.name, node.at, names, node.rules)  # type: ignore[arg-type]
 
 
 def _reads(graph: Graph) -> set[Value]:

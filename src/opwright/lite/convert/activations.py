@@ -219,4 +219,5 @@ def _made_of(node: Node, x: Value, approximate: bool) -> Node | None:
     if not x.spec.shape.is_compatible_with(node.outputs[0].spec.shape) or x.spec.shape != node.outputs[0].spec.shape:
         return None
     op: Any = registry.get("Gelu")
-    return Node(op, (x,), op.bind({"approximate": approximate}).attrs, [node.outputs[0].spec], node.name, node.at)
+    bound = op.bind({"approximate": approximate})
+    return Node(op, (x,), bound.attrs, [node.outputs[0].spec], node.name, node.at, rules=node.rules)

@@ -195,17 +195,24 @@ class TFLiteConverter:
 
         raises ConverterError with each operator that the file cannot hold, its lines, and remedies
         """
-        return self._model().to_bytes()
+        return self.model_of(self.module()).to_bytes()
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the .tflite file, whose bytes `convert` returns, from where the weights are in memory.
 
         raises as `convert`, and OSError of the file system; the file is complete or not there
         """
-        self._model().write(path)
+        self.model_of(self.module()).write(path)
 
-    def _model(self) -> Model:
-        """Return the file as objects; its buffers may be views on variables."""
+    def model_of(self, module: LiteModule) -> Model:
+        """Return the file of a module as objects; its buffers may be views on variables."""
+        return export(module, custom_version_in=self.custom_version_in)
+
+    def module(self) -> LiteModule:
+        """Return the graphs of the file, whose nodes have the rules that made them and the lines of their calls.
+
+        raises ConverterError as `convert`
+        """
         options.check(self)
         mode = modes.mode_of(self)
         unsupported: list[UnsupportedNode] = []
@@ -229,7 +236,7 @@ class TFLiteConverter:
             module = quantize.sparsify(module, mode)
         if self.target_spec.runtime is not None:
             downlevel.check_runtime(module.all_graphs, self.target_spec.runtime)
-        return export(module, custom_version_in=self.custom_version_in)
+        return module
 
     def _quantize(self, module: LiteModule, mode: modes.Mode) -> LiteModule:
         # The interpreter has builtin and Flex operators; fused operators need no kernel of their own.

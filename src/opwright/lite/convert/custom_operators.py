@@ -110,7 +110,8 @@ def fuse(graph: Graph, allow_custom_ops: bool) -> Graph:
         if not (implements.always or allow_custom_ops):
             return inputs
         attrs = external_attrs(encode_options(implements.options))
-        return Node(ExternalOp(implements.name), operands, attrs, [v.spec for v in node.outputs], node.name, node.at)
+        specs = [v.spec for v in node.outputs]
+        return Node(ExternalOp(implements.name), operands, attrs, specs, node.name, node.at, rules=node.rules)
 
     if not any(True for _ in _marks(graph)):
         return graph

@@ -177,6 +177,7 @@ class _FreezingRewriter(CatalogueRewriter):
             self.mapping[node.outputs[0]] = self._value_of(variables[0], node)
         elif variables and name in WRITES:
             WRITES[name](self, self.remap(node), variables)
+            self.credit(node, "freeze: an update of a variable is a read, operators on tensors, and an assignment")
         else:
             self.copy(node)
 

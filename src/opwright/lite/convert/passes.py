@@ -142,7 +142,10 @@ def _flex(node: Node, rewriter: LiteRewriter, reasons: list[str]) -> Node | None
         return None
     inputs = [rewriter.constant(x) if isinstance(x, np.ndarray) else x for x in flex_node.inputs]
     attrs = external_attrs(flex_node.options, node.effect)
-    return Node(ExternalOp(flex_node.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at)
+    rules = (*node.rules, "flex: an operator of TensorFlow, which no builtin stands for")
+    return Node(
+        ExternalOp(flex_node.code), inputs, attrs, [v.spec for v in node.outputs], node.name, node.at, rules=rules
+    )
 
 
 # Identities first, then nodes between two that merge; whole compositions before their parts.

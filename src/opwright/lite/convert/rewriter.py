@@ -223,6 +223,7 @@ class LiteRewriter(GraphRewriter):
             self.rollback()
             return result
         self.replace(old, result)
+        self.credit(node, rule.title)
         if "passes" in flags.show:
             print(change_line(rule.name, node, ", ".join(map(repr, self.created()))), file=sys.stderr)
         return None

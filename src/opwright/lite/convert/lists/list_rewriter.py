@@ -212,6 +212,7 @@ class ListRewriter(GraphRewriter):
                 values: Sequence[Any] = self._while(node) if node.op.name == "While" else self._branches(node)
             elif lists:
                 values = OPERATORS[node.op.name](self, node)
+                self.credit(node, "lower_lists: a list of equal tensors is a tensor with one more dimension")
             else:
                 values = self.insert(self.remap(node)).outputs
             self.mapping.update(zip(node.outputs, values))

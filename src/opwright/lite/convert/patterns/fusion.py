@@ -195,7 +195,8 @@ def _replacement(pattern: Pattern, template: Template, match: Match, anchor: Nod
     names = output_names(anchor.name, len(specs))
     for i, v in zip(places, old):
         names[i] = v.name
-    node = Node(op, inputs, attributes, specs, anchor.name, anchor.at, names)
+    rules = (*anchor.rules, f"{pattern.name}: a pattern of the converter matched")
+    node = Node(op, inputs, attributes, specs, anchor.name, anchor.at, names, rules)
     return NodeReplacement(node, nodes, dict(zip(old, places)))
 
 

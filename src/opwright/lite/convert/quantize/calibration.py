@@ -281,7 +281,7 @@ def trained(graph: Graph, inside: Callable[[Graph], Graph], ranges: dict[Value, 
         node = map_subgraphs(rewriter.remap(old), inside)
         if kept != list(old.outputs):
             names = [v.name for v in kept]
-            node = Node(old.op, node.inputs, node.attrs, [v.spec for v in kept], names[0], old.at, names)
+            node = Node(old.op, node.inputs, node.attrs, [v.spec for v in kept], names[0], old.at, names, old.rules)
         for value, new in zip(kept, rewriter.insert(node).outputs):
             rewriter.mapping.update(dict.fromkeys((value, *removed.get(value, ())), new))
     ranges |= {rewriter.mapping.get(v, v): r for v, r in learned.items()}

@@ -187,6 +187,8 @@ class PairRewriter(GraphRewriter):
         for old in self.source.nodes:
             self.begin(old)
             self._visit(old)
+            if any(made.op is not old.op for made in self.created()):
+                self.credit(old, "explicit_quantization: integers with the scales that the source states")
         self.prefix, self.at = self.source.name, None
         for value in dict.fromkeys(self.source.outputs):
             if value in self.real:

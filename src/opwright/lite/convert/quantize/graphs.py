@@ -154,6 +154,9 @@ def _masked(graph: CalibratedGraph, node: Node, enough: float, added: dict[Value
     return None
 
 
+QUANTIZED = "quantize: integers with the scales of calibration or of their weights"
+
+
 class QuantizationRewriter(GraphRewriter):
     """A rewriter that names values as tensors of the file, as closely as graph text allows.
 
@@ -189,7 +192,9 @@ class QuantizationRewriter(GraphRewriter):
         """Append a node. names: of its output tensors. old: the node of the source that it replaces."""
         unique, typed = self.tensors(specs, names)
         name = unique[0] if unique else self.unique(op.name if old is None else old.name)
-        return self.insert(Node(op, inputs, attrs, typed, name, None if old is None else old.at, unique))
+        same = old is not None and op is old.op and [s.dtype for s in specs] == [v.dtype for v in old.outputs]
+        made = (*(() if old is None else old.rules), *(() if same else (QUANTIZED,)))
+        return self.insert(Node(op, inputs, attrs, typed, name, None if old is None else old.at, unique, made))
 
     def unary(self, op_name: str, operand: Value, spec: TensorSpec, name: str) -> Value:
         """Append an operator of one operand without attributes, such as QUANTIZE."""
