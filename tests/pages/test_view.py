@@ -210,11 +210,11 @@ def test_files_of_other_kinds(tmp_path):
     assert ow.view(foreign).documents[0]["graphs"][0]["nodes"]
 
 
-def made_by(document, node):
+def rules_of(document, node):
     return [document["rules"][i].partition(":")[0] for i in node.get("m", ())]
 
 
-def test_rules_that_made_the_nodes_of_a_converted_file(tmp_path):
+def test_rules_behind_the_nodes_of_a_converted_file(tmp_path):
     """Merged nodes have the rules of their parts; the page, Netron's file and Model Explorer's say the same."""
     w = ow.Variable(np.ones((3, 3, 3, 8), np.float32))
     bias = ow.Variable(np.ones(8, np.float32))
@@ -228,10 +228,10 @@ def test_rules_that_made_the_nodes_of_a_converted_file(tmp_path):
     drawing = ow.view(converter)
     (document,) = drawing.documents
     conv, loop = document["graphs"][0]["nodes"]
-    assert {"conv_2d", "bias", "relu", "activation"} <= set(made_by(document, conv))
-    assert "copy_outputs" in made_by(document, loop)
+    assert {"conv_2d", "bias", "relu", "activation"} <= set(rules_of(document, conv))
+    assert "copy_outputs" in rules_of(document, loop)
     assert conv["f"].startswith(f"{__file__}:")
-    assert [made_by(document, n) for n in document["graphs"][2]["nodes"]] == [["add"], ["tanh"]]
+    assert [rules_of(document, n) for n in document["graphs"][2]["nodes"]] == [["add"], ["tanh"]]
     text = "; then ".join(document["rules"][i] for i in conv["m"])
     assert text.encode() in drawing.netron()[0]
     (collection,) = drawing.model_explorer()
@@ -240,7 +240,7 @@ def test_rules_that_made_the_nodes_of_a_converted_file(tmp_path):
     converter.optimizations = [ow.lite.Optimize.DEFAULT]
     converter.representative_dataset = lambda: ([np.ones((1, 8, 8, 3), np.float32)] for _ in range(2))
     (document,) = ow.view(converter).documents
-    rules = [made_by(document, node) for node in document["graphs"][0]["nodes"]]
+    rules = [rules_of(document, node) for node in document["graphs"][0]["nodes"]]
     assert rules[0] == ["quantize"]
     assert rules[1][-1] == "quantize"
     assert "conv_2d" in rules[1]
@@ -251,7 +251,7 @@ def test_rules_that_made_the_nodes_of_a_converted_file(tmp_path):
     page = tmp_path / "page.html"
     assert CliRunner().invoke(cli, ["view", str(tmp_path / "saved"), "--converted", "-o", str(page)]).exit_code == 0
     (document,) = content_of(page.read_text("utf-8"))["models"]
-    assert "activation" in made_by(document, document["graphs"][0]["nodes"][0])
+    assert "activation" in rules_of(document, document["graphs"][0]["nodes"][0])
     assert CliRunner().invoke(cli, ["view", "m.tflite", "--converted"]).exit_code == 2
 
 
@@ -261,7 +261,7 @@ def test_rules_of_passes_and_importers():
         return ow.transpose(ow.transpose(x, [1, 2, 0]), [1, 2, 0])
 
     (document,) = ow.view(f).documents
-    composed, returned = (made_by(document, node) for node in document["graphs"][0]["nodes"])
+    composed, returned = (rules_of(document, node) for node in document["graphs"][0]["nodes"])
     assert composed == [rule.name for rule in SHAPES if rule.rewrite is transpose]
     assert returned == []
     program = ow.from_stablehlo(

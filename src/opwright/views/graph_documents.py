@@ -1,6 +1,6 @@
 """Graphs as values of JSON, which the page draws: nodes, values, attributes, sizes.
 
-Lives here: `document_of`, `scope_of`, `made_by`. Not here: where graphs come from (sources.py), text about operators
+Lives here: `document_of`, `scope_of`, `rules_of`. Not here: where graphs come from (sources.py), text about operators
 (operator_facts.py), figures that need a run (measurements.py).
 
     {"graphs": [{"name", "inputs": [value], "outputs": [value], "values": [VALUE], "nodes": [NODE],
@@ -73,7 +73,7 @@ def document_of(
     }
 
 
-def made_by(document: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+def rules_of(document: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     """Return the rules that made a node of a document, first to last."""
     return "; then ".join(document["rules"][i] for i in node.get("m", ()))
 
@@ -118,7 +118,7 @@ class _Tables:
         self.attrs.setdefault(key, dict(key))
         return self._places.setdefault(key, len(self.attrs) - 1)
 
-    def made_by(self, node: Node) -> list[int]:
+    def rules_of(self, node: Node) -> list[int]:
         """Return the rules of a node, each once however often it applied in turn."""
         texts = dict.fromkeys(visible(rule, NAME) for rule in node.rules)
         return [self.rules.setdefault(text, len(self.rules)) for text in texts]
@@ -166,7 +166,7 @@ def _graph(graph: Graph, numbers: Mapping[Graph, int], tables: _Tables) -> dict[
             "y": sum(nbytes(v.spec) or 0 for v in node.outputs),
             "l": used,
             "z": tables.zeros([v for v in node.operands if v.constant is not None]),
-            "m": tables.made_by(node),
+            "m": tables.rules_of(node),
         }
         rows.append({k: v for k, v in row.items() if v or k in "oa" or (k == "z" and v is not None)})
     constants = [v for v in places if v.constant is not None and v.constant.size] if tables.weights else []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .graph_documents import made_by
+from .graph_documents import rules_of
 
 FIGURES = {
     "w": "bytes of constants",
@@ -71,7 +71,7 @@ def _graph(document: Mapping[str, Any], number: int, graph: Mapping[str, Any]) -
         operator = document["operators"][node["o"]]
         attrs = dict(document["attrs"][node["a"]])
         attrs |= {"name": node.get("n", ""), "source": node.get("at", ""), "run time": node.get("r", "")}
-        attrs |= {"recorded at": node.get("f", ""), "made by": made_by(document, node)}
+        attrs |= {"recorded at": node.get("f", ""), "made by": rules_of(document, node)}
         nodes.append(
             {
                 "id": str(i),

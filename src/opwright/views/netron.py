@@ -18,7 +18,7 @@ from ..core import __version__
 from ..core.dtypes import FILE_ONLY, anything
 from ..core.protobuf_wire import VARINT, key, sized, varint
 from ..frontends.onnx.files import DTYPES
-from .graph_documents import made_by
+from .graph_documents import rules_of
 
 IR_VERSION, OPSET = 10, 22
 STRING, GRAPH = 3, 5  # AttributeProto.AttributeType
@@ -111,7 +111,7 @@ def _node(
         if g not in above
     ]
     facts = {"version": node.get("v"), "first run time": node.get("r"), "source": node.get("at"), "by": node.get("k")}
-    facts |= {"recorded at": node.get("f"), "made by": made_by(document, node)}
+    facts |= {"recorded at": node.get("f"), "made by": rules_of(document, node)}
     notes = [f"{label}: {value}" for label, value in facts.items() if value]
     quantized = [graph["values"][v] for v in (*node.get("i", ()), *node.get("u", ())) if graph["values"][v][2]]
     notes += [f"{value[0]}: {value[2]}" for value in quantized]
