@@ -81,7 +81,7 @@ def test_a_pool_of_ray_whose_workers_are_killed(path, tmp_path, on_workers):
     ray = pytest.importorskip("ray")
     from ray.util.multiprocessing import Pool
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         with Pool(2) as pool:
             items = [(i, str(tmp_path / str(i)) if i in (9, 60) else "") for i in range(COUNT)]
@@ -109,6 +109,30 @@ def test_a_dask_client_is_an_executor_and_sends_the_model_once(path, monkeypatch
         monkeypatch.setattr(job.model, "content", lambda: np.fromfile(path, np.uint8))
         np.testing.assert_allclose(list(results), kit.meaning(x), rtol=1e-5)
         assert client.status == "running"
+
+
+def test_a_result_of_dask_that_is_lost_before_it_is_fetched(path, monkeypatch):
+    """Dask's own executor leaves its future pending: the error comes from fetching, after the task has finished."""
+    distributed = pytest.importorskip("distributed")
+    from distributed.scheduler import KilledWorker
+
+    x = kit.elements(COUNT)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        gather, calls = client._gather, []
+
+        async def lost_once(futures, *args, **kwargs):
+            calls.append(futures)
+            if len(calls) == 3:
+                raise KilledWorker("a task", client.id, 0)
+            return await gather(futures, *args, **kwargs)
+
+        monkeypatch.setattr(client, "_gather", lost_once)
+        results = distribute.map(path, x, client.get_executor(pure=False), batch=4)
+        np.testing.assert_allclose(list(results), kit.meaning(x), rtol=1e-5)
+        assert len(calls) > 3
 
 
 MPI_JOB = """

@@ -278,6 +278,32 @@ def test_a_slow_element_holds_nothing_up_without_order(path):
         assert 0 in dict(items)
 
 
+def test_elements_of_results_that_wait_for_their_order_are_freed(path):
+    """While the first task runs, the other worker fills the window: 10 tasks of 4 elements, 5 of them in flight."""
+    full, alive, most = threading.Event(), 0, 0
+
+    class Element:
+        def __init__(self, index):
+            nonlocal alive, most
+            self.index = index
+            alive += 1
+            most = max(most, alive)
+
+        def __del__(self):
+            nonlocal alive
+            alive -= 1
+
+    def load(element):
+        if element.index == 39:
+            full.set()
+        assert element.index or full.wait(60)
+        return kit.row_of(element.index)
+
+    results = list(distribute.map(path, map(Element, range(100)), "threads:2", batch=4, load=load))
+    np.testing.assert_allclose(results, kit.meaning(kit.elements(100)), rtol=1e-5)
+    assert most <= 4 * (5 + 2)  # those in flight, one that was just received and one that is being taken
+
+
 # ---- tasks of several batches, through shared memory -----------------------------------------------------------------
 
 

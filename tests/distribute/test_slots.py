@@ -154,7 +154,7 @@ def test_another_process_maps_a_slot_until_it_is_closed():
 
 
 def test_sizes_of_tasks():
-    """100 ms, 8 MiB or 64 batches, as a power of two; in parts of half of what remains for each worker."""
+    """100 ms, 2 MiB or 64 batches, as a power of two; in parts of half of what remains for each worker."""
     size = TaskSize(10, 64, None)
     assert size.elements(0, 2, None) == 10  # not measured
     size.measure(0.01, 100.0)
@@ -162,7 +162,7 @@ def test_sizes_of_tasks():
     assert size.elements(0, 2, 30) == 30
     size.measure(0.001, 100.0)
     assert size.elements(0, 2, None) == 640
-    size.measure(0.0001, 4 << 20)
+    size.measure(0.0001, 1 << 20)
     assert size.elements(0, 2, None) == 20
     size.measure(0.1, 0.0)
     assert size.elements(0, 2, None) == 10

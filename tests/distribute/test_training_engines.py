@@ -75,7 +75,7 @@ def test_mpi_resumes_on_another_number_of_processes(paths, alone, tmp_path):
 @pytest.fixture
 def ray(paths):
     engine = pytest.importorskip("ray")
-    engine.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    engine.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield engine
     engine.shutdown()
 

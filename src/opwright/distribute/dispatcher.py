@@ -36,34 +36,44 @@ class Task:
     """Consecutive elements that one call on a worker computes.
 
     start: the index of the first element; batch: elements that the worker computes at once, by default all; attempts:
-    how often its worker was lost; root: the task that this one is a part of, itself unless it was divided
+    how often its worker was lost
     """
 
-    __slots__ = ("attempts", "batch", "elements", "left", "results", "root", "start")
+    __slots__ = ("attempts", "batch", "count", "elements", "left", "origin", "results", "start")
 
     def __init__(
         self, start: int, elements: list[Any] | np.ndarray, batch: int = 0, root: Task | None = None, attempts: int = 0
     ) -> None:
         self.start, self.elements, self.attempts = start, elements, attempts
-        self.batch = batch or len(elements)
-        self.root: Task = root or self
-        self.left = len(elements)  # of a root: elements without a result
+        self.count = len(elements)
+        self.batch = batch or self.count
+        self.origin = root  # None for a root: a reference to itself would keep it until a garbage collection
+        self.left = self.count  # of a root: elements without a result
         self.results: list[tuple[Task, Any]] = []  # of a root whose results wait for their order
 
     def parts(self, size: int) -> list[Task]:
         """Return tasks with `size` of the elements each; the last one has the rest."""
         return [
             Task(self.start + at, self.elements[at : at + size], min(self.batch, size), self.root, self.attempts)
-            for at in range(0, len(self.elements), size)
+            for at in range(0, self.count, size)
         ]
+
+    @property
+    def root(self) -> Task:
+        """The task that this one is a part of, itself unless it was divided."""
+        return self.origin or self
+
+    def drop_elements(self) -> None:
+        """Free the elements of a task that has been computed: its result may wait for those of earlier tasks."""
+        self.elements = []
 
     def batches(self) -> list[Task]:
         """Return a task for each batch, this one itself if it has one."""
-        return [self] if len(self.elements) <= self.batch else self.parts(self.batch)
+        return [self] if self.count <= self.batch else self.parts(self.batch)
 
     def halves(self) -> list[Task]:
         """Return two tasks with half of the elements each, the first one with the larger half."""
-        return self.parts(-(-len(self.elements) // 2))
+        return self.parts(-(-self.count // 2))
 
 
 class Lost:
@@ -214,13 +224,13 @@ class Dispatcher:
             if task.attempts <= self._retries:
                 self._again.extend(task.batches())
                 return
-            if alone and len(task.elements) > 1:
+            if alone and task.count > 1:
                 task.attempts = self._retries
                 self._again.extendleft(reversed(task.halves()))
                 return
             outcome = Lost(task.attempts, error)
         elif _is_of_pickle(error):
-            if len(task.elements) > 1:
+            if task.count > 1:
                 self._again.extendleft(reversed(task.halves()))
                 return
             outcome = Unsendable(error)
@@ -233,7 +243,7 @@ class Dispatcher:
             return
         root = task.root
         root.results.append((task, outcome))
-        root.left -= len(task.elements)
+        root.left -= task.count
         while self._order and not self._order[0].left:
             complete = self._order.popleft()
             yield from sorted(complete.results, key=lambda result: result[0].start)

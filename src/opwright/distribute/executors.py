@@ -28,7 +28,7 @@ from typing import Any
 
 from ..core.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from ..core.extras import optional_module
-from .pools import PoolExecutor, RayPoolExecutor
+from .pools import DaskExecutor, PoolExecutor, RayPoolExecutor
 
 ExecutorLike = Executor | str | Callable[[], Executor] | Any
 """An executor, its name, a function that creates one, a `dask.distributed.Client`, or a pool of `multiprocessing` or
@@ -62,7 +62,8 @@ class RayExecutor(Executor):
             try:
                 if once:
                     os.environ[RAY_ATTEMPTS] = "1"
-                self._ray.init(address=address, log_to_driver=False, **local)
+                # None would also find a cluster that someone started here, or the address that one has left behind.
+                self._ray.init(address=address or "local", log_to_driver=False, **local)
             except (OSError, ValueError) as error:  # ValueError: for `ray://` it needs ray[client]
                 raise _unreachable(address or "this machine", error) from error
             finally:
@@ -203,11 +204,13 @@ def _module(value: object) -> str:
 
 
 def _adapted(executor: Any) -> Executor:
+    if _module(executor) == "distributed":
+        if hasattr(executor, "get_executor"):
+            return DaskExecutor(executor.get_executor(pure=False))
+        if isinstance(executor, Executor):
+            return DaskExecutor(executor)
     if isinstance(executor, Executor):
         return executor
-    if _module(executor) == "distributed" and hasattr(executor, "get_executor"):
-        adapted: Executor = executor.get_executor(pure=False)
-        return adapted
     if hasattr(executor, "apply_async"):
         return RayPoolExecutor(executor) if _module(executor) == "ray" else PoolExecutor(executor)
     raise InvalidArgumentError(
@@ -233,7 +236,7 @@ def _builder(executor: ExecutorLike) -> Builder | None:
     def build(workers: Workers) -> Executor:
         created = create()
         adapted = _adapted(created)
-        if adapted is not created and not isinstance(adapted, PoolExecutor):
+        if not isinstance(created, Executor) and not isinstance(adapted, PoolExecutor):
             workers.at_close(created.close)
         return adapted
 
@@ -328,8 +331,7 @@ def _dask_client(workers: Workers, client: Any, cluster: Any = None) -> Executor
     if cluster is not None:
         workers.at_close(cluster.close)
     workers.at_close(client.close)
-    executor: Executor = client.get_executor(pure=False)
-    return executor
+    return _adapted(client)
 
 
 def _ray_at(workers: Workers, name: str) -> Executor:

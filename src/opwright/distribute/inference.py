@@ -297,7 +297,7 @@ class Results:
             raise _as_error(outcome.error)
         if isinstance(outcome, Lost):
             text = f"its worker died in each of {outcome.attempts} runs: {outcome.error}"
-            indices = range(task.start, task.start + len(task.elements))
+            indices = range(task.start, task.start + task.count)
             return [ElementError(index, "WorkerLost", text) for index in indices]
         if isinstance(outcome, Unsendable):
             return [ElementError(task.start, *worker.error_text(outcome.error))]

@@ -70,7 +70,7 @@ class InferenceJob:
         if self.workers.shares_process:
             return None, packed(task.elements) if isinstance(task.elements, np.ndarray) else task.elements
         elements = packed(task.elements)
-        size = slots.placed_size(elements) + math.ceil(self._output_bytes * len(task.elements))
+        size = slots.placed_size(elements) + math.ceil(self._output_bytes * task.count)
         slot = self._slots.acquire(size) if size >= LEAST_SHARED else None
         if slot is not None:
             return slot, slots.put_all(slot, elements)
@@ -100,11 +100,12 @@ class InferenceJob:
             result = None
         elif isinstance(result, list):
             size = sum(slots.placed_size(outcome.stacked) + slots.placed_size(outcome.rows) for outcome in result)
-            self._output_bytes = max(self._output_bytes, size / len(task.elements))
+            self._output_bytes = max(self._output_bytes, size / task.count)
             size += 0 if slot is None else slot.at
             self.size.measure(min(outcome.seconds for outcome in result), size / len(result))
             if slot is not None:
                 result = [_copied(slot, outcome) for outcome in result]
+            task.drop_elements()
         if slot is not None:
             self._slots.release(slot)
         return result

@@ -1,6 +1,6 @@
-"""Executors over pools that are none: of `multiprocessing`, of `ray.util.multiprocessing`.
+"""Executors over pools that are none: of `multiprocessing`, of `ray.util.multiprocessing`; over a client of Dask.
 
-Lives here: `PoolExecutor`, which notices workers that die and pools that end; `RayPoolExecutor`.
+Lives here: `PoolExecutor`, which notices workers that die and pools that end; `RayPoolExecutor`; `DaskExecutor`.
 Not here: executors by name (executors.py), how often a task runs again (dispatcher.py).
 
 A pool of `multiprocessing` starts another process for one that died, and never reports the task that died with it. Its
@@ -181,3 +181,42 @@ class RayPoolExecutor(PoolExecutor):
                     if actor._actor_id.hex() == died:
                         self.pool._actor_pool[i] = self.pool._new_actor_entry()
         super()._end(future, result, getattr(error, "underlying", error))
+
+
+class DaskExecutor(Executor):
+    """A `ClientExecutor` of Dask each of whose futures ends.
+
+    Dask's own leaves the future of a task pending for ever that is lost after it was computed and before its result was
+    fetched, if running it again fails: it expects an error from the task alone, not from fetching the result.
+
+    executor: whose client, options and shutdown are used
+    """
+
+    def __init__(self, executor: Any) -> None:
+        self._executor, self._client = executor, executor._client
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Schedule `fn(*args, **kwargs)`. Raises RuntimeError once the executor was shut down."""
+        if self._executor._shutdown:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        remote = self._client.submit(fn, *args, **{**self._executor._kwargs, **kwargs})
+        self._executor._futures.add(remote)  # for its shutdown
+        future: Future[Any] = Future()
+        future.add_done_callback(lambda future: remote.cancel() if future.cancelled() else None)
+        remote.add_done_callback(lambda remote: self._finish(remote, future))
+        return future
+
+    def _finish(self, remote: Any, future: Future[Any]) -> None:
+        """Give a future the outcome of Dask's, on the thread of Dask's callbacks."""
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = remote.result()
+        except BaseException as error:  # CancelledError is one: of a client that was closed
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the tasks, or wait for them; the client stays."""
+        self._executor.shutdown(wait)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 
-TASK_SECONDS, TASK_BYTES, MOST_BATCHES = 0.1, 8 << 20, 64
-"""A task of several batches, at most: time of its worker, bytes of inputs and outputs, batches."""
+TASK_SECONDS, TASK_BYTES, MOST_BATCHES = 0.1, 2 << 20, 64
+"""A task of several batches, at most: time of its worker, bytes of inputs and outputs, batches. Bytes of more than a
+second-level cache bring nothing, and the driver keeps those of all tasks in flight and of results that wait."""
 SHARES = 2
 """Near the end, a worker's part of the remaining batches has at least this number of tasks."""
 
