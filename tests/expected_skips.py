@@ -40,7 +40,7 @@ EXPECTED = (
     Expected(40, "tests/pages/*", "needs (chromium|axe-core)"),
     Expected(1, "tests/pages/test_notebooks.py", "could not import 'nb(client|format)"),
     Expected(3, "tests/pages/test_first_notebooks.py", "could not import '(matplotlib|nbclient|nbformat|torch)"),
-    Expected(2, "tests/pages/test_other_viewers.py", "could not import '(model_explorer|netron)"),
+    Expected(3, "tests/pages/test_other_viewers.py", "could not import '(model_explorer|netron|viztracer)"),
     Expected(4, "tests/frontends/test_torch_*.py", "could not import 'torch"),
     Expected(10, "tests/data/test_column_sources.py", "could not import '(dask|pandas|pyarrow|ray)"),
     Expected(1, "tests/frontends/test_keras_traced.py", "KERAS_BACKEND is not jax or torch"),

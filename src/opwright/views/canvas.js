@@ -12,8 +12,11 @@ const CANVAS = (() => {
     return { fill: `rgb(${c.join(",")})`, ink: 0.3 * c[0] + 0.59 * c[1] + 0.11 * c[2] > 120 ? "#000" : "#fff" };
   }
 
-  function theme() {
-    const style = getComputedStyle(document.documentElement), colours = {};
+  /* Return the colours of the page, or those of its light form, for paper: style.css has them first. */
+  function theme(paper) {
+    const rules = () => [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]);
+    const style = paper ? rules().find((rule) => rule.selectorText === ":root").style : getComputedStyle(document.documentElement);
+    const colours = {};
     for (const name of ["paper", "panel", "ink", "faint", "line", "accent", "focus", "mark", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"])
       colours[name] = style.getPropertyValue(`--${name}`).trim();
     return colours;

@@ -58,6 +58,15 @@
     return it.figures[overlay];
   }
 
+  let printing = false;
+
+  /* Draw for paper, at once: a browser takes the canvases as they are when its listeners have returned. */
+  function print(on) {
+    printing = on;
+    applyOverlay();
+    for (const pane of panes) pane.draw();
+  }
+
   function applyOverlay() {
     const kind = OVERLAYS[overlay];
     legend.replaceChildren();
@@ -68,7 +77,7 @@
       g.fillStyle = fill; g.fillRect(0, 0, 14, 14);
       element("span", text, entry);
     };
-    const colours = CANVAS.theme();
+    const colours = CANVAS.theme(printing);
     for (const pane of panes) {
       pane.colours = colours;
       if (overlay === "none") pane.colourOf = () => null;
@@ -425,7 +434,9 @@
     applyOverlay();
     describe(panes[0], null);
     new ResizeObserver(() => panes.forEach((p) => p.resize())).observe($("panes"));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyOverlay);
+    for (const media of ["print", "(prefers-color-scheme: dark)"]) matchMedia(media).addEventListener("change", applyOverlay);
+    addEventListener("beforeprint", () => print(true));
+    addEventListener("afterprint", () => print(false));
     requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.shown = performance.now().toFixed(0); }));
   }
 
