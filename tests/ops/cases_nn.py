@@ -231,6 +231,9 @@ CASES = {
             global_batch_size=8,
             expect=lambda x: np.sum(x * [1.0, 0.0, 2.0, 0.5]) / 8,
         ),
+        case(f64(4, 3, 2), expect=lambda x: np.sum(x) / 4),
+        case(f64(4, 3), sample_weight=np.arange(4.0), expect=lambda x: np.sum(x * np.arange(4.0)[:, None]) / 4),
+        case(f64(0, 3), expect=0.0, grad=False),
     ],
     "L2Loss": [
         case(f64(3, 4), expect=lambda t: np.sum(t * t) / 2),

@@ -368,6 +368,8 @@ def zeta(x: Array, q: Array) -> Array:
     pole = (q <= 0) & (below == 0)
     real = (q > 0) | (x == np.floor(x)) & ~pole
     total = np.where(pole & (x % 2 == 0), np.inf, np.where(real, total, np.nan))
+    total = np.where((q == np.inf) | (x == np.inf) & (q > 1), 0.0, total)  # limits of the terms, each a power
+    total = np.where((x == np.inf) & (q > 0) & (q <= 1), np.where(q == 1, 1.0, np.inf), total)
     return np.where(x == 1, np.inf, np.where((x > 1) & ~np.isnan(q), total, np.nan))
 
 

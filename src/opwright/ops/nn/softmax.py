@@ -24,7 +24,7 @@ from ..array import cast, expand_dims, one_hot, where, zeros_like
 from ..array.shape_operators import shape_op, sum_to_shape_of
 from ..attributes import Attr
 from ..definition import operator
-from ..math import exp, log, log1p, negative, reduce_sum
+from ..math import divide_no_nan, exp, log, log1p, negative, reduce_sum
 from ..registry import documented_by
 from ..shape_inference import axis_in, static_int
 from ..slots import Input, OperatorDefinition, Output
@@ -340,9 +340,18 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 
 
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
-    """Divide the weighted sum of per-example losses by the batch size, by default their number."""
+    """Divide the weighted sum of per-example losses by the batch size, by default their first size; 0 for no examples.
+
+    per_example_loss: of rank 1 or more. sample_weight: broadcast against it, also without its last dimension.
+    raises ValueError for a scalar loss
+    """
     losses = dispatch.to_tensor(per_example_loss)
+    if losses.shape.rank == 0:
+        raise ValueError(f"compute_average_loss takes one loss for each example, found a scalar: {losses}")
     if sample_weight is not None:
-        losses = losses * cast(sample_weight, losses.dtype)
-    count = array.size(losses) if global_batch_size is None else global_batch_size
-    return reduce_sum(losses) / cast(count, losses.dtype)
+        weights = cast(sample_weight, losses.dtype)
+        if losses.shape.rank is not None and weights.shape.rank == losses.shape.rank - 1:
+            weights = expand_dims(weights, -1)
+        losses = losses * weights
+    count = array.shape(losses)[0] if global_batch_size is None else global_batch_size
+    return divide_no_nan(reduce_sum(losses), cast(count, losses.dtype))
