@@ -46,7 +46,9 @@ def _log1p_less(u: np.ndarray) -> np.ndarray:
     """Compute log(1 + u) - u without cancellation: log(1 + u) is 2 artanh(u / (2 + u))."""
     s = np.where(np.abs(u) < 0.5, u / (2 + u), 0.0)
     square = s * s
-    tail = functools.reduce(lambda total, k: total * square + 1 / k, range(23, 1, -2), 0.0)
+    tail = np.zeros_like(s)
+    for k in range(23, 1, -2):
+        tail = tail * square + 1 / k
     array: np.ndarray = np.where(np.abs(u) < 0.5, 2 * square * s * tail - s * u, np.log1p(u) - u)
     return array
 
