@@ -51,7 +51,13 @@ FAULTS = {
         """,
     ),
     "riscv64-v": (
-        ("FLOOR_DIV INT16", "RANDOM_STANDARD_NORMAL INT32", "RANDOM_STANDARD_NORMAL FLOAT32"),
+        (
+            "COS FLOAT32",
+            "SIN FLOAT32",
+            "FLOOR_DIV INT16",
+            "RANDOM_STANDARD_NORMAL INT32",
+            "RANDOM_STANDARD_NORMAL FLOAT32",
+        ),
         """
         int main(void) {
           __asm__ volatile(".option arch, +v; vsetivli zero, 4, e32, m1, ta, ma; vfcvt.rtz.x.f.v v12, v12");
@@ -60,8 +66,9 @@ FAULTS = {
         """,
     ),
 }
-"""Instructions that QEMU 7.2 has wrong: MDEBR takes 64 bits of its float32 factors; VFCVT.RTZ ends the emulator. By
-machine: models whose code has it, and a program that fails then."""
+"""Instructions that QEMU 7.2 has wrong: MDEBR takes 64 bits of its float32 factors; VFCVT.RTZ and VFNCVT.RTZ end the
+emulator (assertion in translate.c), unless a conversion by the current rounding mode precedes them in their block. QEMU
+10.0 has both right. By machine: models whose code has it, and a program that fails then."""
 
 MACHINES = {
     "aarch64": Machine("aarch64", "", "", ("aarch64-linux-gnu-gcc",), ("qemu-aarch64", "-cpu", "cortex-a57")),

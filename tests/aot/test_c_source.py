@@ -110,7 +110,9 @@ def test_the_keyword_model_in_c_computes_the_same_integers(model, features, tmp_
 
 
 @has_gcc
-@pytest.mark.parametrize("operator", ["SVDF INT8", "SOFTMAX FLOAT32", "GATHER INT32"])
+@pytest.mark.parametrize(
+    "operator", ["SVDF INT8", "SOFTMAX FLOAT32", "GATHER INT32", "RFFT2D", "TFLite_Detection_PostProcess"]
+)
 def test_operators_in_c(operator, tmp_path):
     single = next(single_operators.singles(operator))
     aot.build(single.content, out=tmp_path, name="one", format="c")

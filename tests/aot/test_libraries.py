@@ -77,13 +77,11 @@ REFUSED_ROWS = (
     *REFUSED,
     "IF 0: its results' shapes are unknown",
     "WHILE 0: its results' shapes are unknown",
-    "LSH_PROJECTION 0 hashes of t1.u8: u8[1, 4000]",
     "RANGE 0: its results' shapes are unknown",
-    "floats to be rounded that serve several products",
     "an LSTM of t0: i8[1, 5] with 12 intermediate tensors",
 )
 """Rows that have no machine code besides: shapes that branches and loops change, a number of floats that a run decides,
-a long row of hashed bytes, a product with several right sides of int8, a rare LSTM of integers."""
+a rare LSTM of integers."""
 
 
 def run_models(singles, folder, refused=REFUSED):

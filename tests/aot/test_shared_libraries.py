@@ -1,9 +1,12 @@
 """Shared libraries export the functions of the header and compute the same; without a linker there is a reason."""
 
 import ctypes
+import importlib.util
 import json
 import shutil
+import struct
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -62,6 +65,53 @@ def test_shared_libraries_of_other_systems_run(target, compiler, emulator, file,
         np.testing.assert_allclose(actual, expected.reshape(-1)[:10], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("linker", ["zig", "MinGW"])
+def test_libraries_for_windows_export_the_header_s_functions_alone(linker, tmp_path, monkeypatch):
+    """zig's C library lacks `_fltused`, and both linkers export constants of LLVM unless they have a list."""
+    content, image = network()
+    if linker == "zig":
+        if not importlib.util.find_spec("ziglang"):
+            pytest.skip("needs zig")
+        monkeypatch.setenv("PATH", str(tmp_path))
+    elif not shutil.which("x86_64-w64-mingw32-gcc"):
+        pytest.skip("needs x86_64-w64-mingw32-gcc: cmake, gcc")
+    library = aot.build(content, "x86-64-v3-windows", tmp_path, name="net", shared=True)
+    assert not library.unlinked
+    assert exported_names((tmp_path / "net.dll").read_bytes()) == ["net_run"]
+    monkeypatch.undo()
+    if linker == "MinGW" or not shutil.which("wine"):
+        return
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu"]  # the static library, too
+    subprocess.run([*command, "main.c", "libnet.a", "-o", "net.exe"], cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "image.bin").write_bytes(image.tobytes())
+    program = ["wine", "./net.exe", "image.bin"]
+    lines = subprocess.run(program, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.splitlines()
+    for line, expected in zip(lines, interpreted(content, [image]), strict=True):
+        np.testing.assert_allclose(
+            np.array(line.split()[1:], np.float32), expected.reshape(-1)[:10], rtol=1e-5, atol=1e-6
+        )
+
+
+def exported_names(file):
+    """Return the names that a PE file exports.
+
+    Source: PE format specification, sections 2.3 (file header), 3.4 (data directories), 6.3 (export tables).
+    """
+    header = int.from_bytes(file[0x3C:0x40], "little") + 4
+    sections, optional = struct.unpack_from("<H", file, header + 2)[0], header + 20
+    table = optional + struct.unpack_from("<H", file, header + 16)[0]
+    parts = [struct.unpack_from("<8sIIII", file, table + 40 * i)[1:] for i in range(sections)]
+
+    def place(address):
+        return next(at + address - start for size, start, _, at in parts if start <= address < start + size)
+
+    exports = place(struct.unpack_from("<I", file, optional + 112)[0])
+    (count,), (names,) = struct.unpack_from("<I", file, exports + 24), struct.unpack_from("<I", file, exports + 32)
+    starts = [place(a) for a in struct.unpack_from(f"<{count}I", file, place(names))]
+    return [file[a : file.index(b"\0", a)].decode() for a in starts]
+
+
 @pytest.mark.parametrize("target", ["aarch64-macos", "cortex-m4", "x86-64-v2"])
 def test_without_a_linker_there_is_a_reason_and_a_static_library(target, tmp_path, monkeypatch):
     """A cold machine without compilers, or a target without shared libraries."""
@@ -85,6 +135,7 @@ def test_a_linker_that_fails_is_quoted(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("CC", str(program))
     monkeypatch.setattr(shared_libraries.shutil, "which", lambda name, **more: name if name == str(program) else None)
+    monkeypatch.setattr(shared_libraries.importlib.util, "find_spec", lambda name: None)
     content, _ = network()
     library = aot.build(content, "x86-64-v2", tmp_path / "out", name="net", shared=True)
     assert "cc: no space left" in library.unlinked

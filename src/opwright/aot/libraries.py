@@ -147,7 +147,9 @@ def build(
         files, unlinked = dict(built.files), ""
         if shared:
             try:
-                files[shared_name(prefix, chosen)] = shared_library_of(prefix, chosen, files[f"{prefix}.o"])
+                files[shared_name(prefix, chosen)] = shared_library_of(
+                    prefix, chosen, files[f"{prefix}.o"], built.functions
+                )
             except UnavailableError as error:
                 unlinked = str(error)
         folder = Path(out)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler.native.builtins import data_address
 from ..compiler.native.executor import Executor, Step, aligned
 from ..compiler.native.image import load_images
 from ..compiler.native.linker import link
@@ -174,12 +175,13 @@ class _Memory:
             self._local.threads = _Threads(self._threads)
         return [self._local.threads.address]
 
-    def arena(self) -> np.ndarray:
-        """Return the arena of this thread."""
-        arena: np.ndarray | None = getattr(self._local, "arena", None)
-        if arena is None:
-            arena = self._local.arena = aligned(max(self._arena, 1))
-        return arena
+    def arena(self) -> tuple[int, int]:
+        """Return the address and the size of this thread's arena."""
+        place: tuple[int, int] | None = getattr(self._local, "place", None)
+        if place is None:
+            self._local.arena = arena = aligned(max(self._arena, 1))
+            place = self._local.place = data_address(arena), arena.nbytes
+        return place
 
 
 class LibrarySignature:
@@ -218,11 +220,10 @@ class LibrarySignature:
         inputs = [self._checked(port, a, shape) for port, a, shape in zip(self._inputs, arrays_in, shapes)]
         outputs = [np.empty(port.shape, port.dtype) for port in self._outputs]
         memory = self._memory
-        arena = memory.arena()
-        fields_in = self._fields[0](*map(_address, inputs), *sizes)
-        fields_out = self._fields[1](*map(_address, outputs))
+        fields_in = self._fields[0](*map(data_address, inputs), *sizes)
+        fields_out = self._fields[1](*map(data_address, outputs))
         with memory.lock if memory.state is not None else _WITHOUT_LOCK:
-            status = self._run(fields_in, fields_out, *memory.places, *memory.threads(), _address(arena), arena.nbytes)
+            status = self._run(fields_in, fields_out, *memory.places, *memory.threads(), *memory.arena())
         if status:
             raise InvalidArgumentError(op="aot.LoadedLibrary", what=STATUS_TEXTS[status])
         shaped = self._shaped(outputs, fields_out[len(outputs) :]) if self._extents else outputs
@@ -275,11 +276,6 @@ class LibrarySignature:
 _WITHOUT_LOCK = contextlib.nullcontext()
 _BYTES = {"int2": np.int8, "int4": np.int8, "uint4": np.uint8}
 """Types of arrays for integers of less than 8 bits, one a byte, as of `lite.Interpreter`."""
-
-
-def _address(array: np.ndarray) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 def _names(ports: list[_Port]) -> list[str]:

@@ -37,6 +37,7 @@ from .status_codes import ARENA_TOO_SMALL, MISALIGNED, NO_MEMORY, NOT_ASSIGNED, 
 from .step_words import WordTables, decoder_text
 from .thread_callbacks import count_text, share_text
 from .weight_files import map_text
+from .windows_objects import windows_text, with_stack_probes
 
 
 def symbols_of(model: ModelPlan, name: str) -> dict[int, str]:
@@ -86,7 +87,8 @@ def emit_object(
         for function in main.functions:
             if not function.is_declaration and function.name not in exported:
                 function.linkage = "internal"
-        code: bytes = machine.emit_object(optimised(str(main), machine))
+        text = with_stack_probes(str(main), name, target)
+        code: bytes = machine.emit_object(optimised(text, machine))
     if layout.apart or not layout.weights or is_specialized(target, layout):
         return code
     return _with_weights(code, f"{name}_weights", layout)
@@ -135,6 +137,7 @@ def functions_of(model: ModelPlan, name: str, layout: MemoryLayout) -> list[str]
 def _text(model: ModelPlan, name: str, layout: MemoryLayout, symbols: dict[int, str], wide: int) -> str:
     """Return the module of the functions of signatures, of their plans, and of the weights."""
     lines = [f'declare i64 @"{symbol}"(ptr, i64, i64, ptr)' for symbol in symbols.values()]
+    lines += windows_text(name, model.target)
     shared = shared_words(model, symbols, layout, name) if is_specialized(model.target, layout) else {}
     for symbol, words in shared.items():
         lines += specialized_text(symbol, words)

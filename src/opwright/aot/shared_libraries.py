@@ -3,7 +3,8 @@
 Lives here: `shared_library_of`, `shared_name`, `LINKERS`. Not here: the object file (modules.py), static libraries
 (archives.py), compilers of operators (lite/native/toolchain.py).
 
-The object file has no global symbols but the functions of the header, so these are all that a shared library exports.
+The object file has no global symbols but the functions of the header, so these are all that a shared library exports;
+for Windows, where linkers export constants of LLVM, too, they have a list (a module definition file).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..compiler.target import Target, processor
@@ -51,8 +53,8 @@ def shared_name(name: str, target: Target) -> str:
     return f"{'' if kind == 'COFF' else 'lib'}{name}{_SUFFIXES.get(kind, '.so')}"
 
 
-def shared_library_of(name: str, target: Target, code: bytes) -> bytes:
-    """Return the shared library of an object file. name: of the library.
+def shared_library_of(name: str, target: Target, code: bytes, functions: Iterable[str]) -> bytes:
+    """Return the shared library of an object file. name: of the library; functions: that it exports.
 
     raises UnavailableError, which says why no linker of this machine writes one
     """
@@ -65,6 +67,7 @@ def shared_library_of(name: str, target: Target, code: bytes) -> bytes:
     failures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="opwright-link-") as folder:
         (Path(folder) / "library.o").write_bytes(code)
+        (Path(folder) / "library.def").write_text("\n".join(["EXPORTS", *functions, ""]))
         for command in _commands(target, file, kind):
             try:
                 done = subprocess.run(
@@ -89,7 +92,7 @@ def _commands(target: Target, file: str, kind: str) -> list[list[str]]:
     """Return the commands that may link library.o to a file, the one that fits best first."""
     arguments = {
         "ELF": ["-shared", f"-Wl,-soname,{file}", "-Wl,-z,noexecstack", "library.o", "-lm", "-o", file],
-        "COFF": ["-shared", "library.o", "-o", file],
+        "COFF": ["-shared", "library.o", "library.def", "-o", file],
         "Mach-O": ["-dynamiclib", f"-Wl,-install_name,@rpath/{file}", "library.o", "-o", file],
     }[kind]
     system = next((s for s in ("linux", "windows", "apple") if s in target.triple), "")

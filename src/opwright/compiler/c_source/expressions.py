@@ -159,7 +159,9 @@ _FUSED = """/* x * y + z: rounded once where the processor has an instruction fo
 
 def _fused(name: str, kind: str, function: str) -> str:
     return f"""{_FUSED}static inline {kind} {name}({kind} x, {kind} y, {kind} z) {{
-#ifdef OW_HAS_FMA
+#if defined(OW_HAS_FMA) && defined(__GNUC__)
+  return __builtin_{function}(x, y, z); /* an instruction with -ffreestanding, too */
+#elif defined(OW_HAS_FMA)
   return {function}(x, y, z);
 #else
   return x * y + z;

@@ -121,7 +121,7 @@ class ValueUses:
     """The uses of the values of a function.
 
     count: uses of each value; remaining: uses still to be written. where: the blocks of the uses; home: of the
-    definition. outliving: values that are used outside of the loop of their definition.
+    definition. outliving: values that are used outside of the loop of their definition. live: see `_live`.
     """
 
     def __init__(self, graph: ControlFlowGraph) -> None:
@@ -134,7 +134,7 @@ class ValueUses:
         self.outliving = self._outliving()
 
     def _count(self) -> None:
-        live = self._live()
+        self.live = live = self._live()
         for block in self.graph.order:
             for x in block.instructions:
                 self.home[x] = block
@@ -161,20 +161,23 @@ class ValueUses:
         return values
 
     def _live(self) -> set[ir.Value]:
-        """Return the instructions that the result or the side effects of the function depend on."""
+        """Return the instructions that the result or the side effects of the function depend on: stores to variables
+        are live if the variables are read."""
         live: set[ir.Value] = set()
-        pending = [
-            x
-            for block in self.graph.order
-            for x in block.instructions
-            if isinstance(x, llvm.Terminator | llvm.StoreInstr)
-            or (isinstance(x, llvm.CallInstr) and isinstance(x.type, ir.VoidType))
-        ]
+        stores: dict[ir.Value, list[ir.Instruction]] = {}
+        pending: list[ir.Instruction] = []
+        for x in (x for block in self.graph.order for x in block.instructions):
+            if isinstance(x, llvm.StoreInstr) and isinstance(x.operands[1], llvm.AllocaInstr):
+                stores.setdefault(x.operands[1], []).append(x)
+            elif isinstance(x, llvm.Terminator | llvm.StoreInstr) or (
+                isinstance(x, llvm.CallInstr) and isinstance(x.type, ir.VoidType)
+            ):
+                pending.append(x)
         while pending:
             x = pending.pop()
             if x not in live:
                 live.add(x)
-                pending += operands_of(x)
+                pending += [*operands_of(x), *stores.get(x, ())]
         return live
 
     def _use(self, value: ir.Value, block: ir.Block) -> None:
@@ -250,7 +253,7 @@ class StatementWriter:
                     comment = x.text
                     lines.append(f"/* {in_comment(comment)} */")
             elif isinstance(x, llvm.StoreInstr):
-                lines += self._store(x)
+                lines += self._store(x) if x in self.uses.live else []
             elif not isinstance(x, llvm.Terminator | llvm.PhiInstr | llvm.AllocaInstr):
                 lines += self._value_statement(x, block)
         return _without_idle_comments(lines)

@@ -138,7 +138,7 @@ class InterleavedRow(NamedTuple):
 def _store_pairs(y: Pointer, i: Any, v: ComplexVector) -> None:
     lanes = v[0].count
     for k in range(2):
-        order = [lanes * (j % 2) + k * (lanes // 2) + j // 2 for j in range(lanes)]
+        order = [lanes * (j % 2) + j // 2 for j in range(k * lanes, (k + 1) * lanes)]  # also of one lane
         y.store(kl.shuffle(*v, order), 2 * i + k * lanes)
 
 

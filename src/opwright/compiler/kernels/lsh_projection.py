@@ -6,6 +6,7 @@ Not here: the fingerprint, whose Python is staged directly (ops/strings/fingerpr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import float32, int32, uint8
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 SEED_BYTES = 4  # the seed precedes each row
-MAX_ROW_BYTES = 2048  # the rounds of the fingerprint are unrolled
 
 
 class HashedBytes:
@@ -45,6 +45,14 @@ class HashedBytes:
 
     def byte(self, offset: int) -> Value:
         return self.start[offset].to(u64)
+
+    def fold(self, count: int, step: Callable[[Any, Any], Any], state: Any) -> Any:
+        def body(values: Sequence[Value]) -> list[Value]:
+            number, *words = values
+            return [number + 1, *step(number, tuple(words))]
+
+        start = [kl.full(i64, 0, 0), *map(kl.value, state)]
+        return kl.while_loop(lambda values: values[0] < count, body, start)[1:]
 
 
 @kl.family
@@ -100,7 +108,7 @@ def select_projection(form: Projection, build: Builder) -> None:
     hash, x, y = form.hash, form.x, form.output
     rows, n = x.shape
     functions, bits = hash.shape
-    if hash.dtype is not float32 or x.dtype is not uint8 or y.dtype is not int32 or n > MAX_ROW_BYTES:
+    if hash.dtype is not float32 or x.dtype is not uint8 or y.dtype is not int32:
         raise NoKernel(f"hashes of {x!r} by {hash!r}")
     if any(w.dtype is not float32 or w.size != rows for w in form.weights) or any(
         b.parent is not None for b in (hash, x, y, *form.weights)

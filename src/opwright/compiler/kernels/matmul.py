@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, uint8
 from .. import language as kl
 from ..language import i16, i32, i64, ptr, u8
-from ..loops.buffers import Buffer, IndexMap
+from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.ops import MatMul, Move
 from ..native import executor
 from ..target import host
@@ -194,11 +194,11 @@ def select_matmul_int8(form: MatMul, build: Builder) -> None:
     depth = a.shape[-1]
     tile = tile_of(host(), rows, columns, -(-depth // 4), rows * columns * depth) or vector_tile(host(), columns)
     panels = PanelsInt8(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
+    if rounded and math.prod(a.shape[:-2]) != math.prod(lead):  # the scales of rows are read by row of the output
+        a = repeated(a, lead, build)
     parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
     if len(parts) > STEP_LIMIT or (len(parts) > 1 and (form.operands or rounded)):
         raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
-    if rounded and math.prod(a.shape[:-2]) != math.prod(lead):
-        raise NoKernel("floats to be rounded that serve several products")
     if rounded:
         lhs = round_to_int8(build, a, math.prod(a.shape[:-1]), a.shape[-1], a.pitch, form.rounding)
     else:
@@ -227,6 +227,16 @@ def select_matmul_int8(form: MatMul, build: Builder) -> None:
             packed_batch=panels.size * part.b_moves,
         )
     share_output(form, build, form.operands, epilogue)
+
+
+def repeated(a: Buffer, lead: Sequence[int], build: Builder) -> Buffer:
+    """Add a step that broadcasts the matrices of a to a shape of batches; return its output."""
+    shape = (*lead, *a.shape[-2:])
+    sizes = (1,) * (len(shape) - len(a.shape)) + tuple(a.shape)
+    strides = tuple(0 if size == 1 else step for size, step in zip(sizes, row_major(sizes)))
+    result = Buffer(f"{a.name} repeated", a.dtype, shape)
+    select(Move(result, (a,), (IndexMap((0,) * len(shape), shape, 0, strides),)), build)
+    return result
 
 
 def transposed(a: Buffer, build: Builder) -> Buffer:

@@ -1,8 +1,8 @@
 """CPython in machine code: builtin functions, whose calls cost a third of those by ctypes, and the layout of objects.
 
 Lives here: `Method`, `bound`; `builtins`, `make_builtins`: the functions of builtins.ll; `entry_points`, `if_available`
-of modules that read objects; checks of the layout of tuples, arrays and slots, addresses of functions of the C API of
-NumPy.
+of modules that read objects; checks of the layout of tuples, arrays and slots; `data_address` of arrays, addresses of
+functions of the C API of NumPy.
 Not here: other machine code with this calling convention (executor.ll, ../elementwise.py) or that reads objects
 (../kernels/array_addresses.py).
 
@@ -75,6 +75,16 @@ def items_offset() -> int | None:
         if [ctypes.c_int64.from_address(id(pair) + offset + 8 * i).value for i in range(2)] == [id(a), id(b)]:
             return offset
     return None
+
+
+def data_address(array: np.ndarray) -> int:
+    """Return the address of an array's elements."""
+    if items_offset() is None:
+        return int(array.__array_interface__["data"][0])
+    return int(_WORD.from_address(id(array) + 8 * DATA).value)
+
+
+_WORD = ctypes.c_int64
 
 
 def slot_words(thing: Any, names: Sequence[str]) -> list[int] | None:

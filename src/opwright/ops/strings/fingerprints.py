@@ -8,6 +8,7 @@ Source: Geoff Pike, FarmHash (MIT licence), farmhashna::Hash64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +47,19 @@ class ByteReader(Protocol):
         """Read one byte."""
         ...
 
+    def fold(self, count: int, step: Callable[[Any, State], State], state: State) -> State:
+        """Return the state after a step for each number below a count."""
+        ...
+
+
+State = tuple[Word, ...]
+
+
+def _fold(count: int, step: Callable[[Any, State], State], state: State) -> State:
+    for i in range(count):
+        state = step(i, state)
+    return state
+
 
 def _wrapped(x: Word) -> Word:
     """Return an integer modulo 2^64; words of arrays and kernels wrap by themselves."""
@@ -80,6 +94,9 @@ class _BytesReader:
 
     def byte(self, offset: int) -> int:
         return self.s[offset]
+
+    def fold(self, count: int, step: Callable[[Any, State], State], state: State) -> State:
+        return _fold(count, step, state)
 
 
 def fingerprint64(s: bytes) -> int:
@@ -123,6 +140,9 @@ class _PrefixedReader:
 
     def byte(self, offset: int) -> np.ndarray:
         return self._read(offset, 1)
+
+    def fold(self, count: int, step: Callable[[Any, State], State], state: State) -> State:
+        return _fold(count, step, state)
 
 
 def prefixed_fingerprints64(prefixes: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -190,30 +210,34 @@ def _weak_hash_32(s: ByteReader, offset: int, a: Word, b: Word) -> tuple[Word, W
 
 
 def _hash_long(s: ByteReader, n: int) -> Word:
+    none = s.word(0) ^ s.word(0)  # of the kind of words, so that the states of a loop in a kernel are of one kind
     x: Word = 81
     y = _wrapped(81 * _K1 + 113)
     z = _wrapped(_shift_mix(y * _K2 + 113) * _K2)
     x = _wrapped(s.word(0) + _wrapped(x * _K2))
-    v: tuple[Word, Word] = (0, 0)
-    w: tuple[Word, Word] = (0, 0)
 
-    def round(offset: int, mul: Word, extra: int) -> None:
-        nonlocal x, y, z, v, w
-        x = _wrapped(_rotr(x + y + v[0] + s.word(offset + 8), 37) * mul)
-        y = _wrapped(_rotr(y + v[1] + s.word(offset + 48), 42) * mul)
-        x = x ^ _wrapped(w[1] * extra)
-        y = _wrapped(y + v[0] * extra + s.word(offset + 40))
-        z = _wrapped(_rotr(z + w[0], 33) * mul)
-        v = _weak_hash_32(s, offset, v[1] * mul, x + w[0])
-        w = _weak_hash_32(s, offset + 32, z + w[1], y + s.word(offset + 16))
-        z, x = x, z
+    def step(i: Any, state: State) -> State:
+        return _hash_block(s, i * 64, _K1, 1, state)
 
-    for offset in range(0, (n - 1) // 64 * 64, 64):
-        round(offset, _K1, 1)
+    state: State = (x, none + y, none + z, none, none, none, none)
+    x, y, z, v0, v1, w0, w1 = s.fold((n - 1) // 64, step, state)
     mul = _K1 + ((z & 255) << 1)
-    w = (_wrapped(w[0] + (n - 1 & 63)), w[1])
-    v = (_wrapped(v[0] + w[0]), v[1])
-    w = (_wrapped(w[0] + v[0]), w[1])
-    round(n - 64, mul, 9)
-    first = _wrapped(_hash_16(v[0], w[0], mul) + _shift_mix(y) * _K0 + z)
-    return _hash_16(first, _wrapped(_hash_16(v[1], w[1], mul) + x), mul)
+    w0 = _wrapped(w0 + (n - 1 & 63))
+    v0 = _wrapped(v0 + w0)
+    w0 = _wrapped(w0 + v0)
+    x, y, z, v0, v1, w0, w1 = _hash_block(s, n - 64, mul, 9, (x, y, z, v0, v1, w0, w1))
+    first = _wrapped(_hash_16(v0, w0, mul) + _shift_mix(y) * _K0 + z)
+    return _hash_16(first, _wrapped(_hash_16(v1, w1, mul) + x), mul)
+
+
+def _hash_block(s: ByteReader, offset: int, mul: Word, extra: int, state: State) -> State:
+    """Hash 64 bytes and the seven words of a state to a state."""
+    x, y, z, v0, v1, w0, w1 = state
+    x = _wrapped(_rotr(x + y + v0 + s.word(offset + 8), 37) * mul)
+    y = _wrapped(_rotr(y + v1 + s.word(offset + 48), 42) * mul)
+    x = x ^ _wrapped(w1 * extra)
+    y = _wrapped(y + v0 * extra + s.word(offset + 40))
+    z = _wrapped(_rotr(z + w0, 33) * mul)
+    v0, v1 = _weak_hash_32(s, offset, v1 * mul, x + w0)
+    w0, w1 = _weak_hash_32(s, offset + 32, z + w1, y + s.word(offset + 16))
+    return z, y, x, v0, v1, w0, w1
