@@ -24,7 +24,7 @@ ELEMENTS = ("float", "double", "int16_t", "int32_t", "int64_t")
 _ADDRESSES = """typedef uint8_t *ow_address;
 """
 _OF_ELEMENTS = """/* The address of element i, by arithmetic that wraps. */
-static inline ow_address ow_at(const uint8_t *p, int64_t i, unsigned size) {
+static inline ow_address ow_at(uint8_t *p, int64_t i, unsigned size) {
   return (ow_address)((uintptr_t)p + (uintptr_t)i * size);
 }
 """
