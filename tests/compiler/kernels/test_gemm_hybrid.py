@@ -130,6 +130,7 @@ SHAPE = {
 @targets(
     (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False}),
     (gemm_int8, {**SHAPE, "parts": 1, "blocked": True, "halved": False, "epilogue": BLOCKED}),
+    (gemm_int8, {**SHAPE, "rows": 1, "parts": 1, "blocked": True, "halved": True, "epilogue": BLOCKED}),
     (convolution_int8, {**SHAPE, "by_line": False}),
     (round_rows, {"symmetric": False}),
     (round_rows, {"symmetric": True}),
@@ -166,7 +167,10 @@ def by_blocks(rows, features, channels, blocks, dtype, stored, extreme=False):
     return form, {source: x}, values.reshape(rows, -1) @ real.reshape(features, -1).T * steps[:, None]
 
 
-BLOCKS = [(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5), (5, 24, 120, 3), (1, 16, 256, 2), (3, 17, 48, 6)]
+BLOCKS = [
+    *[(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5), (5, 24, 120, 3), (1, 16, 256, 2), (3, 17, 48, 6)],
+    (1, 167, 96, 3),  # panels side by side
+]
 """Rows, features, channels and blocks: of 32 channels, of 4, and of others that halved panels have."""
 
 
@@ -180,7 +184,8 @@ def test_scales_by_block(rows, features, channels, blocks, dtype, stored):
 
 
 @pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
-def test_the_greatest_sums_of_a_block_do_not_saturate(dtype):
-    form, inputs, expected = by_blocks(5, 32, 512, 2, dtype, np.float16, extreme=True)
-    actual = run(form, inputs).reshape(5, 32)
+@pytest.mark.parametrize("rows", [1, 5])
+def test_the_greatest_sums_of_a_block_do_not_saturate(dtype, rows):
+    form, inputs, expected = by_blocks(rows, 160, 512, 2, dtype, np.float16, extreme=True)
+    actual = run(form, inputs).reshape(rows, 160)
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())

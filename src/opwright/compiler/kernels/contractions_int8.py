@@ -203,7 +203,7 @@ def _add_gemm(group: IntegerGroup, build: Builder, panels: PanelsInt8, lhs: Quan
     tile_bytes = cut.height * panels.lines * panels.quads * 4
     block = blocks(cut.tiles, panels.number, tile_bytes, panel_bytes, work, all_panels)
     block = evened(block, cut.tiles, panels.number)
-    if cut.height == 1 and lhs.widened(panels, group.dtype) is not None:
+    if cut.height == 1 and tile.reads_abreast and not group.wide:
         block = abreast(block, cut.tiles, panels.number)
     packed = group.packed(build, panels)
     operations = work * cut.tiles * panels.number // SPEEDUP + group.epilogue_operations
@@ -248,7 +248,8 @@ def select_block_scales(form: Contract, build: Builder) -> None:
         raise NoKernel(f"{form.input.dtype.name} by {number} blocks of {channels} channels")
     epilogue, more = epilogue_of(form.expr, form.operands, form.output, build)
     tile = vector_tile(host(), features, bounded_steps(host(), form.filter, channels // number))
-    tile = tile._replace(halved=tile.bounded > 0 and are_halved(form.filter.dtype, channels // number, scales))
+    has_products = tile.bounded > 0 or bool(host().vnni_lanes)
+    tile = tile._replace(halved=has_products and are_halved(form.filter.dtype, channels // number, scales))
     panels = PanelsInt8(features, number, channels // number, tile)
     height = number * (panels.quads + 2)
     packed = (packed_halves if tile.halved else packed_blocks)(build, panels, filter, scales)
@@ -256,6 +257,8 @@ def select_block_scales(form: Contract, build: Builder) -> None:
     cut = row_tiles(rows, tile.rows)
     work = 8 * cut.height * height * tile.width
     block = blocks(cut.tiles, panels.number, cut.height * channels, tile.width * height * 4, work)
+    if cut.height == 1 and tile.halved and tile.reads_abreast:
+        block = abreast(block, cut.tiles, panels.number)
     chunk = chunk_of(work * cut.tiles * panels.number, block.items)
     out, pitch = build.pointer(form.output), form.output.pitch
     gemm_int8_step(build, panels, lhs, packed, out, pitch, cut, block, epilogue, more, int8, chunk, blocked=True)

@@ -1,9 +1,9 @@
 """Micro-kernels of integers by multiply-adds of int16: widened int8 rows, int16 rows, weights with block scales.
 
 Lives here: `contract_widened`, `add_products`, `widen_rows`, `widens`, `widened_bytes`, `order_steps`; `add_bounded`,
-`bounded_steps`; `contract_int16`; `contract_blocks`; `contract_halved`, `sum_blocks`, `halved_bytes`.
-Not here: the families that use them (gemm_int8.py, convolution_int8.py), packed filters (weight_packing_int8.py), the
-instructions (../language/dots.py).
+`bounded_steps`; `contract_int16`; `contract_blocks`.
+Not here: blocks of int4 (gemm_int4.py), the families that use them (gemm_int8.py, convolution_int8.py), packed filters
+(weight_packing_int8.py), the instructions (../language/dots.py).
 
 Processors without a byte dot product widen rows to int16 once a tile, in scratch memory, for all of its panels. Weights
 remain bytes, half the memory traffic; they are widened as they are loaded, a vector for all rows. `vpmaddwd` cannot
@@ -25,15 +25,6 @@ int64 after that many. A panel has the two bytes of each channel for every two k
 
 Weights with a scale for each block of a channel: s = sum over blocks of scales[channel, block] * sum over the block of
 (q - zero[row]) * w.
-
-If they are int4, panels are halved: a byte holds the weights n = w + 8 of two k, and scales are float16, as in files.
-A product of one row is as fast as memory is read, and 32 weights are 18 bytes instead of 40. `vpmaddubsw` multiplies n,
-unsigned, by q, signed; a step adds at most 2 * 15 * 128, so int16 holds eight. As n and q need no sign bits flipped,
-
-    s = sum over blocks of scales[channel, block] * (sum n q - 8 sum q) - zero[row] * c[channel]
-
-where c = sum over blocks of scales[channel, block] * sum w, a number of each channel. A panel consists of c and, for
-each block, the scales and its weights: the bytes of the channels for four k, with those for the next four above them.
 """
 
 from __future__ import annotations
@@ -44,7 +35,7 @@ import numpy as np
 
 from ...core.dtypes import int4
 from .. import language as kl
-from ..language import f16, f32, i8, i16, i32, i64, u8, u16
+from ..language import f32, i8, i16, i32, i64, u8
 from .output_tiles import OutputTile, accumulators, spilled
 
 if TYPE_CHECKING:
@@ -277,79 +268,3 @@ def contract_blocks(rows: int, vectors: int, lanes: int, lhs: LhsInt8, tile: Out
                 scale = head.cast(f32).load(width + v * lanes, lanes)
                 totals.store(kl.fma(block_sums, scale, totals.load(index, lanes)), index)
     return totals
-
-
-# ---- block scales of int4 --------------------------------------------------------------------------------------------
-
-HALVED_QUADS = 8
-"""Steps of four products by n that int16 holds."""
-
-
-def halved_bytes(blocks: Any, quads: Any) -> Any:
-    """Return the bytes of a channel in a halved panel of `blocks` blocks, each of `quads` times four weights."""
-    return 4 + blocks * (2 + 2 * quads)
-
-
-def sum_blocks(lhs: LhsInt8, rows: Any, sums: Pointer, lanes: int) -> None:
-    """Write the sums of the bytes of each block, row by row. lanes: bytes of a vector."""
-    ones, size = kl.full(i16, lanes // 2, 1), 4 * lhs.quads
-    bytes_of_ones = kl.full(u8, lanes, 1)
-    for row in range(rows):
-        for block in range(lhs.lines):
-            p = lhs.p + (row * lhs.pitch + block * lhs.line)
-            total = kl.zeros(i32, lanes // 4)
-            for k in range(0, size - (lanes - 1), lanes):
-                total = kl.pair_dot(total, kl.saturating_dot2(bytes_of_ones, p.load(k, lanes)), ones)
-            rest = kl.value(0, i32)
-            for k in range(size // lanes * lanes, size):
-                rest = rest + p[k].to(i32)
-            sums[row * lhs.lines + block] = kl.reduce_add(total) + rest
-
-
-def contract_halved(
-    rows: int, vectors: int, lanes: int, lhs: LhsInt8, block_sums: Pointer, tile: OutputTile
-) -> Pointer:
-    """Compute the scaled sums of a tile by a halved panel in memory, float32[rows, vectors * lanes]."""
-    width, rounded = vectors * lanes, tile.rounded
-    assert rounded is not None  # blocks are of floats
-    corrections, q = tile.panel.cast(f32), tile.panel.cast(i8) + 4 * width
-    totals = kl.registers(f32, lanes, rows, vectors)
-    for r in range(rows):
-        zero = -rounded.zeros[tile.row + r].to(f32)
-        for v in range(vectors):
-            totals[r, v] = corrections.load(v * lanes, lanes) * zero
-    low, ones = kl.full(u8, 4 * lanes, 15), kl.full(i16, 2 * lanes, 1)
-    for block in range(lhs.lines):
-        p = lhs.p + block * lhs.line
-        head = q.cast(f16)
-        q = q + 2 * width
-        sums = kl.registers(i32, lanes, rows, vectors)
-        for r in range(rows):
-            start = (block_sums[r * lhs.lines + block] * -8).splat(lanes)
-            for v in range(vectors):
-                sums[r, v] = start
-        for first in range(0, lhs.quads, HALVED_QUADS):
-            short = kl.registers(i16, 2 * lanes, rows, vectors)
-            for r in range(rows):
-                for v in range(vectors):
-                    short[r, v] = 0
-            for k in range(first, kl.minimum(first + HALVED_QUADS, lhs.quads), 2):
-                pairs = [kl.bitcast(q.load(4 * v * lanes, 4 * lanes), u8) for v in range(vectors)]
-                for offset in range(0, 4 * width, LINE):
-                    q.prefetch(AHEAD + offset)
-                w = [pair & low for pair in pairs]
-                upper = [kl.bitcast((kl.bitcast(pair, u16) >> 4), u8) & low for pair in pairs]
-                for r in range(rows):
-                    x = (p + r * lhs.pitch).cast(i32)
-                    for step, weights in ((k, w), (k + 1, upper)):
-                        bytes_of_row = kl.bitcast(x[step].splat(lanes), i8)
-                        for v in range(vectors):
-                            short[r, v] = short[r, v] + kl.saturating_dot2(weights[v], bytes_of_row)
-                q = q + 4 * width
-            for r in range(rows):
-                for v in range(vectors):
-                    sums[r, v] = kl.pair_dot(sums[r, v], short[r, v], ones)
-        for r in range(rows):
-            for v in range(vectors):
-                totals[r, v] = kl.fma(sums[r, v].to(f32), head.load(v * lanes, lanes).to(f32), totals[r, v])
-    return spilled(totals)

@@ -23,23 +23,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
-from .gemm_int16 import (
-    AHEAD,
-    LINE,
-    add_bounded,
-    contract_blocks,
-    contract_halved,
-    contract_int16,
-    contract_widened,
-    halved_bytes,
-    sum_blocks,
-    widen_rows,
-)
+from .gemm_int4 import contract_halved, halved_bytes, sum_blocks
+from .gemm_int16 import AHEAD, LINE, NEAR, add_bounded, contract_blocks, contract_int16, contract_widened, widen_rows
 from .gemm_neon import Grouped, contract_grouped, steps_for
 from .output_tiles import (
     OutputTile,
     RowScales,
-    accumulators,
     rows_per_vector,
     spilled,
     stored_rows,
@@ -144,7 +133,7 @@ class LhsInt8(NamedTuple):
     steps whose sums int16 holds (all gemm_int16.py). tiled: the dtype of rows that AMX multiplies, `depth` quads at a
     time (gemm_int8.py). flipped: rows are unsigned copies, see `flip_rows`. grouped: the multiplication on 64-bit ARM
     (gemm_neon.py). signed: whether bytes of blocks are multiplied without the 128 that makes them unsigned. block_sums:
-    of halved panels (gemm_int16.py), sums of the rows' bytes over each block, row by row.
+    of halved panels (gemm_int4.py), sums of the rows' bytes over each block, row by row.
     """
 
     p: Pointer
@@ -167,9 +156,18 @@ class LhsInt8(NamedTuple):
     block_sums: Pointer | None = None
 
 
-def contract(rows: int, vectors: int, lanes: int, lhs: LhsInt8, q: Pointer) -> Registers:
-    """Compute the sums of a tile: the micro-kernel, rows x vectors registers. q: the panel, int32."""
-    sums = accumulators(i32, rows, vectors, lanes, q)
+def contract(
+    rows: int, vectors: int, lanes: int, lhs: LhsInt8, q: Pointer, abreast: int = 1, apart: Any = 0
+) -> Registers:
+    """Compute the sums of a tile: the micro-kernel, rows x (abreast * vectors) registers.
+
+    q: the panel, int32, or the first of `abreast` panels, `apart` words from one to the next.
+    """
+    sums = kl.registers(i32, lanes, rows, abreast * vectors)
+    for v in range(abreast * vectors):
+        start = (q + v // vectors * apart).load(v % vectors * lanes, lanes)
+        for r in range(rows):
+            sums[r, v] = start
     q = q + vectors * lanes
     pitch, flip = lhs.pitch, None if lhs.flipped else kl.opaque(lhs.flip.splat(lanes))
     for line in range(lhs.lines):
@@ -179,23 +177,31 @@ def contract(rows: int, vectors: int, lanes: int, lhs: LhsInt8, q: Pointer) -> R
                 assert flip is not None  # rows for bounded filters are not copied
                 q = add_bounded(sums, p, pitch, lhs.quads, q, flip, lhs.bounded)
             else:
-                q = _add_steps(sums, p, pitch, lhs.quads, q, flip)
+                q = _add_steps(sums, p, pitch, lhs.quads, q, flip, abreast, apart)
     return sums
 
 
-def _add_steps(sums: Registers, p: Pointer, pitch: Value, quads: Any, q: Pointer, flip: Value | None) -> Pointer:
+def _add_steps(
+    sums: Registers, p: Pointer, pitch: Value, quads: Any, q: Pointer, flip: Value | None, abreast: int, apart: Any
+) -> Pointer:
     """Add the products of `quads` steps to the sums of a tile; return the address after the steps."""
-    (rows, vectors), lanes = sums.shape, sums.count
+    (rows, every), lanes = sums.shape, sums.count
+    vectors = every // abreast
     row = [(p + r * pitch).cast(i32) for r in range(rows)]
     if flip is None and rows <= POINTERS:
         row = [kl.opaque_pointer(one) for one in row]
     for k in range(quads):
-        w = [kl.bitcast(q.load(v * lanes, lanes), i8) for v in range(vectors)]
-        for offset in range(0, vectors * lanes, LINE // 4):
-            q.prefetch(AHEAD // 4 + offset)
+        w = [
+            kl.bitcast((q + panel * apart).load(v * lanes, lanes), i8)
+            for panel in range(abreast)
+            for v in range(vectors)
+        ]
+        for panel in range(abreast):
+            for offset in range(0, vectors * lanes, LINE // 4):
+                (q + panel * apart).prefetch((AHEAD if abreast == 1 else NEAR) // 4 + offset)
         for r in range(rows):
             x = row[r][k].splat(lanes)
-            for v in range(vectors):
+            for v in range(every):
                 sums[r, v] = kl.dot4(sums[r, v], kl.bitcast(x if flip is None else x ^ flip, u8), w[v])
         q = q + vectors * lanes
     return q
@@ -281,7 +287,7 @@ def multiply_panels(
 
 def _multiply(rows: int, lanes: int, lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile) -> None:
     vectors, narrow, start = panels.vectors, panels.narrow, panels.first
-    if rows == 1 and lhs.widened and not lhs.blocked:
+    if rows == 1 and _are_read_abreast(lhs):
         whole = kl.minimum(panels.last, panels.features // (vectors * lanes))
         start = start + kl.maximum(whole - start, 0) // ABREAST * ABREAST
         for i in range(panels.first, start, ABREAST):
@@ -298,6 +304,13 @@ def _multiply(rows: int, lanes: int, lhs: LhsInt8, panels: PanelRangeInt8, tile:
             _multiply_panel(rows, vectors, lanes, lhs, part)
 
 
+def _are_read_abreast(lhs: LhsInt8) -> bool:
+    """Return whether one row is multiplied by several panels at a time: memory is read faster in several streams."""
+    if lhs.wide or lhs.tiled is not None or lhs.grouped is not None or lhs.bounded:
+        return False
+    return not lhs.blocked or lhs.block_sums is not None
+
+
 def _part_of(tile: OutputTile, lhs: LhsInt8, panels: PanelRangeInt8, number: Any, lanes: int) -> OutputTile:
     """Return the part of a tile by a panel."""
     column = number * (panels.vectors * lanes)
@@ -312,9 +325,15 @@ def _part_of(tile: OutputTile, lhs: LhsInt8, panels: PanelRangeInt8, number: Any
 
 def _multiply_abreast(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, lanes: int) -> None:
     """Compute one row by ABREAST panels from that of `tile` on, all of whose channels exist."""
-    width = panels.vectors * lanes
-    apart = width * (panels.steps + 1)
-    sums = contract_widened(1, panels.vectors, lanes, lhs, tile.panel, tile.rounded is None, ABREAST, apart)
+    vectors, width = panels.vectors, panels.vectors * lanes
+    apart = width * (panels.steps + 1)  # words
+    if lhs.block_sums is not None:
+        sums = contract_halved(1, vectors, lanes, lhs, lhs.block_sums, tile, ABREAST, width * panels.steps)
+        apart = width * panels.steps // 4
+    elif lhs.widened:
+        sums = contract_widened(1, vectors, lanes, lhs, tile.panel, tile.rounded is None, ABREAST, apart)
+    else:
+        sums = spilled(contract(1, vectors, lanes, lhs, tile.panel, ABREAST, apart))
     for i in kl.loop(ABREAST):
         column, rest = tile.column + i * width, tile.rest - i * width
         part = tile._replace(column=column, rest=rest, panel=tile.panel + i * apart)

@@ -34,7 +34,7 @@ class RegisterTile(NamedTuple):
     (gemm_int16.py). flipped: whether rows are copied as unsigned bytes (gemm_int8.py). bounded: steps whose sums int16
     holds (gemm_int16.py), or 0. grouped: contiguous steps of a panel on 64-bit ARM (gemm_neon.py), or 0; padded:
     whether runs have `padded_quads` of them. halved: whether a byte of a panel holds two weights of int4
-    (gemm_int16.py).
+    (gemm_int4.py).
     """
 
     rows: int
@@ -52,6 +52,11 @@ class RegisterTile(NamedTuple):
     def width(self) -> int:
         """Channels in a panel."""
         return self.vectors * self.lanes
+
+    @property
+    def reads_abreast(self) -> bool:
+        """Whether several panels are read side by side for one row: x86 without AMX, but not sums of int16."""
+        return not (self.depth or self.grouped or self.bounded)
 
     def offset(self, zero: int, dtype: DType) -> int:
         """Return the excess of rows' bytes as they are multiplied. zero: their zero point."""

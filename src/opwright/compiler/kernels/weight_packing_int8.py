@@ -33,7 +33,8 @@ from ..language import i8, i32, i64, ptr, u8
 from ..language.compilation import FamilyCode
 from ..loops.buffers import Buffer
 from ..native import executor
-from .gemm_int16 import halved_bytes, order_steps
+from .gemm_int4 import halved_bytes
+from .gemm_int16 import order_steps
 from .gemm_neon import order_groups, padded_quads
 from .register_tiles import PanelsInt8
 
@@ -341,7 +342,7 @@ def are_halved(dtype: DType, block: int, scales: np.ndarray) -> bool:
 
 def packed_halves(build: Builder, panels: PanelsInt8, filters: np.ndarray, scales: np.ndarray) -> Address:
     """Return the address of constant int4 filters [features, channels] with scales [features, blocks] in halved panels
-    (gemm_int16.py)."""
+    (gemm_int4.py)."""
     number, block, size = panels.lines, panels.run, halved_bytes(panels.lines, panels.quads)
 
     def views(out: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
