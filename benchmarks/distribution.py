@@ -1,6 +1,7 @@
 """Rows of batch inference on processes: `python -m benchmarks.distribution ROW...`.
 
-Lives here: `map_one_process`, `map_two_processes`, `map_driver_memory`.  Not here: timing of calls (measure.py).
+Lives here: `map_one_process`, `map_two_processes`, `map_two_loops`, `map_driver_memory`.
+Not here: timing of calls (measure.py).
 
 The model takes some milliseconds for a batch, and its weights stay in the second-level cache, so that two processes
 share little but the driver. Loops run in turn; the least time of each counts.
@@ -94,6 +95,48 @@ def map_two_processes() -> float:
     return one / two
 
 
+def _loop_on_request(path: str, connection: Any) -> None:
+    """Run a bare loop over as many batches as are asked for, and return its seconds, until None is asked for."""
+    import numpy as np
+
+    import opwright as ow
+
+    x = np.random.default_rng(1).standard_normal((BATCH * BATCHES, COLUMNS), np.float32)
+    runner = ow.lite.Interpreter(path, num_threads=1).get_signature_runner()
+    while (batches := connection.recv()) is not None:
+        start, rows = time.perf_counter(), []
+        for number in range(batches):
+            (y,) = runner(x=x[number * BATCH : (number + 1) * BATCH]).values()
+            rows += list(y)
+        connection.send(time.perf_counter() - start)
+
+
+def map_two_loops() -> float:
+    """The throughput of two processes that run bare loops side by side over that of one: the limit of the machine."""
+    import multiprocessing
+
+    _every_core()
+    context, least = multiprocessing.get_context("spawn"), {1: float("inf"), 2: float("inf")}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(_content())
+        pipes = [context.Pipe() for _ in range(2)]
+        processes = [context.Process(target=_loop_on_request, args=(str(path), far), daemon=True) for _, far in pipes]
+        for process in processes:
+            process.start()
+        for number in range(ROUNDS + 1):
+            for count in (1, 2) if number else (2,):  # the first one fills caches
+                for near, _ in pipes[:count]:
+                    near.send(BATCHES // count)
+                seconds = max(near.recv() for near, _ in pipes[:count])
+                least[count] = min(least[count], seconds) if number else least[count]
+        for near, _ in pipes:
+            near.send(None)
+        for process in processes:
+            process.join()
+    return least[1] / least[2]
+
+
 def map_driver_memory() -> float:
     """The bytes by which the driver's memory grows in the second half of 100,000 elements: pools fill in the first."""
     import resource
@@ -118,6 +161,7 @@ def map_driver_memory() -> float:
 ROWS: dict[str, measure.Prepare] = {
     "map_one_process": map_one_process,
     "map_two_processes": map_two_processes,
+    "map_two_loops": map_two_loops,
     "map_driver_memory": map_driver_memory,
 }
 

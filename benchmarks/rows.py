@@ -321,6 +321,13 @@ ROWS = (
         module="benchmarks.distribution",
     ),
     Row(
+        "map_two_loops",
+        "bare loops in two processes side by side: throughput over that of one, the machine's limit",
+        None,
+        unit="x",
+        module="benchmarks.distribution",
+    ),
+    Row(
         "map_driver_memory",
         "the same, 100,000 elements of 1 KB: growth of the driver's memory in the second half",
         8e6,

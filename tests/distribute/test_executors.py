@@ -191,6 +191,17 @@ def test_an_executor_that_its_owner_ends_is_an_error_at_once(end, ordered, path)
             pools.kill_processes(executor)
 
 
+def test_a_pool_whose_processes_were_killed_is_collected():
+    """An idle process dies with the lock of the tasks' queue, for which the pool's finalizer would wait."""
+    holder = [kit.forked_pool()]
+    assert holder[0].apply(pow, (2, 5)) == 32
+    pools.kill_processes(holder[0])
+    collection = threading.Thread(target=holder.clear, daemon=True)
+    collection.start()
+    collection.join(60)
+    assert not collection.is_alive()
+
+
 def test_processes_of_a_broken_pool_end_with_its_executor():
     """Even where one died while it waited for a task, with the queue's lock: `Pool.terminate` would wait for ever."""
     pool = kit.forked_pool()

@@ -34,6 +34,7 @@ def kill_processes(pool: Any) -> None:
     """
     if isinstance(pool, ThreadPool):
         return
+    pool._terminate.cancel()  # otherwise the garbage collection that finds the pool waits, in any thread
     starter = pool._worker_handler
     starter._state = TERMINATE
     pool._change_notifier.put(None)  # wakes it
