@@ -140,7 +140,7 @@ def _add_halved(sums: Registers, p: Pointer, lhs: LhsInt8, q: Pointer, abreast: 
                     sums[r, v] = kl.dot4(sums[r, v], weights[v], bytes_of_row)
 
 
-def _add_halved_pairs(sums: Registers, p: Pointer, lhs: LhsInt8, q: Pointer, first: Value) -> None:
+def _add_halved_pairs(sums: Registers, p: Pointer, lhs: LhsInt8, q: Pointer, first: Any) -> None:
     """Add the products of up to HALVED_QUADS steps of a block from `first` on, by sums of int16. q: their weights."""
     (rows, vectors), lanes = sums.shape, sums.count
     short = kl.registers(i16, 2 * lanes, rows, vectors)
