@@ -44,6 +44,27 @@ def eager_add() -> Callable[[], object]:
     return lambda: ow.add(x, y)
 
 
+def eager_softmax() -> Callable[[], object]:
+    import opwright as ow
+
+    x, *_ = _matrices()
+    return lambda: ow.nn.softmax(x)
+
+
+def eager_reshape() -> Callable[[], object]:
+    import opwright as ow
+
+    x, *_ = _matrices()
+    return lambda: ow.reshape(x, [2, 8])
+
+
+def eager_argmax() -> Callable[[], object]:
+    import opwright as ow
+
+    x, *_ = _matrices()
+    return lambda: ow.argmax(x, axis=1)
+
+
 def eager_large(name: str) -> Callable[[], object]:
     """Return the call of a function on 2^20 numbers, called before as often as it takes to be compiled."""
     import numpy as np
@@ -564,6 +585,9 @@ RUNS: dict[str, measure.Prepare] = {
     "import": import_row,
     "import_whole": import_whole,
     "eager_add": eager_add,
+    "eager_softmax": eager_softmax,
+    "eager_reshape": eager_reshape,
+    "eager_argmax": eager_argmax,
     "scope_add": scope_add,
     "scope_graph": scope_graph,
     "sparse_sgd": sparse_sgd,

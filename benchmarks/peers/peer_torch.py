@@ -25,6 +25,21 @@ def eager_add() -> Callable[[], object]:
     return lambda: torch.add(x, y)
 
 
+def eager_softmax() -> Callable[[], object]:
+    torch, x, *_ = _matrices()
+    return lambda: torch.softmax(x, 1)
+
+
+def eager_reshape() -> Callable[[], object]:
+    torch, x, *_ = _matrices()
+    return lambda: torch.reshape(x, (2, 8))
+
+
+def eager_argmax() -> Callable[[], object]:
+    torch, x, *_ = _matrices()
+    return lambda: torch.argmax(x, 1)
+
+
 def eager_tanh() -> Callable[[], object]:
     torch, *_ = _matrices()
     x = torch.randn(1 << 20)
@@ -149,6 +164,9 @@ RUNS: dict[str, measure.Prepare] = {
     "import": lambda: measure.import_seconds("torch"),
     "import_whole": lambda: measure.import_seconds("torch", bare=False),
     "eager_add": eager_add,
+    "eager_softmax": eager_softmax,
+    "eager_reshape": eager_reshape,
+    "eager_argmax": eager_argmax,
     "sparse_sgd": sparse_sgd,
     "sparse_adagrad": sparse_adagrad,
     "sparse_adam_lazy": sparse_adam_lazy,

@@ -112,6 +112,71 @@ def test_bits_equal_the_ufunc_in_its_place(name: str) -> None:
         assert _bound(name)._short(*[x] * len(op.inputs)) is None
 
 
+ROWS = [
+    (1,),
+    (9,),
+    (5, 1),
+    (4, 4),
+    (3, 8),
+    (7, 17),
+    (2, 3, 33),
+    (3, 129),
+    (1, 1000),
+]  # pairwise sums from 8, blocks from 128
+ALONG_AN_AXIS = [
+    *[("Softmax", {"axis": -1})],
+    *[
+        (name, {"axis": k, "output_type": d})
+        for name in ("ArgMax", "ArgMin")
+        for k, d in ((-1, ow.int64), (0, ow.int32))
+    ],
+]
+
+
+@pytest.mark.parametrize(("name", "attributes"), ALONG_AN_AXIS)
+@pytest.mark.parametrize("dtype", [ow.float32, ow.float64], ids=str)
+def test_bits_along_an_axis_equal_the_reference(name: str, attributes: dict[str, Any], dtype: Any) -> None:
+    op = registry.get(name)
+    bound = op.bind(attributes)
+    for shape in ROWS:
+        special = [np.full(shape, -np.inf), np.full(shape, np.nan), np.where(RNG.random(shape) < 0.5, np.nan, -np.inf)]
+        equal = np.round(RNG.standard_normal(shape))
+        for array in (_values(dtype, shape), RNG.standard_normal(shape) * 5, equal, *special):
+            x = ow.constant(array, dtype)
+            op(x, **attributes)  # builds
+            short = bound._short(x)
+            assert short is not None
+            with np.errstate(all="ignore"):
+                _same_bits(short, op.compute_rule(bound, x.numpy()))
+    x = ow.zeros([2, 3])
+    declined = [
+        x[:, ::2],
+        ow.zeros([0, 3]),
+        ow.constant(1.0),
+        ow.zeros([80, 80]),
+        ow.zeros([2], ow.float16),
+        ow.Variable(x),
+    ]
+    assert [bound._short(y) for y in declined] == [None] * len(declined)
+
+
+def test_short_reshapes() -> None:
+    x, bound = ow.constant(RNG.standard_normal((4, 6)).astype(np.float32)), _bound("Reshape")
+    ow.reshape(x, [24])  # builds
+    for shape in ([24], (2, 12), [-1], [3, -1, 2], ow.constant([8, 3]), ow.constant([6, -1], ow.int64)):
+        sizes = shape.numpy().tolist() if isinstance(shape, ow.Tensor) else shape
+        _same_bits(bound._short(x, shape), x.numpy().reshape(sizes))
+    for bad in ([5], [-1, -1], [-2, 12], [], [5, -1]):
+        assert bound._short(x, bad) is None
+        with pytest.raises(InvalidArgumentError, match="Reshape"):
+            ow.reshape(x, bad)
+    with ow.GradientTape() as tape:
+        tape.watch(x)
+        y = ow.reduce_sum(ow.reshape(x, [2, 12])[1] ** 2)
+    expected = 2 * x.numpy() * (np.arange(4) >= 2)[:, None]
+    np.testing.assert_allclose(tape.gradient(y, x).numpy(), expected, rtol=1e-6)
+
+
 def test_specs_by_elements_and_of_lists() -> None:
     x, y, wide = ow.zeros([2, 6]), ow.ones([3, 6]), ow.zeros([2, 6], ow.float64)
     for _ in range(3):

@@ -60,6 +60,23 @@ def test_sinc_has_a_slope_at_0() -> None:
     np.testing.assert_allclose(tape.gradient(y, x), [0.0, -4 / np.pi], 1e-6)
 
 
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_equal_operands_share_a_gradient_as_in_pytorch(name: str) -> None:
+    """PyTorch 2.13 has halves, TensorFlow 2.21 and Keras 3.15 ones and zeros; elsewhere shares are those of softmax."""
+    a, b = np.float32([1, 0, 2, -np.inf, np.inf, 100]), np.float32([1, 0, 1, 3, 3, -100])
+    base = 2.0 if name == "logaddexp2" else np.e
+    share = 1 / (1 + base ** (b - a).astype(np.float64))
+    for halves in (True, False):
+        x, y = ow.constant(a), ow.constant(b)
+        with ow.GradientTape() as tape:
+            tape.watch([x, y])
+            z = getattr(composed_functions, name)(x, y, halves=halves)
+        expected = np.where((a == b) & (not halves), 1.0, share)
+        dx, dy = tape.gradient(z, [x, y])
+        np.testing.assert_allclose(dx, expected, 1e-5)
+        np.testing.assert_allclose(dy, 1 - expected, 1e-5, 1e-7)
+
+
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("dilation", [1, 2])
 def test_same_padding_is_the_least_for_ceil_of_size_over_stride(stride: int, dilation: int) -> None:

@@ -325,9 +325,16 @@ SPARSE = (
 )
 
 
-@pytest.mark.parametrize("width", [(), (3,), (5, 7)], ids=str)
+WIDTHS = [  # looked_up: in the native call that looks the rows up, else in one of its own
+    *(pytest.param(width, False, id=str(width)) for width in [(), (3,), (5, 7)]),
+    pytest.param((19,), True, id="(19,)-looked up"),
+    *(pytest.param(width, True, id=f"{width}-looked up", marks=pytest.mark.slow) for width in [(), (5, 7)]),
+]
+
+
+@pytest.mark.parametrize(("width", "looked_up"), WIDTHS)
 @pytest.mark.parametrize("row", SPARSE, ids=label)
-def test_sparse_rows_follow_the_formula(row, width):
+def test_sparse_rows_follow_the_formula(row, width, looked_up):
     """The dense formula by gradients with rows of 0; in lazy mode, the dense formula of the rows alone."""
     name, options = row
     lazy = options.get("lazy_mode", False)
@@ -338,7 +345,13 @@ def test_sparse_rows_follow_the_formula(row, width):
 
     @ow.function(jit_compile=True)
     def step(values, indices):
-        optimizer.apply([ow.IndexedSlices(values, indices, ow.constant(start.shape))], [table])
+        with ow.GradientTape() as tape:
+            loss = ow.reduce_sum(ow.gather(table, indices) * values)
+        slices = (
+            tape.gradient(loss, table) if looked_up else ow.IndexedSlices(values, indices, ow.constant(start.shape))
+        )
+        optimizer.apply([slices], [table])
+        return loss if looked_up else 0.0
 
     gradients = []
     for _ in range(STEPS):
@@ -354,7 +367,39 @@ def test_sparse_rows_follow_the_formula(row, width):
     if lazy:
         initial[rows] = expected[-1][0]
     np.testing.assert_allclose(table.numpy(), initial if lazy else expected[-1][0], 3e-5, 3e-5)
-    assert "native call for UpdateRows" in report(step, ow.constant(values), ow.constant(indices))
+    text = report(step, ow.constant(values), ow.constant(indices))
+    assert ("native call for UpdateRows" in text) != looked_up
+    assert (" in 1 native calls" in text) or not looked_up
+
+
+def after_steps_by_rows(starts, first, second, compiled):
+    """Return two tables and the state of their optimizer after two steps; the second table is looked up twice."""
+    tables, optimizer = [ow.Variable(start) for start in starts], optimizers.Adam(RATE, lazy_mode=True)
+    optimizer.build(tables)
+
+    def step(first, second):
+        with ow.GradientTape() as tape:
+            a, b, again = ow.gather(tables[0], first), ow.gather(tables[1], second), ow.gather(tables[1], second[:9])
+            loss = ow.reduce_sum(a * a) + ow.reduce_sum(b * b * b) + ow.reduce_sum(again)
+        optimizer.apply_gradients(zip(tape.gradient(loss, tables), tables))
+        return loss
+
+    run, rows = ow.function(step, jit_compile=True) if compiled else step, (ow.constant(first), ow.constant(second))
+    for _ in range(2):
+        run(*rows)
+    assert not compiled or " in 1 native calls" in report(run, *rows)
+    return [v.numpy() for v in (*tables, *optimizer.variables)]
+
+
+def test_steps_by_rows_of_large_tables_equal_eager():
+    """Indices of several digits of the radix sort, equal ones among them."""
+    rng = np.random.default_rng(8)
+    starts = [rng.standard_normal((height, 8)).astype("f4") for height in (70_000, 3000)]
+    many, few = rng.integers(0, 70_000, 600), np.repeat(rng.integers(0, 3000, 90), 3).astype("i4")
+    many[:200] = many[200:400]
+    results = [after_steps_by_rows(starts, many, few, compiled) for compiled in (False, True)]
+    for expected, actual in zip(*results):
+        np.testing.assert_allclose(actual, expected, 1e-6, 1e-7)
 
 
 def test_no_rows_and_rows_out_of_range():

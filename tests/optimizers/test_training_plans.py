@@ -246,9 +246,7 @@ def test_sparse_rows_that_the_forward_pass_has_checked_keep_nothing_apart():
     np.add.at(dense, rows.ravel(), np.broadcast_to(v.sum(1), (4, 70)))
     np.testing.assert_allclose(table.numpy(), start - RATE * dense, **CLOSE)
     np.testing.assert_allclose(w.numpy(), v - RATE * np.repeat(start[rows.ravel()].sum(0)[:, None], 60, 1), **CLOSE)
-    text = report(step, ow.constant(rows))
-    assert " in 2 native calls" in text
-    assert "native call for UpdateRows" in text
+    assert " in 1 native calls" in report(step, ow.constant(rows))
 
     before = [x.numpy() for x in (table, w)]
     for wrong in (30, -1):

@@ -75,27 +75,43 @@ class CertainNodes:
         assert isinstance(indices, Value)
         if not isinstance(dense_shape, Value) or dense_shape.constant is None:
             return False
-        height, *row = dense_shape.constant.tolist()
+        return self._are_rows_of(values, indices, tuple(dense_shape.constant.tolist()))
+
+    def _are_rows_of(self, values: Any, indices: Any, table: tuple[int, ...]) -> bool:
+        """Whether values are rows of a table of this shape, whose indices were looked up in a table of that height."""
+        height, *row = table
         is_typed = values.shape.is_fully_defined() and indices.shape.is_fully_defined()
         is_typed = is_typed and _shape(values) == (*_shape(indices), *row)
-        return is_typed and (self._source(indices), height) in self._in_range
+        return is_typed and self._are_in_range(indices, height)
+
+    def _are_in_range(self, indices: Value, height: int) -> bool:
+        """Whether indices were looked up in a table of that height; those of two lookups stand one after the other."""
+        source = self._source(indices)
+        if (source, height) in self._in_range:
+            return True
+        node = self._node_of.get(source)
+        parts = node.inputs[0] if node is not None and node.op.name == "Concat" else ()
+        return isinstance(parts, tuple) and bool(parts) and all(self._are_in_range(v, height) for v in parts)
 
     def _updates_checked_rows(self, node: Node) -> bool:
-        """Whether rows are those of a merge that cannot fail, for a variable of its dense shape. State is of the
-        variable's shape: optimizers create it so."""
+        """Whether rows were looked up, or are those of a merge that cannot fail, for a variable of its dense shape.
+        State is of the variable's shape: optimizers create it so."""
         variable, _, values, indices, numbers = node.inputs
         assert isinstance(variable, Value)
         assert isinstance(values, Value)
         merge = self._node_of.get(values)
-        if merge is None or merge.op.name != "MergeRows" or indices is not merge.outputs[1] or merge not in self:
+        assert isinstance(numbers, tuple)
+        table = self._read.get(variable)
+        if table is None or any(v.shape.rank != 0 for v in numbers):
+            return False
+        if merge is None or merge.op.name != "MergeRows" or indices is not merge.outputs[1]:
+            return self._are_rows_of(values, indices, table)
+        if merge not in self:
             return False
         _, _, dense_shape = merge.inputs
         assert isinstance(dense_shape, Value)
         assert dense_shape.constant is not None
-        assert isinstance(numbers, tuple)
-        return self._read.get(variable) == tuple(dense_shape.constant.tolist()) and all(
-            v.shape.rank == 0 for v in numbers
-        )
+        return table == tuple(dense_shape.constant.tolist())
 
 
 _RULES: dict[str, Any] = {

@@ -32,6 +32,7 @@ from .fixed_lists import with_fixed_lists
 from .functional_control_flow import with_keys
 from .plan import Plan
 from .regions import ROWS, CompiledGraph, CompiledRegion, NativeOperator
+from .unmerged_rows import with_unmerged_rows
 from .update_calls import updating, updating_rows
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def specialize(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     while (fixed := with_fixed_lists(result)) is not result:  # the length of one list is the trip count of another loop
         result = _sized(fixed, shapes)
     result.keep_origin(graph.origin)
-    return with_keys(run_passes(hoist_reads(result)))
+    return with_keys(run_passes(with_unmerged_rows(hoist_reads(result))))
 
 
 def _sized(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:

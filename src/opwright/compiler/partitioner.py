@@ -119,8 +119,10 @@ class Partitioner:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.operands = graph, Operands(graph)
         self.handles = [v for v in graph.inputs if v.dtype.is_handle]
-        self.buffers = Buffers(catalogue_operand, resources=HandleMemory(self.handles))
         self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
+        tables = {next(n.operands): shape_of(n.outputs[0].spec) for n in self.nodes if _reads_known_shape(n)}
+        self.buffers = Buffers(catalogue_operand, resources=HandleMemory(self.handles, tables))
+        self.certain = CertainNodes(self.operands.nodes)
         self.ops: dict[Node, list[LoopOp]] = {}
         self.updates: dict[Node, list[LoopOp]] = {}
         self.loops: dict[Node, CompiledLoop] = {}
@@ -129,15 +131,14 @@ class Partitioner:
         self.within: set[Node] = set()
         read = {v for n in self.nodes for v in n.operands} | set(self.operands.outputs)
         for node in self.nodes:
-            if node.op.name == ROWS and updating_rows(node) is not None:
-                continue
             try:
                 if self._is_scalar_loop(node):
                     continue
                 ops = self._lowered(node, read)
                 (self.ops if node.effect is None else self.updates)[node] = ops
             except NoLowering as why:
-                self.why[node] = str(why)
+                if node.op.name != ROWS or updating_rows(node) is None:
+                    self.why[node] = str(why)
 
     def _is_scalar_loop(self, node: Node) -> bool:
         """Add a node to the loops if it is one on single elements."""
@@ -152,6 +153,8 @@ class Partitioner:
     def _lowered(self, node: Node, read: Container[Value]) -> list[LoopOp]:
         if node.effect is not None and node.op.name not in UPDATES:
             raise NoLowering(f"it has effects ({node.effect})")
+        if node.op.name == ROWS and node not in self.certain:
+            raise NoLowering("its indices may be out of range")
         return lower_node(node, self.buffers, read.__contains__)
 
     def uncompiled(self) -> list[UncompiledNode]:
@@ -203,13 +206,30 @@ class Partitioner:
         """Return a schedule with groups of updates in regions, and the plans of all regions."""
         grouped: list[CompiledRegion | Node | UpdatingRegion] = list(order)
         if self.updates:
-            certain = CertainNodes(self.operands.nodes)
-            grouping = UpdateGrouping(order, self._access, self.updates, self.operands.outputs, certain)
+            grouping = UpdateGrouping(order, self._access, self.updates, self.operands.outputs, self.certain)
             grouped = grouping.grouped(_written_together)
-            self.alone |= self.updates.keys() & {e for e in grouped if isinstance(e, Node)}
+            self._leave_tables_apart(grouped)
+            left = self.updates.keys() & {e for e in grouped if isinstance(e, Node)}
+            self.alone |= {node for node in left if node.op.name != ROWS}  # those are calls of their own
         planned = [e if isinstance(e, Node) else self._planned_region(e) for e in grouped]
         self.within = {n for e in planned if isinstance(e, CompiledRegion) for n in e.nodes}
         return planned
+
+    def _leave_tables_apart(self, grouped: Sequence[CompiledRegion | Node | UpdatingRegion]) -> None:
+        """Raise NoKernel for steps by rows in a region that does not read the table before, which knows its shape."""
+        apart: list[LoopOp] = []
+        for entry in grouped:
+            if isinstance(entry, UpdatingRegion):
+                read: set[Value] = set()
+                for node in entry.nodes:
+                    if node.op.name == "ReadVariable":
+                        read.add(next(node.operands))
+                    elif node.op.name == ROWS and next(node.operands) not in read:
+                        apart += self.updates[node]
+        if apart:
+            error = NoKernel("a table that another native call reads")
+            error.ops = dict.fromkeys(apart, str(error))
+            raise error
 
     def _leave(self, why: NoKernel) -> None:
         """Leave the nodes of operations without a kernel uncompiled."""
@@ -219,7 +239,8 @@ class Partitioner:
             raise InternalError(op=self.graph.name, what=f"no kernel for an operation of no node: {why}") from why
         for node in nodes:
             (self.ops if node in self.ops else self.updates).pop(node)
-            self.why[node] = f"no kernel: {names[node.name]}"
+            if node.op.name != ROWS or updating_rows(node) is None:
+                self.why[node] = f"no kernel: {names[node.name]}"
 
     def _dependencies(self) -> Dependencies:
         return dependencies_of([self._access(node) for node in self.nodes])
@@ -284,6 +305,10 @@ class Partitioner:
         return reads, computed, updates_of([*entry.reads, *entry.updates], self.updates, buffer_of)
 
 
+def _reads_known_shape(node: Node) -> bool:
+    return node.op.name == "ReadVariable" and node.outputs[0].shape.is_fully_defined()
+
+
 def _size(node: Node) -> int:
     """Return the number of a node's operators, those of its graphs included."""
     return 1 + sum(n.op.name != "Const" and _size(n) for graph in node.subgraphs for n in graph.nodes)
@@ -291,15 +316,15 @@ def _size(node: Node) -> int:
 
 def _written_together(nodes: Sequence[Node]) -> bool:
     """Return whether a group of updates pays: a rule on arrays is a dozen calls of NumPy, a sum is one."""
-    return any(n.op.name == "UpdateVariable" for n in nodes) or any(
+    return any(n.op.name in ("UpdateVariable", ROWS) for n in nodes) or any(
         (v.shape.num_elements() or 0) >= MIN_ELEMENTS for n in nodes for v in n.operands
     )
 
 
 def _operands(updates: Sequence[Update], ops: Sequence[LoopOp]) -> list[Buffer]:
-    """Return the operands of updates that one of the operations computes."""
+    """Return the buffers that updates read and one of the operations computes."""
     computed = {id(op.output) for op in ops}
-    return [b for op in updates for b in op.operands if id(b) in computed]
+    return [b for op in updates for b in op.inputs if id(b) in computed]
 
 
 def _elements(op: LoopOp) -> int:

@@ -254,7 +254,9 @@ class CompiledRegion(NamedTuple):
         specs: dict[Value, TensorSpec] = {}
         for node in self.nodes:
             handles = [v for v in node.operands if v.dtype is resource]
-            if handles:  # a write has the values next, those of the variable
+            if node.op.name == ROWS:  # the table is read in the same region
+                specs.update(dict.fromkeys(handles, specs[handles[0]]))
+            elif handles:  # a write has the values next, those of the variable
                 spec = next(v.spec for v in (*node.outputs, *node.operands) if not v.dtype.is_handle)
                 specs.update(dict.fromkeys(handles, spec))
         return specs

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 from ..graph import Node, Value
 from .certain_nodes import CertainNodes
 from .loops.buffers import Buffer
-from .loops.ops import LoopOp, Update
+from .loops.ops import LoopOp, RowsUpdate, Update
 from .lowering.updates import joined
 from .regions import CompiledRegion, Dependencies, NodeAccess, dependencies_of, partition, schedule
 
-UPDATES = frozenset({"UpdateVariable", "AssignAddVariable", "AssignSubVariable"})
+UPDATES = frozenset({"UpdateVariable", "UpdateRows", "AssignAddVariable", "AssignSubVariable"})
 """Operators whose nodes are lowered to updates in place."""
 
 Entry = CompiledRegion | Node
@@ -238,5 +238,8 @@ def updates_of(
         for op in updates[node]:
             assert isinstance(op, Update)
             operands = tuple(memory.get(b, b) for b in op.operands)
-            ops.append(dataclasses.replace(op, operands=operands))
+            changed: dict[str, Any] = {"operands": operands}
+            if isinstance(op, RowsUpdate):
+                changed["indices"] = memory.get(op.indices, op.indices)
+            ops.append(dataclasses.replace(op, **changed))
     return joined(ops)

@@ -4,7 +4,7 @@ Lives here: the calls that take it, and when their function is built; the same f
 of tapes.
 Not here: the functions (compiler/native/ufunc_calls.py, tape_calls.py), all other calls and records (execute.py).
 
-An operator takes it if its computation is a ufunc or the product of matrices, and no kernel is registered for it. The
+An operator takes it if its computation is a ufunc or it stands in `BUILDERS`, and no kernel is registered for it. The
 function applies NumPy's loop to small dense tensors and declines everything else. Its bits are those of the reference,
 so that they do not depend on the call at which it takes over. Records by machine code are those of `OpRecord.light`.
 """
@@ -26,8 +26,9 @@ from ..ops import registry
 from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
+from ..ops.dispatch import state
 from ..ops.tensor import ShapeOnlyTensor
-from .tensor import EagerTensor
+from .tensor import EagerTensor, tensor_of
 
 if TYPE_CHECKING:
     from ..compiler.native import tape_calls, ufunc_calls
@@ -64,7 +65,7 @@ def count_call(op: Operator, bound: Call) -> None:
     _calls += 1
     if _calls < _due:
         return
-    if not op.catalogue or not (type(bound.reference) is np.ufunc or op is _matmul() or op.name in SAME_AS):
+    if not op.catalogue or not (type(bound.reference) is np.ufunc or op.name in BUILDERS or op.name in SAME_AS):
         bound._short = False
         return
     calls = ufunc_calls.ufunc_calls()
@@ -72,11 +73,6 @@ def count_call(op: Operator, bound: Call) -> None:
         _due = _calls + AGAIN
         return
     bound._short = _build(op, bound, calls) or False
-
-
-@once
-def _matmul() -> Operator:
-    return registry.get("MatMul")
 
 
 @once
@@ -90,14 +86,67 @@ def _build(op: Operator, bound: Any, calls: ufunc_calls.UfuncCalls) -> Callable[
     layout = _layout()
     if layout is None:
         return None
-    if op is not _matmul():
-        ufunc, constant = SAME_AS.get(op.name) or (bound.reference, None)
-        function = calls.of_elements(ufunc, [ufunc_calls.UfuncRow(d, r) for d, r in _dtypes(op)], layout)
-        return function if constant is None or function is None else _with_constant(function, constant)
+    if op.name in BUILDERS:
+        return BUILDERS[op.name](bound, calls, layout)
+    ufunc, constant = SAME_AS.get(op.name) or (bound.reference, None)
+    function = calls.of_elements(ufunc, [ufunc_calls.UfuncRow(d, r) for d, r in _dtypes(op)], layout)
+    return function if constant is None or function is None else _with_constant(function, constant)
+
+
+Builder = Callable[[Any, "ufunc_calls.UfuncCalls", "ufunc_calls.EagerTensorLayout"], "Callable[..., Any] | None"]
+FLOATS = (dtypes.float32, dtypes.float64)
+
+
+def _matmul(bound: Any, calls: ufunc_calls.UfuncCalls, layout: Any) -> Callable[..., Any] | None:
     if bound.output_type is not None:
         return None
-    rows = [ufunc_calls.UfuncRow(d, d) for d in (dtypes.float32, dtypes.float64)]  # real: an adjoint is a transpose
+    rows = [ufunc_calls.UfuncRow(d, d) for d in FLOATS]  # real: an adjoint is a transpose
     return calls.of_matrices(rows, layout, bound.transpose_a or bound.adjoint_a, bound.transpose_b or bound.adjoint_b)
+
+
+def _softmax(bound: Any, calls: ufunc_calls.UfuncCalls, layout: Any) -> Callable[..., Any] | None:
+    return calls.of_softmax(FLOATS, layout) if bound.axis == -1 else None
+
+
+def _extreme(least: bool) -> Builder:
+    def build(bound: Any, calls: ufunc_calls.UfuncCalls, layout: Any) -> Callable[..., Any] | None:
+        if bound.output_type.size < 4:
+            return None
+        rows = [ufunc_calls.UfuncRow(d, bound.output_type) for d in FLOATS]
+        return calls.of_extreme(rows, layout, bound.axis, least)
+
+    return build
+
+
+def _reshape(bound: Any, calls: ufunc_calls.UfuncCalls, layout: Any) -> Callable[..., Any]:
+    """Return a function in Python, as NumPy's own is short. It declines what may be an error, and tapes of lists."""
+
+    def short(x: Any, shape: Any) -> Any:
+        if type(x) is not EagerTensor:
+            return None
+        if type(shape) is EagerTensor:
+            shape = shape._array.tolist()
+        elif state.tapes:  # they record tensors
+            return None
+        array = x._array
+        if type(array) is not np.ndarray or not array.size or min(shape, default=0) < -1:  # NumPy takes -2 for -1
+            return None
+        try:
+            return tensor_of(array.reshape(shape), x._dtype)
+        except ValueError:
+            return None
+
+    return short
+
+
+BUILDERS: dict[str, Builder] = {
+    "MatMul": _matmul,
+    "Softmax": _softmax,
+    "ArgMax": _extreme(least=False),
+    "ArgMin": _extreme(least=True),
+    "Reshape": _reshape,
+}
+"""Functions that build the short path of operators that are no ufuncs."""
 
 
 def _with_constant(function: Callable[..., Any], constant: float) -> Callable[..., Any]:

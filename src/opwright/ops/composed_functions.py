@@ -47,16 +47,22 @@ def hypot(x: Any, y: Any) -> Tensor:
     return array.where(math.logical_or(math.is_inf(a), math.is_inf(b)), _constant(numbers.inf, x), root)
 
 
-def logaddexp(x: Any, y: Any) -> Tensor:
-    r"""Compute :math:`\log(e^x + e^y)` without overflow."""
+def logaddexp(x: Any, y: Any, *, halves: bool = False) -> Tensor:
+    r"""Compute :math:`\log(e^x + e^y)` without overflow.
+
+    halves: the gradient at finite equal operands is a half for each, as PyTorch has it; else x has all of it, as in
+    TensorFlow and Keras
+    """
     difference = x - y
     larger = math.maximum(x, y)
+    if halves:
+        larger = array.where(math.equal(difference, array.zeros_like(x)), x * 0.5 + y * 0.5, larger)
     return array.where(math.is_nan(difference), x + y, larger + math.log1p(math.exp(-math.abs(difference))))
 
 
-def logaddexp2(x: Any, y: Any) -> Tensor:
-    r"""Compute :math:`\log_2(2^x + 2^y)` without overflow."""
-    return logaddexp(x * numbers.log(2), y * numbers.log(2)) / numbers.log(2)
+def logaddexp2(x: Any, y: Any, *, halves: bool = False) -> Tensor:
+    r"""Compute :math:`\log_2(2^x + 2^y)` without overflow. halves: as of `logaddexp`."""
+    return logaddexp(x * numbers.log(2), y * numbers.log(2), halves=halves) / numbers.log(2)
 
 
 def sinc(x: Any) -> Tensor:

@@ -1,11 +1,13 @@
 """Contractions of float32 against sums in float64: every kernel that the selector may choose, odd sizes, any split."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.kernels.contractions_winograd import faster_patch
+from opwright.compiler.kernels.contractions_winograd import LEAST_PIXELS, faster_patch
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue, without_bias
 from opwright.compiler.kernels.gemm_f32 import gemm, gemm_deep
@@ -15,7 +17,9 @@ from opwright.compiler.kernels.weight_packing_f32 import pack
 from opwright.compiler.kernels.winograd import transform_filter, winograd
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
+from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import Contract
+from opwright.compiler.loops.planner import plan_of
 from opwright.core import dtypes
 from opwright.core.dtypes import bfloat16, float16, float32
 
@@ -133,7 +137,7 @@ def test_sums(x, features, window, groups, dtype, constant):
     ("x", "features", "padding", "dtype", "m"),
     [
         ((1, 14, 15, 32), 64, (1, 1, 1, 1), float32, 4),
-        ((2, 9, 6, 64), 96, (1, 1, 1, 1), float32, 4),
+        ((5, 9, 6, 64), 96, (1, 1, 1, 1), float32, 4),
         ((1, 8, 12, 48), 64, (0, 0, 0, 0), float32, 4),
         ((1, 10, 7, 64), 32, (2, 0, 1, 3), float16, 4),
         ((1, 7, 13, 256), 192, (1, 1, 1, 1), float32, 2),
@@ -141,11 +145,18 @@ def test_sums(x, features, window, groups, dtype, constant):
 )
 def test_winograd(x, features, padding, dtype, m):
     """Within 1e-4 of what the sums are like; the same bits for any split; slices of buffers."""
-    form, given, wanted = made(x, features, Window((3, 3), padding=padding), 1, dtype, True, RELU)
-    assert faster_patch(x[3], features, wanted.shape[1:3], 16) == m
-    found = run(form, given)
-    np.testing.assert_allclose(found, np.maximum(wanted, 0), atol=1e-4 * wanted.std(), rtol=1e-5)
-    assert np.array_equal(split(form, given, 3), found)
+    form, given, expected = made(x, features, Window((3, 3), padding=padding), 1, dtype, True, RELU)
+    assert faster_patch(x[3], features, expected.shape[1:3], 16) == m
+    actual = run(form, given)
+    np.testing.assert_allclose(actual, np.maximum(expected, 0), atol=1e-4 * expected.std(), rtol=1e-5)
+    assert np.array_equal(split(form, given, 3), actual)
+    filters = Buffer("w", dtype, form.filter.shape)
+    given[filters], form = form.filter.constant, dataclasses.replace(form, filter=filters)
+    names = [step.code.name for step in plan_of(LoopGraph("dynamic", tuple(given), (form.output,), (form,))).steps]
+    patches = form.output.size // features >= LEAST_PIXELS
+    assert any("transform_filter" in name for name in names) == patches
+    if patches:  # a filter of run time is transformed by the same code
+        assert np.array_equal(run(form, given), actual)
 
 
 def test_where_winograd_wins():

@@ -196,6 +196,19 @@ def test_convolutions_by_patches(values: str, channels: int, features: int) -> N
     same(actual, expected)
 
 
+@pytest.mark.parametrize("values", ["infinity", "NaN"])
+def test_filters_of_run_time_by_patches(values: str) -> None:
+    """Winograd's recomputes what an infinity among the weights spoils, without the taps outside of the image."""
+    rng, window = np.random.default_rng(4), Window((3, 3), padding=(1, 1, 1, 1))
+    x, w = rng.normal(size=(4, 9, 10, 32)).astype(F), rng.normal(size=(32, 3, 3, 32)).astype(F)
+    w[5, 0, 0, 3] = VALUES[values][0]
+    images, weights, out = buffer(x), buffer(w), Buffer("y", float32, (4, 9, 10, 32))
+    actual = run(Contract(out, images, weights, (), SUM, window), {images: x, weights: w})
+    expected = windowed(x, w, window, (9, 10))
+    assert np.isfinite(expected[:, 0, :, 5]).all()
+    same(actual, expected)
+
+
 def test_patches_whose_transform_is_beyond_float32() -> None:
     """Transforms are up to 100 times the image's numbers; what comes out is no greater than it is."""
     rng, window = np.random.default_rng(12), Window((3, 3), padding=(1, 1, 1, 1))

@@ -64,6 +64,7 @@ FAMILIES: dict[str, str] = {
     "reductions": "Reduce",
     "resize": "Resize",
     "rnn": "BasicLstm Gru Rnn",
+    "row_steps": "RowsUpdate",
     "rows": "RowPass TabledSoftmax",
     "scatter": "AppendEntries PutEntries ScatterAt Segments",
     "slices": "GatherSlices ScatterSlices",

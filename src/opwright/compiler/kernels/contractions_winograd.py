@@ -33,6 +33,8 @@ FILTER_BYTES = 5 << 20
 """Bytes of a transformed filter up to which the method is faster."""
 SMALLEST = 6
 """Pixels of a side of the output below which too much of a patch lies outside of it."""
+LEAST_PIXELS = 256
+"""Outputs of a channel from which it is faster with a filter that is computed at run time, and transformed then."""
 
 
 # ---- float32 ---------------------------------------------------------------------------------------------------------
@@ -48,9 +50,11 @@ def winograd_patch(form: Contract, choose: Callable[..., int]) -> int:
     window = form.window
     if window.size != (3, 3) or window.strides != (1, 1) or window.dilations != (1, 1) or form.groups > 1:
         return 0
-    if form.filter.constant is None or not is_finite(form.filter):
+    if not is_finite(form.filter):
         return 0
     number, height, width, features = form.output.shape
+    if form.filter.constant is None and number * height * width < LEAST_PIXELS:
+        return 0
     channels, lanes = form.filter.shape[3], host().vector_bytes // 4
     full = channels % lanes == 0 and features % (2 * lanes) == 0
     ways = (0, *(m for m in PATCH if full and min(height, width) >= m))
@@ -83,8 +87,12 @@ def add_winograd_step(form: Contract, m: int, build: Builder) -> None:
         words = transform_filter.words([np.ascontiguousarray(form.filter.constant), out, channels])
         executor.call(transform.address, words, 0, panels.number)
 
-    key = (form.filter, "winograd", m, panels.lanes)
-    packed = build.packed((filter_size(channels, features, m),), np.float32, fill, key)
+    size = filter_size(channels, features, m)
+    if form.filter.constant is None:
+        packed = build.temporary(size * 4)
+        build.step(transform, [build.pointer(form.filter), packed, channels], panels.number)
+    else:
+        packed = build.packed((size,), np.float32, fill, (form.filter, "winograd", m, panels.lanes))
     words = [
         build.pointer(form.input),
         packed,

@@ -1,8 +1,8 @@
 """Updates in place: element-wise loops that write several arrays of one shape.
 
-Lives here: the selector of Update, its family of kernels; `update_rows`, of rows by index and of all others.
-Not here: the computation of an element (expression.py), maps into new memory (maps.py), the formulas of optimizers
-(ops/optimizer_rules.py, which ../lowering/updates.py reads).
+Lives here: the selector of Update, its family of kernels; `update_rows`, of merged rows by index and of all others.
+Not here: rows inside of plans (row_steps.py), the computation of an element (expression.py), maps into new memory
+(maps.py), the formulas of optimizers (ops/optimizer_rules.py, which ../lowering/updates.py reads).
 
 A step of Adam reads a gradient, a variable and two moments, and writes three of them: one pass over memory. A work item
 is a block of elements; each element is read before it is written, and by no other item.
@@ -53,10 +53,10 @@ def update_elements(work: Work, n: i64, block: i64, *more: i64, pattern: UpdateP
     arrays = [kl.pointer(x, d) for x, d in zip(more, pattern.dtypes)]
     for item in work.items():
         start = item * block
-        _update(work, pattern, arrays, start, kl.minimum(start + block, n))
+        update(work, pattern, arrays, start, kl.minimum(start + block, n))
 
 
-def _update(work: Any, pattern: UpdatePattern, arrays: Sequence[Pointer], start: Value, end: Value) -> None:
+def update(work: Any, pattern: UpdatePattern, arrays: Sequence[Pointer], start: Value, end: Value) -> None:
     """Update the elements [start, end)."""
     lanes, unroll = pattern.lanes(work.target)
     numbers = [p[0] if kind == ONE else p for p, kind in zip(arrays, pattern.kinds)]
@@ -131,16 +131,16 @@ def update_rows(work: Work, rows: ptr[i64], height: i64, width: i64, *more: i64,
     for item in work.items():
         if pattern.idle is None:
             own = [p + rows[item] * width for p in targets]
-            _update(work, pattern.step, [*own, gradient + item * width, *scalars], zero, width)
+            update(work, pattern.step, [*own, gradient + item * width, *scalars], zero, width)
         else:
             k = zero
             for row in range(height):
                 own = [p + row * width for p in targets]
                 if rows[k] == row:
-                    _update(work, pattern.step, [*own, gradient + k * width, *scalars], zero, width)
+                    update(work, pattern.step, [*own, gradient + k * width, *scalars], zero, width)
                     k = k + 1
                 else:
-                    _update(work, pattern.idle, [*own, *scalars], zero, width)
+                    update(work, pattern.idle, [*own, *scalars], zero, width)
 
 
 @selector(Update)

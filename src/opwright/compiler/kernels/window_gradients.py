@@ -91,11 +91,13 @@ def window_gradients(
     multiplier: int,
     whole: bool,
     size: tuple[int, int],
+    covers: bool,
 ) -> None:
     """Add the gradients of windows. more: see `_axis_words`. A work item is a group of channels of an image.
 
     whole: whether all blocks of channels are; masked stores take tens of cycles on processors with AVX2 alone. size: of
-    windows whose taps are unrolled where all of them are inside of the image; (0, 0) for others.
+    windows whose taps are unrolled where all of them are inside of the image; (0, 0) for others. covers: whether each
+    pixel is in one window, which writes it then.
     """
     rows = _Spans(more[0], more[1], more[2], more[3], height)
     columns = _Spans(more[4], more[5], more[6], more[7], width)
@@ -111,10 +113,11 @@ def window_gradients(
             i_begin, i_end = rows.taps(top)
             reached = kl.clamp(top + (rows.size - 1) * rows.dilation + 1, cleared, height)
             reached = kl.select(p == high - 1, height, reached)
-            for pixel in range(cleared * width, reached * width):
-                for c in range(c_begin, c_end, CHANNELS):
-                    mask = None if whole else kl.tail_mask(channels - c, CHANNELS)
-                    image.store(kl.zeros(f32, CHANNELS), pixel * channels + c, mask)
+            if not covers:
+                for pixel in range(cleared * width, reached * width):
+                    for c in range(c_begin, c_end, CHANNELS):
+                        mask = None if whole else kl.tail_mask(channels - c, CHANNELS)
+                        image.store(kl.zeros(f32, CHANNELS), pixel * channels + c, mask)
             cleared = reached
             for q in range(wide):
                 left = columns.start(q)
@@ -140,7 +143,20 @@ def window_gradients(
                             if kind == "mean":
                                 d = d / pixels.to(f32)
                             at = corner + (i_begin * width + j_begin) * channels
-                            if unrolled:
+                            if covers:
+                                chosen = kl.zeros(i32, CHANNELS)
+                                if kind == "max":
+                                    best = values.load(corner, CHANNELS, mask)
+                                    for number in kl.unroll(1, size[0] * size[1]):
+                                        place = corner + _tap_place(number, size, width) * channels
+                                        v = values.load(place, CHANNELS, mask)
+                                        best, chosen = _greater(v, number, best, chosen)
+                                for number in kl.unroll(size[0] * size[1]):
+                                    place = corner + _tap_place(number, size, width) * channels
+                                    image.store(
+                                        d if kind == "mean" else kl.select(chosen == number, d, 0.0), place, mask
+                                    )
+                            elif unrolled:
                                 chosen = kl.zeros(i32, CHANNELS)
                                 if kind == "max":
                                     best = values.load(at, CHANNELS, mask)
@@ -195,9 +211,16 @@ def select_window_gradient(form: WindowGradient, build: Builder) -> None:
     sizes = [channels, height, width, *gradient.shape[1:3]]
     words = [build.pointer(gradient), source, build.pointer(y), *sizes, *_axis_words(form.window)]
     items = n * -(-channels // GROUP)
-    whole = channels % CHANNELS == 0
+    whole, size = channels % CHANNELS == 0, _unrolled(form.window)
+    counts = gradient.shape[1:3]
+    is_apart = not any(form.window.padding) and (height, width) == (counts[0] * size[0], counts[1] * size[1])
     code = window_gradients.code(
-        kind=form.kind, multiplier=multiplier, whole=whole, size=_unrolled(form.window), more=8
+        kind=form.kind,
+        multiplier=multiplier,
+        whole=whole,
+        size=size,
+        covers=form.kind != "filter" and size[0] > 0 and form.window.strides == size and is_apart,
+        more=8,
     )
     build.step(
         code, words, items, chunk=grain(4 * min(channels, GROUP) * height * width * math.prod(form.window.size), items)

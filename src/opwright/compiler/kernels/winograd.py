@@ -23,6 +23,7 @@ from ..language import f32, i64, ptr
 from .convolution_f32 import FloatImages, copy_line
 from .epilogue import Epilogue
 from .gemm_f32 import LhsF32, contract
+from .moves import transposed
 from .output_tiles import store_registers
 from .tiling import for_height, tile_rows, tile_start
 from .weight_packing_f32 import multiplies_by_lane
@@ -111,22 +112,23 @@ def transform_filter(work: Work, source: ptr[kl.u8], out: ptr[f32], channels: i6
     lanes = work.lanes(f32)
     width, side = 2 * lanes, m + 2
     filters = source.cast(dtype, dtype.size)
-    spilled = kl.stack(f32, side * side * lanes)
+    taps = kl.stack(f32, 9 * lanes * lanes)
     for panel in work.items():
         target = out + panel * (side * side * width) * (channels + 1) + width
-        for f in kl.loop(width):
+        for f in kl.loop(0, width, lanes):
             for c in range(0, channels, lanes):
                 g = filters + (panel * width + f) * 9 * channels + c
-                lines = [
-                    FILTER[m]([(g + (3 * y + x) * channels).load(0, lanes).to(f32) for y in range(3)]) for x in range(3)
-                ]
-                for i in range(side):
-                    for j, v in enumerate(FILTER[m]([line[i] for line in lines])):
-                        spilled.store(v, (i * side + j) * lanes)
-                for element in kl.loop(side * side):
-                    column = target + (element * (channels + 1) + c) * width + f
-                    for lane in kl.loop(lanes):
-                        column[lane * width] = spilled[element * lanes + lane]
+                for tap in range(9):  # a vector of channels of each feature becomes one of features of each channel
+                    rows = [(g + (i * 9 + tap) * channels).load(0, lanes).to(f32) for i in range(lanes)]
+                    for i, v in enumerate(transposed(rows)):
+                        taps.store(v, (i * 9 + tap) * lanes)
+                for i in kl.loop(lanes):
+                    column = target + (c + i) * width + f
+                    loaded = [taps.load((i * 9 + tap) * lanes, lanes) for tap in range(9)]
+                    lines = [FILTER[m]([loaded[3 * y + x] for y in range(3)]) for x in range(3)]
+                    for row in range(side):
+                        for j, v in enumerate(FILTER[m]([line[row] for line in lines])):
+                            (column + (row * side + j) * (channels + 1) * width).store(v, 0)
 
 
 @kl.family

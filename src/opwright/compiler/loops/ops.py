@@ -317,6 +317,18 @@ class Update(LoopOp):
 
 
 @dataclass(frozen=True, eq=False)
+class RowsUpdate(Update):
+    """An Update of the given rows of targets [height, ...], each by the sum of its rows of a gradient, in order.
+
+    operands: the gradient [n, ...] and numbers; indices: [n] in [0, height), unguarded. exprs read the targets, the sum
+    and the numbers; idle, of all other rows, the targets and the numbers; it is empty if these stay.
+    """
+
+    indices: Buffer
+    idle: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class View(LoopOp):
     """The input's elements in order under another shape; free if the planner can share the memory."""
 

@@ -71,7 +71,8 @@ def update_order(
     read: dict[int, int] = {}
     for op in ops[first:]:
         assert isinstance(op, Update)
-        targets, operands = {root(b) for b in op.targets}, {root(b) for b in op.operands}
+        targets = {root(b) for b in op.targets}
+        operands = {root(b) for b in op.inputs if b not in op.targets}
         place = max(
             earliest,
             *(last_access.get(b, -1) + 1 for b in targets | operands),

@@ -81,7 +81,7 @@ FAMILIES: dict[str, str] = {
         "ListZerosLike"
     ),
     "type_conversion": "CAST Cast DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",
-    "updates": "AssignAddVariable AssignSubVariable UpdateVariable",
+    "updates": "AssignAddVariable AssignSubVariable UpdateRows UpdateVariable",
     "views": (
         "BROADCAST_TO BroadcastTo EXPAND_DIMS EnsureShape ExpandDims RESHAPE REVERSE_V2 Reshape Reverse SLICE SPLIT "
         "SPLIT_V SQUEEZE STRIDED_SLICE Slice Split SplitV Squeeze StridedSlice StridedSliceGrad TRANSPOSE Transpose "

@@ -18,7 +18,6 @@ The gradient by the filter is a convolution with batch and channels exchanged, a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -232,17 +231,12 @@ def _depthwise_window(ctx: LoweringContext, x: Buffer, w: Buffer, dy: Buffer) ->
 
 @rule("MaxPoolGrad")
 def max_pool_grad(ctx: LoweringContext) -> None:
-    """Lower MaxPoolGrad: the gradient goes to the first maximum of each window; by maps if windows do not overlap."""
-    x, y, dy = (ctx.operand(i) for i in range(3))
-    split = _side_by_side(ctx, x, y)
-    if split is None:
-        window, _ = pool_window(ctx, x)
-        ctx.add(WindowGradient, ctx.output(x.shape).buffer, dy.buffer, (x.buffer,), "max", window)
-        return
-    maximum = None
-    if _is_pool_of_same_input(ctx.node.inputs):
-        maximum = ctx.viewed(y.buffer, _windows_of(split))
-    _route_to_first(ctx, x, dy, split, maximum)
+    """Lower MaxPoolGrad: the gradient goes to the first maximum of each window."""
+    x, dy = ctx.operand(0), ctx.operand(2)
+    window, sizes = pool_window(ctx, x)
+    if x.dtype is not float32 or not x.size or dy.shape != (x.shape[0], *sizes, x.shape[3]) or not dy.size:
+        raise NoLowering(f"the gradient {dy} of a pool over {x}")
+    ctx.add(WindowGradient, ctx.output(x.shape).buffer, dy.buffer, (x.buffer,), "max", window)
 
 
 def _windows_of(split: tuple[int, ...]) -> tuple[int, ...]:
@@ -250,24 +244,21 @@ def _windows_of(split: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([1 if axis % 2 == 0 and axis > 0 else n for axis, n in enumerate(split[:-1])]) + split[-1:]
 
 
-def _route_to_first(
-    ctx: LoweringContext, x: RuleOperand, dy: RuleOperand, split: tuple[int, ...], maximum: Buffer | None
-) -> None:
-    """Add the gradient of pools without overlap. split: see `_side_by_side`; maximum: the pool, if it is computed."""
+def _route_to_first(ctx: LoweringContext, x: RuleOperand, dy: RuleOperand, split: tuple[int, ...]) -> None:
+    """Add the gradient of pools without overlap. split: see `_boxes`."""
     pixels, windows = ctx.viewed(x.buffer, split), _windows_of(split)
     axes = tuple(range(2, len(split) - 1, 2))
     gradient = ctx.viewed(dy.buffer, windows)
     size = math.prod(split[axis] for axis in axes)
-    behind = 0 if maximum is not None else size  # a pool with NaN is NaN, a reduction ignores NaN: numbers come last
-    if maximum is None:
-        maximum = Buffer(f"{ctx.node.prefix}.maximum", float32, windows)
-        ctx.add(Reduce, maximum, pixels, axes, "max", arg(0, float32), arg(0, float32))
+    behind = size  # a pool with NaN is NaN, a reduction ignores NaN: numbers come last
+    maximum = Buffer(f"{ctx.node.prefix}.maximum", float32, windows)
+    ctx.add(Reduce, maximum, pixels, axes, "max", arg(0, float32), arg(0, float32))
     numbers = np.arange(size, dtype=np.int32).reshape([n if i in axes else 1 for i, n in enumerate(split)][1:])
     number = Buffer(f"{ctx.node.prefix}.numbers", int32, numbers.shape, numbers)
     marked, first = ctx.new(int32, split), Buffer(f"{ctx.node.prefix}.first", int32, maximum.shape)
 
     def mark(a: Expr, b: Expr, k: Expr) -> Expr:
-        place = apply("add", k, const(behind, int32)) if behind else k
+        place = apply("add", k, const(behind, int32))
         place = apply("select", apply("equal", a, b, dtype=bool_), place, const(size + behind, int32), dtype=int32)
         return apply("select", apply("not_equal", a, a, dtype=bool_), k, place, dtype=int32)
 
@@ -276,8 +267,6 @@ def _route_to_first(
 
     def route(index: Expr, k: Expr, d: Expr) -> Expr:
         routed = apply("select", apply("equal", index, k, dtype=bool_), d, const(0, float32), dtype=float32)
-        if not behind:
-            return routed
         place = apply("sub", index, const(behind, int32))
         return apply("select", apply("equal", place, k, dtype=bool_), d, routed, dtype=float32)
 
@@ -288,7 +277,7 @@ def _route_to_first(
 @rule("MaxPool3DGrad")
 def max_pool_3d_grad(ctx: LoweringContext) -> None:
     x, dy = ctx.operand(0), ctx.operand(2)
-    _route_to_first(ctx, x, dy, _boxes(ctx, x, dy), None)
+    _route_to_first(ctx, x, dy, _boxes(ctx, x, dy))
 
 
 @rule("AvgPool3DGrad")
@@ -315,15 +304,6 @@ def _boxes(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple[int, .
         raise NoLowering(f"windows {list(size)} with strides {list(strides)} over {x}")
     n, depth, height, width, channels = y.shape
     return (n, depth, size[1], height, size[2], width, size[3], channels)
-
-
-def _is_pool_of_same_input(operands: Sequence[Any]) -> bool:
-    """Return whether the second operand of MaxPoolGrad is the pool of the first.
-
-    MaxPoolGrad reads only its shape, so a backward pass that is a graph of its own has a placeholder of zeros there.
-    """
-    x, y = operands[:2]
-    return y.node is not None and y.node.op.name == "MaxPool" and y.node.inputs[0] is x
 
 
 @rule("AvgPoolGrad")

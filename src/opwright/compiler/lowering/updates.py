@@ -1,7 +1,8 @@
 """Writes of variables that depend on single elements: steps of optimizers, sums in place.
 
-Lives here: the rules of UpdateVariable, AssignAddVariable, AssignSubVariable; `HandleMemory`, the variables of a
-graph's handles; `rule_expressions`, a rule of an optimizer as expressions; `joined`, which makes one pass of several.
+Lives here: the rules of UpdateVariable, UpdateRows, AssignAddVariable, AssignSubVariable; `HandleMemory`, the variables
+of a graph's handles; `rule_expressions`, a rule of an optimizer as expressions; `joined`, which makes one pass of
+several.
 Not here: the formulas (ops/optimizer_rules.py) and their tracing (../traced_rules.py), which nodes are written together
 (../update_regions.py), the kernel (../kernels/updates.py).
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.dtypes import DType, bfloat16, float16, float32, float64
@@ -20,7 +21,7 @@ from ..kernels import NoKernel
 from ..kernels.expression import check
 from ..loops.buffers import Buffer, SameMemory
 from ..loops.expressions import Expr, apply, arg, const, substitute
-from ..loops.ops import Update
+from ..loops.ops import RowsUpdate, Update
 from ..traced_rules import UntracedRule, traced_rule
 from .context import LoweringContext, NoLowering
 from .registry import rule
@@ -31,10 +32,13 @@ DTYPES = (float16, bfloat16, float32, float64)
 
 
 class HandleMemory:
-    """The variables of a graph whose handles are its inputs: a `ResourceState` without other state."""
+    """The variables of a graph whose handles are its inputs: a `ResourceState` without other state.
 
-    def __init__(self, handles: Iterable[Value]) -> None:
-        self._handles = frozenset(handles)
+    shapes: of variables that the graph reads
+    """
+
+    def __init__(self, handles: Iterable[Value], shapes: Mapping[Value, tuple[int, ...]] | None = None) -> None:
+        self._handles, self.shapes = frozenset(handles), shapes or {}
 
     def variable(self, handle: Value) -> tuple[str, Hashable] | None:
         """Return the name and the identity of the memory; None for a handle that the graph computes."""
@@ -96,6 +100,31 @@ def update_variable(ctx: LoweringContext) -> None:
     _add(ctx, handles, (gradient, *numbers), rule_expressions(name, _dtype(gradient)))
 
 
+@rule("UpdateRows")
+def update_rows(ctx: LoweringContext) -> None:
+    """Lower a step by rows whose indices are known to be in range, of a table that the graph reads."""
+    variable, state, _, _, scalars = ctx.node.inputs
+    name: str = ctx.attr("rule")
+    memory = ctx.buffers.resources
+    assert isinstance(variable, Value)
+    shape = memory.shapes.get(variable) if isinstance(memory, HandleMemory) else None
+    gradient, indices = ctx.operand(2).buffer, ctx.operand(3).buffer
+    numbers = [ctx.buffers.of(c).buffer for c in _values(scalars)]
+    if shape is None or gradient.dtype not in (float32, float64) or gradient.shape != (*indices.shape, *shape[1:]):
+        raise NoLowering(f"rows {gradient} of a table of {list(shape or ())}")
+    if any(b.size != 1 or b.dtype is not gradient.dtype for b in numbers) or not gradient.size:
+        raise NoLowering("a scalar of another shape or type, or no rows")
+    handles: Any = (variable, *_values(state))
+    table = Buffer("table", gradient.dtype, shape)
+    targets = tuple(memory_of(ctx, handle, table) for handle in handles)
+    if any(t.shape != shape for t in targets) or len({*map(id, targets)}) < len(targets):
+        raise NoLowering("variables of other shapes, or one twice")
+    idle = () if ctx.attr("lazy") or RULES[name].still else idle_rule(name, gradient.dtype)
+    output = SameMemory(f"{targets[0].name}.after", gradient.dtype, shape, of=targets[0])
+    exprs = rule_expressions(name, gradient.dtype)
+    ctx.add(RowsUpdate, output, targets, (gradient, *numbers), exprs, indices, idle)
+
+
 @rule("AssignAddVariable", "AssignSubVariable")
 def add_in_place(ctx: LoweringContext) -> None:
     value = ctx.operand(1).buffer
@@ -151,6 +180,8 @@ def _conflict(earlier: Update, later: Update) -> bool:
 
 def _is_one_pass(earlier: Update, later: Update) -> bool:
     """Return whether each element of the later update depends on the same element of the earlier one."""
+    if isinstance(earlier, RowsUpdate) or isinstance(later, RowsUpdate):
+        return False
     shape = earlier.output.shape
     written = {*map(id, earlier.targets), *map(id, later.targets)}
     reads = (*earlier.operands, *later.operands)

@@ -1,7 +1,8 @@
 ; Calls of eager tensors as functions of Python's (PyCFunction): a loop of NumPy's over their arrays, and its result as a
 ; tensor. What they decline they leave to Python: they return None.
 ;
-; `self` is an int, the address of the table of ufunc_calls.py.
+; `self` is an int, the address of the table of ufunc_calls.py. What words of a row or table mean to one function alone
+; stands there.
 
 %row = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, i64 }  ; of the inputs: dtype of tensors, dtype of NumPy; of the result:
 ;                                   the same; the loop and its data; bytes of an element of the inputs and of the result
@@ -18,11 +19,11 @@ declare void @PyErr_Clear()
 
 ; Where the functions below are: the one that a loader looks up.
 define ptr @ufunc_calls(i64 %which) {
-  %at = getelementptr [2 x ptr], ptr @functions, i64 0, i64 %which
+  %at = getelementptr [4 x ptr], ptr @functions, i64 0, i64 %which
   %function = load ptr, ptr %at
   ret ptr %function
 }
-@functions = internal constant [2 x ptr] [ptr @elementwise, ptr @product]
+@functions = internal constant [4 x ptr] [ptr @elementwise, ptr @product, ptr @softmax, ptr @extreme]
 
 ; An element-wise function of one or two tensors: dense, of one shape, or one of them a scalar; `limit` elements at most.
 define internal ptr @elementwise(ptr %self, ptr %arguments, i64 %count) {
@@ -221,6 +222,261 @@ run:
 declined:
   %none = call ptr @none(ptr %table)
   ret ptr %none
+}
+
+; Softmax along the last axis of a dense tensor; `limit` elements at most. A row has in place of its loop the address of
+; five of them, each with its data: maximum, subtract, exp, add, divide; and in place of the data the bits of -inf.
+; The loops get the elements that NumPy gives them, which decides the bits: exp all of them, add a row as a reduction.
+define internal ptr @softmax(ptr %self, ptr %arguments, i64 %count) {
+entry:
+  %reduced = alloca i64
+  %table = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %expected = icmp eq i64 %count, 1
+  br i1 %expected, label %operand, label %declined
+
+operand:
+  %x = call ptr @pointer(ptr %arguments, i64 0)
+  %row = call ptr @row_of(ptr %table, ptr %x, ptr %x)
+  %unknown = icmp eq ptr %row, null
+  br i1 %unknown, label %declined, label %sizes
+
+sizes:
+  %array.word = call i64 @word(ptr %table, i64 2)
+  %x.array = call ptr @pointer(ptr %x, i64 %array.word)
+  %rank = call i32 @rank(ptr %x.array)
+  %rank.wide = zext i32 %rank to i64
+  %shape = call ptr @pointer(ptr %x.array, i64 ARRAY_SIZES)
+  %n = call i64 @elements(ptr %shape, i64 0, i64 %rank.wide)
+  %is.small = call i1 @within(ptr %table, i64 %n)
+  %has.axis = icmp ne i32 %rank, 0
+  %usable = and i1 %is.small, %has.axis
+  br i1 %usable, label %result, label %declined
+
+result:
+  %out = call ptr @empty(ptr %row, i32 %rank, ptr %shape)
+  %out.failed = icmp eq ptr %out, null
+  br i1 %out.failed, label %declined, label %start
+
+start:
+  %last = sub i64 %rank.wide, 1
+  %columns = call i64 @word(ptr %shape, i64 %last)
+  %size = call i64 @word(ptr %row, i64 6)
+  %stride = mul i64 %columns, %size
+  %bytes = mul i64 %n, %size
+  %x.data = call ptr @pointer(ptr %x.array, i64 ARRAY_DATA)
+  %out.data = call ptr @pointer(ptr %out, i64 ARRAY_DATA)
+  %loops = call ptr @pointer(ptr %row, i64 4)
+  %lowest = call i64 @word(ptr %row, i64 5)
+  br label %shift
+
+shift:
+  %i = phi i64 [ 0, %start ], [ %i.next, %shift ]
+  %x.row = getelementptr i8, ptr %x.data, i64 %i
+  %shifted.row = getelementptr i8, ptr %out.data, i64 %i
+  store i64 %lowest, ptr %reduced
+  call void @loop(ptr %loops, i64 0, i64 %columns, ptr %reduced, i64 0, ptr %x.row, i64 %size, ptr %reduced, i64 0)
+  call void @loop(ptr %loops, i64 1, i64 %columns, ptr %x.row, i64 %size, ptr %reduced, i64 0, ptr %shifted.row, i64 %size)
+  %i.next = add i64 %i, %stride
+  %shift.more = icmp slt i64 %i.next, %bytes
+  br i1 %shift.more, label %shift, label %exponentials
+
+exponentials:
+  call void @loop(ptr %loops, i64 2, i64 %n, ptr %out.data, i64 %size, ptr %out.data, i64 %size, ptr null, i64 0)
+  br label %divide
+
+divide:
+  %k = phi i64 [ 0, %exponentials ], [ %k.next, %divide ]
+  %row.data = getelementptr i8, ptr %out.data, i64 %k
+  store i64 0, ptr %reduced
+  call void @loop(ptr %loops, i64 3, i64 %columns, ptr %reduced, i64 0, ptr %row.data, i64 %size, ptr %reduced, i64 0)
+  call void @loop(ptr %loops, i64 4, i64 %columns, ptr %row.data, i64 %size, ptr %reduced, i64 0, ptr %row.data, i64 %size)
+  %k.next = add i64 %k, %stride
+  %divide.more = icmp slt i64 %k.next, %bytes
+  br i1 %divide.more, label %divide, label %done
+
+done:
+  %tensor = call ptr @wrapped(ptr %table, ptr %row, ptr %out)
+  ret ptr %tensor
+
+declined:
+  %none = call ptr @none(ptr %table)
+  ret ptr %none
+}
+
+; One of the loops of a row, over n elements.
+define internal void @loop(ptr %loops, i64 %which, i64 %n, ptr %a, i64 %a.step, ptr %b, i64 %b.step, ptr %c, i64 %c.step) noinline {
+  %addresses = alloca [3 x ptr]
+  %steps = alloca [3 x i64]
+  %n.ptr = alloca i64
+  store i64 %n, ptr %n.ptr
+  %b.slot = getelementptr ptr, ptr %addresses, i64 1
+  %c.slot = getelementptr ptr, ptr %addresses, i64 2
+  store ptr %a, ptr %addresses
+  store ptr %b, ptr %b.slot
+  store ptr %c, ptr %c.slot
+  call void @set_word(ptr %steps, i64 0, i64 %a.step)
+  call void @set_word(ptr %steps, i64 1, i64 %b.step)
+  call void @set_word(ptr %steps, i64 2, i64 %c.step)
+  %first = shl i64 %which, 1
+  %second = add i64 %first, 1
+  %function = call ptr @pointer(ptr %loops, i64 %first)
+  %data = call ptr @pointer(ptr %loops, i64 %second)
+  call void %function(ptr %addresses, ptr %n.ptr, ptr %steps, ptr %data)
+  ret void
+}
+
+; The index of the first greatest element of a dense tensor of floats along an axis, or of the first least one. NaN never
+; is. Words 8 and 9 of the table: the axis, whether it is the least. Results have 4 or 8 bytes.
+define internal ptr @extreme(ptr %self, ptr %arguments, i64 %count) {
+entry:
+  %shape = alloca [8 x i64]
+  %table = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %expected = icmp eq i64 %count, 1
+  br i1 %expected, label %operand, label %declined
+
+operand:
+  %x = call ptr @pointer(ptr %arguments, i64 0)
+  %row = call ptr @row_of(ptr %table, ptr %x, ptr %x)
+  %unknown = icmp eq ptr %row, null
+  br i1 %unknown, label %declined, label %ranks
+
+ranks:
+  %array.word = call i64 @word(ptr %table, i64 2)
+  %x.array = call ptr @pointer(ptr %x, i64 %array.word)
+  %rank = call i32 @rank(ptr %x.array)
+  %rank.wide = zext i32 %rank to i64
+  %sizes = call ptr @pointer(ptr %x.array, i64 ARRAY_SIZES)
+  %asked = call i64 @word(ptr %table, i64 8)
+  %from.end = icmp slt i64 %asked, 0
+  %counted = add i64 %asked, %rank.wide
+  %axis = select i1 %from.end, i64 %counted, i64 %asked
+  %is.axis = icmp ult i64 %axis, %rank.wide
+  %is.low = icmp ule i32 %rank, 8
+  %fits = and i1 %is.axis, %is.low
+  br i1 %fits, label %limits, label %declined
+
+limits:
+  %n = call i64 @elements(ptr %sizes, i64 0, i64 %rank.wide)
+  %is.small = call i1 @within(ptr %table, i64 %n)
+  br i1 %is.small, label %shapes, label %declined
+
+shapes:  ; those of x without the axis
+  %j = phi i64 [ 0, %limits ], [ %j.next, %shapes ]
+  %behind = icmp ugt i64 %j, %axis
+  %one.behind = zext i1 %behind to i64
+  %target = sub i64 %j, %one.behind
+  %j.size = call i64 @word(ptr %sizes, i64 %j)
+  call void @set_word(ptr %shape, i64 %target, i64 %j.size)  ; the size behind replaces that of the axis
+  %j.next = add i64 %j, 1
+  %shapes.more = icmp ult i64 %j.next, %rank.wide
+  br i1 %shapes.more, label %shapes, label %result
+
+result:
+  %length = call i64 @word(ptr %sizes, i64 %axis)
+  %axis.next = add i64 %axis, 1
+  %inner = call i64 @elements(ptr %sizes, i64 %axis.next, i64 %rank.wide)
+  %out.rank = sub i32 %rank, 1
+  %out = call ptr @empty(ptr %row, i32 %out.rank, ptr %shape)
+  %out.failed = icmp eq ptr %out, null
+  br i1 %out.failed, label %declined, label %start
+
+start:
+  %size = call i64 @word(ptr %row, i64 6)
+  %out.size = call i64 @word(ptr %row, i64 7)
+  %is.least = call i64 @word(ptr %table, i64 9)
+  %least = icmp ne i64 %is.least, 0
+  %is.single = icmp eq i64 %size, 4
+  %is.short = icmp eq i64 %out.size, 4
+  %x.data = call ptr @pointer(ptr %x.array, i64 ARRAY_DATA)
+  %out.data = call ptr @pointer(ptr %out, i64 ARRAY_DATA)
+  %results = udiv i64 %n, %length
+  br label %item
+
+item:
+  %r = phi i64 [ 0, %start ], [ %r.next, %item.done ]
+  %outer = udiv i64 %r, %inner
+  %column = urem i64 %r, %inner
+  %outer.rows = mul i64 %outer, %length
+  br label %element
+
+element:
+  %i = phi i64 [ 0, %item ], [ %i.next, %compared ]
+  %best = phi double [ 0xFFF0000000000000, %item ], [ %best.next, %compared ]
+  %chosen = phi i64 [ 0, %item ], [ %chosen.next, %compared ]
+  %i.row = add i64 %outer.rows, %i
+  %i.start = mul i64 %i.row, %inner
+  %at = add i64 %i.start, %column
+  %offset = mul i64 %at, %size
+  %address = getelementptr i8, ptr %x.data, i64 %offset
+  br i1 %is.single, label %single, label %double
+
+single:
+  %single.value = load float, ptr %address
+  %single.wide = fpext float %single.value to double
+  br label %compared
+
+double:
+  %double.value = load double, ptr %address
+  br label %compared
+
+compared:
+  %value = phi double [ %single.wide, %single ], [ %double.value, %double ]
+  %negated = fneg double %value
+  %ordered = select i1 %least, double %negated, double %value
+  %better = fcmp ogt double %ordered, %best
+  %best.next = select i1 %better, double %ordered, double %best
+  %chosen.next = select i1 %better, i64 %i, i64 %chosen
+  %i.next = add i64 %i, 1
+  %element.more = icmp ult i64 %i.next, %length
+  br i1 %element.more, label %element, label %store
+
+store:
+  %out.offset = mul i64 %r, %out.size
+  %out.address = getelementptr i8, ptr %out.data, i64 %out.offset
+  br i1 %is.short, label %store.short, label %store.long
+
+store.short:
+  %short = trunc i64 %chosen.next to i32
+  store i32 %short, ptr %out.address
+  br label %item.done
+
+store.long:
+  store i64 %chosen.next, ptr %out.address
+  br label %item.done
+
+item.done:
+  %r.next = add i64 %r, 1
+  %item.more = icmp ult i64 %r.next, %results
+  br i1 %item.more, label %item, label %done
+
+done:
+  %tensor = call ptr @wrapped(ptr %table, ptr %row, ptr %out)
+  ret ptr %tensor
+
+declined:
+  %none = call ptr @none(ptr %table)
+  ret ptr %none
+}
+
+; The number of elements of axes [first, last).
+define internal i64 @elements(ptr %sizes, i64 %first, i64 %last) {
+entry:
+  br label %axis
+
+axis:
+  %a = phi i64 [ %first, %entry ], [ %a.next, %counted ]
+  %n = phi i64 [ 1, %entry ], [ %n.next, %counted ]
+  %more = icmp ult i64 %a, %last
+  br i1 %more, label %counted, label %done
+
+counted:
+  %size = call i64 @word(ptr %sizes, i64 %a)
+  %n.next = mul i64 %n, %size
+  %a.next = add i64 %a, 1
+  br label %axis
+
+done:
+  ret i64 %n
 }
 
 ; The row for two objects: tensors of its dtype, with dense arrays of its dtype object. Null without one.

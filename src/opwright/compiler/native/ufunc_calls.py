@@ -1,7 +1,7 @@
 """Calls of small eager tensors by machine code, over NumPy's own inner loops.
 
-Lives here: `UfuncRow`, `EagerTensorLayout`, `tensor_layout`, `inner_loop`, `UfuncCalls` with `elementwise` and
-`product`.
+Lives here: `UfuncRow`, `EagerTensorLayout`, `tensor_layout`, `inner_loop`, `UfuncCalls` with `elementwise`, `product`,
+`softmax` and `extreme`.
 Not here: the machine code (ufunc_calls.ll), the layout of arrays and builtin functions (builtins.py), which calls take
 this path (eager/short_calls.py).
 
@@ -94,10 +94,12 @@ def inner_loop(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]]) -> tuple[int, i
 
 
 class UfuncCalls(NamedTuple):
-    """The functions of ufunc_calls.ll. elementwise, product: their addresses."""
+    """The functions of ufunc_calls.ll. elementwise, product, softmax, extreme: their addresses."""
 
     elementwise: int
     product: int
+    softmax: int
+    extreme: int
 
     def of_elements(
         self, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: EagerTensorLayout
@@ -108,7 +110,7 @@ class UfuncCalls(NamedTuple):
         """
         if ufunc.nin > 2 or ufunc.nout != 1 or ufunc.signature is not None:
             return None
-        return _call(self.elementwise, ufunc, rows, layout, (MOST_ELEMENTS, ufunc.nin, 0, 0))
+        return _call(self.elementwise, _loops_of(ufunc, rows), layout, (MOST_ELEMENTS, ufunc.nin, 0, 0))
 
     def of_matrices(
         self, rows: Sequence[UfuncRow], layout: EagerTensorLayout, transpose_a: bool, transpose_b: bool
@@ -116,28 +118,58 @@ class UfuncCalls(NamedTuple):
         """Return a function of two matrices that applies np.matmul to them or their transposes; as `of_elements`."""
         if np.matmul.signature != "(n?,k),(k,m?)->(n?,m?)":
             return None
-        return _call(self.product, np.matmul, rows, layout, (MOST_PRODUCTS, 2, int(transpose_a), int(transpose_b)))
+        settings = (MOST_PRODUCTS, 2, int(transpose_a), int(transpose_b))
+        return _call(self.product, _loops_of(np.matmul, rows), layout, settings)
 
+    def of_softmax(self, dtypes: Sequence[DType], layout: EagerTensorLayout) -> Callable[..., Any] | None:
+        """Return a function of one tensor, softmax along its last axis by NumPy's loops; as `of_elements`."""
+        rows = []
+        for dtype in dtypes:
+            loops = [inner_loop(ufunc, [dtype.np] * ufunc.nargs) for ufunc in _SOFTMAX]
+            if None not in loops:
+                words = [word for loop in loops if loop is not None for word in loop]
+                table = (ctypes.c_int64 * len(words))(*words)
+                _kept.append(table)
+                lowest = int.from_bytes(np.array(-np.inf, dtype.np).tobytes(), "little")
+                rows.append((UfuncRow(dtype, dtype), (ctypes.addressof(table), lowest)))
+        return _call(self.softmax, rows, layout, (MOST_ELEMENTS, 1, 0, 0))
+
+    def of_extreme(
+        self, rows: Sequence[UfuncRow], layout: EagerTensorLayout, axis: int, least: bool
+    ) -> Callable[..., Any] | None:
+        """Return a function of one tensor of floats: indices of the first greatest or least elements along an axis.
+
+        NaN never is one. rows: results of 4 or 8 bytes. As `of_elements`.
+        """
+        return _call(self.extreme, [(row, (0, 0)) for row in rows], layout, (MOST_ELEMENTS, 1, axis, int(least)))
+
+
+_SOFTMAX = (np.maximum, np.subtract, np.exp, np.add, np.divide)
+"""The ufuncs of softmax, in the order of its loops."""
 
 _kept: list[Any] = []  # objects that machine code refers to
 
 
+def _loops_of(ufunc: np.ufunc, rows: Sequence[UfuncRow]) -> list[tuple[UfuncRow, tuple[int, int]]]:
+    """Return the rows that a ufunc has a loop for, with its addresses."""
+    loops = [(row, inner_loop(ufunc, [row.inputs.np] * ufunc.nin + [row.result.np])) for row in rows]
+    return [(row, loop) for row, loop in loops if loop is not None]
+
+
 def _call(
-    address: int, ufunc: np.ufunc, rows: Sequence[UfuncRow], layout: EagerTensorLayout, settings: tuple[int, ...]
+    address: int, rows: Sequence[tuple[UfuncRow, tuple[int, int]]], layout: EagerTensorLayout, settings: tuple[int, ...]
 ) -> Callable[..., Any] | None:
     words: list[int] = []
-    for row in rows:
-        loop = inner_loop(ufunc, [row.inputs.np] * ufunc.nin + [row.result.np])
-        if loop is not None:
-            words += [id(row.inputs), id(row.inputs.np), id(row.result), id(row.result.np), *loop]
-            words += [row.inputs.size, row.result.size]
+    for row, loop in rows:
+        words += [id(row.inputs), id(row.inputs.np), id(row.result), id(row.result.np), *loop]
+        words += [row.inputs.size, row.result.size]
     if not words:
         return None
     head = [id(layout.kind), id(np.ndarray), layout.array, layout.dtype, layout.identity, id(None), *settings]
     content = [*head, len(words) // 8, *words]
     table = (ctypes.c_int64 * len(content))(*content)
     method = Method(b"call", address, SEVERAL, None)
-    _kept.append((method, table, ufunc, rows, layout))
+    _kept.append((method, table, rows, layout))
     return bound(method, ctypes.addressof(table))
 
 
@@ -145,7 +177,7 @@ def _call(
 def make_ufunc_calls() -> UfuncCalls | None:
     """Return the functions, as `entry_points`."""
     table = entry_points("ufunc_calls")
-    return None if table is None else UfuncCalls(table(0), table(1))
+    return None if table is None else UfuncCalls(*map(table, range(4)))
 
 
 def ufunc_calls() -> UfuncCalls | None:

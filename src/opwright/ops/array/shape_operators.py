@@ -206,6 +206,9 @@ class Reshape(OperatorDefinition):
 @documented_by(Reshape)
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """Return the elements of a tensor in another shape. shape: sizes, a TensorShape or an integer tensor."""
+    kind = type(shape)
+    if (kind is list or kind is tuple) and dispatch.state.trace is None and {*map(type, shape)} == _NUMBERS:
+        return Reshape(tensor, [*shape], name=name)  # the eager interpreter takes a list of numbers as it is
     if isinstance(shape, TensorShape):
         shape = [-1 if d is None else d for d in shape]
     if isinstance(shape, (int, np.integer)):
@@ -213,6 +216,9 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     if isinstance(shape, (list, tuple)):
         shape = dims_tensor(shape)
     return Reshape(tensor, shape, name=name)
+
+
+_NUMBERS = {int}
 
 
 def dims_tensor(dims: Any) -> Tensor:

@@ -5,6 +5,7 @@ Lives here: rules of ATen's point-wise operators. Not here: normalisations (norm
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -234,8 +235,8 @@ _binary("minimum", "min.other")(math.minimum)
 _binary("atan2", "arctan2")(math.atan2)
 _binary("nextafter")(math.nextafter)
 _binary("hypot")(composed_functions.hypot)
-_binary("logaddexp")(composed_functions.logaddexp)
-_binary("logaddexp2")(composed_functions.logaddexp2)
+_binary("logaddexp")(functools.partial(composed_functions.logaddexp, halves=True))
+_binary("logaddexp2")(functools.partial(composed_functions.logaddexp2, halves=True))
 _binary("copysign")(lambda x, y: array.where(_negative(y), -math.abs(x), math.abs(x)))
 _binary("fmax")(lambda x, y: array.where(_or_nan(x), y, array.where(_or_nan(y), x, math.maximum(x, y))))
 _binary("fmin")(lambda x, y: array.where(_or_nan(x), y, array.where(_or_nan(y), x, math.minimum(x, y))))
