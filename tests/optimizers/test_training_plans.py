@@ -256,6 +256,23 @@ def test_sparse_rows_that_the_forward_pass_has_checked_keep_nothing_apart():
             np.testing.assert_array_equal(x.numpy(), was)
 
 
+def test_the_first_error_in_program_order_is_reported_though_the_step_writes():
+    """The scatter runs in Python, behind the native call with its gradient, which fails first."""
+    start = weights((1, 8, 8))[0]
+    variable = ow.Variable(start)
+
+    def step(index):
+        with ow.GradientTape() as tape:
+            loss = ow.reduce_sum(ow.scatter_nd(index, ow.tanh(variable * 0.5), [3, 8, 8]))
+        variable.assign_sub(RATE * tape.gradient(loss, variable))
+        return loss
+
+    for run in (step, ow.function(step, jit_compile=True)):
+        with pytest.raises(ow.errors.InvalidArgumentError, match=r"ScatterNd.*indices\[0\] = \[3\]"):
+            run(ow.constant([[3]]))
+    np.testing.assert_array_equal(variable.numpy(), start)
+
+
 def test_a_check_in_the_backward_pass_that_nothing_repeats_precedes_all_updates():
     """Rows of a gradient are gathered in another order, which is checked there alone."""
     start = weights(*SHAPES)

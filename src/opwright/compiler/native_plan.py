@@ -8,6 +8,7 @@ Not here: when a function becomes one (tiered_plan.py), regions (partitioner.py,
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -298,10 +299,10 @@ class NativePlan:
         A native call runs nodes of a forward and a backward pass, between nodes that remain. If several fail, the
         first one may be an operator of the gradient, whereas the program fails at the operator that the user wrote.
         """
-        if not inputs or isinstance(error, (MemoryError, ResourceExhaustedError)) or not _is_repeatable(self.graph):
+        if not inputs or isinstance(error, (MemoryError, ResourceExhaustedError)):
             return error
         if self._ordered is None:
-            self._ordered = Plan(self.graph)
+            self._ordered = Plan(_repeatable_part(self.graph))
         try:
             quietly(self._ordered.run, *inputs)
         except Exception as first:
@@ -334,12 +335,22 @@ def call_of(entry: CompiledRegion | Node, connector: int | None = None) -> Calla
     return (updating if entry.variables else function_of)(entry, connector)
 
 
-def _is_repeatable(graph: Graph) -> bool:
-    """Return whether the graph may run twice: it writes nothing, and draws no random numbers."""
-    return all(
-        (node.op.effect in (None, "read") or node.op.name in CHECKS) and all(map(_is_repeatable, node.subgraphs))
-        for node in graph.nodes
-    )
+def _repeatable_part(graph: Graph) -> Graph:
+    """Return the nodes before the first one that may not run twice, with all values that none of them reads as results.
+
+    A step that failed has left its variables as they were.
+    """
+    nodes = tuple(itertools.takewhile(_is_repeatable, graph.nodes))
+    if len(nodes) == len(graph.nodes):
+        return graph
+    read = {v for node in nodes for v in node.operands}
+    return Graph(graph.name, graph.inputs, nodes, tuple(v for n in nodes for v in n.outputs if v not in read))
+
+
+def _is_repeatable(node: Node) -> bool:
+    """Return whether a node may run twice: it writes nothing, and draws no random numbers."""
+    passes = node.op.effect in (None, "read") or node.op.name in CHECKS
+    return passes and all(_is_repeatable(inner) for graph in node.subgraphs for inner in graph.nodes)
 
 
 def _compiled(graph: Graph) -> CompiledGraph:
