@@ -180,7 +180,7 @@ def _training() -> tuple[Row, ...]:
     return tuple(rows)
 
 
-READY = ("mlp", "encoder")
+READY = tuple(WORKLOADS)
 """Workloads whose time to full speed is measured."""
 
 ROWS = (
