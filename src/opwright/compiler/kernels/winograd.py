@@ -107,7 +107,7 @@ def scratch_size(channels: int, width: int, rows: int, m: int) -> int:
 def transform_filter(work: Work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, dtype: DType, m: int) -> None:
     """Transform filters [features, 3, 3, channels] of `dtype` to [panel, element, 1 + channels, width].
 
-    [:, :, 0] is not written. Items: panels of two vectors.
+    [:, :, 0] is 0, the initial sums. Items: panels of two vectors.
     """
     lanes = work.lanes(f32)
     width, side = 2 * lanes, m + 2
@@ -115,6 +115,9 @@ def transform_filter(work: Work, source: ptr[kl.u8], out: ptr[f32], channels: i6
     taps = kl.stack(f32, 9 * lanes * lanes)
     for panel in work.items():
         target = out + panel * (side * side * width) * (channels + 1) + width
+        for element in kl.loop(side * side):
+            for f in range(0, width, lanes):
+                (target + (element * (channels + 1) - 1) * width).store(kl.zeros(f32, lanes), f)
         for f in kl.loop(0, width, lanes):
             for c in range(0, channels, lanes):
                 g = filters + (panel * width + f) * 9 * channels + c
