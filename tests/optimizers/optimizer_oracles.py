@@ -101,6 +101,16 @@ def lion(s, w, g, t, lr, beta_1=0.9, beta_2=0.99):
     return w - lr * np.sign(beta_1 * m + (1 - beta_1) * g)
 
 
+def schedule_free(s, w, g, t, lr, beta_1=0.9, beta_2=0.999, epsilon=1e-8, warmup_steps=0):
+    """Defazio et al., 2024, algorithm 1, where the average x is kept as it is."""
+    z, x = s.get("z", w), s.get("x", w)
+    s["v"] = beta_2 * s.get("v", np.zeros_like(w)) + (1 - beta_2) * g**2
+    rate = lr * min(1.0, t / warmup_steps) if warmup_steps else lr
+    s["z"] = z - rate * g / (np.sqrt(s["v"] / (1 - beta_2**t)) + epsilon)
+    s["x"] = (1 - 1 / t) * x + s["z"] / t
+    return (1 - beta_1) * s["z"] + beta_1 * s["x"]
+
+
 RULES = {
     "SGD": sgd,
     "Adam": adam,
@@ -112,6 +122,7 @@ RULES = {
     "Adagrad": adagrad,
     "Ftrl": ftrl,
     "Lion": lion,
+    "ScheduleFreeAdamW": schedule_free,
 }
 
 

@@ -35,6 +35,7 @@ OWN = {
     ],
     "Lion": [{}, {"beta_1": 0.5, "beta_2": 0.75}],
 }
+SCHEDULE_FREE = [{}, {"beta_1": 0.7, "beta_2": 0.9, "warmup_steps": 4, "epsilon": 1e-3}]
 COMMON = [
     {"weight_decay": 0.25},
     {"clipnorm": 0.5},

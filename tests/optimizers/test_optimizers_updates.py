@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from optimizer_oracles import descend
-from optimizer_rows import OWN, RATE, ROWS, STEPS, check, label, problem
+from optimizer_rows import OWN, RATE, ROWS, SCHEDULE_FREE, STEPS, check, label, problem
 
 import opwright as ow
 from opwright import optimizers
@@ -68,6 +68,14 @@ def test_large_variables_are_updated_in_place_by_the_same_formula(row):
         after = [v.read_array().ctypes.data for v in [*variables[:3], *optimizer.variables] if v.shape.rank]
         small = [v.shape == (2,) for v in [*variables[:3], *optimizer.variables] if v.shape.rank]
         assert [a for a, s in zip(after, small) if not s] == [p for p, s in zip(places, small) if not s]
+
+
+@pytest.mark.parametrize("options", SCHEDULE_FREE, ids=str)
+def test_schedule_free_steps_follow_the_formula(options):
+    start, steps = problem(4, shapes=((3, 2), (5,)))
+    course, _ = run(optimizers.ScheduleFreeAdamW(RATE, **options), start, steps, "float64")
+    expected, _ = descend("ScheduleFreeAdamW", start, steps, RATE, **options)
+    check(course, expected, 1e-11)
 
 
 @pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])

@@ -14,7 +14,14 @@ SMALL = {"MobileNet": {"alpha": 0.25}, "MobileNetV2": {"alpha": 0.35}}
 NAMES = (
     *("MobileNet", "EfficientNetB0", "MobileNetV2", "ResNet50", "DenseNet121", "ResNet50V2", "Xception", "VGG16"),
     *("VGG19", "EfficientNetB1", "EfficientNetB3", "DenseNet169", "ResNet101", "ResNet101V2"),
+    *("InceptionV3", "InceptionResNetV2", "MobileNetV3Small", "MobileNetV3Large", "EfficientNetV2B0"),
+    *("EfficientNetV2B3", "EfficientNetV2S", "ConvNeXtTiny", "ConvNeXtSmall", "NASNetMobile"),
 )
+LOGITS = (
+    *("ResNet50", "ResNet50V2", "Xception", "ResNet101", "ResNet101V2", "MobileNetV3Small", "MobileNetV3Large"),
+    *("NASNetMobile", "InceptionResNetV2"),
+)
+"""Networks that with these weights are certain of a class, so that probabilities would tell little."""
 
 
 def weight(index, variable):
@@ -31,8 +38,10 @@ def weight(index, variable):
 
 def outputs(keras, name):
     """Return the number of weights of a network, the names of its first and last layers, and outputs."""
-    size = 75 if name == "Xception" else 64
+    size = 75 if name in ("Xception", "InceptionV3", "InceptionResNetV2") else 64
     options = {"weights": None, "input_shape": (size, size, 3), **SMALL.get(name, {})}
+    if name in LOGITS:
+        options["classifier_activation"] = None
     model = getattr(keras.applications, name)(classes=5, **options)
     model.set_weights([weight(i, v) for i, v in enumerate(model.weights)])
     rng = np.random.default_rng(0)

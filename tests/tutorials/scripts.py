@@ -110,10 +110,54 @@ def steps_of_optimizers(tf):
         "muon": optimizers.Muon(0.02, exclude_layers=["top"], adam_weight_decay=0.1, weight_decay=0.05),
         "muon plain": optimizers.Muon(0.05, nesterov=False, rms_rate=None, weight_decay=None, adam_lr_ratio=0.5),
         "scaled": optimizers.LossScaleOptimizer(optimizers.SGD(0.1), initial_scale=8.0, dynamic_growth_steps=2),
+        "several": optimizers.MultiOptimizer(
+            optimizers.OptimizerMap(optimizers.Adam(0.05), {".*top/kernel": optimizers.SGD(0.3, momentum=0.9)})
+        ),
     }
     results = {name: losses_by_step(tf, optimizer) for name, optimizer in rows.items()}
     results["scale"] = float(rows["scaled"].dynamic_scale.numpy())
     return results
+
+
+@program
+def structures(tf):
+    tree = tf.keras.tree
+    nested = [(1, 2), [3], {"b": 4, "a": (5, None)}]
+    seen = []
+
+    def visit(part):
+        seen.append(str(part))
+        return tree.MAP_TO_NONE if part == 4 else "list" if part == [3] else None
+
+    def names_of_errors(*calls):
+        names = []
+        for call in calls:
+            try:
+                call()
+                names.append("none")
+            except (TypeError, ValueError) as error:
+                names.append(type(error).__name__)
+        return names
+
+    return {
+        "traverse": str(tree.traverse(visit, nested)),
+        "inside out": str(tree.traverse(visit, nested, top_down=False)),
+        "seen": seen,
+        "paths": [[str(path), leaf] for path, leaf in tree.flatten_with_path(nested)],
+        "tuples": str(tree.lists_to_tuples(nested)),
+        "shapes": str(tree.map_shape_structure(lambda s: s[::-1], {"a": (1, None), "b": [(2, 3), (4,)]})),
+        "shallow": str(tree.map_structure_up_to([0, [0, 0]], str, [[1, 1], [2, 2]])),
+        "none": str(tree.map_structure(lambda x: x + 1, [1, None], none_is_leaf=False)),
+        "several": str(tree.map_structure(lambda x, y: x + y, {"a": [1, 2]}, {"a": [10, 20]})),
+        "errors": names_of_errors(
+            lambda: tree.assert_same_paths([1, (2, 3)], (1, [2, 3])),
+            lambda: tree.assert_same_paths([1, 2], [1, [2]]),
+            lambda: tree.assert_same_structure([1, (2,)], [1, [2]]),
+            lambda: tree.assert_same_structure([1, (2,)], [1, [2]], check_types=False),
+            lambda: tree.map_structure_up_to([1, [2]], str, [1, 2]),
+            lambda: tree.traverse(3, [1]),
+        ),
+    }
 
 
 @program

@@ -156,7 +156,6 @@ WAYS: tuple[tuple[str, str], ...] = (
         "types of values that are no tensors are found by `ow.type_spec_from_value`",
     ),
     ("tf.initializers.* keras.initializers.*", "pass a function of shape and dtype as initializer"),
-    ("keras.applications", "build models of Keras by `ow.from_keras`, or read a `.keras` file (docs/frontends.md)"),
     ("keras.datasets", "nothing is downloaded: read local files by `numpy.load` or `ow.keras.utils.get_file`"),
     ("keras.distillation", "override `compute_loss` of a `ow.keras.Model` with the teacher's outputs"),
     ("keras.export", "use `Model.export`, `ow.saved_model.save` or `ow.lite.TFLiteConverter`"),
@@ -189,7 +188,6 @@ WAYS: tuple[tuple[str, str], ...] = (
         "keras.StatelessScope keras.SymbolicScope keras.RematScope keras.remat keras.Function keras.Operation",
         "use `ow.function`, `ow.recompute_grad`, layers and functional models",
     ),
-    ("keras.tree.*", "use `ow.nest`"),
     ("keras.utils.*", "use `ow.keras.Model.inputs` and Python's own classes"),
     ("keras.src keras.backend.*", "use the functions of `ow` and of `ow.keras.ops`"),
 )

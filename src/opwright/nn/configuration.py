@@ -136,8 +136,8 @@ CUSTOM: dict[str, Any] = {}  # user classes and functions, for every registry; s
 class CustomObjectScope:
     """Context manager in which configurations may refer to {name: class or function}."""
 
-    def __init__(self, custom_objects: dict[str, Any]) -> None:
-        self.custom_objects = custom_objects
+    def __init__(self, custom_objects: dict[str, Any] | None) -> None:
+        self.custom_objects = custom_objects or {}
 
     def __enter__(self) -> CustomObjectScope:
         self._saved = dict(CUSTOM)

@@ -173,6 +173,11 @@ def get(identifier: Any) -> DTypePolicy:
     return DTypePolicy(identifier if isinstance(identifier, str) else as_dtype(identifier).name)
 
 
+def compute_dtype_of(dtype: Any) -> DType:
+    """Return the dtype in which a loss or metric computes: a dtype, or that of a policy; None: `floatx`."""
+    return as_dtype(get(backend.floatx() if dtype is None else dtype).compute_dtype)
+
+
 def serialize(policy: DTypePolicy) -> dict[str, Any]:
     """Return a policy as a dictionary of its class and arguments, as Keras writes it."""
     return {

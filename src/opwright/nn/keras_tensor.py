@@ -26,12 +26,29 @@ if TYPE_CHECKING:
 class KerasTensor(Overriding):
     """Symbolic tensor of a model under construction: dtype and shape (None for unknown sizes), no value.
 
-    Layers, Python's operators and the functions of this package accept and return KerasTensors.
+    Layers, Python's operators and the functions of this package accept and return KerasTensors. sparse, ragged: only
+    False, as models take dense tensors. record_history: kept for Keras's sake; calls are recorded in any case.
+    raises ValueError for sparse and ragged ones
     """
 
     __slots__ = ("__weakref__", "_dtype", "_name", "_shape", "history")
 
-    def __init__(self, shape: Any, dtype: Any = "float32", name: str | None = None) -> None:
+    sparse = ragged = False
+
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any = "float32",
+        sparse: bool = False,
+        ragged: bool = False,
+        record_history: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if sparse or ragged:
+            raise ValueError(
+                f"KerasTensors are dense. Received: sparse={sparse}, ragged={ragged}. Convert inputs by "
+                "`ow.sparse.to_dense` or `RaggedTensor.to_tensor`."
+            )
         self._shape, self._dtype = as_shape(shape), as_dtype(dtype)
         self._name = name or "keras_tensor"
         self.history: tuple[Any, int, int] | None = None  # operation, index of its node, index of the output
@@ -167,7 +184,7 @@ def record(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) -
     specs = op.infer(bound, inputs, name)
     flat = [s for spec in specs for s in (spec if isinstance(spec, list) else (spec,))]
     operation = OperatorCall(op, bound, name)
-    outputs = [KerasTensor(TensorShape(s.shape), s.dtype, operation.name) for s in flat]
+    outputs = [KerasTensor(TensorShape(s.shape), s.dtype, name=operation.name) for s in flat]
     packed: KerasTensors = op.pack_outputs(outputs)
     OperationNode(operation, tuple(inputs), {}, packed)
     return packed

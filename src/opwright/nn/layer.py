@@ -169,6 +169,10 @@ class Layer(Weighted, ConstructorConfig):
 
     base_init = __init__
 
+    def _build_at_init(self) -> None:
+        """Mark a layer without weights as built, unless a class of a user overrides `build`."""
+        self.built = type(self).build.__module__.startswith("opwright.")
+
     # ---- dtypes -----------------------------------------------------------------------------------------------------
 
     def _set_dtype(self, dtype: Any) -> None:
@@ -230,9 +234,9 @@ class Layer(Weighted, ConstructorConfig):
                     def keras_tensor_of(y: object) -> object:
                         if not isinstance(y, TensorLike):
                             return y
-                        tensor, mask = KerasTensor(y.shape, y.dtype, self.name), mask_of(y)
+                        tensor, mask = KerasTensor(y.shape, y.dtype, name=self.name), mask_of(y)
                         if mask is not None:
-                            set_mask(tensor, KerasTensor(mask.shape, mask.dtype, f"{self.name}_mask"))
+                            set_mask(tensor, KerasTensor(mask.shape, mask.dtype, name=f"{self.name}_mask"))
                         return tensor
 
                     args, kwargs = nest.map_structure(placeholder_of, (args, kwargs))

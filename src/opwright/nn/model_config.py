@@ -303,7 +303,7 @@ def _record_call(operation: OperatorCall, inputs: list[Any]) -> KerasTensors:
     """Record a call of an operation that keeps its name."""
     fresh = operation.op.infer(operation.bound, inputs, operation.name)
     flat = [s for spec in fresh for s in (spec if isinstance(spec, list) else (spec,))]
-    outputs = [KerasTensor(s.shape, s.dtype, operation.name) for s in flat]
+    outputs = [KerasTensor(s.shape, s.dtype, name=operation.name) for s in flat]
     packed: KerasTensors = operation.op.pack_outputs(outputs)
     OperationNode(operation, tuple(inputs), {}, packed)
     return packed

@@ -58,7 +58,7 @@ class InputLayer(Layer):
         self._input_dtype = as_dtype(backend.floatx() if dtype is None else dtype)
         self.optional = optional
         self.built = True
-        tensor = KerasTensor(self.batch_shape, self._input_dtype, self.name)
+        tensor = KerasTensor(self.batch_shape, self._input_dtype, name=self.name)
         OperationNode(self, (), {}, tensor)
 
     @property

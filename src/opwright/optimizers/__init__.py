@@ -14,6 +14,7 @@ from .base import Optimizer
 from .loss_scale import LossScaleOptimizer
 from .matrix_rules import Adafactor, Lamb, Muon
 from .rules import SGD, Adadelta, Adagrad, Ftrl, Lion, RMSprop
+from .several import MultiOptimizer, OptimizerMap, ScheduleFreeAdamW
 
 __all__ = [
     "SGD",
@@ -27,10 +28,13 @@ __all__ = [
     "Lamb",
     "Lion",
     "LossScaleOptimizer",
+    "MultiOptimizer",
     "Muon",
     "Nadam",
     "Optimizer",
+    "OptimizerMap",
     "RMSprop",
+    "ScheduleFreeAdamW",
     "deserialize",
     "get",
     "schedules",
@@ -54,6 +58,8 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
         Lamb,
         Muon,
         LossScaleOptimizer,
+        MultiOptimizer,
+        ScheduleFreeAdamW,
     )
 }
 

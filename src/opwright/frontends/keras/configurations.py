@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.errors import InvalidArgumentError, UnimplementedError
+from ...nn.applications.own_layers import LAYERS
 from ...nn.configuration import CUSTOM
 from ...nn.model_config import find
-from .layers import LAYERS
 from .operations import OPERATIONS
 
 WITHOUT_EFFECT = ("renorm_momentum", "seed", "shared_object_id")  # momentum of `renorm`, which is False

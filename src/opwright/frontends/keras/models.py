@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.errors import InvalidArgumentError, OpError
+from ...nn.applications.own_layers import LAYERS
 from ...nn.configuration import CUSTOM, CustomObjectScope
 from ...nn.hdf5_weights import OPTIMIZER, assign_optimizer, assign_weights
 from ...nn.model import Model
 from ...nn.model_config import compile_arguments, deserialize
 from .archives import Archive
 from .configurations import ConfigurationConverter
-from .layers import LAYERS
 from .operations import KerasOperation
 from .traced import TracedLayer, TracedModel, backend
 from .weights import assign_from_model

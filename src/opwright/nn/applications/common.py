@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.introspection import signature_of
 from ...ops import array, dispatch
 from ...ops.tensor import TensorLike
 from .. import backend
@@ -37,10 +38,13 @@ raises ValueError for weights that are no file, and smaller pictures
 def network(build: Callable[..., Any]) -> Callable[..., Callable[..., Model]]:
     """Return a function of a network's name and own settings, which returns the function that builds the model.
 
-    build: of the input tensor and the settings, returns the features and a function of them for the top
+    build: of the input tensor and the settings, returns the features, a function of them for the top, and where there
+    is one, the last layer of networks without top. It gets the model's name if it has a parameter `prefix`
     """
 
-    def define(name: str, size: int = 224, least: int = 32, **own: Any) -> Callable[..., Model]:
+    takes_name = "prefix" in signature_of(build).parameters
+
+    def define(name: str, size: int | None = 224, least: int = 32, **own: Any) -> Callable[..., Model]:
         def model(
             include_top: bool = True,
             weights: Any = None,
@@ -54,8 +58,8 @@ def network(build: Callable[..., Any]) -> Callable[..., Callable[..., Model]]:
         ) -> Model:
             check_weights(weights, name)
             x = picture(input_tensor, input_shape, size if include_top else None, least)
-            settings = {**own, **more}
-            features, top = build(x, **settings)
+            settings = {**own, **more, "prefix": name} if takes_name else {**own, **more}
+            features, top, *last = build(x, **settings)
             if include_top:
                 y = top(features, classes, classifier_activation)
             elif pooling is not None:
@@ -64,6 +68,7 @@ def network(build: Callable[..., Any]) -> Callable[..., Callable[..., Model]]:
                 )
             else:
                 y = features
+            y = last[0](y) if last and not include_top else y
             inputs = x if input_tensor is None else get_source_inputs(input_tensor)
             result = Model(inputs, y, name=name)
             if weights is not None:
@@ -109,7 +114,7 @@ def pooled_classes(x: Any, classes: int, activation: Any, pool: str | None = "av
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
-_MEANS, _DEVIATIONS = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+MEANS, DEVIATIONS = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
 """Statistics of ImageNet's training pictures by channel, scaled to [0, 1]."""
 _CAFFE_MEANS = np.array([103.939, 116.779, 123.68])
 """The same of blue, green and red from 0 to 255, as Caffe's networks take them."""
@@ -137,7 +142,7 @@ def preprocess_input(x: Any, data_format: str | None = None, mode: str = "caffe"
     if mode == "tf":
         return pixels / constant(127.5) - constant(1.0)
     if mode == "torch":
-        return (pixels / constant(255.0) - constant(_MEANS)) / constant(_DEVIATIONS)
+        return (pixels / constant(255.0) - constant(MEANS)) / constant(DEVIATIONS)
     return pixels[..., ::-1] - constant(_CAFFE_MEANS)
 
 

@@ -121,15 +121,18 @@ BLOCKS = (
     (5, 4, 112, 192, 6, 2),
     (3, 1, 192, 320, 6, 1),
 )
-_KERNEL = {"class_name": "VarianceScaling", "config": {"scale": 2.0, "mode": "fan_out"}}
-_DENSE = {"class_name": "VarianceScaling", "config": {"scale": 1 / 3, "mode": "fan_out", "distribution": "uniform"}}
+KERNEL_INITIALIZER = {"class_name": "VarianceScaling", "config": {"scale": 2.0, "mode": "fan_out"}}
+DENSE_INITIALIZER = {
+    "class_name": "VarianceScaling",
+    "config": {"scale": 1 / 3, "mode": "fan_out", "distribution": "uniform"},
+}
 
 
 @network
 def efficientnet(x: Any, width: float, depth: float, dropout: float, drop_connect: float = 0.2) -> Any:
     def conv(filters: int, kernel: int, name: str, **options: Any) -> Conv2D:
         options = {"padding": "same", "use_bias": False, **options}
-        return Conv2D(filters, kernel, kernel_initializer=_KERNEL, name=name, **options)
+        return Conv2D(filters, kernel, kernel_initializer=KERNEL_INITIALIZER, name=name, **options)
 
     def normalized(x: Any, name: str, activation: str) -> Any:
         return Activation("swish", name=activation)(BatchNormalization(axis=3, name=name)(x))
@@ -154,7 +157,7 @@ def efficientnet(x: Any, width: float, depth: float, dropout: float, drop_connec
                 strides=stride,
                 padding="valid" if stride == 2 else "same",
                 use_bias=False,
-                depthwise_initializer=_KERNEL,
+                depthwise_initializer=KERNEL_INITIALIZER,
                 name=f"{name}dwconv",
             )(x)
             x = normalized(x, f"{name}bn", f"{name}activation")
@@ -176,7 +179,7 @@ def efficientnet(x: Any, width: float, depth: float, dropout: float, drop_connec
     def top(x: Any, classes: int, activation: Any) -> Any:
         x = GlobalAveragePooling2D(name="avg_pool")(x)
         x = Dropout(dropout, name="top_dropout")(x) if dropout > 0 else x
-        return Dense(classes, activation=activation, kernel_initializer=_DENSE, name="predictions")(x)
+        return Dense(classes, activation=activation, kernel_initializer=DENSE_INITIALIZER, name="predictions")(x)
 
     return x, top
 

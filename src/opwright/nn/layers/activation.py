@@ -38,7 +38,7 @@ class Activation(_Elementwise):
     def __init__(self, activation: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._set_arguments(activation=activation)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return activation(inputs)."""
@@ -74,7 +74,7 @@ class ReLU(_Elementwise):
             raise ValueError(f"max_value of a ReLU layer cannot be a negative value. Received: max_value={max_value}")
         _at_least_0("ReLU", negative_slope=negative_slope, threshold=threshold)
         self._set_arguments(max_value=max_value, negative_slope=negative_slope, threshold=threshold)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Tensor) -> Tensor:
         """Apply the activation."""
@@ -89,7 +89,7 @@ class LeakyReLU(_Elementwise):
         super().__init__(**kwargs)
         _at_least_0("Leaky ReLU", negative_slope=negative_slope)
         self._set_arguments(negative_slope=negative_slope)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Tensor) -> Tensor:
         """Apply the activation."""
@@ -102,7 +102,7 @@ class ELU(_Elementwise):
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._set_arguments(alpha=alpha)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Apply the activation."""
@@ -146,7 +146,7 @@ class Softmax(_Elementwise):
     def __init__(self, axis: Any = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._set_arguments(axis=axis)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any, mask: Any = None) -> Tensor:
         """Apply softmax. mask: bool, or > 0.5 for true; it broadcasts to the inputs."""

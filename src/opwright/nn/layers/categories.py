@@ -111,7 +111,7 @@ class CategoryEncoding(ConfigurableLayer):
         if num_tokens < 1:
             raise ValueError(f"`num_tokens` must be >= 1. Received: num_tokens={num_tokens}.")
         self._set_arguments(num_tokens=num_tokens, output_mode=output_mode, sparse=sparse)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any, count_weights: Any = None) -> Tensor:
         """Encode the inputs."""
@@ -164,7 +164,7 @@ class Discretization(ConfigurableLayer):
             bin_boundaries=boundaries, num_bins=num_bins, epsilon=epsilon, output_mode=mode, sparse=sparse
         )
         self.summary = np.zeros((2, 0), np.float32)
-        self.built = True
+        self._build_at_init()
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
         """Find the boundaries of num_bins intervals of the numbers in an array, a list of batches or a Dataset.
@@ -302,7 +302,7 @@ class Hashing(ConfigurableLayer):
             num_bins=num_bins, salt=check_salt(salt, "Hashing"), mask_value=mask_value, output_mode=mode, sparse=sparse
         )
         self.autocast = False
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Return the hashes of strings or numbers."""
@@ -367,7 +367,7 @@ class HashedCrossing(ConfigurableLayer):
         mode = check_mode(output_mode, MODES[:2], sparse)
         super().__init__(name=name, dtype="int64" if mode == "int" and dtype is None else dtype, **kwargs)
         self._set_arguments(num_bins=num_bins, output_mode=mode, sparse=sparse)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Return the hashes. Raises ValueError for fewer than two features, other shapes or dtypes."""

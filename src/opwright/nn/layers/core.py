@@ -353,7 +353,7 @@ class Masking(ConfigurableLayer):
         super().__init__(**kwargs)
         self._set_arguments(mask_value=mask_value)
         self.supports_masking = True
-        self.built = True
+        self._build_at_init()
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return where any feature differs from mask_value."""
@@ -381,7 +381,7 @@ class Identity(ConfigurableLayer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the inputs."""

@@ -72,7 +72,7 @@ class ImageLayer(ConfigurableLayer):
         if self._draws:
             self._set_arguments(seed=seed)
         self.generator = SeedGenerator(seed)
-        self.built = True
+        self._build_at_init()
 
     # ---- defined by layers -------------------------------------------------------------------------------------------
 

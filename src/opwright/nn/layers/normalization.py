@@ -393,7 +393,7 @@ class UnitNormalization(_ShapePreserving):
             )
         self._set_arguments(axis=list(axis) if isinstance(axis, (list, tuple)) else axis)
         self.supports_masking = True
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Return the normalized inputs."""

@@ -48,6 +48,7 @@ class _Pooling(ConfigurableLayer):
             data_format=data_format_name(data_format),
         )
         self.input_spec = InputSpec(ndim=n + 2)
+        self._build_at_init()
 
     def call(self, inputs: Tensor) -> Tensor:
         """Apply the pooling."""
@@ -134,6 +135,7 @@ class _Global(ConfigurableLayer):
         super().__init__(**kwargs)
         self._set_arguments(data_format=data_format_name(data_format), keepdims=keepdims)
         self.input_spec = InputSpec(ndim=self.rank + 2)
+        self._build_at_init()
 
     @property
     def _axes(self) -> list[int]:
@@ -240,6 +242,7 @@ class _Adaptive(ConfigurableLayer):
             output_size=sizes(output_size, self.rank, "output_size"), data_format=data_format_name(data_format)
         )
         self.input_spec = InputSpec(ndim=self.rank + 2)
+        self._build_at_init()
 
     def call(self, inputs: Tensor) -> Tensor:
         """Apply the pooling."""

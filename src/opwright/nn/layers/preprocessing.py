@@ -29,7 +29,7 @@ class Rescaling(ConfigurableLayer):
         super().__init__(**kwargs)
         self._set_arguments(scale=scale, offset=offset)
         self.supports_masking = True
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the scaled inputs."""
@@ -195,7 +195,7 @@ class Resizing(ConfigurableLayer):
             raise ValueError(f"Only fill_mode='constant' is supported by Resizing. Received: fill_mode={fill_mode}")
         check_interpolation(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
         self._set_arguments(locals(), interpolation=interpolation.lower(), data_format=data_format_name(data_format))
-        self.built = True
+        self._build_at_init()
 
     def _first(self, rank: int) -> int:
         return rank - 3 if self.data_format == "channels_last" else rank - 2

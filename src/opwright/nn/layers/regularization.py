@@ -37,7 +37,7 @@ class _TrainingNoise(ConfigurableLayer):
         self.seed_generator = SeedGenerator(seed)
         self._level = value
         self.supports_masking = True
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Tensor, training: Any = False) -> Tensor:
         """Return the inputs, perturbed in training."""

@@ -27,7 +27,7 @@ class Flatten(ConfigurableLayer):
         super().__init__(**kwargs)
         self._set_arguments(data_format=data_format_name(data_format))
         self.input_spec = InputSpec(min_ndim=1)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Return the flattened inputs."""
@@ -61,7 +61,7 @@ class Reshape(ConfigurableLayer):
                 f"There must be at most one unknown dimension (-1) in `target_shape`. Received: {target_shape}"
             )
         self._set_arguments(target_shape=target_shape)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Return the reshaped inputs."""
@@ -104,7 +104,7 @@ class Permute(ConfigurableLayer):
             )
         self._set_arguments(dims=dims)
         self.input_spec = InputSpec(ndim=len(dims) + 1)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Return the transposed inputs."""
@@ -124,7 +124,7 @@ class RepeatVector(ConfigurableLayer):
             raise TypeError(f"Expected an integer value for `n`, got {type(n)}.")
         self._set_arguments(n=n)
         self.input_spec = InputSpec(ndim=2)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Return the repeated inputs."""
@@ -151,7 +151,7 @@ class _Cropping(ConfigurableLayer):
         if self.rank > 1:
             self._argument_names = (*self._argument_names, "data_format")
         self.input_spec = InputSpec(ndim=self.rank + 2)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Tensor) -> Tensor:
         """Crop the inputs."""
@@ -234,7 +234,7 @@ class _ZeroPadding(ConfigurableLayer):
             padding=size_pairs(padding, self.rank, "padding"), data_format=data_format_name(data_format)
         )
         self.input_spec = InputSpec(ndim=self.rank + 2)
-        self.built = True
+        self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:
         """Pad the inputs."""
@@ -310,7 +310,7 @@ class _UpSampling(ConfigurableLayer):
         self._set_arguments(size=sizes(size, self.rank, "size"), **others)
         self.data_format = data_format_name(data_format)
         self.input_spec = InputSpec(ndim=self.rank + 2)
-        self.built = True
+        self._build_at_init()
 
     def _repeat(self, x: Tensor) -> Tensor:
         first = 1 if self.data_format == "channels_last" else 2

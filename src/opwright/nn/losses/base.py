@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from ...core import nest
-from ...core.dtypes import as_dtype
 from ...ops import math
 from ...tracing.name_scopes import name_scope
-from .. import backend, configuration
+from .. import configuration, dtype_policies
 from ..layer_calls import mask_of
 from ..reduction import apply_weights, as_floating, check_reduction, mask_weights, reduce_losses, same_rank
 from . import functions
@@ -27,14 +26,14 @@ class Loss:
 
     reduction: "sum_over_batch_size" (the default: the mean over all losses), "mean" (the same), "sum",
     "mean_with_sample_weight" (the sum divided by the sum of weights), "none" or None (no reduction).
-    dtype: the dtype of the computation.
+    dtype: the dtype of the computation, or a policy whose compute dtype it is.
     raises ValueError for an unknown reduction
     """
 
     def __init__(self, name: str | None = None, reduction: Any = "sum_over_batch_size", dtype: Any = None) -> None:
         self.name = name or configuration.fresh(type(self).__name__)
         self.reduction = check_reduction(reduction)
-        self._dtype = as_dtype(backend.floatx() if dtype is None else dtype)
+        self._dtype = dtype_policies.compute_dtype_of(dtype)
 
     @property
     def dtype(self) -> str:

@@ -13,7 +13,7 @@ from ...core.dtypes import as_dtype
 from ...eager.variable import Variable
 from ...ops import array, dispatch, math
 from ...tracing.name_scopes import name_scope
-from .. import backend, configuration, initializers
+from .. import configuration, dtype_policies, initializers
 from ..layer_calls import mask_of, set_mask
 from ..module import Module, root_scope
 from ..reduction import apply_weights, as_floating, mask_weights, same_rank
@@ -32,7 +32,7 @@ class Metric(Module):
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         self._name = name or configuration.fresh(type(self).__name__)
-        self._dtype = as_dtype(backend.floatx() if dtype is None else dtype)
+        self._dtype = dtype_policies.compute_dtype_of(dtype)
         self._state: list[Variable] = []
 
     @property

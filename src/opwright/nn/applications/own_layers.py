@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...nn import random
-from ...nn.layer import Layer
 from ...ops import array, math
+from .. import random
+from ..layer import Layer
 
 
 class LayerScale(Layer):
@@ -25,9 +25,7 @@ class LayerScale(Layer):
     def build(self, input_shape: Any) -> None:
         """Create the weights."""
         self.gamma = self.add_weight(
-            name="gamma",
-            shape=(self.projection_dim,),
-            initializer=lambda shape, dtype=None: array.fill(shape, self.init_values),
+            shape=(self.projection_dim,), initializer=lambda shape, dtype=None: array.fill(shape, self.init_values)
         )
 
     def call(self, x: Any) -> Any:

@@ -1,0 +1,83 @@
+"""Run Keras's own test files on opwright.keras: `KERAS_SOURCES=... python tests/compat/keras_suite OUT [AREA ...]`.
+
+KERAS_SOURCES is the folder of Keras's unpacked source distribution. Each file runs in its own process, at most LIMIT
+seconds; OUT gets a file of results a test file, and files that have results are not run again. With SECONDS in the
+environment, none begins later. `--table` prints counts.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).parent
+LIMIT = int(os.environ.get("LIMIT", "900"))
+SECONDS = float(os.environ.get("SECONDS", "inf"))
+AREAS = (
+    *("losses", "metrics", "layers", "optimizers", "trainers", "models", "callbacks", "saving", "ops", "random"),
+    *("activations", "initializers", "constraints", "regularizers", "dtype_policies", "tree", "utils", "legacy"),
+    *("applications", "wrappers", "export", "quantizers", "distillation"),
+)
+
+
+def run(file: pathlib.Path, sources: pathlib.Path, results: pathlib.Path) -> None:
+    """Run one test file and write its results."""
+    part = results.with_suffix(".part")
+    try:
+        part.open("x").close()
+    except FileExistsError:
+        return  # another process runs it
+    environment = {
+        **os.environ,
+        "KERAS_RESULTS": str(part),
+        "PYTHONPATH": str(HERE) + ":" + os.environ.get("EXTRA", ""),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", str(file), "--rootdir", str(sources), "-c", os.devnull]
+    command += ["-p", "plugin", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=short", "-W", "ignore"]
+    with open(results.with_suffix(".log"), "w") as log:
+        try:
+            subprocess.run(command, env=environment, stdout=log, stderr=log, timeout=LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            with open(part, "a") as lines:
+                lines.write(json.dumps({"test": str(file), "outcome": "error", "why": "out of time"}) + "\n")
+    if not part.read_text():
+        part.write_text(json.dumps({"test": str(file), "outcome": "error", "why": "no test ran"}) + "\n")
+    part.rename(results)
+
+
+def table(out: pathlib.Path) -> str:
+    """Return the counts by area."""
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for results in sorted(out.glob("*.jsonl")):
+        area = results.stem.split("--")[0]
+        last = {r["test"]: r["outcome"] for r in map(json.loads, results.read_text().splitlines())}
+        counts[area].update(last.values())
+    lines = ["| area | passed | failed | errors | skipped |", "|---|---|---|---|---|"]
+    for area, c in counts.items():
+        lines.append(f"| {area} | {c['passed']} | {c['failed']} | {c['error']} | {c['skipped']} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the areas and print the counts."""
+    arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
+    out, areas = pathlib.Path(arguments[0]), arguments[1:] or AREAS
+    out.mkdir(parents=True, exist_ok=True)
+    sources, begin = pathlib.Path(os.environ["KERAS_SOURCES"]), time.monotonic()
+    if "--table" not in sys.argv:
+        for area in areas:
+            for file in sorted((sources / "keras" / "src").glob(f"{area}/**/*_test.py" if "/" not in area else area)):
+                stem = "--".join(file.relative_to(sources / "keras" / "src").with_suffix("").parts)
+                results = out / f"{stem}.jsonl"
+                if not results.exists() and time.monotonic() - begin < SECONDS:
+                    run(file, sources, results)
+    print(table(out))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""pytest plugin: import Keras's test files through names.py, and write each result as a line of JSON.
+
+Environment: KERAS_SOURCES, the folder of Keras's sources; KERAS_RESULTS, the file to which lines are appended.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pathlib
+import sys
+import types
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import names  # noqa: E402
+
+names.install()
+importlib.import_module("keras.src.testing.test_case").get_seed_generators = names.seed_generators
+conftest = types.ModuleType("conftest")  # the one of Keras's repository, which its distribution lacks
+conftest.skip_if_backend = lambda backend, reason: pytest.mark.skipif(backend == "tensorflow", reason=reason)
+sys.modules["conftest"] = conftest
+
+
+class KerasModule(pytest.Module):
+    """A test file, imported by its name in the package."""
+
+    def _getobj(self):
+        relative = self.path.relative_to(names.SOURCES).with_suffix("")
+        return importlib.import_module(".".join(relative.parts))
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    return KerasModule.from_parent(parent, path=module_path)
+
+
+def pytest_collect_directory(path, parent):
+    return pytest.Dir.from_parent(parent, path=path)  # packages are not imported
+
+
+def _write(name, outcome, text=""):
+    with open(os.environ["KERAS_RESULTS"], "a") as file:
+        file.write(json.dumps({"test": name, "outcome": outcome, "why": text}) + "\n")
+
+
+def _reason(report):
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else str(report.longrepr)
+    return text[:400]
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        _write(report.nodeid, "error", str(report.longrepr)[-400:])
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" or report.failed or report.skipped:
+        why = "" if report.passed else str(report.longrepr[2]) if report.skipped else _reason(report)
+        _write(report.nodeid, "failed" if report.failed else report.outcome, why)
