@@ -30,6 +30,8 @@ DIFFERENCES = {
     "keras.callbacks.BackupAndRestore": "restores models that are not built, too; Keras rejects them",
     "keras.callbacks.SwapEMAWeights": "weights return after `predict`; Keras 3.15 leaves the averages in the model",
     "keras.optimizers.Adam": "rows that a batch reads repeatedly are summed before they are squared",
+    "keras.ops.image.gaussian_blur": "sizes are (width, height) as in Keras on JAX; its TensorFlow kernel mixes both",
+    "keras.ops.image.sobel_edges": "edges reflect as in `tf.image.sobel_edges`; Keras on JAX pads zeros",
     "keras.optimizers.ScheduleFreeAdamW": "as Keras on JAX; its TensorFlow backend reads a moment after it changed",
     "keras.config.backend": 'returns "opwright"',
     "keras.ops.sparsemax": "sums to one, which Keras 3.15's does not",

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+import opwright as ow
+
 
 @pytest.fixture
 def keras(tf):
@@ -241,3 +243,45 @@ def test_functions_of_models(tf, keras):
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(f(a, a))
     assert all(g is not None for g in tape.gradient(loss, model.trainable_variables))
+
+
+def test_clones_by_functions_of_layers(keras):
+    layers = keras.layers
+    x = keras.Input((3,))
+    inner = keras.Sequential([keras.Input((4,)), layers.Dense(4, name="inner")], name="nested")
+    model = keras.Model(x, layers.Dense(2, name="top")(inner(layers.Dense(4, name="first")(x))))
+
+    def with_dropout(layer, *args, **kwargs):
+        y = layer(*args, **kwargs)
+        return layers.Dropout(0.5)(y) if isinstance(layer, layers.Dense) else y
+
+    data = np.random.default_rng(0).normal(size=(2, 3)).astype("float32")
+    shared = keras.models.clone_model(model, clone_function=lambda layer: layer, call_function=with_dropout)
+    assert [type(layer).__name__ for layer in shared.layers].count("Dropout") == 2
+    np.testing.assert_array_equal(shared(data), model(data))  # the same layers; dropout is for training
+
+    def wider(layer):
+        return type(layer).from_config({**layer.get_config(), "name": f"{layer.name}_copy"})
+
+    renamed = keras.models.clone_model(model, clone_function=wider, recursive=True)
+    names = [layer.name for layer in renamed._flatten_layers()]
+    assert {"first_copy", "inner_copy", "top_copy"} <= set(names)
+    renamed.set_weights(model.get_weights())
+    np.testing.assert_allclose(renamed(data), model(data), rtol=1e-6)
+
+    z = keras.Input((3,), name="other")
+    placed = keras.models.clone_model(model, input_tensors=z)
+    assert placed.inputs[0] is z
+    with pytest.raises(ValueError, match="same structure"):
+        keras.models.clone_model(model, input_tensors=(z, x))
+    with pytest.raises(ValueError, match="not supported with Sequential"):
+        keras.models.clone_model(inner, call_function=with_dropout)
+
+
+def test_draws_of_beta_and_binomial_have_their_moments(keras):
+    shares = np.asarray(keras.random.beta((20000,), [2.0], 5.0, seed=3))
+    np.testing.assert_allclose([shares.mean(), shares.var()], [2 / 7, 10 / (49 * 8)], rtol=0.03)
+    counts = np.asarray(keras.random.binomial((20000,), 10.0, 0.3, seed=3))
+    np.testing.assert_allclose([counts.mean(), counts.var()], [3.0, 2.1], rtol=0.03)
+    draw = ow.function(lambda: keras.random.beta((3,), 1.0, 1.0))
+    assert (np.asarray(draw()) != np.asarray(draw())).all()

@@ -6,9 +6,10 @@ Lives here: the class, the public names.  Not here: the base class (model.py), f
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
+from ..core import nest
 from .keras_tensor import KerasTensor
 from .layer import Layer, is_shape
 from .layer_calls import set_mask
@@ -174,11 +175,102 @@ def model_from_json(json_string: str, custom_objects: dict[str, Any] | None = No
     return model
 
 
-def clone_model(model: M, input_tensors: Any = None, clone_function: Any = None, **kwargs: Any) -> M:
-    """Return a model of the same configuration with new weights, compiled in the same way."""
-    if input_tensors is not None or clone_function is not None or kwargs:
-        raise ValueError("clone_model supports only the argument `model`")
-    clone = type(model).from_config(model.get_config())
+def _copy(layer: Any) -> Any:
+    return type(layer).from_config(layer.get_config())
+
+
+def clone_model(
+    model: M,
+    input_tensors: Any = None,
+    clone_function: Callable[[Any], Any] | None = None,
+    call_function: Callable[..., Any] | None = None,
+    recursive: bool = False,
+    **unknown: Any,
+) -> M:
+    """Return a model of the same layers with new weights, compiled in the same way.
+
+    input_tensors: KerasTensors, or values like the inputs, in the structure of the model's inputs. clone_function: of a
+    layer, returns the one in its place; by default a new one of its configuration. call_function: of a layer of a
+    functional model and the arguments of a call, returns the outputs. recursive: whether nested models are cloned by
+    these functions, too.
+    raises ValueError for options of models that are neither functional nor Sequential, and of other input tensors
+    """
+    if unknown:
+        raise ValueError(f"Unexpected keyword argument(s): {tuple(unknown)}")
+    if input_tensors is None and clone_function is None and call_function is None and not recursive:
+        clone: Any = _copy(model)
+    else:
+        clone = _rebuild(model, input_tensors, clone_function, call_function, recursive)
     if model.compiled:
         clone.compile(**compile_arguments(compile_config(model._trainer.arguments)))
-    return clone
+    return clone  # type: ignore[no-any-return]
+
+
+def _rebuild(model: Model, input_tensors: Any, clone_function: Any, call_function: Any, recursive: bool) -> Model:
+    """Return a model whose layers clone_function returns, called by call_function."""
+
+    def cloned(layer: Any) -> Any:
+        if recursive and isinstance(layer, Model) and (isinstance(layer, Sequential) or layer._network is not None):
+            own = None if isinstance(layer, Sequential) else call_function
+            return clone_model(layer, None, clone_function, own, True)
+        return (clone_function or _copy)(layer)
+
+    if isinstance(model, Sequential):
+        if call_function is not None:
+            raise ValueError("`call_function` argument is not supported with Sequential models.")
+        return _rebuild_sequential(model, input_tensors, cloned)
+    network = model._network
+    if network is None:
+        raise ValueError(
+            "Arguments `clone_function`, `call_function`, `recursive` and `input_tensors` are only supported for "
+            f"Sequential models or Functional models. Received model of type {type(model).__name__!r}."
+        )
+    return _rebuild_functional(model, network, input_tensors, cloned, call_function)
+
+
+def _rebuild_sequential(model: Sequential, input_tensors: Any, cloned: Callable[[Any], Any]) -> Sequential:
+    layers = [cloned(layer) for layer in model._stack if not isinstance(layer, InputLayer)]
+    first: list[Any] = [_copy(layer) for layer in model._stack[:1] if isinstance(layer, InputLayer)]
+    if input_tensors is not None:
+        tensors = nest.flatten(input_tensors)
+        if len(tensors) != 1:
+            raise ValueError("Argument `input_tensors` must contain a single tensor for a Sequential model.")
+        tensor = tensors[0]
+        first = [InputLayer(batch_shape=tuple(tensor.shape), dtype=tensor.dtype)]
+        if isinstance(tensor, KerasTensor) and tensor.history is not None and isinstance(tensor.history[0], InputLayer):
+            first = [tensor.history[0]]
+    return Sequential([*first, *layers], name=model.name)
+
+
+def _rebuild_functional(
+    model: Model, network: Network, input_tensors: Any, cloned: Callable[[Any], Any], call_function: Any
+) -> Model:
+    clones: dict[int, Any] = {}
+
+    def call(operation: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(operation, Layer) and id(operation) not in clones:
+            clones[id(operation)] = cloned(operation)
+        layer = clones.get(id(operation), operation)
+        return layer(*args, **kwargs) if call_function is None else call_function(layer, *args, **kwargs)
+
+    def placeholder(tensor: Any, name: str | None = None) -> KerasTensor:
+        return InputLayer(batch_shape=tuple(tensor.shape), dtype=tensor.dtype, name=name).output
+
+    if input_tensors is None:
+        inputs = nest.map_structure(lambda t: placeholder(t, t.name), network.inputs)
+    else:
+        single = not nest.is_nested(network.inputs) and nest.is_nested(input_tensors)
+        tensors = nest.flatten(input_tensors)
+        if len(tensors) != len(network.flat_inputs) or (
+            not single and nest.is_nested(input_tensors) != nest.is_nested(network.inputs)
+        ):
+            raise ValueError(
+                "`input_tensors` must have the same structure as model.input: "
+                f"{nest.map_structure(lambda t: t.name, network.inputs)}. Received: {len(tensors)} tensors"
+            )
+        tensors = [t if isinstance(t, KerasTensor) else placeholder(t) for t in tensors]
+        inputs = nest.pack_sequence_as(network.inputs, tensors)
+    outputs = network.run(nest.flatten(inputs), call)
+    cls: Any = type(model) if type(model).__init__ is Model.__init__ else Model
+    result: Model = cls(inputs, outputs, name=model.name)
+    return result

@@ -10,7 +10,7 @@ as well, and at equal depth in the order of a backward walk from the outputs: th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import nest
@@ -200,12 +200,12 @@ class Network:
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
-    def run(self, inputs: Any) -> Any:
-        """Return the outputs for these inputs, in the outputs' structure."""
+    def run(self, inputs: Any, call: Callable[..., Any] | None = None) -> Any:
+        """Return the outputs for these inputs, in the outputs' structure. call: of an operation and its arguments."""
         values = {id(t): x for t, x in zip(self.flat_inputs, self.accept(inputs))}
         for node in self.nodes:
             args, kwargs = node.fill(lambda t: values[id(t)])
-            result = node.operation(*args, **kwargs)
+            result = node.operation(*args, **kwargs) if call is None else call(node.operation, *args, **kwargs)
             flat = [result] if len(node.flat_outputs) == 1 and not nest.is_nested(result) else nest.flatten(result)
             for tensor, value in zip(node.flat_outputs, flat):
                 values[id(tensor)] = value

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SeedGenerator",
+    "beta",
+    "binomial",
     "categorical",
     "dropout",
     "gamma",
@@ -94,6 +96,38 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any =
 def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     """Draw from the gamma distribution of shape alpha and rate 1."""
     return _draw_shape("gamma", seed, shape, alpha, dtype=dtype)
+
+
+def _fresh_seed() -> Tensor:
+    """Return a seed for a stateless function from the operators' own sequence: another one in each run."""
+    return random.uniform([2], 0, 2**31 - 1, "int64")
+
+
+def beta(shape: Any, alpha: Any, beta: Any, dtype: Any = None, seed: Any = None) -> Tensor:
+    """Draw from the beta distribution, as the share of one of two gamma variables in their sum."""
+    d = as_dtype(backend.floatx() if dtype is None else dtype)
+    working = d if d.np.itemsize > 2 else as_dtype("float32")
+    parameters = [array.broadcast_to(array.cast(v, working), shape) for v in (alpha, beta)]
+
+    def draw(first: Any) -> Tensor:
+        first = array.cast(first, "int64")
+        seeds = first, first + 12
+        a, b = (random.stateless_gamma(shape, s, alpha=v, dtype=working) for s, v in zip(seeds, parameters))
+        return array.cast(a / (a + b), d)
+
+    return _draw(seed, lambda: draw(_fresh_seed()), draw)
+
+
+def binomial(shape: Any, counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None) -> Tensor:
+    """Draw numbers of successes in `counts` trials of these probabilities."""
+    d = as_dtype(backend.floatx() if dtype is None else dtype)
+    working = d if d.np.itemsize > 2 else as_dtype("float32")
+
+    def draw(first: Any) -> Tensor:
+        trials, shares = (array.cast(v, working) for v in (counts, probabilities))
+        return array.cast(random.stateless_binomial(shape, array.cast(first, "int64"), trials, shares, working), d)
+
+    return _draw(seed, lambda: draw(_fresh_seed()), draw)
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:

@@ -140,7 +140,7 @@ class MultiOptimizer(Optimizer):
             "a MultiOptimizer has no learning rate: read and set those of its parts, `optimizer.optimizers`."
         )
 
-    learning_rate = property(_no_rate, _no_rate)  # type: ignore[assignment]
+    learning_rate = property(_no_rate, _no_rate)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Variable] | None = None) -> None:
         """Run one step of each part."""

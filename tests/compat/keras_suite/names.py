@@ -157,6 +157,9 @@ PRIVATE = {
     ("models.functional", "Functional"): keras.Model,
     ("models", "Functional"): keras.Model,
     ("losses.loss", "squeeze_or_expand_to_same_rank"): reduction.same_rank,
+    ("saving.saving_lib", "_MEMORY_UPPER_BOUND"): 0.5,
+    ("utils.file_utils", "join"): os.path.join,
+    ("utils.file_utils", "exists"): os.path.exists,
     ("utils.traceback_utils", "is_traceback_filtering_enabled"): lambda: False,
 }
 INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
@@ -200,7 +203,14 @@ def _operation(name: str, places: Any) -> Any:
     return type(name, (), members)
 
 
-ALIASES = {"rsqrt": ("rsqrt",), "group_norm": ("group_normalization",)}
+ALIASES = {
+    "group_norm": ("group_normalization",),
+    "layer_norm": ("layer_normalization",),
+    "rmsnorm": ("rms_normalization",),
+    "rgbto_hsv": ("rgb_to_hsv",),
+    "hsvto_rgb": ("hsv_to_rgb",),
+    "rgbto_grayscale": ("rgb_to_grayscale",),
+}
 
 
 def _look_up(name: str, attribute: str) -> Any:
@@ -212,8 +222,12 @@ def _look_up(name: str, attribute: str) -> Any:
     if path[-1:] == ["dtypes"] and attribute in DTYPES:
         return DTYPES[attribute]
     places = AREAS.get(area, (getattr(keras, area, keras) if area else keras, keras))
+    if path[:2] == ["optimizers", "schedules"]:
+        places = (keras.optimizers.schedules, *places)
     if path[:2] == ["ops", "nn"]:
         places = (keras.ops.nn, *places)
+    if area == "ops" and attribute[0].isupper() and (operation := _operation(attribute, places)) is not None:
+        return operation
     for place in (*places, EVERYWHERE):
         if isinstance(place, dict):
             if attribute in place:
@@ -223,8 +237,6 @@ def _look_up(name: str, attribute: str) -> Any:
                 return getattr(place, attribute)
             except AttributeError:
                 continue
-    if area == "ops" and attribute[0].isupper() and (operation := _operation(attribute, places)) is not None:
-        return operation
     if area == "quantizers":
         return type(attribute, (Unavailable,), {})
     raise AttributeError(f"no public name for {name}.{attribute}")

@@ -1,6 +1,7 @@
 """`keras.ops.image`: images [..., height, width, channels] resized, cropped, padded, and their colors.
 
-Lives here: functions of images.  Not here: the operators (ops/image/), layers of augmentation.
+Lives here: functions of sizes and colors.
+Not here: positions and filters (image_filters.py), the operators (ops/image/), layers of augmentation.
 With data_format "channels_first" images are [..., channels, height, width].
 """
 
@@ -12,6 +13,15 @@ from ...ops import array, dispatch, math
 from ...ops import image as ops_image
 from ..layers.configurable_layer import data_format_name
 from .arrays import moveaxis
+from .image_filters import affine_transform as affine_transform
+from .image_filters import elastic_transform as elastic_transform
+from .image_filters import extract_patches_3d as extract_patches_3d
+from .image_filters import gaussian_blur as gaussian_blur
+from .image_filters import map_coordinates as map_coordinates
+from .image_filters import perspective_transform as perspective_transform
+from .image_filters import scale_and_translate as scale_and_translate
+from .image_filters import sobel_edges as sobel_edges
+from .image_filters import ssim as ssim
 from .promotion import convert
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import as_dtype
+from ...core.lazy_imports import later
 from ...ops import array, dispatch, linalg, math
 from ...ops import image as ops_image
 from ...ops import nn as ops_nn
@@ -23,6 +24,7 @@ from .arrays import moveaxis
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
 
+ml_dtypes: Any = later("ml_dtypes", "")
 COORDINATE_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 
 
@@ -46,7 +48,9 @@ def in_batches(images: Any, data_format: Any, function: Any) -> Tensor:
 
 def _check_member(name: str, value: Any, members: tuple[str, ...]) -> None:
     if value not in members:
-        raise ValueError(f"Invalid value for argument `{name}`. Expected of one {set(members)}. Received: {name}={value}")
+        raise ValueError(
+            f"Invalid value for argument `{name}`. Expected of one {set(members)}. Received: {name}={value}"
+        )
 
 
 # ---- positions -----------------------------------------------------------------------------------------------------
@@ -94,7 +98,7 @@ def map_coordinates(
         if size is None:
             raise ValueError(f"map_coordinates needs known sizes. Received inputs with shape: {x.shape}")
         if order == 0:
-            parts = [(math.round(place), None)]
+            parts: list[tuple[Any, Any]] = [(math.round(place), None)]
         else:
             low = math.floor(place)
             parts = [(low, 1.0 - (place - low)), (low + 1.0, place - low)]
@@ -134,8 +138,8 @@ def affine_transform(
     matrix = dispatch.to_tensor(transform)
     if matrix.shape.rank not in (1, 2):
         raise ValueError(
-            "Invalid transform rank: expected rank 1 (single transform) or rank 2 (batch of transforms). Received input "
-            f"with shape: transform.shape={matrix.shape}"
+            "Invalid transform rank: expected rank 1 (single transform) or rank 2 (batch of transforms). Received "
+            f"input with shape: transform.shape={matrix.shape}"
         )
     if fill_mode == "mirror":
         raise NotImplementedError("fill_mode='mirror' is one of `map_coordinates`; use 'reflect'")
@@ -242,13 +246,7 @@ METHODS = ("linear", "bilinear", "trilinear", "triangle", "cubic", "bicubic", "t
 
 
 def scale_and_translate(
-    images: Any,
-    output_shape: Any,
-    scale: Any,
-    translation: Any,
-    spatial_dims: Any,
-    method: str,
-    antialias: bool = True,
+    images: Any, output_shape: Any, scale: Any, translation: Any, spatial_dims: Any, method: str, antialias: bool = True
 ) -> Tensor:
     """Return images resampled along spatial_dims: the position p of the input goes to p scale + translation.
 
@@ -270,7 +268,7 @@ def scale_and_translate(
         distance = (array.expand_dims(place, 0) - array.expand_dims(array.cast(array.range(size), dtype), 1)) / width
         weights = _kernel_weights(distance, method)
         total = math.reduce_sum(weights, axis=0, keepdims=True)
-        small = 1000.0 * float(dtype.np(1.0) * 2**-23)
+        small = 1000.0 * float(ml_dtypes.finfo(dtype.np).eps)
         weights = array.where(math.abs(total) > small, math.divide_no_nan(weights, total), array.zeros_like(weights))
         inside = (place >= -0.5) & (place <= size - 0.5)
         weights = array.where(inside, weights, array.zeros_like(weights))
@@ -295,11 +293,14 @@ def _filtered(x: Any, kernel: Any, padding: str) -> Any:
 
 
 def gaussian_blur(images: Any, kernel_size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: Any = None) -> Tensor:
-    """Blur images by a bell of kernel_size, with zeros beyond the edges. Raises ValueError for other ranks."""
+    """Blur images by a bell, with zeros beyond the edges.
+
+    kernel_size, sigma: sizes and deviations along width and height, in this order. raises ValueError for other ranks
+    """
 
     def blur(x: Any) -> Any:
-        rows, columns = (_bell(size, s, x.dtype) for size, s in zip(kernel_size, sigma))
-        return _filtered(x, array.expand_dims(columns, 1) * array.expand_dims(rows, 0), "SAME")
+        columns, rows = (_bell(size, s, x.dtype) for size, s in zip(kernel_size, sigma))
+        return _filtered(x, array.expand_dims(rows, 1) * array.expand_dims(columns, 0), "SAME")
 
     return in_batches(images, data_format, blur)
 
@@ -353,7 +354,12 @@ def ssim(
 
 
 def extract_patches_3d(
-    volumes: Any, size: Any, strides: Any = None, dilation_rate: Any = 1, padding: str = "valid", data_format: Any = None
+    volumes: Any,
+    size: Any,
+    strides: Any = None,
+    dilation_rate: Any = 1,
+    padding: str = "valid",
+    data_format: Any = None,
 ) -> Tensor:
     """Return patches of volumes [batch, depth, height, width, channels], elements of each in one dimension.
 
