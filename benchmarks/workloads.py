@@ -35,7 +35,7 @@ WORKLOADS = {
     "cnn": Workload(
         "CNN of 3 convolutions and 2 dense layers, batch 32 of 32x32x3",
         {"batch": 32, "image": 32, "channels": 3, "first": 32, "filters": 64, "classes": 10},
-        {"batch": 16, "image": 24, "channels": 3, "first": 16, "filters": 24, "classes": 10},
+        {"batch": 16, "image": 24, "channels": 3, "first": 32, "filters": 32, "classes": 10},
         1.2,
     ),
     "lstm": Workload(
