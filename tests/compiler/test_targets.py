@@ -117,3 +117,12 @@ def test_the_flag_restricts_this_process_to_a_target(name: str, capsys: pytest.C
 def test_the_flag_refuses_what_cannot_run_here(name: str, error: type[Exception], words: str) -> None:
     with ow.flags(target=name), pytest.raises(error, match=words):
         targets.host()
+
+
+def test_every_processor_has_a_target_whose_kernels_a_wheel_can_ship() -> None:
+    beyond = "bmi", "bmi2", "lzcnt", "movbe"  # of x86-64-v3, which no kernel queries
+    for cpu, features in targets.IMPLIED.items():
+        if "avx" in features:
+            text = ",".join(f"+{feature}" for feature in (*features, *beyond))
+            one = targets.Target.of("x86_64-unknown-linux-gnu", cpu, text)
+            assert len([name for name, named in targets.NAMED.items() if named.serves(one)]) == 1, cpu

@@ -268,6 +268,7 @@ QUERIED = frozenset(feature for features in IMPLIED.values() for feature in feat
 """All of these."""
 
 _X86_V3 = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe"
+_VBMI, _AMX = "+avx512vnni,+avx512vbmi", "+amx-tile,+amx-int8"
 NAMED: dict[str, Target] = {
     t.name: t
     for t in (
@@ -278,6 +279,9 @@ NAMED: dict[str, Target] = {
         Target("x86-64-v4-vnni", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni", 64),
         Target("x86-64-v4-bf16", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni,+avx512bf16", 64),
         Target("x86-64-v4-amx", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni,+amx-tile,+amx-int8", 64),
+        Target("x86-64-v4-vbmi", "x86_64-unknown-linux-gnu", "x86-64-v4", _VBMI, 64),
+        Target("x86-64-v4-vbmi-bf16", "x86_64-unknown-linux-gnu", "x86-64-v4", f"{_VBMI},+avx512bf16", 64),
+        Target("x86-64-v4-vbmi-amx", "x86_64-unknown-linux-gnu", "x86-64-v4", f"{_VBMI},+avx512bf16,{_AMX}", 64),
         Target("aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon"),
         Target("aarch64-dotprod", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod"),
         Target("aarch64-i8mm", "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod,+i8mm"),

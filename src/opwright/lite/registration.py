@@ -27,6 +27,7 @@ from .ops.tiling import BLOCK, store_parts
 from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
 from .runtime.dynamic_shapes import RecordedOperand, ReusableStep, fold, is_folded, nothing
 from .runtime.node import Context, Node, check_dynamic_outputs, check_return_value, check_status
+from .runtime.string_steps import string_step, text_step
 from .runtime.tensor import CONSTANT, DYNAMIC, OWN, Tensor
 from .runtime.tensor_access import track_call, track_methods
 
@@ -207,8 +208,8 @@ class OperatorRegistration(Registration):
 
     def _step(self, context: Context, node: Node) -> Callable[[], Any]:
         if any(t.kind == DYNAMIC for t in node.tensors_out):
-            return super().bind(context, node)
-        return self._bound(node)
+            return text_step(node, self.operator, self._call(node), super().bind(context, node))
+        return string_step(node, self.operator, self._call(node), self._bound(node))
 
     def _elements(self, node: Node) -> list[Any]:
         """Return the inputs as arrays; one of which only the shape is read may have no elements yet."""

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opwright.compiler.native.builtins import Builtins, bound, make_builtins
+from opwright.compiler.native.builtins import Builtins, bound, make_builtins, objects
 from opwright.compiler.native.image import runs_images
 
 pytestmark = pytest.mark.skipif(not runs_images(), reason="no images of machine code here")
@@ -107,3 +107,41 @@ def test_nothing_is_held_longer_than_it_is_used(functions: Builtins) -> None:
     del array, put, take
     gc.collect()
     assert alive() is None
+
+
+def test_scalars_are_arrays_of_rank_0(functions: Builtins) -> None:
+    for dtype in DTYPES:
+        array, value = np.zeros((), dtype), numbers((), dtype)[()]
+        own = dtype is not ml_dtypes.bfloat16  # of NumPy
+        assert bound(functions.put, array)(value) == own
+        assert array.tobytes() == (value.tobytes() if own else bytes(array.itemsize))
+        assert bound(functions.put, np.zeros(1, dtype))(value) == 0
+    array = np.full((), 7, np.float32)
+    for refused in (np.float64(1), np.int32(1), 1.0, 1, True, None, "text", np.datetime64(1, "s"), object()):
+        assert bound(functions.put, array)(refused) == 0
+    assert array == 7
+    array.flags.writeable = False
+    assert bound(functions.put, array)(np.float32(1)) == 0
+
+
+def test_strings_are_copied_if_all_are_bytes(functions: Builtins) -> None:
+    old, new = bytes(bytearray(b"an old one")), bytes(bytearray(b"a new one"))
+    array, value = np.empty((2, 3), object), np.empty((2, 3), object)
+    array.fill(old)
+    value.fill(new)
+    put = bound(functions.put_strings, objects(array, bytes))
+    counts = sys.getrefcount(old), sys.getrefcount(new)
+    assert put(value) == 1
+    assert (array == new).all()
+    assert (sys.getrefcount(old), sys.getrefcount(new)) == (counts[0] - 6, counts[1] + 6)
+
+    class Sub(bytes):
+        pass
+
+    for item in ("text", None, 1, Sub(b"x")):
+        mixed = np.full((2, 3), old, object)
+        mixed[1, 2] = item
+        assert put(mixed) == 0
+    for refused in (value[:1], value.T, value.astype("S"), value.tolist(), new, np.zeros((2, 3))):
+        assert put(refused) == 0
+    assert (array == new).all()

@@ -31,8 +31,11 @@ T = TypeVar("T")
 DATA, RANK, SIZES, STEPS, DTYPE, FLAGS = 2, 3, 4, 5, 7, 8
 """Words of an array: address of its elements, rank (the low half), addresses of its sizes, its strides in bytes and its
 dtype object, flags. Word 1 of any object is its type."""
-ITEMSIZE = 5
-"""Word of a dtype object: bytes of an element."""
+SCALAR_TYPE, TYPE_NUMBER, ITEMSIZE = 2, 3, 5
+"""Words of a dtype object: the type of its scalars, its number (the high half), bytes of an element."""
+OWN_TYPES = 24
+"""NumPy's own dtypes have numbers below; their scalars are a head of two words and the number."""
+_NUMBERS = "?bBhHiIlLefdFD"
 CONTIGUOUS, WRITEABLE = 0x1 | 0x100, 0x400
 """Flags of NumPy: C order and aligned; writeable."""
 
@@ -69,6 +72,14 @@ def items_offset() -> int | None:
             or words[FLAGS] & 0xFFF != array.flags.num & 0xFFF
             or ctypes.c_int64.from_address(words[DTYPE] + 8 * ITEMSIZE).value != array.itemsize
         ):
+            return None
+    for char in _NUMBERS:  # scalars
+        dtype = np.dtype(char)
+        one = dtype.type(3)
+        words = [ctypes.c_int64.from_address(id(dtype) + 8 * i).value for i in (SCALAR_TYPE, TYPE_NUMBER)]
+        if words[0] != id(dtype.type) or words[1] >> 32 != dtype.num or dtype.num >= OWN_TYPES:
+            return None
+        if ctypes.string_at(id(one) + 16, dtype.itemsize) != one.tobytes():
             return None
     pair = (a, b)
     for offset in (24, 32, 40):
@@ -120,6 +131,14 @@ def bound(method: Method, to: Any) -> Callable[..., Any]:
     return _new_function()(ctypes.addressof(method), to, None)
 
 
+def objects(*items: Any) -> np.ndarray:
+    """Return an array of these objects, which machine code reads where a function needs several."""
+    array = np.empty(len(items), object)
+    for i, item in enumerate(items):
+        array[i] = item
+    return array
+
+
 @once
 def _new_function() -> Callable[[int, Any, None], Callable[..., Any]]:
     """Return the constructor of functions in the C API of Python, from a PyMethodDef and `self`."""
@@ -135,13 +154,15 @@ class Builtins(NamedTuple):
                                     values returns 0, with nothing changed
         bound(take, array)()        returns a copy; for rank 0, a scalar
         bound(foreign, address)()   calls `int f(void *)` without the GIL; f and its argument are the words there
+        bound(put_strings, objects(array, bytes))(value)    as put, for an array of objects that are bytes
 
-    put, take: for dense arrays of numbers; they hold the GIL
+    put, take: for dense arrays of numbers; they hold the GIL. A scalar of NumPy's own dtypes is an array of rank 0
     """
 
     put: Method
     take: Method
     foreign: Method
+    put_strings: Method
 
 
 _WORDS = {
@@ -154,6 +175,9 @@ _WORDS = {
     "ARRAY_CONTIGUOUS": CONTIGUOUS,
     "ARRAY_WRITEABLE": WRITEABLE,
     "DTYPE_ITEMSIZE": ITEMSIZE,
+    "DTYPE_SCALAR": SCALAR_TYPE,
+    "DTYPE_NUMBER": TYPE_NUMBER,
+    "DTYPE_OWN": OWN_TYPES,
 }
 
 
@@ -201,7 +225,7 @@ def make_builtins() -> Builtins | None:
     table = entry_points("builtins")
     if table is None:
         return None
-    conventions = ONE, NO_ARGUMENTS, NO_ARGUMENTS
+    conventions = ONE, NO_ARGUMENTS, NO_ARGUMENTS, ONE
     return Builtins(*(Method(name.encode(), table(i), conventions[i], None) for i, name in enumerate(Builtins._fields)))
 
 

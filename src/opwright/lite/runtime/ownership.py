@@ -29,8 +29,9 @@ from collections.abc import Callable, Iterable
 from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ...compiler.native.builtins import bound, builtins
+from ...compiler.native.builtins import Builtins, bound, builtins, objects
 from ...core import forks
+from ...core.dtypes import string
 from ...core.errors import FailedPreconditionError, also
 from ...core.named_tuples import NamedTuple
 from ..ops import types
@@ -70,9 +71,7 @@ class DirectTensors(NamedTuple):
         if functions is None:
             return NO_TENSORS
         inputs, outputs = [*inputs], [*outputs]
-        writable = {
-            t.index: bound(functions.put, t.array) for t in inputs if t.kind in (ARENA, OWN) and _has_fixed_address(t)
-        }
+        writable = {t.index: _writer(t, functions) for t in inputs if t.kind in (ARENA, OWN) and _has_fixed_address(t)}
         reach = cls(writable, {}, follows)
         reach._read([t for t in (*inputs, *outputs) if follows or t.kind != DYNAMIC])
         return reach
@@ -87,7 +86,8 @@ class DirectTensors(NamedTuple):
         assert functions is not None, "there are machine codes for what is in reach"
         for t in tensors:
             if _has_fixed_address(t):
-                self.readable[t.index] = bound(functions.take, t.array)
+                array: Any = t.array
+                self.readable[t.index] = array.copy if t.is_object else bound(functions.take, array)
             else:
                 self.readable.pop(t.index, None)
 
@@ -99,9 +99,14 @@ MAX_BYTES = 1 << 15  # copied in a microsecond, during which no other Python thr
 def _has_fixed_address(t: Tensor) -> bool:
     """Return whether the elements are stored as callers exchange them, contiguously, and are cheap to copy."""
     array = t.array
-    if array is None or t.is_object or t.type.name in types.IN_BYTES:
+    if array is None or (t.is_object and t.dtype is not string) or t.type.name in types.IN_BYTES:
         return False
     return array.nbytes <= MAX_BYTES and array.flags.c_contiguous and array.flags.aligned
+
+
+def _writer(t: Tensor, functions: Builtins) -> Callable[[Any], int]:
+    """Return the function that copies a value into a tensor."""
+    return bound(functions.put_strings, objects(t.array, bytes)) if t.is_object else bound(functions.put, t.array)
 
 
 UNKNOWN_THREAD = -1  # placeholder for get_ident(), which takes 25 ns, in runs without callbacks
