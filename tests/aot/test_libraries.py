@@ -78,10 +78,9 @@ REFUSED_ROWS = (
     "IF 0: its results' shapes are unknown",
     "WHILE 0: its results' shapes are unknown",
     "RANGE 0: its results' shapes are unknown",
-    "an LSTM of t0: i8[1, 5] with 12 intermediate tensors",
 )
-"""Rows that have no machine code besides: shapes that branches and loops change, a number of floats that a run decides,
-a rare LSTM of integers."""
+"""Rows that have no machine code besides: shapes that branches and loops change, a number of floats that a run
+decides."""
 
 
 def run_models(singles, folder, refused=REFUSED):

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
+from ..core.forks import once
 from .fixed_point import FixedPoint, FixedPointInt32, Values, interpolation_table, multiplier
 
 if TYPE_CHECKING:
@@ -67,6 +68,19 @@ GATE = 3
 """Integer bits of the inputs of gates."""
 BYTE_ZERO = 128
 """The zero point of the uint8 output of a BASIC LSTM."""
+
+
+NARROW_SCALE = 2.0**-12
+"""The scale of the sums of gates of int8."""
+
+
+@once
+def narrow_table(function: str, scale: float) -> np.ndarray:
+    """Return logistic or tanh of all int16 of a scale, in float32, truncated to int16 with 15 fraction bits, from that
+    of -32768 on. Official kernels of LSTMs with gates of int8 compute these in float32."""
+    x = np.arange(-(1 << 15), 1 << 15).astype(np.float32) * np.float32(scale)
+    y = np.tanh(x) if function == "tanh" else np.float32(1) / (np.float32(1) + np.exp(-x))
+    return np.clip(np.trunc(y.astype(np.float64) * 32768), -32768, 32767).astype(np.int16)
 
 
 class IntegerCells(FixedPoint[Values]):

@@ -1,4 +1,5 @@
-"""LSTMs of int8 as machine code, over several runs: the bits of the official kernels, however long they run."""
+"""LSTMs of int8 as machine code, over several runs: the bits of the official kernels, however long they run; of the
+reference kernels where gates are int8, which official kernels compute in float32."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ import numpy as np
 import pytest
 from compiled_kit import compiled_gaps
 from drawn_table import ROWS
-from recurrent_models import integer_lstm
+from recurrent_models import integer_lstm, narrow_lstm
 
 from opwright import lite
 from opwright.core import flags
 from opwright.lite.interpreter import OpResolverType
 
-INT8 = [row for row in ROWS if "LSTM" in row.name and row.kinds == ("INT8",) and "gates of int8" not in row.label]
+INT8 = [row for row in ROWS if "LSTM" in row.name and row.kinds == ("INT8",)]
 
 
 @pytest.mark.parametrize("seeds", [6, pytest.param(120, marks=pytest.mark.slow)])
@@ -20,12 +21,12 @@ INT8 = [row for row in ROWS if "LSTM" in row.name and row.kinds == ("INT8",) and
 def test_drawn_layers(row, seeds):
     pytest.importorskip("ai_edge_litert.interpreter")
     result = [compiled_gaps(row, "INT8", seed) for seed in range(seeds)]
-    assert all(gap == 0 and whole for gap, whole, _ in result), result
+    assert all(gap <= row.within and whole for gap, whole, _ in result), result
 
 
-def longer(seed: int) -> tuple[bytes, np.ndarray]:
+def longer(make, seed: int) -> tuple[bytes, np.ndarray]:
     """A layer that the rule takes, and inputs for many runs: the state stays between them."""
-    model = integer_lstm(seed, "integer")
+    model = make(seed, "integer")
     t = model.subgraphs[0].tensors[int(model.subgraphs[0].inputs[0])]
     shape = (200, *(int(n) for n in t.shape))
     return model.to_bytes(), np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
@@ -43,9 +44,10 @@ def outputs(interpreter: lite.Interpreter, xs: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("layers", [1, pytest.param(6, marks=pytest.mark.slow)])
-def test_two_hundred_runs_are_the_same(layers):
+@pytest.mark.parametrize("make", [integer_lstm, narrow_lstm], ids=["gates_of_int16", "gates_of_int8"])
+def test_two_hundred_runs_are_the_same(make, layers):
     for seed in range(layers):
-        content, xs = longer(seed)
+        content, xs = longer(make, seed)
         with flags.override(compiled=True, background=False):
             interpreter = lite.Interpreter(model_content=content)
             result = outputs(interpreter, xs)

@@ -1,4 +1,4 @@
-"""Every row of the table operator x type is planned by the compiled engine, but for those listed here with the reason.
+"""Every row of the table operator x type is planned by the compiled engine.
 
 No code is made or run, so that all rows can be tried; test_compiled_*.py compare results.
 """
@@ -19,8 +19,6 @@ from opwright.lite.compiled.delegate import CompiledDelegate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("reference_engine")]  # the delegate is passed by hand
 
-LEFT = {("LSTM of int8, gates of int8", "INT8"): "12 intermediate tensors"}
-"""Rows that are left to the reference engine, with words of the refusal."""
 AT_RUN_TIME = ("is no constant", "unknown before a run", "under the shape")
 """Words of refusals for sizes that are inputs: nodes that are planned after a run (test_specialised_plans.py)."""
 CALLERS = ("IF", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "CALL_ONCE", "HASHTABLE")
@@ -68,6 +66,4 @@ def test_a_model_of_each_row_is_planned(name: str) -> None:
                 reason = refusal(row, kind, len(reasons))
                 planned = not reason or any(words in reason for words in AT_RUN_TIME)
                 reasons.append(reason)
-            expected = LEFT.get((row.label, kind))
-            assert planned == (expected is None), (row.label, kind, set(reasons))
-            assert planned or all(str(expected) in reason for reason in reasons), set(reasons)
+            assert planned, (row.label, kind, set(reasons))

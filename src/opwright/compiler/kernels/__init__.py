@@ -52,6 +52,7 @@ FAMILIES: dict[str, str] = {
     "lsh_projection": "Projection",
     "lstm": "Lstm",
     "lstm_int8": "LstmInt8",
+    "lstm_int8_gates": "LstmInt8Gates",
     "lstm_sequence": "LstmSequence LstmSequenceGrad",
     "maps": "Map",
     "matmul": "MatMul",

@@ -3,7 +3,8 @@
 Lives here: of images, `Resize`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`, `Suppression`, `Detection`; of
 random numbers, `RandomWords`, `Advanced`, `NormalPairs`, `Classes`, `RandomElements`, `AcceptedElements`;
 `FixedProduct`, `TabledSoftmax`, `Fourier`, `Projection` (of locality-sensitive hashing); of recurrent layers, `Lstm`,
-`LstmInt8`, `BasicLstm`, `Gru`, `Rnn`, `Svdf`; `LstmSequence` and `GruSequence`, of the catalogue, and their gradients.
+`LstmInt8`, `LstmInt8Gates`, `BasicLstm`, `Gru`, `Rnn`, `Svdf`; `LstmSequence` and `GruSequence`, of the catalogue, and
+their gradients.
 Not here: other operations (ops.py), kernels (../kernels/), the storage of generators' states
 (lite/runtime/resources.py).
 
@@ -321,6 +322,34 @@ class LstmInt8(LoopOp):
     peephole_factors: tuple[tuple[int, int], ...] = ()
     norms: tuple[Buffer, ...] = ()
     norm_factors: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LstmInt8Gates(LoopOp):
+    """One step of an LSTM of int8 whose gates are int8, with cells of 2^-15; output int8 [batch, out].
+
+        f, o = sigmoid(n(G + R h))    g = tanh(n(G + R h))    c' = f c + (1 - f) g    h' = P (o tanh(c'))
+    inside, outside: R h and G of f, g, o as sums of int32 [batch, cells]. n: rounds both to int8, and normalizes their
+    sum over the cells, in float32, as lite/ops/quantized/recurrent.py says. norms: for each gate coefficients and a
+    bias, float32 [3, 2, cells], and the coefficients' scales, float32 [3]. tables: sigmoid and tanh of gates, tanh of
+    cells, int16 [65536]. projection: P, int8, and its bias, int32; or P. h int8 and c int16: the state, c read and both
+    written. clips: of c' and h', in their steps. zero: of h.
+
+    Factors are (m, e), m 2^(e - 31). parts: of each gate, for G and for R h, the factor to their int8, its zero point
+    and the factor to the scale of the sum.
+    """
+
+    outside: tuple[Buffer, ...]
+    inside: tuple[Buffer, ...]
+    norms: tuple[Buffer, ...]
+    tables: tuple[Buffer, ...]
+    projection: tuple[Buffer, ...]
+    h: Buffer
+    c: Buffer
+    parts: tuple[tuple[int, int, int, int, int], ...]
+    output_factor: tuple[int, int]
+    zero: int
+    clips: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)

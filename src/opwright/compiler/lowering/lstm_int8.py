@@ -1,6 +1,6 @@
-"""LSTMs of int8 with int16 cells.
+"""LSTMs of int8 with int16 cells, and gates of int16 or int8.
 
-Lives here: their rule; the indices of an LSTM's inputs by kind.
+Lives here: their rules; the indices of an LSTM's inputs by kind.
 Not here: LSTMs of floats, whose rule calls this one (lstm.py), the integer rule (lite/ops/quantized/recurrent.py),
 the kernel of a step (../kernels/lstm_int8.py).
 """
@@ -11,11 +11,11 @@ import math
 
 import numpy as np
 
-from ...core.dtypes import DType, int8, int16, int32
+from ...core.dtypes import DType, float32, int8, int16, int32
 from ...scalar.fixed_point import multiplier
-from ...scalar.fixed_point_layers import least_variance, normalization_factor
+from ...scalar.fixed_point_layers import NARROW_SCALE, least_variance, narrow_table, normalization_factor
 from ..loops.buffers import Buffer, Window
-from ..loops.domain_ops import LstmInt8
+from ..loops.domain_ops import LstmInt8, LstmInt8Gates
 from ..loops.expressions import Expr, apply, arg
 from ..loops.ops import Contract
 from .context import LoweringContext, NoLowering, RuleOperand
@@ -24,15 +24,18 @@ WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, STATE, NORMS = 1, 5, 9, 12, 1
 """Index of the first input of each kind; a kind's inputs are in the order input, forget, cell, output gate."""
 GATE = 2.0**-12
 NO_CLIP = 1 << 16
-CELL = 2
-"""Index of the cell gate."""
+GATES, CELL = 4, 2
+"""The number of gates, and the index of the cell gate."""
 HIDDEN = 4
 """Index of the intermediate tensor with the scale of o tanh(c)."""
 
 
 def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
-    """Lower an LSTM with int16 gates. Raises NoLowering for others."""
+    """Lower an LSTM with gates of int16, or of int8. Raises NoLowering for others."""
     intermediates = ctx.node.intermediates
+    if len(intermediates) == 3 * GATES and ctx.operator == "LSTM":
+        narrow_lstm(ctx, x)
+        return
     if len(intermediates) != HIDDEN + 1:
         raise NoLowering(f"an LSTM of {x} with {len(intermediates)} intermediate tensors")
     time_major = ctx.operator == "LSTM" or bool(ctx.attr("time_major"))
@@ -99,6 +102,72 @@ def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
             tuple(b.buffer for pair in norms for b in pair),
             tuple(_norm_factor(n) for n, _ in norms),
         )
+
+
+def narrow_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
+    """Lower one step of an LSTM with int8 gates: without an input gate and peepholes, with normalization and a
+    projection. Raises NoLowering for others."""
+    gates = range(1, GATES)
+    absent = [WEIGHTS, RECURRENT, *range(PEEPHOLES, BIASES), NORMS]
+    if len(x.shape) != 2 or any(ctx.optional(index) is not None for index in absent):
+        raise NoLowering(f"an LSTM of {x} with gates of int8 and more inputs than they have")
+    h, c, p = ctx.operand(STATE), ctx.operand(STATE + 1), _weights(ctx, PROJECTION)
+    (batch, _), (outputs, cells) = x.shape, p.shape
+    y = ctx.output((batch, outputs))
+    for state, dtype, n in ((h, int8, outputs), (c, int16, cells)):
+        if not state.is_variable or state.size != batch * n or state.dtype is not dtype:
+            raise NoLowering(f"a state {state}")
+    if c.scale != 2.0**-15 or c.zero or y.dtype is not int8:
+        raise NoLowering(f"cells of the scale {c.scale}")
+    bias = ctx.optional(PROJECTION + 1)
+    if bias is not None and (bias.constant is None or bias.dtype is not int32 or bias.shape != (outputs,)):
+        raise NoLowering(f"a bias {bias}")
+    sums: dict[int, list[Buffer]] = {WEIGHTS: [], RECURRENT: []}
+    parts, norms, scales = [], [], []
+    for g in gates:
+        both, *each = (ctx.buffers.of(ctx.node.intermediates[3 * g + k]) for k in range(3))
+        for first, rows, part in zip(sums, (x, h), each):
+            w = _weights(ctx, first + g)
+            sums[first].append(_sums(ctx, rows, w, cells, f".{first}.{g}"))
+            to_sum = multiplier(float(np.float32(part.scale) / np.float32(both.scale)))
+            parts.append((*_factor(w.scale, rows.scale, part.scale), part.zero, *to_sum))
+        coefficients, addend = _vector(ctx, NORMS + g, int16, cells), _vector(ctx, BIASES + g, int32, cells)
+        scale = np.float32(coefficients.scale)
+        offset = np.asarray(addend.buffer.constant, np.float32) * (scale * np.float32(2.0**-10))
+        norms.append((np.asarray(coefficients.buffer.constant, np.float32), offset))
+        scales.append(scale)
+    tables = [
+        narrow_table("logistic", NARROW_SCALE),
+        narrow_table("tanh", NARROW_SCALE),
+        narrow_table("tanh", 2.0**-15),
+    ]
+    ctx.add(
+        LstmInt8Gates,
+        y.buffer,
+        tuple(sums[WEIGHTS]),
+        tuple(sums[RECURRENT]),
+        tuple(Buffer("norms", float32, a.shape, a) for a in (np.array(norms), np.array(scales))),
+        tuple(Buffer("table", int16, table.shape, table) for table in tables),
+        (p.buffer,) if bias is None else (p.buffer, bias.buffer),
+        h.buffer,
+        c.buffer,
+        tuple(parts),
+        multiplier(float(np.float32(p.scale * 2.0**-15 / h.scale))),
+        h.zero,
+        (_clip(ctx.attr("cell_clip"), c, 32767), _clip(ctx.attr("proj_clip"), y, 127)),
+    )
+
+
+def _sums(ctx: LoweringContext, x: RuleOperand, w: RuleOperand, cells: int, name: str) -> Buffer:
+    """Add the products of rows of int8 and weights: int32 [rows, cells]."""
+    n = x.shape[-1]
+    if w.shape != (cells, n) or not n or not x.size:
+        raise NoLowering(f"weights {w}")
+    rows = x.size // n
+    out = ctx.new(int32, (rows, 1, 1, cells), name)
+    filters, total = ctx.viewed(w.buffer, (cells, 1, 1, n)), arg(0, int32)
+    ctx.add(Contract, out, ctx.viewed(x.buffer, (rows, 1, 1, n)), filters, (), total, Window((1, 1)), input_zero=x.zero)
+    return out
 
 
 def _vector(ctx: LoweringContext, index: int, dtype: DType, cells: int) -> RuleOperand:

@@ -23,7 +23,15 @@ import numpy as np
 from ....scalar import numpy_namespace
 from ....scalar.fixed_point import array_round_away as round_away
 from ....scalar.fixed_point import multiplier
-from ....scalar.fixed_point_layers import GATE, GateNormalization, IntegerCells, least_variance, normalization_factor
+from ....scalar.fixed_point_layers import (
+    GATE,
+    NARROW_SCALE,
+    GateNormalization,
+    IntegerCells,
+    least_variance,
+    narrow_table,
+    normalization_factor,
+)
 from ..lstm_cell import GATES
 from .fixed_point import INT16, INT32, exact_float
 from .operand import Operand, check_scaled, check_symmetric, check_types, present
@@ -78,7 +86,8 @@ class _Int8Gate:
     def __init__(self, gate: str, operands: Mapping[str, Operand | None], three: Sequence[Operand]) -> None:
         both, outside, inside = three
         check_scaled(both, outside, inside)
-        self.tanh, self.norm, self.bias = gate == "cell", f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias"
+        self.table = narrow_table("tanh" if gate == "cell" else "logistic", NARROW_SCALE)
+        self.norm, self.bias = f"{gate}_layer_norm_coefficients", f"{gate}_gate_bias"
         x, h, w, r, norm = present(
             operands, "input", "output_state", f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights", self.norm
         )
@@ -102,12 +111,11 @@ class _Int8Gate:
         for rows, (product, zero, to_both) in zip((x, h), self.products):
             part = np.clip(product.times(rows, product.ready(arrays)) + zero, -128, 127)
             y = y + INT32.rescale(part - zero, *to_both)
-        real = self._normalized(INT16.saturated(y), arrays)
-        real = np.tanh(real) if self.tanh else _f(1) / (_f(1) + np.exp(-real))
-        return _fixed(real)
+        return _at(self.table, self._normalized(INT16.saturated(y), arrays))
 
     def _normalized(self, y: np.ndarray, arrays: Mapping[str, Any]) -> np.ndarray:
-        """Normalize rows to mean 0 and variance 1; apply coefficients and bias; round to 12 fraction bits."""
+        """Normalize rows to mean 0 and variance 1; apply coefficients and bias; round to int16 with 12 fraction bits.
+        Undefined results (a variance below 0) are the least."""
         y, n = y.astype(_f), _f(y.shape[1])
         total, squares = (np.cumsum(v, 1, dtype=_f)[:, -1:] for v in (y, y * y))  # summed one after the other
         mean = total / n
@@ -115,7 +123,8 @@ class _Int8Gate:
         inverse = _f(1) / np.sqrt(np.where(variance == 0, _f(1e-8), variance))
         bias = arrays[self.bias].astype(_f) * (self.norm_scale * _f(2.0**-10))
         real = (y - mean) * inverse * arrays[self.norm].astype(_f) * self.norm_scale + bias
-        return INT16.saturated(round_away(real.astype(np.float64) * 4096)).astype(_f) * _f(2.0**-12)
+        rounded = round_away(real.astype(np.float64) * (1 / NARROW_SCALE))
+        return np.where(np.isnan(rounded), INT16.least, INT16.saturated(rounded)).astype(np.int64)
 
 
 def _named(o: Operand, name: str) -> Operand:
@@ -124,9 +133,9 @@ def _named(o: Operand, name: str) -> Operand:
     return o
 
 
-def _fixed(real: np.ndarray) -> np.ndarray:
-    """Convert to int16 with 15 fraction bits, truncating."""
-    return INT16.saturated(np.trunc(real.astype(np.float64) * 32768)).astype(np.int64)
+def _at(table: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Look up int16 values in a table of all of them."""
+    return table[x - INT16.least].astype(np.int64)
 
 
 def narrow_lstm(
@@ -155,7 +164,7 @@ def narrow_lstm(
         cell = CELLS.after(forget, cell, CELLS.one - forget, new)
         if cell_clip > 0:
             cell = np.clip(cell, -cell_clip, cell_clip)
-        squashed = _fixed(np.tanh(cell.astype(_f) * _f(2.0**-15)))
+        squashed = _at(narrow_table("tanh", 2.0**-15), cell)
         hidden = INT32.shifted_right(gates["output"].run(x, hidden_state, arrays) * squashed, 15)
         sums = np.matmul(hidden.astype(np.float64), arrays["projection_weights"].T.astype(np.float64)).astype(np.int64)
         if arrays["projection_bias"] is not None:
