@@ -48,6 +48,7 @@ FAMILIES: dict[str, str] = {
     "fourier": "Fourier",
     "gather": "Gather GatherAt ReverseStart SliceAt UpdateSlice",
     "gru_sequence": "GruSequence GruSequenceGrad",
+    "hadamard": "Hadamard",
     "image_warp": "AffineImage AffinePoints CropMatrix PixelsAt",
     "lsh_projection": "Projection",
     "lstm": "Lstm",

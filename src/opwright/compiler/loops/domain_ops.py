@@ -2,9 +2,9 @@
 
 Lives here: of images, `Resize`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`, `Suppression`, `Detection`; of
 random numbers, `RandomWords`, `Advanced`, `NormalPairs`, `Classes`, `RandomElements`, `AcceptedElements`;
-`FixedProduct`, `TabledSoftmax`, `Fourier`, `Projection` (of locality-sensitive hashing); of recurrent layers, `Lstm`,
-`LstmInt8`, `LstmInt8Gates`, `BasicLstm`, `Gru`, `Rnn`, `Svdf`; `LstmSequence` and `GruSequence`, of the catalogue, and
-their gradients.
+`FixedProduct`, `TabledSoftmax`, `Fourier`, `Hadamard`, `Projection` (of locality-sensitive hashing); of recurrent
+layers, `Lstm`, `LstmInt8`, `LstmInt8Gates`, `BasicLstm`, `Gru`, `Rnn`, `Svdf`; `LstmSequence` and `GruSequence`, of the
+catalogue, and their gradients.
 Not here: other operations (ops.py), kernels (../kernels/), the storage of generators' states
 (lite/runtime/resources.py).
 
@@ -239,6 +239,14 @@ class Fourier(LoopOp):
     input: Buffer
     size: int
     complex: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Hadamard(LoopOp):
+    """The Walsh-Hadamard transform of runs of `size` elements, a power of 2, over sqrt(size), float32."""
+
+    input: Buffer
+    size: int
 
 
 @dataclass(frozen=True, eq=False)

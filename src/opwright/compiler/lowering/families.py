@@ -47,7 +47,7 @@ FAMILIES: dict[str, str] = {
         "BIDIRECTIONAL_SEQUENCE_LSTM GRUSequence GRUSequenceGrad LSTM LSTMSequence LSTMSequenceGrad "
         "UNIDIRECTIONAL_SEQUENCE_LSTM"
     ),
-    "matmul": "BATCH_MATMUL Einsum MatMul custom:aeq.hadamard_rotation custom:odml.scaled_dot_product_attention",
+    "matmul": "BATCH_MATMUL Einsum MatMul custom:odml.scaled_dot_product_attention",
     "normalization": (
         "FusedBatchNorm L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX LRN LayerNorm LogSoftmax SOFTMAX "
         "Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits custom:MeanVarianceNormalization"
@@ -68,7 +68,7 @@ FAMILIES: dict[str, str] = {
     ),
     "spectral": (
         "COMPLEX_ABS IMAG REAL custom:AudioSpectrogram custom:Complex custom:IRFFT2D custom:Irfft2d custom:Mfcc "
-        "custom:RFFT2D custom:Rfft2d lite:RFFT2D"
+        "custom:RFFT2D custom:Rfft2d custom:aeq.hadamard_rotation lite:RFFT2D"
     ),
     "stateful": (
         "ASSIGN_VARIABLE CALL_ONCE MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM READ_VARIABLE "

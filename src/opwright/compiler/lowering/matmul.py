@@ -1,4 +1,4 @@
-"""Matrix products: MatMul, BATCH_MATMUL, Einsum, odml.scaled_dot_product_attention, aeq.hadamard_rotation.
+"""Matrix products: MatMul, BATCH_MATMUL, Einsum, odml.scaled_dot_product_attention.
 
 Lives here: their rules. An Einsum of two factors is a product of views, with factors transposed where their labels are
 out of order.
@@ -94,25 +94,6 @@ def _hybrid_epilogue(b: RuleOperand, columns: int, is_transposed: bool) -> tuple
     factors = np.ascontiguousarray(np.broadcast_to(scales, (columns,)))
     scale = Buffer(f"{b.buffer.name}.scales", float32, (columns,), factors)
     return (scale,), hybrid_product(arg(1, float32))
-
-
-MAX_ROTATION = 1024
-"""Largest rotation that is lowered to a matrix product."""
-
-
-@rule(custom=("aeq.hadamard_rotation",))
-def rotate(ctx: LoweringContext) -> None:
-    """Lower a Hadamard rotation to a matrix product."""
-    x, n = ctx.operand(0), int(ctx.node.call.hadamard_size)
-    if x.dtype is not float32 or not x.size or n > MAX_ROTATION:
-        raise NoLowering(f"{x} rotated by runs of {n}")
-    y, shape = ctx.output(x.shape), (x.size // n, n)
-    matrix = np.ones((1, 1))
-    while len(matrix) < n:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    constant = Buffer(f"{y.buffer.name}.hadamard", float32, (n, n), (matrix / math.sqrt(n)).astype(np.float32))
-    with ctx.reshaped(y, shape) as target:
-        ctx.add(MatMul, target, ctx.viewed(x.buffer, shape), constant, (), arg(0, float32))
 
 
 MAX_KEYS = 1 << 16

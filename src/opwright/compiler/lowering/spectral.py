@@ -1,4 +1,5 @@
-"""Complex numbers and Fourier transforms: RFFT2D, IRFFT2D, REAL, IMAG, COMPLEX_ABS, Complex; AudioSpectrogram, Mfcc.
+"""Complex numbers and Fourier transforms: RFFT2D, IRFFT2D, REAL, IMAG, COMPLEX_ABS, Complex; AudioSpectrogram, Mfcc;
+aeq.hadamard_rotation.
 
 Lives here: these rules; complex numbers as pairs of floats (`parts_of`, `join`), products of complex numbers.
 Not here: row transforms (../kernels/fourier.py), moves of complex numbers, which are 8 bytes (views.py).
@@ -14,7 +15,7 @@ import numpy as np
 from ...core.dtypes import DType, complex64, complex128, float32, float64
 from ...core.dtypes import bool as bool_
 from ..loops.buffers import Buffer, IndexMap, row_major
-from ..loops.domain_ops import Fourier
+from ..loops.domain_ops import Fourier, Hadamard
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.ops import Map, MatMul, Move, Reinterpret
 from .context import LoweringContext, NoLowering, RuleOperand
@@ -290,3 +291,12 @@ def mfcc(ctx: LoweringContext) -> None:
 
 def _matrix(name: str, matrix: np.ndarray) -> Buffer:
     return Buffer(name, float32, matrix.shape, np.ascontiguousarray(matrix, np.float32))
+
+
+@rule(custom=("aeq.hadamard_rotation",))
+def rotate(ctx: LoweringContext) -> None:
+    """Lower a Hadamard rotation."""
+    x, n = ctx.operand(0), int(ctx.node.call.hadamard_size)
+    if x.dtype is not float32 or not x.size:
+        raise NoLowering(f"{x} rotated by runs of {n}")
+    ctx.add(Hadamard, ctx.output(x.shape).buffer, x.buffer, n)
