@@ -99,11 +99,13 @@ def _accumulate(sums: Registers, lhs: LhsF32, q: Pointer, is_distant: bool = Tru
             if end < 4 * done:
                 _add_by_lane(sums, bases, end, q)
                 q = q + lanes * vectors * lanes
-        pairs_end = done + (lhs.run - done) // 2 * 2
-        for k in range(done, pairs_end, 2):  # unrolled twice, which halves counting and branching
-            for i in range(2):
-                _add_step(sums, p, pitch, k + i, q + i * vectors * lanes, is_distant)
-            q = q + 2 * vectors * lanes
+        pairs_end = done
+        if lanes < HOISTING:  # AVX-512 has no more to do in a step than its multiplications, and half the code to make
+            pairs_end = done + (lhs.run - done) // 2 * 2
+            for k in range(done, pairs_end, 2):  # unrolled twice, which halves counting and branching
+                for i in range(2):
+                    _add_step(sums, p, pitch, k + i, q + i * vectors * lanes, is_distant)
+                q = q + 2 * vectors * lanes
         for k in range(pairs_end, lhs.run):
             _add_step(sums, p, pitch, k, q, is_distant)
             q = q + vectors * lanes
@@ -122,13 +124,13 @@ def _add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_di
     if lanes == HOISTING:
         row = p + k
         for r in range(rows):
-            x = row[0]
+            x = row[0].splat(lanes)
             for v in range(vectors):
                 sums[r, v] = kl.fma(x, w[v], sums[r, v])
             row = kl.after(row + pitch, sums[r, vectors - 1])
     else:
         for r in range(rows):
-            x = (p + r * pitch)[k]
+            x = (p + r * pitch)[k].splat(lanes)
             for v in range(vectors):
                 sums[r, v] = kl.fma(x, w[v], sums[r, v])
 

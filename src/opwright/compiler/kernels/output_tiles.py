@@ -171,21 +171,27 @@ def float_output(
 
 def write_float_tile(sums: Registers, tile: OutputTile) -> None:
     """Apply the epilogue to the sums of a tile and store the results."""
-    (rows, vectors), lanes = sums.shape, sums.count
+    vectors, lanes = sums.shape[1], sums.count
     if tile.light and tile.masked:
-        masks = [kl.first(tile.rest - v * lanes, lanes) for v in range(vectors)]
-        for r in range(rows):
-            for v in range(vectors):
-                _write_floats(tile, sums[r, v], r, v * lanes, lanes, masks[v])
+        _write_registers(sums, tile, [kl.first(tile.rest - v * lanes, lanes) for v in range(vectors)])
     elif tile.light:
         if tile.rest >= vectors * lanes:
-            for r in range(rows):
-                for v in range(vectors):
-                    _write_floats(tile, sums[r, v], r, v * lanes, lanes, None)
+            _write_registers(sums, tile, [None] * vectors)
         else:
             _write_spilled(sums, tile, False)
     else:
         _write_spilled(sums, tile, True)
+
+
+def _write_registers(sums: Registers, tile: OutputTile, masks: Sequence[Value | None]) -> None:
+    """Write a tile from registers. masks: of each vector; None for whole ones."""
+    (rows, vectors), lanes = sums.shape, sums.count
+    columns = [tile.column + v * lanes for v in range(vectors)]
+    for r in range(rows):
+        row = tile.row + r
+        out = tile.out + row * tile.pitch + tile.column
+        for v in range(vectors):
+            out.store(tile.finish(sums[r, v], row, columns[v], lanes, masks[v]), v * lanes, masks[v])
 
 
 def _write_spilled(sums: Registers, tile: OutputTile, has_full: bool) -> None:

@@ -6,6 +6,7 @@ Not here: values (values.py).
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ SHORT_FLOATS = (dtypes.float16, dtypes.bfloat16)
 _SUFFIX = {F32: "f32", F64: "f64", POINTER: "p0"}
 
 
+@functools.cache
 def typed(dtype: DType, count: int) -> ir.Type:
     """Return the LLVM type of a vector; of a scalar if count is 0."""
     return ir.VectorType(KIND[dtype], count) if count else KIND[dtype]
@@ -72,7 +74,17 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
         rounded = dtype.as_numpy_dtype(value)
         exact = int(rounded.view(np.uint16)) if dtype in SHORT_FLOATS else float(rounded)
     one = ir.Constant(kind, exact)
-    return ir.Constant(ir.VectorType(kind, count), [one] * count) if count else one
+    return SplatConstant(typed(dtype, count), one) if count else one
+
+
+class SplatConstant(ir.Constant):
+    """A constant vector of equal lanes, which prints as LLVM abbreviates it: lanes were a third of all text."""
+
+    def __init__(self, kind: ir.VectorType, lane: ir.Constant) -> None:
+        self.type, self.constant = kind, [lane] * kind.count
+
+    def _get_reference(self) -> str:
+        return f"splat ({self.constant[0]})"
 
 
 def constants(x: ir.Value) -> list[Any] | None:

@@ -22,7 +22,7 @@ from ...core.dtypes import DType
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...ops.tensor import Tensor
-from .llvm_types import F32, I32, KIND, SHORT_FLOATS, is_number, number, suffix, typed
+from .llvm_types import F32, I32, KIND, SHORT_FLOATS, SplatConstant, is_number, number, suffix, typed
 from .trace import current, intrinsic
 
 DIVISIONS = ("sdiv", "srem", "udiv", "urem")
@@ -79,7 +79,7 @@ class Value(Tensor, metaclass=_ElementType):
         b = current().builder
         kind = typed(self.dtype, count)
         if isinstance(self.x, ir.Constant):
-            return Value(ir.Constant(kind, [self.x] * count), self.dtype)
+            return Value(SplatConstant(kind, self.x), self.dtype)
         one = b.insert_element(ir.Constant(kind, ir.Undefined), self.x, ir.Constant(I32, 0))
         zeros = ir.Constant(ir.VectorType(I32, count), None)
         return Value(b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros), self.dtype)
@@ -117,10 +117,14 @@ class Value(Tensor, metaclass=_ElementType):
     def __add__(self, o: Any) -> Value:
         if not isinstance(o, Value) and hasattr(o, "prefetch"):  # a pointer, whose __radd__ takes the offset
             return NotImplemented
-        return self._arithmetic(o, "fadd", "add")
+        return self if self._is_same_plus(o) else self._arithmetic(o, "fadd", "add")
+
+    def _is_same_plus(self, o: Any) -> bool:
+        """Return whether adding a Python number changes nothing: kernels add offsets that are often 0."""
+        return type(o) is int and o == 0 and self.dtype.is_integer
 
     def __radd__(self, o: Any) -> Value:
-        return self._arithmetic(o, "fadd", "add", swap=True)
+        return self if self._is_same_plus(o) else self._arithmetic(o, "fadd", "add", swap=True)
 
     def __sub__(self, o: Any) -> Value:
         return self._arithmetic(o, "fsub", "sub")
