@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.devices import cpu
+from opwright.core import blas_threads
 from opwright.nn.training import batches
 from opwright.ops import cuda_kernels
 from opwright.ops.kernel_selection import candidates
@@ -70,18 +70,18 @@ def test_a_training_run_returns_the_same_bits_in_every_process(tmp_path: Any) ->
     assert list(tmp_path.glob("tuning*")) == []  # nothing was timed
 
 
-@pytest.mark.skipif(not cpu.thread_settings(), reason="this BLAS has no switch for its threads")
+@pytest.mark.skipif(not blas_threads.thread_settings(), reason="this BLAS has no switch for its threads")
 def test_blas_is_pinned_while_the_switch_is_on_and_gets_its_threads_back() -> None:
-    put = [set_threads for _, set_threads in cpu.thread_settings()]
-    before = cpu.num_threads()
+    put = [set_threads for _, set_threads in blas_threads.thread_settings()]
+    before = blas_threads.num_threads()
     for p in put:
         p(2)
     try:
         with ow.flags(deterministic=True):
-            assert cpu.num_threads() == [1] * len(put)
+            assert blas_threads.num_threads() == [1] * len(put)
             with ow.flags(check_numerics=True):
-                assert cpu.num_threads() == [1] * len(put)
-        assert cpu.num_threads() == [2] * len(put)
+                assert blas_threads.num_threads() == [1] * len(put)
+        assert blas_threads.num_threads() == [2] * len(put)
     finally:
         for p, n in zip(put, before):
             p(n)

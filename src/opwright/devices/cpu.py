@@ -1,97 +1,36 @@
-"""The processor: a pool of threads, aligned memory, synchronous work; the threads of NumPy's BLAS.
+"""The processor: a pool of threads, aligned memory, synchronous work.
 
-Lives here: `CPUDeviceContext`, `ThreadPool`; the thread count of the BLAS library, which is pinned to 1 while the flag
-`deterministic` is on. Not here: kernels, products (ops/linalg), page-locked memory (memory.py).
+Lives here: `CPUDeviceContext`, `ThreadPool`; `pin_if_deterministic`. Not here: kernels, products (ops/linalg),
+page-locked memory (memory.py), the threads of NumPy's BLAS (../core/blas_threads.py).
 """
 
 from __future__ import annotations
 
 import contextvars
-import ctypes
 import os
 import platform
-import re
 import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core import flags, forks
-from ..core.forks import once
+from ..core import blas_threads, flags
 from ..core.places import CPUPlace, Place
 from ..core.processors import usable_processors
 from .context import ALIGNMENT, DeviceContext, numpy_dtype, sizes
 
-# OpenBLAS under the names of its builds (NumPy's wheels prefix and suffix them), MKL, BLIS
-_SYMBOLS = (
-    ("scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"),
-    ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads"),
-    ("openblas_get_num_threads64_", "openblas_set_num_threads64_"),
-    ("openblas_get_num_threads", "openblas_set_num_threads"),
-    ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
-    ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
-)
-_LIBRARY = re.compile(r"openblas|mkl_rt|libblis|libblas", re.IGNORECASE)
-
-ThreadSetting = tuple[Callable[[], int], Callable[[int], None]]
-
-
-def _blas_libraries() -> list[str]:
-    """Return the files of BLAS libraries mapped by this process or shipped in NumPy's wheel."""
-    paths: list[str] = []
-    try:
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-        paths += [line.split(maxsplit=5)[5] for line in maps.splitlines() if len(line.split(maxsplit=5)) == 6]
-    except OSError:
-        pass  # not Linux
-    root = Path(np.__file__).parent
-    for folder in (root.parent / "numpy.libs", root / ".dylibs"):
-        if folder.is_dir():
-            paths += sorted(map(str, folder.iterdir()))
-    return [path for path in dict.fromkeys(paths) if _LIBRARY.search(Path(path).name)]
-
-
-@once
-def thread_settings() -> tuple[ThreadSetting, ...]:
-    """Return the getter and setter of the thread count of each loaded BLAS that has them."""
-    settings: list[ThreadSetting] = []
-    for path in _blas_libraries():
-        try:
-            library = ctypes.CDLL(path)
-        except OSError:
-            continue
-        for get_threads, set_threads in _SYMBOLS:
-            if hasattr(library, get_threads) and hasattr(library, set_threads):
-                settings.append((getattr(library, get_threads), getattr(library, set_threads)))
-                break
-    return tuple(settings)
-
-
-def num_threads() -> list[int]:
-    """Return the thread count of each BLAS that reports it."""
-    return [get() for get, _ in thread_settings()]
-
-
-_lock = forks.lock()
-_saved_counts: list[int] | None = None  # thread counts before they were pinned
+_DETERMINISTIC = "deterministic"
 
 
 def pin_if_deterministic() -> None:
     """Pin BLAS to one thread while the flag `deterministic` is on; restore the counts when it goes off."""
-    global _saved_counts
-    with _lock:
-        if flags.deterministic and _saved_counts is None:
-            _saved_counts = num_threads()
-            for _, put in thread_settings():
-                put(1)
-        elif not flags.deterministic and _saved_counts is not None:
-            for (_, put), count in zip(thread_settings(), _saved_counts):
-                put(count)
-            _saved_counts = None
+    if flags.deterministic:
+        blas_threads.limit(_DETERMINISTIC, 1)
+    else:
+        blas_threads.remove_limit(_DETERMINISTIC)
 
 
 _CHUNKS_PER_THREAD = 4  # for load balance

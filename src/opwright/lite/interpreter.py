@@ -38,7 +38,7 @@ from .runtime.tensor_access import (
 )
 
 if TYPE_CHECKING:
-    from ..core import children
+    from ..core import blas_threads, children
     from . import resolver
     from .compiled import ahead, engine
     from .format import model as formats
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 else:  # not needed by a model with a cached plan: 60 ms of a process's start
     resolver, formats = later(".resolver", __package__), later(".format.model", __package__)
     ahead, engine = later(".compiled.ahead", __package__), later(".compiled.engine", __package__)
-    children = later("..core.children", __package__)
+    blas_threads, children = later("..core.blas_threads", __package__), later("..core.children", __package__)
     delegation, introspection = later(".runtime.delegation", __package__), later(".runtime.introspection", __package__)
     model_loader, profiler = later(".runtime.model_loader", __package__), later(".runtime.profiler", __package__)
     timelines = later(".runtime.timeline", __package__)
@@ -583,9 +583,18 @@ class Interpreter:
     def _invoke(self, subgraph_index: int) -> None:
         if self._waiting:
             self._switch_engine()
-        self._subgraphs[subgraph_index].invoke()
+        if self._waiting:
+            with blas_threads.at_most(self._blas_threads()):
+                self._subgraphs[subgraph_index].invoke()
+        else:
+            self._subgraphs[subgraph_index].invoke()
         if self._waiting and self._engine is not None:
             self._engine.look()
+
+    def _blas_threads(self) -> int:
+        """Return the threads of reference kernels' products: after the first answer, the compiler has a processor."""
+        planning = isinstance(self._engine, ahead.Ahead) and self._engine.answered
+        return max(1, min(self._threads, usable_processors() - planning))
 
     def _check_resolved(self, start: Subgraph) -> None:
         """Raise the error for custom operators without kernel that `start`, or its callees, would run."""

@@ -52,6 +52,11 @@ class Ahead:
         return self._job is not None and self._job.done
 
     @property
+    def answered(self) -> bool:
+        """Whether the model has run."""
+        return self._answered.is_set()
+
+    @property
     def lost(self) -> bool:
         """Whether planning runs in the parent process of a fork."""
         return self._job is not None and self._job.lost
