@@ -19,6 +19,7 @@ import numpy as np
 from ...core.dtypes import string
 from ...core.errors import OpError
 from ...core.lazy_imports import later
+from ..custom_options import group_inputs
 from ..ops.definition import LiteOperator
 from .node import Node
 from .ownership import DirectInvocation
@@ -172,13 +173,15 @@ def _moved(calls: StringCalls, node: Node, operator: LiteOperator, call: Any) ->
     if len(strings) != 1 or [t.dtype for t in outputs] != [string]:
         return None
     (x,), (out,) = strings, outputs
-    numbers = np.arange(x.array.size).reshape(x.shape)  # type: ignore[union-attr]
+    numbers = np.arange(1, x.array.size + 1).reshape(x.shape)  # type: ignore[union-attr]
     try:
         operands = [numbers if t is x else None if t is None else t.array for t in inputs]
-        places: Any = np.ascontiguousarray(operator.kernel(call)(*operands), np.int64)
+        places: Any = np.ascontiguousarray(operator.kernel(call)(*group_inputs(operator, operands, node)), np.int64) - 1
     except (OpError, ArithmeticError, IndexError, TypeError, ValueError):  # of the node: its run raises it
         return None
-    return calls.move(x.array, places, out.array) if places.shape == out.shape else None  # type: ignore[arg-type]
+    if places.shape != out.shape or (places < 0).any():  # an operator that makes elements
+        return None
+    return calls.move(x.array, places, out.array)  # type: ignore[arg-type]
 
 
 _STEPS: dict[str, Make] = {
