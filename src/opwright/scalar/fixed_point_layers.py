@@ -80,7 +80,8 @@ def narrow_table(function: str, scale: float) -> np.ndarray:
     of -32768 on. Official kernels of LSTMs with gates of int8 compute these in float32."""
     x = np.arange(-(1 << 15), 1 << 15).astype(np.float32) * np.float32(scale)
     y = np.tanh(x) if function == "tanh" else np.float32(1) / (np.float32(1) + np.exp(-x))
-    return np.clip(np.trunc(y.astype(np.float64) * 32768), -32768, 32767).astype(np.int16)
+    table: np.ndarray = np.clip(np.trunc(y.astype(np.float64) * 32768), -32768, 32767).astype(np.int16)
+    return table
 
 
 class IntegerCells(FixedPoint[Values]):

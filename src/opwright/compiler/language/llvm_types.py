@@ -77,7 +77,7 @@ def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
     return SplatConstant(typed(dtype, count), one) if count else one
 
 
-class SplatConstant(ir.Constant):
+class SplatConstant(ir.Constant):  # type: ignore[misc]  # llvmlite has no annotations
     """A constant vector of equal lanes, which prints as LLVM abbreviates it: lanes were a third of all text."""
 
     def __init__(self, kind: ir.VectorType, lane: ir.Constant) -> None:

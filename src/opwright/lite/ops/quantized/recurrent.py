@@ -135,7 +135,8 @@ def _named(o: Operand, name: str) -> Operand:
 
 def _at(table: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Look up int16 values in a table of all of them."""
-    return table[x - INT16.least].astype(np.int64)
+    values: np.ndarray = table[x - INT16.least].astype(np.int64)
+    return values
 
 
 def narrow_lstm(
