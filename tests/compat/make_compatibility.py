@@ -11,6 +11,7 @@ the package show, by recorded values.
 from __future__ import annotations
 
 import inspect
+import json
 import pathlib
 from typing import NamedTuple
 
@@ -145,7 +146,30 @@ def page():
                     out.append(f"- {status}: {', '.join(f'`{n}`' for n in names)}: {text}")
             if out[-1]:
                 out.append("")
-    return "\n".join(out).rstrip() + "\n"
+    return "\n".join([*out, *own_tests()]).rstrip() + "\n"
+
+
+def own_tests():
+    """Return the section about Keras's own test files, from the counts that tests/compat/keras_suite kept."""
+    counts = json.loads((FOLDER / "keras_suite" / "results.json").read_text())
+    kinds = ("quantization", "boxes", "sparse", "private", "libraries", "wording", "other")
+    out = [
+        "## Keras's own test files",
+        "",
+        "Unmodified, by `tests/compat/keras_suite`, where the folder of Keras's sources is given; not all files ran. Names of",
+        "`keras.src` are public ones, `tensorflow` is this package. Out of scope: quantization of layers, bounding boxes,",
+        "sparse and ragged inputs of models, private names, libraries that were not installed, the words of errors. *in scope*",
+        "is the share of passed tests without these.",
+        "",
+        f"| area | files | passed | skipped | {' | '.join(kinds)} | in scope |",
+        "|---" * (len(kinds) + 5) + "|",
+    ]
+    for area, c in counts.items():
+        passed, others = c.get("passed", 0), c.get("other", 0)
+        share = f"{passed / (passed + others):.0%}" if passed + others else ""
+        reasons = " | ".join(str(c.get(kind, 0)) for kind in kinds)
+        out.append(f"| `{area}` | {c['files']} | {passed} | {c.get('skipped', 0)} | {reasons} | {share} |")
+    return out
 
 
 if __name__ == "__main__":

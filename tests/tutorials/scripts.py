@@ -161,6 +161,28 @@ def structures(tf):
 
 
 @program
+def reversible_embeddings(tf):
+    layers, rng = tf.keras.layers, np.random.default_rng(2)
+    words = tf.constant(rng.integers(0, 7, (2, 3)), tf.int32)
+    table, other = rng.normal(size=(7, 4)).astype("float32"), rng.normal(size=(4, 7)).astype("float32")
+    results = {}
+    for name, options, weights in (
+        ("tied", {"mask_zero": True}, [table]),
+        ("apart", {"tie_weights": False, "logit_soft_cap": 1.5}, [table, other]),
+    ):
+        layer = layers.ReversibleEmbedding(7, 4, **options)
+        layer.build()
+        layer.set_weights(weights)
+        rows = layer(words)
+        results[name] = {"rows": rows, "logits": layer(rows, reverse=True)}
+        results[name]["config"] = sorted(set(layer.get_config()) - {"dtype", "name", "trainable", "quantization_config"})
+        inputs = tf.keras.Input((3,), dtype="int32")
+        model = tf.keras.Model(inputs, layer(layer(inputs), reverse=True))
+        results[name]["model"] = model(words)
+    return results
+
+
+@program
 def gradients_that_are_not_finite(tf):
     inner = tf.keras.optimizers.SGD(1.0)
     optimizer = tf.keras.optimizers.LossScaleOptimizer(inner, initial_scale=16.0)

@@ -2,7 +2,7 @@
 
 KERAS_SOURCES is the folder of Keras's unpacked source distribution. Each file runs in its own process, at most LIMIT
 seconds; OUT gets a file of results a test file, and files that have results are not run again. With SECONDS in the
-environment, none begins later. `--table` prints counts.
+environment, none begins later. `--table` only prints counts, `--write` keeps them in results.json.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -50,17 +51,44 @@ def run(file: pathlib.Path, sources: pathlib.Path, results: pathlib.Path) -> Non
     part.rename(results)
 
 
-def table(out: pathlib.Path) -> str:
-    """Return the counts by area."""
+REASONS = (
+    ("quantization", r"quantiz|int4|int8_|Int[48]|float8|awq|gptq|_from_mixed|_from_float"),
+    ("boxes", r"bounding_box|BoundingBox"),
+    ("sparse", r"sparse|ragged"),
+    ("private", r"no attribute '_|overwrite_with|cannot import name|'(lr_adjust|zeropower_via|call|sequence_length)"),
+    ("libraries", r"No module named"),
+    ("wording", r"does not match"),
+)
+"""Why tests fail, by name and message: the first that matches."""
+PUBLIC = {
+    line.split()[0].rpartition(".")[2]
+    for line in (HERE.parent / "public_names" / "keras.txt").read_text().splitlines()
+    if line.startswith("keras.")
+}
+
+
+def reason(text: str) -> str:
+    """Return the reason of a failure, by the test's name and message."""
+    for key, pattern in REASONS:
+        if re.search(pattern, text):
+            return key
+    absent = re.search(r"no public name for ([\w.]+)", text)
+    return "private" if absent and absent[1].rpartition(".")[2] not in PUBLIC else "other"
+
+
+def outcomes(out: pathlib.Path) -> dict[str, collections.Counter[str]]:
+    """Return the counts of outcomes and of reasons of failures by area, and how many files ran."""
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for results in sorted(out.glob("*.jsonl")):
         area = results.stem.split("--")[0]
-        last = {r["test"]: r["outcome"] for r in map(json.loads, results.read_text().splitlines())}
-        counts[area].update(last.values())
-    lines = ["| area | passed | failed | errors | skipped |", "|---|---|---|---|---|"]
-    for area, c in counts.items():
-        lines.append(f"| {area} | {c['passed']} | {c['failed']} | {c['error']} | {c['skipped']} |")
-    return "\n".join(lines)
+        counts[area]["files"] += 1
+        last = {r["test"]: r for r in map(json.loads, results.read_text().splitlines())}
+        for name, result in last.items():
+            kind = result["outcome"]
+            if kind in ("failed", "error"):
+                kind = reason(f"{name.rpartition('keras/src/')[2]} {result['why']}")
+            counts[area][kind] += 1
+    return counts
 
 
 def main() -> None:
@@ -76,7 +104,10 @@ def main() -> None:
                 results = out / f"{stem}.jsonl"
                 if not results.exists() and time.monotonic() - begin < SECONDS:
                     run(file, sources, results)
-    print(table(out))
+    totals = {area: dict(sorted(counts.items())) for area, counts in outcomes(out).items()}
+    if "--write" in sys.argv:
+        (HERE / "results.json").write_text(json.dumps(totals, indent=1) + "\n")
+    print(json.dumps(totals, indent=1))
 
 
 if __name__ == "__main__":

@@ -199,7 +199,8 @@ def _operation(name: str, places: Any) -> Any:
     def __call__(self, *operands, **kwargs):
         return function(*operands, *self.args, **{**self.kwargs, **kwargs})
 
-    members = {"__init__": __init__, "__call__": __call__, "symbolic_call": __call__, "compute_output_spec": __call__}
+    calls = dict.fromkeys(("__call__", "call", "symbolic_call", "compute_output_spec"), __call__)
+    members = {"__init__": __init__, **calls}
     return type(name, (), members)
 
 
