@@ -187,6 +187,17 @@ def test_losses_of_outputs_that_are_not_there(keras):
         model.fit(X, Y, verbose=0)
 
 
+def test_a_list_of_one_loss_is_that_loss(keras):
+    x = keras.Input((2,))
+    model = keras.Model(x, {"y": keras.layers.Dense(1, name="y")(x)})
+    rows, labels = np.ones((4, 2), "float32"), np.ones((4, 1), "float32")
+    losses = []
+    for loss in ("mse", ["mse"], {"y": "mse"}, {"y": ["mse"]}):
+        model.compile("sgd", loss=loss)
+        losses.append(float(model.evaluate(rows, labels, verbose=0)))
+    assert losses == [losses[0]] * 4
+
+
 def test_one_trace_serves_all_batch_sizes(tf, keras):
     traced = []
 

@@ -175,7 +175,8 @@ def reversible_embeddings(tf):
         layer.set_weights(weights)
         rows = layer(words)
         results[name] = {"rows": rows, "logits": layer(rows, reverse=True)}
-        results[name]["config"] = sorted(set(layer.get_config()) - {"dtype", "name", "trainable", "quantization_config"})
+        own = set(layer.get_config()) - {"dtype", "name", "trainable", "quantization_config"}
+        results[name]["config"] = sorted(own)
         inputs = tf.keras.Input((3,), dtype="int32")
         model = tf.keras.Model(inputs, layer(layer(inputs), reverse=True))
         results[name]["model"] = model(words)

@@ -154,7 +154,7 @@ from .reshape import UpSampling3D as UpSampling3D
 from .reshape import ZeroPadding1D as ZeroPadding1D
 from .reshape import ZeroPadding2D as ZeroPadding2D
 from .reshape import ZeroPadding3D as ZeroPadding3D
-from .reversible_embedding import ReversibleEmbedding as ReversibleEmbedding
+from .reverse_lookup import ReversibleEmbedding as ReversibleEmbedding
 from .text_vectorization import TextVectorization as TextVectorization
 from .wrappers import Bidirectional as Bidirectional
 from .wrappers import SpectralNormalization as SpectralNormalization

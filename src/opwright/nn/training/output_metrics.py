@@ -56,7 +56,10 @@ def entries_by_output(spec: Any, names: Sequence[str], y_pred: Any, what: str, r
                 f"In the dict argument `{what}`, key '{unknown[0]}' does not correspond to any model output. "
                 f"Received:\n{what}={spec}. The outputs are {list(names)}"
             )
-        return [spec.get(n) for n in names]
+        entries = [spec.get(n) for n in names]
+        if what == "loss":  # a list of one loss is that loss
+            entries = [e[0] if isinstance(e, (list, tuple)) and len(e) == 1 else e for e in entries]
+        return entries
     if _is_single(spec):
         return [spec if repeat or i == 0 else None for i in range(len(names))]
     flat = nest.flatten(spec) if what == "loss" else list(spec)
