@@ -152,6 +152,22 @@ ROWS = {
         KERNEL | VECTORS | {"kernel_type": "RBF", "classlabels_ints": [5, 9], "vectors_per_class": [2, 3]},
     ),
     "svm_multiclass": ("SVMClassifier", [FULL], KERNEL | PAIRS | {"kernel_type": "RBF", "classlabels_ints": [5, 9, 7]}),
+    "svm_pair_probabilities": (
+        "SVMClassifier",
+        [FULL],
+        KERNEL
+        | VECTORS
+        | {"kernel_type": "RBF", "classlabels_ints": [5, 9], "vectors_per_class": [2, 3]}
+        | {"prob_a": [-1.3], "prob_b": [0.2]},
+    ),
+    "svm_probabilities": (
+        "SVMClassifier",
+        [FULL],
+        KERNEL
+        | PAIRS
+        | {"kernel_type": "RBF", "classlabels_ints": [5, 9, 7]}
+        | {"prob_a": [-1.3, -4.0, -0.7], "prob_b": [0.2, -0.1, 0.4]},
+    ),
     "normalizer_max": ("Normalizer", [FULL], {"norm": "MAX"}),
     "normalizer_l1": ("Normalizer", [FULL], {"norm": "L1"}),
     "normalizer_l2": ("Normalizer", [FULL], {"norm": "L2"}),

@@ -41,7 +41,38 @@ def test_operators_equal_onnxruntime(name, recorded):
 
 
 @pytest.mark.parametrize(
-    "name", ["regressor_missing", "regressor_deep", "boosted_binary", "forest_multiclass", "svm_multiclass"]
+    ("name", "labels"),
+    [
+        ("linear_multiclass", {"classlabels_int64s": [5, 9, 7]}),
+        ("linear_zero", {"classlabels_strings": ["no", "yes", "both"]}),
+    ],
+)
+def test_zip_map_returns_a_column_of_scores_for_each_label(name, labels, recorded):
+    """As sklearn's exporters write it behind a classifier, whose result then is a sequence of maps."""
+    model, feeds = record.model_of(name)
+    node = onnx.helper.make_node("ZipMap", ["scores"], ["maps"], domain="ai.onnx.ml", **labels)
+    model.graph.node.append(node)
+    del model.graph.output[1]
+    key = onnx.TensorProto.INT64 if "classlabels_int64s" in labels else onnx.TensorProto.STRING
+    value = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
+    maps = onnx.helper.make_sequence_type_proto(onnx.helper.make_map_type_proto(key, value))
+    model.graph.output.append(onnx.helper.make_value_info("maps", maps))
+    check([y.numpy() for y in ow.from_onnx(model)(*feeds.values())], results_of(name, recorded))
+    model.graph.node[-1].attribute[0].CopyFrom(onnx.helper.make_attribute("classlabels_int64s", [1, 2]))
+    with pytest.raises(ow.errors.InvalidArgumentError, match="labels do not fit"):
+        ow.from_onnx(model)(*feeds.values())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "regressor_missing",
+        "regressor_deep",
+        "boosted_binary",
+        "forest_multiclass",
+        "svm_multiclass",
+        "svm_probabilities",
+    ],
 )
 def test_files_equal_onnxruntime_in_both_interpreters(name, recorded):
     litert = pytest.importorskip("ai_edge_litert.interpreter")

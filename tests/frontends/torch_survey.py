@@ -79,15 +79,19 @@ def leaves_of(structure: Any) -> list[Any]:
 
 
 def boxes_error(results: list[Any], expected: list[torch.Tensor]) -> float:
-    """Return the largest relative error of boxes, scores and labels, paired by their values: scores that differ by
-    rounding come in any order. Infinity if more than 1 in 100 has no pair, as where an overlap is at the threshold."""
-    (boxes, scores, labels), truth = ([np.asarray(v) for v in several] for several in (results, expected))
+    """Return the largest relative error of boxes, scores and labels, and of masks or keypoints, paired by their values:
+    scores that differ by rounding come in any order. Infinity if more than 1 in 100 has no pair, as where an overlap is
+    at the threshold."""
+    (boxes, scores, labels, *more), truth = ([np.asarray(v) for v in several] for several in (results, expected))
     if scores.shape != truth[1].shape:
         return float("inf")
     free, worst, alone = np.ones(len(scores), bool), 0.0, 0
     size = max(float(np.abs(truth[0]).max(initial=0)), 1e-30)
-    for box, score, label in zip(*truth):
+    scales = [max(float(np.abs(v).max(initial=0)), 1e-30) for v in truth[3:]]
+    for box, score, label, *others in zip(*truth):
         errors = np.maximum(np.abs(boxes - box).max(1) / size, np.abs(scores - score))
+        for values, other, scale in zip(more, others, scales):
+            errors = np.maximum(errors, np.abs(values - other).reshape(len(values), -1).max(1) / scale)
         errors = np.where(free & (labels == label), errors, np.inf)
         best = int(errors.argmin())
         if errors[best] <= LIMIT:
@@ -472,12 +476,12 @@ def transformer_models(only: str) -> Iterator[tuple[str, Callable[..., tuple[str
 
 DETECTORS = words(
     "ssdlite320_mobilenet_v3_large ssd300_vgg16 fcos_resnet50_fpn retinanet_resnet50_fpn "
-    "fasterrcnn_mobilenet_v3_large_320_fpn fasterrcnn_resnet50_fpn"
+    "fasterrcnn_mobilenet_v3_large_320_fpn fasterrcnn_resnet50_fpn maskrcnn_resnet50_fpn"
 )
 
 
 class _Detector(torch.nn.Module):
-    """A detector of one image, whose results are boxes, scores, labels."""
+    """A detector of one image, whose results are boxes, scores, labels, and masks or keypoints if it has these."""
 
     def __init__(self, detector: torch.nn.Module) -> None:
         super().__init__()
@@ -485,7 +489,7 @@ class _Detector(torch.nn.Module):
 
     def forward(self, image: torch.Tensor) -> list[torch.Tensor]:
         (results,) = self.detector([image])
-        return [results[k] for k in ("boxes", "scores", "labels")]
+        return [results[k] for k in ("boxes", "scores", "labels", "masks", "keypoints") if k in results]
 
 
 def detectors(only: str) -> Iterator[tuple[str, Callable[..., tuple[str, str]]]]:

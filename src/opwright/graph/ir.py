@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
+from ..core.deferred import DeferredArray
 from ..core.dtypes import DType
 from ..core.notebook_reprs import shown_as
 from ..core.shapes import TensorShape
@@ -69,7 +70,10 @@ class Value:
     def constant(self) -> np.ndarray | None:
         """The value of a Const node; None for other values. Read-only."""
         node = self.node
-        return node.attrs["value"] if node is not None and node.op.name == "Const" else None
+        if node is None or node.op.name != "Const":
+            return None
+        value: np.ndarray | DeferredArray = node.attrs["value"]
+        return value.compute() if isinstance(value, DeferredArray) else value
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.spec.short()}"
@@ -380,6 +384,7 @@ def same_attr(x: Any, y: Any) -> bool:
 
     A list equals a tuple, since files and text have one form for both. Any nonzero byte of a file is True.
     """
+    x, y = (v.compute() if isinstance(v, DeferredArray) else v for v in (x, y))
     if isinstance(x, np.ndarray):
         if not isinstance(y, np.ndarray) or x.dtype != y.dtype or x.shape != y.shape:
             return False

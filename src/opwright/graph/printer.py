@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import dtypes
+from ..core.deferred import DeferredArray
 from ..core.dtypes import DType
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
@@ -88,6 +89,8 @@ def _attr(value: Any, indent: str, store: Store | None = None) -> str:
         return f"shape({TensorSpec(value).short()[3:].strip('[]')})"
     if isinstance(value, TensorSpec):
         return f"type({spec_text(value, indent, store)})"
+    if isinstance(value, DeferredArray):
+        value = value.compute()
     if isinstance(value, np.ndarray):
         spec = TensorSpec(value.shape, dtypes.of_stored(value.dtype))
         name = None if store is None else store(value)

@@ -234,6 +234,7 @@ ARRAYS = [
     case("unstack", lambda x: ow.unstack(x, axis=1), f32(2, 3), ops="UNPACK"),
     case("split", lambda x: ow.split(x, 3, -1), f32(2, 6), ops="SPLIT"),
     case("split_v", lambda x: ow.split(x, [1, 2, 3], 1), f32(2, 6), ops="SPLIT_V"),
+    case("split_v_equal", lambda x: ow.split(x, [3, 3], 1), f32(2, 6), ops="SPLIT"),
     case("tile", lambda x: ow.tile(x, [2, 1, 3]), f32(1, 2, 2), ops="TILE"),
     case("transpose", lambda x: ow.transpose(x, [2, 0, 1]), f32(2, 3, 4), ops="TRANSPOSE"),
     case(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convert_harness import converter, f32, official
+from convert_harness import converter, f32, official, ours
 from lite_kit import op_names
 from test_convert_refusals import ConvertTestClip
 
@@ -64,6 +64,37 @@ def test_weights_are_copied_one_at_a_time_for_a_file_and_once_for_bytes(tmp_path
     assert path.read_bytes() == result
     assert peaks[0] < 0.5  # the convolution's weights times the scale, and one transposed at a time
     assert peaks[1] < 1.5
+
+
+def test_products_of_weights_are_computed_when_they_are_written(tmp_path: Path) -> None:
+    """A network of convolutions, each with a batch norm folded into it: NumPy's memory is traced."""
+    kernels = [ow.Variable(f32(3, 3, 96, 96, seed=i)) for i in range(8)]
+    scales = [f32(96, seed=i) + 2 for i in range(8)]
+
+    def function(x: object) -> object:
+        for kernel, scale in zip(kernels, scales):
+            x = ow.nn.relu(ow.nn.conv2d(x, kernel, 1, "SAME") * scale * 0.05)
+        return x
+
+    size = sum(kernel.numpy().nbytes for kernel in kernels)
+    call = concrete(function, spec(1, 4, 4, 96))
+    content = converter(call).convert()
+    path = tmp_path / "model.tflite"
+    peaks = []
+    for run in (lambda: converter(call).write(path), lambda: converter(call).convert()):
+        tracemalloc.start()
+        run()
+        peaks.append(tracemalloc.get_traced_memory()[1] / size)
+        tracemalloc.stop()
+    assert path.read_bytes() == content
+    assert peaks[0] < 0.4
+    assert peaks[1] < 1.4
+    x = f32(1, 4, 4, 96)
+    (expected,) = ow.nest.flatten(function(ow.constant(x)))
+    assert op_names(content) == ["CONV_2D"] * 8
+    for run_file in (official, ours):
+        (actual,) = run_file(content, [x])
+        np.testing.assert_allclose(actual, expected.numpy(), rtol=0, atol=1e-5 * np.abs(expected.numpy()).max())
 
 
 def test_the_demos_sin_file_runs_in_the_official_interpreter_to_1e_6() -> None:

@@ -40,6 +40,7 @@ FAMILIES = (
     "sequences",
     "signal",
     "strings",
+    "support_vectors",
     "training",
     "trees",
 )

@@ -35,6 +35,7 @@ from .passes import AllowedOperators, channels_last, legalize, optimize, prepare
 from .patterns.fusion import FusionAccount, PatternCount, fuse_patterns
 from .patterns.pattern import Pattern
 from .quantize import explicit, modes
+from .rewriter import without_deferred
 from .subgraphs import copy_outputs
 
 if TYPE_CHECKING:
@@ -229,6 +230,8 @@ class TFLiteConverter:
         keys = self.signature_keys or keys_of(self.functions)
         signatures = [signature_of(f, g, key, i) for i, (f, g, key) in enumerate(zip(self.functions, graphs, keys))]
         description = "Opwright Converted." if self.exclude_conversion_metadata else MADE_BY
+        if mode.kind != modes.FLOAT or mode.sparse:  # weights are read several times
+            graphs = [without_deferred(graph) for graph in graphs]
         module = LiteModule(graphs, signatures, description)
         if mode.kind != modes.FLOAT:
             module = self._quantize(module, mode)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.deferred import DeferredArray
 from ...core.dtypes import of_stored, string
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
@@ -23,6 +24,7 @@ from ...graph.builder import unique_name
 from ...graph.ir import Operand, flat
 from ..format import Model, objects, schema, versions
 from ..format.flexbuffers import encode_options
+from ..format.objects import ComputedBytes
 from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, GraphSignature, LiteModule, is_source
 from ..ops.specs import BlockwiseScales, LiteTensorSpec, blocks_table, contents_of, name_of, tensor_of, with_changes
@@ -74,9 +76,9 @@ class ModuleExporter:
             buffer = self.buffer(np.frombuffer(contents, np.uint8))
             self.model.metadata.append(objects.Metadata(name=name, buffer=buffer))
 
-    def buffer(self, contents: np.ndarray) -> int:
+    def buffer(self, contents: np.ndarray | ComputedBytes) -> int:
         """Return the index of the buffer with these bytes, as `contents_of` returns them, which are not copied."""
-        ordered = objects.in_order(contents)
+        ordered = objects.in_order(contents.compute() if isinstance(contents, ComputedBytes) else contents)
         key = ordered.tobytes() if ordered.size <= SHORT else hashlib.blake2b(ordered.data).digest()
         index = self._buffer_of.get(key)
         if index is None:
@@ -142,7 +144,10 @@ class ModuleExporter:
             ) from None
         tensor.name = name_of(value) or None
         tensors.append(tensor)
-        if (array := value.constant) is not None:
+        stored = None if value.node is None or value.node.op.name != "Const" else value.node.attrs["value"]
+        if isinstance(stored, DeferredArray):
+            tensor.buffer = self.buffer(ComputedBytes(stored.nbytes, lambda: contents_of(stored.compute(), spec)))
+        elif (array := value.constant) is not None:
             if tensor.sparsity is not None and spec.dtype is not string:
                 array = stored_elements(tensor.sparsity, array)
             tensor.buffer = self.buffer(contents_of(array, spec))

@@ -177,8 +177,11 @@ def _before(node: Node, rewriter: LiteRewriter, *op_names: str) -> tuple[Node, V
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
-    arithmetic, filter = rewriter.producer(x, *op_names), weights.constant
-    if arithmetic is None or filter is None or x.dtype is not float32 or fused_activation(arithmetic) != "NONE":
+    arithmetic = rewriter.producer(x, *op_names)
+    if arithmetic is None or x.dtype is not float32 or fused_activation(arithmetic) != "NONE":
+        return None
+    filter = weights.constant
+    if filter is None:
         return None
     if node.op.name == "FULLY_CONNECTED" and not node.attrs["keep_num_dims"] and x.spec.shape.rank != 2:
         return None
@@ -204,14 +207,14 @@ def _scale_before(node: Node, rewriter: LiteRewriter) -> RuleResult:
         return NO
     arithmetic, y, vector, filter = match
     weights = node.inputs[1]
-    if isinstance(weights, Value) and rewriter.uses.get(weights, 0) > 1:
+    if not isinstance(weights, Value) or rewriter.uses.get(weights, 0) > 1:
         return NO  # shared weights would be in the file twice
     factor = vector if arithmetic.op.name == "MUL" else np.float32(1) / vector
     if not np.isfinite(factor).all():
         return NO
     axis = INPUT_AXIS[node.op.name]
     along = factor.reshape([-1 if i == axis else 1 for i in range(filter.ndim)])
-    return rewriter.recreate(node, y, rewriter.constant(filter * along, float32), *node.inputs[2:])
+    return rewriter.recreate(node, y, rewriter.product(weights, along), *node.inputs[2:])
 
 
 def _offset_before(node: Node, rewriter: LiteRewriter) -> RuleResult:

@@ -123,10 +123,8 @@ def _scale(node: Node, rewriter: LiteRewriter) -> RuleResult:
     factor = vector if node.op.name == "MUL" else np.float32(1) / vector
     if not np.isfinite(factor).all():
         return NO
-    along = factor.reshape([-1 if i == axis else 1 for i in range(filter.constant.ndim)])
-    product = np.multiply(filter.constant, along, order="C")
-    product.flags.writeable = False  # the constant is this array, no copy
-    operands: dict[int, Value | None] = {at: rewriter.constant(product, float32)}
+    along = factor.reshape([-1 if i == axis else 1 for i in range(filter.spec.shape.rank or 0)])
+    operands: dict[int, Value | None] = {at: rewriter.product(filter, along)}
     if bias.any() or producer.inputs[bias_at] is not None:
         operands[bias_at] = rewriter.constant(bias * factor, float32)
     return _with(node, rewriter, producer, operands)

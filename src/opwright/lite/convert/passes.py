@@ -25,6 +25,7 @@ from ..ops.definition import LiteOperator
 from ..ops.module import ExternalOp, external_attrs
 from .activations import ACTIVATIONS, find_gelu
 from .canonicalization import IDENTITIES, LAYOUT
+from .channel_order import absorb_shuffles
 from .errors import UnsupportedNode
 from .linear_operators import PRODUCTS, SCALING
 from .operator_fusion import FUSION
@@ -156,7 +157,7 @@ MAX_WALKS = 32  # a walk sinks a transpose past a whole chain; the bound is for 
 
 def optimize(graph: Graph) -> Graph:
     """Merge nodes of the lite dialect where one operator does the work of several, in subgraphs too."""
-    return rewrite_greedily(graph, lambda node: PATTERNS.get(node.op.name, ()))
+    return absorb_shuffles(rewrite_greedily(graph, lambda node: PATTERNS.get(node.op.name, ())))
 
 
 def rewrite_greedily(graph: Graph, rules: RulesOf, errors_decline: bool = False) -> Graph:

@@ -16,16 +16,20 @@ from typing import Any
 import numpy as np
 
 from ...core import flags
+from ...core.deferred import DeferredArray
 from ...core.dtypes import DType, float32, int32, of_numpy
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.specs import TensorSpec
 from ...graph import Graph, GraphRewriter, Node, Value
-from ...graph.builder import constant_node, refined, use_counts
+from ...graph.builder import GraphTransform, constant_node, map_subgraphs, refined, use_counts
 from ...graph.ir import Operand, flat
 from ...graph.passes.rewrite_rules import RewriteRule, change_line
 from ...ops import registry
 from .. import ops as dialect
 from ..ops import types
+
+DEFERRED = 1 << 18
+"""Bytes from which on products of weights are computed when they are written."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,28 @@ class LiteRewriter(GraphRewriter):
             self.constants[key] = node = constant_node(registry.get("Const"), array, spec, name, self.at)
         return node.outputs[0]
 
+    def product(self, weights: Value, factor: np.ndarray) -> Value:
+        """Return constant float32 weights times a factor. Large products are computed when their file is written: all
+        of them at once would double the memory of a model."""
+        assert weights.node is not None
+        stored: np.ndarray | DeferredArray = weights.node.attrs["value"]
+        shape = np.broadcast_shapes(stored.shape, factor.shape)
+
+        def compute() -> np.ndarray:
+            array = stored.compute() if isinstance(stored, DeferredArray) else stored
+            product: np.ndarray = np.multiply(array, factor, order="C", dtype=np.float32)
+            return product
+
+        if stored.nbytes < DEFERRED:
+            product = compute()
+            product.flags.writeable = False  # the constant is this array, no copy
+            return self.constant(product, float32)
+        deferred = DeferredArray(compute, shape, np.dtype(np.float32))
+        name = self.unique(f"{self.prefix}/const")
+        node = Node(registry.get("Const"), (), {"value": deferred}, [TensorSpec(shape, float32)], name, self.at)
+        self.constants[object()] = node
+        return node.outputs[0]
+
     def cast(self, value: Value, dtype: DType) -> Value:
         """Return a value converted to a dtype."""
         return self.emit(
@@ -249,8 +275,8 @@ class LiteRewriter(GraphRewriter):
         super().replace(node, self.constants.setdefault(self._constant_key(node.attrs["value"]), node).outputs)
 
     @staticmethod
-    def _constant_key(array: np.ndarray) -> object:
-        if array.dtype == object or array.nbytes > 1024:
+    def _constant_key(array: np.ndarray | DeferredArray) -> object:
+        if isinstance(array, DeferredArray) or array.dtype == object or array.nbytes > 1024:
             return object()  # not worth comparing; equal contents share a buffer in the file anyway
         return array.dtype.str, array.shape, array.tobytes()
 
@@ -258,6 +284,21 @@ class LiteRewriter(GraphRewriter):
         """Return the new graph."""
         self.nodes[:0] = self.constants.values()
         return super().finish()
+
+
+def without_deferred(graph: Graph) -> Graph:
+    """Return a graph whose constants are computed, in subgraphs too."""
+    return GraphTransform(_without_deferred)(graph)
+
+
+def _without_deferred(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
+    rewriter = GraphRewriter(graph)
+    for node in graph.nodes:
+        fresh = map_subgraphs(rewriter.remap(node), inside)
+        if isinstance(node.attrs.get("value"), DeferredArray):
+            fresh = node.replaced(attrs={"value": node.outputs[0].constant})
+        rewriter.replace(node, rewriter.insert(fresh).outputs)
+    return rewriter.finish()
 
 
 class UnmatchedNode(InvalidArgumentError):

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import enum as _enum
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -193,6 +194,19 @@ def default_of(field: schema.SchemaField) -> float | list[Any] | np.ndarray | No
     if field.kind == "vector" and not field.keeps_absence:
         return _empty(field.scalar)
     return None
+
+
+class ComputedBytes:
+    """The bytes of a buffer that are computed when they are written. compute: returns them as `in_order` takes them."""
+
+    itemsize = 1
+
+    def __init__(self, nbytes: int, compute: Callable[[], np.ndarray]) -> None:
+        self.nbytes = self.size = nbytes
+        self.compute = compute
+
+    def __len__(self) -> int:
+        return self.nbytes
 
 
 def as_vector(field: schema.SchemaField, value: Any) -> np.ndarray:

@@ -29,6 +29,7 @@ import numpy as np
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from . import reader, schema
 from .objects import (
+    ComputedBytes,
     SourceFile,
     TableList,
     TableObject,
@@ -91,7 +92,9 @@ def stored_scalar(field: schema.SchemaField, value: Any) -> float | None:
     return None if number == int(field.default) else number
 
 
-def stored_vector(field: schema.SchemaField, value: Any) -> np.ndarray:
+def stored_vector(field: schema.SchemaField, value: Any) -> np.ndarray | ComputedBytes:
+    if isinstance(value, ComputedBytes) and field.scalar == "uint8":
+        return value
     if isinstance(value, np.ndarray) and value.dtype == np.uint8 and field.scalar == "uint8" and value.ndim > 1:
         return value  # `in_order` copies it when it is written
     try:
@@ -154,6 +157,8 @@ def _size(part: Any) -> int:
 
 
 def _bytes(part: Any) -> Any:
+    if isinstance(part, ComputedBytes):
+        part = part.compute()
     if not isinstance(part, np.ndarray):
         return part
     return in_order(part).data.cast("B") if part.size else b""
@@ -188,9 +193,10 @@ def _bytes_of_buffers(model: Any) -> int:
     total = 0
     for buffer in model.buffers if isinstance(model.buffers, (list, tuple)) else ():
         data = getattr(buffer, "data", None)
-        total += (
-            data.nbytes if isinstance(data, np.ndarray) else len(data) if isinstance(data, (bytes, bytearray)) else 0
-        )
+        if isinstance(data, np.ndarray):
+            total += data.nbytes
+        elif isinstance(data, (bytes, bytearray, ComputedBytes)):
+            total += len(data)
     return total
 
 
@@ -255,9 +261,11 @@ class _FlatBufferWriter:
             int, tuple[SourceFile, list[tuple[int, int]]]
         ] = {}  # by id: the file; positions of offsets and their targets
         self.vtables: dict[bytes, int] = {}
-        self.aligned: list[tuple[int, int, np.ndarray]] = []  # position of the offset, alignment, contents
+        self.aligned: list[
+            tuple[int, int, np.ndarray | ComputedBytes]
+        ] = []  # position of the offset, alignment, contents
         self.outside = outside
-        self.behind: list[tuple[int, np.ndarray]] = []  # position of the offset (8 bytes), contents
+        self.behind: list[tuple[int, np.ndarray | ComputedBytes]] = []  # position of the offset (8 bytes), contents
 
     def file(self, model: TableObject) -> list[Any]:
         self.out += bytes(4) + schema.FILE_IDENTIFIER
@@ -270,7 +278,11 @@ class _FlatBufferWriter:
         tail: list[Any] = []  # what follows the tables: large vectors are written from where they are
         end = len(self.out)
         for offset, align, array in self.aligned:
-            targets = [start + position for source, start in starts if (position := source.place_of(array)) is not None]
+            targets = [
+                start + position
+                for source, start in starts
+                if isinstance(array, np.ndarray) and (position := source.place_of(array)) is not None
+            ]
             if targets:
                 self.point(offset, targets[0] - 4)
                 continue
@@ -408,6 +420,7 @@ class _FlatBufferWriter:
             if field.align > array.itemsize:
                 self.aligned.append((offset, field.align, array))
             else:
+                assert isinstance(array, np.ndarray)  # computed bytes are those of buffers
                 self.leaves.setdefault((array.itemsize, array.tobytes()), []).append(offset)
 
     def vector_of_tables(self, field: schema.SchemaField, items: Any) -> int:

@@ -1,6 +1,7 @@
-"""Linear models, support vectors and their preparation of ai.onnx.ml: products of matrices between tables.
+"""Linear models and their preparation of ai.onnx.ml: products of matrices between tables.
 
-Lives here: their rules; labels and scores of classifiers, which trees have, too. Not here: trees (trees.py).
+Lives here: their rules; labels and scores of classifiers, which all have. Not here: trees (trees.py), support vectors
+(support_vectors.py).
 
 Where the standard leaves scores of two classes open, they are those of onnxruntime.
 """
@@ -147,6 +148,16 @@ def category_mapper(context: Any, inputs: Any, attributes: Any) -> Any:
     return array.gather(table, array.where(math.reduce_any(hits, -1), place, np.int32(len(keys))))
 
 
+@rule("ai.onnx.ml::ZipMap")
+def zip_map(context: Any, inputs: Any, attributes: Any) -> Any:
+    """Return the scores [n, classes] themselves, with a column for each label, in place of a map for each row."""
+    labels = labels_of(attributes, "classlabels_int64s")
+    width = dims(inputs[0])[-1]
+    if width is not None and width != len(labels):
+        raise InvalidArgumentError(what="labels do not fit the columns of scores", found=len(labels), wanted=width)
+    return inputs[0]
+
+
 # ---- linear models ---------------------------------------------------------------------------------------------------
 
 
@@ -185,87 +196,3 @@ def linear_classifier(context: Any, inputs: Any, attributes: Any) -> Any:
     else:
         both = second_class(scores, True, transform)
     return array.gather(labels, place), both
-
-
-# ---- support vectors -------------------------------------------------------------------------------------------------
-
-
-def _kernel(x: Any, vectors: np.ndarray, attributes: Any) -> Any:
-    """Return the kernel of rows [n, f] and vectors [v, f]: [n, v]."""
-    kind = attributes.get("kernel_type", "LINEAR")
-    gamma, offset, degree = (*(attributes.get("kernel_params") or ()), 0.0, 0.0, 0.0)[:3]
-    product = linalg.matmul(x, np.ascontiguousarray(vectors.T))
-    if kind == "LINEAR":
-        return product
-    if kind == "RBF":
-        squares = math.reduce_sum(math.square(math.subtract(array.expand_dims(x, 1), vectors)), -1)
-        return math.exp(math.multiply(squares, np.float32(-gamma)))
-    inner = math.add(math.multiply(product, np.float32(gamma)), np.float32(offset))
-    if kind == "POLY":
-        return math.pow(inner, np.float32(degree))
-    if kind == "SIGMOID":
-        return math.tanh(inner)
-    raise InvalidArgumentError(what="no such kernel_type", found=kind, wanted=["LINEAR", "POLY", "RBF", "SIGMOID"])
-
-
-def _vectors(attributes: Any, count: int) -> np.ndarray:
-    values = np.asarray(attributes.get("support_vectors") or [], np.float32)
-    if not count or len(values) % count or not len(values):
-        raise InvalidArgumentError(what="support_vectors do not fit their number", found=len(values), wanted=count)
-    return values.reshape(count, -1)
-
-
-@rule("ai.onnx.ml::SVMRegressor")
-def svm_regressor(context: Any, inputs: Any, attributes: Any) -> Any:
-    x, count = cast(inputs[0], float32), attributes.get("n_supports", 0)
-    coefficients = np.asarray(attributes["coefficients"], np.float32)
-    if count:
-        features = _kernel(x, _vectors(attributes, count), attributes)
-    else:
-        features = x
-    scores = linalg.matmul(features, coefficients.reshape(-1, 1))
-    scores = math.add(scores, np.float32(attributes["rho"][0]))
-    if attributes.get("one_class", 0):
-        return array.where(math.greater(scores, np.float32(0)), np.float32(1), np.float32(-1))
-    return transformed(scores, attributes.get("post_transform", "NONE"))
-
-
-@rule("ai.onnx.ml::SVMClassifier")
-def svm_classifier(context: Any, inputs: Any, attributes: Any) -> Any:
-    """Return the label by the most votes of all pairs of classes, and their scores."""
-    if attributes.get("prob_a"):
-        raise UnimplementedError(
-            what="SVMClassifier with prob_a, whose probabilities are an iteration",
-            do="export the classifier without probabilities",
-        )
-    x, labels = cast(inputs[0], float32), labels_of(attributes)
-    transform, counts = attributes.get("post_transform", "NONE"), attributes.get("vectors_per_class")
-    classes, coefficients = len(labels), np.asarray(attributes["coefficients"], np.float32)
-    rho = np.asarray(attributes["rho"], np.float32)
-    if not counts or not sum(counts):
-        if len(coefficients) % classes:
-            raise InvalidArgumentError(what="coefficients do not fit the number of classes", found=len(coefficients))
-        weights = np.ascontiguousarray(coefficients.reshape(classes, -1).T)
-        scores = math.add(linalg.matmul(x, weights), rho[0])
-        return array.gather(labels, math.argmax(scores, -1, int32)), transformed(scores, transform)
-    number = sum(counts)
-    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
-    if len(counts) != classes or len(coefficients) != (classes - 1) * number or len(rho) < len(pairs):
-        raise InvalidArgumentError(
-            what="sizes of coefficients, rho and vectors_per_class do not fit", found=len(counts)
-        )
-    rows, starts = coefficients.reshape(classes - 1, number), np.cumsum([0, *counts])
-    weights = np.zeros((number, len(pairs)), np.float32)
-    ballot = np.zeros((2, len(pairs), classes), np.float32)  # of the second, of the first of each pair
-    for p, (i, j) in enumerate(pairs):
-        weights[starts[i] : starts[i + 1], p] = rows[j - 1, starts[i] : starts[i + 1]]
-        weights[starts[j] : starts[j + 1], p] = rows[i, starts[j] : starts[j + 1]]
-        ballot[0, p, j] = ballot[1, p, i] = 1
-    scores = math.add(linalg.matmul(_kernel(x, _vectors(attributes, number), attributes), weights), rho[: len(pairs)])
-    first = math.greater(scores, np.float32(0))
-    votes = array.gather(ballot[0].sum(0)[None], np.zeros(1, np.int32))
-    votes = math.add(votes, linalg.matmul(cast(first, float32), ballot[1] - ballot[0]))
-    label = array.gather(labels, math.argmax(votes, -1, int32))
-    if len(pairs) > 1:
-        return label, transformed(scores, transform)
-    return label, second_class(scores, False, transform)

@@ -1,7 +1,7 @@
 """Tree ensembles of ai.onnx.ml: forests and boosted trees as gathers, one step of all trees for each level.
 
 Lives here: `Forest`, the flat tables of an ensemble; its traversal; TreeEnsemble, TreeEnsembleRegressor and
-TreeEnsembleClassifier. Not here: linear models and support vectors (classical.py).
+TreeEnsembleClassifier. Not here: linear models (classical.py).
 
 Every condition is `low <= x <= high` with the two children of a node in either order: x < t is the complement of
 x >= t, so no threshold changes. NaN has a child of its own. A leaf is its own child, so that short trees wait.

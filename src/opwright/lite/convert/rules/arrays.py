@@ -147,6 +147,9 @@ def _split(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 def _split_v(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, sizes = node.operands
+    parts = sizes.constant
+    if x.dtype is float32 and parts is not None and len(parts) > 1 and (parts == parts[0]).all() and parts[0] >= 0:
+        return _split(node.replaced(inputs=(x,)), rewriter)  # which XNNPACK takes, unlike SPLIT_V
     return rewriter.emit_many(
         "SPLIT_V",
         x,
