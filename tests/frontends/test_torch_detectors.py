@@ -42,3 +42,19 @@ def test_a_detector_is_imported_whole():
     assert vision.ops.boxes.batched_nms is before
     assert len(expected[1]) > 3
     assert survey.boxes_error(list(function(image.numpy())), expected) < 1e-4
+
+
+def test_masks_are_pasted_as_torchvision_pastes_them():
+    """Boxes inside of the image, over its edges, of one pixel, and none."""
+    from opwright.frontends.torch import detectors
+
+    torch.manual_seed(25)
+    corners = torch.tensor(
+        [[3.2, 4.9, 20.1, 17.5], [-9.0, -4.0, 12.0, 40.0], [7.1, 8.2, 7.3, 8.4], [0.0, 0.0, 31.0, 23.0]]
+    )
+    masks = torch.rand(4, 1, 28, 28)
+    for count in (4, 0):
+        expected = vision.models.detection.roi_heads.paste_masks_in_image(masks[:count], corners[:count], (24, 32))
+        actual = detectors.pasted_masks(masks[:count], corners[:count], (24, 32))
+        assert actual.shape == expected.shape
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)

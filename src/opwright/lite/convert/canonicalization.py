@@ -102,6 +102,21 @@ def _one_part(node: Node, rewriter: LiteRewriter) -> RuleResult:
     return operands[0] if len(operands) == 1 and fused_activation(node) == "NONE" else NO
 
 
+def _joined_parts(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    """Join the parts of a CONCATENATION along the same axis that nothing else reads."""
+    rank = node.outputs[0].spec.shape.rank
+    parts: list[Value] = []
+    for value in node.operands:
+        inner = rewriter.producer(value, "CONCATENATION")
+        if inner is None or not rank or fused_activation(inner) != "NONE" or value.dtype is not float32:
+            parts.append(value)
+        else:
+            parts += inner.operands if (inner.attrs["axis"] - node.attrs["axis"]) % rank == 0 else (value,)
+    if len(parts) == len(tuple(node.operands)):
+        return NO
+    return rewriter.recreate(node, tuple(parts))
+
+
 def _chain(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Reassociate (x + a) + b to x + (a + b), and products likewise."""
     operands = tuple(node.operands)
@@ -131,6 +146,7 @@ IDENTITIES = rule_table(
     RewriteRule("as_broad", "BROADCAST_TO", _as_broad, "it has that shape"),
     RewriteRule("same_type", "CAST", _same_type, "it has that type"),
     RewriteRule("one_part", "CONCATENATION", _one_part, "there is nothing to join"),
+    RewriteRule("joined_parts", "CONCATENATION", _joined_parts, "parts keep their order"),
     RewriteRule("chain", "ADD MUL", _chain, "sums and products of constants are constants"),
 )
 
