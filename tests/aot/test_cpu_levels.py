@@ -128,6 +128,15 @@ def test_equal_constants_of_levels_are_stored_once(tmp_path):
     assert both.weights == one.weights
 
 
+def test_objects_for_windows_have_levels(tmp_path):
+    """Whose functions of bytes (CPUID, probes of the stack) LLVM does not assemble."""
+    library = aot.build(network()[0], "x86-64-v2-windows", tmp_path, name="net", cpu="v2,v3", format="object")
+    content = (tmp_path / "net.o").read_bytes()
+    assert content[:2] == b"\x64\x86"  # IMAGE_FILE_MACHINE_AMD64
+    assert b"__chkstk" not in content
+    assert library.files == ("net.o", "net.h", "net.json")
+
+
 def test_mistakes_are_named(tmp_path):
     content, _ = network()
     for names in ("v2,v9", "v2,v2", "v2,"):

@@ -330,6 +330,8 @@ def test_mistakes_are_named(tmp_path):
     content, image = network()
     with pytest.raises(NotFoundError, match="no such target"):
         aot.build(content, "abacus-unknown", tmp_path)
+    with pytest.raises(NotFoundError, match="no such system in the triple"):
+        aot.build(content, "aarch64-unknown-lnux-gnu", tmp_path)
     with pytest.raises(NotFoundError, match="feature \\+nonsense"):
         aot.build(content, "aarch64", tmp_path, features="+dotprod,+nonsense")
     with pytest.raises(NotFoundError, match="processor cortex-b5"):

@@ -128,6 +128,13 @@ TARGETS = {target.name: LibraryTarget(target, about, checked) for target, about,
 """Targets by short name; `host` is this machine."""
 
 
+_SYSTEMS = (
+    *("linux", "android", "windows", "mingw", "darwin", "macos", "ios", "tvos", "watchos", "xros", "freebsd", "netbsd"),
+    *("openbsd", "solaris", "haiku", "fuchsia", "wasi", "emscripten", "elf", "eabi", "uefi", "aix"),
+)
+"""Beginnings of the systems and environments in LLVM's triples."""
+
+
 def find_target(name: str, cpu: str = "", features: str = "") -> Target:
     """Return a target by its short name, or by a triple of LLVM.
 
@@ -138,6 +145,16 @@ def find_target(name: str, cpu: str = "", features: str = "") -> Target:
         return processor()
     row = TARGETS.get(name)
     if row is None:
+        parts = name.split("-")[1:]
+        is_known = any(part.startswith(_SYSTEMS) for part in parts) or parts[-1:] in (["none"], ["unknown"])
+        if parts and not is_known:  # LLVM takes any word for a system
+            raise NotFoundError(
+                op="aot.build",
+                what="no such system in the triple",
+                found=name,
+                wanted="linux, windows, macosx, ios, none-eabi, ...",
+                do="a short name of `opwright build --list-targets`, or a triple such as aarch64-unknown-linux-gnu",
+            )
         return _checked(Target.of(name, cpu, features))
     if not cpu and not features:
         return row.target
@@ -173,4 +190,4 @@ def object_format(target: Target) -> str:
     triple = target.triple
     if target.is_wasm:
         return "WebAssembly"
-    return "COFF" if "windows" in triple else "Mach-O" if "apple" in triple else "ELF"
+    return "COFF" if "windows" in triple or "mingw" in triple else "Mach-O" if "apple" in triple else "ELF"

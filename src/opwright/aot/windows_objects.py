@@ -56,6 +56,6 @@ def with_stack_probes(text: str, name: str, target: Target) -> str:
         return text
     lines = text.splitlines()
     for i, line in enumerate(lines):
-        if line.startswith("define ") and line.endswith(" {"):
+        if line.startswith("define ") and line.endswith(" {") and " prologue [" not in line:  # which is code in bytes
             lines[i] = f'{line[:-1]}"probe-stack"="{name}.probe" {{'
     return "\n".join(lines) + "\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from .. import aot
+from ..aot.c_source import PORTABLE_C
 from ..aot.size_bounds import parse_bounds
 from ..aot.targets import TARGETS, object_format
 from .inspection import read_model
@@ -67,8 +68,11 @@ def build_library(
     if as_json:
         print_json(facts | ({"report": document_of(built.report)} if report and built.report is not None else {}))
         return
-    out().print(f"{built.name} for {built.target.name} ({built.target.triple}) in {built.folder}")
-    out().print(f"code {built.code} bytes, weights {built.weights}, arena {built.arena}, state {built.state}")
+    is_source = built.target == PORTABLE_C
+    target = "C11" if is_source else f"{built.target.name} ({built.target.triple})"
+    out().print(f"{built.name} for {target} in {built.folder}")
+    code = f"{'source' if is_source else 'code'} {built.code} bytes"
+    out().print(f"{code}, weights {built.weights}, arena {built.arena}, state {built.state}")
     out().print(" ".join(built.files))
     if report and built.report is not None:
         print_report(built.report)
