@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 import opwright as ow
+from opwright.core import dtypes
 
 HERE = Path(__file__).parent / "board"
 TOOLS = ("arm-none-eabi-gcc", "qemu-system-arm")
@@ -107,3 +108,70 @@ def keyword_model() -> bytes:
     converter.target_spec.supported_ops = [ow.lite.OpsSet.TFLITE_BUILTINS_INT8]
     converter.inference_input_type = converter.inference_output_type = ow.int8
     return converter.convert()
+
+
+def program_of_model(notes: dict, feeds: list) -> str:
+    """Return a program that runs a library of one signature twice, and prints the status, ticks, and the shapes and
+    words of outputs of the second run. notes: the description of the library; feeds: arrays for its inputs."""
+    name, big = notes["name"], notes["name"].upper()
+    (signature,) = notes["signatures"]
+    lines = [f'#include "{name}.h"', '#include "board.h"', "#include <stddef.h>"]
+    setup, prints = [], []
+    for port, x in zip(signature["inputs"], feeds, strict=True):
+        words = np.frombuffer(x.tobytes() + bytes(-x.nbytes % 4 + 4), np.uint32)
+        lines.append(
+            f"static _Alignas(16) const uint32_t in_{port['identifier']}[] = {{{', '.join(map(str, words))}}};"
+        )
+        setup.append(f"in.{port['identifier']} = (void *)in_{port['identifier']};")
+    for port in signature["outputs"]:
+        field, size = port["identifier"], -(-nbytes_of(port) // 4)
+        lines.append(f"static _Alignas(16) int32_t out_{field}[{size + 1}];")
+        setup.append(f"out.{field} = (void *)out_{field};")
+        if port["varies"]:
+            prints += [f"print_number((int32_t)out.{field}_shape[{i}]);" for i in range(len(port["shape"]))]
+        prints.append(f"for (i = 0; i < {size}; i++) print_number(out_{field}[i]);")
+    if notes["state"]:
+        lines.append(f"static struct {name}_state state;")
+        setup.append(f"{name}_reset(&state);")
+    arguments = f"&in, &out, {'&state, ' if notes['state'] else ''}arena, {big}_ARENA_SIZE"
+    return "\n".join(
+        [
+            *lines,
+            f"static _Alignas({big}_ARENA_ALIGN) uint8_t arena[{big}_ARENA_SIZE];",
+            f"static struct {name}_inputs in;",
+            f"static struct {name}_outputs out;",
+            "int main(void) {",
+            "  int i, status;",
+            *(f"  {line}" for line in setup),
+            f"  status = {name}_run({arguments});",
+            "  start_ticks();",
+            f"  status |= {name}_run({arguments});",
+            "  i = (int)ticks();",
+            "  print_number(status);",
+            "  print_number(i);",
+            *(f"  {line}" for line in prints),
+            "  return 0;",
+            "}",
+            "",
+        ]
+    )
+
+
+def outputs_of_model(notes: dict, words: list[str]) -> list[np.ndarray]:
+    """Return the arrays that a program of `program_of_model` has printed, after the status and the ticks."""
+    rest, arrays = [int(w) for w in words], []
+    for port in notes["signatures"][0]["outputs"]:
+        shape, nbytes = port["shape"], nbytes_of(port)
+        if port["varies"]:
+            shape, rest = rest[: len(shape)], rest[len(shape) :]
+        count = -(-nbytes // 4)
+        array = np.frombuffer(np.array(rest[:count], np.int32).tobytes()[:nbytes], dtypes.as_dtype(port["dtype"]).np)
+        arrays.append(array[: np.prod(shape, dtype=np.int64)].reshape(shape))
+        rest = rest[count:]
+    assert not rest, "the program printed more"
+    return arrays
+
+
+def nbytes_of(port: dict) -> int:
+    """Return the size of an input or output in a description."""
+    return int(np.prod(port["shape"], dtype=np.int64)) * np.dtype(dtypes.as_dtype(port["dtype"]).np).itemsize

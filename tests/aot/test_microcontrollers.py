@@ -1,17 +1,36 @@
 """Libraries for microcontrollers: the interpreter's integers on emulated boards, within their code and memory."""
 
+import json
 import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from microcontrollers import BOARDS, keyword_model, missing_tools, program_of, run_on
+from built_singles import REFUSED, build_single
+from microcontrollers import (
+    BOARDS,
+    keyword_model,
+    missing_tools,
+    outputs_of_model,
+    program_of,
+    program_of_model,
+    run_on,
+)
 
 import opwright as ow
 from opwright import aot
+from opwright.aot.model_runs import TensorFacts
 from opwright.aot.targets import TARGETS
+from opwright.aot.tensor_differences import Tolerance, tensor_difference
 from opwright.compiler.target import SCALAR, Target
+from opwright.core.errors import OpError, UnimplementedError
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from benchmarks import single_operators
+from test_emulated import interpreted
 
 needs_board = pytest.mark.skipif(bool(missing_tools), reason=f"needs {', '.join(missing_tools)}")
 INSTRUCTIONS_PER_TICK = 40
@@ -55,6 +74,48 @@ def test_boards_compute_the_interpreters_integers(target, model, example, tmp_pa
     np.testing.assert_array_equal(np.array(printed, int), scores.reshape(-1))
     if target == "cortex-m4":
         assert int(ticks) * INSTRUCTIONS_PER_TICK < 11_000_000
+
+
+PARTS = 8
+
+
+@pytest.mark.slow
+@needs_board
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_each_operator_on_a_board(part, tmp_path):
+    """The first model of each operator on a Cortex-M7, whose kernels compute one number at a time."""
+    seen, faults, ran = set(), [], 0
+    for single in single_operators.singles():
+        operator = single.name.split()[0]
+        if operator in seen:
+            continue
+        seen.add(operator)
+        if len(seen) % PARTS != part:
+            continue
+        try:
+            expected = interpreted(single)
+        except OpError:
+            continue  # a model of an operator's errors
+        folder = tmp_path / str(len(seen))
+        try:
+            build_single(single, "cortex-m7", folder, name="one")
+        except UnimplementedError as error:
+            faults += [] if any(reason in str(error) for reason in REFUSED) else [(single.name, str(error))]
+            continue
+        notes = json.loads((folder / "one.json").read_text())
+        (folder / "program.c").write_text(program_of_model(notes, single.feeds))
+        status, _, *words = run_on(BOARDS["cortex-m7"], folder, [folder / "program.c", folder / "libone.a"])
+        if int(status):
+            faults.append((single.name, f"status {status}"))
+            continue
+        for actual, exact in zip(outputs_of_model(notes, words), expected, strict=True):
+            facts = TensorFacts(single.name, exact.shape, exact.dtype, 0.0, 0)
+            row = tensor_difference(actual, facts, np.asarray(exact), facts, Tolerance())
+            faults += [] if row.agrees else [row]
+        ran += 1
+    assert not faults, "\n".join(map(str, faults))
+    assert ran > 10
 
 
 TFLM = """
