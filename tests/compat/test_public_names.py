@@ -1,6 +1,8 @@
 """Names of TensorFlow and Keras: docs/compatibility.md is up to date, and errors name ways that exist."""
 
 import re
+import subprocess
+import sys
 
 import make_compatibility
 import pytest
@@ -30,6 +32,12 @@ def test_each_missing_name_has_a_way_which_its_error_names(title):
             getattr(owner, row.name.rpartition(".")[2])
         if isinstance(owner, type(ow)):
             assert row.text in str(raised.value), row.name
+
+
+def test_a_module_that_is_imported_by_its_own_name_explains_missing_names():
+    code = "import opwright.data.experimental as module; module.service"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert "AttributeError: module 'opwright.data.experimental' has no attribute 'service': elements" in run.stderr
 
 
 def test_ways_are_names_of_this_package():

@@ -388,6 +388,34 @@ def test_damaged_files_of_weights_change_nothing(tmp_path, monkeypatch):
     assert not (tmp_path / "none.weights.h5").exists()
 
 
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: ow.keras.layers.Dense(4), (3,)),
+        (lambda: ow.keras.layers.Conv2D(4, 3), (6, 6, 2)),
+        (lambda: ow.keras.layers.Embedding(10, 4), (5,)),
+    ],
+    ids=["dense", "convolution", "embedding"],
+)
+def test_adapted_kernels_are_stored_with_their_product(make, shape, tmp_path):
+    """A file of a model with LoRA is one without, as Keras writes it; read back, the product is in the kernel."""
+    adapted, plain = make(), make()
+    models = [ow.keras.Sequential([ow.keras.Input(shape), layer]) for layer in (adapted, plain)]
+    adapted.enable_lora(2)
+    draw = np.random.default_rng(1)
+    adapted.lora_kernel_b.assign(draw.normal(size=adapted.lora_kernel_b.shape))
+    x = draw.integers(0, 10, (2, *shape)).astype(np.float32)
+    expected = models[0](x).numpy()
+    models[0].save_weights(tmp_path / "w.weights.h5")
+    models[1].load_weights(tmp_path / "w.weights.h5")
+    np.testing.assert_allclose(models[1](x).numpy(), expected, rtol=1e-6)
+    assert plain.weights[0].numpy().shape == adapted.weights[0].numpy().shape
+    models[1].save_weights(tmp_path / "w.weights.h5")
+    models[0].load_weights(tmp_path / "w.weights.h5")
+    np.testing.assert_allclose(models[0](x).numpy(), expected, rtol=1e-6)
+    assert not adapted.lora_kernel_b.numpy().any()
+
+
 def test_the_mode_of_a_call_reaches_layers():
     """Keras writes the mode in which the model was made at each layer; a call of the model overrides it."""
     model = ow.from_keras(FILES / "network.keras")

@@ -20,7 +20,6 @@ import numpy as np
 
 from ..core.errors import DataLossError
 from ..core.extras import optional_module
-from ..eager.variable import Variable
 from .configuration import snake_case
 from .layer import Layer
 
@@ -142,8 +141,10 @@ def keras_class(layer: Any) -> str:
     return "Functional" if own == "Model" and layer.has_layer_list else own
 
 
-def _own_weights(layer: Any) -> list[Variable]:
+def _own_weights(layer: Any) -> list[Any]:
     """Return the weights of a layer without those of layers in it, trainable ones first, as Keras stores them."""
+    if getattr(layer, "lora_enabled", False):
+        return list(layer.stored_weights())
     own = {id(v) for v in layer._own_variables()}
     return [v for v in layer.weights if id(v) in own]
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from ...ops import array, dispatch, linalg
 from ...ops.tensor import TensorLike
 from ...tracing.control import cond
@@ -164,6 +166,23 @@ def image_shape(batch: Any, middle: Sequence[Any], channels: Any, data_format: s
     return (batch, *middle, channels) if data_format == "channels_last" else (batch, channels, *middle)
 
 
+class MergedKernel:
+    """The kernel of a layer with LoRA as Keras's files have it: with the product, which assignments set to 0."""
+
+    def __init__(self, layer: Any) -> None:
+        self._layer, self.dtype = layer, layer._kernel.dtype
+
+    def read_array(self) -> np.ndarray:
+        """Return the sum of kernel and product."""
+        return np.asarray(self._layer._effective_kernel())
+
+    def assign(self, value: Any) -> None:
+        """Set the kernel, and the parts of the product to 0."""
+        self._layer._kernel.assign(value)
+        for part in (self._layer.lora_kernel_a, self._layer.lora_kernel_b):
+            part.assign(np.zeros(part.shape, part.dtype.np))
+
+
 class LowRankAdaptation:
     """Mixin of layers with `_kernel`: LoRA adds (alpha / rank) A @ B to it."""
 
@@ -199,6 +218,12 @@ class LowRankAdaptation:
     def kernel(self) -> Tensor | Variable:
         """The kernel, including the low-rank product if LoRA is enabled."""
         return self._effective_kernel()
+
+    def stored_weights(self) -> list[Any]:
+        """Return the weights of the layer with LoRA as Keras's files have them: the kernel first, without A and B."""
+        layer: Any = self
+        parts = {id(layer._kernel), id(layer.lora_kernel_a), id(layer.lora_kernel_b)}
+        return [MergedKernel(layer), *(v for v in layer._own_variables() if id(v) not in parts)]
 
     def enable_lora(
         self,
