@@ -84,9 +84,6 @@ def lazily(
     unlisted: names that `__all__` omits
     """
     homes = _homes(package)
-    module = sys.modules[package]
-    vars(module)[_NAMES] = homes
-    module.__class__ = _LazyPackage
 
     def __getattr__(name: str) -> object:
         home = homes.get(name)
@@ -107,18 +104,6 @@ def lazily(
         return sorted({*homes, *vars(sys.modules[package])})
 
     return __getattr__, __dir__, sorted(homes.keys() - set(unlisted))
-
-
-_NAMES = "_lazy_names"
-
-
-class _LazyPackage(ModuleType):
-    """A package whose public modules explain missing names, also if imported by their own names."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        super().__setattr__(name, value)
-        if isinstance(value, ModuleType) and name in vars(self)[_NAMES]:
-            explain_missing(value)
 
 
 def explain_missing(module: ModuleType) -> None:
