@@ -54,6 +54,25 @@ def test_every_call_is_recorded():
     assert sorted(INDEX["results"]) == sorted(keras_ops_calls.CALLS)
 
 
+def test_images_are_mirrored_beyond_their_ends():
+    """Shifts by whole pixels are NumPy's padding by reflection, and by half of one means of two; one for each image."""
+    x = np.random.default_rng(1).normal(size=(2, 5, 6, 3)).astype(np.float32)
+    by_pixels = [[1, 0, 2, 0, 1, -3, 0, 0], [1, 0, -1, 0, 1, 4, 0, 0]]
+    for image, moved, (right, down) in zip(
+        x, keras_ops.image.affine_transform(x, by_pixels, fill_mode="mirror").numpy(), ((2, -3), (-1, 4))
+    ):
+        padded = np.pad(image, ((4, 4), (4, 4), (0, 0)), mode="reflect")
+        np.testing.assert_array_equal(moved, padded[4 + down : 9 + down, 4 + right : 10 + right])
+    half = keras_ops.image.affine_transform(x[0], [1, 0, 0.5, 0, 1, 0, 0, 0], fill_mode="mirror").numpy()
+    padded = np.pad(x[0], ((0, 0), (0, 1), (0, 0)), mode="reflect")
+    np.testing.assert_allclose(half, (padded[:, :-1] + padded[:, 1:]) / 2, rtol=1e-6, atol=1e-7)
+    first = np.moveaxis(x, -1, 1)
+    flipped = keras_ops.image.affine_transform(
+        first, [-1, 0, 5, 0, 1, 0, 0, 0], "nearest", "mirror", data_format="channels_first"
+    )
+    np.testing.assert_array_equal(flipped.numpy(), first[..., ::-1])
+
+
 def test_functional_models_are_built_of_them():
     x = ow.keras.Input((4,))
     y = keras_ops.concatenate(

@@ -66,6 +66,19 @@ def _greater(v: Value, number: Any, best: Value, chosen: Value) -> tuple[Value, 
     return kl.select(best == best, greater, best), kept
 
 
+def _first_greatest(
+    values: Pointer, at: Value, kind: str, size: tuple[int, int], width: Value, channels: Value, mask: Value | None
+) -> Value:
+    """Return the number of the greatest tap of a whole window at `at`, the first of equals; of a mean, 0."""
+    chosen = kl.zeros(i32, CHANNELS)
+    if kind == "max":
+        best = values.load(at, CHANNELS, mask)
+        for number in kl.unroll(1, size[0] * size[1]):
+            v = values.load(at + _tap_place(number, size, width) * channels, CHANNELS, mask)
+            best, chosen = _greater(v, number, best, chosen)
+    return chosen
+
+
 MOST_UNROLLED = 16
 """Taps of a window up to which they are unrolled."""
 
@@ -144,26 +157,14 @@ def window_gradients(
                                 d = d / pixels.to(f32)
                             at = corner + (i_begin * width + j_begin) * channels
                             if covers:
-                                chosen = kl.zeros(i32, CHANNELS)
-                                if kind == "max":
-                                    best = values.load(corner, CHANNELS, mask)
-                                    for number in kl.unroll(1, size[0] * size[1]):
-                                        place = corner + _tap_place(number, size, width) * channels
-                                        v = values.load(place, CHANNELS, mask)
-                                        best, chosen = _greater(v, number, best, chosen)
+                                chosen = _first_greatest(values, corner, kind, size, width, channels, mask)
                                 for number in kl.unroll(size[0] * size[1]):
                                     place = corner + _tap_place(number, size, width) * channels
                                     image.store(
                                         d if kind == "mean" else kl.select(chosen == number, d, 0.0), place, mask
                                     )
                             elif unrolled:
-                                chosen = kl.zeros(i32, CHANNELS)
-                                if kind == "max":
-                                    best = values.load(at, CHANNELS, mask)
-                                    for number in kl.unroll(1, size[0] * size[1]):
-                                        place = at + _tap_place(number, size, width) * channels
-                                        v = values.load(place, CHANNELS, mask)
-                                        best, chosen = _greater(v, number, best, chosen)
+                                chosen = _first_greatest(values, at, kind, size, width, channels, mask)
                                 for number in kl.unroll(size[0] * size[1]):
                                     place = at + _tap_place(number, size, width) * channels
                                     share = d if kind == "mean" else kl.select(chosen == number, d, 0.0)

@@ -141,11 +141,27 @@ def affine_transform(
             "Invalid transform rank: expected rank 1 (single transform) or rank 2 (batch of transforms). Received "
             f"input with shape: transform.shape={matrix.shape}"
         )
-    if fill_mode == "mirror":
-        raise NotImplementedError("fill_mode='mirror' is one of `map_coordinates`; use 'reflect'")
+    if fill_mode == "mirror":  # which the sampling of layers lacks
+        return in_batches(images, data_format, lambda x: _mirrored(x, matrix, int(interpolation == "bilinear")))
     return in_batches(
         images, data_format, lambda x: array.cast(warp(x, matrix, interpolation, fill_mode, fill_value), x.dtype)
     )
+
+
+def _mirrored(x: Tensor, matrix: Tensor, order: int) -> Tensor:
+    """Return images [batch, height, width, channels] at transformed positions, mirrored beyond their ends."""
+    shape = array.shape(x)
+    number, height, width, channels = (array.cast(array.range(size), "float32") for size in array.unstack(shape, 4))
+    a = array.reshape(array.cast(matrix, "float32"), [-1, 8, 1, 1, 1])
+    across, down = array.reshape(width, [1, 1, -1, 1]), array.reshape(height, [1, -1, 1, 1])
+    scale = a[:, 6] * across + a[:, 7] * down + 1.0
+    places = (
+        array.reshape(number, [-1, 1, 1, 1]),
+        (a[:, 3] * across + a[:, 4] * down + a[:, 5]) / scale,
+        (a[:, 0] * across + a[:, 1] * down + a[:, 2]) / scale,
+        channels,
+    )
+    return map_coordinates(x, array.stack([array.broadcast_to(p, shape) for p in places]), order, "mirror")
 
 
 def perspective_transform(

@@ -16,10 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.polynomial.polynomial import polyval
 
 from ...core import dtypes
-from ...scalar.arrays import wide_erfc
+from ...scalar.arrays import polynomial, wide_erfc
 from .. import like_device
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
@@ -102,14 +101,18 @@ def _fraction(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return power * h, power * (h_slope + h * (np.log(x) - digamma(a)))
 
 
+COUNT, TERMS = 24, 4
+"""Powers of eta, and of 1 / a, in the expansion."""
+
+
 @functools.cache
-def _coefficients(count: int = 24, terms: int = 4) -> np.ndarray:
+def _coefficients() -> np.ndarray:
     """Return the power series in eta of c_0, c_1 ... of the expansion, which are c_k = (c_k-1' + ...) / eta.
 
     mu = x / a - 1 is a series in eta, by mu mu' = eta (1 + mu); c_0 = 1 / mu - 1 / eta; the coefficient of 1 / mu in
     c_k is the one with which the terms 1 / eta cancel (DLMF 8.12.10 and 8.12.12).
     """
-    length = count + 2 * terms + 2
+    length = COUNT + 2 * TERMS + 2
     mu = [Fraction(0), Fraction(1)]
     for n in range(2, length + 1):
         known = sum((mu[i] * mu[n + 1 - i] * (n + 1 - i) for i in range(2, n)), Fraction(0))
@@ -118,10 +121,10 @@ def _coefficients(count: int = 24, terms: int = 4) -> np.ndarray:
     for n in range(1, length):
         over.append(-sum((mu[i + 1] * over[n - i] for i in range(1, n + 1)), Fraction(0)))
     rows = [over[1:]]
-    for _ in range(1, terms):
+    for _ in range(1, TERMS):
         c = rows[-1]
         rows.append([(n + 2) * c[n + 2] - c[1] * over[n + 1] for n in range(len(c) - 2)])
-    return np.array([[float(c) for c in row[:count]] for row in rows])
+    return np.array([[float(c) for c in row[:COUNT]] for row in rows])
 
 
 def _expansion(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -135,8 +138,8 @@ def _expansion(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     logarithm = _log1p_less(np.clip(mu, -0.9, 1.0))
     eta = np.clip(np.copysign(np.sqrt(-2 * logarithm), mu), -0.5, 0.5)
     rows = _coefficients()
-    values = [polyval(eta, row) for row in rows]
-    slopes = [polyval(eta, row[1:] * np.arange(1, len(row))) for row in rows]
+    values = [polynomial(eta, row[::-1]) for row in rows]
+    slopes = [polynomial(eta, (row[1:] * np.arange(1, COUNT))[::-1]) for row in rows]
     ratio = 1 / (1 + eta * values[0])  # mu / eta
     total = sum(c * a**-k for k, c in enumerate(values))
     by_a = sum(-(ratio * slope + k * c) * a ** -(k + 1) for k, (c, slope) in enumerate(zip(values, slopes)))
