@@ -202,15 +202,42 @@ def test_a_pool_whose_processes_were_killed_is_collected():
     assert not collection.is_alive()
 
 
-def test_processes_of_a_broken_pool_end_with_its_executor():
-    """Even where one died while it waited for a task, with the queue's lock: `Pool.terminate` would wait for ever."""
+@pytest.mark.parametrize("end", [["terminate"], ["close"], ["__exit__", None, None, None]], ids=lambda end: end[0])
+def test_a_pool_that_lost_a_process_is_ended(end):
+    """Even where one died while it waited for a task, with the queue's lock, for which `Pool.terminate`, `join` and the
+    interpreter's exit would wait for ever. Other tasks of the pool fail, too."""
     pool = kit.forked_pool()
     executor = pools.PoolExecutor(pool)
     processes = list(pool._pool)
     assert executor.submit(pow, 2, 5).result(timeout=60) == 32
+    others = [pool.apply_async(time.sleep, (60,)), pool.map_async(time.sleep, [60, 60])]
+    iterator = pool.imap(time.sleep, [60, 60])
     future = executor.submit(time.sleep, 60)
     killed(pool)
     with pytest.raises(BrokenExecutor):
         future.result(timeout=60)
+    for result in others:
+        with pytest.raises(BrokenExecutor):
+            result.get(60)
+    with pytest.raises(BrokenExecutor):
+        iterator.next(60)
+    getattr(pool, end[0])(*end[1:])
+    pool.join()
     executor.shutdown()
-    assert not [p for p in [*processes, *pool._pool] if p.is_alive()]
+    threads = [pool._worker_handler, pool._task_handler, pool._result_handler]
+    assert not [p for p in [*processes, *pool._pool, *threads] if p.is_alive()]
+
+
+def test_a_pool_that_had_lost_a_process_takes_no_task(monkeypatch):
+    """The process died before, with the lock of the tasks' queue, and another one in its place waits for the lock."""
+    monkeypatch.setattr(pools, "STUCK_SECONDS", 0.5)
+    pool = kit.forked_pool()
+    assert pool.apply(pow, (2, 5)) == 32
+    before = list(pool._pool)
+    killed(pool)
+    while any(process in pool._pool for process in before):
+        time.sleep(0.01)
+    with pytest.raises(BrokenExecutor, match="takes no tasks"):
+        pools.PoolExecutor(pool).submit(pow, 2, 5).result(timeout=60)
+    pool.terminate()
+    pool.join()

@@ -488,8 +488,7 @@ def test_only_the_element_that_kills_is_lost(path, retries, executor):
 
 
 @pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
-# A multiprocessing.Pool whose worker was killed while it held the lock of the queue may never end in `terminate`.
-@pytest.mark.parametrize("executor", [kit.forked, pytest.param(kit.forked_pool, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("executor", [kit.forked, kit.forked_pool])
 def test_an_executor_that_cannot_be_built_again_is_an_error(path, executor):
     with executor() as pool, pytest.raises(ow.errors.UnavailableError, match="executor='processes:4'"):
         list(distribute.map(path, range(40), pool, load=kit.row_or_death))

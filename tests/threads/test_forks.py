@@ -193,3 +193,43 @@ def test_several_threads_fork_at_once() -> None:
     """Locks acquired by the fork of one thread are not released by that of another."""
     done = subprocess.run([sys.executable, "-c", FORKS_AT_ONCE], capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, f"{done.returncode}\n{done.stderr[-3000:]}"
+
+
+LOGGER_DURING_IMPORT = """
+import importlib.abc, importlib.util, os, sys, threading
+from opwright.core import forks
+import logging  # after forks: its hook acquires its lock before that of forks waits
+
+importing, waiting, imported = threading.Event(), threading.Event(), threading.Event()
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        return importlib.util.spec_from_loader(name, self) if name == "opwright.slow" else None
+
+    def exec_module(self, module):
+        importing.set()
+        assert waiting.wait(60)
+        logging.getLogger("opwright.slow")
+        imported.set()
+
+def waits(me, is_importing=forks._is_importing):
+    result = is_importing(me)
+    if result:
+        waiting.set()
+    return result
+
+forks._is_importing = waits
+sys.meta_path.insert(0, Finder())
+threading.Thread(target=importlib.import_module, args=("opwright.slow",), daemon=True).start()
+assert importing.wait(60)
+child = os.fork()
+if child == 0:
+    os._exit(not imported.is_set())
+assert os.waitpid(child, 0)[1] == 0, "the fork did not wait for the import"
+"""
+
+
+def test_a_fork_waits_for_an_import_that_creates_a_logger() -> None:
+    """The hook of `logging` has locked it for the fork, which would wait for the import for half a minute."""
+    done = subprocess.run([sys.executable, "-c", LOGGER_DURING_IMPORT], capture_output=True, text=True, timeout=150)
+    assert done.returncode == 0, f"{done.returncode}\n{done.stderr[-3000:]}"

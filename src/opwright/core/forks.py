@@ -110,7 +110,21 @@ def _before() -> None:
         if not _is_importing(me) or time.monotonic() > until:
             return
         _after_in_parent()  # an importing thread may need these locks
+        _wait()
+
+
+def _wait() -> None:
+    """Sleep without the lock of `logging`: its own hook has acquired it, if it was imported after this module, and the
+    importing thread may be about to create a logger."""
+    lock = getattr(sys.modules.get("logging"), "_lock", None)
+    if lock is None or not lock._is_owned():
         time.sleep(0.001)
+        return
+    lock.release()
+    try:
+        time.sleep(0.001)
+    finally:
+        lock.acquire()
 
 
 def _after_in_parent() -> None:

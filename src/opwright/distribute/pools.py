@@ -5,7 +5,8 @@ Not here: executors by name (executors.py), how often a task runs again (dispatc
 
 A pool of `multiprocessing` starts another process for one that died, and never reports the task that died with it. Its
 processes are therefore watched while tasks are in flight: after a death all of them fail with BrokenExecutor, as those
-of a ProcessPoolExecutor do, and the pool is not used any more: a process that dies may hold its queues' locks for ever.
+of a ProcessPoolExecutor do, and the pool is ended, also one of the caller's: a process that dies may hold the locks of
+its queues, for which the pool's other processes, its `terminate` and the interpreter's exit would wait for ever.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from multiprocessing import connection
-from multiprocessing.pool import TERMINATE, ThreadPool
+from multiprocessing.pool import TERMINATE, IMapIterator, ThreadPool
 from typing import Any
 
 from ..core import forks
 
 WATCHED_SECONDS = 0.2
 """How long a new process of a pool, in the place of one that ended as it should, may be unwatched."""
+STUCK_SECONDS = 10.0
+"""How long a task may wait while a process has the lock to take it, until that process counts as dead."""
 ENDING_SECONDS = 1.0
-"""How long a broken pool may take to end, until its processes are killed: it waits for locks that a process may have
-died with."""
+"""How long a thread or a killed process of a broken pool may take to end."""
 
 
 def kill_processes(pool: Any) -> None:
@@ -43,6 +45,30 @@ def kill_processes(pool: Any) -> None:
         process.kill()
     for process in list(pool._pool):
         process.join(ENDING_SECONDS)
+
+
+def end_broken(pool: Any, loss: BaseException) -> None:
+    """End a `multiprocessing.Pool` that has lost a process: its tasks raise `loss`, `terminate` and `join` return.
+
+    Its threads wait for locks and ends of messages that the process may have taken with it: all of its processes are
+    killed, then no process has the locks.
+    """
+    kill_processes(pool)
+    pool._state = pool._task_handler._state = pool._result_handler._state = TERMINATE
+    for lock in (pool._inqueue._rlock, pool._outqueue._wlock):
+        lock.acquire(timeout=WATCHED_SECONDS)  # by now a dead process has it, or this thread
+        lock.release()
+    for result in list(pool._cache.values()):
+        while result._job in pool._cache:  # of a `map`, one after the other
+            result._set(getattr(result, "_index", 0), (False, loss))
+            if isinstance(result, IMapIterator):
+                break
+    pool._inqueue._reader.close()  # a thread may be writing to the full pipe
+    pool._taskqueue.put(None)
+    pool._outqueue.put(None)  # as another fork may hold the pipe, its end is not enough
+    pool._outqueue._writer.close()
+    for thread in (pool._task_handler, pool._result_handler):
+        thread.join(ENDING_SECONDS)
 
 
 class PoolTerminated(RuntimeError):
@@ -81,24 +107,19 @@ class PoolExecutor(Executor):
             self.pool.apply_async(
                 fn, args, kwargs, lambda result: self._end(future, result, None), lambda e: self._end(future, None, e)
             )
-        except BaseException:
+        except BaseException as error:
             self._flying.discard(future)
+            if self._loss is not None:  # ended meanwhile
+                raise self._loss from error
             raise
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the pool; kill the processes of a broken one that has not ended after `ENDING_SECONDS`."""
+        """End the pool; a broken one has ended."""
         if self._loss is None:
             self.pool.close()
             if wait:
                 self.pool.join()
-            return
-        ending = threading.Thread(target=self.pool.terminate, name="pool end", daemon=True)
-        ending.start()
-        if wait:
-            ending.join(ENDING_SECONDS)
-            if ending.is_alive():
-                kill_processes(self.pool)
 
     def _end(self, future: Future[Any], result: Any, error: BaseException | None) -> None:
         """Complete a future, unless it failed with the pool."""
@@ -130,6 +151,7 @@ class PoolExecutor(Executor):
         self._fail(PoolTerminated("the pool of threads was terminated"))
 
     def _wait_for_death(self) -> None:
+        taken = time.monotonic()
         while True:
             self._processes.update((process.pid, process) for process in list(self.pool._pool))
             connection.wait([p.sentinel for p in self._processes.values()], WATCHED_SECONDS)
@@ -137,14 +159,38 @@ class PoolExecutor(Executor):
                 if not self._flying:
                     self._watch = None
                     return
-            # A sentinel may stay silent: a process that another thread forked at the same time holds its pipe open.
-            for process, code in [(p, p.exitcode) for p in self._processes.values()]:
-                if code is None:
-                    continue
+            taken = time.monotonic() if self._takes_tasks() else taken
+            loss = self._lost_process()
+            if loss is None and time.monotonic() - taken > STUCK_SECONDS:
+                loss = f"the pool takes no tasks for {STUCK_SECONDS:.0f} s: a process died earlier that was taking one"
+            if loss is not None:
+                self._loss = BrokenExecutor(loss)
+                try:
+                    end_broken(self.pool, self._loss)  # before its owner hears of it and calls `terminate`
+                finally:
+                    self._fail(self._loss)
+                return
+
+    def _lost_process(self) -> str | None:
+        """Return which process ended that should not have; None if there is none."""
+        # A sentinel may stay silent: a process that another thread forked at the same time holds its pipe open.
+        for process, code in [(p, p.exitcode) for p in self._processes.values()]:
+            if code is not None:
                 del self._processes[process.pid]
                 if code or (self.pool._maxtasksperchild is None and self.pool._state == "RUN"):
-                    self._fail(BrokenExecutor(f"process {process.pid} of the pool ended with exit code {code}"))
-                    return
+                    return f"process {process.pid} of the pool ended with exit code {code}"
+        return None
+
+    def _takes_tasks(self) -> bool:
+        """Return whether no task waits, or no process has the lock to take one: one that has it and is alive takes it
+        at once."""
+        tasks = self.pool._inqueue
+        if not tasks._reader.poll():
+            return True
+        is_free: bool = tasks._rlock.acquire(block=False)
+        if is_free:
+            tasks._rlock.release()
+        return is_free
 
     def _fail(self, loss: RuntimeError) -> None:
         with self._lock:
