@@ -1,4 +1,5 @@
-"""Sizes that a run decides: values of inputs that shapes follow from, and rows that operators count."""
+"""Sizes that a run decides: values of inputs that shapes follow from, rows that operators count, branches and
+iterations."""
 
 import json
 
@@ -206,3 +207,113 @@ def test_many_counted_rows_need_bounds(tmp_path):
         np.testing.assert_array_equal(run(np.where(np.arange(100) < count, 1.5, -1).astype(np.float32))["output_0"], 3)
     with pytest.raises(InvalidArgumentError, match="outside of its bounds"):
         run(np.full(100, -1, np.float32))
+
+
+@pytest.fixture(scope="module")
+def branching():
+    """A model whose branches have results of other shapes, and errors of their own."""
+
+    @ow.function(input_signature=[ow.TensorSpec([2, 4], ow.float32, name="x"), ow.TensorSpec([], ow.int32, name="row")])
+    def model(x, row):
+        y = ow.cond(row < 2, lambda: ow.gather(x, [row, row, row]), lambda: ow.concat([x, x + 1, x - 1], 0)[1:])
+        return {"a": ow.tanh(y @ WEIGHTS), "b": ow.shape(y), "c": y}
+
+    return converted(model)
+
+
+def branched(x, row):
+    y = x[[row] * 3] if row < 2 else np.concatenate([x, x + 1, x - 1])[1:]
+    return [np.tanh(y.astype(np.float64) @ WEIGHTS), np.array(y.shape), y]
+
+
+@pytest.fixture(scope="module")
+def growing():
+    """A model whose loop adds a row in each iteration."""
+
+    @ow.function(input_signature=[ow.TensorSpec([1, 4], ow.float32, name="x"), ow.TensorSpec([], ow.int32, name="n")])
+    def model(x, n):
+        def body(i, y):
+            return i + 1, ow.concat(
+                [y, ow.reduce_sum(y, 0, keepdims=True) / ow.cast(ow.shape(y)[0] + 1, ow.float32)], 0
+            )
+
+        shapes = [ow.TensorShape([]), ow.TensorShape([None, 4])]
+        i, y = ow.while_loop(lambda i, y: i < n, body, [ow.constant(0), x], shape_invariants=shapes)
+        return {"a": ow.tanh(y @ WEIGHTS), "i": i}
+
+    return converted(model)
+
+
+ITERATIONS = {"while.1:0": (0, 5)}
+
+
+def grown(x, n):
+    y = x.astype(np.float64)
+    for _ in range(n):
+        y = np.concatenate([y, y.sum(0, keepdims=True) / (len(y) + 1)])
+    return [np.tanh(y @ WEIGHTS), np.array(max(n, 0))]
+
+
+ROWS, ROW = np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4), np.linspace(-1, 2, 4, dtype=np.float32)[None]
+
+
+def test_branches_have_results_of_other_shapes(branching, tmp_path):
+    """The error of a branch is that of runs that take it: the other one gathers a row that there is not."""
+    run = aot.load(aot.build(branching, out=tmp_path, name="m").folder)
+    for row in (0, 2, 1, 7):
+        check(run(x=ROWS, row=np.int32(row)).values(), branched(ROWS, row))
+    with pytest.raises(InvalidArgumentError, match="points outside"):
+        run(x=ROWS, row=np.int32(-1))
+
+
+def test_branches_in_branches_have_shapes_of_their_own(tmp_path):
+    @ow.function(input_signature=[ow.TensorSpec([4], ow.float32, name="x"), ow.TensorSpec([], ow.int32, name="k")])
+    def model(x, k):
+        y = ow.switch_case(k, [lambda n=n: x[:n] * 2 for n in (1, 3, 2)])
+        return {"a": y, "b": ow.reduce_sum(ow.cond(k > 1, lambda: y, lambda: ow.concat([y, y], 0)))}
+
+    run = aot.load(aot.build(converted(model), out=tmp_path, name="m").folder)
+    for k, n in ((0, 1), (1, 3), (2, 2), (-1, 2), (9, 2)):
+        y = ROW[0, :n] * 2
+        check(run(x=ROW[0], k=np.int32(k)).values(), [y, y.sum() * (1 if k > 1 else 2)])
+
+
+def test_iterations_change_the_shapes_of_variables(growing, tmp_path):
+    with pytest.raises(UnimplementedError, match=r"while.1:0': \(0, 16\)"):
+        aot.build(growing, out=tmp_path, name="m")
+    run = aot.load(aot.build(growing, out=tmp_path, name="m", bounds=ITERATIONS).folder)
+    for n in (3, 0, 5, -1, 1):
+        check(run(x=ROW, n=np.int32(n)).values(), grown(ROW, n))
+    with pytest.raises(InvalidArgumentError, match="outside of its bounds"):
+        run(x=ROW, n=np.int32(6))
+
+
+def test_ranges_of_floats_have_bounds(tmp_path):
+    @ow.function(input_signature=[ow.TensorSpec([3], ow.float32, name="x")])
+    def model(x):
+        numbers = ow.range(x[0], x[1], x[2])
+        return {"a": ow.reduce_sum(numbers), "b": numbers + 1}
+
+    content = converted(model)
+    with pytest.raises(UnimplementedError, match=r"range:0': \(0, 16\)"):
+        aot.build(content, out=tmp_path, name="m")
+    run = aot.load(aot.build(content, out=tmp_path, name="m", bounds={"range:0": (0, 40)}).folder)
+    for start, limit, delta in ((0, 40, 1), (1, 2, 0.25), (3, 3, 1), (2, -2, -0.5)):
+        expected = np.arange(start, limit, delta)
+        check(run(np.array([start, limit, delta], np.float32)).values(), [expected.sum(), expected + 1])
+    with pytest.raises(InvalidArgumentError, match="more numbers than its bound"):
+        run(np.array([0, 41, 1], np.float32))
+
+
+@has_gcc
+def test_branches_and_iterations_in_c_source(branching, growing, tmp_path):
+    aot.build(branching, out=tmp_path / "b", name="m", format="c")
+    library = compiled(tmp_path / "b", flags=("-O0",))
+    for row in (0, 7):
+        check(outputs_of(tmp_path / "b", library, [ROWS, np.array(row, np.int32)]), branched(ROWS, row))
+    outputs_of(tmp_path / "b", library, [ROWS, np.array(-1, np.int32)], status=1)
+    aot.build(growing, out=tmp_path / "g", name="m", format="c", bounds=ITERATIONS)
+    library = compiled(tmp_path / "g", flags=("-O0",))
+    for n in (0, 4):
+        check(outputs_of(tmp_path / "g", library, [ROW, np.array(n, np.int32)]), grown(ROW, n))
+    outputs_of(tmp_path / "g", library, [ROW, np.array(6, np.int32)], status=6)

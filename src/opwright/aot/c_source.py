@@ -211,7 +211,7 @@ def _choice(model: ModelPlan, signature: SignaturePlan, calls: Sequence[str]) ->
     """Return statements that run the plan for the sizes of the inputs. After a plan that stops at another number of
     rows than it is for, that for the counted number runs."""
     lines = [f"  counts[{2 * i + 1}] = 0;" for i in range(signature.counts)]
-    lines += [f"  counts[{2 * p.counter + 1}] = {p.least};" for p in signature.counters if p.counter is not None]
+    lines += [f"  counts[{2 * p.counter + 1}] = {p.begin};" for p in signature.counters if p.counter is not None]
     lines += ["select:"] * bool(signature.counters)
     lines += [f"  counts[{2 * i}] = -1;" for i in range(signature.counts)]
     if not signature.sizes:

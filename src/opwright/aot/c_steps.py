@@ -18,7 +18,8 @@ from ..compiler.c_source.expressions import literal
 from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, LoopPlan, word
 from ..core.errors import InternalError
 from .memory_layouts import MemoryLayout, constant_of
-from .model_plans import ModelPlan, SignaturePlan, SizedPlan
+from .model_plans import ModelPlan, SignaturePlan
+from .sized_plans import SizedPlan
 from .status_codes import OK, OUT_OF_RANGE
 from .thread_callbacks import is_shared
 

@@ -23,7 +23,7 @@ from ..compiler.loops.buffers import Buffer
 from ..compiler.loops.plans import JUMP, Address, ArenaOffset, KernelStep, LoopPlan, word
 from ..core.errors import InternalError
 from .memory_layouts import MemoryLayout, constant_of, constant_word
-from .model_plans import SizedPlan
+from .sized_plans import SizedPlan
 from .specialized_kernels import SharedWords
 from .status_codes import OK, OUT_OF_RANGE, UNFINISHED
 from .step_words import PlacedWord, WordTables

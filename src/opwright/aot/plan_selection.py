@@ -12,15 +12,15 @@ from .status_codes import OUT_OF_RANGE
 
 
 def counts_text(signature: SignaturePlan, most: int) -> list[str]:
-    """Return instructions for the memory of counts, if any signature has some: the numbers of rows that plans are for
-    begin with the least."""
+    """Return instructions for the memory of counts, if any signature has some: of each number that nodes decide, and
+    of the one that a plan is for."""
     lines = [f"  %counts = alloca [{2 * most} x i64], align 8"] if most else []
     for i in range(signature.counts):
         lines += [
             f"  %count{i} = getelementptr i64, ptr %counts, i32 {2 * i}",
             f"  %assumed{i} = getelementptr i64, ptr %counts, i32 {2 * i + 1}",
         ]
-    lines += [f"  store i64 {p.least}, ptr %assumed{p.counter}" for p in signature.counters]
+    lines += [f"  store i64 {p.begin}, ptr %assumed{p.counter}" for p in signature.counters]
     return [*lines, "  br label %select", "select:"]
 
 

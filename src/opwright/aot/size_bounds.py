@@ -29,7 +29,8 @@ Bounds = Mapping[str, tuple[int, int]]
 class SizeParameter(NamedTuple):
     """A size that a run decides, between bounds. identifier: its field in C; name: of the bound; places: position of
     the input and axis of each dimension that has this size, which the caller states; element: position of the input
-    and index of the element whose value it is; counter: index of the count (run_sizes.py) that it is."""
+    and index of the element whose value it is; counter: index of the number (run_sizes.py) that it is; begin: the one
+    that the first plan of a run is for, of numbers."""
 
     identifier: str
     name: str
@@ -38,6 +39,7 @@ class SizeParameter(NamedTuple):
     places: tuple[tuple[int, int], ...] = ()
     element: tuple[int, int] | None = None
     counter: int | None = None
+    begin: int = 0
 
     @property
     def num_sizes(self) -> int:
@@ -95,9 +97,48 @@ def parameters_of(bounds: Bounds, inputs: Sequence[InputFacts], taken: set[str])
     return check_count(parameters)
 
 
+def bound_name(tensor: str) -> str:
+    """Return the name of the bounds of a number that a node decides. tensor: its first result of unknown shape."""
+    return f"{tensor}:0"
+
+
+def check_bounded(bounds: Bounds, tensor: str, operator: str) -> None:
+    """Raise UnimplementedError for a number without a limit that has no bounds. operator: which decides it."""
+    name = bound_name(tensor)
+    if name not in bounds:
+        number = "numbers of RANGE" if operator == "RANGE" else f"iterations of {operator}"
+        elements = ", or those of integer inputs that it follows from: 'INPUT[0]=1..8'" if operator == "RANGE" else ""
+        raise UnimplementedError(
+            op="aot.build",
+            what=f"the shape of {tensor!r} follows from how many {number} there are, which has no limit",
+            do=f"bounds={{{name!r}: (0, 16)}}{elements}",
+        )
+
+
+def beginning(
+    parameters: list[SizeParameter], planned: Iterable[tuple[int, ...]], falling: Sequence[bool]
+) -> list[SizeParameter]:
+    """Return the sizes, with the numbers that the first plan of a run is for: one that exists for as many sizes of
+    inputs as possible.
+
+    planned: sizes for which there is a plan; falling: for each number that nodes decide, whether plans for greater ones
+    are the better beginning, as those of loops, which tell how many iterations there are once they end
+    """
+    own = len(parameters) - len(falling)
+    having: dict[tuple[int, ...], int] = {}
+    for sizes in planned:
+        having[sizes[own:]] = having.get(sizes[own:], 0) + 1
+
+    def preference(numbers: tuple[int, ...]) -> tuple[int, ...]:
+        return (-having[numbers], *(-n if falls else n for n, falls in zip(numbers, falling)))
+
+    first = min(having, key=preference)
+    return [*parameters[:own], *(p._replace(begin=n) for p, n in zip(parameters[own:], first))]
+
+
 def counter_of(bounds: Bounds, tensor: str, most: int, counter: int, taken: set[str]) -> SizeParameter:
-    """Return the number of rows that an operator counts, from 0 unless it has bounds. most: that there can be."""
-    name = f"{tensor}:0"
+    """Return the number that an operator decides, from 0 unless it has bounds. most: that there can be."""
+    name = bound_name(tensor)
     if name in bounds:
         _check(name, bounds[name], 0)
     elif most >= MOST_PLANS:
@@ -136,9 +177,9 @@ def check_count(parameters: list[SizeParameter]) -> list[SizeParameter]:
     return parameters
 
 
-def check_used(bounds: Bounds, used: Iterable[SizeParameter], names: Iterable[str]) -> None:
+def check_used(bounds: Bounds, used: set[str], names: Iterable[str]) -> None:
     """Raise InvalidArgumentError for bounds that apply to no input. names: of the sizes that are unknown."""
-    unused = set(bounds) - {p.name for p in used}
+    unused = set(bounds) - used
     if unused:
         raise InvalidArgumentError(
             op="aot.build",

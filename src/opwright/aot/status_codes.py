@@ -23,7 +23,7 @@ STATUS_NAMES = {
 }
 STATUS_TEXTS = {
     OK: "ok",
-    OUT_OF_RANGE: "an index of the inputs points outside of what it indexes",
+    OUT_OF_RANGE: "an index points outside of what it indexes, or a range has more numbers than its bound",
     ARENA_TOO_SMALL: "the arena is smaller than ARENA_SIZE, or for several threads than ARENA_SIZE_FOR",
     MISALIGNED: "an address is not aligned: the arena to ARENA_ALIGN, a file of weights to WEIGHTS_ALIGN, tensors to "
     "their elements",

@@ -44,7 +44,7 @@ FAMILIES: dict[str, str] = {
     "contractions_winograd": "Contract",
     "contractions_int8": "Contract",
     "depthwise": "Depthwise",
-    "dynamic_sizes": "BroadcastSizes Distinct Expected ExpectedCount Numbers Places",
+    "dynamic_sizes": "BroadcastSizes Distinct Expected ExpectedCount ExpectedNumber Numbers Places",
     "fourier": "Fourier",
     "gather": "Gather GatherAt ReverseStart SliceAt UpdateSlice",
     "gru_sequence": "GruSequence GruSequenceGrad",

@@ -1,7 +1,8 @@
 """Results with data-dependent sizes: expected elements and counts, nonzero positions, unique elements, ranges,
 broadcast shapes.
 
-Lives here: the selectors of Expected, ExpectedCount, Places, Distinct, Numbers and BroadcastSizes, their families.
+Lives here: the selectors of Expected, ExpectedCount, ExpectedNumber, Places, Distinct, Numbers and BroadcastSizes,
+their families.
 Not here: guards of indices (gather.py), sorting (sorting.py).
 
 Each is one work item, as positions depend on the number of earlier results.
@@ -17,7 +18,7 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.indexing_ops import BroadcastSizes, Distinct, Expected, ExpectedCount, Numbers, Places
+from ..loops.indexing_ops import BroadcastSizes, Distinct, Expected, ExpectedCount, ExpectedNumber, Numbers, Places
 from . import NoKernel, selector
 
 if TYPE_CHECKING:
@@ -62,6 +63,19 @@ def compare_counts(work: Work, count: ptr[i64]) -> Value:
 def select_counted(form: ExpectedCount, build: Builder) -> None:
     """Build the step, which follows all others."""
     build.step(compare_counts.code(), [build.pointer(form.count)], 1, chunk=1)
+
+
+@kl.family
+def compare_numbers(work: Work, number: ptr[i64], count: ptr[i64]) -> Value:
+    """Store a number as a count; return 0 if it equals the expected one, else 1."""
+    count[0] = number[0]
+    return kl.select(number[0] == count[1], kl.value(0), 1)
+
+
+@selector(ExpectedNumber)
+def select_number(form: ExpectedNumber, build: Builder) -> None:
+    """Select for any place of the number."""
+    build.step(compare_numbers.code(), [build.pointer(form.number), build.pointer(form.count)], 1, chunk=1)
 
 
 @kl.family

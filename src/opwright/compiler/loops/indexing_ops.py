@@ -2,7 +2,7 @@
 
 Lives here: `Gather`, `GatherAt`, `ScatterAt`, `Segments`, `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`,
 `ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`, `PutInWindows`, `WindowGradient`,
-`ChannelFilterGradient`; `Expected`, `ExpectedCount`, `GUARDS`,
+`ChannelFilterGradient`; `Expected`, `ExpectedCount`, `ExpectedNumber`, `GUARDS`,
 `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
 Not here: kernels (gather.py, slices.py, scatter.py, pooling.py and dynamic_sizes.py of ../kernels/).
 
@@ -239,7 +239,16 @@ class ExpectedCount(LoopOp):
     results: tuple[Buffer, ...] = ()
 
 
-GUARDS = (Expected, ExpectedCount)
+@dataclass(frozen=True, eq=False)
+class ExpectedNumber(LoopOp):
+    """A guard: a number is the one that the caller expects. output: as of Expected; number: int64, one element; count:
+    as of ExpectedCount, whose first element receives the number."""
+
+    number: Buffer
+    count: Buffer
+
+
+GUARDS = (Expected, ExpectedCount, ExpectedNumber)
 """Operations without results, executed for their guards."""
 
 

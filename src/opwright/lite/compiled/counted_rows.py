@@ -1,13 +1,14 @@
 """Rows that operators count during a run, in loop graphs of whole subgraphs: for any number, or for an assumed one.
 
-Lives here: `CountingBuffers`, `results_of_nothing`. Not here: the graphs (whole_graphs.py), the choice of the assumed
-number (aot/), plans of the interpreter for sizes of a run (specialised.py).
+Lives here: `CountingBuffers`, `RunNumber`, `results_of_nothing`. Not here: the graphs (whole_graphs.py), the choice of
+the assumed number (aot/), plans of the interpreter for sizes of a run (specialised.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,41 +17,68 @@ from ...compiler.loops.indexing_ops import ExpectedCount
 from ...compiler.loops.ops import LoopOp, Part, View
 from ...compiler.lowering.context import LoweringContext, NoLowering, RuleOperand
 from ...compiler.lowering.stateful import Assignment, Reading
-from ...core.dtypes import uint8
+from ...core.dtypes import int64, uint8
 from ...graph import Value
 from ..runtime.node import Node
 from ..runtime.subgraph import Subgraph
 from .nodes import NodeGraph
 from .partition_plans import TensorBuffers
 
-Rows = Mapping[int, int | None]
-"""By tensor, the number of rows that a graph is for, or None for any number, of rows that no node reads."""
-NO_ROWS: Rows = MappingProxyType({})
+
+class RunNumber(NamedTuple):
+    """A number that a run decides: of rows, of a way through branches, of iterations.
+
+    number: the one that a graph is for, or None for any number, of rows that no node reads; most: that there can be;
+    offset, memory: of a part of a way through branches, the number at which it begins, and memory for that of a run
+    """
+
+    number: int | None
+    most: int
+    offset: int = 0
+    memory: Buffer | None = None
+
+
+RunNumbers = Mapping[int, RunNumber]
+"""By tensor: the first result of unknown shape of the node that decides."""
+NO_NUMBERS: RunNumbers = MappingProxyType({})
 
 
 class CountingBuffers(TensorBuffers):
-    """Operands of nodes, some of which count rows. rows: as of `whole_graph`; whole: by tensor, memory for the most
-    rows, where operations read fewer."""
+    """Operands of nodes, some of which decide numbers. numbers: as of `whole_graph`; whole: by tensor, memory for the
+    most rows, where operations read fewer."""
 
-    def __init__(self, graph: NodeGraph, subgraph: Subgraph, rows: Rows) -> None:
+    def __init__(self, graph: NodeGraph, subgraph: Subgraph, numbers: RunNumbers) -> None:
         super().__init__(graph, subgraph, {})
-        self._rows = rows
+        self._numbers = numbers
         self.whole: dict[int, Buffer] = {}
 
     def counted(self, value: Value, rows_of: Callable[[int], int]) -> tuple[RuleOperand, Buffer]:
         number = self.graph.number(value)
-        if number not in self._rows:
+        if number not in self._numbers:
             raise NoLowering("its number of rows is unknown before a run")
-        if not rows_of(0):
+        rows, most = self._numbers[number].number, self._numbers[number].most
+        if not most:
             raise NoLowering("there are no elements to count")
-        assumed = self.of(value) if self._rows[number] is not None else None
+        assumed = self.of(value) if rows is not None else None
         self._operands.pop(value, None)
-        operand, count = super().counted(value, rows_of)
+        operand, count = super().counted(value, lambda size: most)
         if assumed is not None:
             self.whole[number] = operand.buffer
             fewer = Buffer(f"{operand.buffer.name}.rows", operand.dtype, assumed.shape)
             self._operands[value] = operand.with_buffer(fewer)
         return operand, count
+
+    def decided(self, node: Node) -> tuple[RunNumber, Buffer] | None:
+        """Return the number of a way or of iterations that the graph is for, and memory for that of a run; None of
+        nodes whose results have known shapes."""
+        for t in node.tensors_out:
+            number = self._numbers.get(t.index)
+            if number is not None and number.memory is not None:
+                return number, number.memory
+            if number is not None and number.number is not None:
+                count = self.counts[t.index] = Buffer(f"t{t.index}.count", int64, (2,))
+                return number, count
+        return None
 
     def after(self, node: Node) -> list[LoopOp]:
         """Return the operations after those of a node: its rows, if there are as many as assumed."""

@@ -2,7 +2,8 @@
 
 Lives here: `whole_graph`, `WholeGraph`; `SubgraphCalls`, the lowering of IF, WHILE, CALL, STABLEHLO_CASE and of
 composites with effects.
-Not here: rows that operators count (counted_rows.py), plans of partitions (partition_plans.py), control flow of the
+Not here: rows that operators count (counted_rows.py), branches and loops whose results' shapes a run decides
+(decided_control_flow.py), plans of partitions (partition_plans.py), control flow of the
 loop graph (compiler/loops/control_flow.py).
 
 A branch or a loop that writes variables or draws random numbers is a function of their values, as functions of the
@@ -30,7 +31,8 @@ from ..runtime.resources import ResourceVariable
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC, Tensor
 from ..runtime.while_loop import LoopState
-from .counted_rows import NO_ROWS, CountingBuffers, Rows, results_of_nothing
+from .counted_rows import NO_NUMBERS, CountingBuffers, RunNumbers, results_of_nothing
+from .decided_control_flow import lower_branch, lower_iterations
 from .partition_plans import PartitionPlanner, TensorBuffers, claim, is_caller
 
 _BOUND_SIZES = "bounds of the elements of inputs that sizes or axes follow from: 'INPUT[0]=1..8'"
@@ -52,15 +54,15 @@ class WholeGraph(NamedTuple):
     counts: dict[int, Buffer]
 
 
-def whole_graph(planner: PartitionPlanner, subgraph: Subgraph, rows: Rows = NO_ROWS) -> WholeGraph:
+def whole_graph(planner: PartitionPlanner, subgraph: Subgraph, numbers: RunNumbers = NO_NUMBERS) -> WholeGraph:
     """Return the loop graph of all nodes of a prepared subgraph.
 
-    rows: numbers of rows that operators count, by tensor, where a run decides: the one that the graph is for, or None
-    where no node reads them. raises UnimplementedError that lists the nodes which no rule lowers
+    numbers: decided by a run, by tensor: of rows that operators count, of the branch that is taken, of
+    iterations. raises UnimplementedError that lists the nodes which no rule lowers
     """
     name = subgraph.name or "model"
     calls = SubgraphCalls(planner)
-    ops, buffers, missing = calls.lowered(subgraph, rows=rows)
+    ops, buffers, missing = calls.lowered(subgraph, numbers=numbers)
     if missing:
         is_open = any("unknown before a run" in why or "is no constant" in why for why in missing.values())
         raise UnimplementedError(
@@ -132,14 +134,14 @@ class SubgraphCalls:
         subgraph: Subgraph,
         operands: Sequence[RuleOperand | None] = (),
         state: dict[Any, Any] | None = None,
-        rows: Rows = NO_ROWS,
+        numbers: RunNumbers = NO_NUMBERS,
     ) -> tuple[list[LoopOp], TensorBuffers, dict[int, str]]:
         """Return the operations of a prepared subgraph's nodes, their buffers, and reasons of nodes without machine
-        code. operands: of the inputs, None for handles; state: of the caller, by variable; rows: as of
+        code. operands: of the inputs, None for handles; state: of the caller, by variable; numbers: as of
         `whole_graph`."""
-        numbers = tuple(node.number for node in subgraph.execution_plan if not is_folded(node))
-        graph = self.planner.loaded(subgraph).nodes(subgraph, numbers)
-        buffers = CountingBuffers(graph, subgraph, rows) if rows else TensorBuffers(graph, subgraph)
+        nodes = tuple(node.number for node in subgraph.execution_plan if not is_folded(node))
+        graph = self.planner.loaded(subgraph).nodes(subgraph, nodes)
+        buffers = CountingBuffers(graph, subgraph, numbers) if numbers else TensorBuffers(graph, subgraph)
         if state is not None:
             buffers.state = state
         for i, operand in zip(subgraph.inputs, operands):
@@ -148,10 +150,10 @@ class SubgraphCalls:
         refused = self.planner.refused
         claimed = claim(subgraph.execution_plan, buffers, lambda t: t.kind != DYNAMIC, refused, calls=self.lower_node)
         missing = {
-            n: f"{subgraph.nodes[n].name} {n}: {refused.get((subgraph.index, n))}" for n in numbers if n not in claimed
+            n: f"{subgraph.nodes[n].name} {n}: {refused.get((subgraph.index, n))}" for n in nodes if n not in claimed
         }
         ops: list[LoopOp] = []
-        for n in numbers:
+        for n in nodes:
             results = None
             node, own = subgraph.nodes[n], claimed[n].ops if n in claimed else ()
             if not (is_caller(node) or any(t.index in buffers.counts for t in node.tensors_out)):
@@ -166,7 +168,11 @@ class SubgraphCalls:
 
     def lower_node(self, node: Node, ctx: LoweringContext) -> None:
         """Add the operations of a node that runs subgraphs. Raises NoLowering."""
-        if isinstance(node.user_data, LoopState):
+        decided = ctx.buffers.decided(node) if isinstance(ctx.buffers, CountingBuffers) else None
+        if decided is not None:
+            lower_decided = lower_iterations if isinstance(node.user_data, LoopState) else lower_branch
+            lower_decided(self._block, node, ctx, *decided)
+        elif isinstance(node.user_data, LoopState):
             self._lower_loop(node, node.user_data, ctx)
         elif isinstance(node.user_data, tuple) and node.user_data:
             self._lower_branches(node, node.user_data, ctx)
@@ -250,10 +256,14 @@ class SubgraphCalls:
         return ctx.buffers.at(t.index)
 
     def _block(
-        self, subgraph: Subgraph, operands: Sequence[RuleOperand | None], ctx: LoweringContext
+        self,
+        subgraph: Subgraph,
+        operands: Sequence[RuleOperand | None],
+        ctx: LoweringContext,
+        numbers: RunNumbers = NO_NUMBERS,
     ) -> tuple[list[LoopOp], list[Buffer | None]]:
         """Return the operations of a subgraph, and its results, None for handles. Raises NoLowering."""
-        ops, buffers, missing = self.lowered(subgraph, operands, ctx.buffers.state)
+        ops, buffers, missing = self.lowered(subgraph, operands, ctx.buffers.state, numbers)
         if missing:
             raise NoLowering(f"subgraph {subgraph.index}: {'; '.join(missing.values())}")
         if any(t.is_variable and buffers.graph.has(t.index) for t in subgraph.tensors):

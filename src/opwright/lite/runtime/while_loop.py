@@ -12,7 +12,7 @@ are prepared again when it changes, and the node's output is dynamic.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,13 +119,19 @@ class LoopState:
 
     def accept(self, subgraph: Subgraph) -> None:
         """Prepare condition or body for the inputs' shapes."""
+        self.accept_shapes(subgraph, [t.shape for t in self.inputs], self.changing)
+
+    def accept_shapes(
+        self, subgraph: Subgraph, shapes: Sequence[tuple[int, ...]], changing: Sequence[int] = ()
+    ) -> None:
+        """Prepare condition or body for variables of these shapes. changing: positions of those with others later."""
         body = self.body  # a handle that it does not pass through may change
         handles = {
             position: resource
             for position, resource in constant_handles(self.inputs).items()
             if body.outputs[position] == body.inputs[position]
         }
-        subgraph.accept([t.shape for t in self.inputs], self.changing, self.node.subgraph.preserve_all, handles)
+        subgraph.accept(shapes, changing, self.node.subgraph.preserve_all, handles)
 
     def outputs(self) -> list[Tensor]:
         """Return the body's output tensors."""
