@@ -11,8 +11,7 @@ from typing import NoReturn
 
 from . import optimizers
 from .core import __version__ as __version__
-from .core.lazy_imports import explain_missing
-from .core.missing_names import no_such_name
+from .core.lazy_imports import MissingNameError, explain_missing
 from .eager.variable import Variable
 from .nn import (
     activations,
@@ -115,4 +114,4 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> NoReturn:
-    raise no_such_name(__name__, name)
+    raise MissingNameError(__name__, name)

@@ -1,6 +1,7 @@
 """Names of TensorFlow and Keras: docs/compatibility.md is up to date, and errors name ways that exist."""
 
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -70,6 +71,15 @@ def test_names_of_modules():
         ("opwright.keras", "X", "keras.X"),
     ):
         assert peer_name(module, name) == expected
+
+
+def test_asking_for_a_name_builds_no_text(monkeypatch):
+    with pytest.raises(AttributeError) as error:
+        ow.keras.layers.Dens  # noqa: B018
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+    monkeypatch.setattr("opwright.core.missing_names.text_of", None)  # imports ask packages for names of submodules
+    assert not hasattr(ow.keras.layers, "Dens")
+    assert not hasattr(ow.nn, "nce")
 
 
 def test_errors_propose_close_names():

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.lazy_imports import import_module
-from ..core.missing_names import no_such_name
+from ..core.lazy_imports import MissingNameError, import_module
 
 __all__ = [
     "as_bytes",
@@ -93,4 +92,4 @@ def forward_compatibility_horizon(year: int, month: int, day: int) -> Any:
 def __getattr__(name: str) -> object:
     if name == "v1":
         return import_module(".v1", __name__)
-    raise no_such_name(__name__, name)
+    raise MissingNameError(__name__, name)

@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..core.lazy_imports import import_module
-from ..core.missing_names import no_such_name
+from ..core.lazy_imports import MissingNameError, import_module
 from ..ops import array, dispatch, math
 from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
@@ -153,7 +152,7 @@ def __getattr__(name: str) -> object:
         for part in RENAMED.get(name, name).split("."):
             value = getattr(value, part)
         return value
-    raise no_such_name(__name__, name)
+    raise MissingNameError(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,9 @@
 """Lazy imports of modules and public names, and the tables that modules fill while they are imported.
 
 Lives here: `import_module`; `lazily`, which derives `__getattr__`, `__dir__` and `__all__` of a package from its stub,
-and `import_homes`, which imports all of its names; `later`, a module that most processes never need; `load`,
-`note_origin`, `is_abandoned`, for tables that modules fill while they are imported; `paused` garbage collection.
+and `import_homes`, which imports all of its names; `MissingNameError`; `later`, a module that most processes never
+need; `load`, `note_origin`, `is_abandoned`, for tables that modules fill while they are imported; `paused` garbage
+collection.
 
 A process that runs a model, or one operator, needs few of the package's modules. Packages with many public names
 therefore import none of them: each name is imported from its module at the first use and then stored in the package's
@@ -72,6 +73,19 @@ def import_module(name: str, package: str | None = None) -> ModuleType:
             gc.enable()
 
 
+class MissingNameError(AttributeError):
+    """The error of a module that lacks a name. It builds its text when it is shown: imports ask modules for names of
+    submodules, and the nearest way costs a millisecond.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        super().__init__(module, name)
+
+    def __str__(self) -> str:
+        text: str = _missing_names.text_of(*self.args)
+        return text
+
+
 def lazily(
     package: str, unlisted: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -88,7 +102,7 @@ def lazily(
     def __getattr__(name: str) -> object:
         home = homes.get(name)
         if home is None:
-            raise _missing_names.no_such_name(package, name)
+            raise MissingNameError(package, name)
         module, attribute = home
         value = absent = object()
         if module.strip("."):
@@ -114,7 +128,7 @@ def explain_missing(module: ModuleType) -> None:
         return
 
     def __getattr__(name: str) -> object:
-        raise _missing_names.no_such_name(module.__name__, name)
+        raise MissingNameError(module.__name__, name)
 
     vars(module)["__getattr__"] = __getattr__
     for name in getattr(module, "__all__", ()):

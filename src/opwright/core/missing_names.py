@@ -1,7 +1,8 @@
 """Names of TensorFlow and Keras that this package lacks, each with the nearest way.
 
-Lives here: `no_such_name`, the AttributeError of public modules, and the table of ways.
-Not here: the lists of names of the other libraries and their comparison (tests/compat/make_compatibility.py).
+Lives here: `text_of`, the text of the errors of public modules, and the table of ways.
+Not here: the error (lazy_imports.py), the lists of names of the other libraries and their comparison
+(tests/compat/make_compatibility.py).
 """
 
 from __future__ import annotations
@@ -194,17 +195,17 @@ WAYS: tuple[tuple[str, str], ...] = (
 """Patterns of names, separated by blanks, and the nearest way; the first that a name or its module matches counts."""
 
 
-def no_such_name(module: str, name: str) -> AttributeError:
-    """Return the AttributeError for a name that a module lacks, with the nearest way if TensorFlow or Keras has it."""
+def text_of(module: str, name: str) -> str:
+    """Return the text of the error for a name that a module lacks; if TensorFlow or Keras has it, the nearest way."""
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):
-        return AttributeError(text)
+        return text
     way = way_of(peer_name(module, name))
     # A name that TensorFlow has is seldom a misspelt one of this package: then only very close names are proposed.
     cutoff = 0.6 if way is None else 0.85
     close = difflib.get_close_matches(name, dir(sys.modules[module]), 3, cutoff) if module in sys.modules else []
     text += f": {way}" if way else ""
-    return AttributeError(f"{text}; did you mean {' or '.join(close)}?" if close else text)
+    return f"{text}; did you mean {' or '.join(close)}?" if close else text
 
 
 def peer_name(module: str, name: str) -> str:

@@ -4,9 +4,6 @@ Lives here: traced programs.  Not here: the meaning of operators (ops/), the cre
 an operator is an object with a name, an effect and rules to call.
 """
 
-from .builder import GraphBuilder, GraphRewriter
-from .ir import Graph, Node, Value, same
-from .parser import parse
-from .printer import text
+from ..core.lazy_imports import lazily
 
-__all__ = ["Graph", "GraphBuilder", "GraphRewriter", "Node", "Value", "parse", "same", "text"]
+__getattr__, __dir__, __all__ = lazily(__name__)

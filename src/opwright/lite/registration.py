@@ -236,6 +236,9 @@ class OperatorRegistration(Registration):
                 return functools.partial(ufunc, *arrays, outs[0])  # 0.15 us for a number; with out= it takes 0.47
         kernel = operator.kernel(call, dtype)
         if operator.profile.single and isinstance(operator, LiteOperator) and outs[0].dtype.kind != "O":
+            write = getattr(call, "write", None)
+            if write is not None and not operator.cpu_kernels:
+                return functools.partial(write, outs[0], *arrays)
             parts = getattr(call, "parts", None)
             if parts is not None and not operator.cpu_kernels:
                 return functools.partial(_run_parts, parts, arrays, outs[0])

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..core.lazy_imports import import_module
-from ..core.missing_names import no_such_name
+from ..core.lazy_imports import MissingNameError, import_module
 from ..data import AUTOTUNE, Dataset
 from ..data import experimental as data_experimental
 from ..ops import array, dispatch
@@ -314,7 +313,7 @@ def timeseries_dataset_from_array(
 def __getattr__(name: str) -> object:
     if name == "FeatureSpace":  # made of layers, which import this module
         return import_module(".feature_space", __package__).FeatureSpace
-    raise no_such_name(__name__, name)
+    raise MissingNameError(__name__, name)
 
 
 def split_dataset(

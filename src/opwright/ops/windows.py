@@ -11,6 +11,7 @@ dimension. 16-bit floats are added up in float32. Loops go over kernel elements 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -313,12 +314,22 @@ def _by_group(y: np.ndarray, groups: int) -> np.ndarray:
     return y.reshape(-1, groups, y.shape[-1] // groups).transpose(1, 0, 2)
 
 
-def convolve(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
-    """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c."""
+def convolve(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows, out: np.ndarray | None = None) -> np.ndarray:
+    """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c.
+
+    out: where the result is written, of x's dtype
+    """
     if not like_device.on_host(x):
         return _in_place(x, w, windows)
-    y: np.ndarray = CONVOLUTIONS[len(windows)](op, x, w, windows)
-    return y
+    if out is None:
+        y: np.ndarray = CONVOLUTIONS[len(windows)](op, x, w, windows)
+        return y
+    whole = x.flags.c_contiguous and out.flags.c_contiguous and wide(x.dtype) == out.dtype
+    if whole and _is_point(op, x, w, windows) and all(v.stride == 1 for v in windows):
+        np.matmul(x.reshape(-1, x.shape[-1]), w.reshape(w.shape[-2:]), out=out.reshape(-1, w.shape[-1]))
+    else:
+        np.copyto(out, CONVOLUTIONS[len(windows)](op, x, w, windows), casting="unsafe")
+    return out
 
 
 def _by_columns(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
@@ -460,17 +471,68 @@ def _groups(channels: int, w: np.ndarray) -> int:
     return channels // w.shape[-2] if w.shape[-2] else 1
 
 
-def convolve_depthwise(x: np.ndarray, w: np.ndarray, windows: Windows) -> np.ndarray:
-    """y[n, p, c * m + j] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, j] over q."""
+def convolve_depthwise(x: np.ndarray, w: np.ndarray, windows: Windows, out: np.ndarray | None = None) -> np.ndarray:
+    """y[n, p, c * m + j] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, j] over q.
+
+    out: where the result is written, of x's dtype
+    """
     dtype, (channels, multiplier) = x.dtype, w.shape[-2:]
-    padded = pad(x.astype(wide(dtype), copy=False), windows)[..., None]
-    w = w.astype(wide(dtype), copy=False)
-    y = like_device.zeros(x, (x.shape[0], *(v.out for v in windows), channels, multiplier), wide(dtype))
-    product = None  # made once, as every element of the kernel sees as many pixels
-    for index, seen in taps(windows):
-        product = np.multiply(padded[(slice(None), *seen)], w[index], out=product)
-        y += product
-    return y.reshape(*y.shape[:-2], channels * multiplier).astype(dtype, copy=False)
+    padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
+    shape = (x.shape[0], *(v.out for v in windows), channels * multiplier)
+    if multiplier == 1 and len(windows) > 1 and math.prod(shape) and like_device.on_host(x):
+        in_place = out is not None and out.dtype == padded.dtype and out.flags.c_contiguous
+        y = out if in_place else np.empty(shape, padded.dtype)
+        assert y is not None
+        _depthwise_by_lines(padded, w[..., 0], windows, y)
+    else:
+        y = like_device.zeros(x, (*shape[:-1], channels, multiplier), padded.dtype)
+        product = None  # made once, as every element of the kernel sees as many pixels
+        for index, seen in taps(windows):
+            product = np.multiply(padded[(slice(None), *seen)][..., None], w[index], out=product)
+            y += product
+        y = y.reshape(shape)
+    if out is None:
+        return y.astype(dtype, copy=False)
+    if y is not out:
+        np.copyto(out, y, casting="unsafe")
+    return out
+
+
+BLOCK_BYTES = 1 << 18
+"""The part of a result to which each element of a kernel is added in turn: it stays in the L2 cache."""
+
+
+def _depthwise_by_lines(padded: np.ndarray, w: np.ndarray, windows: Windows, y: np.ndarray) -> None:
+    """Convolve each channel by itself; w: [*kernel, channels].
+
+    Lines are vectors of pixels and channels, times the filter's channels repeated: loops over the channels alone take
+    twice the time. With strides, a line is parted first, so that the pixels of a kernel element are neighbours.
+    """
+    *others, last = windows
+    first, channels = others[0], w.shape[-1]
+    starts = [divmod(i * last.dilation, last.stride) for i in range(last.kernel)]
+    phases = {
+        phase: padded if last.stride == 1 else np.ascontiguousarray(padded[..., phase :: last.stride, :])
+        for phase in {phase for _, phase in starts}
+    }
+    lines = y.reshape(*y.shape[:-2], last.out * channels)
+    image = math.prod(lines.shape[2:]) * y.itemsize
+    rows = min(max(BLOCK_BYTES // image, 1), first.out)
+    images = max(BLOCK_BYTES // (image * first.out), 1)
+    scratch = np.empty((min(images, len(y)), rows, *lines.shape[2:]), y.dtype)
+    line = np.empty((last.out, channels), y.dtype)
+    for batch, row in itertools.product(range(0, len(y), images), range(0, first.out, rows)):
+        part = lines[batch : batch + images, row : row + rows]
+        product = scratch[: len(part), : part.shape[1]]
+        here = [first._replace(out=part.shape[1]), *others[1:]]
+        for count, index in enumerate(np.ndindex(*w.shape[:-1])):
+            start, phase = starts[index[-1]]
+            seen = [v.tap(i) for v, i in zip(here, index)]
+            seen[0] = slice(seen[0].start + row * first.stride, seen[0].stop + row * first.stride, first.stride)
+            pixels = phases[phase][(slice(batch, batch + images), *seen, slice(start, start + last.out))]
+            line[...] = w[index]
+            np.multiply(pixels.reshape(part.shape), line.reshape(-1), out=part if count == 0 else product)
+            np.add(part, product if count else 0, out=part)  # at first, -0.0 becomes the 0.0 of an empty sum
 
 
 def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:

@@ -1,15 +1,20 @@
 """The tables of operators agree with the modules, and a model imports only the families of its operators."""
 
+import concurrent.futures
 import json
 import subprocess
 import sys
+import threading
 
 import make_families
 import pytest
 
 import opwright.lite.ops as dialect
 from opwright.compiler.kernels import FAMILIES
+from opwright.core.dtypes import float32
 from opwright.core.errors import NotFoundError
+from opwright.lite.ops.definition import LiteOperator
+from opwright.ops.slots import Input, Output
 
 
 @pytest.mark.parametrize("package", make_families.PACKAGES)
@@ -23,6 +28,33 @@ def test_each_operator_stands_once_in_the_table():
     assert sorted(names) == dialect.list_names() == sorted(set(names))
     assert list(dialect.operators()) == dialect.list_names()
     assert all(op.name == name for name, op in dialect.operators().items())
+
+
+def test_an_operator_is_derived_from_its_body_once_when_threads_first_read_it():
+    for _ in range(20):
+
+        class Body:
+            x = Input((float32,))
+            y = Output(like="x")
+            moves = True
+
+        operator = LiteOperator(Body, "LEAKY_RELU", None, {})
+        assert operator.name == "LEAKY_RELU"
+        assert operator.moves
+        assert "inputs" not in vars(operator)
+        barrier = threading.Barrier(4)
+
+        def read(operator=operator, barrier=barrier):
+            barrier.wait()
+            return operator.profile, operator.attr_defs, operator.code
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            seen = [f.result() for f in [pool.submit(read) for _ in range(4)]]
+        assert all(a is b for row in seen for a, b in zip(row, seen[0]))
+        assert list(seen[0][1]) == ["alpha"]
+        assert seen[0][2] == 98
+        assert not hasattr(operator, "nothing")
+        assert operator.__doc__ is None
 
 
 @pytest.mark.parametrize("name", ["CONV_3D_NOT", "add", "", None, 3])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from opwright.lite.ops import tiling
-from opwright.ops.windows import AxisWindow, convolve, convolve_by_input, window
+from opwright.ops.windows import AxisWindow, convolve, convolve_by_input, convolve_depthwise, window
 
 SHAPES = [(), (0,), (5,), (3, 0, 2), (4, 5), (1, 7, 1, 3), (2, 3, 4, 5)]
 
@@ -78,6 +78,10 @@ def test_bands_of_a_convolution_and_its_adjoint(geometry: Any, monkeypatch: pyte
         bands = list(tiling.bands(n, windows, cost))
         result = ((b.y, convolve(None, x[b.x], w, b.windows)) for b in bands)
         assert np.array_equal(tiling.merge_parts(result, y.shape, np.float32), y)
+        in_place = np.full_like(y, np.nan)
+        for b in bands:
+            convolve(None, x[b.x], w, b.windows, in_place[b.y])
+        assert np.array_equal(in_place, y)
         assert all(_size(b) * cost <= 600 or _size(b) == 1 for b in bands)
         spread = list(tiling.bands(n, windows, cost, tiling.output_piece))
         back = ((b.y, convolve_by_input(dy[b.x], w, (len(dy[b.x]), 0, 0, 2), b.windows)) for b in spread)
@@ -85,6 +89,43 @@ def test_bands_of_a_convolution_and_its_adjoint(geometry: Any, monkeypatch: pyte
         for many in (bands, spread):  # each pixel of the result in one band
             assert sum(map(_size, many)) == n * np.prod(y.shape[1:3] if many is bands else size)
             assert len({tuple(itertools.chain(*((s.start, s.stop) for s in b.y))) for b in many}) == len(many)
+
+
+def test_bands_have_whole_lines_where_lines_fit():
+    windows = [window(56, 3, 1, 1, "SAME")] * 2
+    for cost in range(1000, tiling.SCRATCH // 56, 500):
+        assert all(b.y[2] == slice(0, 56) for b in tiling.bands(1, windows, cost))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+@pytest.mark.parametrize("block", [1, 700, 1 << 18])
+@pytest.mark.parametrize("geometry", _geometries(), ids=str)
+def test_depthwise_convolutions_by_lines(
+    geometry: Any, block: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opwright.ops.windows.BLOCK_BYTES", block)
+    n, size, kernel, *steps, padding = geometry
+    windows = [window(s, k, stride, dilation, padding) for s, k, stride, dilation in zip(size, kernel, *steps)]
+    random = np.random.RandomState(1)
+    for multiplier in (1, 2):
+        x = random.randint(-5, 6, (n, *size, 3)).astype(dtype)
+        w = random.randint(-5, 6, (*kernel, 3, multiplier)).astype(dtype)
+        y = np.zeros((n, *(v.out for v in windows), 3, multiplier), dtype)
+        for position, tap, pixel in _pairs(windows):
+            y[(slice(None), *position)] += x[(slice(None), *pixel)][..., None] * w[tap]
+        y = y.reshape(*y.shape[:3], 3 * multiplier)
+        out = np.full(y.shape, np.nan, dtype)
+        for result in (convolve_depthwise(x, w, windows), convolve_depthwise(x, w, windows, out), out):
+            assert result.dtype == dtype
+            assert np.array_equal(result, y)
+        apart = np.full((*y.shape[:3], 2 * y.shape[3]), np.nan, dtype)[..., ::2]  # no lines in its memory
+        assert np.array_equal(convolve_depthwise(x, w, windows, apart), y)
+
+
+def test_an_empty_sum_of_products_is_no_negative_zero():
+    windows = [window(4, 3, 1, 1, "SAME")] * 2
+    y = convolve_depthwise(np.zeros((1, 4, 4, 1), np.float32), -np.ones((3, 3, 1, 1), np.float32), windows)
+    assert not np.signbit(y).any()
 
 
 def _size(band: tiling.Band) -> int:

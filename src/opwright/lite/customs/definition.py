@@ -47,6 +47,7 @@ class CustomOperator(LiteOperator):
         counted_by: str | None = None,
     ) -> None:
         self._take_settings(cls)
+        self._body = None  # derived here
         self.layout: tuple[str, ...] = tuple(vars(cls).get("layout", ()))
         if self.layout:
             delattr(cls, "layout")

@@ -10,14 +10,20 @@ import io
 import mmap
 import os
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from ...core.files import replacing
-from . import reader, schema, verify, writer
+from ...core.lazy_imports import later
+from . import reader, schema, verify
 from .objects import SourceFile, TableObject, register
+
+if TYPE_CHECKING:
+    from . import writer
+else:
+    writer = later(".writer", __package__)
 
 ASSOCIATED_LIMIT = 1 << 28  # bytes of the associated files, unpacked
 

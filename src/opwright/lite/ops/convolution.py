@@ -35,6 +35,7 @@ from .tiling import (
 )
 
 _F = (float32,)
+FEW_CHANNELS = 256
 
 
 def _check_bias(op: Any, depth: Size) -> None:
@@ -51,9 +52,20 @@ def _shape(x: np.ndarray, windows: Sequence[AxisWindow], depth: int) -> tuple[in
     return (len(x), *(w.out for w in windows), depth)
 
 
+def _written(op: Any, shape: tuple[int, ...], x: np.ndarray, *others: np.ndarray | None) -> np.ndarray:
+    y = np.empty(shape, x.dtype)
+    op.write(y, x, *others)
+    return y
+
+
 def _biased(op: Any, y: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     if bias is not None:
-        y += bias.reshape(-1)
+        bias = bias.reshape(-1)
+        if y.flags.c_contiguous and len(bias) < FEW_CHANNELS and y.ndim > 2:  # by lines: longer loops
+            lines = y.reshape(*y.shape[:-2], y.shape[-2] * y.shape[-1])
+            lines += np.tile(bias, y.shape[-2])
+        else:
+            y += bias
     return fuse(op, y)
 
 
@@ -114,15 +126,15 @@ class Conv2DOp(LiteDefinition):
         _check_bias(op, o)
         return sliding_spec(op, x, (kh, kw), o, op.x.spec.dtype)
 
-    def parts(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> Iterator[Part]:
+    def write(op: Any, y: np.ndarray, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> None:
         w, windows = filter.transpose(1, 2, 3, 0), windows_of(op, x.shape[1:3], filter.shape[1:3])
         seen = math.prod(filter.shape[1:3]) * x.shape[3]
-        for band in bands(len(x), windows, _cost(x, seen + 2 * len(filter), windows)):
-            yield band.y, _biased(op, convolve(op, x[band.x], w, band.windows), bias)
+        for band in bands(len(x), windows, _cost(x, seen + len(filter), windows)):
+            _biased(op, convolve(op, x[band.x], w, band.windows, y[band.y]), bias)
 
     def compute(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
-        return merge_parts(op.parts(x, filter, bias), _shape(x, windows, len(filter)), x.dtype)
+        return _written(op, _shape(x, windows, len(filter)), x, filter, bias)
 
 
 @lite_operator("DEPTHWISE_CONV_2D")
@@ -156,15 +168,15 @@ class DepthwiseConv2DOp(LiteDefinition):
         _check_bias(op, depth)
         return sliding_spec(op, x, (kh, kw), depth, op.x.spec.dtype)
 
-    def parts(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> Iterator[Part]:
+    def write(op: Any, y: np.ndarray, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> None:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
         by_channel = filter.reshape(*filter.shape[1:3], x.shape[3], -1 if x.shape[3] else 1)
-        for band in bands(len(x), windows, _cost(x, 2 * filter.shape[3], windows)):
-            yield band.y, _biased(op, convolve_depthwise(x[band.x], by_channel, band.windows), bias)
+        for band in bands(len(x), windows, _cost(x, filter.shape[3], windows)):
+            _biased(op, convolve_depthwise(x[band.x], by_channel, band.windows, y[band.y]), bias)
 
     def compute(op: Any, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         windows = windows_of(op, x.shape[1:3], filter.shape[1:3])
-        return merge_parts(op.parts(x, filter, bias), _shape(x, windows, filter.shape[3]), x.dtype)
+        return _written(op, _shape(x, windows, filter.shape[3]), x, filter, bias)
 
 
 @lite_operator("TRANSPOSE_CONV")

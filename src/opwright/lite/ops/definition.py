@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core import forks
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
 from ...core.lazy_imports import is_abandoned, load, note_origin
@@ -57,6 +58,7 @@ class EnumAttr(Attr[str]):
         raise TypeError(f"a member of {self.enum}: {', '.join(shown)}")
 
 
+_deriving = forks.lock()
 RENAMED = {"name": "composite_name"}
 """Fields of options whose attribute is called otherwise: `name` names a call."""
 
@@ -103,18 +105,41 @@ class LiteOperator(Operator):
     """
 
     def __init__(self, cls: type, name: str, typed_by: str | None, graphs: Mapping[str, str]) -> None:
-        row = facts(name)
+        self._take_settings(cls)
+        self.name, self.graphs, self.typed_by = name, graphs, typed_by
+        self.__name__ = self.__qualname__ = name
+        self.__module__, self.__doc__ = cls.__module__, cls.__doc__
+        self._body: type | None = cls
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Derive what follows from the class body, when any of it is first read: a model needs few of the operators
+            that a module defines.
+            """
+            cls = self.__dict__.get("_body")
+            if cls is None or name.startswith("__"):
+                raise AttributeError(f"operator {self.__dict__.get('name')} has no attribute {name!r}")
+            with _deriving:
+                if self._body is not None:
+                    derived = object.__new__(type(self))  # other threads see all attributes, or none
+                    derived.__dict__ |= self.__dict__
+                    derived._derive(cls)
+                    self.__dict__ |= derived.__dict__ | {"_body": None}
+            return getattr(self, name)
+
+    def _derive(self, cls: type) -> None:
+        """Set the attributes that follow from the class body, the schema and versions.json."""
+        row = facts(self.name)
         options = row["options"]
         fields = schema.table(options).fields if options else ()
-        since = versions.options_since(name)
+        since = versions.options_since(self.name)
         for field in fields:
-            if RENAMED.get(field.name, field.name) not in vars(cls) and field.name not in graphs:
+            if RENAMED.get(field.name, field.name) not in vars(cls) and field.name not in self.graphs:
                 setattr(cls, field.name, _attr(field, since.get(field.name, 1)))
-        self._take_settings(cls)
-        self.graphs = graphs
-        self.options, self.typed_by = options, typed_by
-        self.versions = versions.without_types_beyond(name, types.BY_NAME)
-        super().__init__(cls, name, self.versions[1], catalogue=False)
+        self.options = options
+        self.versions = versions.without_types_beyond(self.name, types.BY_NAME)
+        super().__init__(cls, self.name, self.versions[1], catalogue=False)
         self.option_names = tuple(field.name for field in fields)
         self.code = int(row["code"])
 

