@@ -243,7 +243,14 @@ def _difference(path: Path, a: Any, b: Any, check_types: bool, rows: RowByType) 
         if row is other:
             return None
         shown = tuple(_outline(s) if r else f"a leaf ({type(s).__name__})" for s, r in ((a, row), (b, other)))
-        return ValueError, path, "one is a leaf, one has parts", (shown[0], shown[1]), "the same nesting"
+        parts = type(a if row is not None else b).__name__
+        return (
+            ValueError,
+            path,
+            "one is a leaf, one has parts",
+            (shown[0], shown[1]),
+            f"the same nesting: expected {parts}",
+        )
     if check_types and type(a) is not type(b) and not (row is other and row.alike(type(a), type(b))):
         names = _type_name(a, b), _type_name(b, a)
         return TypeError, path, "their types do", names, "one type, or check_types=False"

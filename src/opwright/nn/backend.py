@@ -11,6 +11,7 @@ from ..core.dtypes import as_dtype
 from . import configuration
 
 __all__ = [
+    "backend",
     "clear_session",
     "epsilon",
     "floatx",
@@ -92,3 +93,8 @@ def is_float_dtype(dtype: Any) -> bool:
 def is_int_dtype(dtype: Any) -> bool:
     """Return whether a dtype is one of integers."""
     return as_dtype(dtype).is_integer
+
+
+def backend() -> str:
+    """Return the name of the library that computes, "opwright": programs that ask for another take their other way."""
+    return "opwright"

@@ -1,12 +1,13 @@
 """`keras.config`: global defaults.
 
-Lives here: `backend`, limits of `fit`, and re-exports of the settings.
+Lives here: limits of `fit`, and re-exports of the settings.
 Not here: the settings themselves (backend.py, dtype_policies.py).
 """
 
 from __future__ import annotations
 
 from .backend import LIMITS
+from .backend import backend as backend
 from .backend import epsilon as epsilon
 from .backend import floatx as floatx
 from .backend import image_data_format as image_data_format
@@ -35,8 +36,3 @@ def max_steps_per_epoch() -> int | None:
 def set_max_steps_per_epoch(max_steps_per_epoch: int | None) -> None:
     """Set the most steps that an epoch of any `fit`, `evaluate` and `predict` runs; None for no limit."""
     LIMITS["steps_per_epoch"] = max_steps_per_epoch
-
-
-def backend() -> str:
-    """Return the name of the library that computes, "opwright": programs that ask for another take their other way."""
-    return "opwright"

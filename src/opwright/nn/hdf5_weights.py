@@ -12,18 +12,22 @@ layers as attributes, too. The state of an optimizer is in `optimizer/vars`.
 from __future__ import annotations
 
 import io
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import bfloat16
 from ..core.errors import DataLossError
 from ..core.extras import optional_module
 from .configuration import snake_case
 from .layer import Layer
 
 OPTIMIZER = "optimizer"
+MOST_RATIO = 2000
+"""Most times that a member of a .keras file may be larger than it is compressed: constant weights reach 1,000."""
 CLASSES = {"GroupQueryAttention": "GroupedQueryAttention"}
 """Classes that have another name in Keras, whatever it exports them as."""
 
@@ -42,6 +46,31 @@ class WeightGroup:
     def __contains__(self, name: str) -> bool:
         return name in self._group
 
+    def names(self, attribute: str) -> list[str] | None:
+        """Return the texts of an attribute, which may be in several parts; None if there is none.
+
+        raises DataLossError for other attributes
+        """
+        try:
+            attributes = self._group.attrs
+            parts = [attribute] if attribute in attributes else []
+            while not parts or parts[0] != attribute:
+                if f"{attribute}{len(parts)}" not in attributes:
+                    break
+                parts.append(f"{attribute}{len(parts)}")
+            texts = [text for part in parts for text in np.asarray(attributes[part]).ravel().tolist()]
+            decoded = [text.decode() if isinstance(text, bytes) else text for text in texts]
+        except (KeyError, OSError, RuntimeError, ValueError) as error:
+            raise DataLossError(what=f"the attribute {attribute} of {self.path or '/'} is damaged: {error}") from error
+        if not all(isinstance(text, str) for text in decoded):
+            raise DataLossError(what=f"the attribute {attribute} of {self.path or '/'} has no names", found=decoded[:3])
+        return decoded if parts else None
+
+    def text(self, attribute: str) -> str | None:
+        """Return an attribute that is one text, None if there is none. Raises DataLossError for others."""
+        texts = self.names(attribute)
+        return None if texts is None or len(texts) != 1 else texts[0]
+
     def group(self, name: str) -> WeightGroup:
         """Return a group in this one. Raises DataLossError if there is none."""
         return WeightGroup(self._member(name, "Group"), f"{self.path}/{name}")
@@ -59,9 +88,17 @@ class WeightGroup:
         if dataset.external or dataset.is_virtual:
             raise DataLossError(what=f"the weight {where} lies in another file")
         try:
-            return np.asarray(dataset[()])
-        except OSError as error:
+            stored = np.asarray(dataset[()])
+            dtype_name = dataset.attrs.get("dtype") if stored.dtype.kind == "V" else None
+        except (OSError, RuntimeError, ValueError) as error:
             raise DataLossError(what=f"the weight {where} is damaged: {error}") from error
+        if stored.dtype.kind != "V":
+            return stored
+        if dtype_name != "bfloat16" or stored.dtype.itemsize != 2:  # which HDF5 lacks: its bits, and its name
+            raise DataLossError(
+                what=f"the weight {where} has a dtype that is unknown", found=f"{stored.dtype}, {dtype_name}"
+            )
+        return stored.view(bfloat16.np)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all datasets of this group."""
@@ -149,24 +186,31 @@ def _own_weights(layer: Any) -> list[Any]:
     return [v for v in layer.weights if id(v) in own]
 
 
-def assign_weights(model: Any, class_names: Mapping[str, str], root: WeightGroup) -> None:
+def assign_weights(model: Any, class_names: Mapping[str, str], root: WeightGroup, skip_mismatch: bool = False) -> None:
     """Assign the weights of a file to a model: all, or none if one does not fit. class_names: of Keras, by the names of
-    layers.
+    layers. skip_mismatch: leave out weights that do not fit, with a warning.
 
     raises DataLossError for a weight that the file lacks or has in another shape
     """
-    rows, stores = [], []
+    rows, stores, skipped = [], [], []
     for path, owner in _groups(model, class_names, "", set()):
         *groups, name = path.split("/")
-        group = root
-        for member in groups:
-            group = group.group(member)
-        if isinstance(owner, Layer):
-            stores.append((owner, group.group(name).arrays()))
-        else:
-            rows.append((owner, group.array(name, tuple(owner.read_array().shape))))
+        try:
+            group = root
+            for member in groups:
+                group = group.group(member)
+            if isinstance(owner, Layer):
+                stores.append((owner, group.group(name).arrays()))
+            else:
+                rows.append((owner, group.array(name, tuple(owner.read_array().shape))))
+        except DataLossError:
+            if not skip_mismatch:
+                raise
+            skipped.append(path)
+    if skipped:
+        warnings.warn(f"Weights that do not fit the model are not loaded: {', '.join(skipped)}", stacklevel=4)
     for variable, array in rows:
-        variable.assign(array.view(variable.dtype.np) if array.dtype.kind == "V" else array)
+        variable.assign(array.astype(variable.dtype.np))
     for layer, store in stores:
         layer.load_own_variables(store)
 
@@ -178,11 +222,6 @@ def open_weights(content: bytes, path: str) -> WeightGroup:
         return WeightGroup(h5py.File(io.BytesIO(content), "r"), "")
     except OSError as error:
         raise DataLossError(what=f"{path} is not a file of weights, or is damaged: {error}") from error
-
-
-def load_file(model: Any, content: bytes, path: str) -> None:
-    """Assign the weights of a .weights.h5 file. Raises DataLossError, FailedPreconditionError without h5py."""
-    assign_weights(model, {}, open_weights(content, path))
 
 
 def assign_optimizer(optimizer: Any, root: WeightGroup) -> None:

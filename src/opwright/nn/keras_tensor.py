@@ -164,6 +164,8 @@ class OperationNode:
 class OperatorCall:
     """Operator with its attributes as an operation of a model, without weights."""
 
+    is_model = False
+
     def __init__(self, op: Operator, bound: Call, name: str | None = None) -> None:
         self.op, self.bound = op, bound
         self.name = configuration.fresh(name or op.name)

@@ -83,6 +83,8 @@ class CallSpec:
         parameters = list(signature_of(cls.call).parameters.values())[1:]  # type: ignore[attr-defined]
         self.names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self.known = frozenset(self.names)
+        positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.required = [p.name for p in positional if p.default is p.empty]
         self.first = self.names[0] if self.names else None
         self.training, self.mask = "training" in self.known, "mask" in self.known
         by_name = {p.name: p.default for p in parameters}
@@ -415,20 +417,17 @@ class Layer(Weighted, ConstructorConfig):
 
     @property
     def input(self) -> Any:
-        """KerasTensors of the only call. Raises ValueError unless the layer was called exactly once."""
-        return self._only_node().args[0]
+        """KerasTensors of the first call. Raises ValueError if there was none."""
+        return self._first_node().args[0]
 
     @property
     def output(self) -> Any:
-        """Outputs of the only call."""
-        return self._only_node().outputs
+        """Outputs of the first call."""
+        return self._first_node().outputs
 
-    def _only_node(self) -> OperationNode:
-        if len(self.nodes) != 1:
-            raise ValueError(
-                f"The layer {self.name} has {'never been called' if not self.nodes else 'been called more than once'} "
-                "and thus has no defined input and output."
-            )
+    def _first_node(self) -> OperationNode:
+        if not self.nodes:
+            raise ValueError(f"The layer {self.name} has never been called and thus has no defined input and output.")
         return self.nodes[0]
 
     def __repr__(self) -> str:

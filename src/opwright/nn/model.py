@@ -14,7 +14,7 @@ from ..core import nest
 from ..core.notebook_reprs import shown_as
 from ..core.specs import TensorSpec
 from ..ops.tensor import Tensor
-from . import configuration
+from . import configuration, state_trees
 from .keras_tensor import KerasTensor
 from .layer import Layer, keras_tensors
 from .model_config import network_config, network_from_config, serialize
@@ -63,6 +63,8 @@ class Model(Trainer, Layer):
         if inputs is not None:
             self._network = Network(inputs, outputs, self.name)
             self.built = True
+            if not trainable:
+                self.trainable = False  # of the layers, too
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -115,6 +117,12 @@ class Model(Trainer, Layer):
     def layers(self) -> list[Layer]:
         """Layers directly inside the model."""
         return [x for x in self._sublayers() if isinstance(x, Layer)]
+
+    @layers.setter
+    def layers(self, _: Any) -> None:
+        raise AttributeError(f"`Model.layers` attribute is reserved and should not be used. {self._ways_to_add}")
+
+    _ways_to_add = "Please use another name for the attribute of a list of layers."
 
     @property
     def has_layer_list(self) -> bool:
@@ -229,6 +237,21 @@ class Model(Trainer, Layer):
         """Return the configuration as JSON; `models.model_from_json` reads it."""
         return json.dumps(serialize(self), **kwargs)
 
+    def get_state_tree(self, value_format: str = "backend_tensor") -> dict[str, Any]:
+        """Return the values of all variables, of optimizer and metrics too, as nested dictionaries by their paths.
+
+        value_format: "backend_tensor", or "numpy_array" for arrays.
+        raises ValueError if two variables have one path
+        """
+        return state_trees.get_state_tree(self, value_format)
+
+    def set_state_tree(self, state_tree: dict[str, Any]) -> None:
+        """Assign values as `get_state_tree` returns them; paths that the model does not have are skipped.
+
+        raises ValueError for other groups of variables
+        """
+        state_trees.set_state_tree(self, state_tree)
+
     def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
         """Write the weights to a .safetensors file, or a .weights.h5 file, which Keras 3 reads, too (it needs h5py).
 
@@ -298,7 +321,9 @@ class Model(Trainer, Layer):
     def _specs_of(self, batch: Any) -> Any:
         """Return KerasTensors with the specs of a batch, for any batch size."""
 
-        def leaf(x: Any) -> KerasTensor:
+        def leaf(x: Any) -> KerasTensor | None:
+            if x is None:  # an optional input
+                return None
             dims = x.shape.dims
             return KerasTensor(None if dims is None else (None, *dims[1:]) if dims else dims, x.dtype)
 

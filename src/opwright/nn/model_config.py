@@ -241,16 +241,24 @@ def network_from_config(cls: type[M], config: dict[str, Any], custom_objects: di
             inner = described["config"]
             op = registry.get(inner["operator"])
             attrs = {k: _attribute_from_json(op.attr_defs[k], v) for k, v in inner["attributes"].items()}
-            operations[described["name"]] = OperatorCall(op, op.bind(attrs), inner["name"])
+            operation = OperatorCall(op, op.bind(attrs), inner["name"])
+            operation.name = inner["name"]  # as in the other model, though it may not be new
+            operations[described["name"]] = operation
         else:
             operations[described["name"]] = deserialize(described, custom_objects)
         layer = operations[described["name"]]
         if isinstance(layer, InputLayer):
             tensors[described["name"], 0] = [layer.output]
+        described = {**described, "inbound_nodes": [node_arguments(n) for n in described.get("inbound_nodes", ())]}
         waiting += [(described, i) for i in range(len(described.get("inbound_nodes", ())))]
 
     def ready(x: Any) -> bool:
         if isinstance(x, dict) and x.get("class_name") == "__keras_tensor__":
+            if x["config"]["keras_history"][0] not in operations:
+                raise ValueError(
+                    f"Invalid Functional model configuration of model {config.get('name')!r}. Missing node: "
+                    f"{x['config']['keras_history'][0]}"
+                )
             return tuple(x["config"]["keras_history"][:2]) in tensors
         if isinstance(x, dict):
             return all(map(ready, x.values()))
@@ -282,21 +290,34 @@ def network_from_config(cls: type[M], config: dict[str, Any], custom_objects: di
             tensors[described["name"], i] = [t for t in nest.flatten(outputs) if isinstance(t, KerasTensor)]
         if len(later) == len(waiting):
             raise ValueError(
-                f"The configuration of model {config.get('name')!r} is invalid: its nodes depend on each other"
+                f"Invalid Functional model configuration of model {config.get('name')!r}: its graph has loops or "
+                f"disconnected nodes. Nodes of these layers remain: {sorted({d['name'] for d, _ in later})}"
             )
         waiting = later
 
-    def resolve(reference: Any) -> KerasTensor | dict[Any, Any] | list[Any]:
+    def resolve(reference: Any) -> KerasTensor | dict[Any, Any] | list[Any] | tuple[Any, ...]:
         if isinstance(reference, (list, tuple)) and len(reference) == 3 and isinstance(reference[0], str):
             return tensors[reference[0], reference[1]][reference[2]]
+        if isinstance(reference, dict) and reference.get("class_name") == "__tuple__":
+            return tuple(resolve(part) for part in reference["items"])
         if isinstance(reference, dict):
             return {k: resolve(v) for k, v in reference.items()}
-        return [resolve(p) for p in reference]
+        parts = [resolve(part) for part in reference]
+        return tuple(parts) if isinstance(reference, tuple) else parts
 
     model = cls(resolve(config["input_layers"]), resolve(config["output_layers"]), name=config.get("name"))
     if not config.get("trainable", True):
         model.trainable = False
     return model
+
+
+def node_arguments(node: Any) -> dict[str, Any]:
+    """Return a node's arguments; files of Keras 2 list its input tensors, the last with the keyword arguments."""
+    if isinstance(node, dict):
+        return node
+    tensors: list[Any] = [{"class_name": "__keras_tensor__", "config": {"keras_history": each[:3]}} for each in node]
+    kwargs: dict[str, Any] = next((each[3] for each in node if len(each) > 3), {})
+    return {"args": tensors if len(tensors) == 1 else [tensors], "kwargs": kwargs}
 
 
 def _record_call(operation: OperatorCall, inputs: list[Any]) -> KerasTensors:
@@ -351,6 +372,7 @@ __all__ = [
     "find",
     "network_config",
     "network_from_config",
+    "node_arguments",
     "plain_value",
     "serialize",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
 from ..core import nest
+from . import tree
 from .keras_tensor import KerasTensor
 from .layer import Layer, is_shape
 from .layer_calls import set_mask
@@ -59,7 +60,9 @@ class Sequential(Model):
             )
         if isinstance(layer, InputLayer) and self._stack:
             what = "an `InputLayer`" if isinstance(self._stack[0], InputLayer) else f"{len(self._stack)} layer(s)"
-            raise ValueError(f"Sequential model '{self.name}' has already {what}; an Input must come first.")
+            raise ValueError(
+                f"Sequential model '{self.name}' has already been configured to use {what}; an Input must come first."
+            )
         shape = layer.batch_input_shape
         if not self._stack and shape is not None and not isinstance(layer, InputLayer):
             self._stack.append(InputLayer(batch_shape=shape, dtype=layer.input_dtype))
@@ -82,6 +85,12 @@ class Sequential(Model):
         """Layers, without the input."""
         return [x for x in self._stack if not isinstance(x, InputLayer)]
 
+    @layers.setter
+    def layers(self, _: Any) -> None:
+        raise AttributeError(f"`Sequential.layers` attribute is reserved. {self._ways_to_add}")
+
+    _ways_to_add = "Use `add()` and `pop()` to change the layers of a Sequential model."
+
     @property
     def operations(self) -> list[Any]:
         """Same as `layers`."""
@@ -97,13 +106,29 @@ class Sequential(Model):
 
     def _rebuild(self) -> None:
         self.built, self._network = False, None
-        if len(self._stack) > 1 and isinstance(self._stack[0], InputLayer):
-            self._build_network(self._stack[0].output)
+        if not self._stack:
+            return
+        first = self._stack[0]
+        if isinstance(first, InputLayer):
+            if len(self._stack) > 1:
+                self._build_network(first.output)
+        elif isinstance(first, Model) and first._network is not None and isinstance(first.input, KerasTensor):
+            known = first.input  # the first layer is a model, which knows its input
+            self._build_network(Input(batch_shape=tuple(known.shape), dtype=known.dtype))
 
     def _build_network(self, inputs: Any) -> None:
         x = inputs
-        for layer in self.layers:
-            x = layer(x)
+        try:
+            for layer in self.layers:
+                if len(layer._call_spec().required) > 1:
+                    raise ValueError(
+                        "Layers added to a Sequential model can only have a single positional argument, the input "
+                        f"tensor. Layer {type(layer).__name__} has multiple positional arguments: "
+                        f"{layer._call_spec().required}"
+                    )
+                x = layer(x)
+        except NotImplementedError:  # a layer whose output shape is unknown: the weights are made by the first call
+            return
         self._network = Network(inputs, x, self.name)
         self.built = True
 
@@ -111,6 +136,13 @@ class Sequential(Model):
 
     def build(self, input_shape: Any = None) -> None:
         """Create the weights for inputs of this shape, batch first."""
+        if self._network is not None and input_shape is not None and is_shape(input_shape):
+            known = self.inputs[0].shape
+            if not known.is_compatible_with(tuple(input_shape)):
+                raise ValueError(
+                    f"Sequential model '{self.name}' has already been configured to use input shape {tuple(known)}. "
+                    f"You cannot build it with input_shape {tuple(input_shape)}"
+                )
         if self._network is None and input_shape is not None and self.layers:
             if not is_shape(input_shape):
                 raise ValueError(f"A Sequential model has one input. Received: input_shape={input_shape}")
@@ -242,6 +274,11 @@ def _rebuild_sequential(model: Sequential, input_tensors: Any, cloned: Callable[
     return Sequential([*first, *layers], name=model.name)
 
 
+def _containers(structure: Any) -> Any:
+    """Return a structure's containers, where tuples and lists are the same."""
+    return tree.lists_to_tuples(nest.map_structure(lambda _: None, structure))
+
+
 def _rebuild_functional(
     model: Model, network: Network, input_tensors: Any, cloned: Callable[[Any], Any], call_function: Any
 ) -> Model:
@@ -262,7 +299,7 @@ def _rebuild_functional(
         single = not nest.is_nested(network.inputs) and nest.is_nested(input_tensors)
         tensors = nest.flatten(input_tensors)
         if len(tensors) != len(network.flat_inputs) or (
-            not single and nest.is_nested(input_tensors) != nest.is_nested(network.inputs)
+            not single and _containers(input_tensors) != _containers(network.inputs)
         ):
             raise ValueError(
                 "`input_tensors` must have the same structure as model.input: "

@@ -78,7 +78,8 @@ class InputLayer(Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {"batch_shape": self.batch_shape, "dtype": self.dtype, "sparse": False, "name": self.name}
+        config = {"batch_shape": self.batch_shape, "dtype": self.dtype, "sparse": False, "name": self.name}
+        return {**config, "optional": True} if self.optional else config
 
 
 def Input(
@@ -111,7 +112,7 @@ class Network:
     """
 
     def __init__(self, inputs: Any, outputs: Any, name: str) -> None:
-        self.inputs, self.outputs, self.name = inputs, outputs, name
+        self.name = name
         for leaf in nest.flatten(inputs):
             if not isinstance(leaf, KerasTensor):
                 raise ValueError(
@@ -125,9 +126,17 @@ class Network:
                     f"All `outputs` values must be KerasTensors. Received: outputs={outputs} including "
                     f"invalid value {leaf} of type {type(leaf)}"
                 )
-        self.flat_inputs, self.flat_outputs = find(inputs), find(outputs)
-        if len({id(x) for x in self.flat_inputs}) != len(self.flat_inputs):
+        if len({id(x) for x in find(inputs)}) != len(find(inputs)):
             raise ValueError(f"The list of inputs passed to the model contains the same input multiple times: {inputs}")
+        self._use(inputs, outputs)
+        if not all(t.history is None or isinstance(t.history[0], InputLayer) for t in self.flat_inputs):
+            self._use(*self._copied())
+        self._warned: set[str] = set()
+
+    def _use(self, inputs: Any, outputs: Any) -> None:
+        """Find the nodes between inputs and outputs."""
+        self.inputs, self.outputs = inputs, outputs
+        self.flat_inputs, self.flat_outputs = find(inputs), find(outputs)
         self._inputs_by_id = {id(t): t for t in self.flat_inputs}
         visited, met = self._visit()
         self.nodes, self.operations = self._order(visited, met)
@@ -138,6 +147,28 @@ class Network:
             for t in self.flat_inputs
         ]
 
+    def _copied(self) -> tuple[Any, Any]:
+        """Return inputs and outputs of a copy of the nodes, where inputs that layers compute have layers of their own.
+
+        A model of a part of another model does not contain the layers before that part.
+        """
+        copies: dict[int, KerasTensor] = {}
+        for t in self.flat_inputs:
+            own = t.history is None or isinstance(t.history[0], InputLayer)
+            copies[id(t)] = t if own else Input(batch_shape=tuple(t.shape), dtype=t.dtype)
+
+        def copy(t: Any) -> Any:
+            if not isinstance(t, KerasTensor):
+                return t
+            if id(t) not in copies:
+                copies[id(t)] = KerasTensor(t.shape, t.dtype, name=t.name)
+            return copies[id(t)]
+
+        for node in self.nodes:
+            args, kwargs = node.fill(copy)
+            OperationNode(node.operation, args, kwargs, nest.map_structure(copy, node.outputs))
+        return nest.map_structure(copy, self.inputs), nest.map_structure(copy, self.outputs)
+
     def _visit(self) -> tuple[list[OperationNode], dict[int, int]]:
         """Return nodes in topological order, and the order in which a backward walk reaches operations."""
         done: set[int] = set()
@@ -145,10 +176,14 @@ class Network:
         order: list[OperationNode] = []
         met: dict[int, int] = {}
         stack: list[tuple[OperationNode, bool]] = []
-        for output in self.flat_outputs:
+        paths = [_path_text(path) for path, _ in nest.flatten_with_paths(self.outputs)]
+        for path, output in zip(paths, self.flat_outputs):
             stack = [(output.node, False)] if output.history is not None else []
             if output.history is None and id(output) not in self._inputs_by_id:
-                raise ValueError(f"The output {output} does not depend on the model's inputs")
+                raise ValueError(
+                    f"Output with path `{path}` is not connected to `inputs`: {output} does not depend on the model's "
+                    "inputs"
+                )
             while stack:
                 node, finished = stack.pop()
                 if finished:
@@ -165,8 +200,9 @@ class Network:
                     continue
                 if isinstance(node.operation, InputLayer):
                     raise ValueError(
-                        f"Graph disconnected: cannot find parent for tensor {node.flat_outputs[0]} at operation "
-                        f"{node.operation.name!r}. It is not an input of the model: add it to `inputs`"
+                        f"Output with path `{path}` is not connected to `inputs`: cannot find parent for tensor "
+                        f"{node.flat_outputs[0]} at operation {node.operation.name!r}. It is not an input of the "
+                        "model: add it to `inputs`"
                     )
                 for tensor in reversed(node.inputs):
                     if id(tensor) not in self._inputs_by_id or tensor.history is not None:
@@ -216,54 +252,75 @@ class Network:
 
         raises ValueError if their number or shapes differ
         """
-        names = [t.name for t in self.flat_inputs]
-        if isinstance(inputs, dict) and not isinstance(self.inputs, dict):
-            missing = [n for n in names if n not in inputs]
-            if missing:
-                raise ValueError(f"Missing data for input(s) {missing} of model {self.name!r}; found {list(inputs)}")
-            _warn_about_unknown_inputs(inputs, names, self.name)
-            flat = [inputs[n] for n in names]
-        elif isinstance(inputs, dict) and isinstance(self.inputs, dict):
-            missing = [k for k in self.inputs if k not in inputs]
+        flat: list[Any]
+        if isinstance(inputs, dict):
+            keys = list(self.inputs) if isinstance(self.inputs, dict) else [t.name for t in self.flat_inputs]
+            missing = [k for k in keys if k not in inputs]
             if missing:
                 raise ValueError(
-                    f"Missing data for input {missing[0]!r} of model {self.name!r}. You passed a data "
-                    f"dictionary with keys {list(inputs)}. Expected the following keys: "
-                    f"{list(self.inputs)}"
+                    f"Missing data for input {missing[0]!r} of model {self.name!r}. You passed a data dictionary with "
+                    f"keys {list(inputs)}. Expected the following keys: {keys}"
                 )
-            _warn_about_unknown_inputs(inputs, list(self.inputs), self.name)
-            flat = nest.flatten({k: inputs[k] for k in self.inputs})
+            if any(k not in keys for k in inputs):  # such as a misspelled name
+                self._warn(self._other_structure(inputs))
+            chosen = {k: inputs[k] for k in keys}
+            flat = nest.flatten(chosen if isinstance(self.inputs, dict) else list(chosen.values()))
         else:
             flat = nest.flatten(inputs)
         if len(flat) != len(self.flat_inputs):
-            raise ValueError(
-                f'Layer "{self.name}" expects {len(self.flat_inputs)} input(s), but it '
-                f"received {len(flat)} input tensors. "
-                f"Inputs received: {[getattr(x, 'spec', x) for x in flat]}"
+            keys_text = (
+                f" named input(s) with keys {list(self.inputs)}" if isinstance(self.inputs, dict) else " input(s)"
             )
+            raise ValueError(
+                f'Layer "{self.name}" expects {len(self.flat_inputs)}{keys_text}, but it received {len(flat)} input '
+                f"tensors. Inputs received: {[getattr(x, 'spec', x) for x in flat]}"
+            )
+        if isinstance(self.inputs, dict) and isinstance(inputs, (list, tuple)):
+            if list(self.inputs) != sorted(self.inputs):  # in which order are they?
+                raise ValueError(self._other_structure(inputs))
+            self._warn(self._other_structure(inputs))
         return [self._convert_input(i, x) for i, x in enumerate(flat)]
 
-    def _convert_input(self, i: int, x: Tensor) -> Tensor:
+    def _other_structure(self, inputs: Any) -> str:
+        expected = nest.map_structure(lambda t: t.name, self.inputs)
+        received = nest.map_structure(lambda x: f"Tensor(shape={getattr(x, 'shape', ())})", inputs)
+        return (
+            f"The structure of `inputs` doesn't match the expected structure of model {self.name!r}.\n"
+            f"Expected: {expected}\nReceived: {received}"
+        )
+
+    def _warn(self, text: str) -> None:
+        """Warn once: a step is traced for several shapes."""
+        key = text.partition("\n")[0]
+        if key not in self._warned:
+            self._warned.add(key)
+            warnings.warn(text, UserWarning, stacklevel=5)
+
+    def _convert_input(self, i: int, x: Any) -> Tensor | None:
         declared = self.flat_inputs[i]
+        if x is None:
+            if declared.history is None or not declared.history[0].optional:
+                raise ValueError(
+                    f"The input {declared.name!r} of model {self.name!r} is not optional, but None was passed. Pass a "
+                    "tensor, or make it by `Input(..., optional=True)`."
+                )
+            return None
         x = dispatch.to_tensor(x)
         objection = self.specs[i].objection(x.shape, x.dtype)
         if objection is not None:
-            raise ValueError(f'Input {i} of layer "{self.name}" is incompatible with the layer: {objection}')
+            path = _path_text(nest.flatten_with_paths(self.inputs)[i][0])
+            raise ValueError(
+                f'Input {i} of layer "{self.name}" is incompatible with the layer: {objection}, of the input with '
+                f"name {declared.name!r} and path '{path}'"
+            )
         declared_rank, rank = declared.shape.rank, x.shape.rank
         if declared_rank is not None and rank is not None and rank != declared_rank:
             x = array.expand_dims(x, -1) if rank < declared_rank else array.squeeze(x, [-1])
         if x.dtype is not declared.dtype and declared.dtype is not string:
             x = array.cast(x, declared.dtype)
-        return x
+        converted: Tensor = x
+        return converted
 
 
-def _warn_about_unknown_inputs(inputs: dict[str, Any], names: Sequence[str], name: str) -> None:
-    """Warn about keys that are not inputs of the model, such as a misspelled name."""
-    others = [k for k in inputs if k not in names]
-    if others:
-        warnings.warn(
-            f"Model {name!r} has no input {', '.join(map(repr, others))}; the fields are ignored. "
-            f"Its inputs are {', '.join(map(repr, names))}",
-            UserWarning,
-            stacklevel=5,
-        )
+def _path_text(path: Sequence[Any]) -> str:
+    return ".".join(map(str, path))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core import nest
-from .keras_tensor import KerasTensor
+from .keras_tensor import KerasTensor, OperatorCall
 
 
 def _count(variables: Any) -> tuple[int, int]:
@@ -79,7 +79,7 @@ def _is_branching(model: Any) -> bool:
 
 
 def _class_label(layer: Any) -> str:
-    name = type(layer).__name__
+    name: str = layer.op.name if isinstance(layer, OperatorCall) else type(layer).__name__
     return "Functional" if layer.is_model and name == "Model" and layer._network is not None else name
 
 

@@ -89,12 +89,20 @@ class PyDataset:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__(index)")
 
     @property
-    def num_batches(self) -> int:
-        """Number of batches."""
-        raise NotImplementedError(f"{type(self).__name__} must define __len__() or num_batches")
+    def num_batches(self) -> int | None:
+        """Number of batches; None if there is no end, where `fit` needs `steps_per_epoch`."""
+        if type(self).__len__ is PyDataset.__len__:
+            raise NotImplementedError(f"{type(self).__name__} must define __len__() or num_batches")
+        return len(self)
 
     def __len__(self) -> int:
-        return self.num_batches
+        number = self.num_batches
+        if number is None:
+            raise TypeError(f"{type(self).__name__} has no end")
+        return number
+
+    def on_epoch_begin(self) -> None:
+        """Handle the begin of an epoch."""
 
     def on_epoch_end(self) -> None:
         """Handle the end of an epoch."""

@@ -30,10 +30,10 @@ from ..eager.variable import Variable
 from ..tracing.function import Function
 from .assets import assets_of, restore_assets
 from .hdf5_weights import (
+    MOST_RATIO,
     OPTIMIZER,
     assign_optimizer,
     assign_weights,
-    load_file,
     open_weights,
     stored_arrays,
     stores_itself,
@@ -41,6 +41,7 @@ from .hdf5_weights import (
 )
 from .keras_form import keras_configuration
 from .keras_tensor import KerasTensor
+from .legacy_hdf5 import assign_legacy_weights, model_file, weights_of
 from .model_config import compile_arguments, compile_config, deserialize, plain_value, serialize
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
@@ -104,6 +105,10 @@ def _checked_path(filepath: Any) -> str:
     return path
 
 
+class NotFound(FileNotFoundError, ValueError):
+    """There is no such file; Keras raises a ValueError."""
+
+
 def to_bytes(arrays: dict[str, np.ndarray], metadata: dict[str, str] = FORMAT) -> bytes:
     """Serialize arrays as a .safetensors file."""
     from safetensors.numpy import save
@@ -143,17 +148,54 @@ def from_bytes(content: bytes, path: str) -> tuple[dict[str, np.ndarray], dict[s
 
 def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None:
     """Load the weights of a model; see `Model.load_weights`."""
-    path = _checked_path(filepath)
-    with open(path, "rb") as file:
-        content = file.read()
-    if not path.endswith(HDF5):
+    path = os.fspath(filepath)
+    if not path.endswith((".safetensors", ".keras", ".h5", ".hdf5")):
+        raise ValueError(
+            f"{path}: File format not supported. Weights are in .safetensors, {HDF5}, .keras and .h5 files, by name"
+        )
+    content = _content(path)
+    if path.endswith(".keras"):
+        files = _members(content, path)
+        name = next((n for n in (H5_WEIGHTS, "model.safetensors") if n in files), None)
+        if name is None:
+            raise DataLossError(what=f"{path} has no weights", found=", ".join(list(files)[:5]))
+        path, content = f"the {name} of {path}", files[name]
+    if path.endswith(".safetensors") or path.startswith("the model.safetensors"):
         assign(model, _parse_arrays(content, path), path, skip_mismatch)
         return
-    if skip_mismatch:
-        raise ValueError(f"{path}: skip_mismatch=True is for .safetensors files")
     if not model.built:
         raise ValueError(f"Model {model.name!r} has no weights to set yet: call it, or `build(input_shape)`, first")
-    load_file(model, content, path)
+    root = open_weights(content, path)
+    older = weights_of(root)
+    if older is None:
+        assign_weights(model, {}, root, skip_mismatch)
+    else:
+        assign_legacy_weights(model, older, skip_mismatch)
+
+
+def _content(filepath: Any) -> bytes:
+    """Return the bytes of a file, or of an open one. Raises NotFound."""
+    if hasattr(filepath, "read"):
+        read: bytes = filepath.read()
+        return read
+    path = os.fspath(filepath)
+    if not os.path.isfile(path):
+        raise NotFound(f"File not found: filepath={path}. Please ensure the file is an accessible file.")
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _members(content: bytes, path: str) -> dict[str, bytes]:
+    """Return the members of a .keras file. Raises DataLossError for a file that is none, or expands beyond measure."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > MOST_RATIO * len(content) + (1 << 20):
+                raise DataLossError(what=f"{path} expands to more than {MOST_RATIO} times its size")
+            return {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        if isinstance(error, DataLossError):
+            raise
+        raise DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}") from None
 
 
 def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: bool = False) -> None:
@@ -206,11 +248,17 @@ def save_model(
     model: Any, filepath: Any, overwrite: bool = True, keras_format: bool | None = None, **kwargs: Any
 ) -> None:
     """Save a model; see `Model.save`."""
-    path = os.fspath(filepath)
-    if not overwrite and os.path.exists(path):
+    is_open = hasattr(filepath, "write")
+    path = "file.keras" if is_open else os.fspath(filepath)
+    if "save_format" in kwargs:
+        raise ValueError(f"The argument `save_format` is gone: the name decides. Received: {kwargs['save_format']!r}")
+    if not overwrite and not is_open and os.path.exists(path):
         raise FileExistsError(f"{path} exists: pass overwrite=True")
     if path.endswith((".h5", ".hdf5")):
-        raise ValueError(f"{path}: HDF5 is not written. Use a name that ends in .keras, or a folder")
+        content = model_file(model, kwargs.pop("include_optimizer", True))
+        with replacing(path) as file:
+            file.write(content)
+        return
     if not path.endswith(".keras"):
         export(model, path, **kwargs)
         return
@@ -240,6 +288,9 @@ def save_model(
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
             archive.writestr(zipfile.ZipInfo(name), content)
+    if is_open:
+        filepath.write(buffer.getvalue())
+        return
     with replacing(path) as file:
         file.write(buffer.getvalue())
 
@@ -263,17 +314,21 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, comp
 
     compile: whether to restore its compilation. raises DataLossError for a corrupt file, TypeError for unknown classes
     """
-    path = os.fspath(filepath)
-    if os.path.isdir(path):
+    path = "the file" if hasattr(filepath, "read") else os.fspath(filepath)
+    if not hasattr(filepath, "read") and os.path.isdir(path):
         return _package().saved_model.load(path)
+    if path.endswith((".h5", ".hdf5")) and os.path.isfile(path):
+        return _package().from_keras(path, custom=custom_objects, compile=compile)
+    content = _content(filepath)
+    files = _members(content, path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            files = {name: archive.read(name) for name in archive.namelist()}
         config = json.loads(files[OWN_CONFIG if OWN_CONFIG in files else "config.json"])
         if H5_WEIGHTS in files and OWN_CONFIG not in files:
-            return _package().from_keras(path, custom=custom_objects, compile=compile)
+            return _package().from_keras(
+                io.BytesIO(content) if hasattr(filepath, "read") else path, custom=custom_objects, compile=compile
+            )
         weights = None if H5_WEIGHTS in files else files["model.safetensors"]
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}") from None
     model = deserialize(config, custom_objects)
     shapes = deserialize(config.get("build_config"), custom_objects)

@@ -30,6 +30,7 @@ from opwright.core import nest
 from opwright.nn import reduction
 from opwright.nn.keras_ops.promotion import result_type
 from opwright.nn.layer_calls import mask_of, set_mask
+from opwright.nn.training import output_losses, output_metrics, trainer
 from opwright.optimizers import gradients
 
 SOURCES = pathlib.Path(os.environ["KERAS_SOURCES"])
@@ -47,6 +48,11 @@ def _public() -> dict[str, Any]:
             if isinstance(value, type) or name not in by_name:
                 by_name[name] = value
     return by_name
+
+
+def backend_name():
+    """Return the name of the backend for Keras's tests."""
+    return "tensorflow"
 
 
 class Variable(ow.Variable):
@@ -103,6 +109,55 @@ for _name, _member in {
     "_accumulated_gradients": property(lambda self: self._accumulated),
 }.items():
     setattr(keras.optimizers.Optimizer, _name, _member)  # Keras's private names of what its tests read
+keras.backend.backend = keras.config.backend = backend_name
+keras.KerasTensor._keras_history = property(lambda self: self.history)
+keras.Model._operations = property(lambda self: self.operations)
+keras.Sequential._functional = property(lambda self: self if self._network is None else keras.Model(*_ends(self)))
+
+
+def _ends(model):
+    return model.input, model.output
+
+
+class TensorFlowTrainer(trainer.Trainer):
+    """Training methods for layers, as Keras's tests mix them in: `Trainer.__init__` takes no arguments."""
+
+    _specs_of = keras.Model._specs_of
+
+    def __init__(self):
+        self._init_training()
+
+
+def tensors(structure):
+    """Return a structure with tensors in the place of arrays, as training steps have them."""
+    return nest.map_structure(lambda x: ow.convert_to_tensor(x) if isinstance(x, np.ndarray) else x, structure)
+
+
+class CompileLoss(output_losses.OutputLosses):
+    """The losses of `compile` by the constructor of Keras's private class."""
+
+    def __init__(self, loss, loss_weights=None, reduction="sum_over_batch_size", output_names=None):
+        super().__init__(loss, loss_weights, output_names)
+
+    variables = property(lambda self: [v for m in self.metrics for v in m.variables])
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        return super().__call__(tensors(y_true), tensors(y_pred), tensors(sample_weight))
+
+
+class CompileMetrics(output_metrics.OutputMetrics):
+    """The metrics of `compile` by the constructor of Keras's private class."""
+
+    def __init__(self, metrics, weighted_metrics, name="compile_metric", output_names=None):
+        super().__init__(metrics, weighted_metrics, output_names)
+
+    built = property(lambda self: self.rows is not None)
+
+    def build(self, y_true, y_pred):
+        super().build(tensors(y_true), tensors(y_pred))
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        super().update_state(tensors(y_true), tensors(y_pred), tensors(sample_weight))
 
 
 def compute_output_spec(function, *args, **kwargs):
@@ -110,8 +165,13 @@ def compute_output_spec(function, *args, **kwargs):
     return keras.layers.Lambda(lambda xs: function(*xs[0], **xs[1])).compute_output_spec((args, kwargs))
 
 
+def _dtype_name(dtype):
+    """Return the name of a dtype of PyTorch, whose results Keras's tests compare, or the dtype."""
+    return str(dtype).removeprefix("torch.") if str(dtype).startswith("torch.") else dtype
+
+
 BACKEND = {
-    "backend": lambda: "tensorflow",
+    "backend": backend_name,
     "convert_to_numpy": lambda x: np.asarray(x.numpy() if hasattr(x, "numpy") else x),
     "convert_to_tensor": lambda x, dtype=None, sparse=None, ragged=None: keras.ops.convert_to_tensor(x, dtype),
     "Variable": Variable,
@@ -130,6 +190,7 @@ BACKEND = {
     "random": keras.random,
     "config": keras.config,
     "device": keras.device,
+    "standardize_dtype": lambda dtype: keras.backend.standardize_dtype(_dtype_name(dtype)),
     "numpy": keras.ops,
     "nn": keras.ops.nn,
     "math": keras.ops,
@@ -154,6 +215,10 @@ MODULES = {
     "saving.object_registration": "saving",
 }
 PRIVATE = {
+    ("backend.tensorflow.trainer", "TensorFlowTrainer"): TensorFlowTrainer,
+    ("backend.common.symbolic_scope", "in_symbolic_scope"): lambda: not ow.executing_eagerly(),
+    ("trainers.compile_utils", "CompileLoss"): CompileLoss,
+    ("trainers.compile_utils", "CompileMetrics"): CompileMetrics,
     ("models.functional", "Functional"): keras.Model,
     ("models", "Functional"): keras.Model,
     ("losses.loss", "squeeze_or_expand_to_same_rank"): reduction.same_rank,
@@ -169,13 +234,21 @@ DTYPES["ALLOWED_DTYPES"] = {"bool", *INTEGERS, *FLOATS, "string", "complex64", "
 KERAS_OWN = ("testing", "backend.common.backend_utils")
 """Modules whose source is Keras's: helpers of tests, and shapes that tests expect."""
 EVERYWHERE = _public()
+PUBLIC = {
+    line.split()[0].rpartition(".")[2]
+    for line in (pathlib.Path(__file__).parents[1] / "public_names" / "keras.txt").read_text().splitlines()
+    if line.startswith("keras.")
+}
+"""Last parts of Keras's public names."""
 
 
 class Unavailable:
-    """A class of Keras that this package lacks on purpose: tests that use it fail, and others of the file run."""
+    """A private or missing name of Keras: tests that use it fail, and others of the file run."""
 
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError(f"{type(self).__name__} is not part of opwright")
+    what = "is not part of opwright"
+
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError(f"{cls.__name__} {cls.what}")
 
 
 def _operation(name: str, places: Any) -> Any:
@@ -238,9 +311,8 @@ def _look_up(name: str, attribute: str) -> Any:
                 return getattr(place, attribute)
             except AttributeError:
                 continue
-    if area == "quantizers":
-        return type(attribute, (Unavailable,), {})
-    raise AttributeError(f"no public name for {name}.{attribute}")
+    members = {"what": "is a public name that opwright lacks"} if attribute in PUBLIC else {}
+    return type(attribute, (Unavailable,), members)
 
 
 def _file_of(name: str) -> pathlib.Path | None:

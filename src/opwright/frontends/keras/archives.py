@@ -10,25 +10,23 @@ import json
 import os
 import zipfile
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from ...core.errors import DataLossError
-from ...nn.hdf5_weights import WeightGroup, open_weights
+from ...nn.hdf5_weights import MOST_RATIO, WeightGroup, open_weights
 
 CONFIGURATION, WEIGHTS = "config.json", "model.weights.h5"
 MOST_TEXT = 1 << 28
 """Most bytes of a configuration."""
-MOST_RATIO = 2000
-"""Most times that a member may be larger than it is compressed: constant weights reach 1,000."""
 
 
 class Archive:
     """An open .keras file. configuration: its model as Keras serializes it."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+    def __init__(self, path: str | os.PathLike[str] | BinaryIO) -> None:
+        self.path = os.fspath(path) if isinstance(path, str | os.PathLike) else "the file"
         try:
-            self._zip = zipfile.ZipFile(self.path)
+            self._zip = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
             raise DataLossError(what=f"{self.path} is not a .keras file: {error}") from error
         try:

@@ -15,7 +15,7 @@ from typing import Any
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...nn.applications.own_layers import LAYERS
 from ...nn.configuration import CUSTOM
-from ...nn.model_config import find
+from ...nn.model_config import find, node_arguments
 from .operations import OPERATIONS
 
 WITHOUT_EFFECT = ("renorm_momentum", "seed", "shared_object_id")  # momentum of `renorm`, which is False
@@ -141,12 +141,13 @@ class ConfigurationConverter:
 
     def _calls(self, value: Mapping[str, Any]) -> list[Any]:
         calls = value.get("inbound_nodes")
+        calls = [node_arguments(call) for call in calls] if isinstance(calls, list | tuple) else ()
         return [
             {
                 "args": self.convert(call["args"]),
                 "kwargs": {k: self.convert(v) for k, v in call["kwargs"].items() if _is_given(k, v)},
             }
-            for call in (calls if isinstance(calls, list | tuple) else ())
+            for call in calls
         ]
 
     def _operation(self, value: Mapping[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:

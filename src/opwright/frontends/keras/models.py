@@ -15,10 +15,12 @@ from ...core.errors import InvalidArgumentError, OpError
 from ...nn.applications.own_layers import LAYERS
 from ...nn.configuration import CUSTOM, CustomObjectScope
 from ...nn.hdf5_weights import OPTIMIZER, assign_optimizer, assign_weights
+from ...nn.legacy_hdf5 import assign_legacy_optimizer, assign_legacy_weights
 from ...nn.model import Model
 from ...nn.model_config import compile_arguments, deserialize
 from .archives import Archive
 from .configurations import ConfigurationConverter
+from .legacy_files import LegacyFile
 from .operations import KerasOperation
 from .traced import TracedLayer, TracedModel, backend
 from .weights import assign_from_model
@@ -29,10 +31,10 @@ def from_keras(
 ) -> Model:
     """Return a model of Keras 3 as a `keras.Model` of Opwright, with its weights.
 
-    model: a .keras file, which needs h5py but not Keras; or a Keras model object of any backend: Sequential or
-    functional, models in models included. The backends jax and torch record layers of an object that have no
-    equivalent, and models that are classes of users (`from_jax`, `from_torch`). custom: Opwright
-    classes and functions by their name in Keras, such as {"Package>Scale": Scale} or {"Scale": Scale}; registered ones
+    model: a .keras file, or an .h5 file of Keras 2 or 3, which need h5py but not Keras; or a Keras model object of any
+    backend: Sequential or functional, models in models included. The backends jax and torch record layers of an object
+    that have no equivalent, and models that are classes of users (`from_jax`, `from_torch`). custom: Opwright classes
+    and functions by their name in Keras, such as {"Package>Scale": Scale} or {"Scale": Scale}; registered ones
     (`register_keras_serializable`) are known. compile: whether the model of a file is compiled as it was, with the
     state of its optimizer; otherwise it is not compiled for training: call `compile`.
 
@@ -40,9 +42,11 @@ def from_keras(
     InvalidArgumentError for damaged files, FailedPreconditionError without h5py
     """
     custom = dict(custom or {})
-    if isinstance(model, str | os.PathLike):
+    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith((".h5", ".hdf5")):
+        return _of_legacy_file(LegacyFile(model), custom, compile)
+    if isinstance(model, str | os.PathLike) or hasattr(model, "read"):
         with Archive(model) as archive:
-            result, converter = _model_of(archive.configuration, custom, os.fspath(model))
+            result, converter = _model_of(archive.configuration, custom, archive.path)
             weights = archive.weights()
             assign_weights(result, converter.class_names, weights)
             if compile and archive.configuration.get("compile_config"):
@@ -65,6 +69,18 @@ def from_keras(
         return TracedModel(model)
     result, _ = _model_of(serialize(model), custom, name, _layers_of(model) if recorded else {})
     assign_from_model(result, model)
+    return result
+
+
+def _of_legacy_file(file: LegacyFile, custom: dict[str, Any], compile: bool) -> Model:
+    """Return the model of an .h5 file."""
+    result, converter = _model_of(file.configuration, custom, file.path)
+    assign_legacy_weights(result, file.weights)
+    if compile and file.configuration.get("compile_config"):
+        _compile(result, converter, file.configuration["compile_config"], custom)
+        if result.optimizer is not None:
+            result.optimizer.build(result.trainable_weights)
+            assign_legacy_optimizer(result.optimizer, file.root)
     return result
 
 

@@ -322,6 +322,9 @@ from .reductions import quantile as quantile
 from .reductions import std as std
 from .reductions import sum as sum
 from .reductions import var as var
+from .sequences import ctc_decode as ctc_decode
+from .sequences import ctc_loss as ctc_loss
+from .sequences import rearrange as rearrange
 from .signal import cdist as cdist
 from .signal import extract_sequences as extract_sequences
 from .signal import fft as fft

@@ -20,7 +20,11 @@ from ..layers.convolution import FORMATS, transposed_convolution
 from ..layers.depthwise import depthwise_convolution
 from ..layers.pooling import adaptive_pool
 from . import elementwise, products
+from .elementwise import polar as polar
 from .promotion import as_floating, as_tensor, convert, promote, rank_of
+from .reductions import moments as moments
+from .sequences import ctc_decode as ctc_decode
+from .sequences import ctc_loss as ctc_loss
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor

@@ -9,10 +9,12 @@ A batch is (x,), (x, y) or (x, y, sample_weight), of tensors; a single tensor x 
 from __future__ import annotations
 
 import contextvars
+import itertools
 import math
 import queue
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -128,6 +130,8 @@ class ArrayBatches(Batches):
 
 def _as_arrays(part: Any) -> Any:
     """Convert a list of numbers to an array; a list of arrays is a list of inputs."""
+    if isinstance(part, (list, tuple)) and part and all(each is None for each in part):
+        return part  # optional inputs
     if isinstance(part, (list, tuple)) and part and not nest.is_nested(part[0]) and not hasattr(part[0], "shape"):
         return np.asarray(part)
     if isinstance(part, list) and part and isinstance(part[0], list):
@@ -137,39 +141,21 @@ def _as_arrays(part: Any) -> Any:
 
 
 class IterableBatches(Batches):
-    """Batches of a dataset or sequence, restarted in every epoch; or of a generator, which continues.
+    """Batches of a dataset, sequence or loader, restarted in every epoch; or of a generator, which continues."""
 
-    steps: a limit on batches per epoch.
-    """
-
-    def __init__(self, source: Any, steps: int | None = None) -> None:
-        self.source, self.limit = source, steps
+    def __init__(self, source: Any) -> None:
+        self.source = source
         self._running: Iterator[Any] | None = None
-        self.steps = steps if steps is not None else _length(source)
+        self.steps = _length(source)
         self.once = iter(source) is source if hasattr(source, "__next__") else False
 
     def epoch(self) -> Iterator[Any]:
         """Yield the batches of the next epoch."""
-        keep = (
-            self.once or self.limit is not None
-        )  # with a limit on steps, an epoch continues where the previous one ended
-        if self._running is None or not keep:
+        if self._running is None or not self.once:
             self._running = self._items()
-        count = 0
-        while self.limit is None or count < self.limit:
-            try:
-                item = next(self._running)
-            except StopIteration:
-                self._running = None
-                if self.limit is not None and count == 0 and not self.once:
-                    self._running = self._items()
-                    item = next(self._running, None)
-                    if item is None:
-                        return
-                else:
-                    return
-            count += 1
+        for item in self._running:
             yield _as_tensors(item)
+        self._running = None
 
     def restart(self) -> None:
         """Restart the source, unless it is a generator."""
@@ -182,7 +168,9 @@ class IterableBatches(Batches):
             and hasattr(self.source, "__len__")
             and not hasattr(self.source, "element_spec")
         ):
-            for i in range(len(self.source)):
+            if hasattr(self.source, "on_epoch_begin"):
+                self.source.on_epoch_begin()
+            for i in itertools.count() if self.steps is None else range(self.steps):
                 yield self.source[i]
             if hasattr(self.source, "on_epoch_end"):
                 self.source.on_epoch_end()
@@ -205,6 +193,9 @@ def _length(source: Any) -> int | None:
     if cardinality is not None:
         count = int(cardinality())
         return count if count >= 0 else None
+    if hasattr(source, "num_batches"):  # of a PyDataset, None if it has no end
+        number: int | None = source.num_batches
+        return number
     try:
         return len(source)
     except TypeError:
@@ -219,23 +210,23 @@ def batches_of(
     shuffle: Any = False,
     steps: int | None = None,
     class_weight: dict[int, float] | None = None,
+    group: int = 1,
 ) -> Batches:
-    """Return the batches of the data passed to `fit`. Raises ValueError for a missing `x`, or `y` next to a dataset."""
+    """Return the batches of the data passed to `fit`, at most `steps` an epoch, in whole groups.
+
+    raises ValueError for a missing `x`, or `y` next to a dataset
+    """
     if isinstance(x, Batches):
         return x
     if x is None:
         raise ValueError("`x` is missing: pass arrays, a dataset or a generator")
-    is_source = (
-        hasattr(x, "element_spec")
-        or hasattr(x, "__next__")
-        or (
-            hasattr(x, "__getitem__")
-            and hasattr(x, "__len__")
-            and not hasattr(x, "shape")
-            and not isinstance(x, (list, tuple, dict))
-            and not hasattr(x, "iloc")
-        )
+    is_source = hasattr(x, "element_spec") or (
+        hasattr(x, "__iter__")
+        and not isinstance(x, (list, tuple, dict, TensorLike))
+        and not any(hasattr(x, name) for name in ("shape", "iloc", "__array__"))
     )
+    if not is_source and hasattr(x, "__getitem__") and hasattr(x, "__len__"):
+        is_source = not hasattr(x, "shape") and not hasattr(x, "iloc") and not isinstance(x, (list, tuple, dict))
     if (limit := backend.LIMITS["steps_per_epoch"]) is not None:
         steps = limit if steps is None else min(steps, limit)
     batches: Batches
@@ -247,36 +238,71 @@ def batches_of(
                     f"Instead, "
                     "it should be included as part of its elements."
                 )
-        batches = IterableBatches(x, steps)
+        batches = IterableBatches(x)
     else:
         batches = ArrayBatches(x, y, sample_weight, batch_size, shuffle)
-        if steps is not None:
-            batches.steps = min(steps, batches.steps or steps)
-            batches = _LimitedBatches(batches, steps)
+    if steps is not None:
+        batches = _LimitedBatches(batches, steps, group)
     return batches if class_weight is None else _ClassWeightedBatches(batches, class_weight)
 
 
 class _LimitedBatches(Batches):
-    def __init__(self, inner: Batches, steps: int) -> None:
+    """At most `steps` batches an epoch, in whole groups; an epoch continues where the previous one ended.
+
+    If the batches end within an epoch, it ends there, with a warning, and the next one starts at the first batch.
+    """
+
+    def __init__(self, inner: Batches, steps: int, group: int) -> None:
         self.inner, self.steps, self.samples = inner, steps, inner.samples
+        self._group, self._limit = group, steps
+        self._once = isinstance(inner, IterableBatches) and inner.once
         self._running: Iterator[Any] | None = None
+        self._seen = 0  # batches of the current pass
 
     def restart(self) -> None:
         """Start at the first batch."""
-        self._running = None
+        if not self._once:
+            self._running, self._seen = None, 0
 
     def epoch(self) -> Iterator[Any]:
-        """Yield at most `steps` batches; the next epoch continues after them."""
-        for _ in range(self.steps or 0):
-            if self._running is None:
-                self._running = self.inner.epoch()
-            item = next(self._running, None)
-            if item is None:
-                self._running = self.inner.epoch()
-                item = next(self._running, None)
+        """Yield the batches of the next epoch."""
+        known, count = self.inner.steps, 0
+        for _ in range(0, self._limit, self._group):
+            if known is not None and self._seen >= known:
+                self._warn()
+                break
+            item = None
+            for _ in range(self._group):
+                item = self._next(is_first=count == 0)
                 if item is None:
-                    return
-            yield item
+                    break
+                count, self._seen = count + 1, self._seen + 1
+                yield item
+            if item is None and known is None:
+                self._running = None
+                if count < self._limit:
+                    self._warn()
+                break
+        if known is not None and self._seen >= known:
+            self.restart()
+
+    def _next(self, is_first: bool) -> Any:
+        if self._running is None:
+            self._running, self._seen = self.inner.epoch(), 0
+        item = next(self._running, None)
+        if item is None and is_first and not self._once:  # the pass had ended with the previous epoch
+            self._running, self._seen = self.inner.epoch(), 0
+            item = next(self._running, None)
+        return item
+
+    def _warn(self) -> None:
+        warnings.warn(
+            "Your input ran out of data; interrupting training. Make sure that your dataset or generator can generate "
+            "at least `steps_per_epoch * epochs` batches. You may need to use the `.repeat()` function when building "
+            "your dataset.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 class _ClassWeightedBatches(Batches):

@@ -14,7 +14,7 @@ import numpy as np
 from ...autograph.api import convert_if_enabled
 from ...core import flags, nest, replicas
 from ...core.specs import TensorSpec
-from ...ops import dispatch
+from ...ops import array, dispatch
 from ...ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ...tracing.dispatch_table import RetraceDetector
 from ...tracing.function import Function
@@ -176,7 +176,9 @@ class TrainingLoops:
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split(x, y, sample_weight, validation_split)
         epochs = min(epochs, backend.LIMITS["epochs"] or epochs)
-        batches = batches_of(x, y, sample_weight, batch_size, shuffle, steps_per_epoch, class_weight)
+        batches = batches_of(
+            x, y, sample_weight, batch_size, shuffle, steps_per_epoch, class_weight, self.steps_per_execution
+        )
         validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
         callback_list = CallbackList.of(callbacks, self, verbose, epochs=epochs, steps=batches.steps, history=True)
         replica = replicas.current()
@@ -212,8 +214,8 @@ class TrainingLoops:
             return None
         if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec"):
             x, y, weight = unpack(tuple(data))
-            return batches_of(x, y, weight, batch_size, False, steps)
-        return batches_of(data, steps=steps)
+            return batches_of(x, y, weight, batch_size, False, steps, group=self.steps_per_execution)
+        return batches_of(data, steps=steps, group=self.steps_per_execution)
 
     def _run_epoch(self, kind: str, batches: Batches, callback_list: Any) -> dict[str, Any]:
         """Run one epoch over the batches, and return the final metrics as numbers."""
@@ -244,7 +246,7 @@ class TrainingLoops:
                         break
         if pending is not None:
             logs = to_numbers(result)
-            end(step, logs)
+            end(pending + group - 1, logs)
         return to_numbers(self.get_metrics_result()) if kind != "predict" and not logs and step >= 0 else logs
 
     def evaluate(
@@ -266,7 +268,7 @@ class TrainingLoops:
         from ..callbacks import CallbackList
 
         self._assert_compiled("evaluate")
-        batches = batches_of(x, y, sample_weight, batch_size, False, steps)
+        batches = batches_of(x, y, sample_weight, batch_size, False, steps, group=self.steps_per_execution)
         callback_list = (
             callbacks
             if isinstance(callbacks, CallbackList)
@@ -305,7 +307,8 @@ class TrainingLoops:
         """
         from ..callbacks import CallbackList
 
-        batches = batches_of(x, None, None, batch_size, False, steps)
+        group = self.steps_per_execution
+        batches = batches_of(x, None, None, batch_size, False, steps, group=group)
         callback_list = CallbackList.of(callbacks, self, verbose, epochs=1, steps=batches.steps)
         replica = replicas.current()
         if replica is not None:
@@ -313,12 +316,20 @@ class TrainingLoops:
         callback_list.on_predict_begin()
         parts: list[Any] = []
         with Lookahead(batches.epoch(), batches.steps) as source:
+            first, step = 0, -1
             for step, data in enumerate(source):
-                callback_list.on_predict_batch_begin(step)
+                if step % group == 0:
+                    callback_list.on_predict_batch_begin(step)
+                    first = len(parts)
                 outputs = self._run("predict", data, source.start)
                 source.settle()
                 parts.append(outputs if replica is None else replica.gathered_outputs(outputs, batches))
-                callback_list.on_predict_batch_end(step, {"outputs": parts[-1]})
+                if (step + 1) % group == 0:
+                    callback_list.on_predict_batch_end(step, {"outputs": _joined(parts[first:])})
+            if (step + 1) % group:
+                callback_list.on_predict_batch_end(
+                    step // group * group + group - 1, {"outputs": _joined(parts[first:])}
+                )
         callback_list.on_predict_end()
         if not parts:
             raise ValueError("Expect x to be a non-empty array or dataset.")
@@ -359,6 +370,13 @@ class TrainingLoops:
             return logs
         values = [logs[k] for k in self._ordered_names(logs)]
         return values[0] if len(values) == 1 else values
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return outputs of several batches as those of one."""
+    if len(parts) == 1:
+        return parts[0]
+    return nest.map_structure(lambda *pieces: array.concat(list(pieces), 0), *parts)
 
 
 def to_numbers(logs: Any) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from ..model_config import compile_arguments, compile_config
 from ..module import total
 from .batches import unpack
 from .loops import TracedSteps, TrainingLoops
-from .output_metrics import OutputLosses, OutputMetrics
+from .output_losses import OutputLosses
+from .output_metrics import OutputMetrics
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -237,7 +238,8 @@ class Trainer(TrainingLoops):
 
     def _track(self, loss: Any, x: Any) -> None:
         assert self._trainer.tracker is not None
-        batch = array.shape(nest.flatten(x)[0])[0]
+        first = next(part for part in nest.flatten(x) if part is not None)  # optional inputs may lack
+        batch = array.shape(first)[0]
         self._trainer.tracker.update_state(loss, sample_weight=array.cast(batch, loss.dtype))
 
     def train_step(self, data: Any) -> dict[str, Any]:
@@ -317,7 +319,8 @@ class Trainer(TrainingLoops):
             y_pred = self._infer_outputs(x)
             if y is not None and kind != "predict":
                 specs = self._specs_of(y)  # type: ignore[attr-defined]
-                if state.losses is not None and state.losses.losses is None:
+                own_loss = type(self).compute_loss is not Trainer.compute_loss  # which may compare other outputs
+                if state.losses is not None and state.losses.losses is None and not own_loss:
                     state.losses.build(specs, y_pred)
                 if state.metrics is not None and state.metrics.rows is None:
                     state.metrics.build(specs, y_pred)
