@@ -238,3 +238,16 @@ def test_loaders_are_iterated(keras):
     record = Steps(keras)
     linear(keras, 1).fit(Loader(), epochs=1, callbacks=[record], verbose=0)
     assert record.seen == [0, 0, 1, -1, 2, -2]
+
+
+def test_messages_are_logged(keras, capsys, caplog):
+    keras.config.disable_interactive_logging()
+    try:
+        assert not keras.config.is_interactive_logging_enabled()
+        rate = keras.callbacks.LearningRateScheduler(lambda epoch: 0.5, verbose=1)
+        with caplog.at_level("INFO"):
+            linear(keras, 1).fit(X, X[:, :1], callbacks=[rate], verbose=0)
+        assert "LearningRateScheduler setting learning rate to 0.5" in caplog.text
+        assert not capsys.readouterr().out
+    finally:
+        keras.config.enable_interactive_logging()

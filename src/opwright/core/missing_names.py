@@ -141,10 +141,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "tf.data.experimental.*",
         "no such transformation; `ow.data.Dataset` has `map`, `scan`, `from_generator`, `group_by_window`",
     ),
-    (
-        "tf.debugging.* keras.config.*traceback_filtering*",
-        "tracebacks are never filtered; `ow.show` prints stages of compilation",
-    ),
+    ("tf.debugging.*", "tracebacks are never filtered; `ow.show` prints stages of compilation"),
     ("tf.test.*", "tests of programs need `ow.test.TestCase` alone; operators are checked by `ow.testing`"),
     ("tf.profiler.*", "use `ow.profiler.experimental.Profile`, or `opwright bench --trace` for models"),
     ("tf.summary.trace_*", "use `ow.profiler.experimental.start` and `stop`, or `ow.view`"),
@@ -164,9 +161,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "keras.callbacks.RemoteMonitor keras.callbacks.OrbaxCheckpoint",
         "use `ow.keras.callbacks.LambdaCallback`, `ModelCheckpoint` or `BackupAndRestore`",
     ),
-    ("keras.config.*flash_attention*", "attention has one implementation, which is chosen by shapes"),
     ("keras.config.enable_unsafe_deserialization", "code in files is never run: pass `custom_objects`"),
-    ("keras.*interactive_logging*", "pass `verbose=0` or `verbose=2`"),
     ("keras.config.*", "there is one backend, this package"),
     (
         "keras.layers.JaxLayer keras.layers.FlaxLayer keras.layers.TorchModuleWrapper keras.layers.TFSMLayer",

@@ -16,6 +16,9 @@ from .backend import set_floatx as set_floatx
 from .backend import set_image_data_format as set_image_data_format
 from .dtype_policies import dtype_policy as dtype_policy
 from .dtype_policies import set_dtype_policy as set_dtype_policy
+from .messages import disable_interactive_logging as disable_interactive_logging
+from .messages import enable_interactive_logging as enable_interactive_logging
+from .messages import is_interactive_logging_enabled as is_interactive_logging_enabled
 
 
 def max_epochs() -> int | None:
@@ -36,3 +39,36 @@ def max_steps_per_epoch() -> int | None:
 def set_max_steps_per_epoch(max_steps_per_epoch: int | None) -> None:
     """Set the most steps that an epoch of any `fit`, `evaluate` and `predict` runs; None for no limit."""
     LIMITS["steps_per_epoch"] = max_steps_per_epoch
+
+
+_SWITCHES = {"flash_attention": True, "traceback_filtering": False}
+
+
+def enable_flash_attention() -> None:
+    """Set what `is_flash_attention_enabled` returns. Attention has one implementation, which sizes choose."""
+    _SWITCHES["flash_attention"] = True
+
+
+def disable_flash_attention() -> None:
+    """Set what `is_flash_attention_enabled` returns."""
+    _SWITCHES["flash_attention"] = False
+
+
+def is_flash_attention_enabled() -> bool:
+    """Return what was set last; True at the beginning."""
+    return _SWITCHES["flash_attention"]
+
+
+def enable_traceback_filtering() -> None:
+    """Set what `is_traceback_filtering_enabled` returns. Tracebacks are whole in any case."""
+    _SWITCHES["traceback_filtering"] = True
+
+
+def disable_traceback_filtering() -> None:
+    """Set what `is_traceback_filtering_enabled` returns."""
+    _SWITCHES["traceback_filtering"] = False
+
+
+def is_traceback_filtering_enabled() -> bool:
+    """Return what was set last; False at the beginning."""
+    return _SWITCHES["traceback_filtering"]

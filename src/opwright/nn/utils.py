@@ -26,6 +26,7 @@ from .directories import audio_dataset_from_directory, image_dataset_from_direct
 from .file_archives import get_file
 from .image_files import array_to_img, img_to_array, load_img, save_img
 from .keras_tensor import KerasTensor, find
+from .messages import disable_interactive_logging, enable_interactive_logging, is_interactive_logging_enabled
 from .model_config import deserialize as deserialize_keras_object
 from .model_config import serialize as serialize_keras_object
 from .model_pictures import model_to_dot, plot_model
@@ -48,6 +49,8 @@ __all__ = [
     "clear_session",
     "custom_object_scope",
     "deserialize_keras_object",
+    "disable_interactive_logging",
+    "enable_interactive_logging",
     "get_custom_objects",
     "get_file",
     "get_registered_name",
@@ -55,6 +58,7 @@ __all__ = [
     "get_source_inputs",
     "image_dataset_from_directory",
     "img_to_array",
+    "is_interactive_logging_enabled",
     "is_keras_tensor",
     "load_img",
     "model_to_dot",

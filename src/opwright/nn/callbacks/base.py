@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.errors import FailedPreconditionError
 from ...core.extras import optional_module
+from ..messages import is_interactive_logging_enabled
 
 WIDTH = 20
 NOTEBOOK_COLUMNS = 120
@@ -276,7 +277,8 @@ class CallbackList:
         """Return the list of callbacks for a run of `fit`, `evaluate` or `predict`."""
         if isinstance(callbacks, CallbackList):
             return callbacks
-        verbose = 1 if verbose == "auto" else int(verbose)
+        quiet = 1 if is_interactive_logging_enabled() else 2
+        verbose = quiet if verbose == "auto" else int(verbose)
         return cls(callbacks, history, verbose != 0, model, verbose=verbose, epochs=epochs, steps=steps)
 
     def append(self, callback: Any) -> None:

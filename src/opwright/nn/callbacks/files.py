@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core import replicas
 from ...core.errors import DataLossError
+from ..messages import show
 from ..weights_io import read_backup, write_backup
 from .base import Callback, format_number
 from .metric_monitors import MetricMonitor
@@ -60,7 +61,7 @@ class TerminateOnNaN(Callback):
         if loss is not None and not np.isfinite(loss):
             if self.raise_error:
                 raise RuntimeError(f"Batch {batch}: Invalid loss, terminating training")
-            print(f"Batch {batch}: Invalid loss, terminating training")
+            show(f"Batch {batch}: Invalid loss, terminating training")
             self.model.stop_training = True
 
 
@@ -166,11 +167,11 @@ class ModelCheckpoint(MetricMonitor):
                 return
             if not self._improves(value, self.best):
                 if self.verbose:
-                    print(f"\nEpoch {epoch + 1}: {self.monitor} did not improve from {format_number(self.best)}")
+                    show(f"\nEpoch {epoch + 1}: {self.monitor} did not improve from {format_number(self.best)}")
                 return
             self.best = value
         if self.verbose:
-            print(f"\nEpoch {epoch + 1}: saving model to {path}")
+            show(f"\nEpoch {epoch + 1}: saving model to {path}")
 
         def save() -> None:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..messages import show
 from .base import Callback
 
 
@@ -108,10 +109,10 @@ class EarlyStopping(MetricMonitor):
     def on_train_end(self, logs: Any = None) -> None:
         """Report the epoch of the stop, and restore the best weights."""
         if self.stopped_epoch > 0 and self.verbose > 0:
-            print(f"Epoch {self.stopped_epoch + 1}: early stopping")
+            show(f"Epoch {self.stopped_epoch + 1}: early stopping")
         if self.restore_best_weights and self.best_weights is not None:
             if self.verbose > 0:
-                print(f"Restoring model weights from the end of the best epoch: {self.best_epoch + 1}.")
+                show(f"Restoring model weights from the end of the best epoch: {self.best_epoch + 1}.")
             self.model.set_weights(self.best_weights)
 
 
@@ -142,7 +143,7 @@ class LearningRateScheduler(Callback):
             raise ValueError(f"The output of the `schedule` function should be a float. Got: {rate}")
         self.model.optimizer.learning_rate = float(rate)
         if self.verbose > 0:
-            print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")
+            show(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Add the learning rate to the logs."""
@@ -201,5 +202,5 @@ class ReduceLROnPlateau(MetricMonitor):
                 new = max(old * self.factor, self.min_lr)
                 self.model.optimizer.learning_rate = new
                 if self.verbose > 0:
-                    print(f"\nEpoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {new}.")
+                    show(f"\nEpoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {new}.")
                 self.cooldown_counter, self.wait = self.cooldown, 0
