@@ -157,6 +157,11 @@ DAMAGED = {
     "used before a node computes it": damaged(lambda m: m.graph.node[0].input.__setitem__(0, "y")),
     "another number of elements": damaged(lambda m: m.graph.initializer[0].dims.__setitem__(0, 4)),
     "shape is damaged": damaged(lambda m: m.graph.initializer[0].dims.__setitem__(0, 2**62)),
+    r"shape is damaged\s+found +\(4611686018427387904, 0, ": damaged(
+        lambda m: m.graph.initializer[0].dims.__setitem__(slice(None), [2**62, 0, 2**62])
+    ),
+    "no such opset": damaged(lambda m: setattr(m.opset_import[0], "version", 1000)),
+    "two values of one name": damaged(lambda m: m.graph.node.append(m.graph.node[-1])),
     "no multiple": damaged(lambda m: setattr(m.graph.initializer[0], "raw_data", b"123")),
     "has no dtype": damaged(lambda m: setattr(m.graph.initializer[0], "data_type", 77)),
     "no dtype has this number": damaged(lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 99)),
@@ -177,6 +182,31 @@ def test_functions_that_call_themselves_end():
     imports = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
     model = helper.make_model(graph, functions=[function], opset_imports=imports)
     with pytest.raises(ow.errors.InvalidArgumentError, match="too deep"):
+        ow.from_onnx(model)
+
+
+def test_functions_that_double_are_refused_before_they_are_executed():
+    """Each of 40 functions calls the one before it twice: 2**40 nodes in a file of 4 KB."""
+    functions = []
+    for i in range(40):
+        inner = (
+            helper.make_node(f"F{i - 1}", ["x"], ["h"], domain="my") if i else helper.make_node("Relu", ["x"], ["h"])
+        )
+        again = helper.make_node(inner.op_type, ["h"], ["y"], domain=inner.domain)
+        imports = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
+        functions.append(helper.make_function("my", f"F{i}", ["x"], ["y"], [inner, again], imports))
+    graph = helper.make_graph(
+        [helper.make_node("F39", ["x"], ["y"], domain="my")], "g", [info("x", [2])], [info("y", [2])]
+    )
+    model = helper.make_model(graph, functions=functions, opset_imports=imports)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="too often"):
+        ow.from_onnx(model)
+
+
+def test_lack_of_memory_names_the_operator():
+    node = helper.make_node("EyeLike", ["x"], ["y"], name="eye")
+    model = model_of([node], [info("x", [2**28, 2**28])], [info("y", None)])
+    with pytest.raises(ow.errors.ResourceExhaustedError, match=r"EyeLike 'eye'.*out of memory"):
         ow.from_onnx(model)
 
 

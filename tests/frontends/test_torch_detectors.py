@@ -58,3 +58,19 @@ def test_masks_are_pasted_as_torchvision_pastes_them():
         actual = detectors.pasted_masks(masks[:count], corners[:count], (24, 32))
         assert actual.shape == expected.shape
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_regions_beyond_the_edges_of_an_image(aligned):
+    """Narrow regions at an edge, ones outside, one around the image: as the installed torchvision pools them."""
+    x = torch.rand(1, 2, 3, 4, generator=torch.Generator().manual_seed(3))
+    corners = [[127.0, 0, 128, 96], [118.1, 71.8, 128, 96], [-60, -70, -31, -31.9], [-40, -40, 300, 300]]
+    regions = torch.tensor([[0, *four] for four in corners])
+
+    class Pooled(nn.Module):
+        def forward(self, x, regions):
+            return vision.ops.roi_align(x, regions, (2, 3), 1 / 32, 2, aligned)
+
+    function = ow.from_torch(Pooled(), (x, regions))
+    actual = torch.from_numpy(function(x.numpy(), regions.numpy()).numpy())
+    torch.testing.assert_close(actual, Pooled()(x, regions), rtol=0, atol=1e-5)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..core import nest
 from ..core.dtypes import as_dtype
-from ..core.errors import InvalidArgumentError, OpError, UnimplementedError
+from ..core.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnimplementedError
 from ..core.introspection import literal
 from ..eager.variable import Variable
 from ..nn.module import Module
@@ -196,6 +196,8 @@ class RuleTable:
             if error.node or not node:
                 raise
             raise type(error)(op=name, node=node, what=str(error)) from error
+        except MemoryError as error:
+            raise ResourceExhaustedError(op=name, node=node or None, what=f"out of memory: {error}") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError) as error:
             raise InvalidArgumentError(
                 op=name,

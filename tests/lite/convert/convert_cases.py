@@ -232,6 +232,8 @@ ARRAYS = [
         "unstack_64", lambda x: ow.unstack(x, axis=1), ints(2, 2, 3, dtype=np.int64), ops="STRIDED_SLICE STRIDED_SLICE"
     ),
     case("unstack", lambda x: ow.unstack(x, axis=1), f32(2, 3), ops="UNPACK"),
+    case("unstack_of_any_batch", lambda x: ow.unstack(x, axis=1), f32(2, 3), ops="UNPACK", open={0: (0,)}),
+    case("unstack_of_no_rows", lambda x: ow.unstack(ow.boolean_mask(x, x[:, 0] > 9), axis=1), f32(2, 3)),
     case("split", lambda x: ow.split(x, 3, -1), f32(2, 6), ops="SPLIT"),
     case("split_v", lambda x: ow.split(x, [1, 2, 3], 1), f32(2, 6), ops="SPLIT_V"),
     case(

@@ -110,13 +110,28 @@ _touching = np.float32([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 2, 2]])
 BOXES = [
     suppression("", 8, 0.3, 0.1, 0.0),
     suppression("_soft", 20, 0.3, 0.1, 0.5),
-    suppression("_padded", 15, 0.2, 0.4, 0.0, pad_to_max_output_size=True, ops="NON_MAX_SUPPRESSION_V5"),
+    suppression("_padded", 15, 0.2, 0.4, 0.0, pad_to_max_output_size=True),
     call(
         "NonMaxSuppression",
         _touching,
         np.float32([0.9, 0.8, 0.7]),
         label="_at_the_threshold",
         after=(np.int32(3), np.float32(0.5), np.float32(0), np.float32(0)),
+    ),
+    *(
+        call(
+            "NonMaxSuppression",
+            np.float32([[5, 5, 5, 9], [0, 0, 2, 2], [5, 5, 5, 9], [7, 7, 7, 7], [0, 0, 2, 1.9]]),
+            np.float32([0.9, 0.8, 0.7, 0.6, 0.5]),
+            label=label,
+            after=(np.int32(5), np.float32(0.5), np.float32(0), np.float32(sigma)),
+            **more,
+        )
+        for label, sigma, more in (
+            ("_without_areas", 0.0, {}),
+            ("_without_areas_soft", 0.5, {}),
+            ("_without_areas_of_any_count", 0.0, {"open": {0: (0,), 1: (0,)}}),
+        )
     ),
 ]
 

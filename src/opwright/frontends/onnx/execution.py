@@ -44,8 +44,12 @@ FAMILIES = (
     "training",
     "trees",
 )
+NEWEST = 28
+"""The latest opset of ai.onnx that the rules know."""
 MAX_DEPTH = 64
 """Greatest nesting of subgraphs and functions; a file may declare a function that calls itself."""
+MAX_NODES = 1 << 20
+"""Greatest number of nodes with functions written out: each of 40 functions may call the one before it twice."""
 
 
 def load_rules() -> RuleTable:
@@ -78,11 +82,41 @@ class OnnxProgram:
         self.reader, self.custom = reader, dict(custom or {})
         self.constants = reader.initializers(model.graph, main=True)  # once: all traces have the same arrays
         self.versions = versions_of(model.opset_import)
+        if not 1 <= self.versions.get("", 1) <= NEWEST:  # what operators of a later version mean is not known
+            raise InvalidArgumentError(
+                op="from_onnx", what="no such opset", found=self.versions[""], wanted=f"1 to {NEWEST}"
+            )
         self.ir_version = model.ir_version
         self.functions = {}
         for function in model.functions:
             domain = "" if function.domain in ("", "ai.onnx") else function.domain
             self.functions[f"{domain}::{function.name}" if domain else function.name] = function
+        self._check_size(model.graph)
+
+    def _check_size(self, graph: Any) -> None:
+        """Raise InvalidArgumentError for functions that call each other too deep or too often."""
+        sizes: dict[str, int] = {}
+
+        def size_of(body: Any, depth: int) -> int:
+            if depth > MAX_DEPTH:
+                raise InvalidArgumentError(op="from_onnx", what="functions call each other too deep, or subgraphs are")
+            total = 0
+            for node in body.node:
+                name = operator_name(node)
+                if name in self.functions and name not in self.custom:
+                    if name not in sizes:
+                        sizes[name] = size_of(self.functions[name], depth + 1)
+                    total += sizes[name]
+                for attribute in node.attribute:
+                    for subgraph in (*([attribute.g] if attribute.type == 5 else ()), *attribute.graphs):
+                        total += size_of(subgraph, depth + 1)
+                total += 1
+            return total
+
+        if self.functions and (nodes := size_of(graph, 0)) > MAX_NODES:
+            raise InvalidArgumentError(
+                op="from_onnx", what="the model's functions call each other too often", found=f"{nodes} nodes"
+            )
 
     def standard_function(
         self, node: Any, versions: Mapping[str, int], inputs: Sequence[Any]
@@ -297,6 +331,10 @@ class GraphContext:
             sources = frozenset().union(*(self.sources.get(id(v), frozenset()) for v in inputs))
             for name, output in zip(node.output, outputs):
                 if name:
+                    if name in self.values:
+                        raise InvalidArgumentError(
+                            op=operator_name(node), node=node.name or None, what="two values of one name", found=name
+                        )
                     self.values[name] = output
                     if sources:
                         self.sources.setdefault(id(output), sources)

@@ -215,8 +215,7 @@ class TensorReader:
         """
         code, name = tensor.data_type, tensor.name
         shape = tuple(tensor.dims)
-        if any(d < 0 for d in shape) or math.prod(shape) > MAX_ELEMENTS:
-            raise InvalidArgumentError(op="from_onnx", node=name, what="a tensor's shape is damaged", found=shape)
+        _check_shape(shape, name)
         if code == 8:
             data = np.empty(len(tensor.string_data), object)
             data[:] = list(tensor.string_data)
@@ -252,10 +251,7 @@ class TensorReader:
     def sparse(self, tensor: Any) -> np.ndarray:
         """Return a SparseTensorProto as a dense array."""
         values, indices, shape = self.array(tensor.values), self.array(tensor.indices), tuple(tensor.dims)
-        if any(d < 0 for d in shape) or math.prod(shape) > MAX_ELEMENTS:
-            raise InvalidArgumentError(
-                op="from_onnx", node=tensor.values.name, what="a tensor's shape is damaged", found=shape
-            )
+        _check_shape(shape, tensor.values.name)
         flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
         dense = np.zeros(math.prod(shape), values.dtype)
         if flat.shape != values.shape or (flat.size and not 0 <= flat.min() <= flat.max() < dense.size):
@@ -309,6 +305,12 @@ class TensorReader:
                 found=f"{length} bytes at {offset} of {location}, which has {size}",
             )
         return np.memmap(path, np.uint8, "r", offset, (length,)) if length else b""
+
+
+def _check_shape(shape: tuple[int, ...], name: str) -> None:
+    """Raise InvalidArgumentError for a negative size, or for more elements than a file has, a zero left aside."""
+    if any(d < 0 for d in shape) or math.prod(d for d in shape if d) > MAX_ELEMENTS:
+        raise InvalidArgumentError(op="from_onnx", node=name, what="a tensor's shape is damaged", found=shape)
 
 
 def _lies_in(path: Path, folder: Path) -> bool:

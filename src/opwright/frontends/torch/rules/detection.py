@@ -5,12 +5,14 @@ Lives here: rules of the namespace torchvision: suppression of overlapping boxes
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from ....core.dtypes import int32, int64
 from ....core.errors import UnimplementedError
+from ....core.lazy_imports import import_module
 from ....ops import array, image, math
 from .table import AtenCall, aten, dim_size, tensor, to_nchw, to_nhwc
 
@@ -23,12 +25,27 @@ def nms(op: AtenCall, boxes: Any, scores: Any, iou_threshold: float) -> Any:
     return array.cast(image.non_max_suppression(boxes, tensor(scores), count, float(iou_threshold)), int64)
 
 
+@functools.cache
+def _takes_the_edge() -> bool:
+    """Return whether the installed torchvision continues an image by its edge, as release 0.28 does; by its sources
+    samples outside are zero."""
+    torch: Any = import_module("torch")
+    try:
+        image, region = torch.ones(1, 1, 1, 1), torch.tensor([[0.0, 9, 9, 10, 10]])
+        sample = torch.ops.torchvision.roi_align(image, region, 1.0, 1, 1, 1, True)
+    except (AttributeError, NotImplementedError, RuntimeError):  # no torchvision, or its schemas alone
+        return False
+    return bool(sample.item())
+
+
 def _samples(start: Any, size: Any, bins: int, count: int, limit: int) -> tuple[Any, Any, Any, Any]:
-    """Return the rows [regions, bins * count] below and above each sample, the upper one's weight, which are inside."""
+    """Return the rows [regions, bins * count] below and above each sample, the upper one's weight, which are taken."""
     dtype = start.dtype
     places = ((np.arange(bins * count) + 0.5) / (bins * count)).astype(dtype.np)
     at = array.expand_dims(start, 1) + array.expand_dims(size, 1) * tensor(places)
     inside = math.logical_and(at >= tensor(-1, dtype), at <= tensor(limit, dtype))
+    if _takes_the_edge():
+        inside = math.equal(at, at)  # all numbers
     at = math.minimum(math.maximum(at, tensor(0, dtype)), tensor(limit - 1, dtype))
     low = math.floor(at)
     high = math.minimum(low + tensor(1, dtype), tensor(limit - 1, dtype))

@@ -100,6 +100,8 @@ def _unpack(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
     if not node.outputs:
         return ()
+    if _may_be_empty(x) and (x.spec.shape.rank or 9) <= 5:
+        return NoMatch("the official UNPACK refuses tensors without elements")
     return rewriter.emit_many(
         "UNPACK",
         x,
@@ -107,6 +109,22 @@ def _unpack(node: Node, rewriter: LiteRewriter) -> RuleResult:
         axis=front(node.attrs["axis"], x.spec.shape.rank),
         likes=[v.spec for v in node.outputs],
     )
+
+
+def _may_be_empty(x: Value) -> bool:
+    """Return whether the run decides about a size of a value, as WHERE does. Open sizes of inputs are not zero."""
+    seen, waiting = set(), [x]
+    while waiting:
+        value = waiting.pop()
+        node = value.node
+        if node is None or node in seen or value.shape.is_fully_defined():
+            continue
+        seen.add(node)
+        sources = [v for v in node.operands if not v.shape.is_fully_defined()]
+        if not sources or node.op.name in ("WHERE", "UNIQUE"):
+            return True
+        waiting += sources
+    return False
 
 
 def _unpack_by_slices(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -231,7 +249,7 @@ ARRAYS = rule_table(
     RewriteRule("pack", "Pack", _pack),
     RewriteRule("pack_by_concat", "Pack", _pack_by_concat, "for types PACK lacks: the same layout"),
     RewriteRule("unpack", "Unpack", _unpack),
-    RewriteRule("unpack_by_slices", "Unpack", _unpack_by_slices, "for types UNPACK lacks: the same elements"),
+    RewriteRule("unpack_by_slices", "Unpack", _unpack_by_slices, "for types and sizes UNPACK lacks: the same elements"),
     RewriteRule("split", "Split", _split),
     RewriteRule("split_v", "SplitV", _split_v),
     RewriteRule("transpose", "Transpose", _transpose),

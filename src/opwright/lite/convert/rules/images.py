@@ -31,6 +31,7 @@ from ..rewriter import (
     rank_of,
     rule_table,
     run,
+    size_along,
     sizes,
 )
 
@@ -138,12 +139,38 @@ NEXT_STEP = 1.25 * 2.0**-24  # of a float32 in [1, 2): more than half a step to 
 LEAST_SHARE = float(np.finfo(np.float32).tiny)
 
 
+def _with_areas(rewriter: LiteRewriter, boxes: Value) -> Value:
+    """Return boxes [n, 4] where each one without an area, which overlaps none, has a place of its own outside."""
+    constant = boxes.constant
+    if constant is not None and np.prod(constant[:, 2:] - constant[:, :2], axis=1).all():
+        return boxes
+    from_first, both = rewriter.int32([0, 0]), rewriter.int32([-1, 2])
+    last = rewriter.emit("SLICE", boxes, rewriter.int32([0, 2]), both)
+    extents = rewriter.emit("SUB", last, rewriter.emit("SLICE", boxes, from_first, both))
+    areas = rewriter.emit("REDUCE_PROD", extents, rewriter.int32([1]), keep_dims=True)
+    farthest = rewriter.emit("REDUCE_MAX", rewriter.emit("ABS", boxes), rewriter.int32([0, 1]))
+    farthest = rewriter.emit("MAXIMUM", farthest, rewriter.constant(1, float32))  # of no boxes, the least float
+    count = boxes.spec.shape[0]
+    corners = np.array([[3, 3, 4, 4]], np.float32)
+    if count is not None:
+        places = rewriter.constant(corners + 2 * np.arange(count)[:, None], float32)
+    else:
+        zero, step = rewriter.constant(0, float32), rewriter.constant(2, float32)
+        limit = rewriter.emit("MUL", rewriter.cast(size_along(rewriter, boxes, 0), float32), step)
+        numbers = rewriter.emit("RANGE", zero, limit, step)
+        numbers = rewriter.emit("RESHAPE", numbers, rewriter.int32([-1, 1]))
+        places = rewriter.emit("ADD", numbers, rewriter.constant(corners, float32))
+    places = rewriter.emit("MUL", places, farthest)
+    return rewriter.emit("SELECT_V2", rewriter.emit("EQUAL", areas, rewriter.constant(0, float32)), places, boxes)
+
+
 def _suppression(node: Node, rewriter: LiteRewriter) -> RuleResult:
     """Emit NON_MAX_SUPPRESSION_V5 at another threshold.
 
     The catalogue, like TensorFlow, drops a box whose overlap with a better one exceeds iou_threshold, and with soft
     scores by these alone; the dialect drops it at iou_threshold itself, with soft scores, too. The official kernel
-    needs that: it drops a box that it has chosen by the overlap of the box with itself, which is 1.
+    needs that: it drops a box that it has chosen by the overlap of the box with itself, which is 1, but 0 for a box
+    without area: it would choose that for ever.
     """
     boxes, scores, most, iou, least, sigma = node.operands
     only(boxes, float32)
@@ -156,6 +183,7 @@ def _suppression(node: Node, rewriter: LiteRewriter) -> RuleResult:
     else:
         step = rewriter.emit("MUL", iou, rewriter.constant(NEXT_STEP, float32))
         above = rewriter.emit("MAXIMUM", rewriter.emit("ADD", iou, step), rewriter.constant(LEAST_SHARE, float32))
+    boxes = _with_areas(rewriter, boxes)
     chosen, kept, count = rewriter.emit_many("NON_MAX_SUPPRESSION_V5", boxes, scores, most, above, least, sigma)
     if not node.attrs["pad_to_max_output_size"]:
         size = rewriter.emit("RESHAPE", count, rewriter.int32([1]))
