@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
+from opwright.compiler.lowering import control_flow
 
 X = np.linspace(-2, 2, 48).reshape(12, 4).astype(np.float32)
 
@@ -79,6 +80,62 @@ def second_derivatives(x):
     return outer.gradient(z, x)
 
 
+def states(x):
+    """h[t] = h[t - 1] / 2 + x[t]^2"""
+    ta, h = growing(), ow.zeros([4])
+    for i in ow.range(12):
+        h = h * 0.5 + x[i] * x[i]
+        ta = ta.write(i, h)
+    return ta.stack()
+
+
+def states_of_12(x):
+    ta, h = ow.TensorArray(ow.float32, 12), ow.zeros([4])
+    for i in ow.range(12):
+        h = h * 0.5 + x[i] * x[i]
+        ta = ta.write(i, h)
+    return ta.stack()
+
+
+def mapped_elements(x):
+    return ow.map_fn(lambda v: v * v * v, ow.reshape(x, [-1]))
+
+
+def second_derivatives_of(program):
+    def second(x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            z = ow.reduce_sum(gradient_of(program)(x) ** 2)
+        return tape.gradient(z, x)
+
+    return second
+
+
+def last_state(x, n):
+    h = ow.zeros([4])
+    for i in ow.range(n):
+        h = h * 0.5 + x[i] * x[i]
+    return h
+
+
+def last_state_until_large(x, limit):
+    h, i = ow.zeros([4]), ow.constant(0)
+    while ow.reduce_sum(h) < limit:
+        h = h * 0.5 + x[i] * x[i]
+        i += 1
+    return h
+
+
+def gradient_of_last(program):
+    def gradient(x, n):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = ow.reduce_sum(program(x, n) ** 2)
+        return tape.gradient(y, x)
+
+    return gradient
+
+
 def every_second(x):
     ta = growing()
     for i in ow.range(6):
@@ -120,7 +177,15 @@ for t in range(10, -1, -1):
     BACK[t] += 0.5 * BACK[t + 1]
 C = 0.5 ** np.arange(11.0, -1, -1)[:, None]
 H, S = (C * X**2).sum(0), (C**2 * X**2).sum(0)  # dy/dx = 4 h c x, so that z = 16 sum(h^2 s)
+A = np.tril(0.5 ** (np.arange(12.0)[:, None] - np.arange(12)))  # the states are A x^2
+MX2 = A.T @ A @ X**2.0
+G = 4 * X * MX2  # the gradient of the sum of their squares
+SECOND_OF_STATES = 2 * (4 * G * MX2 + 8 * X * (A.T @ A @ (G * X)))
 WHOLE = [
+    (gradient_of(rows), [8 * X]),
+    (gradient_of(states), [G]),
+    (second_derivatives_of(states_of_12), [SECOND_OF_STATES]),
+    (second_derivatives_of(mapped_elements), [360 * X.astype(np.float64) ** 9]),
     (second_derivatives, [16 * (4 * H * S * C * X + 2 * H**2 * C**2 * X)]),
     (appended, [TANH]),
     (mapped, [TANH * SUMS]),
@@ -137,7 +202,8 @@ OTHERS = [
     (until_positive, [X[:6]]),
     (as_many_as, [X[:5]]),
     (sizes_inside, [X, 66]),
-    (gradient_of(rows), [8 * X]),
+    (second_derivatives_of(rows), [128 * X]),
+    (second_derivatives_of(states), [SECOND_OF_STATES]),
 ]
 
 
@@ -150,3 +216,27 @@ def test_lists_that_loops_fill(program, expected, whole):
         np.testing.assert_allclose(actual, wanted, rtol=2e-5, atol=1e-5)
     report = f.experimental_get_compiler_ir(*arguments)("report")
     assert ("in 1 native calls, 0 as they are" in report.splitlines()[0]) == whole, report
+
+
+def _gradient_of_last(n):
+    """The gradient of the sum of squares of `last_state` after n iterations."""
+    c = np.where(np.arange(12) < n, 0.5 ** (n - 1.0 - np.arange(12)), 0)[:, None]
+    return 4 * (c * X**2.0).sum(0) * c * X
+
+
+@pytest.mark.parametrize("most", [1 << 16, 4], ids=["within memory", "beyond"])
+def test_gradients_of_loops_of_unknown_length(most, tmp_path, monkeypatch):
+    monkeypatch.setattr(control_flow, "MOST_APPENDED", most)
+    with ow.flags(cache_dir=str(tmp_path)):
+        counted = ow.function(gradient_of_last(last_state), jit_compile=True)
+        tested = ow.function(gradient_of_last(last_state_until_large), jit_compile=True)
+        x = ow.constant(X)
+        for n in (5, 0, 1, 12, 7):
+            np.testing.assert_allclose(counted(x, ow.constant(n)), _gradient_of_last(n), rtol=2e-5, atol=1e-5)
+        sums = (A @ X**2.0).sum(1)
+        for limit in (1.0, 20.0, -1.0):
+            n = 0 if limit < 0 else int(np.argmax(sums >= limit)) + 1
+            np.testing.assert_allclose(tested(x, ow.constant(limit)), _gradient_of_last(n), rtol=2e-5, atol=1e-5)
+        for f, argument in ((counted, ow.constant(5)), (tested, ow.constant(20.0))):
+            report = f.experimental_get_compiler_ir(x, argument)("report")
+            assert "in 1 native calls, 0 as they are" in report.splitlines()[0], report

@@ -1,6 +1,6 @@
 """Lists that a loop fills element by element, with their final length from the start; lengths that are trip counts.
 
-Lives here: `with_fixed_lists`.
+Lives here: `with_fixed_lists`; `filled_lists`, the lists to which each iteration of a loop adds an element.
 Not here: lists as arrays (lowering/tensor_lists.py), the same analysis for files (../lite/convert/lists).
 
     ta = TensorArray(float32, 0, dynamic_size=True)          TensorArray(float32, 12)
@@ -59,8 +59,8 @@ def _fixed_lists(graph: Graph) -> dict[Node, Any]:
         if length is None or not 0 < length <= MOST_ELEMENTS:
             continue
         variables: Any = loop.inputs[0]
-        after = {place: readers.get(loop.outputs[place], []) for place in _filled(loop)}
-        after = {place: nodes for place, nodes in after.items() if _is_empty(variables[place])}
+        after = {place: readers.get(loop.outputs[place], []) for place in filled_lists(loop)}
+        after = {place: nodes for place, nodes in after.items() if is_empty(variables[place])}
         changes |= {node: _length(length) for nodes in after.values() for node in nodes if node.op.name == "ListLength"}
         places = [
             place
@@ -88,8 +88,11 @@ def _counts_from_0(loop: Node) -> bool:
     return start is not None and int(start) == 0
 
 
-def _filled(loop: Node) -> list[int]:
-    """Return the lists, among the variables of a loop, to which each iteration adds the element at the counter."""
+def filled_lists(loop: Node, *, alone: bool = True) -> list[int]:
+    """Return the lists, among the variables of a loop, to which each iteration adds the element at the counter.
+
+    alone: only lists that nothing else in the loop reads
+    """
     body, cond, counter = loop.attrs["body"], loop.attrs["cond"], counter_of(loop)
     uses = Counter(v for g in (cond, body) for node in g.nodes for v in node.operands)
     uses.update(body.outputs)
@@ -105,7 +108,8 @@ def _filled(loop: Node) -> list[int]:
             and _counts_from_0(loop)
             and _source(node.inputs[1]) is body.inputs[counter.place]
         )
-        if (sets_next or node.op.name == "ListPush") and uses[before] == uses[after] == 1 and not uses[tested]:
+        unread = uses[before] == uses[after] == 1 and not uses[tested]
+        if (sets_next or node.op.name == "ListPush") and (unread or not alone):
             places.append(i)
     return places
 
@@ -117,7 +121,8 @@ def _source(value: Any) -> Any:
     return value
 
 
-def _is_empty(value: Value) -> bool:
+def is_empty(value: Value) -> bool:
+    """Return whether a list has no elements from the start."""
     node = value.node
     if node is None or node.op.name != "ListReserve":
         return False

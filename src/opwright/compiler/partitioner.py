@@ -92,11 +92,22 @@ def _partitioner(graph: Graph) -> tuple[Graph, Partitioner, list[int]]:
     the nodes that were replaced."""
     functional, replaced = functionalized(graph)
     while True:
-        partitioner = Partitioner(functional)
+        partitioner = _with_lists_as_arrays(Partitioner(functional))
         compiled = [i for i, node in replaced.items() if node in partitioner.ops or node in partitioner.loops]
         if len(compiled) == len(replaced):
             return functional, partitioner, compiled
         functional, replaced = functionalized(graph, compiled)
+
+
+def _with_lists_as_arrays(partitioner: Partitioner) -> Partitioner:
+    """Return the partitioner in which the lists of loops on single elements are arrays where loops over tensors read
+    them, if those are compiled then; otherwise the partitioner itself."""
+    apart: set[Node] = set()
+    result = partitioner
+    while more := result.lists_of_elements() - apart:
+        apart |= more
+        result = Partitioner(partitioner.graph, apart)
+    return result if result.num_loops() > partitioner.num_loops() else partitioner
 
 
 def code_of(node: Node) -> str:
@@ -114,10 +125,13 @@ def code_of(node: Node) -> str:
 class Partitioner:
     """A graph under partitioning. ops: of the nodes that may be compiled; updates: of writes of variables in place;
     loops: nodes that are one kernel each; why: reasons of the others; alone: nodes outside of regions, which would not
-    pay; within: nodes of regions of updates."""
+    pay; within: nodes of regions of updates.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.operands = graph, Operands(graph)
+    apart: loops on single elements that are lowered as loops over tensors
+    """
+
+    def __init__(self, graph: Graph, apart: Container[Node] = ()) -> None:
+        self.graph, self.operands, self._apart = graph, Operands(graph), apart
         self.handles = [v for v in graph.inputs if v.dtype.is_handle]
         self.nodes = [node for node in self.operands.nodes if node.op.name != "Const"]
         tables = {next(n.operands): shape_of(n.outputs[0].spec) for n in self.nodes if _reads_known_shape(n)}
@@ -142,13 +156,23 @@ class Partitioner:
 
     def _is_scalar_loop(self, node: Node) -> bool:
         """Add a node to the loops if it is one on single elements."""
-        if not (node.op.catalogue and node.op.name == "While"):
+        if not (node.op.catalogue and node.op.name == "While") or node in self._apart:
             return False
         try:
             self.loops[node] = _loop(node)
         except NoLowering:
             return False
         return True
+
+    def lists_of_elements(self) -> set[Node]:
+        """Return the loops on single elements of which an uncompiled loop reads lists."""
+        loops = [node for node in self.why if node.op.name == "While"]
+        read = {v for node in loops for v in node.operands if v.dtype is variant}
+        return {node for node in self.loops if not read.isdisjoint(node.outputs)}
+
+    def num_loops(self) -> int:
+        """Return the number of compiled loops."""
+        return len(self.loops) + len([node for node in self.ops if node.op.name == "While"])
 
     def _lowered(self, node: Node, read: Container[Value]) -> list[LoopOp]:
         if node.effect is not None and node.op.name not in UPDATES:

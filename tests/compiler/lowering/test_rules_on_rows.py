@@ -41,8 +41,19 @@ UNSEEN = {
 }  # by hand; gradients of volumes: test_convolution_gradients.py
 SEEDED = {name for name in RULED if name.startswith("Stateless")}
 """Functions of a seed, which is a constant here: tests/tracing/test_jit_compile.py."""
-LISTS = {"ListAdd", "ListPop", "ListPush", "ListReserve", "ListSet", "ListStack", "ListUnset", "ListZerosLike"}
-"""Operators whose rows have tensors of an unknown number of rows: tests/tracing/test_tensor_loops.py has them."""
+LISTS = {
+    "ListAdd",
+    "ListPop",
+    "ListPush",
+    "ListReserve",
+    "ListResize",
+    "ListSet",
+    "ListStack",
+    "ListUnset",
+    "ListZerosLike",
+}
+"""Operators whose rows have tensors of an unknown number of rows: tests/tracing/test_tensor_loops.py has them, and
+tests/compiler/test_fixed_lists.py ListResize."""
 
 
 def as_float32(x):

@@ -30,8 +30,12 @@ from ..memory import ALIASES
 from .context import Buffers, LoweringContext, NoLowering, RuleOperand
 from .nodes import GraphNode, catalogue_operand
 from .registry import rule
-from .tensor_lists import MOST_BYTES, ListOperand, changes_in, element_shape_in, with_rows
+from .tensor_lists import MOST_BYTES, ListOperand, changes_in, element_shape_in, in_bounds, with_rows
 from .type_conversion import lower_widened
+
+MOST_APPENDED, MOST_APPENDED_BYTES = 1 << 16, 1 << 26
+"""Elements and bytes for which a list has memory that grows in a loop of unknown length: a longer one fails a guard.
+The memory of elements that are never written is not in use: it is of pages that the system has not provided."""
 
 
 def lower_node(node: Node, buffers: Buffers, is_read: Callable[[Value], bool]) -> list[LoopOp]:
@@ -61,7 +65,7 @@ def choose(ctx: LoweringContext) -> None:
             x = next((r for r in (block.results[i] for block in lowered) if isinstance(r, ListOperand)), None)
             if x is None or x.rows is None:
                 raise NoLowering(f"{value.name!r} is a list of unknown type")
-            results.append(_list_buffers(ctx, x))
+            results.append(_list_buffers(ctx, in_bounds(x)))
         else:
             results.append(ctx.output(index=i))
     blocks = tuple([block.checked(results) for block in lowered])
@@ -72,7 +76,8 @@ def choose(ctx: LoweringContext) -> None:
 
 @rule("While")
 def loop(ctx: LoweringContext) -> None:
-    """Lower a loop whose variables have static shapes; of a list that grows, memory for every iteration."""
+    """Lower a loop whose variables have static shapes; of a list that grows, memory for every iteration if there is
+    a limit of their number."""
     variables, outside = _passed(ctx, 0), _passed(ctx, 1)
     cond, body = ctx.attr("cond"), ctx.attr("body")
     initial: list[Buffer | None] = []
@@ -105,18 +110,23 @@ def _variable_list(ctx: LoweringContext, index: int, x: ListOperand) -> tuple[Li
     appends = changes["ListPush"]
     if not appends:
         x = with_rows(ctx, x)
-        if changes["ListPop"] and x.size is None:
+        if (changes["ListPop"] or changes["ListResize"]) and x.size is None:
             x = x._replace(size=Buffer(f"{ctx.node.prefix}.size{index}", int32, (), np.array(x.length, np.int32)))
         return x, list(x.buffers)
-    turns = most_iterations(ctx.node.node)
-    if turns is None or x.length or x.size is not None or x.shape is None:
-        raise NoLowering("a list grows in a loop without a static trip count")
-    length = max(1, turns * appends)  # kernels read from arrays with elements
-    if length * math.prod(x.shape) * x.dtype.size > MOST_BYTES:
-        raise NoLowering(f"a list of {length} elements of the shape {list(x.shape)}")
+    if x.size is not None and x.rows is not None:  # it has had more elements, as lists of gradients have
+        return x, list(x.buffers)
+    if x.length or x.size is not None or x.shape is None:
+        raise NoLowering("a list grows that has elements before the loop, or elements of unknown shape")
+    turns, item_bytes = most_iterations(ctx.node.node), max(1, math.prod(x.shape) * x.dtype.size)
+    if turns is None:
+        length = min(MOST_APPENDED, MOST_APPENDED_BYTES // item_bytes)
+    else:
+        length = max(1, turns * appends)  # kernels read from arrays with elements
+    if length < appends or length * item_bytes > MOST_BYTES:
+        raise NoLowering(f"a list of {turns or 'many'} elements of the shape {list(x.shape)}")
     rows, size = ctx.new(x.dtype, (length, *x.shape)), ctx.new(int32, ())
     start = Buffer(f"{size.name}.0", int32, (), np.zeros((), np.int32))
-    return x._replace(length=length).with_buffers(rows, size), [None, start]
+    return x._replace(length=length, bounded=turns is not None).with_buffers(rows, size), [None, start]
 
 
 @rule("Undefined")

@@ -77,8 +77,8 @@ FAMILIES: dict[str, str] = {
         "custom:RandomUniformInt custom:odml.update_kv_cache"
     ),
     "tensor_lists": (
-        "ListAdd ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve ListSet ListStack ListUnset "
-        "ListZerosLike"
+        "ListAdd ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve ListResize ListSet "
+        "ListStack ListUnset ListZerosLike"
     ),
     "type_conversion": "CAST Cast DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",
     "updates": "AssignAddVariable AssignSubVariable UpdateRows UpdateVariable",

@@ -37,6 +37,7 @@ class ListOperand(NamedTuple):
     if it is known; rows: the elements, None if all are unset; size: int32 [], the number of elements.
 
     single: index and item, int32 [] and an element, of a list in which only this element is set and which has no rows
+    bounded: whether the memory is for the elements that the loop is known to add; otherwise most of it may be unused
     """
 
     dtype: DType
@@ -45,6 +46,7 @@ class ListOperand(NamedTuple):
     rows: Buffer | None = None
     size: Buffer | None = None
     single: tuple[Buffer, Buffer] | None = None
+    bounded: bool = True
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -120,6 +122,13 @@ def _fixed(x: ListOperand) -> ListOperand:
     return x
 
 
+def in_bounds(x: ListOperand) -> ListOperand:
+    """Return a list all of whose memory may be written. Raises NoLowering for one with memory for any length."""
+    if not x.bounded:
+        raise NoLowering("a list that has grown in a loop of unknown length")
+    return x
+
+
 def _full(shape: TensorShape, x: ListOperand) -> ListOperand:
     """Return the list with the shape of its elements from an attribute, where it is not known."""
     if x.shape is None and shape.is_fully_defined():
@@ -143,7 +152,7 @@ def zeros_like(ctx: LoweringContext) -> None:
     if x.size is None:
         _yield(ctx, x._replace(rows=None, single=None))
         return
-    zeros = with_rows(ctx, x._replace(rows=None, single=None, size=None))
+    zeros = with_rows(ctx, in_bounds(x)._replace(rows=None, single=None, size=None))
     _yield(ctx, zeros._replace(size=x.size))
 
 
@@ -194,6 +203,24 @@ def push(ctx: LoweringContext) -> None:
     _yield(ctx, grown._replace(size=size))
 
 
+@rule("ListResize")
+def resize(ctx: LoweringContext) -> None:
+    """Lower the first elements of a list, whose memory stays; a larger size than the list's is a failed guard."""
+    x, size = list_of(ctx), ctx.operand(1)
+    if size.dtype is not int32 or size.size != 1:
+        raise NoLowering(f"a list of the size {size}")
+    if x.size is None:
+        raise NoLowering("a list is resized outside of a loop")
+    larger, kept = ctx.new(int32, (1,), ".larger"), ctx.new(int32, ())
+    ctx.add(Map, larger, (ctx.viewed(x.size, (1,)), ctx.viewed(size.buffer, (1,))), _IS_LARGER)
+    _expect(ctx, larger, 0)
+    ctx.add(View, kept, ctx.viewed(size.buffer, ()))
+    _yield(ctx, x._replace(size=kept))
+
+
+_IS_LARGER = apply("select", apply("less", arg(0, int32), arg(1, int32)), const(1, int32), const(0, int32))
+
+
 @rule("ListPop")
 def pop(ctx: LoweringContext) -> None:
     """Lower a list without its last element, whose memory stays, and that element; an empty list is a failed guard."""
@@ -231,11 +258,13 @@ def gather(ctx: LoweringContext) -> None:
 
 @rule("ListStack")
 def stack(ctx: LoweringContext) -> None:
-    """Lower the elements as one tensor: the rows themselves."""
-    x, y = with_rows(ctx, _fixed(_full(ctx.attr("element_shape"), list_of(ctx)))), ctx.output()
+    """Lower the elements as one tensor: the rows themselves, all of which are elements, or a guard fails."""
+    x, y = with_rows(ctx, _full(ctx.attr("element_shape"), list_of(ctx))), ctx.output()
     assert x.rows is not None
     if y.dtype is not x.dtype or y.shape != x.rows.shape:
         raise NoLowering(f"{y} of a list of {x.length} elements")
+    if x.size is not None:
+        _expect_same(ctx, x.size, Buffer(f"{y.buffer.name}.length", int32, (), np.array(x.length, np.int32)))
     ctx.add(View, y.buffer, x.rows)
 
 
@@ -250,11 +279,16 @@ def from_tensor(ctx: LoweringContext) -> None:
 
 def _expect_same(ctx: LoweringContext, a: Buffer, b: Buffer) -> None:
     """Add a guard that two sizes are the same number."""
-    difference, none = ctx.new(int32, (1,), ".difference"), np.zeros(1, np.int32)
+    difference = ctx.new(int32, (1,), ".difference")
     operands = ctx.viewed(a, (1,)), ctx.viewed(b, (1,))
     ctx.add(Map, difference, operands, apply("sub", arg(0, int32), arg(1, int32)))
-    guard = Buffer(f"{difference.name}.guard", uint8, (1,))
-    ctx.add(Expected, guard, difference, Buffer(f"{difference.name}.expected", int32, (1,), none))
+    _expect(ctx, difference, 0)
+
+
+def _expect(ctx: LoweringContext, x: Buffer, number: int) -> None:
+    """Add a guard that a buffer of one int32 has this number."""
+    guard, elements = Buffer(f"{x.name}.guard", uint8, (1,)), np.array([number], np.int32)
+    ctx.add(Expected, guard, x, Buffer(f"{x.name}.expected", int32, (1,), elements))
 
 
 @rule("ListAdd")
@@ -286,7 +320,7 @@ def add(ctx: LoweringContext) -> None:
             return
     assert x.rows is not None
     assert y.rows is not None
-    rows = ctx.new(x.dtype, x.rows.shape)
+    rows = ctx.new(in_bounds(x).dtype, x.rows.shape)
     ctx.add(Map, rows, (x.rows, y.rows), total)
     _yield(ctx, x._replace(rows=rows))
 
