@@ -1,27 +1,33 @@
-"""Data-parallel steps of two processes against one: `mpiexec -n 2 python -m benchmarks.data_parallel WORKLOAD [MODE]`.
+"""Data-parallel steps of two processes against one, and PyTorch's: `python -m benchmarks.data_parallel [WORKLOAD...]`.
 
-Lives here: our side; MODE is "replicated" (the default), "sharded" (the table of DLRM by rows), "overlap", or
-"alone", one process without a strategy. Prints the least and the median seconds of a step, by rank.
-Not here: PyTorch's (peers/data_parallel_torch.py), what larger clusters would do (scale.py).
+Lives here: the driver, and a rank of ours. WORKLOAD is `resnet18`, `dlrm` (the table on both), `dlrm:sharded` (by
+rows); by default all three. OPWRIGHT_PEER_TORCH is a Python for DistributedDataParallel over gloo, if there is one.
+Not here: PyTorch's rank (peers/data_parallel_torch.py), what turns they take (turns.py), larger clusters (scale.py).
 
-Each process has a batch of the workload's own size, and one thread.
+Each process has a core, one thread and a batch of the workload's own size. Rounds of one process without a strategy,
+the other waiting, and of both take turns, of ours and PyTorch's: what else the machine does meets all of them. A step
+of both is that of the slower process. Throughput is twice the time of one over that of both.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
+import subprocess
 import sys
-import time
+import tempfile
 import types
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from benchmarks import measure, training_models
+from benchmarks import measure, training_models, turns
 from benchmarks.workloads import WORKLOADS, batch_of
 
 os.environ.update(measure.QUIET)  # one thread for each process
 
-STEPS, WARM = 40, 3
+ROUNDS, ROUND_SECONDS = 8, 0.25
+"""Rounds of a kind, and about how long each of them takes."""
+ALL = ("resnet18", "dlrm", "dlrm:sharded")
 
 
 def names_of(ow: Any, sharded: bool) -> Any:
@@ -40,30 +46,63 @@ def names_of(ow: Any, sharded: bool) -> Any:
     )
 
 
-def seconds(name: str, mode: str) -> tuple[int, list[float]]:
-    """Return this process's rank and the seconds of its steps."""
+def step_of(ow: Any, name: str, seed: int, sharded: bool = False) -> Callable[[], object]:
+    """Return a call of a step of a new model on the batch of a seed."""
+    sizes = WORKLOADS[name].sizes
+    inputs, targets = batch_of(name, sizes, seed=seed)
+    x = [ow.constant(a) for a in inputs]
+    tf = names_of(ow, sharded)
+    run = ow.function(training_models.step_of(tf, name, training_models.MODELS[name](tf, sizes)), jit_compile=True)
+    arguments = x[0] if len(x) == 1 else x, ow.constant(targets)
+    return lambda: run(*arguments).numpy()
+
+
+def rank(name: str, mode: str, address: str) -> None:
+    """Run the turns of this process."""
     import opwright as ow
 
-    communicator = ow.distribute.LocalCommunicator() if mode == "alone" else ow.distribute.MPICommunicator()
-    sizes = WORKLOADS[name].sizes
-    inputs, targets = batch_of(name, sizes, seed=communicator.rank)
-    x = [ow.constant(a) for a in inputs]
-    strategy = ow.distribute.MultiWorker(communicator, overlap=mode == "overlap")
-    with contextlib.nullcontext() if mode == "alone" else strategy:
-        tf = names_of(ow, mode == "sharded")
-        step = training_models.step_of(tf, name, training_models.MODELS[name](tf, sizes))
-        run = ow.function(step, jit_compile=True)
-        arguments = x[0] if len(x) == 1 else x, ow.constant(targets)
-        times = []
-        for _ in range(WARM + STEPS):
-            communicator.barrier()
-            start = time.perf_counter()
-            run(*arguments).numpy()
-            times.append(time.perf_counter() - start)
-    return communicator.rank, sorted(times[WARM:])
+    communicator = ow.distribute.MPICommunicator()
+    turns.take_core(communicator.rank)
+    alone = step_of(ow, name, 0)
+    alone()  # is traced here, without the strategy
+    with ow.distribute.MultiWorker(communicator):
+        both = step_of(ow, name, communicator.rank, mode == "sharded")
+        both()
+    turns.serve(address, communicator.rank, alone, both, communicator.barrier)
+
+
+def started(name: str, mode: str, folder: Path) -> dict[str, turns.Ranks]:
+    """Start the processes of a workload, ours and PyTorch's if there is one."""
+    here, peer = str(folder / "ours"), os.environ.get("OPWRIGHT_PEER_TORCH")
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    command = [str(mpiexec) if mpiexec.exists() else "mpiexec", "-n", "2", sys.executable, "-m", __spec__.name]
+    ranks = {"opwright": turns.Ranks(here, [[*command, "--rank", name, mode, here]])}
+    if peer and not mode:
+        there, port = str(folder / "torch"), str(turns.free_port())
+        module = "benchmarks.peers.data_parallel_torch"
+        ranks["torch"] = turns.Ranks(there, [[peer, "-m", module, name, r, port, there] for r in ("0", "1")])
+    return ranks
+
+
+def report(workload: str) -> list[str]:
+    """Return the lines of a workload, one for each framework."""
+    name, _, mode = workload.partition(":")
+    with tempfile.TemporaryDirectory() as folder:
+        frameworks = started(name, mode, Path(folder))
+        try:
+            figures = turns.measured(frameworks, ROUNDS, ROUND_SECONDS)
+        finally:
+            for ranks in frameworks.values():
+                ranks.close()
+    return [f"{workload:14} {framework:9} {figure}" for framework, figure in figures.items()]
 
 
 if __name__ == "__main__":
-    workload, how = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "replicated"
-    rank, times = seconds(workload, how)
-    print(f"{workload} {how} rank {rank}: least {times[0] * 1e3:.2f} ms, median {times[len(times) // 2] * 1e3:.2f} ms")
+    if sys.argv[1:2] == ["--rank"]:
+        rank(*sys.argv[2:])
+    else:
+        for workload in sys.argv[1:] or ALL:
+            try:
+                print("\n".join(report(workload)), flush=True)
+            except (EOFError, subprocess.SubprocessError) as error:
+                sys.exit(f"{workload}: a process ended: {error}")

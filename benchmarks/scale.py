@@ -34,8 +34,11 @@ class Network:
 
 @dataclass(frozen=True)
 class Step:
-    """A measured step of one core. dense: bytes of gradients; rows: of a worker's sparse rows; examples: of its batch;
-    example: bytes of one as the loader reads it."""
+    """A measured step of one core of a Zen 4 with AVX-512, by `make bench`.
+
+    dense: bytes of gradients; rows: of a worker's sparse rows; examples: of its batch; example: bytes of one as the
+    loader reads it
+    """
 
     name: str
     seconds: float
@@ -51,8 +54,8 @@ NETWORKS = (
     Network("200 Gbit/s, RDMA", 2e-6, 0.5e-6, 24e9),
 )
 STEPS = (
-    Step("ResNet-18, batch 16", 0.702, 44_696_872, 0, 16, 3_073),
-    Step("DLRM, batch 128", 0.0102, 1_997_060, 3_328 * (256 + 4), 128, 13 * 4 + 26 * 4 + 4),
+    Step("ResNet-18, batch 16", 0.451, 44_696_872, 0, 16, 3_073),
+    Step("DLRM, batch 128", 0.00643, 1_997_060, 3_328 * (256 + 4), 128, 13 * 4 + 26 * 4 + 4),
 )
 CORES = 16
 """Cores of a worker in the tables: a machine. The step is divided by them: the worst case for communication."""

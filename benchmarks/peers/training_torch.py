@@ -17,9 +17,9 @@ from benchmarks.training_models import LEARNING_RATE
 from benchmarks.workloads import WORKLOADS, Sizes, batch_of
 
 
-def inputs_of(torch: Any, name: str, sizes: Sizes) -> tuple[list[Any], Any]:
+def inputs_of(torch: Any, name: str, sizes: Sizes, seed: int = 0) -> tuple[list[Any], Any]:
     """Return inputs and targets; integers are int64, as PyTorch's losses and lookups have them."""
-    inputs, targets = batch_of(name, sizes)
+    inputs, targets = batch_of(name, sizes, seed=seed)
     tensors = [torch.from_numpy(a) for a in (*inputs, targets)]
     tensors = [t.long() if t.dtype == torch.int32 else t for t in tensors]
     tensors = [t.permute(0, 3, 1, 2).contiguous() if t.dim() == 4 else t for t in tensors]

@@ -111,6 +111,12 @@ def row_or_error(index):
     return row_of(index)
 
 
+def row_or_exit(index):
+    if index == 3:
+        raise SystemExit(7)
+    return row_of(index)
+
+
 # ---- processes that are killed ---------------------------------------------------------------------------------------
 
 

@@ -174,6 +174,13 @@ def test_errors_of_reading_have_the_index_of_the_element(path):
     assert {error.error_type for error in summary.errors} == {"KeyError"}
 
 
+def test_an_exit_while_reading_is_an_error_of_the_element(path):
+    """The engine would raise it in the driver, whose program ended."""
+    results = list(distribute.map(path, range(8), "threads:2", batch=4, load=kit.row_or_exit))
+    assert [i for i, y in enumerate(results) if isinstance(y, distribute.ElementError)] == [3]
+    assert results[3].error_type == "SystemExit"
+
+
 def test_a_damaged_model_ends_the_job(content):
     with pytest.raises(ow.errors.OpError, match="a worker cannot open the model"):
         list(distribute.map(content[: len(content) // 2], kit.elements(4)))

@@ -55,6 +55,15 @@ def function_of(n):
     return (lambda: n) if n == 1 else n
 
 
+def exits(status):
+    raise SystemExit(status)
+
+
+def test_an_exit_is_a_failed_trial():
+    report = distribute.sweep(exits, distribute.grid(status=[3]), "threads:1")
+    assert report.failures[0].error.type == "SystemExit"
+
+
 def test_a_result_that_cannot_be_sent_is_a_failed_trial():
     report = distribute.sweep(function_of, distribute.grid(n=range(4)), kit.forked)
     assert [trial.value for trial in report] == [0, None, 2, 3]

@@ -166,7 +166,8 @@ class PoolExecutor(Executor):
             if loss is not None:
                 self._loss = BrokenExecutor(loss)
                 try:
-                    end_broken(self.pool, self._loss)  # before its owner hears of it and calls `terminate`
+                    if self.pool._state != TERMINATE:  # otherwise its owner is ending it
+                        end_broken(self.pool, self._loss)  # before its owner hears of it and calls `terminate`
                 finally:
                     self._fail(self._loss)
                 return

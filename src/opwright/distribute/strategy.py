@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core import flags, nest, replicas
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
+from ..core.lazy_imports import later
 from ..eager.variable import Variable
 from ..ops import array, dispatch, math
 from ..ops.indexed_slices import IndexedSlices
@@ -30,7 +31,10 @@ from .hosts import keep_freed_memory, processors_of
 from .sharded_checkpoint import slots_of
 
 if TYPE_CHECKING:
+    from ..compiler import merge_calls
     from ..ops.tensor import Tensor
+else:
+    merge_calls = later("..compiler.merge_calls", __package__)
 
 
 _RANK_BITS = 48
@@ -205,6 +209,7 @@ class MultiWorker(WorkerStrategy):
         super().__init__(communicator, overlap)
         if self.num_replicas_in_sync > 1:
             keep_freed_memory()
+            merge_calls.use_machine_code()
         self.sync_every = sync_every
         self._reducer = GradientReducer(self._group, bucket_bytes)
         self._is_mean = self._is_step = False

@@ -144,5 +144,5 @@ def _run_job(function: Callable[..., Any], parameters: dict[str, Any]) -> tuple[
     start = time.perf_counter()
     try:
         return function(**parameters), None, time.perf_counter() - start
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return None, error_text(error), time.perf_counter() - start

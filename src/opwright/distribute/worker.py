@@ -327,7 +327,7 @@ def _run_batch(
             try:
                 names, stacked = _run_rows(model, columns)
                 return BatchOutcome(names, stacked, [], "", time.perf_counter() - start)
-            except Exception:  # reported below, by the element
+            except (Exception, SystemExit):  # reported below, by the element
                 pass
     inputs = [_inputs_of(model, element, load) for element in elements]
     if len(inputs) > 1 and not reason:
@@ -336,7 +336,7 @@ def _run_batch(
             return BatchOutcome(names, stacked, [], "", time.perf_counter() - start)
         except _WholeInputs:
             pass
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
     output_names: tuple[str, ...] = ()
     rows: list[list[np.ndarray] | ErrorText] = []
@@ -346,7 +346,7 @@ def _run_batch(
                 output_names, outputs = _run_one(model, arrays)
                 rows.append(outputs)
                 continue
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 arrays = error_text(error)
         rows.append(arrays)
     if len(rows) == 1 or any(isinstance(row, ErrorText) for row in rows) or not _same_shapes(inputs):
@@ -363,7 +363,7 @@ def error_text(error: BaseException) -> ErrorText:
 def _inputs_of(model: OpenModel, element: Any, load: Callable[[Any], Element] | None) -> list[np.ndarray] | ErrorText:
     try:
         return model.arrays(element if load is None else load(element))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # the latter would end the driver, where the engine raises it
         return error_text(error)
 
 

@@ -299,6 +299,11 @@ def rows_in_block(array: np.ndarray) -> int:
     return max(1, _BLOCK_BYTES // max(1, array.strides[0] if array.flags.c_contiguous else array[:1].nbytes))
 
 
+def _ascends(indices: np.ndarray) -> bool:
+    """Return whether indices are distinct and ascending, as merged rows and most lists of indices are."""
+    return len(indices) < 2 or bool((indices[1:] > indices[:-1]).all())
+
+
 class UpdateGroups:
     """Updates grouped by row: `order` sorts them stably; group g is at `starts[g]` to `starts[g] + counts[g]`."""
 
@@ -306,7 +311,7 @@ class UpdateGroups:
 
     def __init__(self, indices: np.ndarray) -> None:
         n = len(indices)
-        if n < 2 or bool((indices[1:] > indices[:-1]).all()):  # ascending, as merged rows and most index lists are
+        if _ascends(indices):
             self.order: np.ndarray | None = None
             self.rows, self.starts, self.counts = indices, np.arange(n), None
             return
@@ -367,6 +372,16 @@ def put_last(array: Any, key: tuple[Any, ...], values: Any) -> None:
     array[key] = values.reshape(key[0].size, *array.shape[len(key) :])[last[key]]
 
 
+MergeKernel = Callable[[np.ndarray, np.ndarray], "tuple[np.ndarray, np.ndarray] | None"]
+_merge_kernel: MergeKernel | None = None
+
+
+def set_merge_kernel(kernel: MergeKernel | None) -> None:
+    """Let `merge` call a kernel first, which returns None for rows that it does not merge; the bits are the same."""
+    global _merge_kernel
+    _merge_kernel = kernel
+
+
 def merge(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct indices, ascending, and for each the sum of its values, added in their order."""
     if not like_device.on_host(values):
@@ -374,6 +389,10 @@ def merge(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarr
         merged = like_device.zeros(values, (len(rows), *values.shape[1:]), values.dtype)
         np.add.at(merged, inverse, values)
         return rows, merged
+    if _merge_kernel is not None and not _ascends(indices):
+        result = _merge_kernel(indices, values)
+        if result is not None:
+            return result
     groups = UpdateGroups(indices)
     if groups.order is None:
         return indices, values

@@ -1,6 +1,7 @@
 """Steps of optimizers by sparse rows inside of plans: rows in any order, equal ones among them.
 
-Lives here: the selector of RowsUpdate, its families `sort_rows` and `update_sorted_rows`.
+Lives here: the selector of RowsUpdate, its families `sort_rows` and `update_sorted_rows`; `merge_sorted_rows`, which
+merges rows alone (../merge_calls.py calls it).
 Not here: rows that are merged before (`update_rows` in updates.py, called by ../update_calls.py), the formulas
 (ops/optimizer_rules.py).
 
@@ -64,6 +65,47 @@ def sort_rows(work: Work, indices: ptr[u8], keys: ptr[i64], n: i64, *, dtype: DT
                 place = (key >> shift) & mask
                 target[counters[place]] = key
                 counters[place] = counters[place] + 1
+
+
+@kl.family
+def merge_sorted_rows(
+    work: Work,
+    keys: ptr[i64],
+    n: i64,
+    width: i64,
+    values: ptr[u8],
+    rows: ptr[u8],
+    merged: ptr[u8],
+    count: ptr[i64],
+    *,
+    dtype: DType,
+    index: DType,
+) -> None:
+    """Write the distinct rows of n sorted keys, and for each the sum of its values, in their order. A work item is all.
+
+    rows, merged: with room for n; count: receives the number of distinct rows
+    """
+    source, target = values.cast(dtype, dtype.size), merged.cast(dtype, dtype.size)
+    places = rows.cast(index, index.size)
+    mask, lanes = (1 << POSITION_BITS) - 1, work.lanes(dtype)
+    for _ in work.items():
+        distinct = kl.value(0)
+        for k in range(n):
+            key = keys[k]
+            given, x = key >> POSITION_BITS, source + (key & mask) * width
+            if (k == 0) | ((keys[kl.maximum(k - 1, 0)] >> POSITION_BITS) != given):
+                y = target + distinct * width
+                for i in range(0, width, lanes):
+                    tail = kl.tail_mask(width - i, lanes)
+                    y.store(x.load(i, lanes, tail), i, tail)
+                places[distinct] = given.to(index)
+                distinct = distinct + 1
+            else:
+                y = target + (distinct - 1) * width
+                for i in range(0, width, lanes):
+                    tail = kl.tail_mask(width - i, lanes)
+                    y.store(y.load(i, lanes, tail) + x.load(i, lanes, tail), i, tail)
+        count[0] = distinct
 
 
 @kl.family

@@ -79,9 +79,9 @@ class StepError(Exception):
         self.step, self.status = step, status
 
 
-def call(address: int, words: np.ndarray, begin: int = 0, end: int = 1) -> int:
-    """Call a kernel without scratch memory once, for items [begin, end); return its status. words: int64[n]."""
-    status: int = KERNEL(address)(words.ctypes.data, begin, end, None)
+def call(address: int, words: np.ndarray, begin: int = 0, end: int = 1, scratch: np.ndarray | None = None) -> int:
+    """Call a kernel once, for items [begin, end); return its status. words: int64[n]; scratch: its memory, if any."""
+    status: int = KERNEL(address)(words.ctypes.data, begin, end, None if scratch is None else scratch.ctypes.data)
     return status
 
 
