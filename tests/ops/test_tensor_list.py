@@ -118,11 +118,12 @@ def test_what_nobody_holds_is_let_go() -> None:
 
 
 def seconds(function: Any) -> float:
+    """Return the least processor time of this thread: other processes do not count."""
     best = float("inf")
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         function()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 

@@ -33,7 +33,7 @@ class Ahead:
     def __init__(self, subgraphs: Sequence[Subgraph], plan: Callable[[Shapes], Any]) -> None:
         self._subgraphs, self._plan = subgraphs, plan
         self._shapes: Shapes = []
-        self._answered = threading.Event()
+        self._answered, self._dropped = threading.Event(), threading.Event()
         self._job: Job | None = None
 
     def compile_missing(self) -> bool:
@@ -41,8 +41,8 @@ class Ahead:
         shapes = shapes_of(self._subgraphs)
         if self._job is None or shapes != self._shapes:
             self.cancel()
-            self._shapes, self._answered = shapes, threading.Event()
-            self._job = compiling.submit(_patient(self._plan, shapes, self._answered))
+            self._shapes, self._answered, self._dropped = shapes, threading.Event(), threading.Event()
+            self._job = compiling.submit(_patient(self._plan, shapes, self._answered, self._dropped))
             weakref.finalize(self, self._job.cancel).atexit = False  # it has no other reader
         return True
 
@@ -72,9 +72,10 @@ class Ahead:
             self._job.wait()
 
     def cancel(self) -> None:
-        """Drop the work if it has not begun."""
+        """Drop the work if planning has not begun."""
         if self._job is not None:
             self._job.cancel()
+        self._dropped.set()
         self.look()
 
     def runs_nodes(self) -> bool:
@@ -86,13 +87,16 @@ class Ahead:
         self.cancel()
 
 
-def _patient(plan: Callable[[Shapes], Any], shapes: Shapes, answered: threading.Event) -> Callable[[], None]:
-    """Return the work, which begins after the first answer, or after a while."""
+def _patient(
+    plan: Callable[[Shapes], Any], shapes: Shapes, answered: threading.Event, dropped: threading.Event
+) -> Callable[[], None]:
+    """Return the work, which begins after the first answer, or after a while, unless it was dropped by then."""
     until = time.monotonic() + PATIENCE
 
     def work() -> None:
         answered.wait(max(until - time.monotonic(), 0.0))
-        plan(shapes)
+        if not dropped.is_set():
+            plan(shapes)
 
     return work
 
