@@ -104,7 +104,7 @@ def pytest_runtest_teardown(item, nextitem):
         settle()
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)  # in place of pytest's own
 def pytest_runtest_protocol(item, nextitem):
     """A test process of xdist sends one report of a test that passes: the five messages that pytest sends of each take
     more time than most tests do. Its duration is that of set-up and teardown, too."""
