@@ -479,3 +479,43 @@ def test_bad_arguments():
         ow.from_torch(Net().eval(), (images(1, 3, 16, 16),), input_layout="nwhc")
     with pytest.raises(ow.errors.UnimplementedError, match=r"eval\(\)"):
         ow.from_torch(nn.Dropout(0.5).train(), (images(3),)).concrete()
+
+
+Z = torch.randn(3, 4, dtype=torch.complex64, generator=torch.Generator().manual_seed(24))
+X = torch.randn(3, 4, generator=torch.Generator().manual_seed(25))
+REAL_RESULTS = {
+    "magnitude": lambda z, x: z.abs(),
+    "spectrum": lambda z, x: torch.fft.rfft(x).abs(),
+    "norms": lambda z, x: torch.stack([torch.linalg.vector_norm(z, order, 1) for order in (1, 2, float("inf"))]),
+    "variance": lambda z, x: z.var(1),
+    "deviation": lambda z, x: torch.std_mean(z, 0, correction=0)[0],
+    "product": lambda z, x: torch.view_as_real(torch.vdot(z[0], z[1])),
+    "bits": lambda z, x: x.view(torch.int32),
+    "bits of half the size": lambda z, x: x.view(torch.int16),
+    "bits of twice the size": lambda z, x: x.view(torch.int64),
+}
+
+
+@pytest.mark.parametrize("name", REAL_RESULTS)
+def test_real_results_of_complex_numbers_and_bits(name):
+    class Program(nn.Module):
+        def forward(self, z, x):
+            return REAL_RESULTS[name](z, x)
+
+    function = ow.from_torch(Program(), (Z, X))
+    actual = torch.from_numpy(np.asarray(function(Z.numpy(), X.numpy())))
+    torch.testing.assert_close(actual, Program()(Z, X), rtol=1e-5, atol=1e-6)
+
+
+def test_an_encoder_of_any_batch_and_length():
+    """Attention of unknown lengths, where a dimension is divided next to two unknown ones."""
+    torch.manual_seed(26)
+    layer = nn.TransformerEncoderLayer(12, 3, 24, batch_first=True).eval()
+    dims = {0: torch.export.Dim("b"), 1: torch.export.Dim("s", min=2, max=64)}
+    with torch.no_grad():
+        function = ow.from_torch(layer, (torch.randn(2, 7, 12),), dynamic_shapes=(dims,))
+        for batch, length in ((2, 7), (3, 5), (1, 9)):
+            x = torch.randn(batch, length, 12)
+            torch.testing.assert_close(
+                torch.from_numpy(np.asarray(function(x.numpy()))), layer(x), rtol=1e-4, atol=1e-5
+            )

@@ -147,9 +147,22 @@ def same(op: AtenCall, x: Any, **options: Any) -> Any:
     return tensor(x, op.dtype)
 
 
-@aten("_to_copy", "to", "type_as", "_assert_tensor_metadata", "view.dtype")
+@aten("_to_copy", "to", "type_as", "_assert_tensor_metadata")
 def to_copy(op: AtenCall, x: Any, *rest: Any, **options: Any) -> Any:
-    return tensor(x, op.dtype)
+    x = tensor(x)
+    return x if x.dtype is op.dtype else array.cast(x, op.dtype)
+
+
+@aten("view.dtype")
+def view_dtype(op: AtenCall, x: Any, dtype: Any) -> Any:
+    """Return the same bytes as numbers of another type; the last dimension grows or shrinks with their size."""
+    x = tensor(x)
+    wide, narrow = x.dtype.size, op.dtype.size
+    if wide > narrow:
+        return array.reshape(array.bitcast(x, op.dtype), shape_argument(op, op.shape))
+    if wide < narrow:
+        x = array.reshape(x, [*shape_argument(op, op.shape)[:-1], op.shape[-1], narrow // wide])
+    return array.bitcast(x, op.dtype)
 
 
 @aten("copy")

@@ -86,7 +86,9 @@ def _cosine_of(x: Any) -> Any:
 
 def _unary(name: str, function: Callable[[Any], Any]) -> None:
     def rule(op: AtenCall, x: Any, *rest: Any, **others: Any) -> Any:
-        x = tensor(x, op.dtype)
+        x = tensor(x)
+        if not x.dtype.is_complex:  # the magnitude of which is real
+            x = tensor(x, op.dtype)
         if (name in KEEPS_INTEGERS and op.dtype.is_integer) or op.dtype is bool_:
             return x
         return function(x)

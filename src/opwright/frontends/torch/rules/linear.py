@@ -47,9 +47,15 @@ def matmul_values(x: Any, y: Any) -> Any:
     return linalg.matmul(x, y)
 
 
-@aten("mm", "bmm", "matmul", "mv", "dot", "vdot")
+@aten("mm", "bmm", "matmul", "mv", "dot")
 def matmul(op: AtenCall, x: Any, y: Any) -> Any:
     return matmul_values(tensor(x), tensor(y))
+
+
+@aten("vdot")
+def vdot(op: AtenCall, x: Any, y: Any) -> Any:
+    x = tensor(x)
+    return matmul_values(math.conj(x) if x.dtype.is_complex else x, tensor(y))
 
 
 @aten("_grouped_mm", "transformers::grouped_mm_fallback")

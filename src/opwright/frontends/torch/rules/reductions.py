@@ -113,16 +113,17 @@ def aminmax(op: AtenCall, x: Any, dim: int | None = None, keepdim: bool = False)
 def moments(x: Any, axes: list[int], keepdim: bool, correction: float) -> tuple[Any, Any]:
     """Return variance, divided by the number of elements less the correction, and mean."""
     mean = math.reduce_mean(x, axes, True)
-    squares = math.square(x - mean)
+    away = x - mean
+    squares = math.square(math.abs(away) if x.dtype.is_complex else away)
     dims = sizes(x)
     if builtins.all(dims[a] is not None for a in axes):
         count: Any = 1
         for a in axes:
             count *= dims[a]
-        divisor: Any = tensor(float(max(count - correction, 0)), x.dtype)
+        divisor: Any = tensor(float(max(count - correction, 0)), squares.dtype)
     else:
         count = math.reduce_prod(array.gather(array.shape(x), axes))
-        divisor = array.cast(count, x.dtype) - tensor(correction, x.dtype)
+        divisor = array.cast(count, squares.dtype) - tensor(correction, squares.dtype)
     if correction:
         variance = math.reduce_sum(squares, axes, keepdim) / divisor
     else:
@@ -154,7 +155,8 @@ _of_variance("std_mean", lambda variance, mean: (math.sqrt(variance), mean))
 
 @aten("linalg_vector_norm", "norm.ScalarOpt_dim", "norm.Scalar")
 def vector_norm(op: AtenCall, x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    x = tensor(x, op.dtype)
+    x = tensor(x)
+    x = math.abs(x) if x.dtype.is_complex else tensor(x, op.dtype)
     axes = axes_of(dim, rank_of(x))
     size = math.abs(x)
     order = 2.0 if ord is None else float(ord)

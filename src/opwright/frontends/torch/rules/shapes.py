@@ -29,11 +29,28 @@ from .table import (
 LAST = 2**62  # ends beyond it mean the end of the dimension
 
 
-@aten("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias", "unflatten", "flatten")
+@aten("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias")
 def view(op: AtenCall, x: Any, dims: Any, *rest: Any) -> Any:
-    if not isinstance(dims, (list, tuple)):
-        dims = op.shape
     return array.reshape(tensor(x), reshape_argument(op, dims))
+
+
+@aten("unflatten")
+def unflatten(op: AtenCall, x: Any, dim: int, dims: Sequence[Any]) -> Any:
+    return _reshaped_from(op, tensor(x), dim, dim, dims)
+
+
+@aten("flatten")
+def flatten(op: AtenCall, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    return _reshaped_from(op, tensor(x), start_dim, end_dim, [-1])
+
+
+def _reshaped_from(op: AtenCall, x: Any, first: int, last: int, dims: Sequence[Any]) -> Any:
+    """Return a tensor with other sizes in place of those from the first to the last of some dimensions."""
+    rank = rank_of(x)
+    kept = [dim_size(x, axis) for axis in range(rank)]
+    if rank:
+        first, last = first % rank, last % rank
+    return array.reshape(x, reshape_argument(op, [*kept[:first], *dims, *kept[last + 1 :]]))
 
 
 @aten("unsqueeze", "unsqueeze_copy")

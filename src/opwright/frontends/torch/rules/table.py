@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import DType, float32, int32, int64
+from ....core.errors import UnimplementedError
 from ....ops import array, dispatch
 from ....ops.tensor import TensorLike
 from ...importing import RuleTable
@@ -95,7 +96,11 @@ def tensor(value: Any, dtype: DType | None = None) -> Any:
             value = int(value)
         return dispatch.to_tensor(np.asarray(value, None if dtype is None else dtype.np))
     result = dispatch.to_tensor(value)
-    return result if dtype is None or result.dtype is dtype else array.cast(result, dtype)
+    if dtype is None or result.dtype is dtype:
+        return result
+    if result.dtype.is_complex and not dtype.is_complex:
+        raise UnimplementedError(what="this operator's rule takes no complex numbers", found=result.dtype.name)
+    return array.cast(result, dtype)
 
 
 def rank_of(value: Any) -> int:
