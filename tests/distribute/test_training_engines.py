@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 from tests.distribute.training_program import failing, train
 
 import opwright as ow
+from opwright.distribute import dask_workers
 
 ROOT = Path(__file__).parents[2]
 EPOCHS = 3
@@ -106,12 +109,33 @@ def test_dask(paths, alone, tmp_path):
         assert {size for _, _, size in results} <= {1, 2}  # the cluster may have restarted its worker, or not yet
         assert all(len(losses) == EPOCHS - 1 for _, losses, _ in results)
         same(results[0][0], results[0][1], alone)
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=120)
         with pytest.raises(ow.distribute.WorkerLostError, match="lost"):
             run(client, train, (str(tmp_path / "b"), EPOCHS, True), workers=2, timeout=120)
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=120)
         with pytest.raises(KeyError, match="of the program"):
             run(client, failing, (str(tmp_path),), workers=2, timeout=120)
+
+
+class Unanswered:
+    """An actor whose calls Dask leaves without an answer."""
+
+    def ready(self):
+        return self
+
+    def result(self, timeout):
+        time.sleep(0.01)
+        raise TimeoutError
+
+
+def test_a_call_without_an_answer_ends_with_the_program():
+    with ThreadPoolExecutor(1) as thread:
+        run = thread.submit(dask_workers._run, print, "program", 0, [Unanswered()], (), 60.0)
+        dask_workers._mailbox("program").fail("worker 1 of 2 was lost")
+        with pytest.raises(ow.distribute.WorkerLostError, match="worker 1 of 2 was lost"):
+            run.result(30)
+    with pytest.raises(ow.distribute.WorkerLostError, match="has not answered for 0 s"):
+        dask_workers._run(print, "program", 0, [Unanswered()], (), 0.0)
 
 
 @pytest.mark.parametrize(

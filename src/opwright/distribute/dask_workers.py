@@ -18,6 +18,12 @@ from ..core.errors import FailedPreconditionError
 from .communicators import TIMEOUT, WorkerLostError
 from .mailboxes import Mailbox, MailboxCommunicator
 
+ANSWER_SECONDS = 2.0
+"""How long a call of an actor is waited for, until the program is asked whether it has failed: Dask leaves calls of a
+worker that is lost at the wrong moment without an answer."""
+TELL_SECONDS, TELL_ATTEMPTS = 20.0, 3
+"""How long, and how often, the client tries to reach a worker that waits for one that was lost."""
+
 _mailboxes: dict[str, Mailbox] = {}  # of the programs that run in this process, by name
 _lock = forks.lock()
 
@@ -50,13 +56,11 @@ def _run(
 ) -> Any:
     """Return function(communicator, *args), in a task of worker `rank`."""
     pending: list[Any] = []
+    mailbox = _mailbox(name)
 
     def finish(count: int) -> None:
-        try:
-            while len(pending) > count:
-                pending.pop(0).result()
-        except (OSError, RuntimeError) as error:  # Dask's of a call that did not arrive
-            raise WorkerLostError(op="run_on_dask", what=f"another worker was lost: {error}") from None
+        while len(pending) > count:
+            _wait(pending.pop(0), mailbox, timeout)
 
     def deliver(target: int, number: int, source: int, arrays: list[Any]) -> None:
         pending.append(posts[target].deliver(number, source, arrays))
@@ -64,14 +68,31 @@ def _run(
 
     try:
         for post in posts:  # from here: kernels call in contexts in which Dask does not know its worker
-            post.ready().result()
-        communicator = MailboxCommunicator(rank, len(posts), _mailbox(name), deliver, timeout)
+            _wait(post.ready(), mailbox, timeout)
+        communicator = MailboxCommunicator(rank, len(posts), mailbox, deliver, timeout)
         result = function(communicator, *args)
         finish(0)
         return result
     finally:
         with _lock:
             _mailboxes.pop(name, None)
+
+
+def _wait(call: Any, mailbox: Mailbox, timeout: float) -> None:
+    """Wait for the answer of a call. Raises WorkerLostError if the program fails meanwhile, or after `timeout`."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            call.result(timeout=ANSWER_SECONDS)
+            return
+        except TimeoutError:
+            mailbox.check()
+            if time.monotonic() > end:
+                raise WorkerLostError(
+                    op="run_on_dask", what=f"another worker has not answered for {timeout:.0f} s"
+                ) from None
+        except (OSError, RuntimeError) as error:  # Dask's of a call that did not arrive
+            raise WorkerLostError(op="run_on_dask", what=f"another worker was lost: {error}") from None
 
 
 def run_on_dask(
@@ -175,6 +196,19 @@ def _results(client: Any, runs: list[Any], posts: list[Any], addresses: Sequence
     if lost or (isinstance(error, RuntimeError) and "holding Actor" in str(error)):  # of Dask, of a worker that is gone
         error = WorkerLostError(op="run_on_dask", what=f"a worker was lost: {error}")
     for post, address in zip(posts, addresses):
-        if address in client.nthreads():
-            post.fail(str(error))
+        _fail(client, post, address, str(error))
     raise error
+
+
+def _fail(client: Any, post: Any, address: str, reason: str) -> None:
+    """Let a worker that is left end: until then its thread takes no other task."""
+    for _ in range(TELL_ATTEMPTS):
+        if address not in client.nthreads():
+            return
+        try:
+            post.fail(reason).result(timeout=TELL_SECONDS)
+            return
+        except RuntimeError:  # Dask's of an actor that is lost
+            return
+        except OSError:  # also TimeoutError
+            continue

@@ -46,14 +46,26 @@ class Mailbox:
         with self._arrived:
             while (number, source) not in self._messages:
                 remaining = end - time.monotonic()
-                if self._failure is not None or remaining <= 0:
-                    raise WorkerLostError(
-                        op="Mailbox",
-                        what=self._failure or f"worker {source} has not answered for {timeout:.0f} s",
-                        do="resume from the last checkpoint, on the workers that there are",
-                    )
+                self._check()
+                if remaining <= 0:
+                    raise _lost(f"worker {source} has not answered for {timeout:.0f} s")
                 self._arrived.wait(remaining)
             return self._messages.pop((number, source))
+
+    def check(self) -> None:
+        """Raise WorkerLostError if a worker failed."""
+        with self._arrived:
+            self._check()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise _lost(self._failure)
+
+
+def _lost(reason: str) -> WorkerLostError:
+    return WorkerLostError(
+        op="Mailbox", what=reason, do="resume from the last checkpoint, on the workers that there are"
+    )
 
 
 class MailboxCommunicator(Communicator):
