@@ -261,6 +261,7 @@ def _runs() -> dict[str, measure.Prepare]:
         "cold_processor": lambda: cold("processor"),
         "cold_memory": lambda: cold("memory_ready"),
         "cold_children": lambda: cold("memory_children"),
+        "shipped_answer": lambda: shipped("answer"),
         "shipped_ready": lambda: shipped("ready"),
         "shipped_processor": lambda: shipped("processor"),
     }

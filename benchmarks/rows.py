@@ -140,6 +140,12 @@ def _duels() -> tuple[Row, ...]:
             module="benchmarks.duels",
         ),
         Row(
+            "shipped_answer",
+            "mobilenet_v2 f32, empty cache, kernels of a wheel: time to the first result",
+            None,
+            module="benchmarks.duels",
+        ),
+        Row(
             "shipped_ready",
             "mobilenet_v2 f32, empty cache, kernels of a wheel: time until everything is planned and stored",
             1.0,

@@ -12,3 +12,24 @@ import pytest
 def test_the_collector_is_left_as_it_was(before: str) -> None:
     code = f"import gc; gc.{before}(); import opwright; assert gc.isenabled() == {before == 'enable'}"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+FROZEN = """
+import gc, weakref
+from opwright.core.lazy_imports import import_module
+class Cycle: pass
+cycle = Cycle(); cycle.me = cycle; dead = weakref.ref(cycle); del cycle
+import_module("opwright.lite.runtime.model_loader")
+assert len(gc.get_objects(0)) < 500, len(gc.get_objects(0))  # 12,000 were made, which the next collection would visit
+assert not gc.get_freeze_count()
+gc.collect()
+assert dead() is None
+gc.freeze()
+frozen = gc.get_freeze_count()
+import_module("opwright.lite.convert.converter")
+assert gc.get_freeze_count() >= frozen - 100, (gc.get_freeze_count(), frozen)  # some of them may have died
+"""
+
+
+def test_what_imports_make_is_not_visited_and_what_programs_freeze_stays_frozen():
+    subprocess.run([sys.executable, "-c", FROZEN], check=True)

@@ -317,16 +317,19 @@ def _by_group(y: np.ndarray, groups: int) -> np.ndarray:
 def convolve(op: Any, x: np.ndarray, w: np.ndarray, windows: Windows, out: np.ndarray | None = None) -> np.ndarray:
     """y[n, p, o] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, o] over q and the group's c.
 
-    out: where the result is written, of x's dtype
+    out: where the result is written, of x's dtype; for arrays of the host
     """
     if not like_device.on_host(x):
         return _in_place(x, w, windows)
     if out is None:
         y: np.ndarray = CONVOLUTIONS[len(windows)](op, x, w, windows)
         return y
-    whole = x.flags.c_contiguous and out.flags.c_contiguous and wide(x.dtype) == out.dtype
-    if whole and _is_point(op, x, w, windows) and all(v.stride == 1 for v in windows):
-        np.matmul(x.reshape(-1, x.shape[-1]), w.reshape(w.shape[-2:]), out=out.reshape(-1, w.shape[-1]))
+    way = CONVOLUTIONS[len(windows)].chosen(op, x, w, windows)
+    products = _one_group(op, x, w, windows) and wide(x.dtype) == x.dtype == out.dtype and out.flags.c_contiguous
+    if products and (way is None or _is_point(op, x, w, windows)):
+        matrix = w.reshape(-1, w.shape[-1])
+        for part, seen in im2col(x, windows, 1):
+            np.matmul(seen[0], matrix, out=out[part].reshape(-1, w.shape[-1]))
     else:
         np.copyto(out, CONVOLUTIONS[len(windows)](op, x, w, windows), casting="unsafe")
     return out
@@ -474,7 +477,7 @@ def _groups(channels: int, w: np.ndarray) -> int:
 def convolve_depthwise(x: np.ndarray, w: np.ndarray, windows: Windows, out: np.ndarray | None = None) -> np.ndarray:
     """y[n, p, c * m + j] = sum of x[n, p * stride + q * dilation - before, c] * w[q, c, j] over q.
 
-    out: where the result is written, of x's dtype
+    out: where the result is written, of x's dtype; for arrays of the host
     """
     dtype, (channels, multiplier) = x.dtype, w.shape[-2:]
     padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drawn import Draw, Drawn, Row, T, differences, feeds, model_of, ours, plain
 from drawn_rows_quantized import ALL, ROWS
+from lite_kit import run
 
 import opwright.lite.ops as dialect
 from each_row import each_row
@@ -90,6 +91,17 @@ def test_types_that_do_not_go_together_are_refused_by_name():
     drawn.outputs[0] = T("INT16", (), 0.1)
     with pytest.raises(UnimplementedError, match=r"(?s)ADD: no integer kernel for these types.*'y0' INT16.*OW103"):
         ours(model_of("ADD", drawn), feeds(drawn))
+
+
+@pytest.mark.parametrize(("name", "scale"), [("LOG_SOFTMAX", 16 / 65536), ("L2_NORMALIZATION", 1 / 32768)])
+def test_rows_of_int16_are_refused_as_officially(name, scale):
+    official = pytest.importorskip("ai_edge_litert.interpreter")
+    x = T("INT16", (2, 4), 0.001, values=np.arange(8, dtype=np.int16).reshape(2, 4))
+    model = model_of(name, Drawn([x], [T("INT16", (2, 4), scale)]))
+    with pytest.raises(UnimplementedError, match=f"{name}: no integer kernel for these types"):
+        ours(model, [x.values])
+    with pytest.raises(RuntimeError, match=name):
+        run(official.Interpreter(model_content=model.to_bytes()), [x.values])
 
 
 WRONG = {

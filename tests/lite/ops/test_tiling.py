@@ -122,6 +122,23 @@ def test_depthwise_convolutions_by_lines(
         assert np.array_equal(convolve_depthwise(x, w, windows, apart), y)
 
 
+@pytest.mark.parametrize(("kernel", "groups"), [(1, 1), (3, 1), (3, 2)])  # products, sums by kernel element, groups
+def test_convolutions_are_written_in_place(kernel: int, groups: int) -> None:
+    windows = [window(48, kernel, 1, 1, "SAME")] * 2
+    random = np.random.RandomState(2)
+    x = random.randint(-5, 6, (1, 48, 48, 32)).astype(np.float32)
+    w = random.randint(-5, 6, (kernel, kernel, 32 // groups, 6)).astype(np.float32)
+    padded = np.pad(x, ((0, 0), (kernel // 2,) * 2, (kernel // 2,) * 2, (0, 0)))
+    y = np.zeros((1, 48, 48, 6), np.float32)
+    for i, j in np.ndindex(kernel, kernel):
+        for g, part in enumerate(np.split(padded[:, i : i + 48, j : j + 48], groups, -1)):
+            channels = slice(g * 6 // groups, (g + 1) * 6 // groups)
+            y[..., channels] += part @ w[i, j, :, channels]
+    for out in (np.full_like(y, np.nan), np.full((1, 48, 48, 12), np.nan, np.float32)[..., ::2]):
+        assert convolve(None, x, w, windows, out) is out
+        assert np.array_equal(out, y)
+
+
 def test_an_empty_sum_of_products_is_no_negative_zero():
     windows = [window(4, 3, 1, 1, "SAME")] * 2
     y = convolve_depthwise(np.zeros((1, 4, 4, 1), np.float32), -np.ones((3, 3, 1, 1), np.float32), windows)
