@@ -11,6 +11,7 @@ with its parent, when the pipe between them is closed.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -84,9 +85,11 @@ def serve(head: dict[str, Any], pipe: BinaryIO) -> None:
     content = None if head["bytes"] is None else pipe.read(head["bytes"])
     threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
     flags.configure(**head["flags"])
+    gc.set_threshold(20_000, 20, 20)  # what is made stays: 0.1 s of collections save 7 MB
     module, _, function = head["target"].partition(":")
     arguments = [*head["arguments"], *([] if content is None else [content])]
     getattr(importlib.import_module(module), function)(*arguments)
+    os._exit(0)  # its files are written; freeing all objects one by one takes 0.2 s
 
 
 def _end_with_parent(pipe: BinaryIO) -> None:
