@@ -31,5 +31,5 @@ assert gc.get_freeze_count() >= frozen - 100, (gc.get_freeze_count(), frozen)  #
 """
 
 
-def test_what_imports_make_is_not_visited_and_what_programs_freeze_stays_frozen():
+def test_imports_leave_no_young_objects_and_frozen_ones_stay_frozen():
     subprocess.run([sys.executable, "-c", FROZEN], check=True)

@@ -37,7 +37,7 @@ def _check_catalogue(ctx: LoweringContext) -> None:
 
 
 def _row(ctx: LoweringContext) -> tuple[RuleOperand, RuleOperand]:
-    """Return input and output of a function of rows. Of int16 there is none but softmax, here and officially."""
+    """Return input and output of a function of rows; the only one of int16 is softmax, here and officially."""
     x = ctx.operand(0)
     y = ctx.output(x.shape)
     if x.dtype is not y.dtype or x.dtype is int16 or not x.shape:
