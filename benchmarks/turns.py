@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ALONE, BOTH = "alone", "both"
-WARM = 5
+WARM = 3
 ROOT = Path(__file__).parent.parent
 START_SECONDS = 240.0
 
