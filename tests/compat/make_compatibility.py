@@ -15,6 +15,8 @@ import json
 import pathlib
 from typing import NamedTuple
 
+import keras_counts
+
 import opwright as ow
 from opwright.core.missing_names import way_of
 
@@ -146,29 +148,59 @@ def page():
                     out.append(f"- {status}: {', '.join(f'`{n}`' for n in names)}: {text}")
             if out[-1]:
                 out.append("")
-    return "\n".join([*out, *own_tests()]).rstrip() + "\n"
+    return "\n".join([*out, *own_tests(), *lessons()]).rstrip() + "\n"
 
 
 def own_tests():
     """Return the section about Keras's own test files, from the counts that tests/compat/keras_suite kept."""
-    counts = json.loads((FOLDER / "keras_suite" / "results.json").read_text())
-    kinds = ("quantization", "boxes", "sparse", "private", "libraries", "wording", "other")
+    files = json.loads((FOLDER / "keras_suite" / "results.json").read_text())
+    kinds = [kind for kind, _ in keras_counts.REASONS if kind != "missing"]
     out = [
         "## Keras's own test files",
         "",
-        "Unmodified, by `tests/compat/keras_suite`, where the folder of Keras's sources is given; not all files ran.",
-        "Names of `keras.src` are public ones, `tensorflow` is this package. Out of scope: quantization of layers,",
-        "bounding boxes, sparse and ragged inputs of models, private names, libraries that were not installed, the",
-        "words of errors. *in scope* is the share of passed tests without these.",
+        "Unmodified, by `tests/compat/keras_suite`, where the folder of Keras's sources is given. Names of `keras.src`",
+        "are public ones, `tensorflow` is this package. Out of scope: quantization of layers, Python code in files,",
+        "which is never run, bounding boxes, sparse and ragged inputs of models, private names, libraries that were",
+        "not installed, the words of errors that are raised; what Keras does on TensorFlow, not on JAX and NumPy;",
+        "shapes with which no call can run.",
+        "*in scope* is the share of passed tests without these; *missing* are tests of public names above.",
         "",
-        f"| area | files | passed | skipped | {' | '.join(kinds)} | in scope |",
-        "|---" * (len(kinds) + 5) + "|",
+        f"| area | files | passed | skipped | {' | '.join(kinds)} | missing | other | in scope |",
+        "|---" * (len(kinds) + 7) + "|",
     ]
-    for area, c in counts.items():
-        passed, others = c.get("passed", 0), c.get("other", 0)
-        share = f"{passed / (passed + others):.0%}" if passed + others else ""
-        reasons = " | ".join(str(c.get(kind, 0)) for kind in kinds)
-        out.append(f"| `{area}` | {c['files']} | {passed} | {c.get('skipped', 0)} | {reasons} | {share} |")
+    for area, counts in keras_counts.by_area(files).items():
+        row = [counts.get(kind, 0) for kind in ("files", "passed", "skipped", *kinds, "missing", "other")]
+        share = f"{keras_counts.share(counts):.1%}" if row[1] + row[-1] + row[-2] else ""
+        out.append(f"| `{area}` | {' | '.join(map(str, row))} | {share} |")
+    out += ["", "Files with tests that fail, and how many pass:", ""]
+    for file, counts in files.items():
+        failed = {k: n for k, n in counts.items() if k not in ("passed", "skipped")}
+        if failed:
+            reasons = ", ".join(f"{n} {kind}" for kind, n in failed.items())
+            out.append(f"- `{file}`: {counts.get('passed', 0)} pass; {reasons}")
+    out += ["", "Files that are not run:", ""]
+    out += [f"- `{pattern}`: {why}" for pattern, why in keras_counts.OUT_OF_SCOPE]
+    return out
+
+
+def lessons():
+    """Return the section about tutorials in small, from the figures that tests/tutorials/lessons.py kept."""
+    rows = json.loads((FOLDER.parent / "tutorials" / "lessons.json").read_text())
+    made_with = rows.pop("made_with")
+    out = [
+        "",
+        "## Tutorials in small",
+        "",
+        "Programs in the style of tutorials of tensorflow.org and keras.io, by `tests/tutorials/lessons.py`: a figure",
+        "of merit (accuracy, loss, reward) in both, and the quickest step of `fit` in ms;",
+        f"{made_with}, two cores under load.",
+        "",
+        "| program | figure | TensorFlow's | step | TensorFlow's |",
+        "|---|---|---|---|---|",
+    ]
+    for name, row in sorted(rows.items()):
+        cells = [row.get(key) for key in ("opwright_figure", "figure", "opwright_step_ms", "step_ms")]
+        out.append(f"| {name} | " + " | ".join("" if cell is None else f"{cell:.3g}" for cell in cells) + " |")
     return out
 
 

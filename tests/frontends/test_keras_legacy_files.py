@@ -135,3 +135,16 @@ def test_bfloat16_weights_in_other_dtypes(tmp_path, other):
     read.load_weights(tmp_path / "w.weights.h5")
     kernel = np.asarray(stored.get_weights()[0], np.float64)
     np.testing.assert_allclose(np.asarray(read.get_weights()[0], np.float64), kernel, rtol=1e-3)
+
+
+def test_registered_names_and_bytes():
+    @ow.keras.saving.register_keras_serializable("legacy_files", "Renamed")
+    class Original(ow.keras.layers.Layer):
+        pass
+
+    config = ow.keras.saving.serialize_keras_object([Original(name="x"), b"a\xff", (1, {"b": None})])
+    assert config[0]["registered_name"] == "legacy_files>Renamed"
+    layer, data, pair = ow.keras.saving.deserialize_keras_object(config)
+    assert (type(layer), layer.name, data, pair) == (Original, "x", b"a\xff", (1, {"b": None}))
+    with pytest.raises(ValueError, match="get_config"):
+        ow.keras.saving.register_keras_serializable()(type("Bare", (), {}))

@@ -251,3 +251,58 @@ def test_messages_are_logged(keras, capsys, caplog):
         assert not capsys.readouterr().out
     finally:
         keras.config.enable_interactive_logging()
+
+
+def test_metrics_nested_as_the_outputs(keras):
+    model = constant_outputs(keras, lambda t: {"a": t[0], "b": {"c": t[1]}}, 1.0, 2.0)
+    y = {"a": zeros(1)[0], "b": {"c": zeros(1)[0]}}
+    logs = losses_of(model, y, loss="mse", metrics={"a": "mae", "b": {"c": ["mse"]}})
+    assert (logs["y0_mae"], logs["y1_mse"]) == pytest.approx((1.0, 4.0))
+
+
+def test_monitors_of_unknown_direction(keras):
+    stop = keras.callbacks.EarlyStopping(monitor="beauty")
+    with pytest.raises(ValueError, match="mode='m"):
+        linear(keras, 1).fit(X, X[:, :1], callbacks=[stop], verbose=0)
+    on_loss = keras.callbacks.EarlyStopping(monitor="loss")
+    linear(keras, 1).fit(X, X[:, :1], callbacks=[on_loss], verbose=0)
+    assert on_loss.monitor_op is keras.ops.less
+
+
+def test_backups_leave_no_folder(keras, tmp_path):
+    backup = keras.callbacks.BackupAndRestore(tmp_path / "backup")
+    linear(keras, 1).fit(X, X[:, :1], callbacks=[backup], verbose=0)
+    assert not (tmp_path / "backup").exists()
+    with pytest.raises(ValueError, match="Empty `backup_dir`"):
+        keras.callbacks.BackupAndRestore("")
+
+
+def test_tensors_that_become_inputs(keras):
+    tensor = keras.KerasTensor((2, 3))
+    x = keras.Input(tensor=tensor)
+    assert x is tensor
+    assert tuple(keras.Model(x, keras.layers.Dense(4)(x))(X[:2]).shape) == (2, 4)
+    for arguments in ({"shape": (4,)}, {"batch_size": 5}, {"dtype": "float16"}):
+        with pytest.raises(ValueError, match="incompatible"):
+            keras.layers.InputLayer(input_tensor=keras.KerasTensor((2, 3)), **arguments)
+
+
+def test_integers_of_dense_layers(keras):
+    layer = keras.layers.Dense(2, kernel_initializer="ones")
+    np.testing.assert_array_equal(layer(np.array([[1, 2], [3, 4]])), [[3.0, 3.0], [7.0, 7.0]])
+    layer = keras.layers.EinsumDense("ab,bc->ac", (2,), kernel_initializer="ones")
+    np.testing.assert_array_equal(layer(np.array([[1, 2], [3, 4]])), [[3.0, 3.0], [7.0, 7.0]])
+
+
+def test_state_of_optimizers(keras):
+    first, second = keras.optimizers.Adam(), keras.optimizers.Adam()
+    weight = keras.Variable(np.ones(3, "float32"))
+    first.apply([np.ones(3, "float32")], [weight])
+    with pytest.raises(ValueError, match="You are calling"):
+        second.set_weights(first.variables)
+    second.build([weight])
+    second.set_weights(first.variables)
+    for own, other in zip(second.variables, first.variables):
+        np.testing.assert_array_equal(np.asarray(own), np.asarray(other))
+    keras.utils.clear_session()
+    assert keras.optimizers.Adam().name == "adam"

@@ -27,5 +27,5 @@ def test_lesson(name):
     ow.keras.utils.set_random_seed(1)
     figure = float(each.run(ow))
     assert each.least <= figure <= each.most
-    if name in RESULTS:
+    if "figure" in RESULTS.get(name, {}):
         assert figure == pytest.approx(RESULTS[name]["figure"], abs=each.noise)

@@ -129,8 +129,10 @@ def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
     return array.where(x > threshold, x, dispatch.to_tensor(default_value, x.dtype))
 
 
-def _over_axes(x: Any, axis: int | Sequence[int], function: Callable[..., Tensor]) -> Tensor:
-    """Apply `function` along one axis of x, or along several, folded into the last one."""
+def _over_axes(x: Any, axis: int | Sequence[int] | None, function: Callable[..., Tensor]) -> Tensor:
+    """Apply `function` along one axis of x, or along several (None: all), folded into the last one."""
+    if axis is None:
+        axis = list(range(x.shape.rank))
     axes = list(axis) if isinstance(axis, (list, tuple)) else [axis]
     if len(axes) <= 1:
         return function(x, axes[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.dtypes import as_dtype
+from ..optimizers.base import reset_names
 from . import configuration
 
 __all__ = [
@@ -66,8 +67,9 @@ def set_image_data_format(data_format: str) -> None:
 
 
 def clear_session(free_memory: bool = True) -> None:
-    """Reset the counters that number layer names."""
+    """Reset the counters that number names of layers and optimizers."""
     configuration.reset()
+    reset_names()
 
 
 def get_uid(prefix: str = "") -> int:

@@ -32,6 +32,10 @@ CLASSES = {"GroupQueryAttention": "GroupedQueryAttention"}
 """Classes that have another name in Keras, whatever it exports them as."""
 
 
+class WeightMismatchError(DataLossError, ValueError):
+    """Raised for a weight of another shape than its layer's; Keras raises a ValueError."""
+
+
 class WeightGroup:
     """A group of an HDF5 file of weights: members behind hard links only, which lie in the same file. path: its name,
     for errors."""
@@ -80,8 +84,8 @@ class WeightGroup:
         dataset = self._member(name, "Dataset")
         where = f"{self.path}/{name}"
         if tuple(dataset.shape or ()) != shape or dataset.dtype.kind not in "biufcV":
-            raise DataLossError(
-                what=f"the weight {where} does not fit its layer",
+            raise WeightMismatchError(
+                what=f"the weight {where} does not fit its layer: the shapes must match",
                 found=f"{dataset.dtype}{list(dataset.shape or ())}",
                 wanted=list(shape),
             )

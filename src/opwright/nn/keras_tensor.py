@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+import numpy as np
+
 from ..core import nest
 from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape, as_shape
@@ -17,6 +19,7 @@ from ..ops import dispatch
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.tensor import Overriding
+from ..tracing import symbolic
 from . import configuration
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ class KerasTensor(Overriding):
     raises ValueError for sparse and ragged ones
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_name", "_shape", "history")
+    __slots__ = ("__weakref__", "_dtype", "_known_elements", "_name", "_shape", "history")
 
     sparse = ragged = False
 
@@ -79,9 +82,49 @@ class KerasTensor(Overriding):
         return self._name
 
     @property
-    def partial(self) -> None:
-        """None: no element is known."""
-        return None
+    def partial(self) -> list[int | None] | None:
+        """The elements of a small vector of sizes, None for unknown ones; None if nothing is known."""
+        elements = self._elements(0)
+        return None if elements is None or elements.ndim > 1 else elements.reshape(-1).tolist()
+
+    @property
+    def static_value(self) -> np.ndarray | None:
+        """The value of a small tensor if it follows from constants, shapes and ranks; None otherwise."""
+        elements = self._elements(0)
+        return None if elements is None else symbolic.completed(elements, self._dtype)
+
+    def _elements(self, depth: int) -> np.ndarray | None:
+        """Return the known elements, None for unknown ones; None if the tensor is no size, or nothing is known."""
+        if self.history is None or depth > symbolic.DEPTH or not isinstance(self.history[0], OperatorCall):
+            return None
+        if not hasattr(self, "_known_elements"):
+            self._known_elements = self._find_elements(self.history[0], depth)
+        return self._known_elements
+
+    def _find_elements(self, operation: OperatorCall, depth: int) -> np.ndarray | None:
+        node, op = self.node, operation.op
+        if op.name in ("Shape", "Rank", "Size"):
+            return symbolic.elements_of_shape(op.name, as_shape(node.args[0].shape))
+        if op.effect is not None or self._dtype.is_floating or (self._shape.num_elements() or 0) > symbolic.SMALL:
+            return None
+
+        def known(x: Any) -> Any:
+            if isinstance(x, KerasTensor):
+                return x._elements(depth + 1)
+            constant = getattr(x, "constant", None)
+            return None if constant is None or constant.size > symbolic.SMALL else constant
+
+        def spec(x: Any) -> Any:
+            return getattr(x, "spec", None)
+
+        slots = [tuple(map(known, x)) if isinstance(x, (list, tuple)) else known(x) for x in node.args]
+        specs = [tuple(map(spec, x)) if isinstance(x, (list, tuple)) else spec(x) for x in node.args]
+        attrs = {name: getattr(operation.bound, name) for name in op.attr_defs}
+        if op.name == "Cast" and self._dtype.is_integer:
+            return symbolic.as_integers(known(node.args[0]))
+        outputs = [t.spec for t in node.flat_outputs]
+        assert self.history is not None
+        return symbolic.elements_of_call(op, attrs, slots, specs, outputs, self.history[2])
 
     @property
     def node(self) -> OperationNode:

@@ -161,8 +161,8 @@ def model_file(model: Any, include_optimizer: bool = True) -> bytes:
         file.attrs["model_config"] = json.dumps({key: form[key] for key in ("class_name", "config")})
         compiled = form.get("compile_config")
         if compiled:
-            known = ("loss", "metrics", "weighted_metrics", "loss_weights")
-            training = {**dict.fromkeys(known), **{k: v for k, v in compiled.items() if k in known}}
+            keys = ("loss", "metrics", "weighted_metrics", "loss_weights")
+            training = {**dict.fromkeys(keys), **{k: v for k, v in compiled.items() if k in keys}}
             if include_optimizer:
                 training["optimizer_config"] = compiled.get("optimizer")
             file.attrs["training_config"] = json.dumps(training)

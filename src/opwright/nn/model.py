@@ -264,6 +264,8 @@ class Model(Trainer, Layer):
 
         skip_mismatch: skip missing weights and those of another shape; otherwise they raise ValueError
         """
+        if kwargs:
+            raise ValueError(f"Invalid keyword arguments: {sorted(kwargs)}")
         load_weights(self, filepath, skip_mismatch)
 
     def save(self, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:

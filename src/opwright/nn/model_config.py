@@ -43,8 +43,13 @@ def serialize(thing: Any) -> dict[str, Any]:
         "module": class_module(type(thing)),
         "class_name": type(thing).__name__,
         "config": plain_value(thing.get_config()),
-        "registered_name": None,
+        "registered_name": registered_name(type(thing)),
     }
+
+
+def registered_name(cls: type) -> str | None:
+    """Return the name under which a class of a user is registered, with its package; None if it is not."""
+    return next((name for name, registered in CUSTOM.items() if registered is cls and ">" in name), None)
 
 
 def class_module(cls: type) -> str:
@@ -66,6 +71,8 @@ def plain_value(value: object) -> JsonValue:
         return {"class_name": "__tuple__", "items": [plain_value(v) for v in value]}
     if isinstance(value, slice):
         return {"class_name": "__slice__", "config": {k: plain_value(getattr(value, k)) for k in _OF_SLICES}}
+    if isinstance(value, bytes):
+        return {"class_name": "__bytes__", "config": {"value": value.decode("latin-1")}}
     if value is Ellipsis:
         return {"class_name": "__ellipsis__", "config": {}}
     if isinstance(value, list):
@@ -106,6 +113,8 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
         return slice(*(deserialize(inner[k], custom_objects) for k in _OF_SLICES))
     if name == "__ellipsis__":
         return Ellipsis
+    if name == "__bytes__":
+        return str(inner["value"]).encode("latin-1")
     if name == "__tensor__":
         return dispatch.to_tensor(np.asarray(inner["value"], as_dtype(inner["dtype"]).np))
     if name == "__shape__":

@@ -113,8 +113,8 @@ class Sequential(Model):
             if len(self._stack) > 1:
                 self._build_network(first.output)
         elif isinstance(first, Model) and first._network is not None and isinstance(first.input, KerasTensor):
-            known = first.input  # the first layer is a model, which knows its input
-            self._build_network(Input(batch_shape=tuple(known.shape), dtype=known.dtype))
+            source = first.input  # the first layer is a model, which knows its input
+            self._build_network(Input(batch_shape=tuple(source.shape), dtype=source.dtype))
 
     def _build_network(self, inputs: Any) -> None:
         x = inputs
@@ -137,11 +137,11 @@ class Sequential(Model):
     def build(self, input_shape: Any = None) -> None:
         """Create the weights for inputs of this shape, batch first."""
         if self._network is not None and input_shape is not None and is_shape(input_shape):
-            known = self.inputs[0].shape
-            if not known.is_compatible_with(tuple(input_shape)):
+            built_for = self.inputs[0].shape
+            if not built_for.is_compatible_with(tuple(input_shape)):
                 raise ValueError(
-                    f"Sequential model '{self.name}' has already been configured to use input shape {tuple(known)}. "
-                    f"You cannot build it with input_shape {tuple(input_shape)}"
+                    f"Sequential model '{self.name}' has already been configured to use input shape "
+                    f"{tuple(built_for)}. You cannot build it with input_shape {tuple(input_shape)}"
                 )
         if self._network is None and input_shape is not None and self.layers:
             if not is_shape(input_shape):

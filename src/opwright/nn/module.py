@@ -175,6 +175,20 @@ class Weighted(Module):
 
     # ---- creation ---------------------------------------------------------------------------------------------------
 
+    def add_variable(
+        self,
+        shape: Any,
+        initializer: Any,
+        dtype: Any = None,
+        trainable: bool = True,
+        autocast: bool = True,
+        regularizer: Any = None,
+        constraint: Any = None,
+        name: str | None = None,
+    ) -> Variable:
+        """Create a weight of the layer; see `add_weight`."""
+        return self.add_weight(name, shape, dtype, initializer, regularizer, trainable, constraint, autocast)
+
     def add_weight(
         self,
         name: Any = None,

@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core import nest
 from ..core.dtypes import as_dtype, string
 from ..ops import array, dispatch
@@ -42,13 +44,20 @@ class InputLayer(Layer):
         **kwargs: Any,
     ) -> None:
         if "input_shape" in kwargs:
+            warnings.warn("Argument `input_shape` is deprecated. Use `shape` instead.", UserWarning, stacklevel=2)
             shape = kwargs.pop("input_shape")
         if "batch_input_shape" in kwargs:
             batch_shape = kwargs.pop("batch_input_shape")
         if shape is not None and batch_shape is not None:
             raise ValueError("You cannot pass both `shape` and `batch_shape` at the same time.")
-        if shape is not None:
-            batch_shape = (batch_size, *((shape,) if isinstance(shape, int) else tuple(shape)))
+        if batch_size is not None and batch_shape is not None:
+            raise ValueError("You cannot pass both `batch_size` and `batch_shape` at the same time.")
+        sizes = None if shape is None else (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        if input_tensor is not None:
+            _check_tensor(input_tensor, sizes, batch_size, batch_shape, dtype, sparse, ragged)
+            batch_shape, dtype = tuple(input_tensor.shape), input_tensor.dtype
+        elif sizes is not None:
+            batch_shape = (batch_size, *sizes)
         if batch_shape is None:
             raise ValueError("You must pass a `shape` argument.")
         if sparse or ragged:
@@ -58,7 +67,10 @@ class InputLayer(Layer):
         self._input_dtype = as_dtype(backend.floatx() if dtype is None else dtype)
         self.optional = optional
         self.built = True
-        tensor = KerasTensor(self.batch_shape, self._input_dtype, name=self.name)
+        if input_tensor is None:
+            tensor = KerasTensor(self.batch_shape, self._input_dtype, name=self.name)
+        else:
+            tensor = input_tensor
         OperationNode(self, (), {}, tensor)
 
     @property
@@ -66,7 +78,7 @@ class InputLayer(Layer):
         """Name of the input's dtype."""
         return self._input_dtype.name
 
-    def call(self, inputs: Tensor) -> Tensor:
+    def call(self, inputs: Tensor | None = None) -> Tensor | None:
         """Return the input itself."""
         return inputs
 
@@ -80,6 +92,29 @@ class InputLayer(Layer):
         """Return the constructor's arguments."""
         config = {"batch_shape": self.batch_shape, "dtype": self.dtype, "sparse": False, "name": self.name}
         return {**config, "optional": True} if self.optional else config
+
+
+def _check_tensor(
+    tensor: Any, shape: Any, batch_size: Any, batch_shape: Any, dtype: Any, sparse: Any, ragged: Any
+) -> None:
+    """Raise ValueError unless a tensor is a KerasTensor of what else is passed."""
+    if not isinstance(tensor, KerasTensor):
+        raise ValueError(f"Argument `input_tensor` must be a KerasTensor. Received invalid type: {type(tensor)}")
+    dims = tuple(tensor.shape)
+    given: tuple[tuple[str, Any, Any], ...] = (
+        ("shape", None if shape is None else tuple(shape), dims[1:]),
+        ("batch_shape", None if batch_shape is None else tuple(batch_shape), dims),
+        ("batch_size", batch_size, dims[0] if dims else None),
+        ("dtype", None if dtype is None else as_dtype(dtype), tensor.dtype),
+        ("sparse", sparse, False),
+        ("ragged", ragged, False),
+    )
+    for name, value, own in given:
+        if value is not None and value != own:
+            raise ValueError(
+                f"When providing the `input_tensor` argument, you cannot provide an incompatible `{name}` argument. "
+                f"Received: {value}, the tensor has {own}"
+            )
 
 
 def Input(
@@ -96,7 +131,8 @@ def Input(
     """Return a KerasTensor, an input of a functional model.
 
     shape: without the batch, None for unknown sizes; batch_size: the batch size, if it is fixed; or batch_shape: both.
-    dtype: by default "float32". name: the key of its data in dicts.
+    dtype: by default "float32". name: the key of its data in dicts. tensor: a KerasTensor that becomes the input.
+    optional: whether None may be passed.
     raises ValueError unless exactly one of `shape` and `batch_shape` is passed
 
     >>> x = ow.keras.Input((3,)); x.shape

@@ -27,8 +27,7 @@ from .file_archives import get_file
 from .image_files import array_to_img, img_to_array, load_img, save_img
 from .keras_tensor import KerasTensor, find
 from .messages import disable_interactive_logging, enable_interactive_logging, is_interactive_logging_enabled
-from .model_config import deserialize as deserialize_keras_object
-from .model_config import serialize as serialize_keras_object
+from .model_config import deserialize, plain_value
 from .model_pictures import model_to_dot, plot_model
 from .training.batches import pack as pack_x_y_sample_weight
 from .training.batches import unpack as unpack_x_y_sample_weight
@@ -225,10 +224,46 @@ def get_source_inputs(tensor: KerasTensor) -> list[KerasTensor]:
     return list(sources.values())
 
 
+def serialize_keras_object(obj: Any) -> Any:
+    """Return an object as plain values: itself if it is one; structures, tensors, functions, objects with `get_config`.
+
+    raises TypeError for other objects
+
+    >>> serialize_keras_object((1, "a"))
+    {'class_name': '__tuple__', 'items': [1, 'a']}
+    """
+    return plain_value(obj)
+
+
+def deserialize_keras_object(
+    config: Any, custom_objects: dict[str, Any] | None = None, safe_mode: bool = True, **kwargs: Any
+) -> Any:
+    """Return the object of plain values. custom_objects: classes and functions of users by name.
+
+    safe_mode: without effect, as Python code in configurations is never run.
+    raises TypeError for an unknown class
+
+    >>> deserialize_keras_object({"class_name": "__tuple__", "items": [1, "a"]})
+    (1, 'a')
+    """
+    if kwargs:
+        raise ValueError(f"The following argument(s) are not supported: {sorted(kwargs)}")
+    if isinstance(config, list):
+        return [deserialize_keras_object(part, custom_objects) for part in config]
+    if isinstance(config, dict) and "class_name" not in config:
+        return {key: deserialize_keras_object(part, custom_objects) for key, part in config.items()}
+    return deserialize(config, custom_objects)
+
+
 def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Callable[[F], F]:
-    """Decorate a class or function to be found by configurations as `package>name`."""
+    """Decorate a class or function to be found by configurations as `package>name`.
+
+    raises ValueError for a class without `get_config`
+    """
 
     def register(thing: F) -> F:
+        if isinstance(thing, type) and not hasattr(thing, "get_config"):
+            raise ValueError(f"Cannot register a class that does not have a get_config() method: {thing.__name__}.")
         CUSTOM[f"{package}>{name or thing.__name__}"] = thing
         CUSTOM.setdefault(name or thing.__name__, thing)
         return thing

@@ -255,13 +255,18 @@ def save_model(
     if not overwrite and not is_open and os.path.exists(path):
         raise FileExistsError(f"{path} exists: pass overwrite=True")
     if path.endswith((".h5", ".hdf5")):
-        content = model_file(model, kwargs.pop("include_optimizer", True))
+        include_optimizer = kwargs.pop("include_optimizer", True)
+        if kwargs:
+            raise ValueError(f"The following argument(s) are not supported with the .h5 format: {sorted(kwargs)}")
+        content = model_file(model, include_optimizer)
         with replacing(path) as file:
             file.write(content)
         return
     if not path.endswith(".keras"):
         export(model, path, **kwargs)
         return
+    if unknown := sorted(set(kwargs) - {"zipped"}):
+        raise ValueError(f"The following argument(s) are not supported with the .keras format: {unknown}")
     config = serialize(model)
     shapes = getattr(model, "_build_shapes", None)
     config["build_config"] = None if shapes is None else plain_value(shapes)

@@ -182,6 +182,15 @@ class Optimizer:
         """All state: step count, learning rate, then slots in order of creation."""
         return list(self._variables)
 
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Assign the state, in the order of `variables`. Raises ValueError before `build`, and for another number."""
+        if not self.built:
+            raise ValueError(f"You are calling `set_weights()` on optimizer {self.name!r} before `build(variables)`.")
+        if len(weights) != len(self._variables):
+            raise ValueError(f"Optimizer {self.name!r} has {len(self._variables)} weights. Received: {len(weights)}")
+        for variable, value in zip(self._variables, weights):
+            variable.assign(value)
+
     def build(self, variables: Sequence[Variable]) -> None:
         """Create the state for `variables`; otherwise the first `apply` does. Extend it to add slots."""
         if self.built:
@@ -572,3 +581,8 @@ def _unique_name(class_name: str) -> str:
     count = _used_names[base]
     _used_names[base] += 1
     return f"{base}_{count}" if count else base
+
+
+def reset_names() -> None:
+    """Begin names of optimizers without a number again."""
+    _used_names.clear()

@@ -6,7 +6,7 @@ Lives here: the type, the errors for operations that require a value, and static
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -72,7 +72,7 @@ class SymbolicTensor(Tensor):
     def static_value(self) -> np.ndarray | None:
         """The value of a small tensor if it follows from constants, shapes and ranks; None otherwise."""
         elements = _partial(self.value_in_graph, self.trace, 0, {})
-        return None if elements is None else _complete(elements, self._spec.dtype)
+        return None if elements is None else completed(elements, self._spec.dtype)
 
     @property
     def name(self) -> str:
@@ -176,8 +176,8 @@ install_named(SymbolicTensor)
 
 # Operators that only move elements.
 MOVES = ("Pack", "Concat", "StridedSlice", "Slice", "Gather", "Identity", "ExpandDims", "Squeeze", "Reshape")
-_SMALL = 64  # elements; larger tensors are no sizes, axes or permutations
-_DEPTH = 32  # operators between a value and the shapes that determine it
+SMALL = 64  # elements; larger tensors are no sizes, axes or permutations
+DEPTH = 32  # operators between a value and the shapes that determine it
 
 
 def partial_sizes(value: Value, trace: Any = None) -> list[int | None] | None:
@@ -210,8 +210,8 @@ def _elements(value: Value, trace: Any, depth: int, cache: StaticValues) -> np.n
     """
     constant, node = value.constant, value.node
     if constant is not None:
-        return constant if constant.size <= _SMALL else None
-    if depth > _DEPTH:
+        return constant if constant.size <= SMALL else None
+    if depth > DEPTH:
         return None
     if node is None:
         outer = None if trace is None else trace.captured_tensor(value)
@@ -221,41 +221,55 @@ def _elements(value: Value, trace: Any, depth: int, cache: StaticValues) -> np.n
     name = node.op.name
     if name in ("Shape", "Rank", "Size"):
         (operand,) = node.operands
-        return _of_shape(name, operand.spec.shape)
+        return elements_of_shape(name, operand.spec.shape)
     if name == "Cast" and node.attrs["dtype"].is_integer:
-        return _as_integers(_partial(next(node.operands), trace, depth + 1, cache))
+        return as_integers(_partial(next(node.operands), trace, depth + 1, cache))
     if node.op.effect is not None or any(node.subgraphs):
         return None
-    inputs = []
+    slots: list[Any] = []
+    specs: list[Any] = []
     for slot in node.inputs:
         items: Any = slot if isinstance(slot, tuple) else (slot,)
+        arrays = [None if item is None else _partial(item, trace, depth + 1, cache) for item in items]
+        kinds = [None if item is None else item.spec for item in items]
+        slots.append(tuple(arrays) if isinstance(slot, tuple) else arrays[0])
+        specs.append(tuple(kinds) if isinstance(slot, tuple) else kinds[0])
+    return elements_of_call(node.op, dict(node.attrs), slots, specs, [v.spec for v in node.outputs], value.index)
+
+
+def elements_of_call(
+    op: Any, attrs: dict[str, Any], slots: Sequence[Any], specs: Sequence[Any], outputs: Sequence[Any], index: int
+) -> np.ndarray | None:
+    """Return the known elements of one output of a call without effects, None if nothing is known.
+
+    slots: by input, the known elements, None for nothing, or a tuple of these; specs: the inputs' specs alike, None for
+    inputs that are not there. outputs: the outputs' specs.
+    """
+    inputs: list[Any] = []
+    for slot, spec in zip(slots, specs):
         arrays: list[Any] = []
-        for item in items:
-            if item is None:
-                arrays.append(None)
-                continue
-            array = _partial(item, trace, depth + 1, cache)
-            if array is None:
-                if item.spec.shape.rank != 0 or name not in MOVES:
+        for array, kind in zip(*((slot, spec) if isinstance(slot, tuple) else ((slot,), (spec,)))):
+            if kind is not None and array is None:
+                if kind.shape.rank != 0 or op.name not in MOVES:
                     return None
                 array = np.array(None, object)  # one unknown size
-            elif name not in MOVES:
-                array = _complete(array, item.spec.dtype)
+            elif kind is not None and op.name not in MOVES:
+                array = completed(array, kind.dtype)
                 if array is None:
                     return None
             arrays.append(array)
         inputs.append(tuple(arrays) if isinstance(slot, tuple) else arrays[0])
     try:
-        if name in MOVES:
-            return np.asarray(node.op.kernel(node.op.bind(dict(node.attrs)))(*inputs))
-        if not _is_small(node, inputs):
+        if op.name in MOVES:
+            return np.asarray(op.kernel(op.bind(attrs))(*inputs))
+        if not _is_small(op, inputs, outputs):
             return None
-        return np.asarray(node.op.compute(node.op.bind(dict(node.attrs)), inputs)[value.index])
+        return np.asarray(op.compute(op.bind(attrs), inputs)[index])
     except (TypeError, ValueError, IndexError, UnimplementedError):
         return None  # reported at run time, with the node's name
 
 
-def _as_integers(elements: np.ndarray | None) -> np.ndarray | None:
+def as_integers(elements: np.ndarray | None) -> np.ndarray | None:
     """Cast the known elements to integers; non-finite ones become unknown."""
     if elements is None or elements.dtype.kind in "iu":
         return elements
@@ -265,7 +279,7 @@ def _as_integers(elements: np.ndarray | None) -> np.ndarray | None:
     return result
 
 
-def _of_shape(name: str, shape: TensorShape) -> np.ndarray | None:
+def elements_of_shape(name: str, shape: TensorShape) -> np.ndarray | None:
     """Return the value of Shape, Rank or Size of a tensor of this shape, as far as it is known."""
     if shape.dims is None:
         return None
@@ -274,18 +288,18 @@ def _of_shape(name: str, shape: TensorShape) -> np.ndarray | None:
     return np.array(shape.rank if name == "Rank" else shape.num_elements(), object)
 
 
-def _is_small(node: Any, operands: Any) -> bool:
-    """Return whether computing the node produces few elements."""
-    if node.op.elementwise:
+def _is_small(op: Any, operands: Any, outputs: Sequence[Any]) -> bool:
+    """Return whether computing a call produces few elements."""
+    if op.elementwise:
         return True
-    if node.op.name == "Range":
+    if op.name == "Range":
         start, limit, delta = (float(o) for o in operands)
-        return delta != 0 and abs(limit - start) <= _SMALL * abs(delta)
-    sizes = [v.spec.shape.num_elements() for v in node.outputs]
-    return all(n is not None and n <= _SMALL for n in sizes)
+        return delta != 0 and abs(limit - start) <= SMALL * abs(delta)
+    sizes = [spec.shape.num_elements() for spec in outputs]
+    return all(n is not None and n <= SMALL for n in sizes)
 
 
-def _complete(array: np.ndarray, dtype: DType) -> np.ndarray | None:
+def completed(array: np.ndarray, dtype: DType) -> np.ndarray | None:
     """Return the array in its dtype; None if an element is unknown."""
     if array.dtype == object and dtype is not string:
         if any(item is None for item in array.flat):

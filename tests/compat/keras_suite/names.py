@@ -28,6 +28,7 @@ import opwright as ow
 from opwright import keras
 from opwright.core import nest
 from opwright.nn import reduction
+from opwright.nn.callbacks import metric_monitors
 from opwright.nn.keras_ops.promotion import result_type
 from opwright.nn.layer_calls import mask_of, set_mask
 from opwright.nn.training import output_losses, output_metrics, trainer
@@ -102,6 +103,7 @@ def _apply_weight_decay(self, variables):
             self.update_by("decay", v, v, (), (decay, gradients.scalar(self.learning_rate, v.dtype)))
 
 
+ow.compat.v1.SummaryMetadata = type("SummaryMetadata", (), {})
 for _name, _member in {
     "_clip_gradients": _clip_gradients,
     "_apply_weight_decay": _apply_weight_decay,
@@ -111,6 +113,7 @@ for _name, _member in {
     setattr(keras.optimizers.Optimizer, _name, _member)  # Keras's private names of what its tests read
 keras.backend.backend = keras.config.backend = backend_name
 keras.KerasTensor._keras_history = property(lambda self: self.history)
+trainer.Trainer._loss_tracker = property(lambda self: self._trainer.tracker)
 keras.Model._operations = property(lambda self: self.operations)
 keras.Sequential._functional = property(lambda self: self if self._network is None else keras.Model(*_ends(self)))
 
@@ -140,6 +143,9 @@ class CompileLoss(output_losses.OutputLosses):
         super().__init__(loss, loss_weights, output_names)
 
     variables = property(lambda self: [v for m in self.metrics for v in m.variables])
+
+    def build(self, y_true, y_pred):
+        super().build(tensors(y_true), tensors(y_pred))
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(tensors(y_true), tensors(y_pred), tensors(sample_weight))
@@ -214,6 +220,23 @@ MODULES = {
     "saving.saving_api": "saving",
     "saving.object_registration": "saving",
 }
+
+
+class RegisteredNames(dict):
+    """The registered name of each class."""
+
+    def __missing__(self, thing):
+        return keras.utils.get_registered_name(thing)
+
+
+def _save_legacy(model, filepath, overwrite=True, include_optimizer=True):
+    keras.saving.save_model(model, filepath, overwrite, include_optimizer=include_optimizer)
+
+
+def _monitor_callback(monitor="val_loss", mode="auto", min_delta=0):
+    return metric_monitors.MetricMonitor(monitor, mode, min_delta)
+
+
 PRIVATE = {
     ("backend.tensorflow.trainer", "TensorFlowTrainer"): TensorFlowTrainer,
     ("backend.common.symbolic_scope", "in_symbolic_scope"): lambda: not ow.executing_eagerly(),
@@ -223,6 +246,18 @@ PRIVATE = {
     ("models", "Functional"): keras.Model,
     ("losses.loss", "squeeze_or_expand_to_same_rank"): reduction.same_rank,
     ("saving.saving_lib", "_MEMORY_UPPER_BOUND"): 0.5,
+    ("saving.saving_lib", "_CONFIG_FILENAME"): "config.json",
+    ("saving.saving_lib", "_METADATA_FILENAME"): "metadata.json",
+    ("saving.saving_lib", "_VARS_FNAME"): "model.weights",
+    ("saving.saving_lib", "save_weights_only"): keras.saving.save_weights,
+    ("saving.saving_lib", "load_weights_only"): keras.saving.load_weights,
+    ("legacy.saving.legacy_h5_format", "save_model_to_hdf5"): _save_legacy,
+    ("legacy.saving.legacy_h5_format", "load_model_from_hdf5"): keras.saving.load_model,
+    ("callbacks.monitor_callback", "MonitorCallback"): _monitor_callback,
+    ("backend.config", "standardize_data_format"): lambda value: value or keras.config.image_data_format(),
+    ("utils.module_utils", "tensorflow"): ow,
+    ("saving.object_registration", "GLOBAL_CUSTOM_OBJECTS"): keras.utils.get_custom_objects(),
+    ("saving.object_registration", "GLOBAL_CUSTOM_NAMES"): RegisteredNames(),
     ("utils.file_utils", "join"): os.path.join,
     ("utils.file_utils", "exists"): os.path.exists,
     ("utils.traceback_utils", "is_traceback_filtering_enabled"): lambda: False,
@@ -249,6 +284,15 @@ class Unavailable:
 
     def __new__(cls, *args, **kwargs):
         raise NotImplementedError(f"{cls.__name__} {cls.what}")
+
+
+class Absent(types.ModuleType):
+    """A private module of TensorFlow: tests that use it fail, and others of the file run."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (Unavailable,), {})
 
 
 def _operation(name: str, places: Any) -> Any:
@@ -341,6 +385,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
         if name == "tensorflow" or (name.startswith("tensorflow.") and self._opwright(name)):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        if name.startswith(("tensorflow.python", "tensorflow.core", "tensorflow.compiler")):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
         if name != "keras" and not name.startswith("keras."):
             return None
         file = _file_of(name)
@@ -363,7 +409,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec):
         if spec.name.startswith("tensorflow"):
-            return self._opwright(spec.name)
+            return self._opwright(spec.name) or Absent(spec.name)
         parts = spec.name.split(".")
         if parts[1:2] not in ([], ["src"]):  # keras.layers
             thing = keras

@@ -123,8 +123,8 @@ def _compilation(training: Any) -> dict[str, Any]:
     """Return what a file says of `compile` in the form of Keras 3."""
     if not isinstance(training, dict):
         return {}
-    known = ("loss", "metrics", "weighted_metrics", "loss_weights")
-    config = {key: _names(training[key]) for key in known if training.get(key) is not None}
+    keys = ("loss", "metrics", "weighted_metrics", "loss_weights")
+    config = {key: _names(training[key]) for key in keys if training.get(key) is not None}
     optimizer = training.get("optimizer_config")
     if isinstance(optimizer, dict) and isinstance(optimizer.get("config"), dict):
         inner = {key: value for key, value in optimizer["config"].items() if key not in OF_OPTIMIZERS}

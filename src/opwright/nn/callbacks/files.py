@@ -60,7 +60,7 @@ class TerminateOnNaN(Callback):
         loss = (logs or {}).get("loss")
         if loss is not None and not np.isfinite(loss):
             if self.raise_error:
-                raise RuntimeError(f"Batch {batch}: Invalid loss, terminating training")
+                raise RuntimeError(f"NaN or Inf loss encountered at batch {batch}: {loss}")
             show(f"Batch {batch}: Invalid loss, terminating training")
             self.model.stop_training = True
 
@@ -201,12 +201,15 @@ class BackupAndRestore(Callback):
         super().__init__()
         if save_freq != "epoch" and (not isinstance(save_freq, int) or isinstance(save_freq, bool) or save_freq < 1):
             raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
+        if not backup_dir:
+            raise ValueError("Empty `backup_dir` argument passed: it is the folder of the backups.")
         folder = os.fspath(backup_dir)
         self.path = os.path.join(folder, "backup.safetensors")
         self.previous = os.path.join(folder, "backup.previous.safetensors")
         self.save_freq, self.double_checkpoint = save_freq, double_checkpoint
         self.delete_checkpoint = delete_checkpoint
         self._epoch = self._batches = 0
+        self._made_folder = not os.path.isdir(folder)  # and removes it after successful training
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Restore the latest backup, if there is one."""
@@ -267,6 +270,9 @@ class BackupAndRestore(Callback):
             for path in (self.path, self.previous):
                 if os.path.exists(path):
                     os.remove(path)
+            folder = os.path.dirname(self.path)
+            if self._made_folder and os.path.isdir(folder) and not os.listdir(folder):
+                os.rmdir(folder)
 
         if self.delete_checkpoint:
             replicas.written(remove)

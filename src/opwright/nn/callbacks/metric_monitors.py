@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import keras_ops
 from ..messages import show
 from .base import Callback
 
@@ -20,7 +21,9 @@ from .base import Callback
 class MetricMonitor(Callback):
     """Base class of callbacks that monitor a metric.
 
-    monitor: its name. mode: "min", "max", or "auto", which decides by name: "max" for accuracies and similar metrics.
+    monitor: its name. mode: "min", "max", or "auto", which decides by the metric, and by its name: "max" for accuracies
+    and similar metrics, "min" for losses and the other metrics of the model.
+    raises ValueError, when training reports it, for a name of which that is unknown
     """
 
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
@@ -31,15 +34,28 @@ class MetricMonitor(Callback):
     def _maximizes(self) -> bool:
         """Return whether larger values are better."""
         if self._up is None:
-            name = self.monitor.removeprefix("val_")
-            for metric in self.model.metrics if self.model is not None else ():
+            name, names = self.monitor.removeprefix("val_"), []
+            for metric in getattr(self.model, "metrics", ()):
                 for leaf in getattr(metric, "metrics", None) or [metric]:
-                    if getattr(leaf, "name", None) == name and getattr(leaf, "_maximizes", None):
+                    names.append(getattr(leaf, "name", None))
+                    if names[-1] == name and getattr(leaf, "_maximizes", None):
                         self._up = leaf._maximizes == "up"
             if self._up is None:
                 self._up = bool(re.search(r"acc|auc|precision|recall|f1|fbeta|iou|positives$|r2|similarity", name))
                 self._up = self._up and not name.startswith("false") and not name.endswith("loss")
+                is_known = self._up or name.endswith("loss") or any(n and name.endswith(n) for n in names)
+                if not is_known:
+                    self._up = None
+                    raise ValueError(
+                        f"{type(self).__name__} callback received monitor={self.monitor}, a metric of which it is "
+                        "unknown whether larger values are better. Pass `mode='max'` or `mode='min'`."
+                    )
         return self._up
+
+    @property
+    def monitor_op(self) -> Any:
+        """The comparison of a better value with a worse one: `keras.ops.greater` or `less`."""
+        return keras_ops.greater if self._maximizes() else keras_ops.less
 
     def _improves(self, value: Any, best: Any) -> bool:
         if best is None:
@@ -47,6 +63,7 @@ class MetricMonitor(Callback):
         return bool(value - self.min_delta > best) if self._maximizes() else bool(value + self.min_delta < best)
 
     def _monitored_value(self, logs: Any) -> float | None:
+        self._maximizes()  # raises an error for an unknown name
         value = (logs or {}).get(self.monitor)
         if value is None:
             warnings.warn(

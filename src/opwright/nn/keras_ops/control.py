@@ -6,8 +6,8 @@ Lives here: functions of functions.  Not here: the control flow of traced functi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 
 from ...core import nest
 from ...eager.tape import GradientTape
@@ -16,17 +16,35 @@ from ...ops import array, dispatch
 from ...tracing.control import higher_order, loops
 from ...tracing.control.branches import cond as branch
 from ...tracing.control.branches import switch_case
+from ..keras_tensor import find
+from ..layers import Lambda
 from . import creation
 from .promotion import as_floating
 
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _as_layer(function: F) -> F:
+    """Return a function that is one layer of a functional model where it gets KerasTensors."""
+
+    @wraps(function)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        if not find((args, kwargs)):
+            return function(*args, **kwargs)
+        layer = Lambda(lambda packed: function(*packed[0], **packed[1]), autocast=False)
+        return layer((args, kwargs))
+
+    return cast(F, recorded)
+
+
+@_as_layer
 def cond(pred: Any, true_fn: Callable[[], R], false_fn: Callable[[], R]) -> R:
     """Return true_fn() or false_fn(), by a scalar condition."""
     return branch(creation.cast(pred, "bool"), true_fn, false_fn)
 
 
+@_as_layer
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
     """Return the result of the branch at an index, clipped to those there are, of the operands."""
     last = len(branches) - 1
@@ -36,6 +54,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     return result
 
 
+@_as_layer
 def while_loop(
     cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: int | None = None
 ) -> Any:
@@ -47,9 +66,11 @@ def while_loop(
     return result[0] if single else tuple(result)
 
 
+@_as_layer
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
     """Return the value after value = body_fun(i, value) for i from lower up to upper (excluded)."""
     upper = creation.convert_to_tensor(upper)
+    init_val = nest.map_structure(dispatch.to_tensor, init_val)
     return loops.while_loop(
         lambda i, value: i < upper,
         lambda i, value: (i + 1, body_fun(i, value)),
@@ -57,6 +78,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     )[1]
 
 
+@_as_layer
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """Return f of each slice along the first axis, stacked."""
     leaves = nest.map_structure(dispatch.to_tensor, xs)
@@ -67,11 +89,13 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return scan(step, (), leaves)[1]
 
 
+@_as_layer
 def vectorized_map(function: Callable[[Any], Any], elements: Any) -> Any:
     """Return function of each slice along the first axis, stacked."""
     return higher_order.vectorized_map(function, nest.map_structure(dispatch.to_tensor, elements))
 
 
+@_as_layer
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -102,6 +126,7 @@ def scan(
     return carry, nest.map_structure(lambda *ys: array.stack(list(ys)), *outputs)
 
 
+@_as_layer
 def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Return f of all slices up to each one along an axis; f: associative, of slices stacked along it.
 

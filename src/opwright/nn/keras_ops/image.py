@@ -35,6 +35,17 @@ def _last(images: Any, data_format: Any) -> tuple[Any, bool]:
     return (moveaxis(x, -3, -1), True) if first else (x, False)
 
 
+def _pictures(images: Any, data_format: Any) -> tuple[Any, bool]:
+    """Return images with channels last, and whether they were first. Raises ValueError for other ranks than 3 and 4."""
+    shape = getattr(images, "shape", ())
+    if len(shape) not in (3, 4):
+        raise ValueError(
+            "Invalid images rank: expected rank 3 (single image) or rank 4 (batch of images). "
+            f"Received: images.shape={shape}"
+        )
+    return _last(images, data_format)
+
+
 def _back(images: Any, first: bool) -> Tensor:
     return moveaxis(images, -1, -3) if first else images
 
@@ -88,8 +99,8 @@ def _as(x: Any, dtype: Any) -> Tensor:
 
 
 def rgb_to_grayscale(images: Any, data_format: Any = None) -> Tensor:
-    """Convert RGB images to one channel of luma."""
-    x, first = _last(images, data_format)
+    """Convert RGB images to one channel of luma. Raises ValueError for other ranks than 3 and 4."""
+    x, first = _pictures(images, data_format)
     return _back(ops_image.rgb_to_grayscale(x), first)
 
 
@@ -104,7 +115,7 @@ def hsv_to_rgb(images: Any, data_format: Any = None) -> Tensor:
 
 
 def _color(images: Any, data_format: Any, convert_color: Any) -> Tensor:
-    x, first = _last(images, data_format)
+    x, first = _pictures(images, data_format)
     if not x.dtype.is_floating:
         raise ValueError(f"Invalid images dtype: expected float dtype. Received: images.dtype={x.dtype.name}")
     return _back(convert_color(x), first)
@@ -175,7 +186,12 @@ def crop_images(
 def extract_patches(
     images: Any, size: Any, strides: Any = None, dilation_rate: Any = 1, padding: str = "valid", data_format: Any = None
 ) -> Tensor:
-    """Return patches of images [batch, rows, columns, height * width * channels]; strides: by default the size."""
+    """Return patches of images [batch, rows, columns, height * width * channels]; strides: by default the size.
+
+    size: of images one number or two, of volumes three
+    """
+    if not isinstance(size, int) and len(size) == 3:
+        return extract_patches_3d(images, size, strides, dilation_rate, padding, data_format)
     x, first = _last(images, data_format)
     window = (size, size) if isinstance(size, int) else tuple(size)
     steps = window if strides is None else (strides, strides) if isinstance(strides, int) else tuple(strides)

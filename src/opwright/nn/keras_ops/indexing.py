@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.dtypes import int32, int64
 from ...ops import array, dispatch, math
 from . import arrays
 from .creation import linspace
@@ -100,7 +101,26 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
 
 def scatter(indices: Any, values: Any, shape: Any) -> Tensor:
     """Add values at indices [..., axes] to zeros of a shape."""
-    return array.scatter_nd(dispatch.to_tensor(indices), dispatch.to_tensor(values), shape)
+    return array.scatter_nd(_integers(indices), dispatch.to_tensor(values), shape)
+
+
+def _integers(indices: Any) -> Any:
+    """Return indices as integers, which those of another dtype become."""
+    i = dispatch.to_tensor(indices)
+    return i if i.dtype in (int32, int64) else array.cast(i, int32)
+
+
+def _factors(x: Any, indices: Any, updates: Any) -> Tensor:
+    """Return the product of the updates of each element of x, 1 where there is none."""
+    sizes = array.shape(x)
+    depth = indices.shape[-1]
+    strides = math.cumprod(sizes[:depth], 0, exclusive=True, reverse=True)
+    segments = math.reduce_sum(array.cast(indices, int32) * strides, axis=-1)
+    rows = array.reshape(updates, array.concat([[-1], sizes[depth:]], 0))
+    count = math.reduce_prod(sizes[:depth])
+    products = math.unsorted_segment_prod(rows, array.reshape(segments, [-1]), count)
+    factors: Tensor = array.reshape(products, sizes)
+    return factors
 
 
 _UPDATES = {
@@ -114,14 +134,14 @@ _UPDATES = {
 def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | None = None) -> Tensor:
     """Return inputs with elements at indices replaced, or combined with updates.
 
-    reduction: None, "add", "max", "min" or "mul" (of distinct indices)
+    reduction: None, "add", "max", "min" or "mul"
     raises ValueError for another one
     """
     x = dispatch.to_tensor(inputs)
     y = convert(updates, x.dtype)
+    indices = _integers(indices)
     if reduction == "mul":
-        factors = array.tensor_scatter_nd_update(array.ones_like(x), indices, y)
-        return x * factors
+        return x * _factors(x, indices, y)
     if reduction not in _UPDATES:
         raise ValueError(f"Unsupported reduction: {reduction!r}; it is None, 'add', 'max', 'min' or 'mul'")
     return _UPDATES[reduction](x, indices, y)

@@ -8,6 +8,7 @@ Images are [batch, *spatial, channels], or with data_format "channels_first" [ba
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,6 @@ tanh_shrink = _activation(activations.tanh_shrink)
 hard_shrink = _activation(activations.hard_shrink)
 soft_shrink = _activation(activations.soft_shrink)
 threshold = _activation(activations.threshold)
-softmax = _activation(activations.softmax)
 log_softmax = _activation(activations.log_softmax)
 sparsemax = _activation(activations.sparsemax)
 softplus = _activation(activations.softplus)
@@ -65,6 +65,20 @@ glu = _activation(activations.glu)
 sparse_plus = _activation(activations.sparse_plus)
 sparse_sigmoid = _activation(activations.sparse_sigmoid)
 squareplus = _activation(activations.squareplus)
+
+
+def softmax(x: Any, axis: Any = -1) -> Tensor:
+    """Return exp(x) divided by its sum along axes, None for all. Warns of an axis of size 1, where it is 1."""
+    x = as_floating(x)
+    if isinstance(axis, int) and -x.shape.rank <= axis < x.shape.rank and x.shape[axis] == 1:
+        warnings.warn(
+            f"You are using a softmax over axis {axis} of a tensor of shape {tuple(x.shape)}. This axis has size 1. "
+            "The softmax operation will always return the value 1, which is likely not what you intended. Did you mean "
+            "to use a sigmoid instead?",
+            UserWarning,
+            stacklevel=2,
+        )
+    return activations.softmax(x, axis)
 
 
 def gelu(x: Any, approximate: bool = True) -> Tensor:
@@ -212,7 +226,15 @@ def layer_normalization(
     """Subtract means over axes, divide by standard deviations, scale by gamma, add beta.
 
     epsilon: added to variances, by default `backend.epsilon`
+    raises ValueError for other arguments
     """
+    if kwargs.pop("rms_scaling", False):
+        warnings.warn(
+            "rms_scaling=True: use `rms_normalization`, which divides by roots of means of squares", stacklevel=2
+        )
+        return rms_normalization(x, gamma, axis, epsilon)
+    if kwargs:
+        raise ValueError(f"Unexpected arguments of layer_normalization: {sorted(kwargs)}")
     x = as_floating(x)
     axes = [axis] if isinstance(axis, int) else list(axis)
     wide = convert(x, "float32") if x.dtype.size < 4 else x

@@ -172,13 +172,15 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
 
     ord: of vectors a number (inf, -inf and 0, the number of elements that are not 0, too), by default 2; of matrices
     "fro", "nuc", 1, -1, 2, -2, inf or -inf
-    raises ValueError for another one
+    raises ValueError for another one, and for axes out of range
     """
     x = as_floating(x)
     if axis is None and ord is None:
         y = math.sqrt(math.reduce_sum(math.square(math.abs(x))))
         return array.reshape(y, [1] * x.shape.rank) if keepdims else y
     axes = tuple(range(x.shape.rank)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    if any(not -x.shape.rank <= a < x.shape.rank for a in axes):
+        raise ValueError(f"Axes of `norm` must be in [-{x.shape.rank}, {x.shape.rank}). Received: axis={axis}")
     axes = tuple(a % x.shape.rank for a in axes)
     if len(axes) == 1:
         return _vector_norm(math.abs(x), ord, axes[0], keepdims)

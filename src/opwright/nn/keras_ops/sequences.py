@@ -103,10 +103,10 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
         missing = [n for n in group if n not in lengths]
         if len(missing) > 1:
             raise ValueError(f"The sizes of {missing[1:]} are needed as arguments of rearrange for {pattern!r}")
-        known: Any = _product([lengths[n] for n in group if n in lengths])
+        product: Any = _product([lengths[n] for n in group if n in lengths])
         if missing:
-            lengths[missing[0]] = size // known
-        if isinstance(size, int) and isinstance(known, int) and (size % known if missing else size != known):
+            lengths[missing[0]] = size // product
+        if isinstance(size, int) and isinstance(product, int) and (size % product if missing else size != product):
             raise ValueError(f"Axis {axis} of size {size} is not {group} of sizes {lengths} of {pattern!r}")
     split = array.reshape(x, _sizes([lengths[n] for n in names]))
     moved = array.transpose(split, [names.index(n) for n in wanted])

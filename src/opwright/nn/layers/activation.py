@@ -152,7 +152,7 @@ class Softmax(_Elementwise):
         """Apply softmax. mask: bool, or > 0.5 for true; it broadcasts to the inputs."""
         if mask is None:
             return activations.softmax(inputs, self.axis)
-        if mask.shape.rank is not None and inputs.shape.rank is not None and mask.shape.rank > inputs.shape.rank:
+        if not _broadcasts_to(mask.shape, inputs.shape):
             raise ValueError(
                 "The `mask` must be broadcastable to `inputs` and must not have more dimensions. "
                 "Received: "
@@ -163,6 +163,14 @@ class Softmax(_Elementwise):
         low = array.cast(large_negative(inputs.dtype), inputs.dtype)
         y = activations.softmax(array.where(mask, inputs, low), self.axis)
         return array.where(mask, y, array.zeros_like(y))
+
+
+def _broadcasts_to(mask: Any, shape: Any) -> bool:
+    """Return whether a mask of a shape may broadcast to another shape, as far as both are known."""
+    if mask.rank is None or shape.rank is None:
+        return True
+    pairs = zip(mask.dims[::-1], shape.dims[::-1])
+    return mask.rank <= shape.rank and all(m in (1, None) or s in (m, None) for m, s in pairs)
 
 
 def large_negative(dtype: Any) -> float:

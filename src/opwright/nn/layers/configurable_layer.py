@@ -258,6 +258,8 @@ class LowRankAdaptation:
                 initializer=initializers.get(initializer),
             )
             setattr(layer, f"lora_kernel_{end}", weight)
+            if self._lora_kernel != "kernel":  # by Keras's name, too
+                object.__setattr__(layer, f"lora_{self._lora_kernel}_{end}", weight)
         layer._kernel.trainable = False
         self.lora_enabled, self.lora_rank = True, rank
         self.lora_alpha = lora_alpha if lora_alpha is not None else rank

@@ -76,10 +76,11 @@ class Dense(LowRankAdaptation, ConfigurableLayer):
         """Return activation(inputs @ kernel + bias)."""
         rank = inputs.shape.rank
         kernel = self._cast(self.kernel)
+        inputs = inputs if inputs.dtype is kernel.dtype else array.cast(inputs, kernel.dtype)  # integers
         y = linalg.matmul(inputs, kernel) if rank == 2 else linalg.tensordot(inputs, kernel, [[rank - 1], [0]])
         if self.bias is not None:
             y = y + self._cast(self.bias)
-        return self.activation(y)
+        return y if self.activation is None else self.activation(y)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the input shape with the last size `units`."""
@@ -141,10 +142,12 @@ class EinsumDense(LowRankAdaptation, ConfigurableLayer):
 
     def call(self, inputs: Tensor, training: Any = None) -> Tensor:
         """Return activation(einsum(equation, inputs, kernel) + bias)."""
-        y = linalg.einsum(self.equation, inputs, self._cast(self.kernel))
+        kernel = self._cast(self.kernel)
+        inputs = inputs if inputs.dtype is kernel.dtype else array.cast(inputs, kernel.dtype)  # integers
+        y = linalg.einsum(self.equation, inputs, kernel)
         if self.bias is not None:
             y = y + self._cast(self.bias)
-        return self.activation(y)
+        return y if self.activation is None else self.activation(y)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Return the output shape; unspecified sizes come from the input."""

@@ -54,16 +54,21 @@ class Attention(ConfigurableLayer):
 
     def _check(self, inputs: Any, mask: Any = None) -> None:
         name = type(self).__name__
-        if not isinstance(inputs, (list, tuple)) or not 2 <= len(inputs) <= 3:
+        is_list = isinstance(inputs, (list, tuple)) and bool(inputs)
+        if not is_list or isinstance(inputs[0], int) or inputs[0] is None:
             raise ValueError(
-                f"{name} layer must be called on a list of inputs, namely [query, value] or [query, "
-                f"value, "
-                f"key]. Received: inputs={inputs}."
+                f"{name} layer must be called on a list of inputs, namely [query, value] or [query, value, key]. "
+                f"Received: inputs={inputs}."
             )
-        if mask is not None and (not isinstance(mask, (list, tuple)) or not 2 <= len(mask) <= 3):
-            raise ValueError(
-                f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: mask={mask}."
-            )
+        if not 2 <= len(inputs) <= 3:
+            raise ValueError(f"{name} layer accepts inputs list of length 2 or 3. Received length: {len(inputs)}.")
+        if mask is not None:
+            if not isinstance(mask, (list, tuple)):
+                raise ValueError(
+                    f"{name} layer mask must be a list, namely [query_mask, value_mask]. Received: mask={mask}."
+                )
+            if not 2 <= len(mask) <= 3:
+                raise ValueError(f"{name} layer accepts mask list of length 2 or 3. Received length: {len(mask)}.")
 
     def _calculate_scores(self, query: Tensor, key: Tensor) -> Tensor:
         """Return scores [B, T, S] of query [B, T, dim] and key [B, S, dim]."""

@@ -102,6 +102,22 @@ class _ProjectedAttention(ConfigurableLayer):
         return probabilities
 
 
+def _check_counts(**arguments: Any) -> None:
+    """Raise ValueError unless arguments are positive integers."""
+    for name, value in arguments.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"The argument `{name}` must be a positive integer. Received: {name}={value!r}")
+
+
+def _check_shapes(value_shape: Any, key_shape: Any) -> None:
+    """Raise ValueError unless the sizes of value and key are equal, but for the features."""
+    if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
+        raise ValueError(
+            "All dimensions of `value` and `key`, except the last one, must be equal. Received: "
+            f"value_shape={tuple(value_shape)} and key_shape={tuple(key_shape)}"
+        )
+
+
 def _expand_for_heads(mask: Any, scores: Any, depth: int) -> Tensor | None:
     if mask is None:
         return None
@@ -155,11 +171,17 @@ class MultiHeadAttention(_ProjectedAttention):
         **kwargs: Any,
     ) -> None:
         super().__init__(activity_regularizer=None, **kwargs)
-        if sliding_window is not None and sliding_window < 1:
-            raise ValueError(f"`sliding_window` must be a positive integer. Received: sliding_window={sliding_window}")
+        _check_counts(num_heads=num_heads, key_dim=key_dim, value_dim=key_dim if value_dim is None else value_dim)
+        if sliding_window is not None:
+            _check_counts(sliding_window=sliding_window)
         if isinstance(attention_axes, int):
             attention_axes = (attention_axes,)
         if output_shape is not None:
+            if not isinstance(output_shape, (int, list, tuple)):
+                raise ValueError(
+                    "Invalid `output_shape`: expected an integer or a tuple of integers. Received: "
+                    f"output_shape={output_shape!r}"
+                )
             output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
         self._set_arguments(locals(), omit=("output_shape", "flash_attention"), value_dim=value_dim or key_dim)
         self._output_shape = output_shape
@@ -172,11 +194,7 @@ class MultiHeadAttention(_ProjectedAttention):
     def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:  # type: ignore[override]
         """Create the projections."""
         key_shape = value_shape if key_shape is None else key_shape
-        if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
-            raise ValueError(
-                "All dimensions of `value` and `key`, except the last one, must be equal. Received: "
-                f"value_shape={tuple(value_shape)} and key_shape={tuple(key_shape)}"
-            )
+        _check_shapes(value_shape, key_shape)
 
         def heads(name: str, shape: Any, size: int, activation: Any = None) -> EinsumDense:
             free = ascii_lowercase[: len(shape) - 1]
@@ -272,7 +290,8 @@ class MultiHeadAttention(_ProjectedAttention):
     def compute_output_shape(  # type: ignore[override]
         self, query_shape: Any, value_shape: Any, key_shape: Any = None
     ) -> tuple[Any, ...]:
-        """Return the query's shape, with the last sizes from output_shape."""
+        """Return the query's shape, with the last sizes from output_shape. Raises ValueError for other shapes."""
+        _check_shapes(value_shape, value_shape if key_shape is None else key_shape)
         return (*query_shape[:-1], *(self._output_shape or (query_shape[-1],)))
 
     def get_config(self) -> dict[str, Any]:
@@ -313,6 +332,9 @@ class GroupQueryAttention(_ProjectedAttention):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        _check_counts(head_dim=head_dim, num_query_heads=num_query_heads, num_key_value_heads=num_key_value_heads)
+        if sliding_window is not None:
+            _check_counts(sliding_window=sliding_window)
         if num_query_heads % num_key_value_heads:
             raise ValueError(
                 "`num_query_heads` must be divisible by `num_key_value_heads`. Received: "
@@ -328,6 +350,7 @@ class GroupQueryAttention(_ProjectedAttention):
     def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None:  # type: ignore[override]
         """Create the projections."""
         key_shape = value_shape if key_shape is None else key_shape
+        _check_shapes(value_shape, key_shape)
         many, few, n = self.num_query_heads, self.num_key_value_heads, self.head_dim
         self._query_dense = self._projection("query", "bqm,muh->bquh", (None, many, n), "uh", query_shape)
         self._key_dense = self._projection("key", "bkm,mvh->bkvh", (None, few, n), "vh", key_shape)
@@ -377,7 +400,13 @@ class GroupQueryAttention(_ProjectedAttention):
     def compute_output_shape(  # type: ignore[override]
         self, query_shape: Any, value_shape: Any, key_shape: Any = None
     ) -> tuple[Any, ...]:
-        """Return the query's shape."""
+        """Return the query's shape. Raises ValueError for other shapes."""
+        if query_shape[-1] != value_shape[-1]:
+            raise ValueError(
+                f"The last dimensions of query and value must be equal. Received: query_shape={tuple(query_shape)} and "
+                f"value_shape={tuple(value_shape)}"
+            )
+        _check_shapes(value_shape, value_shape if key_shape is None else key_shape)
         return tuple(query_shape)
 
     def get_config(self) -> dict[str, Any]:

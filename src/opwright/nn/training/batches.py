@@ -266,9 +266,9 @@ class _LimitedBatches(Batches):
 
     def epoch(self) -> Iterator[Any]:
         """Yield the batches of the next epoch."""
-        known, count = self.inner.steps, 0
+        length, count = self.inner.steps, 0
         for _ in range(0, self._limit, self._group):
-            if known is not None and self._seen >= known:
+            if length is not None and self._seen >= length:
                 self._warn()
                 break
             item = None
@@ -278,12 +278,12 @@ class _LimitedBatches(Batches):
                     break
                 count, self._seen = count + 1, self._seen + 1
                 yield item
-            if item is None and known is None:
+            if item is None and length is None:
                 self._running = None
                 if count < self._limit:
                     self._warn()
                 break
-        if known is not None and self._seen >= known:
+        if length is not None and self._seen >= length:
             self.restart()
 
     def _next(self, is_first: bool) -> Any:

@@ -23,8 +23,8 @@ def _is_single(spec: Any) -> bool:
 
 def names_of(y_pred: Any, output_names: Sequence[str] | None) -> list[str]:
     """Return a name for each output: dict keys, the model's names, or output_0, output_1 ..."""
-    if isinstance(y_pred, dict):
-        return ["/".join(map(str, path)) for path, _ in nest.flatten_with_paths(y_pred)]
+    if isinstance(y_pred, dict) and not any(map(nest.is_nested, y_pred.values())):
+        return [str(key) for key in sorted(y_pred)]
     count = len(nest.flatten(y_pred))
     if output_names is not None and len(output_names) == count:
         seen: dict[str, int] = {}
@@ -38,7 +38,9 @@ def names_of(y_pred: Any, output_names: Sequence[str] | None) -> list[str]:
 
 def has_names(y_pred: Any, output_names: Sequence[str] | None) -> bool:
     """Return whether the outputs have names: keys, or names of the model's layers."""
-    return isinstance(y_pred, dict) or (output_names is not None and len(output_names) == len(nest.flatten(y_pred)))
+    if isinstance(y_pred, dict) and not any(map(nest.is_nested, y_pred.values())):
+        return True
+    return output_names is not None and len(output_names) == len(nest.flatten(y_pred))
 
 
 def _entries_by_output(spec: Any, names: Sequence[str]) -> list[Any]:
@@ -63,6 +65,18 @@ def _entries_by_output(spec: Any, names: Sequence[str]) -> list[Any]:
             f"model has {len(names)} outputs."
         )
     return list(spec)
+
+
+def _entries_like(spec: Any, y_pred: Any) -> list[Any]:
+    """Return one entry of the metrics for each leaf of nested outputs, from a structure that is nested as they are."""
+    if spec is None:
+        return [None for _ in nest.flatten(y_pred)]
+    if isinstance(y_pred, dict) and isinstance(spec, dict):
+        _entries_by_output(spec, list(y_pred))  # raises an error for other keys
+        return [entry for key in sorted(y_pred) for entry in _entries_like(spec.get(key), y_pred[key])]
+    if isinstance(y_pred, (list, tuple)) and isinstance(spec, (list, tuple)) and len(spec) == len(y_pred):
+        return [entry for each, part in zip(spec, y_pred) for entry in _entries_like(each, part)]
+    return [spec for _ in nest.flatten(y_pred)]
 
 
 def flat_targets(y: Any, names: Sequence[str], y_pred: Any, repeat: bool = False) -> list[Any]:
@@ -135,18 +149,21 @@ class OutputMetrics(Module):
         self.named = len(self.names) > 1 and has_names(y_pred, self.output_names)
         self.rows = [[] for _ in self.names]
         for argument, weighted in ((self.given, False), (self.given_weighted, True)):
-            for row, identifiers, t, p in zip(self.rows, self._entries_by_output(argument), flat_true, flat_pred):
+            for row, identifiers, t, p in zip(self.rows, self._entries_of(argument, y_pred), flat_true, flat_pred):
                 for identifier in identifiers:
                     if identifier is not None and t is not None:
                         row.append((as_metric(identifier, t, p), weighted))
 
-    def _entries_by_output(self, argument: Any) -> list[list[Any]]:
+    def _entries_of(self, argument: Any, y_pred: Any) -> list[list[Any]]:
         if not argument:
             return [[] for _ in self.names]
         if len(self.names) == 1:
             if isinstance(argument, dict):
                 argument = _entries_by_output(argument, self.names)[0]
             return [_as_list(_unwrap(argument))]
+        parts = y_pred.values() if isinstance(y_pred, dict) else y_pred
+        if nest.is_nested(y_pred) and any(map(nest.is_nested, parts)):
+            return [_as_list(g) for g in _entries_like(argument, y_pred)]
         return [_as_list(g) for g in _entries_by_output(argument, self.names)]
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
