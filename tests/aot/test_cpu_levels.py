@@ -46,6 +46,7 @@ def levels_of_program(folder, levels, compiler, emulator=()):
     """Compile the program and run it: the best level, and the scores of each that the processor has."""
     (folder / "levels.c").write_text(PROGRAM.replace("LEVELS", str(levels)))
     strict = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+    strict += ["-mcpu=baseline"] if "ziglang" in compiler else []  # whose default is this machine's processor
     command = [*compiler, *strict, "-static", "-O1", "levels.c", "libnet.a", "-lm", "-o", "levels"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     return lambda *cpu: _parsed([*emulator, *cpu, "./levels"], folder)

@@ -67,6 +67,7 @@ def test_every_builtin_is_a_library_or_refused_by_name(part, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # which a busy machine may take for 150 models
 @pytest.mark.parametrize("part", range(12))
 def test_every_row_of_the_operators_is_a_library_or_refused_by_name(part, tmp_path):
     """All fixed cases and drawn rows of the operators' tests."""

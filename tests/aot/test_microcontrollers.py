@@ -73,7 +73,7 @@ def test_boards_compute_the_interpreters_integers(target, model, example, tmp_pa
     assert int(status) == 0
     np.testing.assert_array_equal(np.array(printed, int), scores.reshape(-1))
     if target == "cortex-m4":
-        assert int(ticks) * INSTRUCTIONS_PER_TICK < 11_000_000
+        assert int(ticks) * INSTRUCTIONS_PER_TICK < 9_500_000
 
 
 PARTS = 8

@@ -317,3 +317,33 @@ def test_branches_and_iterations_in_c_source(branching, growing, tmp_path):
     for n in (0, 4):
         check(outputs_of(tmp_path / "g", library, [ROW, np.array(n, np.int32)]), grown(ROW, n))
     outputs_of(tmp_path / "g", library, [ROW, np.array(6, np.int32)], status=6)
+
+
+class Selection(ow.Module):
+    """Counts its runs, and adds up how many elements it has selected."""
+
+    def __init__(self):
+        self.runs, self.total = ow.Variable(0), ow.Variable(0.0)
+
+    @ow.function(input_signature=[ow.TensorSpec([6], ow.float32, name="x")])
+    def select(self, x):
+        y = ow.gather_nd(x, ow.where(x > 0))
+        y = ow.cond(ow.reduce_sum(y) > 3, lambda: ow.concat([y, y], 0), lambda: y + 1)
+        self.runs.assign_add(1)
+        self.total.assign_add(ow.cast(ow.size(y), ow.float32))
+        return {"a": y, "b": self.runs.read_value(), "c": self.total.read_value()}
+
+
+def test_variables_change_once_a_run(tmp_path):
+    """Plans for other numbers stop before they store any."""
+    selection = Selection()
+    run = aot.load(aot.build({"select": selection.select}, out=tmp_path, name="m").folder)
+    total = 0
+    for n, (low, high) in enumerate(((-1, 2), (0.5, 3), (-3, -1), (-1, 4)), 1):
+        x = np.linspace(low, high, 6, dtype=np.float32)
+        y = x[x > 0]
+        y = np.concatenate([y, y]) if y.sum() > 3 else y + 1
+        total += y.size
+        check(run(x).values(), [y, np.array(n), np.array(total)])
+    run.reset()
+    check([run(x)["b"]], [np.array(1)])

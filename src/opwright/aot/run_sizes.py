@@ -74,7 +74,7 @@ def prepare_decided(subgraph: Subgraph, numbers: Mapping[int, int | None], bound
         most[t.index] = _most(node, bounds.get(t.index))
         number = numbers[t.index]
         if node.name not in COUNTED:
-            set_shapes(node, number or 0)
+            set_shapes(node, min(number or 0, most[t.index]))
             return
         rows = most[t.index] if number is None else number
         x = node.tensors_in[0]

@@ -8,7 +8,7 @@ Not here: the signatures of a model (model_plans.py), bounds (size_bounds.py), s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..compiler.kernels import NoKernel
@@ -113,19 +113,19 @@ class SizedPlans:
                 continue
             if any((numbers[t] or 0) > n for t, n in most.items()):
                 continue  # more than there are elements to count
-            decisions = {t: RunNumber(n, most[t]) for t, n in numbers.items()}
-            self.plans.append(_planned(self._planner, self.subgraph, self._state, decisions))
+            decisions = {t: RunNumber(n, most[t]) for t, n in numbers.items() if t in most}  # others have known shapes
+            self.plans.append(_planned(self._planner, self.subgraph, self._state, decisions, numbers))
             self.numbers.append(number)
             planned.append(sizes)
         if not self.plans and refusal is not None:
             raise refusal
         self.parameters = beginning(parameters, planned, [self._unbounded.get(t) in LOOPS for t in read])
-        if counters and self._state.fields:
+        if counters and (layers := self._state.updated_early):
             raise UnimplementedError(
                 op="aot.build",
-                what="shapes follow from numbers that a run decides, in a model with state",
-                found=", ".join(p.name for p in counters),
-                do="a signature for each of both",
+                what="shapes follow from numbers that a run decides, in a model with layers that keep their state",
+                found=", ".join(p.name for p in counters) + " and " + ", ".join(layers),
+                do="a model for each of both",
             )
 
     def _decided(self, own: Sequence[SizeParameter]) -> dict[int, int | None]:
@@ -177,9 +177,13 @@ def _facts_of(tensor: Tensor, name: str) -> InputFacts:
 
 
 def _planned(
-    planner: PartitionPlanner, subgraph: Subgraph, state: StateFields, numbers: Mapping[int, RunNumber]
+    planner: PartitionPlanner,
+    subgraph: Subgraph,
+    state: StateFields,
+    numbers: Mapping[int, RunNumber],
+    cells: Iterable[int],
 ) -> SizedPlan:
-    """Return the plan of a prepared subgraph. numbers: as of `whole_graph`."""
+    """Return the plan of a prepared subgraph. numbers: as of `whole_graph`; cells: tensors of numbers of any plan."""
     whole = whole_graph(planner, subgraph, numbers)
     after, apart = fused(whole.graph)
     try:
@@ -201,5 +205,5 @@ def _planned(
         tuple(zip(memory, indices)),
         frozenset(i for v, i in zip(whole.variables, indices) if v in whole.read),
         frozenset(i for v, i in zip(whole.variables, indices) if v in whole.written),
-        tuple(whole.counts.get(t) for t in numbers),
+        tuple(whole.counts.get(t) for t in cells),
     )

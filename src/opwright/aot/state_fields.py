@@ -18,6 +18,7 @@ from ..core.errors import UnimplementedError
 from ..lite.compiled.whole_graphs import Variable
 from ..lite.runtime.resources import CACHES, RandomSequence, ResourceVariable
 from ..lite.runtime.subgraph import Subgraph
+from ..lite.runtime.tensor import Tensor
 from .identifiers import unique
 
 
@@ -51,6 +52,16 @@ class StateFields:
         self._indices: dict[int, int] = {}
         self._variables: list[Any] = []  # kept, as their identities are keys
         self._taken: set[str] = set()
+
+    @property
+    def updated_early(self) -> list[str]:
+        """Names of the variable tensors and caches, which kernels of layers update; other variables are stored once
+        nothing of a run can fail."""
+        return [
+            v.name if isinstance(v, Tensor) else f"cache {v.shared_name}"
+            for v in self._variables
+            if isinstance(v, Tensor) or (isinstance(v, ResourceVariable) and v.container == CACHES)
+        ]
 
     def index(self, variable: Variable, memory: Buffer) -> int:
         """Return the index of a variable's field. memory: in a plan."""

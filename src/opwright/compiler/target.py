@@ -98,6 +98,11 @@ class Target(NamedTuple):
         return self.triple.startswith(("thumb", "riscv32")) and not (self.has("mve.fp") or self.has("v"))
 
     @property
+    def counts_by_32_bits(self) -> bool:
+        """Return whether its registers and addresses have 32 bits: no loop of a kernel has more iterations."""
+        return self.triple.startswith(("thumb", "armv", "riscv32"))
+
+    @property
     def is_wasm(self) -> bool:
         """Return whether it executes WebAssembly."""
         return self.triple.startswith("wasm")

@@ -108,16 +108,18 @@ def _row_sums(p: Pointer, channels: Sequence[Pointer], depth: Value, lanes: int,
     sums = kl.registers(f32, lanes, lanes)
     for i in range(lanes):
         sums[i] = 0.0
-    pairs, done = depth // (2 * lanes) * (2 * lanes), depth // lanes * lanes
-    for k in range(0, pairs, 2 * lanes):  # a line of each row at a time: rows a multiple of 4 KB apart share sets
-        low, high = p.load(k, lanes), p.load(k + lanes, lanes)
+    near = 2 if lanes > 1 else 4  # vectors: a line of each row at a time, as rows a multiple of 4 KB apart share sets
+    whole = depth // (near * lanes) * (near * lanes)
+    done = depth // lanes * lanes if lanes > 1 else whole
+    for k in range(0, whole, near * lanes):
+        parts = [p.load(k + j * lanes, lanes) for j in range(near)]
         for i in range(lanes):
-            near = kl.fma(low, channels[i].load(k, lanes).to(f32), sums[i])
-            sums[i] = kl.fma(high, channels[i].load(k + lanes, lanes).to(f32), near)
-    if pairs < done:
-        v = p.load(pairs, lanes)
+            for j in range(near):
+                sums[i] = kl.fma(parts[j], channels[i].load(k + j * lanes, lanes).to(f32), sums[i])
+    if whole < done:
+        v = p.load(whole, lanes)
         for i in range(lanes):
-            sums[i] = kl.fma(v, channels[i].load(pairs, lanes).to(f32), sums[i])
+            sums[i] = kl.fma(v, channels[i].load(whole, lanes).to(f32), sums[i])
     if masked:
         if done < depth:
             mask = kl.first(depth - done, lanes)

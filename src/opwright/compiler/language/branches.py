@@ -152,6 +152,11 @@ class Branches(ControlFlow):
 
     def count(self, items: LoopRange, go_on: Thunk | None, body: Callable[[Any], Any], state: StatementState) -> None:
         steps = InductionVariable(items)
+        narrow = steps.dtype is dtypes.int64 and not steps.anything and not isinstance(items.step, Value)
+        narrow = narrow and current().target.counts_by_32_bits
+        if narrow:  # 64-bit sums and comparisons take several instructions each
+            start, stop = steps.start.to(dtypes.int32), steps.stop.to(dtypes.int32)
+            steps = InductionVariable(LoopRange(start, stop, items.step))
         counter = _StackVariable(steps.start)
         counter.put("the range's counter", steps.start)
 
@@ -168,7 +173,7 @@ class Branches(ControlFlow):
 
         def iteration() -> None:
             i = index()
-            body(i)
+            body(i.to(dtypes.int64) if narrow else i)
             counter.put("the range's counter", steps.after(i))
 
         def strip(step: int) -> None:

@@ -219,7 +219,14 @@ class Buffers:
 
     def counted(self, value: Any, rows_of: Callable[[int], int]) -> tuple[RuleOperand, Buffer]:
         """Implement `LoweringContext.counted`."""
-        if self.seen is None or value in self._operands:
+        if self.seen is None:
+            raise NoLowering("its number of rows is unknown before a run")
+        return self.with_most_rows(value, rows_of)
+
+    def with_most_rows(self, value: Any, rows_of: Callable[[int], int]) -> tuple[RuleOperand, Buffer]:
+        """Return the operand of a value with memory for rows_of(its size) rows, and the cell for the actual number.
+        Raises NoLowering if the value has no rows, or an operation that uses it."""
+        if value in self._operands:
             raise NoLowering("its number of rows is unknown before a run")
         maximal = self._operand_of(value)
         if not maximal.shape:

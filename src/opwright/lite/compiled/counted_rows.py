@@ -48,7 +48,7 @@ class CountingBuffers(TensorBuffers):
     most rows, where operations read fewer."""
 
     def __init__(self, graph: NodeGraph, subgraph: Subgraph, numbers: RunNumbers) -> None:
-        super().__init__(graph, subgraph, {})
+        super().__init__(graph, subgraph)
         self._numbers = numbers
         self.whole: dict[int, Buffer] = {}
 
@@ -61,7 +61,7 @@ class CountingBuffers(TensorBuffers):
             raise NoLowering("there are no elements to count")
         assumed = self.of(value) if rows is not None else None
         self._operands.pop(value, None)
-        operand, count = super().counted(value, lambda size: most)
+        operand, count = self.with_most_rows(value, lambda size: most)
         if assumed is not None:
             self.whole[number] = operand.buffer
             fewer = Buffer(f"{operand.buffer.name}.rows", operand.dtype, assumed.shape)
