@@ -118,6 +118,8 @@ class LiteOperator(Operator):
             that a module defines.
             """
             cls = self.__dict__.get("_body")
+            if cls is None and name in self.__dict__:  # another thread has just derived it
+                return self.__dict__[name]
             if cls is None or name.startswith("__"):
                 raise AttributeError(f"operator {self.__dict__.get('name')} has no attribute {name!r}")
             with _deriving:
