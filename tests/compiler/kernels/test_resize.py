@@ -142,4 +142,27 @@ ROUNDED_WIDE = parametrised(quantize(arg(0, float32), 0, int16))[0]
     (nearest, {"dtype": int8, "lanes": 4, "expr": None, "params": (), "more": 0}),
 )
 def test_every_target(family, constants, names):
+    if family is bilinear:
+        constants["differences"] = False
     compiles_for(names, family, **constants)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("size", "out"), SIZES)
+def test_means_by_differences_next_to_infinities(size, out, mode):
+    """TensorFlow's formula by NumPy: what an infinity makes of each pixel, and the values of the others."""
+    x = RNG.standard_normal((2, *size, 5)).astype(np.float32)
+    x[0, size[0] // 2, size[1] // 2, 1] = np.inf
+    expected = x.astype(np.float64)
+    for axis in (2, 1):
+        at = positions(mode, size[axis - 1], out[axis - 1])
+        low = np.floor(at)
+        high, part = np.ceil(at).clip(0, size[axis - 1] - 1).astype(int), at - low
+        first = np.take(expected, low.clip(0).astype(int), axis)
+        part = part[:, None, None] if axis == 1 else part[:, None]
+        with np.errstate(invalid="ignore"):
+            expected = first + (np.take(expected, high, axis) - first) * part
+    source, y = buffer(x), Buffer("y", float32, (2, *out, 5))
+    got = run(Resize(y, source, "bilinear", *mode, arg(0, float32), True), {source: x})
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)

@@ -52,10 +52,11 @@ def bilinear(
     lanes: int,
     expr: Any,
     params: tuple[DType, ...],
+    differences: bool,
 ) -> None:
     """Interpolate bilinearly. A work item is a row of the result.
 
-    rows, columns: indices of the pixels before and after each position, weights of the latter.
+    rows, columns: indices of the pixels before and after each position, weights of the latter. differences: see Resize.
     """
     numbers = [number(v, d) for v, d in zip(more, params)]
     image, out = x.cast(dtype), y.cast(expr.dtype)
@@ -75,7 +76,7 @@ def bilinear(
                 if sums is not None:
                     mean = MEAN.of_four([v.to(sums) for v in four], across, down).to(i32).to(f32)
                 else:
-                    mean = _interpolate(four, across, down, dtype)
+                    mean = _interpolate(four, across, down, dtype, differences)
                 into.store(evaluate(expr, [mean], numbers).splat(lanes), c)
 
 
@@ -85,9 +86,12 @@ def _weight(table: Pointer, i: Value, sums: DType | None) -> Value:
     return kl.bitcast(weight, dtypes.float32) if sums is None else weight.to(sums)
 
 
-def _interpolate(four: list[Value], across: Value, down: Value, dtype: DType) -> Value:
+def _interpolate(four: list[Value], across: Value, down: Value, dtype: DType, differences: bool) -> Value:
     """Return the weighted mean of four pixels in float32, rounded half up for integers."""
     a, b, c, d = (v.to(f32) for v in four)
+    if differences:
+        above, below = (p + (q - p) * across for p, q in ((a, b), (c, d)))
+        return above + (below - above) * down
     above, below = (p * (1.0 - across) + q * across for p, q in ((a, b), (c, d)))
     mean = above * (1.0 - down) + below * down
     return mean if dtype.is_floating else kl.trunc(mean + 0.5)
@@ -131,6 +135,12 @@ def _bilinear_table(positions: Sampling) -> np.ndarray:
     return np.stack([before.astype(np.int32), after.astype(np.int32), weight.view(np.int32)])
 
 
+def _difference_table(positions: Sampling) -> np.ndarray:
+    """Return `_bilinear_table` where the pixel after a position on a pixel is that pixel."""
+    before, after, weight = _bilinear_table(positions)
+    return np.stack([before, np.where(weight == 0, before, after), weight])
+
+
 def _fixed_bilinear_table(positions: Sampling) -> np.ndarray:
     """Return int32[3, out]: as `_bilinear_table`, with fixed-point weights."""
     return np.stack(positions.between_steps()).astype(np.int32)
@@ -153,12 +163,15 @@ def select_resize(form: Resize, build: Builder) -> None:
     n, out_height, out_width, channels = out.shape
     expr: Expr | None
     expr, scalars = parametrised(form.expr)
-    dtype, table = x.dtype, _nearest_table
+    dtype, table, constants = x.dtype, _nearest_table, dict[str, bool]()
     if form.kind == "bilinear":
         if dtype not in BILINEAR:
             raise NoKernel(f"a bilinear resize of {dtype.name}")
         size = 8 if FIXED.get(dtype) is i64 else 4
         family, table = bilinear, _fixed_bilinear_table if dtype in FIXED else _bilinear_table
+        constants["differences"] = form.differences
+        if form.differences:
+            table = _difference_table
     else:
         if form.expr.op == "arg":
             expr, dtype = None, UNITS.get(dtype.size, dtype)
@@ -178,6 +191,7 @@ def select_resize(form: Resize, build: Builder) -> None:
         expr=expr,
         params=tuple(d for _, d in scalars),
         more=len(scalars),
+        **constants,
     )
     numbers = (word(value, d) for value, d in scalars)
     words = [build.pointer(x), build.pointer(out), *tables, *image_words(x, out), *numbers]

@@ -24,13 +24,18 @@ from .ops import LoopOp
 
 @dataclass(frozen=True, eq=False)
 class Resize(LoopOp):
-    """Images resized, NHWC. kind: bilinear or nearest; then expr of the float32 result (nearest: of the element)."""
+    """Images resized, NHWC. kind: bilinear or nearest; then expr of the float32 result (nearest: of the element).
+
+    differences: of bilinear float32, whether a mean is p + (q - p) w, as TensorFlow has it, and not p (1 - w) + q w, as
+    LiteRT: next to an infinity, the former is NaN
+    """
 
     input: Buffer
     kind: Literal["bilinear", "nearest"]
     align_corners: bool
     half_pixel_centers: bool
     expr: Expr
+    differences: bool = False
 
 
 @dataclass(frozen=True, eq=False)

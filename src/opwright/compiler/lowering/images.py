@@ -36,7 +36,8 @@ def resize(ctx: LoweringContext) -> None:
     if ctx.operator in ("ResizeNearestNeighbor", "RESIZE_NEAREST_NEIGHBOR"):
         ctx.add(Resize, y.buffer, x.buffer, "nearest", aligned, centered, arg(0, x.dtype))
     else:
-        ctx.add(Resize, y.buffer, x.buffer, "bilinear", aligned, centered, _mean(x, y))
+        differences = ctx.node.dialect == CATALOGUE and x.dtype is float32
+        ctx.add(Resize, y.buffer, x.buffer, "bilinear", aligned, centered, _mean(x, y), differences)
 
 
 def _mean(x: RuleOperand, y: RuleOperand) -> Expr:
