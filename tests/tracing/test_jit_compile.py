@@ -508,3 +508,12 @@ def test_a_step_with_dropout_is_one_native_call():
     assert len(result.regions) == 1
     assert "StatelessRandomUniform" in {n.op.name for n in result.regions[0].nodes}
     assert not {n.op for n in result.uncompiled} - {"ReadVariable", "AssignAddVariable"}
+
+
+def test_without_memory_for_a_result_the_process_goes_on():
+    sizes = [1 << 29, 1 << 29]  # 2^60 bytes, beyond the addresses of any process
+    f = ow.function(lambda x: ow.broadcast_to(x, sizes) * 2.0, jit_compile=True)
+    with pytest.raises(ow.errors.ResourceExhaustedError, match="no memory for a result of 1152921504606846976 bytes"):
+        f(ow.ones([1]))
+    assert f.experimental_get_compiler_ir(ow.ones([1]))("report")
+    assert float(ow.function(lambda x: x * 2.0 + 1.0, jit_compile=True)(ow.ones([]))) == 3

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ..core import forks
+from ..core.errors import ResourceExhaustedError
 from ..core.named_tuples import NamedTuple
 
 Key = TypeVar("Key", bound=Hashable)
@@ -167,7 +168,10 @@ class _Block(np.ndarray):
 
 
 def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """Return np.empty for sizes of at least LARGE, in memory that an earlier array of the same size released."""
+    """Return np.empty for sizes of at least LARGE, in memory that an earlier array of the same size released.
+
+    raises ResourceExhaustedError
+    """
     global _kept_bytes
     nbytes = math.prod(shape) * dtype.itemsize
     memory = None
@@ -176,5 +180,8 @@ def large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
             memory = blocks.pop()
             _kept_bytes -= nbytes
     if memory is None:
-        memory = _OwnedBytes(nbytes, np.uint8)
+        try:
+            memory = _OwnedBytes(nbytes, np.uint8)
+        except (MemoryError, ValueError) as error:  # ValueError: more than there are addresses
+            raise ResourceExhaustedError(what=f"no memory for a result of {nbytes} bytes", found=str(error)) from None
     return np.ndarray(shape, dtype, memory.view(_Block))
