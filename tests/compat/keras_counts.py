@@ -39,7 +39,7 @@ REASONS = (
     ("sparse", r"sparse|ragged"),
     (
         "private",
-        r"no attribute '_|'tf_record'|SummaryMetadata|attribute 'numpy' is read-only|overwrite_with"
+        r"no attribute '_|'tf_record'|dmtree|SummaryMetadata|attribute 'numpy' is read-only|overwrite_with"
         r"|not part of opwright|memory_config"
         r"|'(lr_adjust|zeropower_via|call|sequence_length)",
     ),

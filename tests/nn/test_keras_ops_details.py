@@ -123,3 +123,12 @@ def test_arguments_of_attention():
         layers.AdditiveAttention()([rows, rows], mask=rows[..., 0] > 0)
     with pytest.raises(ValueError, match="broadcastable"):
         layers.Softmax()(rows[0], mask=np.ones((4, 3)))
+
+
+def test_dtypes_of_random_integers():
+    for dtype in ("int8", "int16", "uint8", "int64"):
+        drawn = ow.keras.random.categorical(np.zeros((2, 3), "float32"), 50, dtype=dtype, seed=1)
+        assert drawn.dtype.name == dtype
+        np.testing.assert_array_equal(np.unique(drawn), [0, 1, 2])
+    with pytest.raises(ValueError, match="integer `dtype`"):
+        ow.keras.random.randint((2,), 0, 3, dtype="float32")

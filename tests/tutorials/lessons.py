@@ -530,7 +530,12 @@ def forecasting_with_convolutions(tf):
     data = tf.keras.utils.timeseries_dataset_from_array(series[:-16, None], series[16:], 16, batch_size=32)
     layers = tf.keras.layers
     model = tf.keras.Sequential(
-        [layers.Conv1D(16, 3, dilation_rate=2, activation="relu"), layers.Flatten(), layers.Dense(1)]
+        [
+            tf.keras.Input((16, 1)),
+            layers.Conv1D(16, 3, dilation_rate=2, activation="relu"),
+            layers.Flatten(),
+            layers.Dense(1),
+        ]
     )
     model.compile(tf.keras.optimizers.Adam(0.005), tf.keras.losses.Huber())
     model.fit(data, epochs=10, verbose=0)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import replicas
-from ..core.dtypes import as_dtype
+from ..core.dtypes import as_dtype, int64
 from ..eager.variable import Variable
 from ..ops import array, dispatch, random
 from ..ops import nn as ops_nn
@@ -79,18 +79,21 @@ def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None,
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
-    """Draw integers uniformly from [minval, maxval)."""
+    """Draw integers uniformly from [minval, maxval). Raises ValueError for another dtype than integers."""
+    if not as_dtype(dtype).is_integer:
+        raise ValueError(f"`keras.random.randint` requires an integer `dtype`. Received: dtype={dtype}")
     return _draw_shape("uniform", seed, shape, minval, maxval, dtype=dtype)
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
     """Draw class indices [batch, num_samples] from unnormalized log-probabilities."""
-    d = as_dtype(dtype)
-    return _draw(
+    drawn = _draw(
         seed,
-        lambda: random.categorical(logits, num_samples, d),
-        lambda s: random.stateless_categorical(logits, num_samples, s, d),
+        lambda: random.categorical(logits, num_samples, int64),
+        lambda s: random.stateless_categorical(logits, num_samples, s, int64),
     )
+    result: Tensor = array.cast(drawn, as_dtype(dtype))
+    return result
 
 
 def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Tensor:
