@@ -314,7 +314,8 @@ def _operation(name: str, places: Any) -> Any:
         self.args, self.kwargs = args, kwargs
 
     def __call__(self, *operands, **kwargs):
-        return function(*operands, *self.args, **{**self.kwargs, **kwargs})
+        own = (*self.args, *operands) if name == "Einsum" else (*operands, *self.args)
+        return function(*own, **{**self.kwargs, **kwargs})
 
     calls = dict.fromkeys(("__call__", "call", "symbolic_call", "compute_output_spec"), __call__)
     members = {"__init__": __init__, **calls}
