@@ -64,13 +64,14 @@ def import_module(name: str, package: str | None = None) -> ModuleType:
     An import creates thousands of objects that the collector tracks and frees hardly any, so a collection is not worth
     its time: a sixth of the time to import the whole package, and 7 ms of the first answer of a model.
     """
-    was_enabled = gc.isenabled()
+    was_enabled, before = gc.isenabled(), len(sys.modules)
     try:
         gc.disable()
         return importlib.import_module(name, package)
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():  # nothing that the program has frozen
+            # The count of what the program has frozen visits all of it: not for a module that was imported before.
+            if len(sys.modules) != before and not gc.get_freeze_count():
                 gc.freeze()  # both together: all objects are old now, and were not visited
                 gc.unfreeze()
             gc.enable()
