@@ -133,6 +133,11 @@ JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | flo
 CUSTOM: dict[str, Any] = {}  # user classes and functions, for every registry; see CustomObjectScope
 
 
+def registered_name(thing: Any) -> str | None:
+    """Return the name under which a user's class or function is registered, "package>name"; None if it is not."""
+    return next((name for name, member in CUSTOM.items() if member is thing and ">" in name), None)
+
+
 class CustomObjectScope:
     """Context manager in which configurations may refer to {name: class or function}."""
 

@@ -18,6 +18,9 @@ from .assets import owners
 from .configuration import CUSTOM
 from .model_config import class_module, compile_config, find, serialize
 
+KERAS_VERSION = "3.15.1"
+"""The version whose form this module writes."""
+
 NUMPY, NN, MATH, CORE = (f"keras.src.ops.{name}" for name in ("numpy", "nn", "math", "core"))
 MODULES = {
     **dict.fromkeys(("Cast", "StopGradient", "Unstack"), CORE),
@@ -312,4 +315,4 @@ def _registered(name: str, module: str) -> str | None:
     return None
 
 
-__all__ = ["OPERATIONS", "keras_configuration"]
+__all__ = ["KERAS_VERSION", "OPERATIONS", "keras_configuration"]

@@ -21,7 +21,7 @@ import numpy as np
 from ..core.errors import DataLossError
 from ..core.extras import optional_module
 from .hdf5_weights import WeightGroup
-from .keras_form import keras_configuration
+from .keras_form import KERAS_VERSION, keras_configuration
 
 MOST_BYTES = 64512
 """Bytes of an attribute."""
@@ -157,7 +157,7 @@ def model_file(model: Any, include_optimizer: bool = True) -> bytes:
     form = keras_configuration(model)
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
-        file.attrs["keras_version"], file.attrs["backend"] = "3.15.1", "tensorflow"
+        file.attrs["keras_version"], file.attrs["backend"] = KERAS_VERSION, "tensorflow"
         file.attrs["model_config"] = json.dumps({key: form[key] for key in ("class_name", "config")})
         compiled = form.get("compile_config")
         if compiled:
@@ -168,7 +168,7 @@ def model_file(model: Any, include_optimizer: bool = True) -> bytes:
             file.attrs["training_config"] = json.dumps(training)
         group = file.create_group(WEIGHTS)
         _write_names(group, "layer_names", [layer.name for layer in model.layers])
-        group.attrs["keras_version"], group.attrs["backend"] = "3.15.1", "tensorflow"
+        group.attrs["keras_version"], group.attrs["backend"] = KERAS_VERSION, "tensorflow"
         for layer in model.layers:
             _write_weights(group.create_group(layer.name), _ordered(layer))
         _write_weights(group.create_group(TOP), _top(model))

@@ -22,7 +22,7 @@ from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape
 from ..ops import dispatch, registry
 from ..ops.tensor import TensorLike
-from .configuration import CUSTOM, CustomObjectScope
+from .configuration import CUSTOM, CustomObjectScope, registered_name
 from .keras_tensor import KerasTensor, OperationNode, OperatorCall
 from .layer import Layer
 from .network import InputLayer
@@ -45,11 +45,6 @@ def serialize(thing: Any) -> dict[str, Any]:
         "config": plain_value(thing.get_config()),
         "registered_name": registered_name(type(thing)),
     }
-
-
-def registered_name(cls: type) -> str | None:
-    """Return the name under which a class of a user is registered, with its package; None if it is not."""
-    return next((name for name, registered in CUSTOM.items() if registered is cls and ">" in name), None)
 
 
 def class_module(cls: type) -> str:

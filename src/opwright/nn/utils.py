@@ -21,7 +21,7 @@ from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
 from .backend import clear_session, standardize_dtype
 from .callbacks.base import Progbar
-from .configuration import CUSTOM, CustomObjectScope
+from .configuration import CUSTOM, CustomObjectScope, registered_name
 from .directories import audio_dataset_from_directory, image_dataset_from_directory, text_dataset_from_directory
 from .file_archives import get_file
 from .image_files import array_to_img, img_to_array, load_img, save_img
@@ -278,8 +278,8 @@ def get_custom_objects() -> dict[str, Any]:
 
 def get_registered_name(obj: Any) -> str:
     """Return the name under which a class or function is registered, "package>name"; otherwise its own name."""
-    names = [name for name, thing in CUSTOM.items() if thing is obj]
-    return next((name for name in names if ">" in name), names[0] if names else obj.__name__)
+    own_name: str = obj.__name__
+    return registered_name(obj) or next((name for name, thing in CUSTOM.items() if thing is obj), own_name)
 
 
 def get_registered_object(

@@ -39,7 +39,7 @@ from .hdf5_weights import (
     stores_itself,
     weights_file,
 )
-from .keras_form import keras_configuration
+from .keras_form import KERAS_VERSION, keras_configuration
 from .keras_tensor import KerasTensor
 from .legacy_hdf5 import assign_legacy_weights, model_file, weights_of
 from .model_config import compile_arguments, compile_config, deserialize, plain_value, serialize
@@ -48,8 +48,6 @@ FORMAT = {"format": "opwright.weights", "version": "1"}
 HDF5 = ".weights.h5"
 H5_WEIGHTS, OWN_CONFIG = "model.weights.h5", "opwright.json"
 """Members of .keras files: weights as Keras has them, and the own configuration next to that of Keras."""
-KERAS = {"keras_version": "3.15.1"}
-"""The version whose form `keras_form` writes."""
 _OWN = "own:"  # between a layer's path and the keys it stores
 
 
@@ -277,7 +275,8 @@ def save_model(
         config["compile_config"] = compile_config(model._trainer.arguments)
     arrays = arrays_of(model)
     form = _keras_form(model, keras_format)
-    files = {"metadata.json": json.dumps({**FORMAT, "format": "opwright.model", **(KERAS if form else {})}).encode()}
+    version = {"keras_version": KERAS_VERSION} if form else {}
+    files = {"metadata.json": json.dumps({**FORMAT, "format": "opwright.model", **version}).encode()}
     if form is not None:
         files["config.json"] = json.dumps(form, indent=1).encode()
         files[OWN_CONFIG] = json.dumps(config, indent=1).encode()
