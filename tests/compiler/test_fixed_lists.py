@@ -111,6 +111,19 @@ def second_derivatives_of(program):
     return second
 
 
+def backwards(x):
+    """A list of a size that follows from a shape, filled from its end."""
+    n = ow.shape(x)[0]
+    ta, total = ow.TensorArray(ow.float32, n), ow.zeros([4])
+    for i in ow.range(n):
+        total = total + x[n - 1 - i]
+        ta = ta.write(n - 1 - i, total)
+    for i in ow.range(n):
+        if ow.reduce_sum(x[i]) > 0:
+            ta = ta.write(i, ta.read(i) * 2)
+    return ta.stack()
+
+
 def last_state(x, n):
     h = ow.zeros([4])
     for i in ow.range(n):
@@ -182,6 +195,7 @@ MX2 = A.T @ A @ X**2.0
 G = 4 * X * MX2  # the gradient of the sum of their squares
 SECOND_OF_STATES = 2 * (4 * G * MX2 + 8 * X * (A.T @ A @ (G * X)))
 WHOLE = [
+    (backwards, [X[::-1].cumsum(0)[::-1] * np.where(X.sum(1) > 0, 2, 1)[:, None]]),
     (gradient_of(rows), [8 * X]),
     (gradient_of(states), [G]),
     (second_derivatives_of(states_of_12), [SECOND_OF_STATES]),

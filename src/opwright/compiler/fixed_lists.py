@@ -1,6 +1,7 @@
-"""Lists that a loop fills element by element, with their final length from the start; lengths that are trip counts.
+"""Lists that a loop fills element by element, with their final length from the start; lengths that are constant.
 
-Lives here: `with_fixed_lists`; `filled_lists`, the lists to which each iteration of a loop adds an element.
+Lives here: `with_fixed_lists`; `filled_lists`, the lists to which each iteration of a loop adds an element;
+`constant_length`.
 Not here: lists as arrays (lowering/tensor_lists.py), the same analysis for files (../lite/convert/lists).
 
     ta = TensorArray(float32, 0, dynamic_size=True)          TensorArray(float32, 12)
@@ -15,17 +16,21 @@ which starts at 0 and has a constant limit. No node sees the list while it grows
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..core.dtypes import variant
+from ..core.shapes import TensorShape
 from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, constant_node, map_subgraphs
-from ..graph.passes.control_flow import counter_of, exact_iterations
+from ..graph.passes.control_flow import control_operands, counter_of, exact_iterations
 from ..ops import registry
 from .memory import ALIASES
 
+SAME_LENGTH = frozenset({"ListSet", "ListUnset", "ListAdd", "ListZerosLike", *ALIASES})
+"""Operators whose result has the length of their first operand; ListSet where it may not grow."""
 READERS = frozenset({"ListStack", "ListGet", "ListGather", "ListLength", "ListUnset"})
 """Operators that may read the list after the loop."""
 MOST_ELEMENTS = 1 << 20
@@ -72,9 +77,38 @@ def _fixed_lists(graph: Graph) -> dict[Node, Any]:
         if places:
             changes[loop] = _FilledLoop(places, length)
         for place in places:
-            stack = _stack(length, _item_of(loop, place))
+            stack = _stack(length, _item_of(loop, place).shape)
             changes |= {node: stack for node in after[place] if node.op.name == "ListStack"}
+    for node in graph.nodes:
+        if node.op.name == "ListStack" and node.attrs["num"] < 0 and node not in changes:
+            (number, *_) = node.operands
+            count = constant_length(number)
+            if count is not None and count > 0:
+                changes[node] = _stack(count, node.attrs["element_shape"])
     return changes
+
+
+def constant_length(value: Value, known: Mapping[Value, int] | None = None) -> int | None:
+    """Return the length of a list if it is the same in every run, None otherwise. known: lengths of inputs."""
+    while (node := value.node) is not None and node.op.name in SAME_LENGTH and not node.attrs.get("grow"):
+        value = next(iter(node.operands))
+    if node is None:
+        return None if known is None else known.get(value)
+    if node.op.name == "ListReserve":
+        (number,) = node.operands
+        return None if number.constant is None else int(number.constant)
+    if node.op.name == "ListFromTensor":
+        (tensor,) = node.operands
+        return tensor.shape[0] if tensor.shape.rank else None
+    if node.op.name not in ("While", "If", "Case"):
+        return None
+    place, operands = node.outputs.index(value), control_operands(node)
+    lists = [(i, constant_length(v, known)) for i, v in enumerate(operands) if v.dtype is variant]
+    bodies = [node.attrs["body"]] if node.op.name == "While" else list(node.subgraphs)
+    lengths = {constant_length(g.outputs[place], {g.inputs[i]: n for i, n in lists if n is not None}) for g in bodies}
+    if node.op.name == "While":
+        lengths.add(dict(lists).get(place))
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 def _counts_from_0(loop: Node) -> bool:
@@ -183,9 +217,9 @@ def _length(length: int) -> Any:
     return change
 
 
-def _stack(length: int, item: Value) -> Any:
+def _stack(length: int, item_shape: TensorShape) -> Any:
     def change(node: Node, rewriter: GraphRewriter) -> Node:
-        shape = item.shape if item.shape.is_fully_defined() else node.attrs["element_shape"]
+        shape = item_shape if item_shape.is_fully_defined() else node.attrs["element_shape"]
         attrs = {**node.attrs, "num": length, "element_shape": shape}
         _, specs = rewriter.infer(node.op, node.inputs, attrs)
         return node.replaced(attrs=attrs, specs=specs)

@@ -21,11 +21,7 @@ from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, map_subgraphs
 from ..graph.ir import loop_inputs
 from ..graph.passes.rewrite_rules import prune
-from .fixed_lists import filled_lists, is_empty
-from .memory import ALIASES
-
-_SAME_LENGTH = frozenset({"ListSet", "ListUnset", "ListAdd", *ALIASES})
-"""Operators whose result has the length of their first operand; ListSet where it may not grow."""
+from .fixed_lists import SAME_LENGTH, filled_lists, is_empty
 
 
 def without_nested_lists(graph: Graph) -> Graph:
@@ -121,7 +117,7 @@ def _of_same_length(loop: Node, item: Value) -> int | None:
 
 def _first_version(value: Value) -> Value:
     """Return the list of which this one is a version of the same length."""
-    while value.node is not None and value.node.op.name in _SAME_LENGTH and not value.node.attrs.get("grow"):
+    while value.node is not None and value.node.op.name in SAME_LENGTH and not value.node.attrs.get("grow"):
         value = next(iter(value.node.operands))
     return value
 

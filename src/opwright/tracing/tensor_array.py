@@ -23,6 +23,7 @@ from ..core.specs import TensorSpec
 from ..core.type_spec import CompositeTensor, TypeSpec
 from ..eager.tensor import EagerTensor, convert_to_tensor
 from ..ops import array, dispatch, list_ops, list_tensor_ops
+from ..ops.shape_inference import known_value
 from ..ops.tensor import TensorLike
 
 if TYPE_CHECKING:
@@ -165,8 +166,9 @@ class TensorArray(CompositeTensor):
         if not isinstance(size, TensorLike):
             size = operator.index(size)
         size = dispatch.to_tensor(size, dtypes.int32)
-        if not self._dynamic and size.constant is not None:
-            self._size = int(size.constant)
+        length = known_value(size)
+        if not self._dynamic and length is not None:
+            self._size = int(length)
         self._flow = list_ops.ListReserve(size, element_dtype=self._dtype, element_shape=self._declared, name=name)
 
     # ---- properties -----------------------------------------------------------------------------------------------

@@ -330,3 +330,66 @@ def test_gradients_of_gathers(shape, axis, indices):
     np.add.at(exact, indices, rows)
     exact = np.moveaxis(exact, 0, axis) * (1 - np.tanh(x.numpy().astype(np.float64)) ** 2)
     np.testing.assert_allclose(ow.function(gradient, jit_compile=True)(x, w), exact, 1e-5, 1e-6)
+
+
+INDEXED = [
+    lambda x, i: x[:, i],
+    lambda x, i: x[..., i],
+    lambda x, i: x[i, :, i + 1],
+    lambda x, i: x[i, i, i],
+    lambda x, i: x[:, i, None],
+    lambda x, i: x[..., None, i],
+    lambda x, i: x[::2, 1::2],
+    lambda x, i: x[::-1, :, 3:0:-2],
+    lambda x, i: x[None, ..., None, 2],
+    lambda x, i: x[..., None],
+]
+
+
+def test_slices_at_computed_indices_with_steps_and_new_axes():
+    """Test them and their gradients: each is native, and its numbers are copies."""
+    x, i = f32(3, 4, 5), ow.constant(1)
+    for number, part in enumerate(INDEXED):
+        ran = ran_natively(lambda x, i, part=part: (part(x, i), *gradients(lambda x: part(x, i) ** 3, x)), x, i)
+        assert "StridedSliceGrad" in ran, number
+
+
+SHAPES = [((7, 3), (5,), 0, 0), ((4, 7, 3), (5,), 1, 0), ((4, 7), (4,), 1, 1), ((2, 4, 7, 3), (2, 4, 5), 2, 2)]
+
+
+@pytest.mark.parametrize(("shape", "places", "axis", "batch"), SHAPES)
+@pytest.mark.parametrize("dtype", [ow.int32, ow.int64], ids=lambda dtype: dtype.name)
+def test_gradients_of_gathers_at_computed_indices(shape, places, axis, batch, dtype):
+    """Test repeated indices, whose slices are added up; one out of range is the operator's error."""
+    x, indices = f32(*shape), RNG.integers(0, 7, places)
+    indices.flat[:2] = 3
+
+    def program(x, indices):
+        return gradients(lambda x: ow.gather(x * 1.0, indices, axis=axis, batch_dims=batch) ** 2, x)
+
+    assert ran_natively(program, x, ow.constant(indices, dtype)) & {"GatherGrad", "ScatterNd"}
+    indices.flat[-1] = 7
+    with pytest.raises(ow.errors.InvalidArgumentError, match="Gather"):
+        ow.function(program, jit_compile=True)(x, ow.constant(indices, dtype))
+
+
+def test_sums_and_updates_at_computed_coordinates():
+    x, i = f32(4, 5), ow.constant(3)
+
+    def program(x, i):
+        places = ow.stack([[i, i - 1], [i, 0], [i, i - 1]])
+        updates = x[:3, 0]
+        changed = ow.tensor_scatter_nd_update(x, places, updates)
+        summed = ow.tensor_scatter_nd_sub(ow.tensor_scatter_nd_add(x, places, updates), [[i]], x[:1])
+        return changed, summed, ow.scatter_nd(places, updates, [4, 5]), ow.fill([2, 3], x[i, i])
+
+    ran = ran_natively(program, x, i)
+    assert {"TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate", "ScatterNd", "Fill"} <= ran
+    with pytest.raises(ow.errors.InvalidArgumentError, match=r"TensorScatter|index"):
+        ow.function(program, jit_compile=True)(x, ow.constant(4))
+
+
+def test_gradients_of_the_largest_elements():
+    x = f32(6, 9)
+    ran = ran_natively(lambda x: gradients(lambda x: ow.math.top_k(x, 3)[0] ** 2, x), x)
+    assert ran & {"UnsortedSegmentSum", "ScatterNd"}

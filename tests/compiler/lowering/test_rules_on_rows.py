@@ -35,6 +35,7 @@ UNSEEN = {
     "Conv3DBackpropInput",
     "DepthwiseConv2dNativeBackpropInput",
     "DynamicGru",
+    "Fill",
     "FusedBatchNorm",
     "MaxPool3DGrad",
     "StridedSliceGrad",

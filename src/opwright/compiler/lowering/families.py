@@ -29,8 +29,8 @@ FAMILIES: dict[str, str] = {
     ),
     "gather_scatter": (
         "DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE GATHER GATHER_ND Gather GatherNd "
-        "HASHTABLE_LOOKUP LSH_PROJECTION SCATTER_ND SPARSE_TO_DENSE STABLEHLO_GATHER STABLEHLO_SCATTER "
-        "custom:odml.update_external_kv_cache"
+        "HASHTABLE_LOOKUP LSH_PROJECTION SCATTER_ND SPARSE_TO_DENSE STABLEHLO_GATHER STABLEHLO_SCATTER ScatterNd "
+        "TensorScatterAdd TensorScatterSub TensorScatterUpdate custom:odml.update_external_kv_cache"
     ),
     "gradients": (
         "AvgPool3DGrad AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNativeBackpropFilter "
@@ -52,7 +52,9 @@ FAMILIES: dict[str, str] = {
         "FusedBatchNorm L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX LRN LayerNorm LogSoftmax SOFTMAX "
         "Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits custom:MeanVarianceNormalization"
     ),
-    "padding": "BITCAST BUCKETIZE DILATE FILL MATRIX_DIAG MATRIX_SET_DIAG ONE_HOT OneHot PADV2 RANGE STABLEHLO_PAD",
+    "padding": (
+        "BITCAST BUCKETIZE DILATE FILL Fill MATRIX_DIAG MATRIX_SET_DIAG ONE_HOT OneHot PADV2 RANGE STABLEHLO_PAD"
+    ),
     "pooling": (
         "AVERAGE_POOL_2D AvgPool L2_POOL_2D MAX_POOL_2D MaxPool REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW "
         "custom:MaxPoolWithArgmax custom:MaxPoolingWithArgmax2D custom:MaxUnpooling2D"
@@ -61,7 +63,7 @@ FAMILIES: dict[str, str] = {
         "ARG_MAX ARG_MIN All Any ArgMax ArgMin BROADCAST_ARGS BiasAddGrad CUMSUM Cumsum L2Loss MEAN Max Mean Min Prod "
         "RANK REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD REVERSE_SEQUENCE SEGMENT_SUM SHAPE SUM Sort Sum "
         "SumToLike TOPK_V2 TileGrad TopK UNIQUE UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD "
-        "UNSORTED_SEGMENT_SUM WHERE"
+        "UNSORTED_SEGMENT_SUM UnsortedSegmentProd UnsortedSegmentSum WHERE"
     ),
     "rnn": (
         "BIDIRECTIONAL_SEQUENCE_RNN DynamicGru RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN custom:UNIDIRECTIONAL_SEQUENCE_GRU"

@@ -1,12 +1,15 @@
 """Gather, scatter and look-ups: slices by computed indices, rows by key, locality-sensitive hashes.
 
-Lives here: the rules of Gather, GatherNd, their builtins, SCATTER_ND, EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE,
-DYNAMIC_UPDATE_SLICE, SPARSE_TO_DENSE, HASHTABLE_LOOKUP, LSH_PROJECTION, odml.update_external_kv_cache;
+Lives here: the rules of Gather, GatherNd, ScatterNd, their builtins, TensorScatterAdd, -Sub and -Update,
+EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, DYNAMIC_UPDATE_SLICE, SPARSE_TO_DENSE, HASHTABLE_LOOKUP, LSH_PROJECTION,
+odml.update_external_kv_cache;
 STABLEHLO_GATHER and STABLEHLO_SCATTER, of slices at computed start vectors.
 Not here: slices at constant positions (views.py), the kind of reduction that a subgraph computes (pooling.py).
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 
@@ -81,7 +84,7 @@ def _check_coordinates(indices: RuleOperand, depth: int, shape: tuple[int, ...])
             raise NoLowering("an index is out of bounds")
 
 
-@rule("SCATTER_ND")
+@rule("SCATTER_ND", "ScatterNd")
 def scatter_nd(ctx: LoweringContext) -> None:
     indices, updates = ctx.operand(0), ctx.operand(1)
     sizes = tuple(int(n) for n in ctx.constant(2).reshape(-1))
@@ -93,6 +96,33 @@ def scatter_nd(ctx: LoweringContext) -> None:
     check_whole_bytes(updates)
     _check_coordinates(indices, depth, sizes)
     ctx.add(ScatterAt, y.buffer, updates.buffer, indices.buffer)
+
+
+TENSOR_SCATTERS: dict[str, Literal["sum", "set"]] = {
+    "TensorScatterAdd": "sum",
+    "TensorScatterSub": "sum",
+    "TensorScatterUpdate": "set",
+}
+"""Kinds of updates of a tensor by operator; differences are sums of negated updates."""
+
+
+@rule(*TENSOR_SCATTERS)
+def tensor_scatter(ctx: LoweringContext) -> None:
+    """Lower updates of a tensor at computed coordinates, in order."""
+    x, indices, updates = (ctx.operand(i) for i in range(3))
+    depth = indices.shape[-1] if indices.shape else 0
+    if not 0 < depth <= len(x.shape) or updates.shape != (*indices.shape[:-1], *x.shape[depth:]):
+        raise NoLowering(f"{updates} at {indices} of {x}")
+    y = ctx.output(x.shape)
+    for operand in (x, updates):
+        same_numbers(operand, y)
+        check_whole_bytes(operand)
+    _check_coordinates(indices, depth, x.shape)
+    values = updates.buffer
+    if ctx.operator == "TensorScatterSub":
+        values = ctx.new(updates.dtype, updates.shape, ".negated")
+        ctx.add(Map, values, (updates.buffer,), apply("neg", arg(0, updates.dtype)))
+    ctx.add(ScatterAt, y.buffer, values, indices.buffer, 0.0, (x.buffer,), TENSOR_SCATTERS[ctx.operator])
 
 
 @rule("DYNAMIC_UPDATE_SLICE")

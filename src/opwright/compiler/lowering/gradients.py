@@ -1,4 +1,4 @@
-"""Gradients of convolutions, of pooling, and of gathers at constant indices.
+"""Gradients of convolutions, of pooling, and of gathers.
 
 Lives here: the rules of Conv2DBackpropInput, TRANSPOSE_CONV, Convolution2DTransposeBias (transposed convolutions, the
 gradients by the input); of Conv2DBackpropFilter, DepthwiseConv2dNativeBackpropInput and -Filter, AvgPoolGrad,
@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import bool as bool_
-from ...core.dtypes import float32, int32, uint8
+from ...core.dtypes import float32, float64, int32, uint8
 from ..loops.buffers import Buffer, Window
 from ..loops.expressions import Expr, apply, arg, const, scalar
-from ..loops.indexing_ops import ChannelFilterGradient, Segments, WindowGradient
+from ..loops.indexing_ops import ChannelFilterGradient, ScatterAt, Segments, WindowGradient
 from ..loops.ops import Contract, Depthwise, MatMul, Reduce, TransposedContract
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import epilogue, hybrid_epilogue, is_hybrid, transposed, with_bias, zeros_of
@@ -335,21 +335,49 @@ def _side_by_side(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> tuple
 
 @rule("GatherGrad")
 def gather_gradient(ctx: LoweringContext) -> None:
-    """Lower the gradient of a gather at constant indices to sums of segments along its axis, moved to the front."""
-    dy, indices, y, batch = ctx.operand(0), ctx.constant(1), ctx.output(), ctx.attr("batch_dims")
-    rank = len(y.shape)
-    axis = ctx.attr("axis") % rank if rank else 0
-    if batch or dy.dtype is not float32 or not (dy.size and y.size):
+    """Lower the gradient of a gather to sums along its axis, moved to the front: of segments at constant indices, at
+    coordinates otherwise, which are a batch and an index in it for gathers by batch."""
+    dy, indices, y = ctx.operand(0), ctx.operand(1), ctx.output()
+    rank, batch = len(y.shape), ctx.attr("batch_dims")
+    axis, batch = ctx.attr("axis") % rank if rank else 0, batch + len(indices.shape) if batch < 0 else batch
+    floats = (float32,) if indices.is_constant else (float32, float64)
+    if dy.dtype not in floats or not (dy.size and y.size) or (batch and (indices.is_constant or axis != batch)):
         raise NoLowering(f"the gradient {dy} of a gather from {y}")
-    if not 0 <= indices.min() <= indices.max() < y.shape[axis]:
-        raise NoLowering("an index is out of bounds")
-    ids = Buffer(f"{y.buffer.name}.ids", int32, (indices.size,), indices.reshape(-1).astype(np.int32))
-    before, after = math.prod(y.shape[:axis]), math.prod(y.shape[axis + 1 :])
+    n, before, after = y.shape[axis], math.prod(y.shape[:axis]), math.prod(y.shape[axis + 1 :])
+    if batch:
+        with ctx.reshaped(y.buffer, (before, n, after)) as out:
+            slices = ctx.viewed(dy.buffer, (indices.size, after))
+            ctx.add(ScatterAt, out, slices, _batch_coordinates(ctx, indices, before))
+        return
     slices = ctx.viewed(dy.buffer, (before, indices.size, after))
     if before > 1:
-        sums = ctx.new(float32, (y.shape[axis], before, after), ".sums")
-        ctx.add(Segments, sums, transposed(ctx, slices, (1, 0, 2)), ids, "sum")
+        sums = ctx.new(dy.dtype, (n, before, after), ".sums")
+        _add_slices(ctx, sums, transposed(ctx, slices, (1, 0, 2)), indices)
         move_view(ctx, y.buffer, sums, (whole := layout(sums)).transpose(1, 0, 2), whole)
         return
-    with ctx.reshaped(y.buffer, (y.shape[axis], after)) as out:
-        ctx.add(Segments, out, ctx.viewed(slices, (indices.size, after)), ids, "sum")
+    with ctx.reshaped(y.buffer, (n, after)) as out:
+        _add_slices(ctx, out, ctx.viewed(slices, (indices.size, after)), indices)
+
+
+def _add_slices(ctx: LoweringContext, sums: Buffer, slices: Buffer, indices: RuleOperand) -> None:
+    """Add the sums of slices by index along the first axis."""
+    numbers = indices.constant
+    if numbers is None:
+        ctx.add(ScatterAt, sums, slices, ctx.viewed(indices.buffer, (indices.size, 1)))
+        return
+    if not 0 <= numbers.min() <= numbers.max() < sums.shape[0]:
+        raise NoLowering("an index is out of bounds")
+    ids = Buffer(f"{sums.name}.ids", int32, (numbers.size,), numbers.reshape(-1).astype(np.int32))
+    ctx.add(Segments, sums, slices, ids, "sum")
+
+
+def _batch_coordinates(ctx: LoweringContext, indices: RuleOperand, batches: int) -> Buffer:
+    """Return [indices, 2]: the batch of each index, and the index."""
+    coordinates = ctx.new(indices.dtype, (indices.size, 2), ".places")
+    numbers = np.repeat(np.arange(batches, dtype=indices.dtype.np), indices.size // batches)[:, None]
+    parts = (
+        Buffer(f"{coordinates.name}.batches", indices.dtype, numbers.shape, numbers),
+        ctx.viewed(indices.buffer, numbers.shape),
+    )
+    move(ctx, coordinates, *((part, layout(part), (0, i)) for i, part in enumerate(parts)))
+    return coordinates

@@ -30,7 +30,7 @@ from .registry import rule
 from .type_conversion import check_whole_bytes
 
 
-@rule("FILL")
+@rule("FILL", "Fill")
 def fill(ctx: LoweringContext) -> None:
     """Lower FILL of constant sizes; the value may be computed."""
     value, sizes = ctx.operand(1), ctx.constant(0).reshape(-1).tolist()

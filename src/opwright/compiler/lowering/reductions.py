@@ -1,7 +1,8 @@
 """Reductions over axes and segments, argmax, cumulative sums, sorting, and data-dependent sizes.
 
 Lives here: these rules, of both dialects; sums that reverse broadcasting; Sort, TopK, TOPK_V2; SEGMENT_SUM,
-UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, REVERSE_SEQUENCE; SHAPE, RANK, BROADCAST_ARGS, WHERE, UNIQUE.
+UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum, -Prod; REVERSE_SEQUENCE; SHAPE, RANK, BROADCAST_ARGS,
+WHERE, UNIQUE.
 Not here: pooling (pooling.py), non-maximum suppression (images.py), updates at coordinates (gather_scatter.py), sizes
 read by other nodes, which are folded before planning (lite/runtime/shape_constant_folding.py).
 
@@ -309,8 +310,10 @@ SEGMENT_KINDS = {
     "UNSORTED_SEGMENT_PROD": "prod",
     "UNSORTED_SEGMENT_MAX": "max",
     "UNSORTED_SEGMENT_MIN": "min",
+    "UnsortedSegmentSum": "sum",
+    "UnsortedSegmentProd": "prod",
 }
-"""Kinds of segment reductions by operator."""
+"""Kinds of segment reductions by operator; extremes of the catalogue's are NaN where an element is."""
 
 
 @rule(*SEGMENT_KINDS)

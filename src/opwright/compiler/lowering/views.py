@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from ...core.dtypes import uint8
+from ...core.dtypes import int32, uint8
 from ...ops import registry
 from ..loops.buffers import Buffer, IndexMap
 from ..loops.expressions import const
-from ..loops.indexing_ops import Expected, Gather, PutEntries, SliceAt
+from ..loops.indexing_ops import Expected, Gather, PutEntries, ScatterAt, SliceAt
 from ..loops.ops import Map, Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import layout, move, move_view
@@ -111,21 +111,62 @@ def _applied(ctx: LoweringContext, index: int, source: np.ndarray) -> list[np.nd
 
 @rule("StridedSlice", "STRIDED_SLICE")
 def strided_slice(ctx: LoweringContext) -> None:
-    """Lower x[i] of a computed index i along the first axis to a gather; other slices to views."""
+    """Lower a slice at computed indices of some axes and of all elements along the others, as x[i] and x[..., i], to
+    gathers; other slices to views."""
     x = ctx.operand(0)
-    if not _is_computed_index(ctx, x):
+    axes = _indexed_axes(ctx, x)
+    if axes is None:
         view(ctx)
         return
-    y = ctx.output(x.shape[1:])
+    y = ctx.output()
+    shape = [n for axis, n in enumerate(x.shape) if axis not in axes]
+    if math.prod(shape) != y.size:
+        raise NoLowering(f"a slice {y} of {x}")
     same_numbers(x, y)
-    ctx.add(Gather, y.buffer, x.buffer, ctx.viewed(ctx.operand(1).buffer, ()), 0)
+    part = x.buffer
+    for gathered, (axis, entry) in enumerate(sorted(axes.items())):
+        axis -= gathered
+        sizes = (*part.shape[:axis], *part.shape[axis + 1 :])
+        if gathered == len(axes) - 1:
+            with ctx.reshaped(y, sizes) as out:
+                ctx.add(Gather, out, part, _index(ctx, entry), axis)
+        else:
+            rows = ctx.new(x.dtype, sizes, f".at{entry}")
+            ctx.add(Gather, rows, part, _index(ctx, entry), axis)
+            part = rows
 
 
-def _is_computed_index(ctx: LoweringContext, x: RuleOperand) -> bool:
-    """Return whether a slice of x, or its gradient, is x[i] of a computed index i along the first axis."""
+def _indexed_axes(ctx: LoweringContext, x: RuleOperand) -> dict[int, int] | None:
+    """Return the axes along which a slice of x, or its gradient, takes one element, and their entries in the computed
+    vector of starts; None unless all others are taken whole."""
     start = ctx.operand(1)
-    masks = [ctx.attr(f"{name}_mask") for name in ("begin", "ellipsis", "new_axis", "shrink_axis")]
-    return start.constant is None and start.shape == (1,) and x.shape != () and masks == [0, 0, 0, 1]
+    if start.constant is not None or len(start.shape) != 1 or not x.shape:
+        return None
+    begin, end, ellipsis, new, shrunk = (
+        ctx.attr(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    )
+    axes, axis, added = {}, 0, bin(new & ~ellipsis).count("1")
+    for entry in range(start.size):
+        bit = 1 << entry
+        if ellipsis & bit:
+            axis += len(x.shape) - (start.size - 1 - added)
+        elif not new & bit:
+            if shrunk & bit and not begin & bit:
+                axes[axis] = entry
+            elif not (begin & end & bit) or ctx.constant(3)[entry] != 1:
+                return None
+            axis += 1
+    return axes if axes and axis <= len(x.shape) else None
+
+
+def _index(ctx: LoweringContext, entry: int) -> Buffer:
+    """Return an element of the vector of starts."""
+    starts = ctx.operand(1).buffer
+    if starts.shape == (1,):
+        return ctx.viewed(starts, ())
+    index = ctx.new(starts.dtype, (1,), f".start{entry}")
+    move(ctx, index, (starts, layout(starts)[entry : entry + 1], (0,)))
+    return ctx.viewed(index, ())
 
 
 @rule("SLICE")
@@ -167,12 +208,16 @@ def _as_observed(ctx: LoweringContext, x: RuleOperand, starts: RuleOperand, size
 
 @rule("StridedSliceGrad")
 def strided_slice_grad(ctx: LoweringContext) -> None:
-    """Lower the gradient of a slice without steps: a move into zeros, at a computed index for x[i]."""
+    """Lower the gradient of a slice to a move into zeros, with steps run by run; at a computed index for x[i]."""
     y, dy = ctx.output(), ctx.operand(4)
-    if _is_computed_index(ctx, y):
+    axes = _indexed_axes(ctx, y)
+    if axes == {0: 0} and ctx.operand(1).shape == (1,):
         zeros, row = ctx.new(y.dtype, y.shape, ".zeros"), ctx.viewed(dy.buffer, (1, *y.shape[1:]))
         ctx.add(Map, zeros, (), const(0, y.dtype))
         ctx.add(PutEntries, y.buffer, zeros, row, ctx.viewed(ctx.operand(1).buffer, (1,)))
+        return
+    if axes is not None:
+        _put_at(ctx, y, dy, axes)
         return
     op, target, constants = registry.get("StridedSlice"), layout(y), [ctx.constant(i) for i in (1, 2, 3)]
     slice_of = op.reference(op.bind(dict(ctx.node.node.attrs)))
@@ -180,6 +225,7 @@ def strided_slice_grad(ctx: LoweringContext) -> None:
     if not isinstance(part, np.ndarray):  # NumPy returns a number, and no view, for one element
         number = int(slice_of(np.arange(target.size).reshape(target.shape), *constants))
         part = target.reshape(-1)[number : number + 1]
+    part = part.reshape([n for n in part.shape if n != 1])  # axes of one element have any stride
     start = part.__array_interface__["data"][0] - target.__array_interface__["data"][0]
     first, box, axis = [], [], 0
     for stride, n in zip(target.strides, y.shape):
@@ -187,7 +233,51 @@ def strided_slice_grad(ctx: LoweringContext) -> None:
         is_sliced = axis < part.ndim and part.strides[axis] == stride and part.shape[axis] <= n
         box.append(part.shape[axis] if is_sliced else 1)
         axis += is_sliced
-    if axis != part.ndim or math.prod(box) != dy.size:
-        raise NoLowering("a slice with steps")
-    source = ctx.viewed(dy.buffer, tuple(box))
-    move(ctx, y.buffer, (source, layout(source), first), fill=0)
+    if axis == part.ndim and math.prod(box) == dy.size:
+        source = ctx.viewed(dy.buffer, tuple(box))
+        move(ctx, y.buffer, (source, layout(source), first), fill=0)
+        return
+    _put_runs(ctx, y, dy, slice_of(np.arange(target.size).reshape(target.shape), *constants))
+
+
+def _put_at(ctx: LoweringContext, y: RuleOperand, dy: RuleOperand, axes: dict[int, int]) -> None:
+    """Write the elements of dy to y at computed indices of these axes, zeros elsewhere. axes: see `_indexed_axes`."""
+    depth = max(axes) + 1
+    boxes = tuple(1 if axis in axes else n for axis, n in enumerate(y.shape[:depth]))
+    count, starts = math.prod(boxes), ctx.operand(1).buffer
+    if not dy.size or count > MOST_RUNS:
+        raise NoLowering(f"a slice at {starts}, of {count} runs")
+    places, numbers = ctx.new(starts.dtype, (count, depth), ".places"), np.indices(boxes).reshape(depth, count)
+    parts = []
+    for axis in range(depth):
+        if axis in axes:
+            column, entry = starts, axes[axis]
+            of = np.broadcast_to(layout(starts)[entry : entry + 1, None], (count, 1))
+        else:
+            constant = np.ascontiguousarray(numbers[axis], starts.dtype.np)
+            column = Buffer(f"{places.name}.{axis}", starts.dtype, (count,), constant)
+            of = layout(column)[:, None]
+        parts.append((column, of, (0, axis)))
+    move(ctx, places, *parts)
+    inner = y.shape[depth:]
+    ctx.add(ScatterAt, y.buffer, ctx.viewed(dy.buffer, (count, *inner)), places, 0.0, (), "set")
+
+
+MOST_RUNS = 1 << 16
+"""Most pieces of a slice with steps, whose positions are constants."""
+
+
+def _put_runs(ctx: LoweringContext, y: RuleOperand, dy: RuleOperand, numbers: np.ndarray) -> None:
+    """Write the elements of dy to those of y, zeros elsewhere, by runs of adjacent ones. numbers: of elements of y."""
+    run, expected = 1, np.arange(y.size)
+    for n in y.shape[::-1]:
+        rows = numbers.reshape(-1, run * n) if numbers.size % (run * n) == 0 else None
+        if rows is None or (rows[:, :1] % (run * n)).any() or (rows - rows[:, :1] != expected[: run * n]).any():
+            break
+        run *= n
+    starts = numbers.reshape(-1, run)[:, :1] // run
+    if not dy.size or len(starts) > MOST_RUNS:
+        raise NoLowering(f"a slice with steps, of {len(starts)} runs")
+    places = Buffer(f"{y.buffer.name}.places", int32, starts.shape, starts.astype(np.int32))
+    with ctx.reshaped(y, (y.size // run, run)) as out:
+        ctx.add(ScatterAt, out, ctx.viewed(dy.buffer, (dy.size // run, run)), places, 0.0, (), "set")
