@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterable, Mapping, MappingView, MutableMapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
+
+from .named_tuples import NamedTuple
 
 T = TypeVar("T")
 
@@ -32,8 +33,7 @@ class Field(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(NamedTuple):
     """The flattening and rebuilding of one family of types.
 
     children: the parts in flattening order; keys: a path step for each; rebuild: from the original and new children to

@@ -12,17 +12,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import InvalidArgumentError, SignatureError
+from ..core.lazy_imports import later
 from ..ops.call import Call
 from ..ops.definition import Operator
 from .format import schema
-from .format.flexbuffers import VERSION_KEY, decode_options
 from .ops.types import BY_NAME
+
+if TYPE_CHECKING:
+    from .format import flexbuffers
+else:  # not needed by the first answer of a model
+    flexbuffers = later(".format.flexbuffers", __package__)
 
 
 class SerializedNode(Protocol):
@@ -44,9 +49,9 @@ def custom_op_version(name: str, options: Mapping[str, Any], code_version: int) 
 
     raises InvalidArgumentError for an invalid version, or two that differ
     """
-    if VERSION_KEY not in options:
+    if flexbuffers.VERSION_KEY not in options:
         return code_version
-    version = options[VERSION_KEY]
+    version = options[flexbuffers.VERSION_KEY]
     if type(version) is not int or version < 1:
         raise InvalidArgumentError(
             op=name,
@@ -73,19 +78,20 @@ def bind_options(operator: Operator, options: Any, code_version: int = 1) -> Cal
     raises SignatureError naming an unknown option, InvalidArgumentError for a version newer than the definition's and
     for invalid values, DataLossError for damaged bytes
     """
-    values: Mapping[str, Any] = decode_options(options or b"")
+    values: Mapping[str, Any] = flexbuffers.decode_options(options or b"")
     version = custom_op_version(operator.name, values, code_version)
-    if VERSION_KEY in values and version > operator.version:
+    if flexbuffers.VERSION_KEY in values and version > operator.version:
         range_text = f"1..{operator.version}" if operator.version > 1 else "version 1"
         raise InvalidArgumentError(
             op=operator.name,
             what=f"the file has version {version} of this operator",
-            found=f"{VERSION_KEY}={version} in the node's options",
+            found=f"{flexbuffers.VERSION_KEY}={version} in the node's options",
             wanted=f"{range_text}, which the definition has",
             do=NEWER,
         )
-    attrs = {name: value for name, value in values.items() if name != VERSION_KEY and name in operator.attr_defs}
-    unknown = sorted(n for n in values if n != VERSION_KEY and n not in attrs and not _says_a_type(n, values[n]))
+    given = {name: value for name, value in values.items() if name != flexbuffers.VERSION_KEY}
+    attrs = {name: value for name, value in given.items() if name in operator.attr_defs}
+    unknown = sorted(n for n in given if n not in attrs and not _says_a_type(n, given[n]))
     if unknown:
         raise SignatureError(
             op=operator.name,
@@ -181,5 +187,5 @@ def group_inputs(operator: Operator, flat: Sequence[Any], node: SerializedNode) 
 
 def _version_of(node: SerializedNode) -> int:
     if isinstance(node.options, bytes):
-        return custom_op_version(node.name, decode_options(node.options), node.version)
+        return custom_op_version(node.name, flexbuffers.decode_options(node.options), node.version)
     return node.version

@@ -13,29 +13,38 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.dtypes import DType, float32
 from ..core.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
+from ..core.lazy_imports import later
 from ..core.specs import TensorSpec
 from .ops.definition import LiteOperator
-from .ops.quantized.operand import LIMITS, Operand, check_same
-from .ops.quantized.quantization import rule_for
 from .ops.tiling import BLOCK, elements, rows, store_parts
 from .runtime.node import Node
 from .runtime.tensor import Tensor
 
+if TYPE_CHECKING:
+    from .ops.quantized import operand, quantization
+else:  # not needed by models of floats
+    operand = later(".ops.quantized.operand", __package__)
+    quantization = later(".ops.quantized.quantization", __package__)
+
 BLOCKWISE = {f"hybrid.{name}": f"hybrid.blockwise_{name}" for name in ("fully_connected", "embedding_lookup")}
 """By rule, the one for weights with scales by block."""
 
-NARROW = frozenset(name for name, (_, high) in LIMITS.items() if high < 1 << 16)
+
+@functools.cache
+def _is_narrow_type(name: str) -> bool:
+    """Return whether a type of the schema is one of integers of up to 16 bits."""
+    return name in operand.LIMITS and operand.LIMITS[name][1] < 1 << 16
 
 
 def is_narrow(t: Tensor | None) -> bool:
     """Return whether a tensor is quantized with integers of up to 16 bits."""
-    return t is not None and t.is_quantized and t.type.name in NARROW
+    return t is not None and t.is_quantized and _is_narrow_type(t.type.name)
 
 
 def is_quantized(operator: Any, node: Node) -> bool:
@@ -43,7 +52,7 @@ def is_quantized(operator: Any, node: Node) -> bool:
     if any(map(is_narrow, node.tensors_in)) or any(map(is_narrow, node.tensors_out)):
         return True
     unscaled = isinstance(operator, LiteOperator) and operator.unscaled
-    return unscaled and any(t is not None and t.type.name in NARROW for t in node.tensors_in)
+    return unscaled and any(t is not None and _is_narrow_type(t.type.name) for t in node.tensors_in)
 
 
 @functools.cache
@@ -61,7 +70,7 @@ def rule_of(operator: Any, node: Node) -> Any:
     raises UnimplementedError naming operator, tensors and types where there is none
     """
     if not isinstance(operator, LiteOperator):
-        return rule_for(operator, node, [t for t in (*node.tensors_in, *node.tensors_out) if is_narrow(t)])
+        return quantization.rule_for(operator, node, [t for t in (*node.tensors_in, *node.tensors_out) if is_narrow(t)])
     path: Any = None
     if operator.hybrid and all(t.dtype.is_floating for t in node.tensors_out):
         path = operator.hybrid
@@ -90,7 +99,7 @@ def _check_alike(operator: LiteOperator, node: Node) -> None:
     position = next(i for i, declared in enumerate(operator.inputs) if declared.name == operator.outputs[0].like)
     moved = node.tensors_in[position] if position < len(node.tensors_in) else None
     if moved is not None and moved.type.name in ("INT8", "UINT8", "INT16"):  # kernels differ about others
-        check_same(Operand(moved), *map(Operand, node.tensors_out))
+        operand.check_same(operand.Operand(moved), *map(operand.Operand, node.tensors_out))
 
 
 def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any]:
@@ -99,8 +108,8 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
     group: flat tensors -> by declared input.
     raises UnimplementedError for types that it does not take, InvalidArgumentError for such parameters
     """
-    inputs = group(operator, [None if t is None else Operand(t) for t in node.tensors_in], node)
-    outputs: list[Any] = [Operand(t) for t in node.tensors_out]
+    inputs = group(operator, [None if t is None else operand.Operand(t) for t in node.tensors_in], node)
+    outputs: list[Any] = [operand.Operand(t) for t in node.tensors_out]
     if len(outputs) != len(operator.outputs) and not any(o.repeated for o in operator.outputs):
         raise InvalidArgumentError(
             op=node.name,
@@ -110,7 +119,7 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
         )
     if not operator.profile.single and len(operator.outputs) == 1:
         outputs = [tuple(outputs)]
-    blocked = next((o for o in inputs if isinstance(o, Operand) and o.blocks is not None), None)
+    blocked = next((o for o in inputs if isinstance(o, operand.Operand) and o.blocks is not None), None)
     if blocked is not None:
         if path not in BLOCKWISE:
             raise UnimplementedError(
@@ -170,7 +179,7 @@ def as_real(operator: Any, node: Node, operand_of: Callable[[Tensor], Any]) -> l
 
 def real_dtype(t: Tensor) -> DType:
     """Return the dtype of an output for shape rules. (An integer without scale counts as scaled; rules check types.)"""
-    return float32 if t.is_quantized or t.type.name in NARROW else t.dtype
+    return float32 if t.is_quantized or _is_narrow_type(t.type.name) else t.dtype
 
 
 def divided(operator: Any) -> Callable[..., Any] | None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..core.errors import InvalidArgumentError
 from ..core.forks import once
+from ..core.named_tuples import NamedTuple
 from ..ops import registry
 from ..ops.definition import Operator
 from . import customs

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, overload
 
 import numpy as np
 
 from ..core.dtypes import DType, as_dtype
+from ..core.named_tuples import NamedTuple
 from ..core.shapes import TensorShape, as_shape
 from ..graph import Graph
 
@@ -28,8 +28,7 @@ class _Required:
 REQUIRED: Any = _Required()
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A condition on an attribute's value: `holds(value)`, and its description `wanted` for the error.
 
     form: the condition as data, which compares two versions of an operator: the constructor's name and its arguments.

@@ -34,12 +34,13 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..core import dtypes, flags, forks
 from ..core.errors import OpError
+from ..core.named_tuples import NamedTuple
 from ..core.private_files import cache_folder
 from . import dispatch, kernels
 

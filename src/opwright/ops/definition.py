@@ -13,24 +13,31 @@ import copy
 import functools
 import inspect
 import re
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import numpy as np
 
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, SignatureError, UnimplementedError
 from ..core.forks import cached_property
+from ..core.lazy_imports import later
 from ..core.notebook_reprs import shown_as
 from ..core.shapes import SCALAR, broadcast
 from ..core.specs import TensorSpec
-from . import definition_checks, dispatch, kernels, registry
+from . import dispatch, kernels, registry
 from .attributes import Attr
 from .call import Call, CallProfile, call_class, contract_violation, failure_cause, rule_failure
-from .compute_wrappers import guarded, narrowed
-from .gradient_makers import GradientMaker, GradientNeeds, maker_of, needs_of
 from .registry import public_function
-from .slots import Input, OperatorDefinition, Output
+from .slots import QUANTIZED, Input, OperatorDefinition, Output
+
+if TYPE_CHECKING:
+    from . import compute_wrappers, definition_checks, gradient_makers
+else:  # not needed by the first answer of a model
+    compute_wrappers = later(".compute_wrappers", __package__)
+    definition_checks = later(".definition_checks", __package__)
+    gradient_makers = later(".gradient_makers", __package__)
 
 PACKAGE = f"{__name__.partition('.')[0]}."
 MOST_CALLS = 256
@@ -85,15 +92,19 @@ class Operator:
         self.effect_rule: Callable[[Mapping[str, Any]], str | None] | None = body.pop("effect_rule", None)
         self.version_rule: Callable[[Any], int] | None = body.pop("version_needed", None)
         self.says_quantized = "quantized" in body
-        self.quantized_rule: Any = body.pop("quantized", definition_checks.QUANTIZED[0])
+        self.quantized_rule: Any = body.pop("quantized", QUANTIZED[0])
         self.control: bool = body.pop("control", False)
         self.infer_rule: Callable[..., Any] | None = body.pop("infer", None)
         self.kinds_rule: Callable[..., Any] | None = body.pop("infer_kinds", None)
         self.rows_rule: Callable[..., Any] | None = body.pop("on_rows", None)
         self.has_gradient_rule = "gradient" in body
-        self.gradient_maker = maker_of(self.has_gradient_rule, gradient := body.pop("gradient", None))
+        self._gradient = gradient = body.pop("gradient", None)
         self.gradient_rule: Callable[..., Any] | None = (
-            self.gradient_maker.rule(self) if isinstance(gradient, GradientMaker) else gradient
+            gradient
+            if gradient is None
+            or isinstance(gradient, types.FunctionType)
+            or not isinstance(gradient, gradient_makers.GradientMaker)
+            else gradient.rule(self)
         )
         self.compute_rule: Any = body.pop("compute", None)
         self.kernel_rule: Any = body.pop("kernel", None)
@@ -144,9 +155,14 @@ class Operator:
         return " ".join(match.group(1).split()) if match else ""
 
     @cached_property
-    def gradient_needs(self) -> GradientNeeds:
+    def gradient_maker(self) -> gradient_makers.GradientMaker:
+        """Return what makes the gradient's nodes."""
+        return gradient_makers.maker_of(self.has_gradient_rule, self._gradient)
+
+    @cached_property
+    def gradient_needs(self) -> gradient_makers.GradientNeeds:
         """Return the inputs and outputs that the gradient reads: by value, by shape, or not at all."""
-        return needs_of(self, self._helpers)
+        return gradient_makers.needs_of(self, self._helpers)
 
     # ---- calling ----------------------------------------------------------------------------------------------
 
@@ -236,9 +252,9 @@ class Operator:
         rule = self.compute_rule
         call.reference = rule if isinstance(rule, np.ufunc) or rule is None else functools.partial(rule, call)
         if self.profile.narrows and rule is not None:
-            call.reference = narrowed(self, call.reference)
+            call.reference = compute_wrappers.narrowed(self, call.reference)
         if not self.trusted and rule is not None and not isinstance(rule, np.ufunc):
-            call.reference = guarded(self, call.reference)
+            call.reference = compute_wrappers.guarded(self, call.reference)
         if key is not None and self.profile.keeps_calls:  # graphs and objects are not retained
             if len(self._bound) >= MOST_CALLS:  # plans and specs refer to a call: new combinations are kept, too
                 oldest = next((k for k, kept in list(self._bound.items()) if kept is not self._default), None)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..graph import Graph
+from .slots import QUANTIZED
 from .var_types import KINDS
 
 if TYPE_CHECKING:
     from .definition import Operator
 
 SETTINGS = ("inplace", "views", "no_need_buffer", "shape_only", "lod", "elementwise", "effect", "control", "quantized")
-QUANTIZED = ("reals", "integers", None)
 """Values of `quantized` in a class that has no method of that name."""
 OF_CALL = {
     "operator",

@@ -10,20 +10,21 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core import flags, forks
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import AlreadyExistsError, InvalidArgumentError, SignatureError
-from ..core.lazy_imports import is_abandoned, load, note_origin
+from ..core.lazy_imports import is_abandoned, later, load, note_origin
 from ..core.places import CPUPlace, Place, place_of
 from . import registry
 from .call import kernel_name
-from .compute_wrappers import guarded
 
 if TYPE_CHECKING:
+    from . import compute_wrappers
     from .definition import Operator
+else:  # not needed by the first answer of a model
+    compute_wrappers = later(".compute_wrappers", __package__)
 
 Kernel = Callable[..., Any]
 """fn(op, *arrays) -> array or tuple of arrays, as `compute`; NotImplemented passes the call to the next kernel."""
@@ -73,7 +74,6 @@ _ALIASES = {"mkldnn": "onednn"}  # Paddle's name of the library, from before it 
 _registering = forks.lock()
 
 
-@dataclass(frozen=True, slots=True)
 class KernelKey:
     """The key of kernel selection; the number of a device is not part of it.
 
@@ -85,28 +85,53 @@ class KernelKey:
     True
     """
 
-    place: Any
-    dtype: DType | None = None
-    layout: str = "any"
-    library: str = "any"
+    __slots__ = ("dtype", "layout", "library", "place")
+    place: str
+    dtype: DType | None
+    layout: str
+    library: str
 
-    def __post_init__(self) -> None:
-        if isinstance(self.place, Place):
-            object.__setattr__(self, "place", self.place.kind)
-        elif isinstance(self.place, str) and self.place not in ("cpu", "gpu", "sim"):
-            object.__setattr__(self, "place", _kind_of(self.place))
-        if self.dtype is not None and not isinstance(self.dtype, DType):
-            object.__setattr__(self, "dtype", as_dtype(self.dtype))
-        if not isinstance(self.place, str) or not self.place:
-            raise ValueError(f"KernelKey: place {self.place!r} is neither a place nor the name of a kind of places")
-        if self.layout not in LAYOUTS:
-            raise ValueError(f"KernelKey: layout {self.layout!r} is not one of {', '.join(LAYOUTS)}")
-        object.__setattr__(self, "library", _ALIASES.get(self.library, self.library))
-        if self.library != "any" and self.library not in _libraries:
+    def __init__(self, place: Any, dtype: Any = None, layout: str = "any", library: str = "any") -> None:
+        if isinstance(place, Place):
+            place = place.kind
+        elif isinstance(place, str) and place not in ("cpu", "gpu", "sim"):
+            place = _kind_of(place)
+        if not isinstance(place, str) or not place:
+            raise ValueError(f"KernelKey: place {place!r} is neither a place nor the name of a kind of places")
+        if layout not in LAYOUTS:
+            raise ValueError(f"KernelKey: layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+        library = _ALIASES.get(library, library)
+        if library != "any" and library not in _libraries:
             raise ValueError(
-                f"KernelKey: library {self.library!r} is not one of any, {', '.join(_libraries)}; "
+                f"KernelKey: library {library!r} is not one of any, {', '.join(_libraries)}; "
                 "ow.ops.register_library enters another"
             )
+        init = object.__setattr__
+        init(self, "place", place)
+        init(self, "dtype", dtype if dtype is None or isinstance(dtype, DType) else as_dtype(dtype))
+        init(self, "layout", layout)
+        init(self, "library", library)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a KernelKey is immutable; cannot set {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a KernelKey is immutable; cannot delete {name}")
+
+    def _parts(self) -> tuple[str, DType | None, str, str]:
+        return self.place, self.dtype, self.layout, self.library
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts() == other._parts() if isinstance(other, KernelKey) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
+        return "KernelKey(place={!r}, dtype={!r}, layout={!r}, library={!r})".format(*self._parts())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KernelKey, self._parts()
 
     def __str__(self) -> str:
         dtype = "any dtype" if self.dtype is None else self.dtype.name
@@ -249,7 +274,7 @@ def of_call(op: Operator, kernel: Kernel, call: Any) -> Callable[..., Any]:
     """Return a kernel as a function of the arrays; a user's kernel is guarded."""
     bound = functools.partial(kernel, call)
     ours = kernel is op.kernel_rule or getattr(kernel, "__module__", "").startswith("opwright.")
-    return bound if ours else guarded(op, bound)
+    return bound if ours else compute_wrappers.guarded(op, bound)
 
 
 def key_of(op: Operator, call: Any, dtype: DType | None) -> KernelKey:

@@ -30,10 +30,11 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.errors import AlreadyExistsError, NotFoundError, SignatureError
 from ..core.lazy_imports import import_homes, import_module, is_abandoned, load, note_origin
+from ..core.named_tuples import NamedTuple
 from . import dispatch
 
 if TYPE_CHECKING:

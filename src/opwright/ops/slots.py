@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+QUANTIZED = ("reals", "integers", None)
+"""Values of `quantized` in a user's operator, besides a method; the first is the default."""
 
 
 class Input(Generic[T]):

@@ -12,11 +12,18 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import autotuner
+from ..core import flags
+from ..core.lazy_imports import later
+from ..core.named_tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from . import autotuner
+else:  # the flag `tune` imports it
+    autotuner = later(".autotuner", __package__)
 
 TABLE: dict[str, Strategies] = {}
 """The strategies by operator, registered when its module is imported."""
@@ -60,7 +67,7 @@ class Strategies:
     def __call__(self, call: Any, *arrays: Any) -> Any:
         if not _on_host(arrays[0]):
             return self.plain(call, *arrays)
-        if autotuner.active:
+        if _tunes():
             return self._tuned(call, arrays)
         for one in self.others:
             if one.pays(call, *arrays) and one.fits(call, *arrays):
@@ -88,6 +95,14 @@ class Strategies:
         chosen_name = autotuner.choose(key, ways, (call, *arrays), default)
         run = next((way.run for way in ways if way.name == chosen_name), self.plain)
         return run(call, *arrays)
+
+
+def _tunes() -> bool:
+    """Return whether algorithms are timed. Imports the autotuner, which follows the flag from then on, if they are."""
+    return flags.tune and autotuner.active
+
+
+flags.on_change("tune", _tunes)  # type: ignore[arg-type]
 
 
 def _on_host(x: Any) -> bool:
@@ -118,7 +133,7 @@ def explained(call: Any, operands: Sequence[Any], values: Sequence[Any] | None =
     try:
         arrays = arrays if strategies.prepare is None else list(strategies.prepare(call, *arrays))
         key = autotuner.key_of(f"{strategies.operator}#algorithms", call, None, autotuner.shape_class(arrays))
-        remembered = autotuner.remembered(key) if autotuner.active else None
+        remembered = autotuner.remembered(key) if _tunes() else None
         if remembered is not None:
             return remembered.chosen, f"measured: {remembered}"
         chosen = strategies.chosen(call, *arrays)

@@ -11,16 +11,16 @@ dimension. 16-bit floats are added up in float32. Loops go over kernel elements 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from ..core.dtypes import DType, bfloat16, float16, float32
 from ..core.errors import InvalidArgumentError
+from ..core.named_tuples import NamedTuple
 from . import like_device
 from .strategies import Strategies, Strategy
 
@@ -161,7 +161,11 @@ def pad(x: np.ndarray, windows: Sequence[AxisWindow], value: Any = 0, first: int
     for axis, w in enumerate(windows, first):
         shape[axis] = w.before + w.size + w.after
         inside[axis] = slice(w.before, w.before + w.size)
-    padded = like_device.full(x, shape, value, x.dtype)
+    padded = like_device.empty(x, shape, x.dtype)
+    for axis, w in enumerate(windows, first):  # not the inside, which is written once
+        around = inside[:axis]
+        padded[(*around, slice(w.before))] = value
+        padded[(*around, slice(w.before + w.size, None))] = value
     padded[tuple(inside)] = x
     return padded
 
@@ -482,11 +486,17 @@ def convolve_depthwise(x: np.ndarray, w: np.ndarray, windows: Windows, out: np.n
     dtype, (channels, multiplier) = x.dtype, w.shape[-2:]
     padded, w = pad(x.astype(wide(dtype), copy=False), windows), w.astype(wide(dtype), copy=False)
     shape = (x.shape[0], *(v.out for v in windows), channels * multiplier)
-    if multiplier == 1 and len(windows) > 1 and math.prod(shape) and like_device.on_host(x):
+    if (
+        multiplier == 1
+        and len(windows) > 1
+        and math.prod(shape)
+        and shape[-1] * shape[-2] > 1
+        and like_device.on_host(x)
+    ):
         in_place = out is not None and out.dtype == padded.dtype and out.flags.c_contiguous
         y = out if in_place else np.empty(shape, padded.dtype)
         assert y is not None
-        _depthwise_by_lines(padded, w[..., 0], windows, y)
+        _depthwise_by_sums(padded, w[..., 0], windows, y)
     else:
         y = like_device.zeros(x, (*shape[:-1], channels, multiplier), padded.dtype)
         product = None  # made once, as every element of the kernel sees as many pixels
@@ -501,41 +511,37 @@ def convolve_depthwise(x: np.ndarray, w: np.ndarray, windows: Windows, out: np.n
     return out
 
 
-BLOCK_BYTES = 1 << 18
-"""The part of a result to which each element of a kernel is added in turn: it stays in the L2 cache."""
+LINE_CHANNELS = 64
+"""With fewer channels, pixels under strides are gathered into lines first: loops over the channels alone take longer. A
+single channel is gathered, too: its pixels and elements of a kernel are equally far apart, and summed in any order."""
 
 
-def _depthwise_by_lines(padded: np.ndarray, w: np.ndarray, windows: Windows, y: np.ndarray) -> None:
-    """Convolve each channel by itself; w: [*kernel, channels].
+def _depthwise_by_sums(padded: np.ndarray, w: np.ndarray, windows: Windows, y: np.ndarray) -> None:
+    """Convolve each channel by itself; w: [*kernel, channels], y contiguous.
 
-    Lines are vectors of pixels and channels, times the filter's channels repeated: loops over the channels alone take
-    twice the time. With strides, a line is parted first, so that the pixels of a kernel element are neighbours.
+    A sum of products over views of the image adds the elements of a kernel up in order, and takes half the time of a
+    product and a sum for each. Without strides, its vectors are lines of pixels and channels.
     """
     *others, last = windows
-    first, channels = others[0], w.shape[-1]
-    starts = [divmod(i * last.dilation, last.stride) for i in range(last.kernel)]
-    phases = {
-        phase: padded if last.stride == 1 else np.ascontiguousarray(padded[..., phase :: last.stride, :])
-        for phase in {phase for _, phase in starts}
-    }
-    lines = y.reshape(*y.shape[:-2], last.out * channels)
-    image = math.prod(lines.shape[2:]) * y.itemsize
-    rows = min(max(BLOCK_BYTES // image, 1), first.out)
-    images = max(BLOCK_BYTES // (image * first.out), 1)
-    scratch = np.empty((min(images, len(y)), rows, *lines.shape[2:]), y.dtype)
-    line = np.empty((last.out, channels), y.dtype)
-    for batch, row in itertools.product(range(0, len(y), images), range(0, first.out, rows)):
-        part = lines[batch : batch + images, row : row + rows]
-        product = scratch[: len(part), : part.shape[1]]
-        here = [first._replace(out=part.shape[1]), *others[1:]]
-        for count, index in enumerate(np.ndindex(*w.shape[:-1])):
-            start, phase = starts[index[-1]]
-            seen = [v.tap(i) for v, i in zip(here, index)]
-            seen[0] = slice(seen[0].start + row * first.stride, seen[0].stop + row * first.stride, first.stride)
-            pixels = phases[phase][(slice(batch, batch + images), *seen, slice(start, start + last.out))]
-            line[...] = w[index]
-            np.multiply(pixels.reshape(part.shape), line.reshape(-1), out=part if count == 0 else product)
-            np.add(part, product if count else 0, out=part)  # at first, -0.0 becomes the 0.0 of an empty sum
+    channels, strides = w.shape[-1], [*padded.strides]
+    by_pixel = [last.stride * strides[-2], strides[-1]]
+    by_tap = last.dilation * strides[-2]
+    line: tuple[int, ...] = (last.out, channels)
+    if channels == 1 or (channels < LINE_CHANNELS and last.stride > 1):
+        padded = np.stack([padded[..., last.tap(i), :] for i in range(last.kernel)], axis=-3)
+        *strides, by_tap, pixel, channel = padded.strides
+        by_pixel = [pixel, channel]
+    if by_pixel[0] == channels * by_pixel[1]:
+        line, by_pixel = (last.out * channels,), by_pixel[1:]
+        w = np.repeat(w[..., None, :], last.out, axis=-2).reshape(*w.shape[:-1], -1)
+    spatial, kernel = [v.out for v in others], [v.kernel for v in windows]
+    over = [v.stride * stride for v, stride in zip(others, strides[1:])]
+    under = [*(v.dilation * stride for v, stride in zip(others, strides[1:])), by_tap]
+    seen = as_strided(padded, (len(y), *spatial, *kernel, *line), (strides[0], *over, *under, *by_pixel))
+    axes = [*range(seen.ndim)]
+    taps_at = axes[1 + len(spatial) :][: len(kernel)]
+    kept = [i for i in axes if i not in taps_at]
+    np.einsum(seen, axes, w, [*taps_at, axes[-1]], kept, out=y.reshape(len(y), *spatial, *line))
 
 
 def depthwise_by_filter(x: np.ndarray, dy: np.ndarray, shape: Sequence[int], windows: Windows) -> np.ndarray:

@@ -16,17 +16,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import DType
 from ...core.errors import InternalError, InvalidArgumentError, NotFoundError
-from ...core.lazy_imports import is_abandoned, load, note_origin
+from ...core.lazy_imports import is_abandoned, later, load, note_origin
 from ...ops.call import Call
 from ...ops.definition import Operator
 from ..format import schema
-from ..format.flexbuffers import decode_options
 from ..ops import types
 from ..ops.definition import EnumAttr, LiteOperator
+
+if TYPE_CHECKING:
+    from ..format import flexbuffers
+else:  # not needed by the first answer of a model
+    flexbuffers = later("..format.flexbuffers", __package__)
 
 
 class CustomOperator(LiteOperator):
@@ -65,7 +69,7 @@ class CustomOperator(LiteOperator):
         damaged bytes
         """
         raw = b"" if options is None else bytes(options)
-        fields = self._structure(raw) if self.layout else decode_options(raw)
+        fields = self._structure(raw) if self.layout else flexbuffers.decode_options(raw)
         attrs = {name: self._converted(name, fields[name]) for name in self.attr_defs if name in fields}
         if self.counted_by:
             attrs[self.counted_by] = max(1, len(outputs))

@@ -32,11 +32,12 @@ from __future__ import annotations
 import enum as _enum
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from ...core.forks import once
+from ...core.named_tuples import NamedTuple
 from . import schema
 
 

@@ -18,11 +18,12 @@ import enum as _enum
 import functools
 import json
 import pkgutil
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core.forks import once
+from ...core.named_tuples import NamedTuple
 
 FILE_IDENTIFIER = b"TFL3"
 FILE_IDENTIFIER_AT = 4  # byte offset of the identifier

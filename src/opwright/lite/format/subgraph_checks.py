@@ -8,10 +8,11 @@ Not here: the table of rules (verify.py), buffers of constants (constants.py), r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ...core.named_tuples import NamedTuple
 from . import schema
 
 

@@ -10,8 +10,9 @@ import bisect
 import functools
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...core.named_tuples import NamedTuple
 from . import schema
 from .objects import absent_vector, default_of, table_class
 

@@ -12,11 +12,12 @@ Messages are the official run time's, if it has one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core.errors import InvalidArgumentError
+from ...core.named_tuples import NamedTuple
 from . import constants, schema
 from .subgraph_checks import MAX_CALL_DEPTH, Finding, call_depth, no_recursion, subgraph_calls, tensor_flow
 from .subgraph_checks import called_subgraphs as called_subgraphs

@@ -19,11 +19,12 @@ import functools
 import json
 import pkgutil
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core.errors import NotFoundError
+from ...core.named_tuples import NamedTuple
 from . import objects, schema
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import DType
+from ...core.named_tuples import NamedTuple
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...ops import windows as catalogue

@@ -13,19 +13,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import resource
 from ...core.errors import InvalidArgumentError
+from ...core.lazy_imports import later
 from ...core.specs import TensorSpec
-from ..ops.quantized.operand import Operand
 from ..quantized_registration import rule_named
 from ..registration import OperatorRegistration, Registration
 from .dynamic_shapes import is_folded, nothing
 from .node import Context, Node
 from .tensor import DYNAMIC, FOLDED
+
+if TYPE_CHECKING:
+    from ..ops.quantized import operand
+else:  # not needed by the first answer of a model
+    operand = later("..ops.quantized.operand", __package__)
 
 
 class ResourceHandleRegistration(Registration):
@@ -107,7 +112,7 @@ class ShuffledFullyConnectedRegistration(OperatorRegistration):
         if call.weights_format == "DEFAULT":
             return super().quantized_kernel(call, node)
         _check_outputs(node)
-        operands: list[Any] = [None if t is None else Operand(t) for t in (*node.tensors_in, *node.tensors_out)]
+        operands: list[Any] = [None if t is None else operand.Operand(t) for t in (*node.tensors_in, *node.tensors_out)]
         try:
             return rule_named("matmul.shuffled_fully_connected")(call, *operands)
         except InvalidArgumentError as error:

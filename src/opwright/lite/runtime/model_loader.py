@@ -10,21 +10,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...core import flags
 from ...core.errors import InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError, also
+from ...core.lazy_imports import later
+from ...core.named_tuples import NamedTuple
 from ...ops import registry
 from .. import ops
 from ..format import Model, schema, versions
-from ..format.flexbuffers import custom_version
 from ..format.model import refuse_external
 from .ownership import Ownership
 from .subgraph import Subgraph
 
 if TYPE_CHECKING:
+    from ..format import flexbuffers
     from ..registration import Registration
     from ..resolver import OpResolver
+else:  # not needed by the first answer of a model
+    flexbuffers = later("..format.flexbuffers", __package__)
 
 EMPTY = "The model allocation is null/empty"
 INSTRUCTIONS = "https://www.tensorflow.org/lite/guide/ops_custom"
@@ -114,7 +118,7 @@ class Resolved(NamedTuple):
 
     def of(self, options: bytes) -> Resolved:
         """Return the entry for a custom node with these options."""
-        return self.carried.get(custom_version(self.version, options), self) if self.carried else self
+        return self.carried.get(flexbuffers.custom_version(self.version, options), self) if self.carried else self
 
 
 class Missing(NamedTuple):
@@ -157,7 +161,7 @@ def _carried(model: Any) -> dict[int, set[int]]:
     if customs:
         for operator in (op for subgraph in model.subgraphs for op in subgraph.operators):
             if operator.opcode_index in customs:
-                version = custom_version(1, operator.custom_options)
+                version = flexbuffers.custom_version(1, operator.custom_options)
                 if version != 1:
                     versions_by_code.setdefault(operator.opcode_index, set()).add(version)
     return versions_by_code

@@ -10,14 +10,19 @@ resources unchanged, as in the official run time.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.errors import FailedPreconditionError, InvalidArgumentError
-from ...scalar.counter_generators import begun
+from ...core.lazy_imports import later
 from .memory import check_bytes
 from .ownership import Ownership
+
+if TYPE_CHECKING:
+    from ...scalar import counter_generators
+else:  # not needed by the first answer of a model
+    counter_generators = later("...scalar.counter_generators", __package__)
 
 _OBJECT = 64  # approximate overhead in bytes of an element of a table or string tensor
 
@@ -185,7 +190,7 @@ class RandomSequence(ResourceVariable):
     def state(self) -> np.ndarray:
         """The generator's state, created on first use."""
         if self.value is None:
-            self.assign(begun(*self.seeds))
+            self.assign(counter_generators.begun(*self.seeds))
         assert self.value is not None
         return self.value
 
