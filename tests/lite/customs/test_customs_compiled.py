@@ -3,6 +3,8 @@ kinds of vectors. Each of their models must be one native node."""
 
 from __future__ import annotations
 
+import pathlib
+
 import custom_models
 import numpy as np
 import pytest
@@ -128,3 +130,23 @@ def test_the_greatest_of_each_window_and_its_index(padding, batch, index):
         else:
             assert y[n, p, q, c] == x[n, i, j, c]
         assert at[n, p, q, c] == (i * 7 + j) * 3 + c + batch * n * 105
+
+
+def test_axes_of_broadcast_gradients_follow_from_sizes_of_a_run():
+    """TensorFlow's axes (make_customs.py), then others by hand: constants behind a guard."""
+    folder = pathlib.Path(__file__).parents[2] / "data" / "customs"
+    with np.load(folder / "answers.npz") as kept:
+        arrays = {key.split("|")[1]: kept[key] for key in kept if key.startswith("broadcast_axes|")}
+    model = custom_models.Interpreter(model_path=str(folder / "broadcast_axes.tflite"))
+    runner = model.get_signature_runner()
+    given = {key: value for key, value in arrays.items() if key[0] == "x"}
+    for _ in range(4):
+        actual = runner(**given)
+        for key, axes in actual.items():
+            np.testing.assert_array_equal(axes, arrays[key])
+    other = {"x0": np.int32([2, 3, 1, 5]), "x1": np.int32([3, 4, 5]), "x2": np.int32([1, 1])}
+    for _ in range(4):
+        axes = {key: value.tolist() for key, value in runner(**other).items()}
+        assert axes == {"y0": [2], "y1": [0], "y2": [0], "y3": [2], "y4": [], "y5": []}
+    with pytest.raises(RuntimeError, match="do not broadcast"):
+        runner(**other | {"x1": np.int32([3, 4, 4])})

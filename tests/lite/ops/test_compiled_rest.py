@@ -79,3 +79,21 @@ def check(name: str) -> None:
 def test_compiled_agrees_with_the_official_kernels(name, target):
     with flags.override(target=target, verify=True):
         check(name)
+
+
+RARE = [
+    ("DEPTHWISE_CONV_2D hybrid", "FLOAT32", 4),  # several images of which each has 105 elements
+    ("EMBEDDING_LOOKUP_SPARSE", "FLOAT32", 3),  # a dense shape of one number
+    ("RESHAPE by option, scaled", "INT16", 0),  # to [0], a scalar of old files
+    ("CAST", "COMPLEX64", 7),  # to its own type
+]
+"""Rows, types and the first draws that have a form which other draws lack."""
+
+
+@pytest.mark.parametrize(("label", "kind", "seed"), RARE)
+def test_rare_forms_are_compiled_and_agree(label, kind, seed):
+    pytest.importorskip("ai_edge_litert.interpreter")
+    row = next(row for row in ROWS if row.label == label and kind in row.kinds)
+    gap, _, why = compiled_gaps(row, kind, seed)
+    assert gap <= row.within + REORDERED["FLOAT32"], gap
+    assert not why, why

@@ -362,9 +362,9 @@ def _rounded(form: Depthwise, build: Builder) -> tuple[Any, int, Any, Any]:
     """Round images; return their address and pitch, the zero points and the scales."""
     x = form.input
     n, columns = x.shape[0], math.prod(x.shape[1:])
-    if x.pitch != x.shape[3] or (columns % 4 and n > 1):
+    if x.pitch != x.shape[3]:
         raise NoKernel("images of a slice to be rounded")
-    rounded = rounded_rows(build, x, n, columns, columns, form.rounding == "symmetric")
+    rounded = rounded_rows(build, x, n, columns, columns, form.rounding == "symmetric", align=1)
     return rounded.x, x.pitch, rounded.zeros, rounded.scales
 
 

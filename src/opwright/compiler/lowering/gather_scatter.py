@@ -238,7 +238,7 @@ def embedding_lookup_sparse(ctx: LoweringContext) -> None:
     """Lower a weighted sum of embeddings per segment, normalized by the combiner."""
     ids, indices, weights, table = (ctx.operand(i) for i in (0, 1, 3, 4))
     sizes = tuple(int(n) for n in ctx.constant(2).reshape(-1))[:-1]
-    if len(indices.shape) != 2 or indices.shape[1] != len(sizes) + 1 or not sizes or min(sizes) < 1 or not table.size:
+    if len(indices.shape) != 2 or indices.shape[1] != len(sizes) + 1 or min(sizes, default=1) < 1 or not table.size:
         raise NoLowering(f"rows {ids} of {table} at {indices}")
     if any(o.dtype is not float32 for o in (weights, table)) or indices.dtype is not int32 or len(table.shape) < 2:
         raise NoLowering(f"rows {ids} of {table} by {weights}")
@@ -249,11 +249,21 @@ def embedding_lookup_sparse(ctx: LoweringContext) -> None:
     ctx.add(Gather, rows, table.buffer, ids.buffer, 0)
     row_weights = ctx.viewed(weights.buffer, (n, *(1,) * len(inner)))
     ctx.add(Map, scaled, (rows, row_weights), apply("mul", arg(0, float32), arg(1, float32)))
-    coordinates = ctx.new(int32, (n, len(sizes)), ".places")
-    ctx.add(Move, coordinates, (indices.buffer,), (IndexMap((0, 0), coordinates.shape, 0, (indices.shape[1], 1)),))
-    combiner = ctx.attr("combiner")
+    if sizes:
+        coordinates = ctx.new(int32, (n, len(sizes)), ".places")
+        ctx.add(Move, coordinates, (indices.buffer,), (IndexMap((0, 0), coordinates.shape, 0, (indices.shape[1], 1)),))
+    else:  # one segment
+        sizes = (1,)
+        coordinates = Buffer(f"{y.buffer.name}.places", int32, (n, 1), np.zeros((n, 1), np.int32))
+    with ctx.reshaped(y, (*sizes, *inner)) as sums:
+        _add_segments(ctx, sums, scaled, coordinates, sizes)
+
+
+def _add_segments(ctx: LoweringContext, y: Buffer, scaled: Buffer, coordinates: Buffer, sizes: tuple[int, ...]) -> None:
+    """Add rows up by segment, and divide the sums as the combiner says. y: [*sizes, ...]."""
+    combiner, weights, n, inner = ctx.attr("combiner"), ctx.operand(3), scaled.shape[0], scaled.shape[1:]
     if combiner in (0, "SUM"):
-        ctx.add(ScatterAt, y.buffer, scaled, coordinates)
+        ctx.add(ScatterAt, y, scaled, coordinates)
         return
     total, norms = ctx.new(float32, y.shape, ".sums"), ctx.new(float32, sizes, ".together")
     ctx.add(ScatterAt, total, scaled, coordinates)
@@ -268,7 +278,7 @@ def embedding_lookup_sparse(ctx: LoweringContext) -> None:
     by = apply("sqrt", arg(1, float32)) if combiner == "SQRTN" else arg(1, float32)
     is_used = truth("not_equal", arg(2, float32), const(0.0, float32))
     value = Expr("select", float32, (is_used, apply("div", arg(0, float32), by), arg(0, float32)))
-    ctx.add(Map, y.buffer, (total, ctx.viewed(norms, along), ctx.viewed(used, along)), value)
+    ctx.add(Map, y, (total, ctx.viewed(norms, along), ctx.viewed(used, along)), value)
 
 
 COMPLEX_WORDS = {complex64: int32, complex128: int64}

@@ -2,7 +2,7 @@
 
 Lives here: these rules, of both dialects; sums that reverse broadcasting; Sort, TopK, TOPK_V2; SEGMENT_SUM,
 UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum, -Prod; REVERSE_SEQUENCE; SHAPE, RANK, BROADCAST_ARGS,
-WHERE, UNIQUE.
+BroadcastGradientArgs, WHERE, UNIQUE.
 Not here: pooling (pooling.py), non-maximum suppression (images.py), updates at coordinates (gather_scatter.py), sizes
 read by other nodes, which are folded before planning (lite/runtime/shape_constant_folding.py).
 
@@ -370,6 +370,14 @@ def broadcast_args(ctx: LoweringContext) -> None:
         ctx.add(View, y.buffer, (a if a.size else b).buffer)
         return
     ctx.add(BroadcastSizes, y.buffer, a.buffer, b.buffer)
+
+
+@rule(custom=("BroadcastGradientArgs",))
+def broadcast_axes(ctx: LoweringContext) -> None:
+    """Lower to constants, which follow from the sizes: those of the file or of an earlier run."""
+    for i, axes in enumerate(ctx.node.evaluate(ctx.operands, [ctx.constant(0), ctx.constant(1)])):
+        y = ctx.output(axes.shape, i)
+        ctx.add(View, y.buffer, Buffer(f"{y.buffer.name}.axes", y.dtype, y.shape, axes))
 
 
 @rule("WHERE")

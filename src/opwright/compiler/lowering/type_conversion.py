@@ -182,6 +182,9 @@ def cast(ctx: LoweringContext) -> None:
     if ctx.node.dialect == CATALOGUE:
         map_elements(ctx, y.buffer, [x.buffer], lambda e: _catalogue_cast(e, y.dtype))
         return
+    if x.dtype is y.dtype is complex64:
+        ctx.add(View, y.buffer, x.buffer)
+        return
     if x.dtype is complex64 and y.dtype in DTYPES:
         ctx.add(Map, y.buffer, (part(ctx, pairs(ctx, x), 0),), as_type(arg(0, float32), y.dtype))
         return

@@ -53,8 +53,12 @@ def _shape_of(ctx: LoweringContext, x: RuleOperand) -> list[int]:
         axes = [] if isinstance(dims, int) or dims is None else [int(a) % rank for a in dims]
         axes = axes or [i for i, n in enumerate(x.shape) if n == 1]
         return [n for i, n in enumerate(x.shape) if i not in axes]
-    sizes = ctx.constant(1) if ctx.optional(1) is not None else ctx.attr("new_shape")
-    shape = [] if sizes is None or isinstance(sizes, int) else np.asarray(sizes).reshape(-1).tolist()
+    listed = ctx.optional(1)
+    if listed is not None and listed.dtype is int32 and len(listed.shape) == 1:
+        shape = ctx.constant(1).tolist()
+    else:  # the option, by which old files specify a scalar as [0]
+        option = ctx.attr("new_shape")
+        shape = [] if isinstance(option, int) or option is None or tuple(option) == (0,) else list(option)
     product = int(np.prod([n for n in shape if n != -1], dtype=np.int64))
     return [x.size // product if n == -1 and product else n for n in shape]
 

@@ -386,7 +386,7 @@ def assumed_outside(subgraph: Subgraph, params: DelegateParams, buffers: TensorB
         return assumed
     for i in params.input_tensors:
         operand = buffers.at(i)
-        if subgraph.tensors[i].constant is None and operand.is_constant:
+        if subgraph.tensors[i].constant is None and operand.is_constant and operand.size:
             assumed[i] = np.asarray(operand.constant)
     return assumed
 
@@ -408,7 +408,7 @@ def _guarded(
     for node in nodes:
         guarded += ops[node.number]
         for t in node.tensors_out:
-            if buffers.seen is not None and t.index in buffers.assumed:
+            if buffers.seen is not None and t.index in buffers.assumed and buffers.seen[t.index].size:
                 guarded.append(guard(t.index, buffers.seen[t.index]))
     origin = tuple(f"{node.name} {node.number}" for node in nodes)
     guarded += [

@@ -11,7 +11,7 @@ quantization; NumericVerify measures the distance of a quantized tensor from the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -231,22 +231,28 @@ class BroadcastGradientArgsOp(LiteDefinition):
     axes_a = Output(like="a")
     axes_b = Output(like="a")
 
-    def infer(op: Any) -> tuple[TensorSpec, TensorSpec]:
-        axes = spec((None,), op.a.spec.dtype)
-        return axes, axes
+    def infer(op: Any) -> tuple[TensorSpec, ...]:
+        a, b = ints(op.a), ints(op.b)
+        counts = (None, None) if a is None or b is None else map(len, _broadcast_axes(a, b))
+        return tuple(spec((count,), op.a.spec.dtype) for count in counts)
 
     def compute(op: Any, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
-        if a.shape == b.shape and np.array_equal(a, b):
-            return np.zeros(0, a.dtype), np.zeros(0, a.dtype)
-        rank = max(len(a), len(b))
-        one, other = (np.concatenate([np.ones(rank - len(s), s.dtype), s]) for s in (a, b))
-        if np.any((one != other) & (one != 1) & (other != 1)):
-            raise refuse(
-                "the shapes do not broadcast",
-                found={"a": a.tolist(), "b": b.tolist()},
-                wanted="sizes that are equal or 1, aligned at the last dimension",
-            )
-        return tuple(np.flatnonzero(s == 1).astype(a.dtype) for s in (one, other))
+        return tuple(np.array(axes, a.dtype) for axes in _broadcast_axes(a.tolist(), b.tolist()))
+
+
+def _broadcast_axes(a: Sequence[int], b: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the axes by which gradients of operands of these shapes are summed. Raises InvalidArgumentError."""
+    if list(a) == list(b):
+        return [], []
+    rank = max(len(a), len(b))
+    one, other = ([1] * (rank - len(s)) + list(s) for s in (a, b))
+    if any(m != n and 1 not in (m, n) for m, n in zip(one, other, strict=True)):
+        raise refuse(
+            "the shapes do not broadcast",
+            found={"a": list(a), "b": list(b)},
+            wanted="sizes that are equal or 1, aligned at the last dimension",
+        )
+    return [i for i, n in enumerate(one) if n == 1], [i for i, n in enumerate(other) if n == 1]
 
 
 @custom_operator("aeq.hadamard_rotation")
