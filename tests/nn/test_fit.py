@@ -331,3 +331,15 @@ def test_draws_ahead_change_no_number(tf, keras, monkeypatch):
     without, ahead = run(np.inf), run(0.0)
     assert without[:2] == ahead[:2]
     np.testing.assert_array_equal(without[2], ahead[2])
+
+
+def test_dropout_without_a_seed_draws_the_same_numbers_eagerly_and_in_functions(tf):
+    losses = []
+    for mode in ({"run_eagerly": True}, {}, {"jit_compile": True}):
+        tf.keras.utils.set_random_seed(1)
+        layers = tf.keras.layers
+        model = tf.keras.Sequential([layers.Dense(8), layers.Dropout(0.3), layers.GaussianNoise(0.1), layers.Dense(3)])
+        model.compile("adam", "mse", **mode)
+        x = np.random.default_rng(0).standard_normal((64, 5)).astype(np.float32)
+        losses.append(model.fit(x, x[:, :3], batch_size=16, epochs=2, verbose=0, shuffle=False).history["loss"])
+    np.testing.assert_allclose(losses[1:], losses[:1] * 2, rtol=1e-5)

@@ -5,8 +5,8 @@ Not here: TensorFlow's random functions and distributions (ops/random/), initial
 
 seed: None for new numbers in each call, an integer for the same numbers in each call, or a SeedGenerator, whose numbers
 depend on its seed and the number of draws, which a variable counts: layers with equal seeds draw equal numbers, eagerly
-and in functions, but each worker of a data-parallel step its own. A generator without a seed draws from the operators'
-own sequences, which depend on `random.set_seed`.
+and in functions, but each worker of a data-parallel step its own. The seed of a generator without one follows from
+`random.set_seed`, or from Python's generator, at its first draw.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ class SeedGenerator:
     def state(self) -> Variable:
         """Variable [seed, number of draws], created on first use."""
         if self._state is None:
-            seed = default_seed() if self._initial_seed is None else self._initial_seed
-            with init_scope():
+            with init_scope():  # so that eager calls and functions begin with one seed
+                seed = default_seed() if self._initial_seed is None else self._initial_seed
                 self._state = Variable(
                     np.array([seed, 0], np.int64), trainable=False, name=f"{self.name}/seed_generator_state"
                 )
@@ -197,11 +197,11 @@ class SeedGenerator:
 
     def uniform(self, shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = "float32") -> Tensor:
         """Draw uniformly from [minval, maxval)."""
-        return uniform(shape, minval, maxval, dtype, None if self._initial_seed is None else self)
+        return uniform(shape, minval, maxval, dtype, self)
 
     def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Tensor:
         """Draw from the normal distribution."""
-        return normal(shape, mean, stddev, dtype, None if self._initial_seed is None else self)
+        return normal(shape, mean, stddev, dtype, self)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
