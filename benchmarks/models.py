@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 NETWORKS = ("mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "resnet50")
+LARGE = ("resnet50",)  # not for phones
 KINDS = ("f32", "int8")
 MADE = 1  # version of the recipe: files of other versions are built again
 

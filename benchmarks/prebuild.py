@@ -1,4 +1,4 @@
-"""Kernels that a release ships: `python -m benchmarks.prebuild [model.tflite ...]`.
+"""Kernels that a release ships: `python -m benchmarks.prebuild [--missing | model.tflite ...]`.
 
 Lives here: the command: models are planned for the target of NAMED that serves this processor, with nothing in the
 cache, and what is compiled is written to the target's file (src/opwright/compiler/native/TARGET.kernels).
@@ -6,7 +6,8 @@ Not here: the format of that file, and who reads it (opwright/compiler/native/pr
 (models.py).
 
 By default the models are the networks of the bench by each converter whose file is there. A machine makes the file of
-its own target; a wheel takes all files that are there when it is built.
+its own target; a wheel takes all files that are there when it is built. `--missing`, for builds from sources
+(hatch_build.py), makes a file of the mobile networks, in half a minute, unless there is a valid one.
 """
 
 from __future__ import annotations
@@ -42,6 +43,17 @@ def networks() -> list[str]:
     return sorted(paths)
 
 
+def mobile_networks(folder: str) -> list[str]:
+    """Make files of the mobile networks in a folder by our converter; return their paths."""
+    os.environ["OPWRIGHT_BENCH_MODELS"] = folder
+    return [
+        models.path_of(network, kind, "ours")
+        for network in models.NETWORKS
+        if network not in models.LARGE
+        for kind in models.KINDS
+    ]
+
+
 def prebuild(paths: list[str]) -> str:
     """Compile the kernels of models that this process has not loaded yet; return the path of their file."""
     name = target()
@@ -55,7 +67,16 @@ def prebuild(paths: list[str]) -> str:
     return prebuilt.write(name, kernels)
 
 
+def prebuild_missing() -> str | None:
+    """Compile the kernels of mobile networks; return the path of their file, None if this package has valid ones."""
+    if prebuilt.is_available(processor()):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        return prebuild(mobile_networks(folder))
+
+
 if __name__ == "__main__":
     start = time.perf_counter()
-    path = prebuild(sys.argv[1:] or networks())
-    print(f"{path}: {os.path.getsize(path):,} bytes, {time.perf_counter() - start:.0f} s")
+    path = prebuild_missing() if sys.argv[1:] == ["--missing"] else prebuild(sys.argv[1:] or networks())
+    if path is not None:
+        print(f"{path}: {os.path.getsize(path):,} bytes, {time.perf_counter() - start:.0f} s")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,3 +102,57 @@ SERVED = [
 @pytest.mark.parametrize(("name", "other", "serves"), SERVED)
 def test_a_file_serves_targets_with_the_same_kernels(name: str, other: Target, serves: bool) -> None:
     assert NAMED[name].serves(other) is serves
+
+
+class _Hook:
+    """Hatchling's base class of hooks, as far as ours uses it."""
+
+    root = str(Path(__file__).parents[3])
+
+    def __class_getitem__(cls, _: object) -> type[_Hook]:
+        return cls
+
+    def __init__(self) -> None:
+        self.app, self.warnings = self, list[str]()
+
+    def display_warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def test_a_build_from_sources_asks_for_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("hatchling.builders.hooks.plugin.interface")
+    module.BuildHookInterface = _Hook  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.syspath_prepend(_Hook.root)
+    monkeypatch.delenv("OPWRIGHT_BUILD_KERNELS", raising=False)
+    hooks = importlib.import_module("hatch_build")
+    asked: list[tuple[str, ...]] = []
+    failing = subprocess.CompletedProcess((), 1, "", "Traceback\nImportError: no LLVM\n")
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        asked.append(tuple(command[1:]))
+        return failing
+
+    monkeypatch.setattr(hooks.subprocess, "run", run)
+    hook = hooks.KernelBuildHook()
+    hook.initialize("editable", {})
+    monkeypatch.setenv("OPWRIGHT_BUILD_KERNELS", "0")
+    hook.initialize("standard", {})
+    assert asked == []
+    monkeypatch.delenv("OPWRIGHT_BUILD_KERNELS")
+    hook.initialize("standard", {})
+    assert asked == [("-m", "benchmarks.prebuild", "--missing")]
+    assert hook.warnings == ["no kernels are compiled: ImportError: no LLVM"]  # and the build goes on
+
+
+def test_kernels_that_are_there_are_not_built_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(_Hook.root)
+    prebuild = importlib.import_module("benchmarks.prebuild")
+    monkeypatch.setattr(prebuild, "processor", host)
+    monkeypatch.setattr(prebuild, "prebuild", lambda paths: paths)
+    monkeypatch.setattr(prebuild, "mobile_networks", lambda _: ["mobile.tflite"])
+    assert prebuild.prebuild_missing() == ["mobile.tflite"]
+    prebuilt._kernels.cache_clear()
+    write(folder)
+    prebuilt._kernels.cache_clear()
+    assert prebuild.prebuild_missing() is None
