@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import opwright as ow
+from opwright.core import flags
+from opwright.frontends.onnx.rules import control_flow
 
 onnx = pytest.importorskip("onnx")
 TensorProto, helper, numpy_helper = onnx.TensorProto, onnx.helper, onnx.numpy_helper
@@ -167,6 +169,12 @@ DAMAGED = {
     ),
     "no such opset": damaged(lambda m: setattr(m.opset_import[0], "version", 1000)),
     "two values of one name": damaged(lambda m: m.graph.node.append(m.graph.node[-1])),
+    "two inputs of one name": damaged(lambda m: m.graph.input.append(m.graph.input[0])),
+    "an output has no name": damaged(lambda m: setattr(m.graph.output[0], "name", "")),
+    r"wrong number of inputs\s+found +9\s+wanted +1 to 1": damaged(lambda m: m.graph.node[1].input.extend(["h"] * 8)),
+    "'x' and 'w' have different types": damaged(
+        lambda m: m.graph.initializer[0].CopyFrom(numpy_helper.from_array(W.astype(np.int32), "w"))
+    ),
     "no multiple": damaged(lambda m: setattr(m.graph.initializer[0], "raw_data", b"123")),
     "has no dtype": damaged(lambda m: setattr(m.graph.initializer[0], "data_type", 77)),
     "no dtype has this number": damaged(lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 99)),
@@ -208,11 +216,60 @@ def test_functions_that_double_are_refused_before_they_are_executed():
         ow.from_onnx(model)
 
 
-def test_lack_of_memory_names_the_operator():
-    node = helper.make_node("EyeLike", ["x"], ["y"], name="eye")
-    model = model_of([node], [info("x", [2**28, 2**28])], [info("y", None)])
-    with pytest.raises(ow.errors.ResourceExhaustedError, match=r"EyeLike 'eye'.*out of memory"):
-        ow.from_onnx(model)
+def doubled(times):
+    """Return a model whose only constant is concatenated with itself again and again."""
+    nodes = [helper.make_node("Concat", [f"c{i}"] * 2, [f"c{i + 1}"], f"twice{i}", axis=0) for i in range(times)]
+    return model_of(nodes, [], [info(f"c{times}", None)], [numpy_helper.from_array(W, "c0")])
+
+
+def of_constants(operator, *arrays, **attributes):
+    """Return a model of one operator on constants."""
+    names = [f"a{i}" for i in range(len(arrays))]
+    node = helper.make_node(operator, names, ["y"], name="it", **attributes)
+    constants = [numpy_helper.from_array(np.asarray(a), n) for a, n in zip(arrays, names)]
+    return model_of([node], [], [info("y", None)], constants, opset=20)
+
+
+LARGE = {
+    "eye": model_of([helper.make_node("EyeLike", ["x"], ["y"], "it")], [info("x", [2**28, 2**28])], [info("y", None)]),
+    "fill": of_constants("ConstantOfShape", np.int64([2**30, 64])),
+    "tiles": of_constants("Tile", np.float32([1, 2]), np.int64([2**29])),
+    "sizes": of_constants("AffineGrid", np.zeros((1, 2, 3), np.float32), np.int64([1, 1, 2**15, 2**15])),
+    "window": of_constants("HannWindow", np.int64(2**40)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_constants_of_any_size_name_the_operator(name):
+    with pytest.raises(ow.errors.ResourceExhaustedError, match=r"'it': (.|\n)*take too much memory"):
+        ow.from_onnx(LARGE[name])
+
+
+def test_constants_that_grow_are_limited_together():
+    with flags.override(max_activation_bytes=1 << 16), pytest.raises(ow.errors.ResourceExhaustedError, match="twice"):
+        ow.from_onnx(doubled(20))
+    np.testing.assert_array_equal(ow.from_onnx(doubled(3))().numpy(), np.concatenate([W] * 8))
+
+
+def test_loops_in_loops_are_written_out_only_if_they_are_short(monkeypatch):
+    """Loops of 4000 steps in loops of 4000 steps would be 16 million nodes of a file of 1 KB."""
+    monkeypatch.setattr(control_flow, "MAX_UNROLLED_NODES", 100)
+
+    def nested(depth, steps, x, y):
+        if not depth:
+            return helper.make_node("Neg", [x], [y])
+        i, more, inner, again, result = (f"{n}{depth}" for n in ("i", "more", "v", "again", "w"))
+        nodes = [nested(depth - 1, steps, inner, result), helper.make_node("Identity", [more], [again])]
+        inputs = [info(i, [], TensorProto.INT64), info(more, [], TensorProto.BOOL), info(inner, [2])]
+        body = helper.make_graph(nodes, "body", inputs, [info(again, [], TensorProto.BOOL), info(result, [2])])
+        return helper.make_node("Loop", ["n", "", x], [y], body=body)
+
+    for depth, steps in ((3, 20), (2, 3)):
+        count = numpy_helper.from_array(np.int64(steps), "n")
+        f = ow.from_onnx(model_of([nested(depth, steps, "x", "y")], [info("x", [2])], [info("y", [2])], [count]))
+        names = [node.op.name for node in f.concrete().graph.nodes]
+        assert ("While" in names) == (depth == 3)
+    np.testing.assert_array_equal(f(np.float32([1, 2])).numpy(), [-1, -2])
 
 
 def foreign():

@@ -268,7 +268,8 @@ def _infer_list(op: Operator, bound: Call, tensors: Sequence[Any], key: Any, nam
 
 
 def _check_addressable(op: Operator, promised: Sequence[Any], name: str | None) -> None:
-    """Raise ResourceExhaustedError for an output larger than any address space."""
+    """Raise ResourceExhaustedError for an output larger than any address space, or than an importer may fold."""
+    limit = dispatch.state.output_limit
     for spec in promised:
         if isinstance(spec, TensorSpec) and spec.shape.is_fully_defined():
             dims: Any = spec.shape.dims
@@ -280,6 +281,15 @@ def _check_addressable(op: Operator, promised: Sequence[Any], name: str | None) 
                     what="an output is larger than any memory",
                     found=f"{spec.short()}: {nbytes} bytes",
                     wanted=f"at most {ADDRESSABLE}",
+                )
+            if limit is not None and nbytes > limit:
+                raise ResourceExhaustedError(
+                    op=op.name,
+                    node=name,
+                    what="constants computed at import take too much memory",
+                    found=f"{spec.short()}: {nbytes} bytes",
+                    wanted=f"at most {limit}",
+                    do="set the flag max_activation_bytes higher if the model is right",
                 )
 
 

@@ -12,6 +12,7 @@ rule whose inputs are all known runs eagerly, outside of the trace, so that no n
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import keyword
 import re
@@ -32,7 +33,7 @@ from ..ops.tensor import TensorLike, get_static_value
 from ..saved.saver import save
 from ..tracing.function import Function
 from ..tracing.name_scopes import name_scope
-from ..tracing.trace import init_scope
+from .constants import FOLDING
 
 Rule = Callable[..., Any]
 """rule(context, inputs, attributes) -> a value, or a sequence of them; None stands for an absent one."""
@@ -63,11 +64,6 @@ def is_known(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(is_known, value))
     return value is None or isinstance(value, (np.ndarray, np.generic, bool, int, float, str, bytes))
-
-
-def _evaluated(value: Any) -> Any:
-    """Return a result of eager operators with arrays in place of tensors."""
-    return nest.map_structure(lambda leaf: np.asarray(leaf.numpy()) if isinstance(leaf, TensorLike) else leaf, value)
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------
@@ -182,20 +178,22 @@ class RuleTable:
             raise MissingOperators(self.framework, {name: [ForeignCall(name, node)]})
         builder: Any = getattr(dispatch.state.trace, "builder", None)
         start = len(builder.nodes) if builder is not None else 0
+        folded = False
         try:
             traced = traced or name in self._impure or getattr(rule, "traced", False)
-            if not traced and is_known(inputs):
-                with init_scope():
-                    result = _evaluated(rule(context, inputs, attributes))
+            folded = not traced and is_known(inputs)
+            if folded:
+                result = FOLDING.fold(functools.partial(rule, context, inputs, attributes), inputs)
             else:
                 with scope(node):
                     result = rule(context, inputs, attributes)
         except MissingOperators:
             raise
         except OpError as error:
-            if error.node or not node:
+            named = error.node == node if folded else error.node  # eager operators have names of their own
+            if named or (error.op and not node):
                 raise
-            raise type(error)(op=name, node=node, what=str(error)) from error
+            raise type(error)(op=name, node=node or None, what=str(error)) from error
         except MemoryError as error:
             raise ResourceExhaustedError(op=name, node=node or None, what=f"out of memory: {error}") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError) as error:
@@ -336,7 +334,8 @@ class ImportedFunction(Function[..., Any]):
         names = _parameter_names(parameters or [getattr(s, "name", None) or "" for s in specs or ()])
 
         def call(*args: Any) -> Any:
-            return body(*args)
+            with FOLDING.counted():
+                return body(*args)
 
         call.__name__ = call.__qualname__ = _identifier(name, "imported")
         call.__doc__ = f"Compute {source or name}."

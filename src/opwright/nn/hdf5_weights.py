@@ -119,7 +119,8 @@ class WeightGroup:
             raise DataLossError(what=f"{where} is damaged: {error}") from error
         if not isinstance(member, getattr(h5py, kind)):
             raise DataLossError(
-                what=f"there is no {kind.lower()} {where}", found=", ".join(list(self._group)[:5]) or "nothing"
+                what=f"there is no {kind.lower()} {where}",
+                found=", ".join(map(str, list(self._group)[:5])) or "nothing",
             )
         return member
 

@@ -74,6 +74,7 @@ class _State(threading.local):
         self.tapes: tuple[Tape, ...] = ()
         self.names: tuple[str, ...] = ()  # name_scope
         self.quiet = quiet_context()
+        self.output_limit: int | None = None  # most bytes of one output of an eager call, while an importer folds
 
 
 state = _State()

@@ -9,6 +9,7 @@ by which the standard itself defines the operator (`onnx.defs`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -150,6 +151,36 @@ class OnnxProgram:
         except onnx.defs.SchemaError:  # no operator of this name and version
             return None
 
+    def check_operands(self, node: Any, versions: Mapping[str, int], inputs: Sequence[Any]) -> None:
+        """Raise InvalidArgumentError for operands of another number or of other types than the standard lets be."""
+        schema = self._schema(node, versions)
+        if schema is None:
+            return
+        if not schema.min_input <= len(inputs) <= schema.max_input:
+            raise InvalidArgumentError(
+                op=operator_name(node),
+                node=node.name or None,
+                what="wrong number of inputs",
+                found=len(inputs),
+                wanted=f"{schema.min_input} to {schema.max_input}",
+            )
+        dtypes: dict[str, tuple[str, Any]] = {}
+        variables, same = schema_variables(schema)
+        for i, value in enumerate(inputs):
+            variable = variables[min(i, len(variables) - 1)] if variables else ""
+            if not variable or value is None or isinstance(value, (list, tuple)):
+                continue
+            if i >= len(variables) and not same:
+                break
+            first = dtypes.setdefault(variable, (node.input[i], dtype_of(value)))
+            if first[1] is not dtype_of(value):
+                raise InvalidArgumentError(
+                    op=operator_name(node),
+                    node=node.name or None,
+                    what=f"inputs {first[0]!r} and {node.input[i]!r} have different types",
+                    found=f"{first[1].name} and {dtype_of(value).name}",
+                )
+
     def has_standard_function(self, node: Any) -> bool:
         """Return whether the standard defines an operator by others."""
         schema = self._schema(node, self.versions)
@@ -176,6 +207,19 @@ class OnnxProgram:
 def versions_of(imports: Any) -> dict[str, int]:
     """Return opset versions by domain; "" is ai.onnx."""
     return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in imports}
+
+
+@functools.cache
+def _variables_of(name: str, domain: str, version: int) -> tuple[tuple[str, ...], bool]:
+    schema = onnx_module().defs.get_schema(name, version, domain)
+    constraints = {c.type_param_str for c in schema.type_constraints}
+    names = tuple(i.type_str if i.type_str in constraints else "" for i in schema.inputs)
+    return names, not schema.inputs or schema.inputs[-1].is_homogeneous
+
+
+def schema_variables(schema: Any) -> tuple[tuple[str, ...], bool]:
+    """Return the type variable of each input of an operator, "" without one, and whether repeated inputs share it."""
+    return _variables_of(schema.name, schema.domain, schema.since_version)
 
 
 def type_bytes(value: Any) -> bytes:
@@ -230,6 +274,12 @@ def attribute_value(attribute: Any, reader: TensorReader) -> Any:
     )
 
 
+class UnrolledNodes:
+    """The number of nodes that loops of one execution of a model were written out to."""
+
+    nodes: int = 0
+
+
 class GraphContext:
     """One graph, or function body, while it is executed; what rules receive.
 
@@ -250,6 +300,7 @@ class GraphContext:
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.values: dict[str, Any] = {}
         self.sources: dict[int, frozenset[str]] = {} if outer is None else outer.sources
+        self.unrolled: UnrolledNodes = UnrolledNodes() if outer is None else outer.unrolled
         self.node: Any = None
         if self.depth > MAX_DEPTH:
             raise InvalidArgumentError(op="from_onnx", what="subgraphs and functions are nested too deep")
@@ -363,6 +414,8 @@ class GraphContext:
         name, program = operator_name(node), self.program
         label = "/".join(p for p in (self.prefix, node.name) if p)
         node = self.node = self._resolved(node)
+        if name not in program.custom and name not in program.functions:
+            program.check_operands(node, self.versions, inputs)
         attributes = {a.name: attribute_value(a, program.reader) for a in node.attribute}
         function = None if name in program.custom else program.functions.get(name)
         if function is None and program.rules.find(name, program.custom) is not None:
@@ -380,7 +433,7 @@ class GraphContext:
     ) -> list[Any]:
         versions = {**self.versions, **versions_of(function.opset_import)}
         inner = GraphContext(self.program, versions, None, attributes, label)
-        inner.depth, inner.sources = self.depth + 1, self.sources
+        inner.depth, inner.sources, inner.unrolled = self.depth + 1, self.sources, self.unrolled
         if inner.depth > MAX_DEPTH:
             raise InvalidArgumentError(op=function.name, node=label or None, what="functions call each other too deep")
         padded = [*inputs, *[None] * (len(function.input) - len(inputs))]

@@ -22,6 +22,7 @@ from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.extras import optional_module
 from ...core.protobuf_wire import BYTES, encoded, fields
+from ..constants import FOLDING
 
 MAX_ELEMENTS = 2**31
 """Greatest number of elements of a tensor that a file may declare: more is damage, or an attack on memory."""
@@ -253,6 +254,7 @@ class TensorReader:
         values, indices, shape = self.array(tensor.values), self.array(tensor.indices), tuple(tensor.dims)
         _check_shape(shape, tensor.values.name)
         flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
+        FOLDING.reserve(*shape, itemsize=values.dtype.itemsize)
         dense = np.zeros(math.prod(shape), values.dtype)
         if flat.shape != values.shape or (flat.size and not 0 <= flat.min() <= flat.max() < dense.size):
             raise InvalidArgumentError(

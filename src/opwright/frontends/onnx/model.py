@@ -90,6 +90,12 @@ def from_onnx(
     fixed = {name: np.asarray(v) for name, v in (values or {}).items()}
     initial = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     inputs = [i for i in graph.input if i.name not in initial and i.name not in fixed]
+    if len({i.name for i in graph.input}) < len(graph.input):
+        raise InvalidArgumentError(
+            op="from_onnx", what="two inputs of one name", found=", ".join(i.name for i in graph.input)
+        )
+    if any(not o.name for o in graph.output):
+        raise InvalidArgumentError(op="from_onnx", what="an output has no name", node=graph.name)
     unknown = fixed.keys() - {i.name for i in graph.input}
     if unknown:
         raise InvalidArgumentError(

@@ -15,6 +15,7 @@ from ....core.errors import InvalidArgumentError
 from ....ops import array, math, random
 from ....ops.array import cast
 from ....ops.dispatch import to_tensor
+from ...constants import FOLDING
 from ...importing import known as static
 from ..execution import RULES
 from ..files import dtype_of_code
@@ -157,6 +158,8 @@ def split(context: Any, inputs: Any, attributes: Any) -> Any:
         count = attributes.get("num_outputs", len(context.node.output))
         if whole is None:
             return array.split(x, count, axis)
+        if count != len(context.node.output):
+            raise InvalidArgumentError(what="parts and outputs differ", found=count, wanted=len(context.node.output))
         part = -(-whole // count)
         sizes = [max(min(part, whole - i * part), 0) for i in range(count)]
     return array.split(x, [int(s) for s in sizes], axis)
@@ -264,6 +267,7 @@ def range_(context: Any, inputs: Any, attributes: Any) -> Any:
 def eye_like(context: Any, inputs: Any, attributes: Any) -> Any:
     rows, columns = dims(inputs[0])
     to = dtype_of_code(attributes["dtype"], "EyeLike") if "dtype" in attributes else dtype_of(inputs[0])
+    FOLDING.reserve(rows, columns)
     return np.eye(rows, columns, attributes.get("k", 0)).astype(to.np)
 
 

@@ -25,6 +25,8 @@ from ..operands import at, axis_of, dims, dtype_of, rank_of
 rule = RULES.rule
 MAX_UNROLLED = 4096
 """Greatest number of steps of a loop that are written out."""
+MAX_UNROLLED_NODES = 1 << 16
+"""Greatest number of nodes of all loops that are written out: those of loops in loops multiply."""
 
 
 @rule("If", pure=False)
@@ -69,7 +71,7 @@ def loop(context: Any, inputs: Any, attributes: Any) -> Any:
 
 
 def _unrolled(context: Any, body: Any, count: int | None, more: bool, state: list[Any]) -> list[Any] | None:
-    """Return the results of a loop that ends for certain, None if a condition is computed."""
+    """Return the results of a loop that ends for certain; None if a condition is computed, or for too many nodes."""
     kept = list(state)
     collected: list[list[Any]] = [[] for _ in range(len(body.output) - 1 - len(state))]
     step = 0
@@ -77,8 +79,9 @@ def _unrolled(context: Any, body: Any, count: int | None, more: bool, state: lis
         if step >= MAX_UNROLLED:
             return None
         results = context.run(body, [np.asarray(step, np.int64), np.asarray(True), *kept])
+        context.unrolled.nodes += len(body.node)
         going = known(results[0])
-        if going is None:
+        if going is None or context.unrolled.nodes > MAX_UNROLLED_NODES:
             return None
         kept = results[1 : 1 + len(state)]
         for column, value in zip(collected, results[1 + len(state) :]):
@@ -158,7 +161,7 @@ def _scan(context: Any, body: Any, count: int, inputs: list[Any], attributes: An
     backwards = attributes.get("scan_input_directions", attributes.get("directions")) or [0] * count
     axes = [axis_of(a, rank_of(v)) for a, v in zip(axes, scanned)]
     steps = dims(scanned[0])[axes[0]]
-    if steps is None or steps > MAX_UNROLLED:
+    if steps is None or steps > MAX_UNROLLED or context.unrolled.nodes + steps * len(body.node) > MAX_UNROLLED_NODES:
         return _scan_loop(context, body, state, scanned, axes, backwards, attributes)
     columns: list[list[Any]] = [[] for _ in range(len(body.output) - len(state))]
     for step in range(steps):
@@ -167,6 +170,7 @@ def _scan(context: Any, body: Any, count: int, inputs: list[Any], attributes: An
             for v, a, back in zip(scanned, axes, backwards)
         ]
         results = context.run(body, [*state, *slices])
+        context.unrolled.nodes += len(body.node)
         state = results[: len(state)]
         for column, value in zip(columns, results[len(state) :]):
             column.append(value)

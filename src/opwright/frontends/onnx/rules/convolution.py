@@ -17,6 +17,7 @@ from ....ops import array, linalg, math, nn
 from ....ops.array import cast
 from ....ops.dispatch import to_tensor
 from ....ops.windows import is_same_padding, same_padding
+from ...constants import FOLDING
 from ..execution import RULES
 from ..operands import at, dims, dtype_of, rank_of, static_dims
 
@@ -278,6 +279,7 @@ def column_to_image(context: Any, inputs: Any, attributes: Any) -> Any:
     elements = int(np.prod(block))
     whole = [s + b + a for s, b, a in zip(image, windows.before, windows.after)]
     counts: list[int] = windows.results  # type: ignore[assignment]
+    FOLDING.reserve(elements, *counts)
     places = np.zeros((elements, int(np.prod(counts))), np.int64)
     for row, place in enumerate(np.ndindex(*block)):
         grids = [p * d + np.arange(c) * s for p, d, c, s in zip(place, windows.dilations, counts, windows.strides)]

@@ -16,6 +16,7 @@ from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, image, linalg, math
 from ....ops.array import cast
 from ....ops.registry import get
+from ...constants import FOLDING
 from ..execution import RULES
 from ..operands import at, axis_of, dims, dtype_of, rank_of, static_dims
 from .convolution import sample
@@ -65,6 +66,8 @@ def _resized(x: Any, axes: list[int], scales: Any, sizes: Any, attributes: Any, 
             if (scales is not None and scales[i] == 1) and roi is None:
                 continue
             raise InvalidArgumentError(what="Resize needs the sizes of resized axes at import", found=whole)
+        if sizes is None and not 0 < scales[i] < np.inf:
+            raise InvalidArgumentError(what="a scale is no positive number", found=scales)
         result = int(sizes[i]) if sizes is not None else int(np.floor(size * scales[i]))
         scale = scales[i] if scales is not None else result / size
         region = None if roi is None else (roi[i], roi[len(axes) + i])
@@ -117,6 +120,7 @@ def _native(x: Any, plans: list[Any], attributes: Any) -> Any:
 
 def _coordinates(size: int, result: int, scale: float, region: Any, attributes: Any) -> Any:
     """Return the position in the input of each element of the result."""
+    FOLDING.reserve(result)
     i: Any = np.arange(result, dtype=np.float64)
     match attributes.get("coordinate_transformation_mode", "half_pixel"):
         case "half_pixel":
@@ -167,6 +171,7 @@ def _weights(position: np.ndarray, size: int, scale: float, mode: str, attribute
 
     support = int(np.ceil((1 if mode == "linear" else 2) / shrunk)) + 1
     low = np.floor(position).astype(int)
+    FOLDING.reserve(len(position), size)
     matrix = np.zeros((len(position), size))
     rows = np.arange(len(position))
     total = np.zeros(len(position))
@@ -330,6 +335,7 @@ def affine_grid(context: Any, inputs: Any, attributes: Any) -> Any:
             return np.linspace(-1, 1, count)
         return (2 * np.arange(count) + 1) / count - 1
 
+    FOLDING.reserve(len(sizes) + 1, *sizes)
     grids = np.meshgrid(*map(places, sizes), indexing="ij")[::-1]
     points = np.stack([*grids, np.ones(sizes)], -1).reshape(1, -1, len(sizes) + 1).astype(dtype_of(theta).np)
     result = linalg.matmul(points, array.transpose(theta, [0, 2, 1]))

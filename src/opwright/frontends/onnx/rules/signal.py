@@ -9,6 +9,7 @@ import numpy as np
 from ....core.errors import InvalidArgumentError
 from ....ops import array, math, signal
 from ....ops.array import cast
+from ...constants import FOLDING
 from ..execution import RULES
 from ..files import dtype_of_code
 from ..operands import at, axis_of, dims, dtype_of, rank_of
@@ -94,6 +95,7 @@ def _window(weights: tuple[float, ...]) -> Any:
         """Return a sum of cosines over the periodic or symmetric length."""
         size = int(context.required(inputs[0], "the length of a window").reshape(-1)[0])
         to = dtype_of_code(attributes.get("output_datatype", 1), "a window")
+        FOLDING.reserve(size)
         span = size if attributes.get("periodic", 1) else size - 1
         angle = 2 * np.pi * np.arange(size) / max(span, 1)
         total = sum((-1) ** i * w * np.cos(i * angle) for i, w in enumerate(weights))
@@ -117,6 +119,7 @@ def mel_weight_matrix(context: Any, inputs: Any, attributes: Any) -> Any:
     bins, length, rate, low, high = (context.required(v, "a parameter").reshape(-1)[0] for v in inputs)
     to = dtype_of_code(attributes.get("output_datatype", 1), "MelWeightMatrix")
     spectrum = int(length) // 2 + 1
+    FOLDING.reserve(spectrum, int(bins) + 2)
     edges = 2595 * np.log10(1 + np.asarray([low, high], np.float64) / 700)
     points = edges[0] + np.arange(int(bins) + 2) * (edges[1] - edges[0]) / (int(bins) + 2)
     frequencies = 700 * (10 ** (points / 2595) - 1)

@@ -11,11 +11,13 @@ import numpy as np
 
 from ....core.dtypes import int64
 from ....ops import array, linalg, math, random
+from ...constants import FOLDING
 from .table import AtenCall, aten, is_dynamic, shape_argument, sizes, tensor
 
 
 def _filled(op: AtenCall, dims: Any, value: Any) -> Any:
     if not is_dynamic(dims) and not hasattr(value, "dtype"):
+        FOLDING.reserve(*map(int, dims), itemsize=op.dtype.size or 8)
         return np.full([int(d) for d in dims], value, op.dtype.np)
     return array.fill(shape_argument(op, dims), tensor(value, op.dtype))
 
@@ -78,6 +80,7 @@ def arange(op: AtenCall, *args: Any, **options: Any) -> Any:
     start, end, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
     if not is_dynamic((start, end, step)):
         count = max(int(np.ceil((end - start) / step)), 0)
+        FOLDING.reserve(count)
         return (start + np.arange(count) * step).astype(op.dtype.np)
     return array.range(*(tensor(v, op.dtype) for v in (start, end, step)))
 
@@ -104,6 +107,7 @@ def logspace(op: AtenCall, start: float, end: float, steps: int, base: float = 1
 
 @aten("eye")
 def eye(op: AtenCall, n: int, m: int | None = None, **options: Any) -> Any:
+    FOLDING.reserve(n, n if m is None else m, itemsize=op.dtype.size or 8)
     return np.eye(n, n if m is None else m, dtype=op.dtype.np)
 
 
