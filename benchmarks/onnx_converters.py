@@ -66,7 +66,8 @@ TOOLS = {"opwright": by_opwright, "onnx2tf": by_onnx2tf}
 def convert(tool: str, folder: Path, names: list[str]) -> None:
     """Write files, and a line of JSON for each network."""
     names = [n for n in names if (folder / f"{n}.onnx").exists() and not (folder / f"{n}.{tool}.tflite").exists()]
-    for i, name in enumerate([*names[:1], *names]):  # the first one twice: once with imports
+    TOOLS[tool](_first(folder), (folder / f"first.{tool}.tflite").resolve())  # imports
+    for name in names:
         path = (folder / f"{name}.{tool}.tflite").resolve()
         row: dict[str, Any] = {"tool": tool, "model": name, "export": 0.0}
         start = time.process_time()
@@ -76,9 +77,21 @@ def convert(tool: str, folder: Path, names: list[str]) -> None:
             row["error"] = f"{type(error).__name__}: {error}"[:200]
             path.touch()
         row["seconds"] = time.process_time() - start
-        if i:
-            with (folder / "rows.jsonl").open("a") as file:
-                file.write(json.dumps(row) + "\n")
+        with (folder / "rows.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _first(folder: Path) -> Path:
+    """Write a model of one convolution."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    path = (folder / "first.onnx").resolve()
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3, 8, 8]) for name in "xy")
+    w = numpy_helper.from_array(np.ones((3, 3, 1, 1), np.float32), "w")
+    graph = helper.make_graph([helper.make_node("Conv", ["x", "w"], ["y"])], "first", [x], [y], [w])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
 
 
 def main() -> None:

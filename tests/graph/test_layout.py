@@ -15,7 +15,8 @@ import opwright as ow
 from opwright.compiler.plan import Plan
 from opwright.graph.builder import verify
 from opwright.graph.ir import same_attr
-from opwright.graph.passes.layout import assign_layouts, reshape_groups, transposes
+from opwright.graph.passes.layout import assign_layouts, transposes
+from opwright.graph.passes.layout_rules import reshape_groups
 from opwright.ops import registry
 from thorough import examples
 
@@ -52,7 +53,7 @@ def laid_out(function, *arrays, sizes=None):
     return len(transposes(moved))
 
 
-BIAS = ow.constant(integers(6, 1, 1))
+BIAS, SQUARE = ow.constant(integers(6, 1, 1)), ow.constant(integers(6, 6))
 # Programs between two convolutions, whose transposes cancel through them: only those of input and output remain.
 BETWEEN = {
     "unary": lambda y: ow.nn.relu(y),
@@ -78,6 +79,7 @@ BETWEEN = {
     "flatten_and_back": lambda y: ow.reshape(ow.reshape(y, [2, 6, 20]), [2, 6, 4, 5]),
     "groups": lambda y: ow.reshape(ow.reverse(ow.reshape(y, [2, 3, 2, 5, 4]), [1]), [2, 6, 5, 4]),
     "ones": lambda y: ow.squeeze(ow.expand_dims(y, 1), [1]),
+    "rows": lambda y: ow.transpose(ow.matmul(ow.transpose(y, NHWC), SQUARE), NCHW),
 }
 
 
@@ -119,6 +121,32 @@ def shuffle(x):
 @pytest.mark.parametrize(("network", "remaining"), [(head, 1), (attention, 1), (shuffle, 2)])
 def test_transposes_that_every_order_needs_remain(network, remaining):
     assert laid_out(network, X) == remaining
+
+
+def test_products_keep_the_order_of_their_matrices():
+    exchanged = [1, 0, 2, 3]
+
+    def program(x):
+        y = ow.transpose(x, exchanged)
+        return ow.transpose(
+            ow.matmul(ow.matmul(y, -y, transpose_b=True), ow.transpose(y, [0, 1, 3, 2])[:, :, 1:], transpose_b=True),
+            exchanged,
+        )
+
+    assert laid_out(program, X) == 0
+    assert laid_out(lambda x: ow.matmul(ow.transpose(x, exchanged), ow.transpose(conv(x), exchanged)[:, :, :4]), X) == 3
+
+
+def test_sums_in_two_orders_have_that_of_the_source():
+    """A residual stream stays in one order, instead of a transpose in each layer."""
+
+    def program(x):
+        y = ow.transpose(ow.reshape(x, [2, 6, 20]), [2, 0, 1])
+        for _ in range(3):
+            y = y + ow.sort(ow.matmul(y, SQUARE), axis=-1)
+        return y
+
+    assert laid_out(program, X) == 1
 
 
 def test_class_axes():

@@ -6,6 +6,7 @@ from collections import Counter
 
 from control_cases import CONTROL
 from convert_cases import CASES
+from convert_cases_parts import PARTS
 from convert_harness import Case, assert_same, converted, converter, eager, official, ours
 from lite_kit import op_names, op_versions
 
@@ -38,6 +39,23 @@ def test_official_interpreter_agrees(row: Case) -> None:
 @rows
 def test_our_interpreter_agrees(row: Case) -> None:
     assert_same(ours(converted(row), row.inputs), eager(row), row.rtol)
+
+
+LEFT = frozenset({"PADV2", "STRIDED_SLICE"})
+
+
+def test_the_official_delegate_takes_parts_whole() -> None:
+    """One node of the delegate runs the whole graph, unless an operator that it leaves is promised."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    for row in PARTS:
+        if row.ops is None or (row.ops and LEFT & set(row.ops)):
+            continue
+        interpreter = Interpreter(model_content=converted(row))
+        interpreter.allocate_tensors()
+        (inside,) = (op for op in interpreter._get_ops_details() if op["op_name"] == "DELEGATE")
+        ends = {d["index"] for d in (*interpreter.get_input_details(), *interpreter.get_output_details())}
+        assert ends <= {*inside["inputs"].tolist(), *inside["outputs"].tolist()}, row.name
 
 
 def test_names_are_given_once() -> None:

@@ -7,7 +7,7 @@ Lives here: the order of the passes, `run_passes`, the names of the package. Not
     rewrite_rules.py  rules, and the walk that applies them; constant folding, common subexpressions, dead code; groups
     identities.py     identities of numbers, shape and order
     control_flow.py   static control flow, loop-invariant code motion
-    layout.py         transposes that cancel; the walk: layout_rewriter.py
+    layout.py         transposes that cancel; equations: layout_rules.py, the walk: layout_rewriter.py
 """
 
 from __future__ import annotations

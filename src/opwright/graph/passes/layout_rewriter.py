@@ -130,6 +130,13 @@ class LayoutRewriter(GraphRewriter):
             layout = Layout(self.mapping.get(value, value), identity(rank))
         return layout
 
+    def operand_in_order(self, value: Value) -> Value:
+        """Return the new value of one of the source, in the order of the source."""
+        self._materialize((value,))
+        replacement = self.operand(value)
+        assert isinstance(replacement, Value)
+        return replacement
+
     def hold(self, old: Value, stored: Value, perm: Perm) -> None:
         """Record that a value of the source is the transpose of a new one."""
         if perm == identity(len(perm)):

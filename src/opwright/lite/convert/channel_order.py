@@ -221,6 +221,7 @@ class _ChannelWalk(LiteRewriter):
             return True
         (old,) = node.outputs
         self.insert(made)
+        self.rename(made.outputs[0], self.unique(f"{node.name}/reordered"))  # its own order may be computed, too
         self.reordered.add(node)
         self.delayed[old] = node
         self.origins[old] = [(len(self.sources), int(i)) for i in np.argsort(order)]

@@ -26,12 +26,15 @@ from ..ops.module import ExternalOp, external_attrs
 from .activations import ACTIVATIONS, find_gelu
 from .canonicalization import IDENTITIES, LAYOUT
 from .channel_order import absorb_shuffles
+from .delegated_forms import DELEGATED
 from .errors import UnsupportedNode
 from .linear_operators import PRODUCTS, SCALING
 from .operator_fusion import FUSION
+from .parts import grown_parts, split_parts
 from .rewriter import LiteRewriter, join
 from .rules import RULES
 from .subgraphs import sink
+from .transposed_parts import transposed_once
 from .wider_types import WiderTypes
 
 DROP_IDENTITY = RewriteRule(
@@ -150,14 +153,20 @@ def _flex(node: Node, rewriter: LiteRewriter, reasons: list[str]) -> Node | None
 
 
 # Identities first, then nodes between two that merge; whole compositions before their parts.
-PATTERNS = join(IDENTITIES, LAYOUT, PRODUCTS, ACTIVATIONS, SCALING, FUSION)
+PATTERNS = join(IDENTITIES, LAYOUT, PRODUCTS, ACTIVATIONS, SCALING, FUSION, DELEGATED)
 RulesOf = Callable[[Node], Sequence[RewriteRule]]
 MAX_WALKS = 32  # a walk sinks a transpose past a whole chain; the bound is for mistakes in the table
 
 
 def optimize(graph: Graph) -> Graph:
     """Merge nodes of the lite dialect where one operator does the work of several, in subgraphs too."""
-    return absorb_shuffles(rewrite_greedily(graph, lambda node: PATTERNS.get(node.op.name, ())))
+    for step in (absorb_shuffles, split_parts, transposed_once, grown_parts):
+        graph = step(_merged(graph))
+    return _merged(graph)
+
+
+def _merged(graph: Graph) -> Graph:
+    return rewrite_greedily(graph, lambda node: PATTERNS.get(node.op.name, ()))
 
 
 def rewrite_greedily(graph: Graph, rules: RulesOf, errors_decline: bool = False) -> Graph:
