@@ -1,5 +1,6 @@
 """Names of TensorFlow and Keras: docs/compatibility.md is up to date, and errors name ways that exist."""
 
+import inspect
 import os
 import pickle
 import re
@@ -57,6 +58,20 @@ def test_ways_are_names_of_this_package():
             thing = ow
             for part in name.split("."):
                 thing = getattr(thing, part)
+
+
+def test_networks_take_their_arguments_in_the_order_of_keras():
+    rows = (Path(__file__).parent / "public_names" / "keras.txt").read_text().splitlines()
+    networks = {}
+    for name, *parameters in map(str.split, rows):
+        if re.fullmatch(r"keras\.applications\.[A-Z]\w*", name):
+            networks[name.rpartition(".")[2]] = parameters
+    assert len(networks) == 40
+    for name, parameters in networks.items():
+        own = list(inspect.signature(getattr(ow.keras.applications, name)).parameters)
+        assert own[: len(parameters)] == parameters, name
+    small = ow.keras.applications.MobileNetV2((32, 32, 3), 0.35, False)
+    assert small.output.shape.as_list() == [None, 1, 1, 1280]
 
 
 def test_names_of_modules():

@@ -175,7 +175,7 @@ def test_code_in_a_configuration_is_never_executed(tmp_path):
         code = {"class_name": "__lambda__", "config": {"code": "4wEAAAA=", "defaults": None, "closure": None}}
         configuration["config"]["layers"][3] |= {"class_name": "Lambda", "config": {"function": code}}
 
-    with pytest.raises(UnimplementedError, match="Lambda: Python code in a configuration, which is not executed"):
+    with pytest.raises(UnimplementedError, match="Python code, which is executed with safe_mode=False only"):
         ow.from_keras(rewritten("classifier", tmp_path / "m.keras", change))
 
 

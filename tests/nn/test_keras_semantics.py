@@ -330,6 +330,18 @@ def test_backups_by_batches_and_the_one_before(tf, tmp_path):
         keras.callbacks.BackupAndRestore(tmp_path, save_freq="never")
 
 
+def test_checkpoints_count_batches_where_steps_come_in_groups(tf, tmp_path):
+    """The last group of an epoch, of two batches, counts as one of four, as Keras counts it."""
+    keras = tf.keras
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", steps_per_execution=4)
+    path = str(tmp_path / "{epoch}-{batch}.weights.h5")
+    checkpoint = keras.callbacks.ModelCheckpoint(path, save_weights_only=True, save_freq=5)
+    model.fit(np.ones((20, 2)), np.ones((20, 1)), batch_size=2, epochs=3, verbose=0, callbacks=[checkpoint])
+    names = sorted(p.name.removesuffix(".weights.h5") for p in tmp_path.iterdir())
+    assert names == ["1-8", "2-12", "2-4", "3-8"]
+
+
 @pytest.mark.ours
 def test_a_backup_of_another_model_or_optimizer_is_refused(tf, tmp_path):
     keras = tf.keras

@@ -161,7 +161,6 @@ WAYS: tuple[tuple[str, str], ...] = (
         "keras.callbacks.RemoteMonitor keras.callbacks.OrbaxCheckpoint",
         "use `ow.keras.callbacks.LambdaCallback`, `ModelCheckpoint` or `BackupAndRestore`",
     ),
-    ("keras.config.enable_unsafe_deserialization", "code in files is never run: pass `custom_objects`"),
     ("keras.config.*", "there is one backend, this package"),
     (
         "keras.layers.JaxLayer keras.layers.FlaxLayer keras.layers.TorchModuleWrapper keras.layers.TFSMLayer",

@@ -16,6 +16,7 @@ from .backend import set_floatx as set_floatx
 from .backend import set_image_data_format as set_image_data_format
 from .dtype_policies import dtype_policy as dtype_policy
 from .dtype_policies import set_dtype_policy as set_dtype_policy
+from .function_code import enable_unsafe_deserialization as enable_unsafe_deserialization
 from .messages import disable_interactive_logging as disable_interactive_logging
 from .messages import enable_interactive_logging as enable_interactive_logging
 from .messages import is_interactive_logging_enabled as is_interactive_logging_enabled

@@ -11,6 +11,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -138,6 +139,16 @@ def registered_name(thing: Any) -> str | None:
     return next((name for name, member in CUSTOM.items() if member is thing and ">" in name), None)
 
 
+def function_config(function: Any) -> dict[str, Any]:
+    """Return a function that has a name as plain values."""
+    return {
+        "module": getattr(function, "__module__", None),
+        "class_name": "function",
+        "config": function.__name__,
+        "registered_name": registered_name(function),
+    }
+
+
 class CustomObjectScope:
     """Context manager in which configurations may refer to {name: class or function}."""
 
@@ -200,12 +211,12 @@ class ObjectRegistry:
                 "module": module,
                 "class_name": type(value).__name__,
                 "config": value.get_config(),
-                "registered_name": None,
+                "registered_name": registered_name(type(value)),
             }
         name: str | None = getattr(value, "__name__", None)
         if name is None or name == "<lambda>":
             raise ValueError(f"Cannot serialize the {self.kind} {value!r}: it has neither a name nor get_config()")
-        return name
+        return name if self.members.get(name) is value else function_config(value)
 
     def deserialize(self, config: Any, custom_objects: dict[str, Any] | None = None) -> Callable[..., Any]:
         """Return the object of a serialized configuration. custom_objects: user classes and functions by name."""
@@ -214,9 +225,19 @@ class ObjectRegistry:
         if not isinstance(config, dict) or "class_name" not in config:
             raise ValueError(f"Could not interpret {self.kind} identifier: {config!r}")
         inner = config.get("config") or {}
-        if isinstance(inner, str):  # a function serialized as a dictionary
-            return self.find(inner, custom_objects)
-        member = self.find(config["class_name"], custom_objects)
+        is_function = isinstance(inner, str)  # serialized as a dictionary
+        name = str(inner if is_function else config["class_name"])
+        registered = config.get("registered_name")
+        for objects in (custom_objects or {}, CUSTOM):
+            name = registered if registered in objects else name
+        if not is_function and name not in {**self.members, **CUSTOM, **(custom_objects or {})}:
+            of_models: Any = import_module(".model_config", __package__)  # a layer as an activation
+            if of_models.is_known(name):
+                layer: Callable[..., Any] = of_models.deserialize(config, custom_objects)
+                return layer
+        member = self.find(name, custom_objects)
+        if is_function:
+            return member
         make: Callable[..., Any] | None = getattr(member, "from_config", None)
         instance: Callable[..., Any] = make(inner) if make is not None else member(**inner)
         return instance

@@ -19,7 +19,15 @@ from .layer_calls import current
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
-__all__ = ["DTypePolicy", "DTypePolicyMap", "FloatDTypePolicy", "deserialize", "get", "serialize"]
+__all__ = [
+    "DTypePolicy",
+    "DTypePolicyMap",
+    "FloatDTypePolicy",
+    "QuantizedDTypePolicy",
+    "deserialize",
+    "get",
+    "serialize",
+]
 
 MIXED = "mixed_"
 
@@ -68,8 +76,8 @@ class DTypePolicy:
         return self._variable_dtype
 
     @property
-    def quantization_mode(self) -> None:
-        """None: layers do not compute in quantized dtypes; ow.lite converts models to them."""
+    def quantization_mode(self) -> str | None:
+        """None, but of a `QuantizedDTypePolicy`."""
         return None
 
     def convert_input(self, x: Any, autocast: bool, dtype: Any) -> Any:
@@ -100,6 +108,34 @@ class DTypePolicy:
 
 
 FloatDTypePolicy = DTypePolicy
+QUANTIZED = "int8_from_"
+
+
+class QuantizedDTypePolicy(DTypePolicy):
+    """The policy of layers with int8 kernels, such as "int8_from_float32".
+
+    mode: "int8". source_name: the policy of the rest, by default the global one.
+    raises ValueError for other modes, which ow.lite.TFLiteConverter offers for whole models
+    """
+
+    def __init__(self, mode: str, source_name: str | None = None) -> None:
+        super().__init__(source_name)
+        if mode != "int8" or self._compute_dtype == "float16":
+            raise ValueError(
+                f"Invalid quantization mode. Expected 'int8', of another dtype than float16. Received: mode={mode!r}, "
+                f"source_name={source_name!r}"
+            )
+        self._source_name = self._name
+        self._name = f"{mode}_from_{self._source_name}"
+
+    @property
+    def quantization_mode(self) -> str | None:
+        """ "int8"."""
+        return "int8"
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {"mode": "int8", "source_name": self._source_name}
 
 
 class DTypePolicyMap(DTypePolicy, MutableMapping[str, DTypePolicy]):
@@ -170,6 +206,8 @@ def get(identifier: Any) -> DTypePolicy:
         return identifier
     if isinstance(identifier, dict):
         return deserialize(identifier)
+    if isinstance(identifier, str) and identifier.startswith(QUANTIZED):
+        return QuantizedDTypePolicy("int8", identifier.removeprefix(QUANTIZED))
     return DTypePolicy(identifier if isinstance(identifier, str) else as_dtype(identifier).name)
 
 
@@ -195,6 +233,7 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
         "DTypePolicy": DTypePolicy,
         "FloatDTypePolicy": DTypePolicy,
         "DTypePolicyMap": DTypePolicyMap,
+        "QuantizedDTypePolicy": QuantizedDTypePolicy,
     }
     if name not in classes:
         raise ValueError(f"no policy of class {name!r}; there are {', '.join(classes)}; ow.lite quantizes models")

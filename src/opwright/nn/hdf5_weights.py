@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ CLASSES = {"GroupQueryAttention": "GroupedQueryAttention"}
 """Classes that have another name in Keras, whatever it exports them as."""
 
 
+CONTAINERS = (list, tuple, dict)
+NOT_STORED = ("_constructor_arguments",)
+"""Attributes whose layers have their path elsewhere."""
+
+
 class WeightMismatchError(DataLossError, ValueError):
     """Raised for a weight of another shape than its layer's; Keras raises a ValueError."""
 
@@ -47,8 +52,8 @@ class WeightGroup:
     def __iter__(self) -> Iterator[str]:
         return iter(self._group)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._group
+    def __contains__(self, path: object) -> bool:
+        return path in self._group
 
     def names(self, attribute: str) -> list[str] | None:
         """Return the texts of an attribute, which may be in several parts; None if there is none.
@@ -128,44 +133,89 @@ class WeightGroup:
 # ---- the layers of a file --------------------------------------------------------------------------------------------
 
 
-def _groups(layer: Any, class_names: Mapping[str, str], path: str, visited: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield the path of each weight in a file, such as "layers/dense/vars/0". class_names: of Keras, by the names of
-    layers, where they differ from those of `nn`. visited: layers that have a path already, which Keras stores once. A
-    layer with `save_own_variables` has a group of its own, "layers/table/vars"."""
+def _groups(
+    layer: Any, class_names: Mapping[str, str], path: str, visited: set[int], root: WeightGroup | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield the path of each weight in a file, such as "layers/dense/vars/0"; arguments as for `layer_paths`. A layer
+    with `save_own_variables` has a group of its own, "layers/table/vars"."""
+    for prefix, each in layer_paths(layer, class_names, path, visited, root):
+        if stores_itself(each):
+            yield f"{prefix}vars", each
+        else:
+            for i, variable in enumerate(_own_weights(each)):
+                yield f"{prefix}vars/{i}", variable
+
+
+def layer_paths(
+    layer: Any, class_names: Mapping[str, str], path: str, visited: set[int], root: WeightGroup | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield the path of a layer in a file, and of those in it that have weights or files, such as "layers/dense/".
+
+    class_names: of Keras, by the names of layers, where they differ from those of `nn`. visited: layers that have a
+    path already, which Keras stores once. root: of the file that is read, which has one of the names of a layer with
+    several.
+    """
     if id(layer) in visited:
         return
     visited.add(id(layer))
-    if stores_itself(layer):
-        yield f"{path}vars", layer
-    else:
-        for i, variable in enumerate(_own_weights(layer)):
-            yield f"{path}vars/{i}", variable
-    if getattr(layer, "is_model", False) and layer.has_layer_list:
-        yield from _of_list(layer.layers, class_names, f"{path}layers/", visited)
-        return
-    attributes = dict(vars(layer))
-    if getattr(layer, "is_model", False):  # a subclass: its list of layers has its place among the attributes
-        attributes["layers"] = layer.layers
+    yield path, layer
+    attributes = _attributes(layer)
+    if getattr(layer, "is_model", False):
+        if layer.has_layer_list:
+            yield from _of_container(layer.layers, class_names, f"{path}layers/", visited, set(), root)
+        else:  # a subclass: its list of layers has its place among the attributes
+            attributes["layers"] = layer.layers
     for name, value in sorted(attributes.items(), key=lambda item: (item[0].startswith("_"), item[0])):
         if isinstance(value, Layer) and _has_state(value):
-            yield from _groups(value, class_names, f"{path}{name}/", visited)
-        elif isinstance(value, list | tuple | dict):
-            members = list(value.values()) if isinstance(value, dict) else value
-            if any(isinstance(x, Layer) and _has_state(x) for x in members):
-                layers = [x for x in members if isinstance(x, Layer)]
-                yield from _of_list(layers, class_names, f"{path}{name}/", visited)
+            others = [k for k, v in attributes.items() if v is value and k != name]
+            if root is None or f"{path}{name}" in root or not any(f"{path}{other}" in root for other in others):
+                yield from layer_paths(value, class_names, f"{path}{name}/", visited, root)
+        elif isinstance(value, CONTAINERS):
+            yield from _of_container(value, class_names, f"{path}{name}/", visited, set(), root)
 
 
-def _of_list(layers: Any, class_names: Mapping[str, str], path: str, visited: set[int]) -> Iterator[tuple[str, Any]]:
+def _attributes(layer: Any) -> dict[str, Any]:
+    """Return the attributes of a layer, and what the properties of a user's class return."""
+    attributes = {k: v for k, v in vars(layer).items() if k not in NOT_STORED}
+    for cls in type(layer).__mro__:
+        if cls.__module__.startswith(f"{__package__}."):
+            break
+        for name, member in vars(cls).items():
+            if isinstance(member, property):
+                try:
+                    attributes.setdefault(name, getattr(layer, name))
+                except Exception:
+                    continue
+    return attributes
+
+
+def _of_container(
+    container: Any,
+    class_names: Mapping[str, str],
+    path: str,
+    visited: set[int],
+    entered: set[int],
+    root: WeightGroup | None,
+) -> Iterator[tuple[str, Any]]:
+    """Yield the weights of layers in a list, tuple or dictionary, nested or not. entered: containers on the way."""
+    if id(container) in entered:
+        return
+    entered.add(id(container))
     seen: Counter[str] = Counter()
-    for layer in layers:
-        name = class_names.get(layer.name) or keras_class(layer)
-        name = snake_case(CLASSES.get(name, name))
-        number = seen[name]
+    for member in list(container.values()) if isinstance(container, dict) else container:
+        if isinstance(member, CONTAINERS):
+            name = "container"
+        elif isinstance(member, Layer):
+            name = class_names.get(member.name) or keras_class(member)
+            name = snake_case(CLASSES.get(name, name))
+        else:
+            continue
+        place = f"{path}{name}_{seen[name]}/" if seen[name] else f"{path}{name}/"
         seen[name] += 1
-        if _has_state(layer):
-            place = f"{path}{name}_{number}/" if number else f"{path}{name}/"
-            yield from _groups(layer, class_names, place, visited)
+        if isinstance(member, CONTAINERS):
+            yield from _of_container(member, class_names, place, visited, entered, root)
+        elif _has_state(member):
+            yield from layer_paths(member, class_names, place, visited, root)
 
 
 def stores_itself(module: Any) -> bool:
@@ -174,7 +224,13 @@ def stores_itself(module: Any) -> bool:
 
 
 def _has_state(layer: Any) -> bool:
-    return bool(layer.weights) or stores_itself(layer) or any(map(_has_state, layer._sublayers()))
+    own = bool(layer.weights) or stores_itself(layer) or has_files(layer)
+    return own or any(map(_has_state, layer._sublayers()))
+
+
+def has_files(layer: Any) -> bool:
+    """Return whether a layer stores files, by `save_assets`."""
+    return hasattr(layer, "save_assets") and hasattr(layer, "load_assets")
 
 
 def keras_class(layer: Any) -> str:
@@ -185,24 +241,37 @@ def keras_class(layer: Any) -> str:
 
 def _own_weights(layer: Any) -> list[Any]:
     """Return the weights of a layer without those of layers in it, trainable ones first, as Keras stores them."""
-    if getattr(layer, "lora_enabled", False):
+    if getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None) is not None:
         return list(layer.stored_weights())
     own = {id(v) for v in layer._own_variables()}
     return [v for v in layer.weights if id(v) in own]
 
 
-def assign_weights(model: Any, class_names: Mapping[str, str], root: WeightGroup, skip_mismatch: bool = False) -> None:
+def assign_weights(
+    model: Any,
+    class_names: Mapping[str, str],
+    root: WeightGroup,
+    skip_mismatch: bool = False,
+    skip: Sequence[Layer] = (),
+) -> None:
     """Assign the weights of a file to a model: all, or none if one does not fit. class_names: of Keras, by the names of
-    layers. skip_mismatch: leave out weights that do not fit, with a warning.
+    layers. skip_mismatch: leave out weights that do not fit, with a warning. skip: layers that keep their weights.
 
     raises DataLossError for a weight that the file lacks or has in another shape
     """
     rows, stores, skipped = [], [], []
-    for path, owner in _groups(model, class_names, "", set()):
+    for path, owner in _groups(model, class_names, "", set(map(id, skip)), root):
         *groups, name = path.split("/")
         try:
             group = root
-            for member in groups:
+            for i, member in enumerate(groups):
+                if member not in group:
+                    where = "/".join(groups[: i + 1])
+                    raise WeightMismatchError(
+                        what=f"the layer of {path} expected variables, but received 0 variables during loading: there "
+                        f"is no group /{where}",
+                        found=", ".join(list(group)[:5]) or "nothing",
+                    )
                 group = group.group(member)
             if isinstance(owner, Layer):
                 stores.append((owner, group.group(name).arrays()))
@@ -261,19 +330,29 @@ def _arrays(path: str, owner: Any) -> Iterator[tuple[str, np.ndarray]]:
         yield path, np.asarray(owner.read_array())
 
 
-def weights_file(model: Any, optimizer: Any = None) -> bytes:
+def rows_of(model: Any, optimizer: Any = None, skip: Sequence[Layer] = ()) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield path and elements of each weight in a file, and of the state of an optimizer. skip: layers left out."""
+    for path, owner in _groups(model, {}, "", set(map(id, skip))):
+        yield from _arrays(path, owner)
+    if optimizer is not None and optimizer.built:
+        for i, variable in enumerate(optimizer.variables):
+            yield from _arrays(f"{OPTIMIZER}/vars/{i}", variable)
+
+
+def weights_file(model: Any, optimizer: Any = None, skip: Sequence[Layer] = ()) -> bytes:
     """Return a .weights.h5 file of a model's weights, as Keras 3 reads them, and the state of an optimizer.
 
-    raises FailedPreconditionError without h5py
+    skip: layers left out. raises FailedPreconditionError without h5py
     """
+    return file_of(rows_of(model, optimizer, skip))
+
+
+def file_of(rows: Iterable[tuple[str, np.ndarray]]) -> bytes:
+    """Return an HDF5 file of arrays by path."""
     h5py = optional_module("h5py")
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
-        rows = list(_groups(model, {}, "", set()))
-        if optimizer is not None and optimizer.built:
-            rows += [(f"{OPTIMIZER}/vars/{i}", v) for i, v in enumerate(optimizer.variables)]
-        arrays = [row for path, owner in rows for row in _arrays(path, owner)]
-        for path, array in arrays:
+        for path, array in rows:
             if array.dtype.kind == "V":  # bfloat16, which HDF5 lacks: its bits, and its name
                 dataset = file.create_dataset(path, data=array.view("V2"))
                 dataset.attrs["dtype"] = array.dtype.name

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..core.errors import UnimplementedError
 from .assets import owners
-from .configuration import CUSTOM
-from .model_config import class_module, compile_config, find, serialize
+from .model_config import class_module, compile_config, find, has_build_config, serialize_model
+from .shared_objects import KEY as SHARED
 
 KERAS_VERSION = "3.15.1"
 """The version whose form this module writes."""
@@ -34,7 +34,6 @@ OF_KERAS = frozenset({"keras", "keras.layers", "keras.initializers", "keras.regu
 }
 EXPORTED = {"GroupedQueryAttention": "GroupQueryAttention"}
 """Classes that Keras exports under another name."""
-WITHOUT_FORM = {"Lambda": "Keras stores its Python code, which files written here do not"}
 OWN_ARGUMENTS = {"lazy_mode": False}
 """Arguments that Keras lacks, left out at these values."""
 UNKNOWN = dict.fromkeys(("Discretization", *(f"SpatialDropout{n}D" for n in (1, 2, 3))), "trainable")
@@ -179,10 +178,13 @@ def keras_configuration(model: Any) -> dict[str, Any]:
     raises UnimplementedError that lists all that Keras has no form for
     """
     form = _KerasForm()
-    for path, layer in owners(model):
-        form.missing(f"{type(layer).__name__} ({layer.name})", f"its files are at {path} here, by names in Keras")
-    config: dict[str, Any] = form.convert(serialize(model))
-    config["build_config"] = _build_config(model)
+    for _, layer in owners(model):
+        why = layer.lacks_keras_files() if hasattr(layer, "lacks_keras_files") else None
+        if why is not None:
+            form.missing(f"{type(layer).__name__} ({layer.name})", why)
+    config: dict[str, Any] = form.convert(serialize_model(model))
+    if not has_build_config(model):
+        config["build_config"] = _build_config(model)
     if model.compiled and model.optimizer is not None:
         config["compile_config"] = form.convert(compile_config(model._trainer.arguments))
     form.check(model.name)
@@ -242,12 +244,10 @@ class _KerasForm:
         name, module = value["config"], str(value.get("module") or "")
         if module.startswith(f"{__package__}."):
             return name
-        registered = _registered(name, module) or name
+        registered = value.get("registered_name") or name
         return {"module": "builtins", "class_name": "function", "config": registered, "registered_name": registered}
 
     def _object(self, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-        if name in WITHOUT_FORM:
-            self.missing(name, WITHOUT_FORM[name])
         module, registered = _keras_module(name, value.get("module")), None
         arguments = value.get("config") or {}
         config = {k: v for k, v in arguments.items() if k not in OWN_ARGUMENTS and k != UNKNOWN.get(name)}
@@ -256,14 +256,17 @@ class _KerasForm:
                 self.missing(f"{name}({key})", "no such argument")
         if "layers" in config and name == "Model":
             name, module = "Functional", "keras.src.models.functional"
+        elif value.get("registered_name") is not None:
+            registered = value["registered_name"]
         elif module not in OF_KERAS and not module.startswith("keras.src."):
-            registered = _registered(name, module) or name
+            registered = name
         return {
             "module": module,
             "class_name": EXPORTED.get(name, name),
             "config": self.convert(config),
             "registered_name": registered,
-            **({"name": value["name"]} if "name" in value else {}),
+            **{key: value[key] for key in ("name", SHARED) if key in value},
+            **({"build_config": self.convert(value["build_config"])} if value.get("build_config") else {}),
             **({"inbound_nodes": self.convert(value["inbound_nodes"])} if "inbound_nodes" in value else {}),
         }
 
@@ -304,15 +307,6 @@ def _keras_module(name: str, module: Any) -> str:
         cls = None
     of_keras = getattr(cls, "keras_module", None)
     return str(of_keras or (class_module(cls) if isinstance(cls, type) else module))
-
-
-def _registered(name: str, module: str) -> str | None:
-    """Return the name under which a user's class or function is registered, such as "Package>Scale"."""
-    for key, member in CUSTOM.items():
-        same = getattr(member, "__name__", None) == name and getattr(member, "__module__", None) == module
-        if ">" in key and same:
-            return key
-    return None
 
 
 __all__ = ["KERAS_VERSION", "OPERATIONS", "keras_configuration"]

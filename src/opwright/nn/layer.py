@@ -394,6 +394,17 @@ class Layer(Weighted, ConstructorConfig):
 
     # ---- saving -----------------------------------------------------------------------------------------------------
 
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Return what `build_from_config` of a new layer needs; files store what an override returns."""
+        shapes = getattr(self, "_build_shapes", None)
+        return None if shapes is None else {"input_shape": shapes}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Build the layer by the result of `get_build_config`."""
+        if config.get("input_shape") is not None:
+            shapes = config["input_shape"]
+            self.build(tuple(shapes) if isinstance(shapes, list) else shapes)
+
     def save_own_variables(self, store: Any) -> None:
         """Store the layer's own weights as arrays in a dictionary; an override decides what is saved.
 

@@ -49,15 +49,20 @@ def weights_of(root: WeightGroup) -> WeightGroup | None:
     return None
 
 
-def assign_legacy_weights(model: Any, group: WeightGroup, skip_mismatch: bool = False) -> None:
+def assign_legacy_weights(model: Any, group: WeightGroup, skip_mismatch: bool = False, by_name: bool = False) -> None:
     """Assign the weights of a file to the layers of a model in order: all, or none if one does not fit.
 
-    skip_mismatch: leave out weights of other shapes, with a warning.
+    skip_mismatch: leave out weights of other shapes, with a warning. by_name: assign those of the layers whose name the
+    file has, in any order.
     raises ValueError for other numbers of layers and weights, DataLossError for weights of another shape
     """
     layers = [layer for layer in model.layers if _ordered(layer)]
     saved = [(name, group.group(name)) for name in group.names("layer_names") or ()]
     saved = [(name, part) for name, part in saved if part.names("weight_names")]
+    if by_name:
+        parts = dict(saved)
+        layers = [layer for layer in layers if layer.name in parts]
+        saved = [(layer.name, parts[layer.name]) for layer in layers]
     if len(saved) != len(layers):
         raise ValueError(
             f"Layer count mismatch when loading weights from file. Model expected {len(layers)} layers, found "
@@ -66,7 +71,7 @@ def assign_legacy_weights(model: Any, group: WeightGroup, skip_mismatch: bool = 
     rows = []
     for layer, (name, part) in zip(layers, saved):
         rows += _pairs(_ordered(layer), part, f"layer {layer.name!r} ({name!r} in the file)")
-    if TOP in group:
+    if TOP in group and not by_name:
         part = group.group(TOP)
         if part.names("weight_names"):
             rows += _pairs(_top(model), part, "the weights of the model itself")

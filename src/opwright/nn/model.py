@@ -7,6 +7,8 @@ Not here: training (training/), graphs of layers (network.py), stacks (models.py
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -18,10 +20,11 @@ from . import configuration, state_trees
 from .keras_tensor import KerasTensor
 from .layer import Layer, keras_tensors
 from .model_config import network_config, network_from_config, serialize
+from .model_files import export, save_model
 from .network import Network
 from .summary import text_of
 from .training.trainer import Trainer
-from .weights_io import export, load_weights, save_model, save_weights
+from .weights_io import load_weights, save_weights
 
 
 class Model(Trainer, Layer):
@@ -252,21 +255,44 @@ class Model(Trainer, Layer):
         """
         state_trees.set_state_tree(self, state_tree)
 
-    def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
+    def save_weights(self, filepath: Any, overwrite: bool = True, max_shard_size: float | None = None) -> None:
         """Write the weights to a .safetensors file, or a .weights.h5 file, which Keras 3 reads, too (it needs h5py).
 
-        raises ValueError for other extensions
+        max_shard_size: the most GB of one of several files, which a .weights.json lists. raises ValueError for other
+        extensions
         """
-        save_weights(self, filepath, overwrite)
+        save_weights(self, filepath, overwrite, max_shard_size)
 
     def load_weights(self, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
         """Load weights written by `save_weights` of a model with the same layers, here or, as .weights.h5, by Keras 3.
 
-        skip_mismatch: skip missing weights and those of another shape; otherwise they raise ValueError
+        skip_mismatch: skip missing weights and those of another shape; otherwise they raise ValueError.
+        objects_to_skip: layers that keep their weights. by_name: whether layers of an .h5 file are found by name
         """
-        if kwargs:
-            raise ValueError(f"Invalid keyword arguments: {sorted(kwargs)}")
-        load_weights(self, filepath, skip_mismatch)
+        if unknown := sorted(set(kwargs) - {"objects_to_skip", "by_name"}):
+            raise ValueError(f"Invalid keyword arguments: {unknown}")
+        load_weights(self, filepath, skip_mismatch, **kwargs)
+
+    def quantize(self, mode: str = "int8", config: Any = None, filters: Any = None, type_check: bool = True) -> None:
+        """Convert the kernels of Dense, EinsumDense and Embedding layers to int8, which are not trained any more.
+
+        filters: of the layers: a regular expression of their names, several, or a function of a layer. type_check:
+        whether subclasses of these layers are left as they are, with a warning.
+        raises ValueError for other modes
+        """
+        patterns = [filters] if isinstance(filters, str) else filters
+        for layer in self._flatten_layers():
+            if patterns is not None:
+                chosen = patterns(layer) if callable(patterns) else any(re.search(p, layer.name) for p in patterns)
+                if not chosen:
+                    continue
+            if hasattr(layer, "quantize") and not isinstance(layer, Model):
+                try:
+                    layer.quantize(mode, type_check=type_check, config=config)
+                except NotImplementedError as error:
+                    warnings.warn(str(error), stacklevel=2)
+        for kind in ("train", "test", "predict"):
+            self._trainer.steps.discard(kind)
 
     def save(self, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
         """Save the model.

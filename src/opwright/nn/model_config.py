@@ -9,6 +9,7 @@ operator is a layer of class "__operator__" with the operator's name and attribu
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 from collections.abc import Callable
@@ -22,7 +23,8 @@ from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape
 from ..ops import dispatch, registry
 from ..ops.tensor import TensorLike
-from .configuration import CUSTOM, CustomObjectScope, registered_name
+from . import function_code, shared_objects
+from .configuration import CUSTOM, CustomObjectScope, function_config, registered_name
 from .keras_tensor import KerasTensor, OperationNode, OperatorCall
 from .layer import Layer
 from .network import InputLayer
@@ -39,12 +41,28 @@ REGISTRY_MODULES = ("layers", "initializers", "activations", "regularizers", "co
 
 def serialize(thing: Any) -> dict[str, Any]:
     """Return an object with `get_config` as plain values, including nested objects."""
-    return {
+    config = {
         "module": class_module(type(thing)),
         "class_name": type(thing).__name__,
         "config": plain_value(thing.get_config()),
         "registered_name": registered_name(type(thing)),
     }
+    if has_build_config(thing):
+        config["build_config"] = plain_value(thing.get_build_config())
+    number = shared_objects.number_of(thing)
+    return config if number is None else {**config, shared_objects.KEY: number}
+
+
+def has_build_config(thing: Any) -> bool:
+    """Return whether a layer's class overrides `get_build_config`."""
+    return isinstance(thing, Layer) and type(thing).get_build_config is not Layer.get_build_config
+
+
+def serialize_model(model: Any) -> dict[str, Any]:
+    """Return a model as plain values in which layers that occur several times have numbers."""
+    with shared_objects.ObjectSharingScope():
+        config: dict[str, Any] = shared_objects.only_shared(serialize(model))
+    return config
 
 
 def class_module(cls: type) -> str:
@@ -88,10 +106,13 @@ def plain_value(value: object) -> JsonValue:
         return {"class_name": "__tensor__", "config": {"value": array.tolist(), "dtype": as_dtype(array.dtype).name}}
     if hasattr(value, "get_config"):
         return serialize(value)
-    name: str = getattr(value, "__name__", "<lambda>")
-    if callable(value) and name != "<lambda>":
-        return {"class_name": "function", "config": name, "module": getattr(value, "__module__", None)}
-    raise TypeError(f"{value!r} cannot be serialized: it has neither get_config() nor a name")
+    if not callable(value):
+        raise TypeError(f"{value!r} cannot be serialized: it has neither get_config() nor a name")
+    if getattr(value, "__name__", "<lambda>") == "<lambda>":
+        code: JsonValue = plain_value(function_code.encode(value))
+        return code
+    function: JsonValue = function_config(value)
+    return function
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any:
@@ -114,10 +135,29 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
         return dispatch.to_tensor(np.asarray(inner["value"], as_dtype(inner["dtype"]).np))
     if name == "__shape__":
         return TensorShape(inner)
+    registered = config.get("registered_name")
+    if name == function_code.CLASS:
+        return function_code.decode(deserialize(inner, custom_objects))
     if name == "function":
-        return find(inner, config.get("module"), custom_objects)
+        if not isinstance(inner, str):
+            raise TypeError(f"Expected 'config' to be a non-null str for a function. Received: {inner!r}")
+        return find(inner, config.get("module"), custom_objects, registered)
+    if not isinstance(inner, dict | None):
+        raise TypeError(f"Expected 'config' to be a dict for {name}. Received: {inner!r}")
+    shared = shared_objects.made(config)
+    if shared is not None:
+        return shared
+    with CustomObjectScope(custom_objects) if custom_objects else contextlib.nullcontext():
+        thing = _made_of(config, name, dict(inner or {}), custom_objects)
+        if has_build_config(thing) and isinstance(config.get("build_config"), dict) and not thing.built:
+            thing.build_from_config(deserialize(config["build_config"], custom_objects))
+    shared_objects.note_made(thing, config)
+    return thing
+
+
+def _made_of(config: dict[str, Any], name: str, inner: dict[str, Any], custom_objects: dict[str, Any] | None) -> Any:
+    """Return a new object of a configuration with a class."""
     cls = find(name, config.get("module"), custom_objects, config.get("registered_name"))
-    inner = dict(inner or {})
     if isinstance(cls, type) and issubclass(cls, Layer) and cls.is_model:
         if len(inspect.signature(cls.from_config).parameters) > 1:
             model: Any = cls
@@ -131,11 +171,12 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
 
 
 _OF_SLICES = ("start", "stop", "step")
+_OF_LAYERS = ("__tensor__", "__shape__", "__tuple__", "function", function_code.CLASS)
 
 
 def _deserialize_nested(value: object, custom_objects: dict[str, Any] | None) -> object:
     """Deserialize values of a layer's configuration; other families deserialize their own."""
-    if isinstance(value, dict) and value.get("class_name") in ("__tensor__", "__shape__", "__tuple__", "function"):
+    if isinstance(value, dict) and value.get("class_name") in _OF_LAYERS:
         return deserialize(value, custom_objects)
     return value
 
@@ -146,9 +187,15 @@ def find(
     """Return a class or function by name. Raises TypeError that tells how to register one."""
     objects: dict[str, Callable[..., Any]]
     for objects in (custom_objects or {}, CUSTOM):
-        for key in (name, registered):
+        for key in (registered, name):
             if key in objects:
                 return objects[key]
+    if registered and registered not in (name, "function", "InputLayer"):
+        builtin = find(name, None)
+        raise ValueError(
+            f"`registered_name={registered!r}` was provided in the config, but {name!r} resolved to a Keras built-in "
+            f"{builtin!r} and does not use registered names: register the class of that name, or remove it"
+        )
     if name == "InputLayer":
         return InputLayer
     name = "Model" if name == "Functional" else name
@@ -166,6 +213,14 @@ def find(
         + f". Pass it in `custom_objects={{'{name}': ...}}`, or decorate it with "
         "@ow.keras.utils.register_keras_serializable()"
     )
+
+
+def is_known(name: str) -> bool:
+    """Return whether `find` knows a name."""
+    try:
+        return find(name, None) is not None
+    except TypeError:
+        return False
 
 
 # ---- graphs of layers ------------------------------------------------------------------------------------------------

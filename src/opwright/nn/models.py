@@ -17,8 +17,8 @@ from .layer_calls import set_mask
 from .layers import Lambda
 from .model import Model
 from .model_config import compile_arguments, compile_config, deserialize, serialize
+from .model_files import load_model, save_model
 from .network import Input, InputLayer, Network
-from .weights_io import load_model, save_model
 
 
 class Sequential(Model):
@@ -187,7 +187,15 @@ class Sequential(Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Self:
-        """Return a new model with new weights."""
+        """Return a new model with new weights. Raises ValueError for another configuration."""
+        if "name" not in config or "layers" not in config:
+            raise ValueError(
+                "A Sequential model configuration must be a dictionary containing the 'name' and 'layers' keys. "
+                f"Received: config={config}"
+            )
+        for layer in config["layers"]:
+            if not isinstance(layer, dict) or "config" not in layer:
+                raise ValueError(f"Expected a dictionary containing a 'config' key. Received: {layer}")
         layers: Sequence[Any] = [deserialize(c, custom_objects) for c in config["layers"]]
         model = cls(list(layers), name=config.get("name"), trainable=config.get("trainable", True))
         shape = deserialize(config.get("build_input_shape"))

@@ -177,7 +177,7 @@ class Network:
         visited, met = self._visit()
         self.nodes, self.operations = self._order(visited, met)
         self.specs = [
-            InputSpec(shape=t.shape.dims, allow_last_axis_squeeze=True, name=t.name)
+            InputSpec(shape=_of_any_batch(t.shape.dims), allow_last_axis_squeeze=True, name=t.name)
             if t.shape.dims is not None
             else InputSpec(name=t.name)
             for t in self.flat_inputs
@@ -356,6 +356,10 @@ class Network:
             x = array.cast(x, declared.dtype)
         converted: Tensor = x
         return converted
+
+
+def _of_any_batch(dims: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    return (None, *dims[1:]) if dims else dims
 
 
 def _path_text(path: Sequence[Any]) -> str:

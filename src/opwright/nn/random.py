@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import replicas
-from ..core.dtypes import as_dtype, int64
+from ..core.dtypes import as_dtype, int32, int64
 from ..eager.variable import Variable
 from ..ops import array, dispatch, random
 from ..ops import nn as ops_nn
@@ -82,7 +82,9 @@ def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: An
     """Draw integers uniformly from [minval, maxval). Raises ValueError for another dtype than integers."""
     if not as_dtype(dtype).is_integer:
         raise ValueError(f"`keras.random.randint` requires an integer `dtype`. Received: dtype={dtype}")
-    return _draw_shape("uniform", seed, shape, minval, maxval, dtype=dtype)
+    wide = as_dtype(dtype).np.itemsize > 4 or as_dtype(dtype).name == "uint32"
+    limits = (array.cast(limit, int64 if wide else int32) for limit in (minval, maxval))
+    return array.cast(_draw_shape("uniform", seed, shape, *limits, dtype=int64 if wide else int32), dtype)
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:

@@ -24,6 +24,7 @@ from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope, registered_name
 from .directories import audio_dataset_from_directory, image_dataset_from_directory, text_dataset_from_directory
 from .file_archives import get_file
+from .function_code import SafeModeScope
 from .image_files import array_to_img, img_to_array, load_img, save_img
 from .keras_tensor import KerasTensor, find
 from .messages import disable_interactive_logging, enable_interactive_logging, is_interactive_logging_enabled
@@ -240,7 +241,7 @@ def deserialize_keras_object(
 ) -> Any:
     """Return the object of plain values. custom_objects: classes and functions of users by name.
 
-    safe_mode: without effect, as Python code in configurations is never run.
+    safe_mode: whether Python code in configurations raises ValueError, in place of being loaded.
     raises TypeError for an unknown class
 
     >>> deserialize_keras_object({"class_name": "__tuple__", "items": [1, "a"]})
@@ -248,10 +249,15 @@ def deserialize_keras_object(
     """
     if kwargs:
         raise ValueError(f"The following argument(s) are not supported: {sorted(kwargs)}")
+    with SafeModeScope(safe_mode):
+        return _deserialized(config, custom_objects)
+
+
+def _deserialized(config: Any, custom_objects: dict[str, Any] | None) -> Any:
     if isinstance(config, list):
-        return [deserialize_keras_object(part, custom_objects) for part in config]
+        return [_deserialized(part, custom_objects) for part in config]
     if isinstance(config, dict) and "class_name" not in config:
-        return {key: deserialize_keras_object(part, custom_objects) for key, part in config.items()}
+        return {key: _deserialized(part, custom_objects) for key, part in config.items()}
     return deserialize(config, custom_objects)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..frontends.stablehlo import program as stablehlo
     from ..frontends.torch import importer as torch
     from ..lite.convert import converter
-    from ..nn import layer, weights_io
+    from ..nn import layer, model_files
     from ..saved import loader, signatures
     from ..tracing import concrete, function
 else:  # a page of a .tflite file needs none of them, which take most of a second to import
@@ -139,7 +139,7 @@ def _of_path(path: str) -> ViewSource:
     facts = (("file", path), ("bytes", os.path.getsize(path)))
     if suffix == ".keras":
         own = zipfile.is_zipfile(path) and not OWN_MEMBERS.isdisjoint(zipfile.ZipFile(path).namelist())
-        return source_of(weights_io.load_model(path) if own else keras.from_keras(path))._replace(
+        return source_of(model_files.load_model(path) if own else keras.from_keras(path))._replace(
             title=name, facts=facts
         )
     if suffix in SUFFIXES[1:]:

@@ -27,7 +27,7 @@ import numpy as np
 import opwright as ow
 from opwright import keras
 from opwright.core import nest
-from opwright.nn import reduction
+from opwright.nn import function_code, reduction, shared_objects
 from opwright.nn.callbacks import metric_monitors
 from opwright.nn.keras_ops.promotion import result_type
 from opwright.nn.layer_calls import mask_of, set_mask
@@ -246,6 +246,8 @@ PRIVATE = {
     ("models", "Functional"): keras.Model,
     ("losses.loss", "squeeze_or_expand_to_same_rank"): reduction.same_rank,
     ("saving.saving_lib", "_MEMORY_UPPER_BOUND"): 0.5,
+    ("saving.serialization_lib", "SafeModeScope"): function_code.SafeModeScope,
+    ("saving.serialization_lib", "ObjectSharingScope"): shared_objects.ObjectSharingScope,
     ("saving.saving_lib", "_CONFIG_FILENAME"): "config.json",
     ("saving.saving_lib", "_METADATA_FILENAME"): "metadata.json",
     ("saving.saving_lib", "_VARS_FNAME"): "model.weights",
@@ -314,7 +316,7 @@ def _operation(name: str, places: Any) -> Any:
         self.args, self.kwargs = args, kwargs
 
     def __call__(self, *operands, **kwargs):
-        own = (*self.args, *operands) if name == "Einsum" else (*operands, *self.args)
+        own = (*self.args, *operands) if name in FUNCTIONS_FIRST else (*operands, *self.args)
         return function(*own, **{**self.kwargs, **kwargs})
 
     calls = dict.fromkeys(("__call__", "call", "symbolic_call", "compute_output_spec"), __call__)
@@ -322,6 +324,8 @@ def _operation(name: str, places: Any) -> Any:
     return type(name, (), members)
 
 
+FUNCTIONS_FIRST = ("Einsum", "ForiLoop", "VectorizedMap", "WhileLoop")
+"""Classes of operations whose constructors take what their functions take before the operands."""
 ALIASES = {
     "group_norm": ("group_normalization",),
     "layer_norm": ("layer_normalization",),

@@ -51,6 +51,11 @@ class Archive:
         """Return the root of the weights. Raises FailedPreconditionError without h5py."""
         return open_weights(self._read(WEIGHTS, 1 << 62), f"the {WEIGHTS} of {self.path}")
 
+    def files(self) -> dict[str, bytes]:
+        """Return the files that layers stored."""
+        names = [name for name in self._zip.namelist() if name.startswith("assets/") and not name.endswith("/")]
+        return {name: self._read(name, MOST_TEXT) for name in names}
+
     def _read(self, name: str, most: int) -> bytes:
         try:
             member = self._zip.getinfo(name)

@@ -15,6 +15,7 @@ from typing import Any
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...nn.applications.own_layers import LAYERS
 from ...nn.configuration import CUSTOM
+from ...nn.function_code import CLASS, in_safe_mode
 from ...nn.model_config import find, node_arguments
 from .operations import OPERATIONS
 
@@ -67,7 +68,9 @@ class ConfigurationConverter:
         module = value.get("module") or ""
         if not isinstance(inner, dict):
             raise InvalidArgumentError(op="from_keras", what=f"a {name} without a configuration", found=inner)
-        if "keras.src.ops" in module or module.startswith("keras.ops"):
+        in_h5 = not module and name in OPERATIONS and "inbound_nodes" in value  # where files of Keras 3 have no modules
+        is_operation = in_h5 and not inner.keys() & {"trainable", "batch_shape"}
+        if is_operation or "keras.src.ops" in module or module.startswith("keras.ops"):
             return self._operation(value, name, inner)
         if "name" in value and isinstance(inner.get("name"), str):
             self.class_names[value["name"]] = name
@@ -188,8 +191,14 @@ def _policy(converter: ConfigurationConverter, inner: Any) -> Any:
 
 
 def _lambda(converter: ConfigurationConverter, inner: Any) -> Any:
-    converter._missing.setdefault("Lambda", "Python code in a configuration, which is not executed")
-    return None
+    if in_safe_mode():
+        converter._missing.setdefault("Lambda(function)", "Python code, which is executed with safe_mode=False only")
+        return None
+    return {"class_name": CLASS, "config": inner}
 
 
-_SPECIAL = {"DTypePolicy": _policy, "__lambda__": _lambda, "Lambda": _lambda}
+def _quantized_policy(converter: ConfigurationConverter, inner: Any) -> Any:
+    return f"{inner.get('mode')}_from_{inner.get('source_name')}" if isinstance(inner, dict) else inner
+
+
+_SPECIAL = {"DTypePolicy": _policy, "QuantizedDTypePolicy": _quantized_policy, CLASS: _lambda}

@@ -13,11 +13,14 @@ from typing import Any
 
 from ...core.errors import InvalidArgumentError, OpError
 from ...nn.applications.own_layers import LAYERS
+from ...nn.assets import restore_assets
 from ...nn.configuration import CUSTOM, CustomObjectScope
+from ...nn.function_code import SafeModeScope
 from ...nn.hdf5_weights import OPTIMIZER, assign_optimizer, assign_weights
 from ...nn.legacy_hdf5 import assign_legacy_optimizer, assign_legacy_weights
 from ...nn.model import Model
 from ...nn.model_config import compile_arguments, deserialize
+from ...nn.shared_objects import ObjectSharingScope
 from .archives import Archive
 from .configurations import ConfigurationConverter
 from .legacy_files import LegacyFile
@@ -27,7 +30,11 @@ from .weights import assign_from_model
 
 
 def from_keras(
-    model: str | os.PathLike[str] | Any, *, custom: Mapping[str, Any] | None = None, compile: bool = False
+    model: str | os.PathLike[str] | Any,
+    *,
+    custom: Mapping[str, Any] | None = None,
+    compile: bool = False,
+    safe_mode: bool | None = True,
 ) -> Model:
     """Return a model of Keras 3 as a `keras.Model` of Opwright, with its weights.
 
@@ -36,12 +43,17 @@ def from_keras(
     that have no equivalent, and models that are classes of users (`from_jax`, `from_torch`). custom: Opwright classes
     and functions by their name in Keras, such as {"Package>Scale": Scale} or {"Scale": Scale}; registered ones
     (`register_keras_serializable`) are known. compile: whether the model of a file is compiled as it was, with the
-    state of its optimizer; otherwise it is not compiled for training: call `compile`.
+    state of its optimizer; otherwise it is not compiled for training: call `compile`. safe_mode: False runs Python code
+    of lambdas, which a file may have; True refuses it, None does what the caller's `SafeModeScope` says.
 
     raises UnimplementedError that lists all layers, operations and arguments without an equivalent,
     InvalidArgumentError for damaged files, FailedPreconditionError without h5py
     """
-    custom = dict(custom or {})
+    with SafeModeScope(safe_mode), ObjectSharingScope():
+        return _from_keras(model, dict(custom or {}), compile)
+
+
+def _from_keras(model: Any, custom: dict[str, Any], compile: bool) -> Model:
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith((".h5", ".hdf5")):
         return _of_legacy_file(LegacyFile(model), custom, compile)
     if isinstance(model, str | os.PathLike) or hasattr(model, "read"):
@@ -49,6 +61,7 @@ def from_keras(
             result, converter = _model_of(archive.configuration, custom, archive.path)
             weights = archive.weights()
             assign_weights(result, converter.class_names, weights)
+            restore_assets(result, archive.files(), converter.class_names)
             if compile and archive.configuration.get("compile_config"):
                 _compile(result, converter, archive.configuration["compile_config"], custom)
                 if result.optimizer is not None and OPTIMIZER in weights:

@@ -9,9 +9,10 @@ the `.weights.h5` of a model of Keras.
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from ..model import Model
 from ..network import Input
 from ..utils import get_source_inputs
 
+WITHOUT_SHAPE = ("include_top", "weights", "input_tensor", "pooling", "classes", "classifier_activation")
+"""Arguments of networks that take `input_shape` first, in Keras's order."""
 POOLS = {"avg": GlobalAveragePooling2D, "max": GlobalMaxPooling2D}
 DOC = """Return the network {name}, without weights unless a file is given.
 
@@ -44,7 +47,9 @@ def network(build: Callable[..., Any]) -> Callable[..., Callable[..., Model]]:
 
     takes_name = "prefix" in signature_of(build).parameters
 
-    def define(name: str, size: int | None = 224, least: int = 32, **own: Any) -> Callable[..., Model]:
+    def define(
+        name: str, size: int | None = 224, least: int = 32, order: Sequence[str] = (), **own: Any
+    ) -> Callable[..., Model]:
         def model(
             include_top: bool = True,
             weights: Any = None,
@@ -75,11 +80,27 @@ def network(build: Callable[..., Any]) -> Callable[..., Callable[..., Model]]:
                 result.load_weights(weights)
             return result
 
-        model.__name__ = model.__qualname__ = name
-        model.__doc__ = DOC.format(name=name, size=size)
-        return model
+        result = ordered(model, order, signature_of(build).parameters) if order else model
+        result.__name__ = result.__qualname__ = name
+        result.__doc__ = DOC.format(name=name, size=size)
+        return result
 
     return define
+
+
+def ordered(model: Callable[..., Model], order: Sequence[str], own: Mapping[str, Any]) -> Callable[..., Model]:
+    """Return the function with the first arguments in Keras's order. own: parameters of the network's own arguments."""
+    known = dict(signature_of(model).parameters)
+    known.pop("more")
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first = {key: known[key] if key in known else own[key].replace(kind=kind) for key in order}
+    signature = inspect.Signature([*first.values(), *(p for key, p in known.items() if key not in first)])
+
+    def with_arguments(*args: Any, **kwargs: Any) -> Model:
+        return model(**signature.bind(*args, **kwargs).arguments)
+
+    with_arguments.__dict__["__signature__"] = signature
+    return with_arguments
 
 
 def check_weights(weights: Any, name: str) -> None:

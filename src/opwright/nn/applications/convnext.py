@@ -57,9 +57,15 @@ def convnext(
     return x, top, normalization()
 
 
+ORDER = ("include_top", "include_preprocessing")
+"""The first arguments, as in Keras."""
+
+
 def _define(name: str, depth: int, width: int) -> Any:
     filters = [width * 2**i for i in range(4)]
-    return convnext(name, model_name=name.lower().replace("xt", "xt_"), depths=(3, 3, depth, 3), filters=filters)
+    return convnext(
+        name, model_name=name.lower().replace("xt", "xt_"), depths=(3, 3, depth, 3), filters=filters, order=ORDER
+    )
 
 
 ConvNeXtTiny = _define("ConvNeXtTiny", 9, 96)

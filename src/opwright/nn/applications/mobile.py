@@ -26,7 +26,7 @@ from ..layers import (
     Reshape,
     ZeroPadding2D,
 )
-from .common import network, pooled_classes
+from .common import WITHOUT_SHAPE, network, pooled_classes
 
 
 def rounded(filters: float, divisor: int = 8) -> int:
@@ -73,7 +73,7 @@ def mobilenet(x: Any, alpha: float = 1.0, depth_multiplier: int = 1, dropout: fl
     return x, top
 
 
-MobileNet = mobilenet("MobileNet")
+MobileNet = mobilenet("MobileNet", order=("input_shape", "alpha", "depth_multiplier", "dropout", *WITHOUT_SHAPE))
 
 # Filters and strides of MobileNetV2's blocks.
 BLOCKS_V2 = (
@@ -109,7 +109,7 @@ def mobilenet_v2(x: Any, alpha: float = 1.0) -> Any:
     return x, lambda x, classes, activation: pooled_classes(x, classes, activation, None)
 
 
-MobileNetV2 = mobilenet_v2("MobileNetV2")
+MobileNetV2 = mobilenet_v2("MobileNetV2", order=("input_shape", "alpha", *WITHOUT_SHAPE))
 
 # Kernel size, repeats, filters in and out, expansion and stride of EfficientNet's blocks.
 BLOCKS = (

@@ -117,8 +117,15 @@ def mobilenet_v3(
     return x, top
 
 
-MobileNetV3Small = mobilenet_v3("MobileNetV3Small", model_name="MobileNetV3Small", size=None, blocks=SMALL, last=1024)
-MobileNetV3Large = mobilenet_v3("MobileNetV3Large", model_name="MobileNetV3Large", size=None, blocks=LARGE, last=1280)
+_V3: dict[str, Any] = {
+    "size": None,
+    "order": (
+        *("input_shape", "alpha", "minimalistic", "include_top", "weights", "input_tensor", "classes", "pooling"),
+        *("dropout_rate", "classifier_activation", "include_preprocessing"),
+    ),
+}
+MobileNetV3Small = mobilenet_v3("MobileNetV3Small", model_name="MobileNetV3Small", blocks=SMALL, last=1024, **_V3)
+MobileNetV3Large = mobilenet_v3("MobileNetV3Large", model_name="MobileNetV3Large", blocks=LARGE, last=1280, **_V3)
 
 # ---- EfficientNetV2 ------------------------------------------------------------------------------------------------
 
@@ -213,8 +220,17 @@ def efficientnet_v2(
     return x, top
 
 
+ORDER_V2 = (
+    *("include_top", "weights", "input_tensor", "input_shape", "pooling", "classes", "classifier_activation"),
+    "include_preprocessing",
+)
+"""Arguments in Keras's order."""
+
+
 def _define(size: str, pixels: int, **own: Any) -> Any:
-    return efficientnet_v2(f"EfficientNetV2{size}", pixels, model_name=f"efficientnetv2-{size.lower()}", **own)
+    return efficientnet_v2(
+        f"EfficientNetV2{size}", pixels, model_name=f"efficientnetv2-{size.lower()}", order=ORDER_V2, **own
+    )
 
 
 EfficientNetV2B0 = _define("B0", 224, blocks=BASIC, stem=32)

@@ -23,7 +23,7 @@ from ..layers import (
     SeparableConv2D,
     ZeroPadding2D,
 )
-from .common import network
+from .common import WITHOUT_SHAPE, network
 from .mobile import padded
 
 
@@ -148,6 +148,7 @@ def nasnet(x: Any, penultimate_filters: int, num_blocks: int, stem_block_filters
 
 NASNetMobile = nasnet(
     "NASNetMobile",
+    order=("input_shape", *WITHOUT_SHAPE),
     model_name="nasnet_mobile",
     penultimate_filters=1056,
     num_blocks=4,
@@ -156,6 +157,7 @@ NASNetMobile = nasnet(
 )
 NASNetLarge = nasnet(
     "NASNetLarge",
+    order=("input_shape", *WITHOUT_SHAPE),
     model_name="nasnet_large",
     size=331,
     penultimate_filters=4032,

@@ -110,6 +110,22 @@ class CSVLogger(Callback):
         self._writer = None
 
 
+class _BatchInterval:
+    """Counts batches across epochs, also where `steps_per_execution` reports only the last one of each group."""
+
+    def __init__(self, length: Any) -> None:
+        self._length, self._passed, self._last = length, 0, -1
+
+    def ends_with(self, batch: int) -> bool:
+        """Return whether at least `length` batches have passed since this was true; length "epoch": False."""
+        self._passed += batch + 1 if batch <= self._last else batch - self._last  # else of a new epoch
+        self._last = batch
+        if self._length == "epoch" or self._passed < self._length:
+            return False
+        self._passed = 0
+        return True
+
+
 class ModelCheckpoint(MetricMonitor):
     """Callback that saves the model or its weights, every epoch or every `save_freq` batches.
 
@@ -135,7 +151,7 @@ class ModelCheckpoint(MetricMonitor):
             raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
         self.filepath, self.verbose, self.save_best_only = os.fspath(filepath), verbose, save_best_only
         self.save_weights_only, self.save_freq, self.best = save_weights_only, save_freq, initial_value_threshold
-        self._epoch = self._batches = 0
+        self._epoch, self._interval = 0, _BatchInterval(save_freq)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Record the epoch."""
@@ -143,8 +159,7 @@ class ModelCheckpoint(MetricMonitor):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Save the model if `save_freq` batches have passed."""
-        self._batches += 1
-        if isinstance(self.save_freq, int) and self._batches % self.save_freq == 0:
+        if self._interval.ends_with(batch):
             self._save(self._epoch, batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -208,7 +223,7 @@ class BackupAndRestore(Callback):
         self.previous = os.path.join(folder, "backup.previous.safetensors")
         self.save_freq, self.double_checkpoint = save_freq, double_checkpoint
         self.delete_checkpoint = delete_checkpoint
-        self._epoch = self._batches = 0
+        self._epoch, self._interval = 0, _BatchInterval(save_freq)
         self._made_folder = not os.path.isdir(folder)  # and removes it after successful training
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -243,8 +258,7 @@ class BackupAndRestore(Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Write a backup if `save_freq` batches have passed."""
-        self._batches += 1
-        if isinstance(self.save_freq, int) and self._batches % self.save_freq == 0:
+        if self._interval.ends_with(batch):
             self._back_up(self._epoch)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

@@ -129,7 +129,7 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """Create a tensor of one value, or of values broadcast to the shape."""
     value = convert(fill_value, _default(dtype))
-    return array.broadcast_to(value, shape)
+    return array.broadcast_to(value, [shape] if isinstance(shape, int) else shape)
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Tensor:

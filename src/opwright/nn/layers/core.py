@@ -15,9 +15,10 @@ from ...autograph.api import convert_if_enabled
 from ...core import nest
 from ...core.introspection import signature_of
 from ...ops import array, dispatch, linalg, math
-from .. import initializers
+from .. import initializers, model_config
 from ..layer_calls import InputSpec, set_mask
-from .configurable_layer import ConfigurableLayer, LowRankAdaptation
+from .configurable_layer import ConfigurableLayer
+from .int8_weights import MATMUL, Int8Weights
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
     from ..layer_calls import Masks
 
 
-class Dense(LowRankAdaptation, ConfigurableLayer):
+class Dense(Int8Weights, ConfigurableLayer):
     """Fully connected layer: activation(inputs @ kernel + bias), over the last axis.
 
     units: the size of the output's last axis. inputs: [batch, ..., n]; output: [batch, ..., units]. Weights: kernel
     [n, units], bias [units]. lora_rank: train only a low-rank product that is added to the kernel.
     raises ValueError for units < 1
     """
+
+    _einsum = MATMUL
 
     def __init__(
         self,
@@ -67,17 +70,17 @@ class Dense(LowRankAdaptation, ConfigurableLayer):
             raise ValueError(
                 f"The last dimension of the inputs to a Dense layer should be defined. Found {input_shape}"
             )
-        self._kernel = self._weight("kernel", (size, self.units))
+        self._kernel = self._kernel_weight("kernel", (size, self.units))
         self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
+        self._build_scale()
         self._build_lora()
 
     def call(self, inputs: Any, training: Any = None) -> Tensor:
         """Return activation(inputs @ kernel + bias)."""
         rank = inputs.shape.rank
-        kernel = self._cast(self.kernel)
-        inputs = inputs if inputs.dtype is kernel.dtype else array.cast(inputs, kernel.dtype)  # integers
-        y = linalg.matmul(inputs, kernel) if rank == 2 else linalg.tensordot(inputs, kernel, [[rank - 1], [0]])
+        plain = linalg.matmul if rank == 2 else lambda x, kernel: linalg.tensordot(x, kernel, [[rank - 1], [0]])
+        y = self._product(inputs, plain)
         if self.bias is not None:
             y = y + self._cast(self.bias)
         return y if self.activation is None else self.activation(y)
@@ -87,7 +90,7 @@ class Dense(LowRankAdaptation, ConfigurableLayer):
         return (*input_shape[:-1], self.units)
 
 
-class EinsumDense(LowRankAdaptation, ConfigurableLayer):
+class EinsumDense(Int8Weights, ConfigurableLayer):
     """Einsum of inputs and a kernel, with bias and activation.
 
     equation: such as "abc,cd->abd" or "...x,xy->...y". output_shape: the output shape without the batch, None for sizes
@@ -135,16 +138,16 @@ class EinsumDense(LowRankAdaptation, ConfigurableLayer):
         ):
             config = {**initializer.get_config(), "input_axes": plan.input_axes, "output_axes": plan.output_axes}
             self.kernel_initializer = type(initializer).from_config(config)
-        self._kernel = self._weight("kernel", plan.kernel)
+        self._einsum = self.equation
+        self._kernel = self._kernel_weight("kernel", plan.kernel)
         self.kernel_initializer = initializer
         self.bias = None if plan.bias is None else self._weight("bias", plan.bias)
+        self._build_scale()
         self._build_lora()
 
     def call(self, inputs: Tensor, training: Any = None) -> Tensor:
         """Return activation(einsum(equation, inputs, kernel) + bias)."""
-        kernel = self._cast(self.kernel)
-        inputs = inputs if inputs.dtype is kernel.dtype else array.cast(inputs, kernel.dtype)  # integers
-        y = linalg.einsum(self.equation, inputs, kernel)
+        y = self._product(inputs, lambda x, kernel: linalg.einsum(self.equation, x, kernel))
         if self.bias is not None:
             y = y + self._cast(self.bias)
         return y if self.activation is None else self.activation(y)
@@ -224,7 +227,7 @@ class _EinsumPlan:
                 self.bias += [1] * max(elided, 0)
 
 
-class Embedding(LowRankAdaptation, ConfigurableLayer):
+class Embedding(Int8Weights, ConfigurableLayer):
     """Trained table that maps integers to rows.
 
     input_dim: the number of rows; output_dim: the length of a row. inputs: [batch, ...]; output: [batch, ...,
@@ -269,7 +272,8 @@ class Embedding(LowRankAdaptation, ConfigurableLayer):
 
     def build(self, input_shape: Any = None) -> None:
         """Create the embedding table."""
-        self._kernel = self._weight("embeddings", (self.input_dim, self.output_dim))
+        self._kernel = self._kernel_weight("embeddings", (self.input_dim, self.output_dim))
+        self._build_scale()
         self._build_lora()
 
     @property
@@ -282,7 +286,7 @@ class Embedding(LowRankAdaptation, ConfigurableLayer):
         inputs = dispatch.to_tensor(inputs)
         if inputs.dtype.name not in ("int32", "int64"):
             inputs = array.cast(inputs, "int32")
-        return array.cast(array.gather(self.embeddings, inputs), self.compute_dtype)
+        return self._rows(inputs)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return inputs != 0 if mask_zero, else None."""
@@ -336,7 +340,7 @@ class Lambda(ConfigurableLayer):
         return (nest.flatten(input_shape)[0], *self._output_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments, including the function, which only `from_config` of this process can use."""
+        """Return the arguments, including the function: files store a lambda's code (../function_code.py)."""
         return {
             **super().get_config(),
             "function": self.function,
@@ -344,6 +348,11 @@ class Lambda(ConfigurableLayer):
             "mask": self.mask,
             "arguments": self.arguments,
         }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Lambda:
+        """Return the layer of a configuration. Raises ValueError for code in safe mode."""
+        return cls(**{k: model_config.deserialize(v, custom_objects) for k, v in config.items()})
 
 
 class Masking(ConfigurableLayer):

@@ -365,6 +365,15 @@ class IndexLookup(ConfigurableLayer):
         if self.output_mode == "tf_idf":
             np.save(os.path.join(dir_path, "idf_weights.npy"), self._idf.numpy())
 
+    def lacks_keras_files(self) -> str | None:
+        """Return why Keras does not read the vocabulary of a file, None if it does."""
+        if self._input_vocabulary is not None or not self._tokens:
+            return None
+        if self.output_mode == "tf_idf":
+            return "its weights of tokens are in a file, in Keras among those of the model"
+        text = "\n".join(map(str, self.get_vocabulary()))
+        return None if text.splitlines() == list(map(str, self.get_vocabulary())) else "its tokens have line breaks"
+
     def load_assets(self, dir_path: str) -> None:
         """Read the vocabulary that `save_assets` wrote."""
         for name in "vocabulary.txt", "vocabulary.json":

@@ -170,6 +170,14 @@ class TextVectorization(ConfigurableLayer):
             texts = strings.ngrams(texts, ngram_width=widths, separator=" ")
         return texts
 
+    def save_assets(self, dir_path: str) -> None:
+        """Write the vocabulary, which Keras stores twice: for this layer and for the one in it."""
+        self._lookup_layer.save_assets(dir_path)
+
+    def load_assets(self, dir_path: str) -> None:
+        """Read the vocabulary that `save_assets` wrote."""
+        self._lookup_layer.load_assets(dir_path)
+
     def call(self, inputs: Any) -> Any:
         """Return the numbers of the words of texts, or their encoding."""
         words = self._words(inputs if isinstance(inputs, RaggedTensor) else dispatch.to_tensor(inputs, string))

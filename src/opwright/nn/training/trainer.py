@@ -8,6 +8,7 @@ A step is one traced function of a batch, for any batch size; it is traced again
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +127,15 @@ class Trainer(TrainingLoops):
         return compile_config(self._trainer.arguments)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Call `compile` with the result of `get_compile_config`."""
+        """Call `compile` with the result of `get_compile_config`; but warn, if a subclass has one of its own."""
+        if type(self).compile is not Trainer.compile:
+            warnings.warn(
+                "`compile()` was not called as part of model loading because the model's `compile()` method is custom. "
+                "All subclassed Models that have `compile()` overridden should also override `get_compile_config()` "
+                "and `compile_from_config(config)`. Alternatively, you can call `compile()` manually after loading.",
+                stacklevel=2,
+            )
+            return
         self.compile(**compile_arguments(config))
 
     def _assert_compiled(self, method: str) -> None:
