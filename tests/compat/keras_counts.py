@@ -14,7 +14,10 @@ OUT_OF_SCOPE = (
         "private classes that read batches; trainer_test.py tests what they read",
     ),
     (r"ops/(node|operation|operation_utils|function|symbolic_arguments)_test", "private classes of recorded calls"),
-    (r"quantizers|quantization|dtype_policy_map", "quantized layers: models are quantized by ow.lite.TFLiteConverter"),
+    (
+        r"quantizers|quantization|dtype_policy_map",
+        "int4, float8, GPTQ and AWQ: layers are int8, and models are quantized by ow.lite.TFLiteConverter",
+    ),
     (r"distillation", "keras.distillation, which is not here"),
     (r"export/|jax_layer|flax_layer|tfsm_layer|torch_utils|torch_module|orbax", "other libraries' formats and layers"),
     (
@@ -33,17 +36,16 @@ def out_of_scope(path: str) -> str | None:
 
 
 REASONS = (
-    ("quantization", r"quantiz|int4|int8_|Int[48]|float8|awq|gptq|_from_mixed|_from_float"),
-    ("code", r"[Ll]ambda|safe_mode"),
+    ("quantization", r"int4|Int4|float8|Float8|awq|AWQ|gptq|GPTQ|QuantizationConfig|quantization_config|Quantizer"),
     ("boxes", r"bounding_box|BoundingBox"),
-    ("sparse", r"sparse|ragged"),
+    ("sparse", r"sparse(?!max|_plus|_sigmoid)|ragged"),
     (
         "private",
         r"no attribute '_|'tf_record'|dmtree|SummaryMetadata|attribute 'numpy' is read-only|overwrite_with"
         r"|not part of opwright|memory_config"
-        r"|'(lr_adjust|zeropower_via|call|sequence_length)",
+        r"|'(lr_adjust|zeropower_via|call|sequence_length)|extraction_bomb",
     ),
-    ("libraries", r"No module named"),
+    ("libraries", r"No module named|test_save_h5_format|fixture missing"),
     ("backend", r"test_istft[0-9]|extract_patches_3d_with_dilation|segmentation_different_axis"),
     (
         "unrunnable",

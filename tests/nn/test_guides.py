@@ -286,3 +286,43 @@ def test_batches_made_by_a_class(keras):
     want = linear(keras).fit(x, y, batch_size=4, epochs=2, verbose=0, shuffle=False).history["loss"]
     np.testing.assert_allclose(got, want, rtol=1e-5)
     assert batches.epochs >= 2
+
+
+def test_images_of_another_ratio_are_cut_or_framed(tf, keras, tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    pixels = np.arange(4 * 2 * 3, dtype=np.uint8).reshape(4, 2, 3)
+    (tmp_path / "a").mkdir()
+    Image.fromarray(pixels).save(tmp_path / "a" / "0.png")
+
+    def first(size, **options):
+        images = keras.utils.image_dataset_from_directory(
+            str(tmp_path), labels=None, image_size=size, batch_size=1, shuffle=False, verbose=False, **options
+        )
+        return next(iter(images)).numpy()[0]
+
+    np.testing.assert_array_equal(first((2, 2), crop_to_aspect_ratio=True), pixels[1:3])
+    np.testing.assert_array_equal(first((4, 4), pad_to_aspect_ratio=True), np.pad(pixels, [(0, 0), (1, 1), (0, 0)]))
+    channels_first = first((4, 2), data_format="channels_first")
+    np.testing.assert_array_equal(channels_first, pixels.transpose(2, 0, 1))
+    with pytest.raises(ValueError, match="Only one of"):
+        first((2, 2), crop_to_aspect_ratio=True, pad_to_aspect_ratio=True)
+
+
+def test_a_bar_shows_means_over_steps(keras):
+    bar = keras.utils.Progbar(3, stateful_metrics=["last"])
+    with redirect_stdout(io.StringIO()) as text:
+        for step, value in ((1, 1.0), (3, 4.0)):  # the second of two steps
+            bar.update(step, [("mean", value), ("last", value)])
+    assert re.search(r"mean: 3\.0+.* - last: 4\.0+", text.getvalue())
+    with pytest.raises(ValueError, match="Only one of"):
+        keras.utils.Progbar(3, stateful_metrics=[], stateless_metrics=[])
+
+
+def test_models_are_saved_where_the_metric_is_unknown(keras, tmp_path):
+    model = linear(keras)
+    checkpoint = keras.callbacks.ModelCheckpoint(
+        str(tmp_path / "m.keras"), monitor="unknown", save_best_only=True, mode="min"
+    )
+    with pytest.warns(UserWarning, match="unknown"):
+        model.fit(rows(4, 3), rows(4, 1), verbose=0, callbacks=[checkpoint])
+    assert (tmp_path / "m.keras").exists()

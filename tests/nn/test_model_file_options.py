@@ -76,6 +76,7 @@ def test_weights_by_name(tmp_path):
         other.load_weights(tmp_path / "m.weights.h5", by_name=True)
 
 
+@pytest.mark.filterwarnings("ignore:The object being serialized")
 def test_code_of_lambdas(tmp_path):
     """A lambda's bytecode is stored, with closure and defaults, and runs only if the caller allows it."""
     offset = 3.0
@@ -97,6 +98,11 @@ def test_code_of_lambdas(tmp_path):
         keras.models.load_model(tmp_path / "k.keras")
     loaded = keras.models.load_model(tmp_path / "k.keras", safe_mode=False)
     np.testing.assert_array_equal(loaded(X).numpy(), X * 2 + 3)
+    config = function_code.encode(lambda x: x + 1)
+    with function_code.SafeModeScope(False):  # which functions that are called inside follow
+        assert keras.saving.deserialize_keras_object(config)(2) == 3
+    with pytest.raises(ValueError, match="arbitrary code execution"):
+        keras.saving.deserialize_keras_object(config)
     with function_code.SafeModeScope(False), pytest.raises(DataLossError, match="damaged"):
         function_code.decode({"code": "AAAA"})
 

@@ -19,7 +19,9 @@ from ..data import AUTOTUNE, Dataset
 from ..io.audio import decode_wav
 from ..io.files import read_file
 from ..io.images import decode_image
-from ..ops import array, image, strings
+from ..ops import array, image, math, strings
+from ..ops.tensor import Tensor
+from . import backend
 
 _IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 _CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}
@@ -191,6 +193,10 @@ def image_dataset_from_directory(
     subset: str | None = None,
     interpolation: str = "bilinear",
     follow_links: bool = False,
+    crop_to_aspect_ratio: bool = False,
+    pad_to_aspect_ratio: bool = False,
+    data_format: str | None = None,
+    format: str = "tf",
     verbose: bool = True,
 ) -> Any:
     """Return a dataset of the images in a folder: float32[batch, height, width, channels] in [0, 255], and labels.
@@ -198,22 +204,50 @@ def image_dataset_from_directory(
     labels: "inferred" from the subfolders, sorted or in the order of class_names; a list in the order of files; None
     for images alone. label_mode: "int", "categorical" (one-hot), "binary" (float32[batch, 1]) or None. color_mode:
     "rgb", "rgba" or "grayscale". batch_size: None for single images. validation_split: the fraction of the last files,
-    in shuffled order; subset: "training", "validation" or "both", for a pair. Attributes of the dataset: `class_names`,
-    `file_paths`. PNG, JPEG and GIF files need `opwright[image]`.
+    in shuffled order; subset: "training", "validation" or "both", for a pair. crop_to_aspect_ratio: cut images in the
+    middle to the ratio of image_size before they are resized; pad_to_aspect_ratio: or add black borders. data_format:
+    "channels_first" for [batch, channels, height, width]. Attributes of the dataset: `class_names`, `file_paths`.
+    PNG, JPEG and GIF files need `opwright[image]`.
     raises ValueError for arguments that do not fit together and for folders without files
     """
     if color_mode not in _CHANNELS:
         raise ValueError(f"`color_mode` must be one of {set(_CHANNELS)}. Received: color_mode={color_mode}")
+    if crop_to_aspect_ratio and pad_to_aspect_ratio:
+        raise ValueError("Only one of `pad_to_aspect_ratio`, `crop_to_aspect_ratio` can be set to `True`.")
+    _check_format(format)
     channels, size = _CHANNELS[color_mode], list(image_size)
+    is_first = (data_format or backend.image_data_format()) == "channels_first"
 
     def read(path: Any) -> Any:
         pixels = decode_image(read_file(path), channels, expand_animations=False)
+        if crop_to_aspect_ratio or pad_to_aspect_ratio:
+            pixels = _of_ratio(pixels, size, crop_to_aspect_ratio)
         resized = array.cast(image.resize(pixels, size, method=interpolation), "float32")
         resized.set_shape((*size, channels))
-        return resized
+        return array.transpose(resized, (2, 0, 1)) if is_first else resized
 
     index = _ClassFiles(directory, labels, label_mode, class_names, _IMAGES, follow_links)
     return index.dataset(read, batch_size, shuffle, seed, validation_split, subset, verbose)
+
+
+def _check_format(format: str) -> None:
+    if format != "tf":
+        raise ValueError(f"datasets are those of `ow.data`, format='tf'. Received: format={format!r}")
+
+
+def _of_ratio(pixels: Tensor, size: Sequence[int], crop: bool) -> Tensor:
+    """Return an image that is cut in the middle to the ratio of a size, or has black borders."""
+    height, width = size
+    sizes = array.shape(pixels)
+    rows, columns = sizes[0], sizes[1]
+    choose = math.minimum if crop else math.maximum
+    new_rows = choose(rows, array.cast(array.cast(columns * height, "float32") / width, "int32"))
+    new_columns = choose(columns, array.cast(array.cast(rows * width, "float32") / height, "int32"))
+    if crop:
+        begin = [(rows - new_rows) // 2, (columns - new_columns) // 2, 0]
+        return array.slice(pixels, begin, [new_rows, new_columns, -1])
+    top, left = (new_rows - rows) // 2, (new_columns - columns) // 2
+    return array.pad(pixels, [[top, new_rows - rows - top], [left, new_columns - columns - left], [0, 0]])
 
 
 def text_dataset_from_directory(
@@ -228,12 +262,15 @@ def text_dataset_from_directory(
     validation_split: float | None = None,
     subset: str | None = None,
     follow_links: bool = False,
+    format: str = "tf",
     verbose: bool = True,
 ) -> Any:
     """Return a dataset of the .txt files in a folder: strings[batch], and labels.
 
     max_length: bytes that are kept of each file. Others: as of `image_dataset_from_directory`.
     """
+
+    _check_format(format)
 
     def read(path: Any) -> Any:
         text = read_file(path)

@@ -104,7 +104,7 @@ class DTypePolicy:
         return hash(self._name)
 
     def __repr__(self) -> str:
-        return f'<DTypePolicy "{self._name}">'
+        return f'<{type(self).__name__} "{self._name}">'
 
 
 FloatDTypePolicy = DTypePolicy

@@ -24,7 +24,7 @@ from ..core.errors import DataLossError
 
 CLASS = "__lambda__"
 """The class name of such a configuration."""
-_SAFE = contextvars.ContextVar("safe_mode", default=True)
+_SAFE: contextvars.ContextVar[bool | None] = contextvars.ContextVar("safe_mode", default=None)
 _ALWAYS = {"unsafe": False}
 
 
@@ -44,7 +44,14 @@ class SafeModeScope:
 
 def in_safe_mode() -> bool:
     """Return whether code in configurations is refused."""
-    return _SAFE.get() and not _ALWAYS["unsafe"]
+    return _SAFE.get() is not False and not _ALWAYS["unsafe"]
+
+
+def scoped(safe_mode: bool) -> bool:
+    """Return what the innermost `SafeModeScope` says, of functions that are called while a model is read; else the
+    argument."""
+    scope = _SAFE.get()
+    return safe_mode if scope is None else scope
 
 
 def enable_unsafe_deserialization() -> None:

@@ -24,7 +24,7 @@ from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope, registered_name
 from .directories import audio_dataset_from_directory, image_dataset_from_directory, text_dataset_from_directory
 from .file_archives import get_file
-from .function_code import SafeModeScope
+from .function_code import SafeModeScope, scoped
 from .image_files import array_to_img, img_to_array, load_img, save_img
 from .keras_tensor import KerasTensor, find
 from .messages import disable_interactive_logging, enable_interactive_logging, is_interactive_logging_enabled
@@ -249,7 +249,7 @@ def deserialize_keras_object(
     """
     if kwargs:
         raise ValueError(f"The following argument(s) are not supported: {sorted(kwargs)}")
-    with SafeModeScope(safe_mode):
+    with SafeModeScope(scoped(safe_mode)):
         return _deserialized(config, custom_objects)
 
 
@@ -370,16 +370,23 @@ def __getattr__(name: str) -> object:
 
 
 def split_dataset(
-    dataset: Any, left_size: Any = None, right_size: Any = None, shuffle: bool = False, seed: int | None = None
+    dataset: Any,
+    left_size: Any = None,
+    right_size: Any = None,
+    shuffle: bool = False,
+    seed: int | None = None,
+    preferred_backend: str | None = None,
 ) -> tuple[Dataset, Dataset]:
     """Return two datasets with the first and last elements of a dataset, a list, an array or a tuple of arrays.
 
     left_size, right_size: numbers of elements, or fractions; one may be left out. shuffle: whether elements are in
-    random order, by seed. All elements are held in memory.
+    random order, by seed. All elements are held in memory. preferred_backend: of the kind of dataset: "tensorflow".
     raises ValueError for sizes that do not fit, TypeError for others than numbers
     """
     if left_size is None and right_size is None:
         raise ValueError("At least one of `left_size` or `right_size` must be specified. Received: both None")
+    if preferred_backend not in (None, "tensorflow", "opwright"):
+        raise ValueError(f"datasets are those of `ow.data`. Received: preferred_backend={preferred_backend!r}")
     source = dataset if isinstance(dataset, Dataset) else None
     if source is None:
         source = Dataset.from_tensor_slices(tuple(dataset) if isinstance(dataset, tuple) else np.asarray(dataset))

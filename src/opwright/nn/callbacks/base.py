@@ -43,7 +43,9 @@ class Progbar:
     """Progress through `target` steps (None if unknown), with metrics.
 
     verbose: 0 nothing; 1 a bar on a terminal, one line at the end elsewhere; 2 one line at the end.
-    interval: seconds between updates of the bar. unit_name: the name of a step. stateful_metrics: ignored.
+    interval: seconds between updates of the bar. unit_name: the name of a step. stateful_metrics: names of the metrics
+    that are shown as they are; of others the mean over steps is shown. stateless_metrics: the other way round.
+    raises ValueError for both
     """
 
     def __init__(
@@ -53,8 +55,15 @@ class Progbar:
         verbose: int = 1,
         interval: float = 0.05,
         stateful_metrics: Any = None,
+        stateless_metrics: Any = None,
         unit_name: str = "step",
     ) -> None:
+        if stateful_metrics is not None and stateless_metrics is not None:
+            raise ValueError("Only one of `stateful_metrics` or `stateless_metrics` can be provided.")
+        self.stateful_metrics = set(stateful_metrics or ())
+        self.stateless_metrics = None if stateless_metrics is None else set(stateless_metrics)
+        self._sums: dict[str, tuple[Any, int]] = {}
+        self._seen = 0
         self.target, self.width, self.verbose, self.interval = target, width, verbose, interval
         self.unit_name = unit_name
         self.finalized = False
@@ -66,19 +75,32 @@ class Progbar:
         """Report that `current` steps are done. values: pairs of name and number."""
         if finalize is None:
             finalize = self.target is not None and current >= self.target
+        values = self._means(current, values or ())
         now = time.monotonic()
         if self.verbose == 0 or self.finalized:
             return
         if not finalize and (self.verbose != 1 or not self._terminal or now - self._last < self.interval):
             return
         self._last = now
-        line = self._line(current, now - self._start, dict(values or ()), bool(finalize))
+        line = self._line(current, now - self._start, values, bool(finalize))
         if self._terminal and self.verbose == 1:
             self._rewrite(line, bool(finalize))
         elif finalize:
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
         self.finalized = bool(finalize)
+
+    def _means(self, current: int, values: Any) -> dict[str, Any]:
+        """Add the values of the steps since the last update; return means over steps, and values as they are."""
+        steps = max(current - self._seen, 1)
+        for name, value in dict(values).items():
+            is_mean = (
+                name not in self.stateful_metrics if self.stateless_metrics is None else name in self.stateless_metrics
+            )
+            total, count = self._sums.get(name, (0, 0)) if is_mean else (0, 0)
+            self._sums[name] = (total + value * steps, count + steps) if is_mean else (value, 1)
+        self._seen = current
+        return {name: total / count if count > 1 else total for name, (total, count) in self._sums.items()}
 
     def _rewrite(self, line: str, final: bool) -> None:
         """Show a line of a terminal or notebook in place of the last; only the final one may be longer than a row."""
@@ -322,7 +344,10 @@ class ProgbarLogger(Callback):
 
     def _begin(self) -> None:
         params = self.params or {}
-        self.seen, self.progbar = 0, Progbar(params.get("steps"), verbose=params.get("verbose", 1))
+        self.seen, self.progbar = (
+            0,
+            Progbar(params.get("steps"), verbose=params.get("verbose", 1), stateless_metrics=()),
+        )
 
     def _batch(self, batch: int, logs: Any) -> None:
         self.seen = batch + 1

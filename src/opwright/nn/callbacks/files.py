@@ -178,13 +178,11 @@ class ModelCheckpoint(MetricMonitor):
             raise KeyError(f'Failed to format this callback filepath: "{self.filepath}". Reason: {error}') from None
         if self.save_best_only:
             value = self._monitored_value(logs)
-            if value is None:
-                return
-            if not self._improves(value, self.best):
+            if value is not None and not self._improves(value, self.best):
                 if self.verbose:
                     show(f"\nEpoch {epoch + 1}: {self.monitor} did not improve from {format_number(self.best)}")
                 return
-            self.best = value
+            self.best = self.best if value is None else value  # without the metric, each model is saved, as in Keras
         if self.verbose:
             show(f"\nEpoch {epoch + 1}: saving model to {path}")
 
