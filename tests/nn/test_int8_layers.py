@@ -10,6 +10,7 @@ import pytest
 
 import opwright as ow
 from opwright import keras
+from opwright.core.errors import UnimplementedError
 
 RANDOM = np.random.default_rng(0)
 KERNEL = RANDOM.normal(size=(6, 4)).astype(np.float32)
@@ -92,6 +93,31 @@ def test_models_and_their_files(tmp_path):
     policy = {"module": "keras", "class_name": "QuantizedDTypePolicy", "config": arguments}
     assert keras.dtype_policies.get(policy) == model.layers[0].dtype_policy
     assert keras.dtype_policies.serialize(model.layers[0].dtype_policy)["config"] == arguments
+
+
+def test_layers_inside_of_others(tmp_path):
+    """Attention's projections are int8 in its own file; weights of the other kind are refused."""
+    pytest.importorskip("h5py")
+
+    def make():
+        i = keras.Input((5, 8))
+        return keras.Model(i, keras.layers.MultiHeadAttention(2, 4)(i, i))
+
+    model, other = make(), make()
+    model.save_weights(tmp_path / "float.weights.h5")
+    model.quantize("int8")
+    model.save(tmp_path / "m.keras")
+    x = RANDOM.normal(size=(2, 5, 8)).astype(np.float32)
+    np.testing.assert_array_equal(keras.models.load_model(tmp_path / "m.keras")(x).numpy(), model(x).numpy())
+    model.save_weights(tmp_path / "int8.weights.h5")
+    for one, name in ((other, "int8"), (model, "float")):
+        with pytest.raises(ValueError, match=r"is quantized|received 0|no dataset"):
+            one.load_weights(tmp_path / f"{name}.weights.h5")
+    other.quantize("int8")
+    other.load_weights(tmp_path / "int8.weights.h5")
+    np.testing.assert_array_equal(other(x).numpy(), model(x).numpy())
+    with pytest.raises(UnimplementedError, match="quantized"):
+        model.save(tmp_path / "k.keras", keras_format=True)
 
 
 def test_modes_and_classes_that_are_refused():

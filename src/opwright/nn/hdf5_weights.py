@@ -228,6 +228,11 @@ def _has_state(layer: Any) -> bool:
     return own or any(map(_has_state, layer._sublayers()))
 
 
+def is_quantized(layer: Any) -> bool:
+    """Return whether the kernel of a layer is int8."""
+    return getattr(layer, "quantization_mode", None) is not None
+
+
 def has_files(layer: Any) -> bool:
     """Return whether a layer stores files, by `save_assets`."""
     return hasattr(layer, "save_assets") and hasattr(layer, "load_assets")
@@ -241,7 +246,7 @@ def keras_class(layer: Any) -> str:
 
 def _own_weights(layer: Any) -> list[Any]:
     """Return the weights of a layer without those of layers in it, trainable ones first, as Keras stores them."""
-    if getattr(layer, "lora_enabled", False) or getattr(layer, "quantization_mode", None) is not None:
+    if getattr(layer, "lora_enabled", False) or is_quantized(layer):
         return list(layer.stored_weights())
     own = {id(v) for v in layer._own_variables()}
     return [v for v in layer.weights if id(v) in own]
@@ -275,8 +280,16 @@ def assign_weights(
                 group = group.group(member)
             if isinstance(owner, Layer):
                 stores.append((owner, group.group(name).arrays()))
-            else:
-                rows.append((owner, group.array(name, tuple(owner.read_array().shape))))
+                continue
+            elements = group.array(name, tuple(owner.read_array().shape))
+            if (elements.dtype == np.int8) != (owner.dtype.name == "int8") and elements.dtype.kind in "if":
+                raise WeightMismatchError(
+                    what=f"the weight {path} does not fit its layer: one of both is quantized",
+                    found=elements.dtype.name,
+                    wanted=owner.dtype.name,
+                    do='quantize the model by `model.quantize("int8")` before, or make one that is not',
+                )
+            rows.append((owner, elements))
         except DataLossError:
             if not skip_mismatch:
                 raise

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core.errors import UnimplementedError
 from .assets import owners
+from .hdf5_weights import is_quantized
 from .model_config import class_module, compile_config, find, has_build_config, serialize_model
 from .shared_objects import KEY as SHARED
 
@@ -182,6 +183,12 @@ def keras_configuration(model: Any) -> dict[str, Any]:
         why = layer.lacks_keras_files() if hasattr(layer, "lacks_keras_files") else None
         if why is not None:
             form.missing(f"{type(layer).__name__} ({layer.name})", why)
+    for layer in model._flatten_layers():
+        inner = () if getattr(layer, "is_model", False) else layer._flatten_layers(include_self=False)
+        if any(map(is_quantized, inner)):
+            form.missing(
+                f"{type(layer).__name__} ({layer.name})", "Keras does not read that layers in it are quantized"
+            )
     config: dict[str, Any] = form.convert(serialize_model(model))
     if not has_build_config(model):
         config["build_config"] = _build_config(model)

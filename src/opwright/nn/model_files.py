@@ -26,7 +26,15 @@ from ..tracing.function import Function
 from .assets import assets_of, restore_assets
 from .configuration import CustomObjectScope
 from .function_code import SafeModeScope
-from .hdf5_weights import OPTIMIZER, assign_optimizer, assign_weights, open_weights, weights_file
+from .hdf5_weights import (
+    OPTIMIZER,
+    assign_optimizer,
+    assign_weights,
+    is_quantized,
+    layer_paths,
+    open_weights,
+    weights_file,
+)
 from .keras_form import KERAS_VERSION, keras_configuration
 from .keras_tensor import KerasTensor
 from .legacy_hdf5 import model_file
@@ -80,6 +88,8 @@ def save_model(
     if model._network is None and model._symbolic_inputs is not None:
         seen = nest.map_structure(lambda t: {"shape": list(t.shape), "dtype": t.dtype.name}, model._symbolic_inputs)
         config["inputs"] = plain_value(seen)
+    if paths := [path for path, layer in layer_paths(model, {}, "", set()) if is_quantized(layer)]:
+        config["quantized"] = paths
     if model.compiled:
         config["compile_config"] = plain_value(model.get_compile_config())
     arrays = arrays_of(model)
@@ -185,6 +195,9 @@ def _load_model(filepath: Any, custom_objects: dict[str, Any] | None, compile: b
         model.build(tuple(shapes) if isinstance(shapes, list) else shapes)
     elif config.get("inputs") is not None:
         model._infer_outputs(_symbolic_inputs(config["inputs"]))  # creates the weights of a subclassed model
+    for path, layer in layer_paths(model, {}, "", set()):
+        if path in config.get("quantized", ()) and not is_quantized(layer):  # inside of one that has no policy for it
+            layer.quantize("int8", type_check=False)
     root = None if weights is not None else open_weights(files[H5_WEIGHTS], path)
     if root is None:
         assign(model, parse_arrays(weights or b"", path), path)
