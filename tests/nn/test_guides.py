@@ -326,3 +326,17 @@ def test_models_are_saved_where_the_metric_is_unknown(keras, tmp_path):
     with pytest.warns(UserWarning, match="unknown"):
         model.fit(rows(4, 3), rows(4, 1), verbose=0, callbacks=[checkpoint])
     assert (tmp_path / "m.keras").exists()
+
+
+def test_vectors_of_tensors_and_arrays(tf, keras):
+    x = np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)
+    for order, length in ((1, 7.0), (2, 5.0)):
+        expected = np.array([[3 / length, 4 / length], [0.0, 0.0]], np.float32)
+        np.testing.assert_allclose(keras.utils.normalize(x, order=order), expected)
+        result = keras.utils.normalize(tf.constant(x), order=order)
+        assert hasattr(result, "numpy")
+        np.testing.assert_allclose(result.numpy(), expected)
+    sound = tf.audio.encode_wav(np.zeros((3, 1)), 1000)  # float64, as TensorFlow takes it
+    assert tf.audio.decode_wav(sound).audio.shape == (3, 1)
+    padded = keras.ops.image.resize(np.full((2, 1, 3), 7, np.uint8), (2, 2), pad_to_aspect_ratio=True)
+    assert np.asarray(padded).tolist() == [[[7, 7, 7], [0, 0, 0]]] * 2

@@ -125,6 +125,8 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
         rounded = np.copysign(np.floor(np.abs(scaled) + np.float32(0.5)), scaled)  # halves away from zero
         return wav_bytes(np.clip(rounded, -32768, 32767).astype("<i2"), int(rate))
 
+    if isinstance(audio, np.ndarray) and audio.dtype.kind == "f":
+        audio = audio.astype(np.float32)  # as TensorFlow converts arrays
     operands = [dispatch.to_tensor(audio), dispatch.to_tensor(sample_rate)]
     result: Tensor = call_on_arrays(write, operands, string_spec(), name)
     return result

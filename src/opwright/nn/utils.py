@@ -16,7 +16,7 @@ import numpy as np
 from ..core.lazy_imports import MissingNameError, import_module
 from ..data import AUTOTUNE, Dataset
 from ..data import experimental as data_experimental
-from ..ops import array, dispatch
+from ..ops import array, dispatch, linalg, math
 from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
 from .backend import clear_session, standardize_dtype
@@ -138,13 +138,15 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Tensor | np.ndarra
     return dispatch.to_tensor(encoded) if isinstance(x, TensorLike) else encoded
 
 
-def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
-    """Scale the vectors along `axis` to norm 1; zero vectors stay zero."""
+def normalize(x: Any, axis: int = -1, order: int = 2) -> Any:
+    """Scale the vectors along `axis` to norm 1; zero vectors stay zero. Returns a tensor of a tensor, else an array."""
+    if isinstance(x, TensorLike):
+        lengths = linalg.norm(x, order, axis, keepdims=True)
+        return x / array.where(math.equal(lengths, 0), array.ones_like(lengths), lengths)
     a = np.atleast_1d(np.asarray(x))
     norms = np.atleast_1d(np.linalg.norm(a, order, axis))
     norms[norms == 0] = 1
-    array: np.ndarray = a / np.expand_dims(norms, axis)
-    return array
+    return a / np.expand_dims(norms, axis)
 
 
 def pad_sequences(

@@ -86,7 +86,7 @@ def resize(
             wide, high = max(columns, wide), max(rows, high)
             top, left = (high - rows) // 2, (wide - columns) // 2
             widths = [[0, 0]] * (x.shape.rank - 3) + [[top, high - rows - top], [left, wide - columns - left], [0, 0]]
-            x = array.pad(x, widths, "CONSTANT", convert(fill_value, x.dtype))
+            x = array.pad(x, widths, "CONSTANT", array.cast(dispatch.to_tensor(fill_value), x.dtype))
     y = ops_image.resize(x, [height, width], interpolation, antialias=antialias)
     return _back(_as(y, dtype), first)
 
