@@ -220,9 +220,12 @@ def image_dataset_from_directory(
 
     def read(path: Any) -> Any:
         pixels = decode_image(read_file(path), channels, expand_animations=False)
-        if crop_to_aspect_ratio or pad_to_aspect_ratio:
-            pixels = _of_ratio(pixels, size, crop_to_aspect_ratio)
-        resized = array.cast(image.resize(pixels, size, method=interpolation), "float32")
+        if pad_to_aspect_ratio:
+            resized = image.resize_with_pad(pixels, *size, method=interpolation)
+        else:
+            pixels = _cut_to_ratio(pixels, size) if crop_to_aspect_ratio else pixels
+            resized = image.resize(pixels, size, method=interpolation)
+        resized = array.cast(resized, "float32")
         resized.set_shape((*size, channels))
         return array.transpose(resized, (2, 0, 1)) if is_first else resized
 
@@ -235,19 +238,15 @@ def _check_format(format: str) -> None:
         raise ValueError(f"datasets are those of `ow.data`, format='tf'. Received: format={format!r}")
 
 
-def _of_ratio(pixels: Tensor, size: Sequence[int], crop: bool) -> Tensor:
-    """Return an image that is cut in the middle to the ratio of a size, or has black borders."""
+def _cut_to_ratio(pixels: Tensor, size: Sequence[int]) -> Tensor:
+    """Return an image that is cut in the middle to the ratio of a size."""
     height, width = size
     sizes = array.shape(pixels)
     rows, columns = sizes[0], sizes[1]
-    choose = math.minimum if crop else math.maximum
-    new_rows = choose(rows, array.cast(array.cast(columns * height, "float32") / width, "int32"))
-    new_columns = choose(columns, array.cast(array.cast(rows * width, "float32") / height, "int32"))
-    if crop:
-        begin = [(rows - new_rows) // 2, (columns - new_columns) // 2, 0]
-        return array.slice(pixels, begin, [new_rows, new_columns, -1])
-    top, left = (new_rows - rows) // 2, (new_columns - columns) // 2
-    return array.pad(pixels, [[top, new_rows - rows - top], [left, new_columns - columns - left], [0, 0]])
+    new_rows = math.minimum(rows, array.cast(array.cast(columns * height, "float32") / width, "int32"))
+    new_columns = math.minimum(columns, array.cast(array.cast(rows * width, "float32") / height, "int32"))
+    begin = [(rows - new_rows) // 2, (columns - new_columns) // 2, 0]
+    return array.slice(pixels, begin, [new_rows, new_columns, -1])
 
 
 def text_dataset_from_directory(
