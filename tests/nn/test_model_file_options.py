@@ -170,6 +170,23 @@ def test_layers_in_lists_of_lists(tmp_path):
     ]
     other.load_weights(tmp_path / "m.weights.h5")
     np.testing.assert_array_equal(other(X).numpy(), model(X).numpy())
+    model.blocks.append(model.blocks)  # which contains itself now
+    model.save_weights(tmp_path / "again.weights.h5")
+    set_to(other, 0.0)
+    other.load_weights(tmp_path / "again.weights.h5")
+    np.testing.assert_array_equal(other(X).numpy(), model(X).numpy())
+
+
+def test_links_to_other_files_are_not_followed(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    model = two_layers()
+    model.save_weights(tmp_path / "all.weights.h5")
+    for link in (h5py.ExternalLink(str(tmp_path / "all.weights.h5"), "/layers"), h5py.SoftLink("/real")):
+        with h5py.File(tmp_path / "m.weights.h5", "w") as file, h5py.File(tmp_path / "all.weights.h5") as source:
+            source.copy("/layers", file, "real")
+            file["layers"] = link
+        with pytest.raises(DataLossError, match="no group /layers"):
+            model.load_weights(tmp_path / "m.weights.h5")
 
 
 def test_classes_of_one_name(tmp_path):

@@ -259,8 +259,10 @@ class Weighted(Module):
                 continue
             try:
                 leaves = nest.flatten(value)
-            except (TypeError, ValueError):
-                leaves = list(value.values()) if isinstance(value, dict) else []
+            except (RecursionError, TypeError, ValueError):  # such as a list that contains itself
+                leaves = (
+                    list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list) else []
+                )
             for leaf in leaves:
                 if isinstance(leaf, (Variable, Module)):
                     yield leaf
