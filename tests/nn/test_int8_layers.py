@@ -126,8 +126,13 @@ def test_modes_and_classes_that_are_refused():
         with pytest.raises(ValueError, match="Invalid quantization mode"):
             dense.quantize(mode)
     dense.quantize("int8")
-    with pytest.raises(ValueError, match="quantized already"):
+    with pytest.raises(ValueError, match="already quantized"):
         dense.quantize("int8")
+
+    with pytest.raises(ValueError, match="int8 kernels"):
+        dense.enable_lora(2)
+    with pytest.raises(ValueError, match="isn't yet built"):
+        keras.layers.Dense(2).quantize("int8")
 
     class Own(keras.layers.Dense):
         pass

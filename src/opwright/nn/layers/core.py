@@ -16,6 +16,7 @@ from ...core import nest
 from ...core.introspection import signature_of
 from ...ops import array, dispatch, linalg, math
 from .. import initializers, model_config
+from ..function_code import SafeModeScope
 from ..layer_calls import InputSpec, set_mask
 from .configurable_layer import ConfigurableLayer
 from .int8_weights import MATMUL, Int8Weights
@@ -350,9 +351,12 @@ class Lambda(ConfigurableLayer):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> Lambda:
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None, safe_mode: bool | None = None
+    ) -> Lambda:
         """Return the layer of a configuration. Raises ValueError for code in safe mode."""
-        return cls(**{k: model_config.deserialize(v, custom_objects) for k, v in config.items()})
+        with SafeModeScope(safe_mode):
+            return cls(**{k: model_config.deserialize(v, custom_objects) for k, v in config.items()})
 
 
 class Masking(ConfigurableLayer):

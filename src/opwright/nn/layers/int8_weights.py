@@ -30,6 +30,14 @@ class Int8Weights(LowRankAdaptation):
 
     _einsum: str | None = None  # of inputs and kernel; None for a table of rows
 
+    def enable_lora(self, rank: int, *args: Any, **kwargs: Any) -> None:
+        """Enable LoRA. Raises ValueError for an int8 kernel."""
+        if self.quantization_mode is not None:
+            raise ValueError(
+                "lora is not available for int8 kernels: train it before, with a float kernel"
+            )
+        super().enable_lora(rank, *args, **kwargs)
+
     @property
     def quantization_mode(self) -> str | None:
         """ "int8" after `quantize`, else None."""
@@ -64,13 +72,20 @@ class Int8Weights(LowRankAdaptation):
         layer: Any = self
         if type_check and not type(self).__module__.startswith(f"{__package__}."):
             raise NotImplementedError(f"Layer {type(self).__name__} does not have a `quantize()` method implemented.")
+        if not layer.built:
+            raise ValueError(f"Cannot quantize a layer that isn't yet built. Layer {layer.name!r} has no kernel")
+        if self.quantization_mode is not None:
+            raise ValueError(
+                f"Layer {layer.name!r} is already quantized with dtype_policy={layer.dtype_policy.name!r}. "
+                f"Received: mode={mode}"
+            )
         if mode != "int8" or config is not None:
             raise ValueError(
                 f"Invalid quantization mode. Expected 'int8', without config. Received: mode={mode!r}, "
                 f"config={config!r}. ow.lite.TFLiteConverter quantizes models in other ways"
             )
-        if self.quantization_mode is not None or self.lora_enabled or not layer.built:
-            raise ValueError(f"Layer {layer.name!r} is quantized already, has LoRA, or is not built")
+        if self.lora_enabled:
+            raise ValueError(f"Layer {layer.name!r} has LoRA, whose product an int8 kernel does not take")
         kernel = np.asarray(layer._kernel.read_array()).astype(np.float32)
         axes = _reduced_axes(self._einsum, kernel.ndim)
         scale = (LIMIT / (np.abs(kernel).max(axes, keepdims=True) + backend.epsilon())).astype(np.float32)
