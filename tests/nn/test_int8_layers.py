@@ -134,6 +134,12 @@ def test_modes_and_classes_that_are_refused():
     with pytest.raises(ValueError, match="isn't yet built"):
         keras.layers.Dense(2).quantize("int8")
 
+    tied = keras.layers.ReversibleEmbedding(4, 2)
+    tied.build()
+    for make in (tied.quantize, keras.layers.ReversibleEmbedding(4, 2, dtype="int8_from_float32").build):
+        with pytest.raises(NotImplementedError, match="does not have a `quantize"):
+            make()
+
     class Own(keras.layers.Dense):
         pass
 

@@ -334,3 +334,17 @@ def test_build_configurations(tmp_path):
     other = keras.layers.Dense(2)
     other.build_from_config(dense.get_build_config())
     assert other.kernel.shape == (4, 2)
+
+
+def test_built_layers_of_a_model_without_inputs(tmp_path):
+    """Their weights are read, though nothing has called the model."""
+    dense = keras.layers.Dense(3)
+    dense.build((None, 4))
+    model = keras.Sequential([dense, keras.layers.ReLU()])
+    model.save(tmp_path / "m.keras")
+    loaded = keras.models.load_model(tmp_path / "m.keras")
+    np.testing.assert_array_equal(loaded.layers[0].kernel.numpy(), dense.kernel.numpy())
+    np.testing.assert_array_equal(loaded(X).numpy(), model(X).numpy())
+    with zipfile.ZipFile(tmp_path / "m.keras") as archive:
+        config = json.loads(archive.read("config.json"))
+    assert config["config"]["layers"][0]["build_config"] == {"input_shape": [None, 4]}  # as Keras has it

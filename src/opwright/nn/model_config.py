@@ -149,8 +149,10 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
         return shared
     with CustomObjectScope(custom_objects) if custom_objects else contextlib.nullcontext():
         thing = _made_of(config, name, dict(inner or {}), custom_objects)
-        if has_build_config(thing) and isinstance(config.get("build_config"), dict) and not thing.built:
-            thing.build_from_config(deserialize(config["build_config"], custom_objects))
+        own = config.get("build_config")
+        is_built = not isinstance(thing, Layer) or thing.built
+        if not is_built and isinstance(own, dict) and ("input_shape" in own or has_build_config(thing)):
+            thing.build_from_config({k: deserialize(v, custom_objects) for k, v in own.items()})
     shared_objects.note_made(thing, config)
     return thing
 

@@ -16,7 +16,7 @@ from .layer import Layer, is_shape
 from .layer_calls import set_mask
 from .layers import Lambda
 from .model import Model
-from .model_config import compile_arguments, compile_config, deserialize, serialize
+from .model_config import compile_arguments, compile_config, deserialize, plain_value, serialize
 from .model_files import load_model, save_model
 from .network import Input, InputLayer, Network
 
@@ -179,10 +179,17 @@ class Sequential(Model):
             "name": self.name,
             "trainable": self._trainable,
             "dtype": self._dtype_name,
-            "layers": [serialize(x) for x in self._stack],
+            "layers": [self._serialize(x) for x in self._stack],
         }
         if self._network is not None:
             config["build_input_shape"] = tuple(self.inputs[0].shape)
+        return config
+
+    def _serialize(self, layer: Any) -> dict[str, Any]:
+        """Return a layer as plain values; of a model without inputs with its own shape, if it is built."""
+        config = serialize(layer)
+        if self._network is None and layer.built and (own := layer.get_build_config()) is not None:
+            config.setdefault("build_config", plain_value(own))
         return config
 
     @classmethod

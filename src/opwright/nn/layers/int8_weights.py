@@ -33,9 +33,7 @@ class Int8Weights(LowRankAdaptation):
     def enable_lora(self, rank: int, *args: Any, **kwargs: Any) -> None:
         """Enable LoRA. Raises ValueError for an int8 kernel."""
         if self.quantization_mode is not None:
-            raise ValueError(
-                "lora is not available for int8 kernels: train it before, with a float kernel"
-            )
+            raise ValueError("lora is not available for int8 kernels: train it before, with a float kernel")
         super().enable_lora(rank, *args, **kwargs)
 
     @property

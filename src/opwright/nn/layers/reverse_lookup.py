@@ -47,8 +47,14 @@ class ReversibleEmbedding(Embedding):
         )
         self._set_arguments(tie_weights=tie_weights, reverse_dtype=reverse_dtype, logit_soft_cap=logit_soft_cap)
 
+    def quantize(self, mode: str = "int8", type_check: bool = True, config: Any = None) -> None:
+        """Raise NotImplementedError: the products of the other direction are those of a floating-point table."""
+        raise NotImplementedError(f"Layer {type(self).__name__} does not have a `quantize()` method implemented.")
+
     def build(self, input_shape: Any = None) -> None:
         """Create the embedding table, and the other one unless weights are tied."""
+        if self.quantization_mode is not None:
+            self.quantize()
         super().build(input_shape)
         if not self.tie_weights:
             self.reverse_embeddings = self.add_weight(
