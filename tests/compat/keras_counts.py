@@ -45,7 +45,7 @@ REASONS = (
         r"|not part of opwright|memory_config"
         r"|'(lr_adjust|zeropower_via|call|sequence_length)|extraction_bomb",
     ),
-    ("libraries", r"No module named|test_save_h5_format|fixture missing"),
+    ("libraries", r"No module named|test_save_h5_format|fixture missing|_grain |[a-z]_torch |\)_torch |_torch_\("),
     ("backend", r"test_istft[0-9]|extract_patches_3d_with_dilation|segmentation_different_axis"),
     (
         "unrunnable",

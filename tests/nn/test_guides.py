@@ -300,6 +300,9 @@ def test_images_of_another_ratio_are_cut_or_framed(tf, keras, tmp_path):
         )
         return next(iter(images)).numpy()[0]
 
+    Image.fromarray(pixels).save(tmp_path / "1.png")  # outside of the folder: without labels, all files count
+    everything = keras.utils.image_dataset_from_directory(str(tmp_path), label_mode=None, verbose=False)
+    assert [tuple(batch.shape) for batch in everything] == [(2, 256, 256, 3)]
     np.testing.assert_array_equal(first((2, 2), crop_to_aspect_ratio=True), pixels[1:3])
     np.testing.assert_array_equal(first((4, 4), pad_to_aspect_ratio=True), np.pad(pixels, [(0, 0), (1, 1), (0, 0)]))
     channels_first = first((4, 2), data_format="channels_first")

@@ -64,6 +64,8 @@ class _ClassFiles:
         self.directory = os.fspath(directory)
         if not os.path.isdir(self.directory):
             raise ValueError(f"the folder {self.directory!r} does not exist")
+        if label_mode is None:  # all files, those outside of the folders of classes too
+            labels = class_names = None
         self.label_mode = None if labels is None else label_mode
         self.class_names: list[str] | None = None
         self.labels = np.zeros(0, np.int32)
@@ -214,7 +216,7 @@ def image_dataset_from_directory(
         raise ValueError(f"`color_mode` must be one of {set(_CHANNELS)}. Received: color_mode={color_mode}")
     if crop_to_aspect_ratio and pad_to_aspect_ratio:
         raise ValueError("Only one of `pad_to_aspect_ratio`, `crop_to_aspect_ratio` can be set to `True`.")
-    _check_format(format)
+    check_format(format)
     channels, size = _CHANNELS[color_mode], list(image_size)
     is_first = (data_format or backend.image_data_format()) == "channels_first"
 
@@ -233,7 +235,8 @@ def image_dataset_from_directory(
     return index.dataset(read, batch_size, shuffle, seed, validation_split, subset, verbose)
 
 
-def _check_format(format: str) -> None:
+def check_format(format: str) -> None:
+    """Check that a dataset is to be one of `ow.data`. Raises ValueError."""
     if format != "tf":
         raise ValueError(f"datasets are those of `ow.data`, format='tf'. Received: format={format!r}")
 
@@ -269,7 +272,7 @@ def text_dataset_from_directory(
     max_length: bytes that are kept of each file. Others: as of `image_dataset_from_directory`.
     """
 
-    _check_format(format)
+    check_format(format)
 
     def read(path: Any) -> Any:
         text = read_file(path)

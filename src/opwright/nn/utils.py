@@ -22,7 +22,12 @@ from ..ops.tensor import TensorLike
 from .backend import clear_session, standardize_dtype
 from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope, registered_name
-from .directories import audio_dataset_from_directory, image_dataset_from_directory, text_dataset_from_directory
+from .directories import (
+    audio_dataset_from_directory,
+    check_format,
+    image_dataset_from_directory,
+    text_dataset_from_directory,
+)
 from .file_archives import get_file
 from .function_code import SafeModeScope, scoped
 from .image_files import array_to_img, img_to_array, load_img, save_img
@@ -314,6 +319,7 @@ def timeseries_dataset_from_array(
     seed: int | None = None,
     start_index: int | None = None,
     end_index: int | None = None,
+    format: str = "tf",
 ) -> Dataset:
     """Return a dataset of batches of sliding windows [batch, sequence_length, ...] and their targets, if any.
 
@@ -325,6 +331,7 @@ def timeseries_dataset_from_array(
     array([[0, 1, 2],
            [1, 2, 3]], dtype=int32)
     """
+    check_format(format)
     for name, value in (
         ("sequence_length", sequence_length),
         ("sequence_stride", sequence_stride),
