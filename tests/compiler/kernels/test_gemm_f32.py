@@ -10,7 +10,8 @@ from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.contractions_winograd import LEAST_PIXELS, faster_patch
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue, without_bias
-from opwright.compiler.kernels.gemm_f32 import gemm, gemm_deep
+from opwright.compiler.kernels.gemm_deep_f32 import gemm_deep
+from opwright.compiler.kernels.gemm_f32 import gemm
 from opwright.compiler.kernels.gemv_f32 import gemv
 from opwright.compiler.kernels.tiling import blocks, row_tiles
 from opwright.compiler.kernels.weight_packing_f32 import pack
@@ -278,8 +279,8 @@ CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
 
 
 @targets(
-    (gemm, CODE | {"epilogue": LIGHT, "short": False, "copied": True}),
-    (gemm_deep, {"more": 0, "rows": 2, "short": False, "epilogue": LIGHT}),
+    (gemm, CODE | {"epilogue": LIGHT, "short": False}),
+    (gemm_deep, {"more": 0, "rows": 2, "short": False, "epilogue": LIGHT, "turned": False}),
     (convolution, CODE | {"epilogue": HEAVY, "lined": True, "short": False}),
     (convolution, CODE | {"epilogue": LIGHT, "lined": False, "wide": False}),
     (transform_filter, {"dtype": float16, "m": 2}),
@@ -295,8 +296,8 @@ def test_targets(family, constants, names):
 @pytest.mark.slow
 @targets(
     *((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
-    (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3, "copied": False}),
-    (gemm_deep, {"more": 0, "rows": 6, "short": True, "epilogue": LIGHT}),
+    (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3}),
+    (gemm_deep, {"more": 0, "rows": 6, "short": True, "epilogue": HEAVY, "turned": True}),
 )
 def test_targets_of_long_kernels(family, constants, names):
     compiles_for(names, family, **constants)

@@ -53,7 +53,6 @@ def test_gemm(name, features, epilogue, tmp_path):
         "wide": panels.wide,
         "halves": panels.halves,
         "epilogue": epilogue,
-        "copied": False,
     }
     words = [
         x,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels import NoKernel, gemm_f32
+from opwright.compiler.kernels import NoKernel, gemm_deep_f32
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemv_f32 import gevm
 from opwright.compiler.kernels.matmul import product_batches
@@ -31,9 +31,9 @@ CASES = [
     ((5, 1, 6), (5, 6, 70)),
     ((3, 2, 1, 40), (3, 2, 40, 100)),
     ((3, 4, 33), (33, 17)),
-    # rows at a pitch of which a first-level cache has all in the same sets: sums of blocks of steps, or copied rows
-    ((95, 1024), (1024, 48)),
-    ((2, 49, 2048), (2, 2048, 32)),
+    # in blocks of steps: rows at a pitch of which a first-level cache has all in the same sets, and long columns
+    ((105, 1024), (1024, 62)),
+    ((2, 105, 300), (2, 300, 32)),
 ]
 
 
@@ -84,9 +84,9 @@ def _check_epilogue(a, b, bias, is_computed=False):
 
 
 def test_blocks_of_steps_change_no_bit(monkeypatch):
-    form, inputs, _ = of((64, 1024), (1024, 32))
+    form, inputs, _ = of((105, 1024), (1024, 32))
     blocked = run(form, inputs)
-    monkeypatch.setattr(gemm_f32, "CONFLICTING", 1 << 20)
+    monkeypatch.setattr(gemm_deep_f32, "CONFLICTING", 1 << 20)
     assert np.array_equal(run(form, inputs), blocked)
 
 

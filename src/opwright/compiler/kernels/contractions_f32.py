@@ -26,10 +26,10 @@ from ..loops.ops import Banded, Contract, Depthwise, LoopOp
 from ..target import host
 from ..tuning.choices import FEW_ROWS, LINES, Choice, choose
 from . import NoKernel, selector
+from .contraction_steps_f32 import ProductBatch, gemm_step
 from .contractions_winograd import add_winograd_step, is_finite, winograd_patch
 from .convolution_f32 import convolution
 from .epilogue import Epilogue, epilogue_of, share_output, without_bias
-from .gemm_f32 import ProductBatch, gemm_step
 from .gemv_f32 import blocks_of, gemv
 from .tiling import ITEM_OPERATIONS, ITEMS, LineTiles, WorkBlocks, chunk_of, evened, grain, row_tiles, window_words
 from .weight_packing_f32 import PanelsF32, packed_filter, panels_of

@@ -27,10 +27,11 @@ from ..loops.ops import MatMul, Move
 from ..native import executor
 from ..target import host
 from . import NoKernel, select, selector, weight_packing_f32, weight_packing_int8
+from .contraction_steps_f32 import ProductBatch, gemm_step
 from .contraction_steps_int8 import QuantizedRows, gemm_int8_step, round_to_int8
 from .convolution_int8 import patches
 from .epilogue import Epilogue, epilogue_of, share_output
-from .gemm_f32 import ProductBatch, gemm_step
+from .gemm_deep_f32 import is_deep
 from .gemm_int8 import FLIP
 from .gemv_f32 import ACROSS, blocks_of, gemv, gevm
 from .register_tiles import PanelsInt8, parts_of, tile_of, vector_tile
@@ -95,12 +96,14 @@ def select_matmul(form: MatMul, build: Builder) -> None:
     lead, a_lead, b_lead = out.shape[:-2], a.shape[:-2], b.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     panels = panels_of(host(), columns, depth)
-    if form.transpose_a:
+    few = rows <= FEW and b.constant is None
+    turned = form.transpose_a and not few and is_deep(rows, panels, a.pitch, True)
+    if form.transpose_a and not turned:
         a = transposed(a, build)
     x, pitch = build.pointer(a), a.pitch
-    few = rows <= FEW and b.constant is None
     packed: Any = None if few else _packed_f32(form, panels, build)
-    if not few and math.prod(b_lead) == 1 and a.shape[:-2] == lead:  # all rows of all batches, one product
+    single = not few and not turned and math.prod(b_lead) == 1 and a.shape[:-2] == lead
+    if single:  # all rows of all batches, one product
         batch = ProductBatch(math.prod(lead) * rows, pitch)
         gemm_step(build, panels, x, packed, build.pointer(out), out.pitch, batch, epilogue, more)
         share_output(form, build, form.operands, epilogue)
@@ -108,15 +111,16 @@ def select_matmul(form: MatMul, build: Builder) -> None:
     parts = list(product_batches(lead, a_lead, b_lead))
     if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
         raise NoKernel(f"batches {list(a_lead)} by {list(b_lead)}")
+    a_size = a.shape[-2] * pitch
     for part in parts:
         if few:
             _add_few(form, part, x, pitch, epilogue, more, build)
             continue
-        batch = ProductBatch(rows, pitch, part.products, rows * pitch * part.a_moves, panels.size * part.b_moves)
+        batch = ProductBatch(rows, pitch, part.products, a_size * part.a_moves, panels.size * part.b_moves, turned)
         gemm_step(
             build,
             panels,
-            x.moved(4 * part.a * rows * pitch),
+            x.moved(4 * part.a * a_size),
             packed.moved(4 * part.b * panels.size),
             build.pointer(out, part.first * rows * out.pitch),
             out.pitch,

@@ -1,0 +1,236 @@
+"""Matrix products of float32 with long sums, in blocks that stay in the caches.
+
+Lives here: the family `gemm_deep`, `deep_block` (which products it computes, and its blocks).
+Not here: the micro-kernel and products with short sums (gemm_f32.py), packed filters (weight_packing_f32.py).
+
+The loops are those of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, 2008): for each block
+of steps, the rows of a tile are copied to a first-level cache, at a pitch of which no two rows share sets, and the
+panels are read from the second-level cache, one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import language as kl
+from ..language import f32, i64, ptr
+from .epilogue import Epilogue
+from .gemm_f32 import LhsF32, accumulate
+from .output_tiles import OutputTile, float_output, store_registers, write_float_tile
+from .tiling import (
+    MANY_TILES,
+    RowTiles,
+    Tiles,
+    WorkBlocks,
+    block_at,
+    for_height,
+    panel_blocks,
+    row_tiles,
+    tile_rows,
+    tile_start,
+)
+from .weight_packing_f32 import PanelsF32, multiplies_by_lane
+
+if TYPE_CHECKING:
+    from ..language import Pointer, Registers, Work
+
+DEPTH_BLOCK = 256
+"""Steps of a sum between two visits of its memory."""
+LINE = 16
+"""Floats of a cache line."""
+
+
+def _loaded(rows: int, lanes: int, sums: Pointer, pitch: Any) -> Registers:
+    """Load the sums of a tile from memory, [rows, 2 * lanes] at a pitch."""
+    registers = kl.registers(f32, lanes, rows, 2)
+    for r in range(rows):
+        for v in range(2):
+            registers[r, v] = sums.load(v * lanes, lanes)
+        sums = sums + pitch
+    return registers
+
+
+class SumTiles(NamedTuple):
+    """Sums in memory of one tile of rows by panels [first, last), and the packed panels. size: floats of a tile;
+    panel: floats from panel to panel."""
+
+    sums: Pointer
+    size: int
+    first: Any
+    last: Any
+    packed: Pointer
+    panel: Any
+
+
+class NextRows(NamedTuple):
+    """Memory that the next tile is copied from: `count` runs of `length` floats, `pitch` from one to the next."""
+
+    p: Pointer
+    pitch: Any
+    count: Any
+    length: Any
+
+    def prefetch(self, part: Any, parts: Any) -> None:
+        """Prefetch one of as many parts into the second-level cache."""
+        each = (self.count + (parts - 1)) // parts
+        for n in range(part * each, kl.minimum((part + 1) * each, self.count)):
+            for c in range(0, self.length, LINE):
+                (self.p + n * self.pitch).prefetch(c, locality=2)
+
+
+class Steps(NamedTuple):
+    """A block of steps. first: its first step; is_first, is_last: whether it begins and ends the sums."""
+
+    first: Any
+    is_first: Any
+    is_last: Any
+
+
+def _add_depth_block(
+    rows: int, lanes: int, lhs: LhsF32, tiles: SumTiles, steps: Steps, ahead: NextRows, tile: OutputTile, features: Any
+) -> None:
+    """Add the products of a block of steps to the sums of a tile of rows; write the outputs after the last one."""
+    sums, width = tiles.sums, 2 * lanes
+    for i in range(tiles.first, tiles.last):
+        ahead.prefetch(i - tiles.first, tiles.last - tiles.first)
+        for n in range(0, rows * width, LINE):
+            (sums + tiles.size).prefetch(n)
+        q = tiles.packed + i * tiles.panel
+        registers = _loaded(rows, lanes, q.chosen(steps.is_first, sums), kl.select(steps.is_first, 0, kl.value(width)))
+        accumulate(registers, lhs, q + (steps.first + 1) * width, is_distant=False)
+        if steps.is_last:  # a branch of the kernel
+            column = i * width
+            write_float_tile(registers, tile._replace(column=column, rest=features - column))
+        else:
+            store_registers(registers, sums)
+        sums = sums + tiles.size
+
+
+def _copy_rows(p: Pointer, pitch: Any, rows: Any, run: Any, copy: Pointer, copy_pitch: int, lanes: int) -> None:
+    """Copy `run` numbers of each row."""
+    for r in range(rows):
+        for k in range(0, run, lanes):
+            mask = kl.first(run - k, lanes)
+            copy.store((p + r * pitch).load(k, lanes, mask), r * copy_pitch + k)
+
+
+def _copy_columns(p: Pointer, pitch: Any, rows: Any, run: Any, copy: Pointer, copy_pitch: int, lanes: int) -> None:
+    """Copy `rows` numbers of each of `run` steps."""
+    masks = [kl.first(rows - c, lanes) for c in range(0, copy_pitch, lanes)]
+    for k in range(run):
+        for c, mask in zip(range(0, copy_pitch, lanes), masks):
+            copy.store((p + k * pitch).load(c, lanes, mask), k * copy_pitch + c)
+
+
+@kl.family
+def gemm_deep(
+    work: Work,
+    x: ptr[f32],
+    packed: ptr[f32],
+    out: ptr[f32],
+    depth: i64,
+    x_pitch: i64,
+    out_pitch: i64,
+    features: i64,
+    cut: Tiles,
+    batch_items: i64,
+    x_batch: i64,
+    packed_batch: i64,
+    batch_rows: i64,
+    *more: i64,
+    rows: int,
+    short: bool,
+    epilogue: Epilogue,
+    turned: bool,
+) -> None:
+    """Compute as `gemm`, bit by bit, with sums that are interrupted after each DEPTH_BLOCK steps.
+
+    All panels are whole, zero beyond the last feature. turned: x is stored [depth, rows] instead, x_pitch from step to
+    step. Scratch: the copied rows of a tile, and the sums of an item.
+    """
+    lanes, by_lane = work.lanes(f32), multiplies_by_lane(work.target)
+    width, size = 2 * lanes, 2 * lanes * rows
+    number = (features + (width - 1)) // width
+    across, output = panel_blocks(cut, number), float_output(work, out, out_pitch, features, epilogue, more)
+    copy = work.scratch(f32)
+    pitch = copied_pitch(rows, lanes, turned)
+    sums = copy + copied_size(rows, lanes, turned)
+    for item in work.items():
+        batch = item // batch_items
+        block = block_at(item % batch_items, cut, number, across)
+        source, panel = x + batch * x_batch, width * (depth + 1)
+        tiles = SumTiles(sums, size, block.first, block.last, packed + batch * packed_batch, panel)
+        tile_size = (block.last - block.first) * size
+        for k in range(0, depth, DEPTH_BLOCK):
+            run = kl.minimum(depth - k, DEPTH_BLOCK)
+            steps = Steps(k, k == 0, k + DEPTH_BLOCK >= depth)
+            for t in range(block.start, block.end):
+                row, height = tile_start(t, cut.tall, rows, short), tile_rows(t, cut.tall, rows, short)
+                is_end = t + 1 == block.end  # the next tile is the first one of the next steps
+                next_row = tile_start(kl.select(is_end, block.start, t + 1), cut.tall, rows, short)
+                next_k = kl.select(is_end, k + DEPTH_BLOCK, k)
+                if turned:
+                    _copy_columns(source + (k * x_pitch + row), x_pitch, height, run, copy, pitch, lanes)
+                    lhs = LhsF32(copy, 1, 1, 0, run, False, pitch)
+                    ahead = NextRows(source + (next_k * x_pitch + next_row), x_pitch, run, kl.value(rows))
+                else:
+                    _copy_rows(source + (row * x_pitch + k), x_pitch, height, run, copy, pitch, lanes)
+                    lhs = LhsF32(copy, pitch, 1, 0, run, by_lane)
+                    ahead = NextRows(source + (next_row * x_pitch + next_k), x_pitch, kl.value(rows), run)
+                of_tile = tiles._replace(sums=sums + (t - block.start) * tile_size)
+                tile = output._replace(row=batch * batch_rows + row)
+                is_tall = t < cut.tall if short else None
+                for_height(rows, is_tall, _add_depth_block, lanes, lhs, of_tile, steps, ahead, tile, features)
+
+
+def copied_pitch(rows: int, lanes: int, turned: bool) -> int:
+    """Return the pitch of a tile's copied rows, or of its steps if turned."""
+    return -(-rows // lanes) * lanes if turned else DEPTH_BLOCK + lanes
+
+
+def copied_size(rows: int, lanes: int, turned: bool) -> int:
+    """Return the floats of a tile's copied rows, whole vectors."""
+    return copied_pitch(rows, lanes, turned) * (DEPTH_BLOCK if turned else rows)
+
+
+PANEL_BYTES = 1 << 18
+"""Bytes of a block of panels, a quarter of a second-level cache."""
+SUM_BYTES = 1 << 18
+"""Bytes of an item's sums."""
+CONFLICTING = 1024
+"""Floats from row to row such that a first-level cache has all rows of a tile in the same sets, where they evict each
+other: products of 1024 x 1024 run at 106 GFLOP/s in blocks, at 98 without (of 118, Zen 4)."""
+
+
+def is_deep(rows: int, panels: PanelsF32, pitch: int, turned: bool) -> bool:
+    """Return whether a product is computed in blocks of steps. turned: its rows are stored as columns, which blocks
+    read without a transposed copy; other rows at a pitch without conflicts are as fast in one piece."""
+    possible = panels.depth > DEPTH_BLOCK and not panels.halves and row_tiles(rows, panels.rows).tiles >= MANY_TILES
+    return possible and ((turned and not panels.by_lane) or (not turned and pitch % CONFLICTING == 0))
+
+
+def deep_block(cut: RowTiles, panels: PanelsF32) -> WorkBlocks:
+    """Return the blocks of a product in blocks of steps: panels that stay in a cache, and tiles whose sums do."""
+    width = _width(panels, DEPTH_BLOCK)
+    height = max(1, min(cut.tiles, SUM_BYTES // (4 * cut.height * panels.width * width)))
+    height = -(-cut.tiles // -(-cut.tiles // height))
+    return WorkBlocks(height, width, -(-cut.tiles // height) * -(-panels.number // width))
+
+
+def cached_panels(cut: RowTiles, panels: PanelsF32) -> WorkBlocks:
+    """Return the blocks of a product with short sums and more panels than a cache holds: a part of them for a quarter
+    of the tiles, 113 GFLOP/s instead of 109 with one panel at a time."""
+    width, height = _width(panels, panels.depth), -(-cut.tiles // 4)
+    return WorkBlocks(height, width, -(-cut.tiles // height) * -(-panels.number // width))
+
+
+def _width(panels: PanelsF32, depth: int) -> int:
+    """Return the panels of a block whose `depth` steps stay in a cache, in equal blocks."""
+    width = max(1, min(panels.number, PANEL_BYTES // (4 * depth * panels.width)))
+    return -(-panels.number // -(-panels.number // width))
+
+
+def deep_scratch(cut: RowTiles, panels: PanelsF32, block: WorkBlocks, turned: bool) -> int:
+    """Return the bytes of a thread's scratch memory."""
+    sums = block.tiles * block.panels * cut.height * panels.width
+    return 4 * (copied_size(cut.height, panels.lanes, turned) + sums)
