@@ -223,7 +223,7 @@ def image_dataset_from_directory(
     def read(path: Any) -> Any:
         pixels = decode_image(read_file(path), channels, expand_animations=False)
         if pad_to_aspect_ratio:
-            resized = image.resize_with_pad(pixels, *size, method=interpolation)
+            resized = image.resize_with_pad(pixels, size[0], size[1], method=interpolation)
         else:
             pixels = _cut_to_ratio(pixels, size) if crop_to_aspect_ratio else pixels
             resized = image.resize(pixels, size, method=interpolation)

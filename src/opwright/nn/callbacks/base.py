@@ -94,6 +94,7 @@ class Progbar:
         """Add the values of the steps since the last update; return means over steps, and values as they are."""
         steps = max(current - self._seen, 1)
         for name, value in dict(values).items():
+            value = float(np.mean(value)) if isinstance(value, list | tuple) else value
             is_mean = (
                 name not in self.stateful_metrics if self.stateless_metrics is None else name in self.stateless_metrics
             )
