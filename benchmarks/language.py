@@ -8,8 +8,9 @@ The model has 12 layers of 768 with 12 heads over 4 of keys and values, and 82 M
 a scale for each channel, int4 with one for each 32. A prefill reads 128 tokens from position 0; a step stands at
 position 256 of a cache of 1024. A figure is `invoke` alone, on one thread. A step copies the caches from its
 inputs to its outputs, as officially; in place, ours has them bound as both. The share of a step is that of a copy's
-bandwidth, in place of that of reading alone: the bytes of weights, and of the cache as far as the mask shows it, in the
-time of the step; that of a prefill is the share of the processor's peak: operations of products by weights.
+bandwidth: the bytes of weights, read, and of the whole caches, read and written, in the time of the step. In place it
+is that of reading alone: the bytes of weights, and of the caches as far as the mask shows them. That of a prefill is
+the share of the processor's peak: operations of products by weights.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ def measured(kind: str, signature: str) -> dict[str, Any]:
         result: dict[str, Any] = dict(zip(sides, duels.in_turn([one.invoke for one in interpreters])))
     if signature != "prefill":
         limit, of = (probes.copy_bandwidth, "a copy") if signature == "decode" else (probes.read_bandwidth, "reading")
-        rows = sum(x[:, : POSITION + 1].nbytes for name, x in inputs.items() if name.startswith(("keys", "values")))
-        return result | {"share": (stored + rows) / result["ours"] / limit(), "of": of}
+        caches = [x for name, x in inputs.items() if name.startswith(("keys", "values"))]
+        moved = sum(2 * x.nbytes if signature == "decode" else x[:, : POSITION + 1].nbytes for x in caches)
+        return result | {"share": (stored + moved) / result["ours"] / limit(), "of": of}
     peak = probes.peak_f32() if kind == "float32" else probes.peak_int8()
     return result | {"share": 2 * TOKENS * products / result["ours"] / peak, "of": "peak"}
 

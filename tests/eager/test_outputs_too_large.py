@@ -18,3 +18,10 @@ def test_other_outputs_beyond_all_memory():
     with pytest.raises(ow.errors.ResourceExhaustedError):
         ow.tile(np.ones((2, 2), np.float32), [2**30, 2**30])
     assert ow.tile(np.ones((2, 2), np.float32), [2, 3]).shape == (4, 6)
+
+
+@pytest.mark.parametrize("sizes", [[60000, 60000, 60000], [2**40, 2**40]], ids=["no memory", "no address"])
+def test_constants_beyond_all_memory(sizes):
+    for function in (ow.zeros, ow.ones):
+        with pytest.raises(ow.errors.ResourceExhaustedError, match="Fill"):
+            function(sizes)

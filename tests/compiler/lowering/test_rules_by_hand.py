@@ -393,3 +393,33 @@ def test_gradients_of_the_largest_elements():
     x = f32(6, 9)
     ran = ran_natively(lambda x: gradients(lambda x: ow.math.top_k(x, 3)[0] ** 2, x), x)
     assert ran & {"UnsortedSegmentSum", "ScatterNd"}
+
+
+CENTER, CORNER = (0, 5, 6, 3), (0, 0, 0, 3)
+PATTERNS = {
+    "convolution": (lambda x, w: ow.nn.conv2d(x, w, 1, "SAME"), (3, 3, 16, 16)),
+    "depthwise": (lambda x, w: ow.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"), (3, 3, 16, 1)),
+    "depthwise with strides": (lambda x, w: ow.nn.depthwise_conv2d(x, w, [1, 2, 2, 1], "SAME"), (3, 3, 16, 1)),
+    "larger": (lambda x, w: ow.image.resize(x, [24, 24]), (1,)),
+    "smaller": (lambda x, w: ow.image.resize(x, [7, 9], antialias=True), (1,)),
+    "bicubic": (lambda x, w: ow.image.resize(x, [24, 24], method="bicubic"), (1,)),
+}
+
+
+@pytest.mark.parametrize("special", [np.inf, np.nan])
+@pytest.mark.parametrize("name", PATTERNS)
+def test_the_same_results_are_nan_as_eagerly(name, special):
+    """Test infinities and NaN in an image, at its corner, too, and in the middle of a window; others of its weights
+    meet padding, where results may differ (docs/compiled.md)."""
+    function, sizes = PATTERNS[name]
+    compiled = ow.function(function, jit_compile=True, autograph=False)
+    images, weights = (RNG.standard_normal(s, dtype=np.float32) for s in ((1, 12, 12, 16), sizes))
+    places = [(images, CENTER), (images, CORNER)] + [(weights, (1, 1, 2, 0))] * (len(sizes) > 1)
+    for operand, place in places:
+        kept, operand[place] = operand[place], special
+        expected, actual = (f(ow.constant(images), ow.constant(weights)).numpy() for f in (function, compiled))
+        operand[place] = kept
+        np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
+        np.testing.assert_array_equal(np.isposinf(actual), np.isposinf(expected))
+        np.testing.assert_array_equal(np.isneginf(actual), np.isneginf(expected))
+        assert np.isnan(actual).sum() + np.isinf(actual).sum() < actual.size / 2

@@ -111,7 +111,10 @@ def _filled(shape: Any, value: Any, dtype: DType, name: str | None) -> Tensor:
         return Fill(shape, dispatch.to_tensor(np.asarray(value, dtype.np), dtype), name=name)
     if any(s < 0 for s in sizes):
         raise InvalidArgumentError(op="Fill", node=name, what="a negative size", found=list(sizes), wanted="sizes >= 0")
-    array = np.full(sizes, value, dtype.np)
+    try:
+        array = np.full(sizes, value, dtype.np)
+    except (MemoryError, ValueError):  # too large: the operator reports it
+        return Fill(np.array(sizes, np.int64), dispatch.to_tensor(np.asarray(value, dtype.np), dtype), name=name)
     return dispatch.to_tensor(array, dtype, name)
 
 

@@ -6,6 +6,7 @@ Lives here: Where, Select, Unique, UniqueWithCounts, LowerBound, UpperBound, and
 
 from __future__ import annotations
 
+import math as python_math
 from collections import namedtuple
 from typing import Any
 
@@ -295,7 +296,11 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str | None = "b
         axis = axis_in(axis, tensor.shape.rank)
         if not tensor.shape[axis : axis + rank].is_compatible_with(mask.shape):
             raise ValueError(f"Shapes {tensor.shape[axis : axis + rank]} and {mask.shape} are incompatible")
-    if rank > 1:
+    if tensor.shape.is_fully_defined() and mask.shape.is_fully_defined():
+        sizes = tensor.shape.as_list()
+        sizes[axis : axis + rank] = [python_math.prod(sizes[axis : axis + rank])]
+        tensor = reshape(tensor, sizes)  # of a vector, too: its gradient is dense, as in TensorFlow
+    elif rank > 1:
         shape = shape_op(tensor)
         count = reshape(math.reduce_prod(getitem(shape, slice(axis, axis + rank))), [1])
         tensor = reshape(
