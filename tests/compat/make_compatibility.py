@@ -16,6 +16,7 @@ import pathlib
 from typing import NamedTuple
 
 import keras_counts
+import tensorflow_counts
 
 import opwright as ow
 from opwright.core.missing_names import way_of
@@ -180,6 +181,29 @@ def own_tests():
             out.append(f"- `{file}`: {counts.get('passed', 0)} pass; {reasons}")
     out += ["", "Files that are not run:", ""]
     out += [f"- `{pattern}`: {why}" for pattern, why in keras_counts.OUT_OF_SCOPE]
+    return [*out, *tensorflow_tests()]
+
+
+def tensorflow_tests():
+    """Return the section about TensorFlow's own test files, from the counts that tests/compat/tensorflow_suite kept."""
+    files = json.loads((FOLDER / "tensorflow_suite" / "results.json").read_text())
+    kinds = [kind for kind, _ in tensorflow_counts.REASONS if kind != "missing"]
+    out = [
+        "",
+        "## TensorFlow's own test files",
+        "",
+        "A choice of files of `tensorflow/python` that test public behaviour, by `tests/compat/tensorflow_suite`, where a",
+        "folder with them is given; benchmarks are left out. Everything runs eagerly. Out of scope: graphs with placeholders",
+        "and sessions, private names, the words of errors that are raised; tests of version 1 and of GPUs are skipped, as",
+        "they are in TensorFlow. *in scope* is the share of passed tests without these.",
+        "",
+        f"| file | passed | skipped | {' | '.join(kinds)} | missing | other | in scope |",
+        "|---" * (len(kinds) + 6) + "|",
+    ]
+    for file, counts in [*files.items(), ("all", tensorflow_counts.total(files))]:
+        row = [counts.get(kind, 0) for kind in ("passed", "skipped", *kinds, "missing", "other")]
+        share = f"{keras_counts.share(counts):.1%}" if row[0] + row[-1] + row[-2] else ""
+        out.append(f"| `{file}` | {' | '.join(map(str, row))} | {share} |")
     return out
 
 

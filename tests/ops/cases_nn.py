@@ -51,6 +51,25 @@ def of_all_paths(blank: int = 0) -> Any:
     return oracle
 
 
+def of_best_labels(blank: int, count: int) -> Any:
+    """The most probable label sequences, by the sum over every path of classes; labels, lengths, log-probabilities."""
+
+    def oracle(logits: Any, lengths: Any) -> Any:
+        steps, batch, classes = logits.shape
+        labels, sizes = np.full((batch, count, steps), -1), np.zeros((batch, count), np.int64)
+        scores = np.full((batch, count), -np.inf)
+        for b in range(batch):
+            logp, totals = log_softmax(logits[:, b].astype(np.float64)), {}
+            for path in itertools.product(range(classes), repeat=int(lengths[b])):
+                sequence = tuple(k for k, _ in itertools.groupby(path) if k != blank)
+                totals[sequence] = totals.get(sequence, 0.0) + math.exp(sum(logp[t, k] for t, k in enumerate(path)))
+            for i, (sequence, total) in enumerate(sorted(totals.items(), key=lambda each: -each[1])[:count]):
+                labels[b, i, : len(sequence)], sizes[b, i], scores[b, i] = sequence, len(sequence), math.log(total)
+        return labels, sizes, scores
+
+    return oracle
+
+
 def sigmoid_loss(z: Any, x: Any, weight: float = 1.0) -> Any:
     return -weight * z * np.log(sigmoid(x)) - (1 - z) * np.log(1 - sigmoid(x))
 
@@ -437,6 +456,13 @@ CASES = {
         bad(f32(3, 1, 2), np.array([[1]]), np.array([2]), np.array([3]), says="label_length"),
         bad(f32(3, 1, 2), np.array([[1]]), np.array([1]), np.array([4]), says="logit_length"),
         bad(f32(3, 1, 2), np.array([[2]]), np.array([1]), np.array([3]), says="label or blank_index"),
+    ],
+    "CTCBeamSearch": [
+        case(f64(4, 3, 3), np.array([4, 2, 0]), top_paths=3, expect=of_best_labels(2, 3), grad=False),
+        case(f32(3, 2, 4), np.int32([3, 3]), top_paths=2, blank_index=1, expect=of_best_labels(1, 2), grad=False),
+        bad(f32(3, 1, 2), np.array([4]), says="sequence_length"),
+        bad(f32(3, 1, 2), np.array([3]), beam_width=2, top_paths=3, says="more paths than the beam width"),
+        bad(f32(3, 1, 2), np.array([3]), blank_index=2, says="blank_index"),
     ],
 }
 

@@ -16,6 +16,8 @@ from typing import Any
 from ..core.lazy_imports import MissingNameError, import_module
 from ..ops import array, dispatch, math
 from ..ops import random as random_ops
+from ..ops.ragged import operations
+from ..ops.ragged.ragged_tensor import RaggedTensor
 from ..ops.tensor import TensorLike
 from . import dimension_at_index as dimension_at_index
 from . import dimension_value as dimension_value
@@ -284,8 +286,12 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = N
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
     """Return elements of x and y, or positions; a vector as condition of higher ranks selects rows."""
-    if x is None:
-        return array.where(condition)
+    if x is None or y is None:
+        return array.where(condition, x, y)
+    if any(isinstance(v, RaggedTensor) for v in (condition, x, y)):
+        if isinstance(condition, RaggedTensor):
+            return array.where(condition, x, y)
+        return operations.select_rows(dispatch.to_tensor(condition), x, y)
     choice, values = dispatch.to_tensor(condition), dispatch.to_tensor(x)
     if choice.shape.rank == 1 and values.shape.rank:
         for _ in range(values.shape.rank - 1):

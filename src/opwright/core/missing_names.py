@@ -113,14 +113,13 @@ WAYS: tuple[tuple[str, str], ...] = (
         "no such operator; `ow.operator` defines one by its NumPy function (docs/custom_operators.md)",
     ),
     (
-        "tf.nn.ctc_beam_search_decoder keras.ops.ctc_decode keras.ops.nn.ctc_decode tf.nn.collapse_repeated "
-        "tf.nn.ctc_unique_labels",
-        "use `ow.nn.ctc_greedy_decoder`",
+        "tf.nn.collapse_repeated tf.nn.ctc_unique_labels",
+        "use `ow.nn.ctc_greedy_decoder` and `ctc_loss`",
     ),
     ("keras.ops.ctc_loss keras.ops.nn.ctc_loss", "use `ow.nn.ctc_loss` or `ow.keras.losses.ctc`"),
     ("tf.nn.scale_regularization_loss", "divide by `ow.distribute`'s number of workers"),
     (
-        "tf.sparse.* tf.ragged.* tf.data.experimental.dense_to_* tf.io.*sparse* tf.ragged_fill_empty_rows*",
+        "tf.sparse.* tf.ragged.* tf.io.*sparse* tf.ragged_fill_empty_rows*",
         "of sparse and ragged tensors, docs/ragged.md lists the functions that there are",
     ),
     ("tf.image.decode_* tf.io.decode_webp tf.io.decode_jxl", "read the file with Pillow, and pass its array"),
@@ -132,11 +131,6 @@ WAYS: tuple[tuple[str, str], ...] = (
         "`ow.io.serialize_tensor` and `parse_tensor`",
     ),
     ("tf.io.match_filenames_once", "use `ow.io.matching_files`"),
-    ("tf.data.experimental.SqlDataset", "use `ow.data.Dataset.from_generator` and sqlite3"),
-    (
-        "tf.data.experimental.save tf.data.experimental.load tf.data.experimental.snapshot",
-        "use the methods `save`, `load` and `snapshot` of `ow.data.Dataset`",
-    ),
     (
         "tf.data.experimental.*",
         "no such transformation; `ow.data.Dataset` has `map`, `scan`, `from_generator`, `group_by_window`",

@@ -19,6 +19,7 @@ from ..ops import dispatch
 from ..ops.lod_tensor import LoDTensorSpec
 from ..tracing.symbolic import SymbolicTensor
 from .base import UNKNOWN, Rows, int_operand, static_int
+from .composites import STACK, has_composites, sized_parts, split
 from .dataset import Dataset
 from .functions import Failure, IteratorContext
 from .sources import row_spec
@@ -47,9 +48,25 @@ def batched_spec(spec: Any, size: int | None) -> TypeSpec:
 def stack_elements(items: Sequence[Flat], form: ElementStructure) -> Failure | tuple[Any, ...]:
     """Stack flat elements to one, or return the Failure that explains why they cannot be stacked."""
     columns: list[Any] = []
+    for leaf, start, stop in form.parts:
+        stack = STACK.get(type(leaf))
+        if stack is None:
+            failure = _stack_arrays(items, form, range(start, stop), columns)
+            if failure is not None:
+                return failure
+            continue
+        stacked = stack([item[start:stop] for item in items])
+        if isinstance(stacked, Failure):
+            return stacked
+        columns.extend(stacked)
+    return tuple(columns)
+
+
+def _stack_arrays(items: Sequence[Flat], form: ElementStructure, numbers: range, columns: list[Any]) -> Failure | None:
+    """Append stacked arrays of some components, or return why they cannot be stacked."""
     n = len(items)
-    for k, spec in enumerate(form.components):
-        first = items[0][k]
+    for k in numbers:
+        spec, first = form.components[k], items[0][k]
         shape = first.shape
         out = np.empty((n, *shape), spec.dtype.np)
         for i, item in enumerate(items):
@@ -64,7 +81,7 @@ def stack_elements(items: Sequence[Flat], form: ElementStructure) -> Failure | t
                 return Failure(InvalidArgumentError(op="Dataset.batch", what=what, do="padded_batch"))
             out[i, ...] = array  # without the ellipsis, an array of one string would be the element
         columns.append(out)
-    return tuple(columns)
+    return None
 
 
 class _BatchDataset(Dataset):
@@ -149,7 +166,8 @@ class _UnbatchDataset(Dataset):
     def __init__(self, input_dataset: Any) -> None:
         spec = input_dataset.element_spec
         size: int | None = None
-        for component in input_dataset._form.components:
+        self._composite = has_composites(input_dataset._form)
+        for component in sized_parts(input_dataset._form):
             if component.shape.rank == 0:
                 raise ValueError("Cannot unbatch an input with scalar components.")
             if component.shape.rank and component.shape[0] is not None:
@@ -166,6 +184,14 @@ class _UnbatchDataset(Dataset):
         for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:
                 yield item
+                continue
+            if self._composite:
+                rows = split(self._inputs[0]._form, item, "Dataset.unbatch")
+                if isinstance(rows, Failure):
+                    yield rows
+                else:
+                    count, get = rows
+                    yield from map(get, range(count))
                 continue
             sizes = {a.shape[0] if a.ndim else -1 for a in item}
             if len(sizes) > 1 or -1 in sizes:
@@ -267,6 +293,11 @@ class _PaddedBatchDataset(Dataset):
             s if s is not None else tuple(None if d < 0 else int(d) for d in next(symbolic_shapes))
             for s in self._shapes
         ]
+        negative = [list(s) for s in self._operands[n + 1 :] if np.any(np.asarray(s) < -1)]
+        if negative:
+            what = "padded_shapes must be sizes, or -1 for the longest of a batch"
+            yield Failure(InvalidArgumentError(op="Dataset.padded_batch", what=what, found=negative))
+            return
         buffer: list[Flat] = []
         for item in self._inputs[0].flow(context.input()):
             if type(item) is Failure:

@@ -390,8 +390,7 @@ class _GroupByWindowDataset(Dataset):
         size_of: Callable[..., Any] | None = self._functions[2].caller(context) if len(self._functions) > 2 else None
         fixed = int(self._operands[0]) if self._operands else 0
         if size_of is None and fixed < 1:
-            what = "Window size must be greater than zero"
-            yield Failure(InvalidArgumentError(op="Dataset.group_by_window", what=what, found=fixed))
+            yield Failure(_window_error(fixed))
             return
         spec = self._inputs[0].element_spec
         groups: dict[int, tuple[Any, list[Any], int]] = {}
@@ -415,9 +414,7 @@ class _GroupByWindowDataset(Dataset):
                 if number not in groups:
                     size = fixed if size_of is None else int(size_of(key)[0])
                     if size < 1:
-                        raise InvalidArgumentError(
-                            op="Dataset.group_by_window", found=size, what="Window size must be greater than zero"
-                        )
+                        raise _window_error(size)
                     groups[number] = (key, [], size)
             except Exception as error:
                 yield Failure(error)
@@ -430,3 +427,11 @@ class _GroupByWindowDataset(Dataset):
         for number in sorted(groups):
             key, items, _ = groups[number]
             yield from finished(key, items)
+
+    def _cardinality(self) -> int:
+        return INFINITE if self._inputs[0]._cardinality() == INFINITE else UNKNOWN
+
+
+def _window_error(size: int) -> InvalidArgumentError:
+    what = f"Window size must be greater than zero, but got {size}."
+    return InvalidArgumentError(op="Dataset.group_by_window", what=what)

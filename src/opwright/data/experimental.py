@@ -26,6 +26,17 @@ from .dataset import (
 )
 from .functions import Failure, IteratorContext
 from .optional import Optional
+from .record_datasets import (
+    DatasetInitializer,
+    Reducer,
+    SqlDataset,
+    group_by_reducer,
+    index_table_from_dataset,
+    make_batched_features_dataset,
+    pad_to_cardinality,
+    parse_example_dataset,
+    table_from_dataset,
+)
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -247,14 +258,41 @@ def from_variant(variant: Any, structure: Any) -> Dataset:
     return dataset
 
 
+def dense_to_ragged_batch(batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64) -> Apply:
+    """Return a function of datasets, `Dataset.ragged_batch` of these arguments."""
+    return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
+
+
+def dense_to_sparse_batch(batch_size: Any, row_shape: Any) -> Apply:
+    """Return a function of datasets, `Dataset.sparse_batch` of these arguments."""
+    return lambda dataset: dataset.sparse_batch(batch_size, row_shape)
+
+
+def snapshot(path: str, compression: Any = "AUTO", reader_func: Any = None, shard_func: Any = None) -> Apply:
+    """Return a function of datasets, `Dataset.snapshot` of these arguments."""
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
+
+
+def save(
+    dataset: Dataset, path: str, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
+) -> None:
+    """Write a dataset, by `Dataset.save`."""
+    dataset.save(path, compression, shard_func, checkpoint_args)
+
+
+def load(path: str, element_spec: Any = None, compression: Any = None, reader_func: Any = None) -> Dataset:
+    """Return a dataset that `save` has written, by `Dataset.load`."""
+    return Dataset.load(path, element_spec, compression, reader_func)
+
+
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Dataset:
     """Return `Dataset.counter` of these arguments."""
     return Dataset.counter(start, step, dtype)
 
 
-def RandomDataset(seed: Any = None) -> Dataset:
-    """Return `Dataset.random` of this seed."""
-    return Dataset.random(seed)
+def RandomDataset(seed: Any = None, rerandomize_each_iteration: Any = None, name: str | None = None) -> Dataset:
+    """Return `Dataset.random` of these arguments."""
+    return Dataset.random(seed, rerandomize_each_iteration)
 
 
 __all__ = [
@@ -265,11 +303,14 @@ __all__ = [
     "AutotuneOptions",
     "Counter",
     "CsvDataset",
+    "DatasetInitializer",
     "DistributeOptions",
     "ExternalStatePolicy",
     "OptimizationOptions",
     "Optional",
     "RandomDataset",
+    "Reducer",
+    "SqlDataset",
     "TFRecordWriter",
     "ThreadingOptions",
     "assert_cardinality",
@@ -278,22 +319,33 @@ __all__ = [
     "cardinality",
     "choose_from_datasets",
     "copy_to_device",
+    "dense_to_ragged_batch",
+    "dense_to_sparse_batch",
     "enumerate_dataset",
     "from_list",
     "from_variant",
     "get_next_as_optional",
     "get_single_element",
     "get_structure",
+    "group_by_reducer",
     "group_by_window",
     "ignore_errors",
+    "index_table_from_dataset",
+    "load",
+    "make_batched_features_dataset",
     "make_csv_dataset",
     "map_and_batch",
+    "pad_to_cardinality",
     "parallel_interleave",
+    "parse_example_dataset",
     "prefetch_to_device",
     "rejection_resample",
     "sample_from_datasets",
+    "save",
     "scan",
     "shuffle_and_repeat",
+    "snapshot",
+    "table_from_dataset",
     "take_while",
     "to_variant",
     "unbatch",

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..autograph.api import convert_if_enabled, thread_state
 from ..core import flags
+from ..core.errors import InvalidArgumentError, OutOfRangeError
 from ..graph import Graph
 from ..ops import dispatch
 from ..ops.random.state import own_sequences
@@ -67,13 +68,16 @@ class Failure:
     """Error in place of an element; it passes down the pipeline and is raised at the consumer.
 
     Iterators in between stay alive, so that the following element can be requested. The traceback excludes the frame
-    that caught the error: it is a generator, which `traceback.clear_frames` would close.
+    that caught the error: it is a generator, which `traceback.clear_frames` would close. An OutOfRangeError, with which
+    iterators end, is an InvalidArgumentError here: the elements behind it would be lost.
     """
 
     __slots__ = ("error",)
 
     def __init__(self, error: Exception) -> None:
         caught = error.__traceback__
+        if isinstance(error, OutOfRangeError):
+            error = InvalidArgumentError(op="Dataset", what=f"Function invocation produced OutOfRangeError: {error}")
         self.error = error.with_traceback(None if caught is None else caught.tb_next)
 
 

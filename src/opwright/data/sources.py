@@ -21,6 +21,7 @@ from ..ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ..ops.random.state import seeds_for
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows
+from .composites import has_composites, sized_parts, split
 from .dataset import Dataset
 from .functions import Failure, IteratorContext, function_name
 from .structure import ElementStructure, Flat, map_leaves, operand, row, structure_of_value
@@ -59,8 +60,10 @@ class _TensorSliceDataset(Dataset):
         size: int | None = None
         if not tensors:
             raise ValueError(f"Dataset.from_tensor_slices needs a tensor, found none in {value!r}")
-        for tensor in tensors:
-            shape = tensor.shape
+        self._whole = ElementStructure(spec)
+        self._composite = has_composites(self._whole)
+        for leaf in sized_parts(self._whole):
+            shape = leaf.shape
             if shape.rank == 0:
                 raise ValueError("Unbatching a tensor is only supported for rank >= 1")
             if shape.rank and shape[0] is not None:
@@ -74,6 +77,8 @@ class _TensorSliceDataset(Dataset):
         self.begin()
 
     def begin(self) -> None:
+        if self._composite:
+            return
         arrays = [a for a in self._operands if type(a) is not SymbolicTensor]
         sizes = {len(a) for a in arrays}
         if len(sizes) > 1:
@@ -84,14 +89,28 @@ class _TensorSliceDataset(Dataset):
                 wanted="one size",
             )
 
-    def rows(self, context: IteratorContext) -> Rows:
+    def rows(self, context: IteratorContext) -> Rows | None:
+        if self._composite:
+            return None
         n = len(self._operands[0])
         return self._operands, lambda: iter(range(n))
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
-        return iterate_rows(*self.rows(context))
+        rows = self.rows(context)
+        return iterate_rows(*rows) if rows is not None else self._composite_rows()
+
+    def _composite_rows(self) -> Iterator[Any]:
+        rows = split(self._whole, self._operands, "Dataset.from_tensor_slices")
+        if isinstance(rows, Failure):
+            yield rows
+        else:
+            count, get = rows
+            yield from map(get, range(count))
 
     def _cardinality(self) -> int:
+        if self._composite and all(type(a) is not SymbolicTensor for a in self._operands):
+            rows = split(self._whole, self._operands, "Dataset.from_tensor_slices")
+            return 1 if isinstance(rows, Failure) else rows[0]
         first = self._operands[0]
         return UNKNOWN if type(first) is SymbolicTensor else len(first)
 

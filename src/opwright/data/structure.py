@@ -107,15 +107,21 @@ class NoneTensorSpec(TypeSpec):
 class ElementStructure:
     """Type of elements. spec: nested TypeSpecs, a dataset's element_spec. components: the specs of the flat tensors.
 
-    arrays_to_tensors: converts a flat element to nested eager tensors.
+    arrays_to_tensors: converts a flat element to nested eager tensors. parts: each leaf of spec, with the first of its
+    components and the first behind them.
     """
 
-    __slots__ = ("arrays_to_tensors", "components", "dtypes", "spec")
+    __slots__ = ("arrays_to_tensors", "components", "dtypes", "parts", "spec")
 
     def __init__(self, spec: Any) -> None:
         self.spec = spec
         leaves = flatten(spec)
-        self.components: list[TensorSpec] = [c for leaf in leaves for c in leaf.flatten()]
+        self.components: list[TensorSpec] = []
+        self.parts: list[tuple[Any, int, int]] = []
+        for leaf in leaves:
+            start = len(self.components)
+            self.components += leaf.flatten()
+            self.parts.append((leaf, start, len(self.components)))
         self.dtypes = tuple(c.dtype for c in self.components)
         self.arrays_to_tensors: Callable[[Flat], Any] = self._pack_function(leaves)
 

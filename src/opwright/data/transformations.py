@@ -236,6 +236,24 @@ class GroupTransformations(DatasetBase):
         """Return the rows of each element. Raises ValueError for scalars and for first dimensions that differ."""
         return dataset_classes.UnbatchDataset(self)
 
+    def ragged_batch(
+        self,
+        batch_size: Any,
+        drop_remainder: bool = False,
+        row_splits_dtype: Any = dtypes.int64,
+        name: str | None = None,
+    ) -> Dataset:
+        """Return batches of elements as ragged tensors where their sizes are not known, so that they may differ."""
+        return dataset_classes.RaggedElementsDataset(self).batch(batch_size, drop_remainder)
+
+    def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Dataset:
+        """Return batches of dense elements as sparse tensors [batch_size, *row_shape].
+
+        row_shape: None for the size of the largest of the batch
+        raises TypeError for elements of several parts; iterating raises DataLossError for one that is too large
+        """
+        return dataset_classes.SparseElementsDataset(self, row_shape).batch(batch_size)
+
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Return batches of other sizes: `batch_size`, or several in turn."""
         return dataset_classes.RebatchDataset(self, batch_size, drop_remainder)

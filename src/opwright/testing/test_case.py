@@ -91,7 +91,7 @@ def compute_gradient(
     with GradientTape(persistent=True) as tape:
         tape.watch(tensors)
         y = f(*tensors)
-    arrays = [t.numpy() for t in tensors]
+    arrays = [np.array(t.numpy()) for t in tensors]
     size = y.numpy().size
     theoretical, numerical = [], []
     for i, (tensor, array) in enumerate(zip(tensors, arrays)):

@@ -1,13 +1,11 @@
 """pytest plugin: import Keras's test files through names.py, and write each result as a line of JSON.
 
-Environment: KERAS_SOURCES, the folder of Keras's sources; KERAS_RESULTS, the file to which lines are appended.
+Environment: KERAS_SOURCES, the folder of Keras's sources; PEER_RESULTS, the file to which lines are appended.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
-import os
 import pathlib
 import sys
 import types
@@ -15,8 +13,9 @@ import types
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import names  # noqa: E402
+import peer_tests  # noqa: E402
 
 names.install()
 importlib.import_module("keras.src.testing.test_case").get_seed_generators = names.seed_generators
@@ -41,23 +40,5 @@ def pytest_collect_directory(path, parent):
     return pytest.Dir.from_parent(parent, path=path)  # packages are not imported
 
 
-def _write(name, outcome, text=""):
-    with open(os.environ["KERAS_RESULTS"], "a") as file:
-        file.write(json.dumps({"test": name, "outcome": outcome, "why": text}) + "\n")
-
-
-def _reason(report):
-    crash = getattr(report.longrepr, "reprcrash", None)
-    text = crash.message if crash is not None else str(report.longrepr)
-    return text[:400]
-
-
-def pytest_collectreport(report):
-    if report.failed:
-        _write(report.nodeid, "error", str(report.longrepr)[-400:])
-
-
-def pytest_runtest_logreport(report):
-    if report.when == "call" or report.failed or report.skipped:
-        why = "" if report.passed else str(report.longrepr[2]) if report.skipped else _reason(report)
-        _write(report.nodeid, "failed" if report.failed else report.outcome, why)
+pytest_collectreport = peer_tests.write_collection
+pytest_runtest_logreport = peer_tests.write_test

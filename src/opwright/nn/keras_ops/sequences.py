@@ -54,17 +54,23 @@ def ctc_decode(
     merge_repeated: bool = True,
     mask_index: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Return the labels of most probable classes, [1, batch, time], -1 where there is none, and scores [batch, 1].
+    """Return label sequences, [1, batch, time], -1 where there is no label, and scores [batch, 1].
 
     inputs: logits [batch, time, classes], of which sequence_lengths steps count. strategy: "greedy", the most probable
-    class of each step; merge_repeated: whether equal ones in a row are one label. mask_index: the class of no label.
-    beam_width, top_paths: of the strategy "beam_search", which is not here.
+    class of each step; merge_repeated: whether equal ones in a row are one label; or "beam_search", the top_paths
+    most probable sequences of beam_width that are kept at each step: [top_paths, batch, time] and [batch, top_paths].
+    mask_index: the class of no label.
     raises ValueError for other strategies
     """
-    if strategy != "greedy":
-        raise ValueError(f"Invalid strategy {strategy}. Supported is 'greedy': `beam_search` is not implemented.")
+    if strategy not in ("greedy", "beam_search"):
+        raise ValueError(f"Invalid strategy {strategy}. Supported values are 'greedy' and 'beam_search'.")
     logits = _single(inputs)
     lengths = array.cast(dispatch.to_tensor(sequence_lengths), int32)
+    if strategy == "beam_search":
+        paths, _, probabilities = ops_nn.ctc_beam_search.CTCBeamSearch(
+            array.transpose(logits, [1, 0, 2]), lengths, beam_width, top_paths, mask_index
+        )
+        return array.transpose(array.cast(paths, int32), [1, 0, 2]), probabilities
     (sparse,), scores = ops_nn.ctc_greedy_decoder(
         array.transpose(logits, [1, 0, 2]), lengths, merge_repeated, blank_index=mask_index
     )

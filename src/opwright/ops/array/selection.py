@@ -92,7 +92,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if x is None and y is None:
         return Where(condition, name=name)
     if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
+        raise ValueError("x and y must be either both None or both non-None.")
+    if isinstance(condition, np.ndarray) and condition.dtype.kind in "iu":
+        condition = condition != 0
     return Select(condition, x, y, name=name)
 
 

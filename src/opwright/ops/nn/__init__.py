@@ -36,6 +36,7 @@ from .convolution import (
     convolution,
 )
 from .ctc import ctc_greedy_decoder, ctc_loss
+from .ctc_beam_search import ctc_beam_search_decoder
 from .depthwise import (
     depthwise_conv2d,
     depthwise_conv2d_backprop_filter,
@@ -101,6 +102,7 @@ __all__ = [
     "conv_transpose",
     "convolution",
     "crelu",
+    "ctc_beam_search_decoder",
     "ctc_greedy_decoder",
     "ctc_loss",
     "depth_to_space",

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core import dtypes, nest
 from ...core.dtypes import as_dtype
+from ...core.errors import InvalidArgumentError
 from .. import array, debugging, dispatch, math
 from . import operations
 from .ragged_tensor import RaggedTensor, row_ids, splits_of
@@ -100,12 +101,21 @@ def range(
 ) -> Any:
     """Return rows start, start + delta, ... below limit, for vectors of starts, limits and deltas, or scalars.
 
+    raises InvalidArgumentError for vectors of different sizes, higher ranks and deltas of 0
+
     >>> ow.ragged.range([0, 5], [3, 7])
     <tf.RaggedTensor [[0, 1, 2], [5, 6]]>
     """
     if limits is None:
         starts, limits = 0, starts
     parts = [dispatch.to_tensor(v) for v in (starts, limits, deltas)]
+    sizes = {p.shape[0] for p in parts if p.shape.rank == 1} - {None}
+    if len(sizes) > 1 or any(p.shape.rank not in (0, 1, None) for p in parts):
+        raise InvalidArgumentError(
+            op="ragged.range",
+            what="starts, limits and deltas are scalars, or vectors of one size",
+            found=[p.shape for p in parts],
+        )
     wide = (
         as_dtype(dtype) if dtype is not None else max((p.dtype for p in parts), key=lambda d: (d.is_floating, d.size))
     )

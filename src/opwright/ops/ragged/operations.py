@@ -307,6 +307,36 @@ def merge_dims(x: Any, outer: int, inner: int) -> Any:
     return RaggedTensor.from_row_splits(values, splits, validate=False) if outer else values
 
 
+def tile(x: RaggedTensor, multiples: Any) -> Any:
+    """Return x repeated along its axes, multiples[axis] times."""
+    repeats = dispatch.to_tensor(multiples)
+    numbers = repeats.constant if repeats.constant is not None else getattr(repeats, "_array", None)
+    return _tiled(x, array.cast(repeats, int64), None if numbers is None else numbers.tolist())
+
+
+def _tiled(x: Any, multiples: Any, numbers: list[int] | None) -> Any:
+    """Repeat along all axes. numbers: multiples, if they are known."""
+    if not isinstance(x, RaggedTensor):
+        return array.tile(x, multiples)
+    inner = None if numbers is None else [1, *numbers[2:]]
+    if inner is None or any(n != 1 for n in inner):
+        x = x.with_values(_tiled(x.values, array.concat([array.cast([1], int64), multiples[2:]], 0), inner))
+    if numbers is None or numbers[1] != 1:
+        lengths, times = x.row_lengths(), multiples[1]
+        starts = _each_repeated(x.row_starts(), times)
+        values = gather_rows(x.values, ranges(starts, _each_repeated(lengths, times)))
+        x = RaggedTensor.from_row_splits(values, x.row_splits * times, validate=False)
+    if numbers is None or numbers[0] != 1:
+        x = gather_rows(x, array.tile(array.range(x.nrows(), dtype=int64), multiples[:1]))
+    return x
+
+
+def _each_repeated(x: Any, times: Any) -> Any:
+    """Return every element of a vector `times` times, one after another."""
+    columns = array.broadcast_to(array.expand_dims(x, 1), array.stack([array.shape(x, int64)[0], times]))
+    return array.reshape(columns, [-1])
+
+
 # ---- conversions -----------------------------------------------------------------------------------------------------
 
 
@@ -527,6 +557,20 @@ def _of_first(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> A
     return x.with_flat_values(dispatch.call(op, [x.flat_values, *inputs[1:]], bound, name))
 
 
+def _where(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
+    """Return the positions of true values."""
+    x = inputs[0]
+    return array.boolean_mask(to_sparse(x).indices, array.reshape(x.flat_values, [-1]))
+
+
+def select_rows(condition: Any, x: Any, y: Any) -> Any:
+    """Return rows of x where a vector is true and rows of y elsewhere, of tensors and ragged tensors."""
+    parts = [p if isinstance(p, RaggedTensor) else dispatch.to_tensor(p) for p in (x, y)]
+    numbers = array.range(array.shape(condition, int64)[0], dtype=int64)
+    rows = array.where(condition, numbers, numbers + array.shape(condition, int64)[0])
+    return gather_rows(concat(parts, 0), rows)
+
+
 CALLS: dict[str, Callable[[Any, Sequence[Any], Any, str | None], Any]] = {
     **dict.fromkeys((*SEGMENTS, "Mean"), _reduction),
     "Concat": lambda op, inputs, bound, name: concat(list(inputs[0]), bound.axis),
@@ -534,6 +578,8 @@ CALLS: dict[str, Callable[[Any, Sequence[Any], Any, str | None], Any]] = {
     "ExpandDims": lambda op, inputs, bound, name: expand_dims(inputs[0], bound.axis),
     "Gather": _gather,
     "OneHot": _of_first,
+    "Tile": lambda op, inputs, bound, name: tile(inputs[0], inputs[1]),
+    "Where": _where,
     "LookupTableFind": _of_first,
     "Identity": lambda op, inputs, bound, name: inputs[0],
 }

@@ -100,9 +100,7 @@ class RaggedTensorSpec(TypeSpec):
         return RaggedTensorSpec(as_shape([size]).concatenate(self._shape), self._dtype, self._ragged_rank + 1)
 
     def _unbatch(self) -> TypeSpec:
-        if self._ragged_rank == 1:
-            return TensorSpec(self._shape[1:], self._dtype)
-        return RaggedTensorSpec(self._shape[1:], self._dtype, self._ragged_rank - 1)
+        return RaggedTensorSpec(self._shape[1:], self._dtype, max(self._ragged_rank - 1, 0))
 
 
 class RaggedTensor(Overriding, CompositeTensor):

@@ -53,6 +53,12 @@ class SparseTensorSpec(TypeSpec):
         indices, values, dense_shape = components
         return SparseTensor.of(indices, values, dense_shape, self._shape)
 
+    def _batch(self, size: int | None) -> SparseTensorSpec:
+        return SparseTensorSpec(as_shape([size]).concatenate(self._shape), self._dtype)
+
+    def _unbatch(self) -> SparseTensorSpec:
+        return SparseTensorSpec(self._shape[1:] if self._shape.rank else None, self._dtype)
+
 
 class SparseTensor(CompositeTensor):
     """The elements of a tensor that are not 0, by position.
@@ -180,6 +186,8 @@ def _positions(value: Any, rank: int) -> Any:
     """Return positions or sizes as int64. Raises InvalidArgumentError for another rank or dtype."""
     if isinstance(value, TensorShape):
         value = value.as_list()
+    if isinstance(value, (list, tuple)) and any(isinstance(part, TensorLike) for part in value):
+        value = array.stack([array.cast(part, int64) for part in value])
     if not isinstance(value, TensorLike):
         numbers = np.asarray(value)
         numbers = numbers.astype(np.int64) if numbers.size == 0 or numbers.dtype.kind in "iu" else numbers

@@ -21,6 +21,7 @@ from ...core.specs import TensorSpec
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
+from .regular_expressions import compile_pattern
 
 if TYPE_CHECKING:
     from .. import signatures
@@ -203,7 +204,7 @@ substr: signatures.Substr = Substr.as_function("substr")
 
 def _compiled(pattern: Any) -> re.Pattern[str]:
     try:
-        return re.compile(text_of(pattern.item()), re.ASCII)
+        return compile_pattern(text_of(pattern.item()))
     except re.error as error:
         raise InvalidArgumentError(what=f"Invalid pattern: {text_of(pattern.item())}, error: {error}") from None
 
@@ -215,7 +216,7 @@ class RegexReplace(OperatorDefinition):
     .. math:: output_i = input_i[pattern \\to rewrite]
 
     In rewrite \\\\1 to \\\\9 are the groups, \\\\0 is the match, two backslashes are one.
-    Patterns have Python's syntax; \\\\d, \\\\s, \\\\w match ASCII only.
+    Patterns have the syntax of Python and the classes of RE2 (\\\\p{L}); \\\\d, \\\\s, \\\\w match ASCII only.
     raises InvalidArgumentError for an invalid pattern or rewrite
     """
 
@@ -249,7 +250,7 @@ class RegexFullMatch(OperatorDefinition):
 
     .. math:: output_i = input_i \\in L(pattern)
 
-    Patterns have Python's syntax; \\\\d, \\\\s, \\\\w match ASCII only.
+    Patterns have the syntax of Python and the classes of RE2 (\\\\p{L}); \\\\d, \\\\s, \\\\w match ASCII only.
     raises InvalidArgumentError for an invalid pattern
     """
 

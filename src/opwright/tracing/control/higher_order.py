@@ -24,6 +24,7 @@ from ...ops.lod_tensor import LoDTensor
 from ..name_scopes import name_scope
 from ..symbolic import SymbolicTensor
 from ..trace import FuncTrace
+from . import composite_maps
 from .body import emit_while
 
 state = dispatch.state
@@ -46,13 +47,16 @@ def map_fn(
 
     .. math:: y_i = fn(x_i)
 
-    elems: a tensor or nesting of tensors of one first size n. fn: a function of one element of that nesting; may return
-    another nesting. fn_output_signature (dtype, its older name): dtypes or TensorSpecs of the results of `fn`; checked
-    if given, otherwise inferred by calling it.
+    elems: a tensor or nesting of tensors of one first size n, eagerly also ragged and sparse ones. fn: a function of
+    one element of that nesting; may return another nesting. fn_output_signature (dtype, its older name): dtypes or
+    TensorSpecs of the results of `fn`; checked if given, otherwise inferred by calling it.
     raises ValueError if first sizes differ, TypeError if the dtype of a result differs from fn_output_signature
     """
     del parallel_iterations, back_prop, swap_memory, infer_shape
     signature = dtype if fn_output_signature is None else fn_output_signature
+    if composite_maps.has_composites(elems, signature):
+        rows: R = composite_maps.map_rows(fn, elems, signature)
+        return rows
     flat, n = _elements(elems, "map_fn")
     fn = convert_if_enabled(fn)
 
@@ -302,6 +306,11 @@ def _less_first(shape: TensorShape) -> TensorShape:
 
 def _checked_signature(stacked: Any, declared: Any) -> Any:
     """Check the stacked results against the declared type of one result."""
+    if nest.is_nested(declared) and type(declared) is not type(stacked):
+        raise TypeError(
+            "map_fn: the two structures don't have the same nested structure: fn returns a "
+            f"{type(stacked).__name__}, fn_output_signature declares a {type(declared).__name__}"
+        )
     specs = nest.flatten(declared)
     leaves = nest.flatten(stacked)
     if len(specs) != len(leaves):
