@@ -38,6 +38,8 @@ MOST_USES = 100
 """How often src may use each vague name for a local or a parameter."""
 
 TERMS = {
+    "boston_housing",  # names of Keras
+    "california_housing",
     "constant_folding",
     "debugging",
     "indexing",

@@ -58,6 +58,7 @@ from .core.type_spec import TypeSpec as TypeSpec
 from .core.type_spec import type_spec_from_value as type_spec_from_value
 from .devices import DeviceContext as DeviceContext
 from .devices import DeviceContextPool as DeviceContextPool
+from .eager import autodiff as autodiff
 from .eager import lookup as lookup
 from .eager.python_functions import numpy_function as numpy_function
 from .eager.python_functions import py_function as py_function

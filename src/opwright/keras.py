@@ -20,6 +20,7 @@ from .nn import (
     callbacks,
     config,
     constraints,
+    datasets,
     dtype_policies,
     initializers,
     layers,
@@ -72,6 +73,7 @@ __all__ = [
     "callbacks",
     "config",
     "constraints",
+    "datasets",
     "device",
     "dtype_policies",
     "initializers",
@@ -105,6 +107,8 @@ for _name, _value in list(globals().items()):
         explain_missing(_value)
 for _name in ("image", "linalg", "nn", "numpy"):
     sys.modules[f"{__name__}.ops.{_name}"] = getattr(ops, _name)
+for _name in datasets.__all__:
+    sys.modules[f"{__name__}.datasets.{_name}"] = getattr(datasets, _name)
 for _name in ("image", "sequence", "text"):
     sys.modules[f"{__name__}.preprocessing.{_name}"] = getattr(preprocessing, _name)
 

@@ -135,13 +135,13 @@ def test_features_of_files_are_read_in_batches(tmp_path):
                 "y": ow.train.Feature(int64_list=ow.train.Int64List(value=[i % 2])),
             }
             writer.write(ow.train.Example(features=ow.train.Features(feature=features)).SerializeToString())
-    wanted = {"x": ow.io.FixedLenFeature([2], ow.float32), "y": ow.io.FixedLenFeature([], ow.int64)}
+    features = {"x": ow.io.FixedLenFeature([2], ow.float32), "y": ow.io.FixedLenFeature([], ow.int64)}
     read = experimental.make_batched_features_dataset
-    batches = list(read(str(tmp_path / "*.tfrecord"), 2, wanted, label_key="y", num_epochs=1, shuffle=False))
+    batches = list(read(str(tmp_path / "*.tfrecord"), 2, features, label_key="y", num_epochs=1, shuffle=False))
     assert [y.numpy().tolist() for _, y in batches] == [[0, 1], [0, 1], [0]]
     assert np.array_equal(batches[1][0]["x"], [[2, 2.5], [3, 3.5]])
     with pytest.raises(ValueError, match="label_key"):
-        read(str(tmp_path / "*"), 2, wanted, label_key="z")
+        read(str(tmp_path / "*"), 2, features, label_key="z")
 
 
 def test_datasets_as_parts_and_symbolic_shapes():

@@ -67,11 +67,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "tf.AggregationMethod tf.DeviceSpec tf.sysconfig.* tf.load_library tf.load_op_library",
         "graphs and operators are `ow.Graph` and `ow.operator` (docs/custom_operators.md), without C++",
     ),
-    (
-        "tf.autodiff.ForwardAccumulator keras.ops.linalg.jvp",
-        "differentiate twice in reverse: `tape.gradient(y, x, output_gradients=v)` for a Variable v, then by v",
-    ),
-    ("tf.autodiff", "the tape is `ow.GradientTape`"),
+    ("keras.ops.linalg.jvp", "use `ow.autodiff.ForwardAccumulator`"),
     ("tf.hessians", "use a persistent `ow.GradientTape` and its `jacobian` of the gradient"),
     ("tf.lite.experimental.load_delegate", "pass delegates to `ow.lite.Interpreter` (docs/interpreter.md)"),
     ("tf.lite.experimental", "use `opwright inspect`, `opwright diff` and `ow.aot.debug_quantization`"),
@@ -112,10 +108,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "tf.required_space_to_batch_paddings",
         "no such operator; `ow.operator` defines one by its NumPy function (docs/custom_operators.md)",
     ),
-    (
-        "tf.nn.collapse_repeated tf.nn.ctc_unique_labels",
-        "use `ow.nn.ctc_greedy_decoder` and `ctc_loss`",
-    ),
+    ("tf.nn.collapse_repeated tf.nn.ctc_unique_labels", "use `ow.nn.ctc_greedy_decoder` and `ctc_loss`"),
     ("keras.ops.ctc_loss keras.ops.nn.ctc_loss", "use `ow.nn.ctc_loss` or `ow.keras.losses.ctc`"),
     ("tf.nn.scale_regularization_loss", "divide by `ow.distribute`'s number of workers"),
     (
@@ -139,7 +132,6 @@ WAYS: tuple[tuple[str, str], ...] = (
     ("tf.test.*", "tests of programs need `ow.test.TestCase` alone; operators are checked by `ow.testing`"),
     ("tf.profiler.*", "use `ow.profiler.experimental.Profile`, or `opwright bench --trace` for models"),
     ("tf.summary.trace_*", "use `ow.profiler.experimental.start` and `stop`, or `ow.view`"),
-    ("tf.train.ExponentialMovingAverage", "use an optimizer with `use_ema=True`"),
     ("tf.train.*", "checkpoints are `ow.train.Checkpoint` (docs/saved_model.md), without this option"),
     ("tf.conv*", "use `ow.nn.convolution` and the gradient tape"),
     ("tf.register_tensor_conversion_function", "give the class a method `__tf_tensor__(dtype, name)`"),
@@ -148,7 +140,6 @@ WAYS: tuple[tuple[str, str], ...] = (
         "types of values that are no tensors are found by `ow.type_spec_from_value`",
     ),
     ("tf.initializers.* keras.initializers.*", "pass a function of shape and dtype as initializer"),
-    ("keras.datasets", "nothing is downloaded: read local files by `numpy.load` or `ow.keras.utils.get_file`"),
     ("keras.distillation", "override `compute_loss` of a `ow.keras.Model` with the teacher's outputs"),
     ("keras.export", "use `Model.export`, `ow.saved_model.save` or `ow.lite.TFLiteConverter`"),
     (

@@ -17,10 +17,18 @@ from .sinks import NumPySink as NumPySink
 from .sinks import ParquetSink as ParquetSink
 from .sinks import Sink as Sink
 from .sinks import ZarrSink as ZarrSink
+from .strategy import CrossDeviceOps as CrossDeviceOps
+from .strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
 from .strategy import InputContext as InputContext
+from .strategy import MirroredStrategy as MirroredStrategy
 from .strategy import MultiWorker as MultiWorker
+from .strategy import NcclAllReduce as NcclAllReduce
+from .strategy import OneDeviceStrategy as OneDeviceStrategy
 from .strategy import ReduceOp as ReduceOp
+from .strategy import ReductionToOneDevice as ReductionToOneDevice
+from .strategy import ReplicaContext as ReplicaContext
 from .strategy import WorkerStrategy
+from .strategy import get_replica_context as get_replica_context
 from .strategy import get_strategy as get_strategy
 from .strategy import has_strategy as has_strategy
 from .sweeps import SweepReport as SweepReport

@@ -173,8 +173,98 @@ class WorkerStrategy:
         with replicas.entered(self._replica()):
             return fn(*args, **(kwargs or {}))
 
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """Return the values of this process' replica: one."""
+        return (value,)
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[ReplicaContext], Any]) -> Any:
+        """Return value_fn(context) for this process' replica."""
+        return value_fn(ReplicaContext(self))
+
     def _replica(self) -> Any:
         return None
+
+
+class CrossDeviceOps:
+    """How devices of a MirroredStrategy exchange values; accepted: its one replica has nothing to exchange."""
+
+    def __init__(self, num_packs: int = 1) -> None:
+        self.num_packs = num_packs
+
+
+class HierarchicalCopyAllReduce(CrossDeviceOps):
+    """Sums copied along a hierarchy of GPUs; accepted, as CrossDeviceOps."""
+
+
+class NcclAllReduce(CrossDeviceOps):
+    """Sums by NCCL, a library of GPUs; accepted, as CrossDeviceOps."""
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    """Sums on one device, copied to the others; accepted, as CrossDeviceOps."""
+
+    def __init__(self, reduce_to_device: Any = None, accumulation_fn: Any = None) -> None:
+        super().__init__()
+
+
+class OneDeviceStrategy(WorkerStrategy):
+    """A strategy of one replica, on the CPU. device: "/cpu:0" or the like. Raises ValueError for another device."""
+
+    def __init__(self, device: str = "/cpu:0") -> None:
+        _check_device(device)
+        super().__init__()
+
+
+class MirroredStrategy(WorkerStrategy):
+    """A strategy of a replica a device: one, as the CPU is the only device; its operators use the CPU's threads.
+
+    Several processes and machines are `MultiWorker`. devices: CPUs; cross_device_ops: accepted.
+    raises ValueError for other devices
+    """
+
+    def __init__(self, devices: Sequence[str] | str | None = None, cross_device_ops: Any = None) -> None:
+        for device in [devices] if isinstance(devices, str) else devices or ():
+            _check_device(device)
+        super().__init__()
+
+
+def _check_device(device: Any) -> None:
+    name = str(device)
+    if "cpu" not in name.lower():
+        raise ValueError(f"The only device is the CPU, '/cpu:0'; found {name!r}")
+
+
+class ReplicaContext(NamedTuple):
+    """The replica on which a step runs, by `get_replica_context`."""
+
+    strategy: Any
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """The number of replicas."""
+        return int(self.strategy.num_replicas_in_sync)
+
+    @property
+    def replica_id_in_sync_group(self) -> int:
+        """The number of this replica, from 0."""
+        return int(self.strategy.rank)
+
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
+        """Return the sum or mean of a value over all replicas, as `Strategy.reduce`."""
+        return self.strategy.reduce(reduce_op, value, axis=None)
+
+    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+        """Return the values of all replicas one after the other, as `Strategy.gather`."""
+        return self.strategy.gather(value, axis)
+
+    def merge_call(self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        """Return merge_fn(strategy, *args, **kwargs)."""
+        return merge_fn(self.strategy, *args, **(kwargs or {}))
+
+
+def get_replica_context() -> ReplicaContext:
+    """Return the context of the replica that the code runs on."""
+    return ReplicaContext(get_strategy())
 
 
 class MultiWorker(WorkerStrategy):

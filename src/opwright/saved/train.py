@@ -20,6 +20,7 @@ from ..io.messages import (
     Int64List,
     SequenceExample,
 )
+from ..optimizers.moving_average import ExponentialMovingAverage
 from .checkpoint import (
     Checkpoint,
     CheckpointManager,
@@ -41,6 +42,7 @@ __all__ = [
     "CheckpointReader",
     "CheckpointState",
     "Example",
+    "ExponentialMovingAverage",
     "Feature",
     "FeatureList",
     "FeatureLists",

@@ -1,4 +1,4 @@
-"""What TensorFlow's test files need of its test helpers, written for this package: everything runs eagerly.
+"""Provide the test helpers of TensorFlow for its test files, written for this package: everything runs eagerly.
 
 Lives here: the base class of tests, decorators, combinations of parameters, bases of the tests of datasets.
 Not here: names of the library (names.py).  Sessions run nothing, graphs and placeholders raise `GraphsUnavailable`.
@@ -47,7 +47,7 @@ def value_of(tensor: Any, feed_dict: Any = None, session: Any = None) -> Any:
 
 
 class Session:
-    """What `with self.session() as sess` gives: `run` returns values."""
+    """The value of `with self.session() as sess`: `run` returns values."""
 
     def __init__(self, case: TestCase) -> None:
         self.case = case
@@ -278,8 +278,8 @@ class DatasetTestBase(TestCase):
             if assert_items_equal:
                 self.assertItemsEqual(result, expected_output)
             else:
-                for got, wanted in zip(result, expected_output, strict=True):
-                    self.assertElementEqual(wanted, got)
+                for got, expected in zip(result, expected_output, strict=True):
+                    self.assertElementEqual(expected, got)
             for _ in range(2):
                 with self.assertRaises(ow.errors.OutOfRangeError):
                     self.evaluate(get_next())
@@ -288,8 +288,8 @@ class DatasetTestBase(TestCase):
         """Compare an element of a dataset: lists are tensors, tuples and dictionaries structures."""
         if isinstance(expected, tuple) and isinstance(actual, tuple):
             self.assertEqual(len(expected), len(actual))
-            for wanted, got in zip(expected, actual, strict=True):
-                self.assertElementEqual(wanted, got)
+            for element, got in zip(expected, actual, strict=True):
+                self.assertElementEqual(element, got)
         else:
             self.assertValuesEqual(expected, actual)
 
@@ -338,8 +338,8 @@ class CheckpointTestBase(TestCase):
         iterator = iter(ds_fn())
         expected = [self.evaluate(iterator.get_next()) for _ in range(num_outputs)]
         actual = self._values(ds_fn, break_points, num_outputs, verify_exhausted)
-        for wanted, got in zip(expected, actual, strict=True):
-            DatasetTestBase.assertElementEqual(self, wanted, got)
+        for element, got in zip(expected, actual, strict=True):
+            DatasetTestBase.assertElementEqual(self, element, got)
 
     assertElementEqual = DatasetTestBase.assertElementEqual
 

@@ -175,9 +175,9 @@ class Names(types.ModuleType):
         is_module = re.fullmatch(r"[a-z0-9_]+", name) and (
             name in AREAS or re.search(r"(_ops|_op|_util|_impl|_lib|_test_base)\d*$|^(ops|ragged|data)$", name)
         )
-        known = (self.__name__.rpartition(".")[2], name) in PRIVATE
+        is_private = (self.__name__.rpartition(".")[2], name) in PRIVATE
         parent = self.__name__.rpartition(".")[2] in PACKAGES and not self.__name__.endswith("framework.ops")
-        if parent and not known and (is_module or not hasattr(ow, name)):
+        if parent and not is_private and (is_module or not hasattr(ow, name)):
             return importlib.import_module(f"{self.__name__}.{name}")
         return look_up(self.__name__, name)
 

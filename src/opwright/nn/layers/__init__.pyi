@@ -8,6 +8,7 @@ from .activation import LeakyReLU as LeakyReLU
 from .activation import PReLU as PReLU
 from .activation import ReLU as ReLU
 from .activation import Softmax as Softmax
+from .audio import MelSpectrogram as MelSpectrogram
 from .categories import CategoryEncoding as CategoryEncoding
 from .categories import Discretization as Discretization
 from .categories import HashedCrossing as HashedCrossing
@@ -96,6 +97,7 @@ from .normalization import GroupNormalization as GroupNormalization
 from .normalization import LayerNormalization as LayerNormalization
 from .normalization import RMSNormalization as RMSNormalization
 from .normalization import UnitNormalization as UnitNormalization
+from .pipeline import Pipeline as Pipeline
 from .pooling import AdaptiveAveragePooling1D as AdaptiveAveragePooling1D
 from .pooling import AdaptiveAveragePooling2D as AdaptiveAveragePooling2D
 from .pooling import AdaptiveAveragePooling3D as AdaptiveAveragePooling3D

@@ -4,6 +4,7 @@ Lives here: the names of `ow.random`.  Not here: dropout (ops/nn/), random initi
 The seed rules are TensorFlow's; the numbers are our own (state.py).
 """
 
+from . import experimental
 from .candidates import (
     all_candidate_sampler,
     fixed_unigram_candidate_sampler,
@@ -38,6 +39,7 @@ __all__ = [
     "Generator",
     "all_candidate_sampler",
     "categorical",
+    "experimental",
     "fixed_unigram_candidate_sampler",
     "fold_in",
     "gamma",

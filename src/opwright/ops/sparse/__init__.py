@@ -5,5 +5,8 @@ Lives here: the public names.  Not here: sparse rows of gradients (../indexed_sl
 
 from __future__ import annotations
 
+from . import combinations, functions
+from .combinations import *  # noqa: F403
 from .functions import *  # noqa: F403
-from .functions import __all__ as __all__
+
+__all__ = [*functions.__all__, *combinations.__all__]  # pyright: ignore[reportUnsupportedDunderAll]
