@@ -10,7 +10,7 @@ from harness import bad, case, f32, i32, strings
 
 from opwright.core.errors import UnimplementedError
 
-SHAPE_DEPENDS_ON_DATA = {"StringSplit", "BytesSplit", "UnicodeDecode"}
+SHAPE_DEPENDS_ON_DATA = {"StringSplit", "BytesSplit", "UnicodeDecode", "UnicodeDecodeRows"}
 
 
 def words(*values):
@@ -190,6 +190,10 @@ CASES = {
         case(np.int32([97, 0xD800]), output_encoding="UTF-8", errors="ignore", expect=b"a"),
         bad(np.int32([0xD800]), output_encoding="UTF-8", errors="strict", says="Code point is out of range"),
         bad(np.int32(5), output_encoding="UTF-8", says="rank"),
+    ],
+    "UnicodeDecodeRows": [
+        case(words("aé", "", "€"), input_encoding="UTF-8",
+             expect=[np.array([2, 0, 1]), np.array([97, 233, 8364]), np.array([0, 1, 0])]),
     ],
     "UnicodeDecode": [
         case(word("aé€😀"), input_encoding="UTF-8", expect=[np.array([97, 233, 8364, 128512]), np.array([0, 1, 3, 6])]),

@@ -13,6 +13,7 @@ def test_map_fn_maps_rows_of_ragged_and_sparse_tensors():
     assert ow.map_fn(ow.reduce_sum, x).numpy().tolist() == [3, 0, 12]
     kept = ow.map_fn(lambda row: row + 1, x, fn_output_signature=ow.RaggedTensorSpec([None], ow.int32))
     assert kept.to_list() == [[2, 3], [], [4, 5, 6]]
+    assert ow.map_fn(ow.square, x).to_list() == [[1, 4], [], [9, 16, 25]]
     assert kept.shape.as_list() == [3, None]
     growing = ow.map_fn(ow.range, ow.constant([2, 0, 1]), fn_output_signature=ow.RaggedTensorSpec([None], ow.int32))
     assert growing.to_list() == [[0, 1], [], [0]]
@@ -85,3 +86,15 @@ def test_an_error_of_range_in_a_function_of_a_dataset_does_not_end_it():
     with pytest.raises(ow.errors.InvalidArgumentError, match="OutOfRangeError"):
         list(data)
     assert ow.data.Dataset.range(2).repeat().group_by_window(lambda x: x, lambda k, d: d, 1).cardinality() == -1
+
+
+def test_code_points_of_several_strings_are_rows():
+    decode = ow.strings.unicode_decode
+    assert decode(["hé", "", "x"], "UTF-8").to_list() == [[104, 233], [], [120]]
+    assert decode([["a"], ["bc"]], "UTF-8").to_list() == [[[97]], [[98, 99]]]
+    assert decode(ow.ragged.constant([["a", "bé"], ["c"]]), "UTF-8").to_list() == [[[97], [98, 233]], [[99]]]
+    characters, offsets = ow.strings.unicode_split_with_offsets(["héx", "ab"], "UTF-8")
+    assert characters.to_list() == [[b"h", "é".encode(), b"x"], [b"a", b"b"]]
+    assert offsets.to_list() == [[0, 1, 3], [0, 1]]
+    traced = ow.function(lambda s: decode(s, "UTF-8"))(ow.constant(["hé", "x"]))
+    assert traced.to_list() == [[104, 233], [120]]

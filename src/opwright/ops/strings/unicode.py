@@ -18,9 +18,10 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from .. import array, dispatch
+from .. import array, dispatch, math
 from ..attributes import Attr, one_of
 from ..definition import operator
+from ..ragged.ragged_tensor import RaggedTensor
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
@@ -179,16 +180,57 @@ class UnicodeDecode(OperatorDefinition[tuple[Tensor, Tensor]]):
         return np.array([point for point, _ in pairs], np.int32), np.array([offset for _, offset in pairs], np.int64)
 
 
-def _decode(function: str, input: Any, *attrs: Any, name: str | None) -> tuple[Tensor, Tensor]:
-    input = dispatch.to_tensor(input)
-    if input.shape.rank != 0:
-        raise UnimplementedError(
-            op=function,
-            what="of more than one string there would be a ragged tensor, which there is not",
-            found=input.spec.short(),
-            wanted="a scalar",
+@operator
+class UnicodeDecodeRows(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
+    """Decode strings into code points, one string after the other, and their byte offsets.
+
+    .. math:: char\\_values = decode(input_0), decode(input_1) \\ldots
+
+    row_lengths: how many code points each string has. errors, replacement_char, replace_control_characters: as in
+    UnicodeTranscode.
+    """
+
+    input = Input(dtypes.string, rank=1)
+    row_lengths = Output(dtype=dtypes.int64)
+    char_values = Output(dtype=dtypes.int32)
+    offsets = Output(dtype=dtypes.int64, doc="the byte offset of each code point in its string")
+    input_encoding = Attr(str)
+    errors = Attr(str, default="replace", check=ERRORS)
+    replacement_char = Attr(int, default=65533)
+    replace_control_characters = Attr(bool, default=False)
+    lod = "vanishes"
+
+    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
+        lengths = TensorSpec(op.input.spec.shape, dtypes.int64)
+        return lengths, TensorSpec([None], dtypes.int32), TensorSpec([None], dtypes.int64)
+
+    def compute(op, input: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rows = [_points(text, op) for text in input.tolist()]
+        pairs = [pair for row in rows for pair in row]
+        lengths = np.array([len(row) for row in rows], np.int64)
+        points = np.array([point for point, _ in pairs], np.int32)
+        return lengths, points, np.array([offset for _, offset in pairs], np.int64)
+
+
+def _decode(input: Any, *attrs: Any, name: str | None) -> tuple[Any, Any]:
+    """Return code points and offsets: of a string vectors, of others RaggedTensors with one more dimension."""
+    input = input if isinstance(input, RaggedTensor) else dispatch.to_tensor(input)
+    if input.shape.rank == 0:
+        return UnicodeDecode(input, *attrs, name=name)
+    if input.shape.rank is None:
+        raise UnimplementedError(op="unicode_decode", what="the rank of the strings must be known", found=input.shape)
+    flat = input.flat_values if isinstance(input, RaggedTensor) else input
+    lengths, *parts = UnicodeDecodeRows(array.reshape(flat, [-1]), *attrs, name=name)
+    points, offsets = (RaggedTensor.from_row_lengths(part, lengths, validate=False) for part in parts)
+    shape = array.shape(flat, dtypes.int64)
+    for axis in range(flat.shape.rank - 1, 0, -1):
+        count = math.reduce_prod(shape[:axis])
+        points, offsets = (
+            RaggedTensor.from_uniform_row_length(part, shape[axis], count, validate=False) for part in (points, offsets)
         )
-    return UnicodeDecode(input, *attrs, name=name)
+    if isinstance(input, RaggedTensor):
+        return input.with_flat_values(points), input.with_flat_values(offsets)
+    return points, offsets
 
 
 @documented_by(UnicodeDecode)
@@ -199,14 +241,9 @@ def unicode_decode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
     name: str | None = None,
-) -> Tensor:
-    """Return the code points of a string, int32 [n].
-
-    raises UnimplementedError for more than one string
-    """
-    return _decode(
-        "unicode_decode", input, input_encoding, errors, replacement_char, replace_control_characters, name=name
-    )[0]
+) -> Any:
+    """Return the code points of a string, int32 [n]; of others a RaggedTensor with one more dimension."""
+    return _decode(input, input_encoding, errors, replacement_char, replace_control_characters, name=name)[0]
 
 
 @documented_by(UnicodeDecode)
@@ -217,31 +254,22 @@ def unicode_decode_with_offsets(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
     name: str | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return the code points of a string, int32 [n], and their byte offsets, int64 [n].
-
-    raises UnimplementedError for more than one string
-    """
-    return _decode(
-        "unicode_decode_with_offsets",
-        input,
-        input_encoding,
-        errors,
-        replacement_char,
-        replace_control_characters,
-        name=name,
-    )
+) -> tuple[Any, Any]:
+    """Return the code points of strings, as `unicode_decode`, and their byte offsets, int64."""
+    return _decode(input, input_encoding, errors, replacement_char, replace_control_characters, name=name)
 
 
 def unicode_split_with_offsets(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> tuple[Tensor, Tensor]:
-    """Split a string into its characters, [n]; return them with their byte offsets, int64 [n].
+) -> tuple[Any, Any]:
+    """Split strings into characters, and return them with their byte offsets, int64; shapes are `unicode_decode`'s.
 
-    errors, replacement_char: as in `unicode_transcode`. raises UnimplementedError for more than one string
+    errors, replacement_char: as in `unicode_transcode`
     """
-    points, offsets = _decode("unicode_split", input, input_encoding, errors, replacement_char, False, name=name)
-    return unicode_encode(array.expand_dims(points, -1), input_encoding, errors, replacement_char), offsets
+    points, offsets = _decode(input, input_encoding, errors, replacement_char, False, name=name)
+    flat = points.flat_values if isinstance(points, RaggedTensor) else points
+    characters = unicode_encode(array.expand_dims(flat, -1), input_encoding, errors, replacement_char)
+    return points.with_flat_values(characters) if isinstance(points, RaggedTensor) else characters, offsets
 
 
 @functools.cache

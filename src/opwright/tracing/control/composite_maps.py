@@ -46,7 +46,8 @@ def map_rows(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
         return nest.map_structure(_empty, signature)
     columns = zip(*(nest.flatten(r) for r in results))
     specs = [None] * len(nest.flatten(results[0])) if signature is None else nest.flatten(signature)
-    stacked = [_stacked(column, spec) for column, spec in zip(columns, specs, strict=True)]
+    ragged_rows = any(isinstance(x, RaggedTensor) for x in leaves)
+    stacked = [_stacked(column, spec, ragged_rows) for column, spec in zip(columns, specs, strict=True)]
     return nest.pack_sequence_as(results[0], stacked)
 
 
@@ -63,12 +64,13 @@ def _row(x: Any, i: int) -> Any:
     return SparseTensor.of(chosen.indices[:, 1:], chosen.values, x.dense_shape[1:])
 
 
-def _stacked(parts: Sequence[Any], spec: Any) -> Any:
-    """Return one part of all results, stacked."""
+def _stacked(parts: Sequence[Any], spec: Any, ragged_rows: bool) -> Any:
+    """Return one part of all results, stacked. ragged_rows: whether results without a spec may differ in size."""
     if isinstance(parts[0], SparseTensor):
         return sparse_functions.concat(0, [sparse_functions.expand_dims(p, 0) for p in parts], True)
     tensors = [p if isinstance(p, RaggedTensor) else dispatch.to_tensor(p) for p in parts]
-    if isinstance(spec, RaggedTensorSpec) or any(isinstance(t, RaggedTensor) for t in tensors):
+    rows = ragged_rows and spec is None and tensors[0].shape.rank != 0
+    if rows or isinstance(spec, RaggedTensorSpec) or any(isinstance(t, RaggedTensor) for t in tensors):
         return operations.stack(tensors, 0)
     return array.stack(tensors)
 
