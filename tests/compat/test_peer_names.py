@@ -116,6 +116,18 @@ def test_sparse_functions_of_rows_and_pairs():
     np.testing.assert_allclose(tape.gradient(total, b.values), [-2 * p * (1 - p), 2 * p * (1 - p), 0], atol=1e-7)
 
 
+def test_first_lines_of_scripts():
+    import opwright.compat.v2 as tf
+
+    assert tf is ow
+    tf.debugging.set_log_device_placement(True)
+    tf.debugging.disable_traceback_filtering()
+    assert not tf.debugging.get_log_device_placement()
+    assert not tf.debugging.is_traceback_filtering_enabled()
+    with pytest.raises(RuntimeError, match="never filtered"):
+        tf.debugging.enable_traceback_filtering()
+
+
 def test_older_names_of_random_numbers():
     g = ow.random.experimental.Generator.from_seed(1)
     assert g.normal([2]).shape == [2]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import numbers
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,11 @@ __all__ = [
     "path_to_str",
     "real_types",
     "v1",
+    "v2",
 ]
+
+_ROOT = __name__.partition(".")[0]
+sys.modules[f"{__name__}.v2"] = sys.modules[_ROOT]  # `import opwright.compat.v2 as tf`
 
 bytes_or_text_types = (bytes, str)
 complex_types = (numbers.Complex, np.number)
@@ -92,4 +97,6 @@ def forward_compatibility_horizon(year: int, month: int, day: int) -> Any:
 def __getattr__(name: str) -> object:
     if name == "v1":
         return import_module(".v1", __name__)
+    if name == "v2":
+        return sys.modules[_ROOT]
     raise MissingNameError(__name__, name)

@@ -13,7 +13,6 @@ import sys
 
 WAYS: tuple[tuple[str, str], ...] = (
     ("tf.raw_ops", "the operators behind functions are `ow.ops.get(NAME)`; call the functions of `ow` and its modules"),
-    ("tf.compat.v2", "all names are those of version 2: use `ow` itself"),
     ("tf.compat.v1.flags tf.compat.v1.app", "use argparse"),
     ("tf.compat.v1.layers tf.compat.v1.estimator", "use `ow.keras.layers` and `ow.keras.Model`"),
     (
