@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 from harness import bad, case, f32, i32, strings
 
-
 SHAPE_DEPENDS_ON_DATA = {"StringSplit", "BytesSplit", "UnicodeDecode", "UnicodeDecodeRows"}
 
 
