@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 SUITE = pathlib.Path(__file__).parent / "tensorflow_suite"
 FILE = """
 from tensorflow.python.data.kernel_tests import checkpoint_test_base, test_base
@@ -54,6 +56,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_file_of_tests_in_the_style_of_tensorflow_runs(tmp_path):
     file = tmp_path / "tensorflow" / "python" / "ops" / "small_test.py"
     file.parent.mkdir(parents=True)
