@@ -81,7 +81,7 @@ _because(
     TEXT,
     "AsString BytesSplit ReduceJoin RegexFullMatch RegexReplace StringFormat StringJoin StringLength",
     "StringLower StringNGrams StringSplit StringStrip StringToHashBucket StringToHashBucketFast",
-    "StringToHashBucketStrong StringToNumber StringUpper Substr UnicodeDecode UnicodeEncode UnicodeScript",
+    "StringToHashBucketStrong StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeRows UnicodeEncode UnicodeScript",
     "UnicodeTranscode UnsortedSegmentJoin",
 )
 _because(
@@ -94,7 +94,7 @@ _because(
     "ListAdd ListConcat ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve",
     "ListResize ListScatter ListScatterAdd ListSet ListSplit ListStack ListUnset ListZerosLike",
 )
-_because(PATHS, "CTCLoss")
+_because(PATHS, "CTCBeamSearch CTCLoss")
 _because(SPARSE_ROWS, "MergeRows RowsAt")
 _because(POSITIONS, "CropAndResize DrawBoundingBoxes")
 _because(OWN_BOXES, "NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression")
