@@ -81,7 +81,8 @@ _because(
     TEXT,
     "AsString BytesSplit ReduceJoin RegexFullMatch RegexReplace StringFormat StringJoin StringLength",
     "StringLower StringNGrams StringSplit StringStrip StringToHashBucket StringToHashBucketFast",
-    "StringToHashBucketStrong StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeRows UnicodeEncode UnicodeScript",
+    "StringToHashBucketStrong StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeRows",
+    "UnicodeEncode UnicodeScript",
     "UnicodeTranscode UnsortedSegmentJoin",
 )
 _because(
