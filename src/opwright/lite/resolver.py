@@ -11,19 +11,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.errors import InvalidArgumentError
 from ..core.forks import once
+from ..core.lazy_imports import later
 from ..core.named_tuples import NamedTuple
 from ..ops import registry
 from ..ops.definition import Operator
-from . import customs
 from .format import schema
 from .ops import LiteOperator, get, list_names
 from .registration import Registration, registration_of
+
+if TYPE_CHECKING:
+    from . import customs
+else:  # not needed by models of builtin operators
+    customs = later(".customs", __package__)
 
 
 class ResolverEntry(NamedTuple):

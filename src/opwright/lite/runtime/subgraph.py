@@ -27,10 +27,11 @@ import numpy as np
 from ...core import errors, flags
 from ...core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError, also
 from ...core.forks import cached_property
+from ...core.lazy_imports import later
 from ...ops.dispatch import quiet_context, quietly
 from ..format.verify import called_subgraphs
 from ..ops.definition import defined
-from . import bound_arrays, memory
+from . import memory
 from .callee_subgraph import CallableSubgraph
 from .constants import link_block_scales, tensor_from_file
 from .dynamic_shapes import MOST_READ, is_folded
@@ -43,7 +44,10 @@ from .steps import joined, run_observed, run_watched
 from .tensor import ARENA, CONSTANT, DYNAMIC, FOLDED, OUTSIDE, OWN, Tensor
 
 if TYPE_CHECKING:
+    from . import bound_arrays
     from .model_loader import Resolved
+else:  # not needed by the first answer of a model
+    bound_arrays = later(".bound_arrays", __package__)
 
 NOT_READY = "Invoke called on model that is not ready."
 
