@@ -386,6 +386,9 @@ class Interpreter:
     @exclusive("reset")
     def reset_all_variables(self) -> None:
         """Set every variable tensor to zeros."""
+        if self._fast_path is not None:
+            self._fast_path.reset_variables()
+            return
         for subgraph in self._subgraphs:
             subgraph.reset_variables()
 

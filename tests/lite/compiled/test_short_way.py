@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 import weakref
@@ -23,6 +24,7 @@ from opwright.compiler.cache import objects
 from opwright.lite.compiled import fast_path
 
 RNG = np.random.default_rng(3)
+DATA = Path(__file__).parents[2] / "data" / "networks"
 FILTER = ow.constant(RNG.standard_normal((3, 3, 2, 5)).astype(np.float32))
 TABLE = ow.constant(RNG.standard_normal((7, 6)).astype(np.float32))
 X = RNG.standard_normal((1, 6, 5, 2)).astype(np.float32)
@@ -114,7 +116,6 @@ LEAVING = {
     "signatures": lambda i: i.get_signature_list(),
     "profile": lambda i: i.profile(runs=2),
     "subgraphs": lambda i: i.num_subgraphs(),
-    "reset": lambda i: i.reset_all_variables(),
     "another tensor": lambda i: i.get_tensor(1),
 }
 
@@ -133,6 +134,36 @@ def test_what_needs_the_file_opens_it(what: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), before)
     interpreter.invoke()
     np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), before)
+
+
+@pytest.mark.parametrize("name", ["both_ways_float", "lstms_int8"])
+def test_variable_tensors_go_it_and_come_back(name: str, tmp_path: Path) -> None:
+    path = str(shutil.copy(DATA / f"{name}.tflite", tmp_path))
+    short, plain = ready(path), lite.Interpreter(path, experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)
+    state = [t.index for t in short._fast_path._state]  # type: ignore[union-attr]
+    x = RNG.standard_normal((2, *plain.get_input_details()[0]["shape"])).astype(np.float32)
+    tolerance = 0 if "int8" in name else 1e-5
+    for one in (short, plain):
+        one.allocate_tensors()
+
+    def check(x: np.ndarray) -> np.ndarray:
+        found = run(short, x)
+        np.testing.assert_allclose(found, run(plain, x), rtol=tolerance, atol=tolerance)
+        return found
+
+    first = check(x[0])
+    check(x[1])
+    short.reset_all_variables()
+    plain.reset_all_variables()
+    np.testing.assert_array_equal(check(x[0]), first)
+    assert state
+    assert short._fast_path is not None
+    for index in state:
+        found, wanted = short.get_tensor(index), plain.get_tensor(index)
+        np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+    short.get_tensor_details()
+    assert short._fast_path is None
+    check(x[1])  # with the state so far
 
 
 def test_resizing_opens_the_file(tmp_path: Path) -> None:

@@ -40,12 +40,14 @@ from .plan_registration import mapping_of
 class SubgraphDescription(NamedTuple):
     """The content of a note, read while the interpreter is not in use: it is written when it may be.
 
-    inputs, outputs: rows of `_row`; indices: of these tensors; tensors: the subgraph's, whose constants never move.
+    inputs, outputs: rows of `_row`; state: those of variable tensors; indices: of these tensors; tensors: the
+    subgraph's, whose constants never move.
     once: subgraphs that CALL_ONCE runs; initial: the values they assign, by the variables' containers and names
     """
 
     inputs: list[dict[str, Any]]
     outputs: list[dict[str, Any]]
+    state: list[dict[str, Any]]
     indices: set[int]
     tensors: list[Tensor]
     once: list[int]
@@ -73,10 +75,13 @@ def describe_subgraph(subgraph: Subgraph) -> SubgraphDescription | None:
     file = subgraph.model.subgraphs[subgraph.index].tensors
     if any(t.shape != tuple(np.asarray(file[t.index].shape).tolist()) for t in (*inputs, *outputs)):
         return None
-    if not all(map(_is_plain, (*inputs, *outputs))):
+    if not all(t.kind == ARENA and _is_plain(t) and not t.is_variable for t in (*inputs, *outputs)):
         return None
     indices = {*subgraph.inputs, *subgraph.outputs}
-    return SubgraphDescription([*map(_row, inputs)], [*map(_row, outputs)], indices, [*subgraph.tensors], once, initial)
+    state = [t for t in subgraph.tensors if t.is_variable and _is_plain(t)]
+    indices.update(t.index for t in state)
+    rows = [[_row(t) for t in group] for group in (inputs, outputs, state)]
+    return SubgraphDescription(*rows, indices, [*subgraph.tensors], once, initial)
 
 
 def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
@@ -129,6 +134,7 @@ def write_note(path: Any, plan_key: str, described: SubgraphDescription) -> None
         "plan": plan_key,
         "inputs": described.inputs,
         "outputs": described.outputs,
+        "state": described.state,
         "places": places,
         "once": described.once,
         "initial": initial,
@@ -137,7 +143,7 @@ def write_note(path: Any, plan_key: str, described: SubgraphDescription) -> None
 
 
 def _is_plain(t: Tensor) -> bool:
-    return t.kind == ARENA and t.sparsity is None and t.blocks is None and not t.is_variable and not t.is_object
+    return t.sparsity is None and t.blocks is None and not t.is_object
 
 
 def _place(array: np.ndarray | None) -> int | None:

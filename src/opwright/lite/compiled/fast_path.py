@@ -128,7 +128,7 @@ class Variables:
         }
 
 
-FORMAT = 3  # of notes
+FORMAT = 4  # of notes
 _mappings: weakref.WeakValueDictionary[str, mmap.mmap] = weakref.WeakValueDictionary()  # of files, by their keys
 
 
@@ -148,8 +148,9 @@ class StoredQuantization(NamedTuple):
 
 
 class FastPath:
-    """One model executed by its cached plan. inputs, outputs: its tensors, in the file's order; mapping: the file,
-    which all interpreters of it share, like the plan.
+    """One model executed by its cached plan. inputs, outputs: its tensors, in the file's order; tensors: these and the
+    variable tensors, such as the state of an LSTM, by index; mapping: the file, which all interpreters of it share,
+    like the plan.
 
     Callers own the interpreter (runtime/ownership.py): nothing here checks whether it runs.
     """
@@ -163,7 +164,10 @@ class FastPath:
         for row in (*note["inputs"], *note["outputs"]):
             if row["index"] not in tensors:
                 tensors[row["index"]] = _tensor(row)
-        self.tensors = tensors
+        self._state = [_tensor(row) for row in note["state"]]
+        for t in self._state:
+            t.is_variable = True
+        self.tensors = tensors | {t.index: t for t in self._state}
         self.inputs = [tensors[row["index"]] for row in note["inputs"]]
         self.outputs = [tensors[row["index"]] for row in note["outputs"]]
         self._running: Any = None
@@ -187,8 +191,15 @@ class FastPath:
         running = self._plan.bind(threads, lambda index: base + places[str(index)])
         for t in self.tensors.values():
             t.bind(_zeros(t.shape, t.dtype.np))
+        self.reset_variables()
         running.connect({i: address_of(t.array) for i, t in self.tensors.items() if i in self._plan.outside})
         self._running = running
+
+    def reset_variables(self) -> None:
+        """Reset variable tensors, as `Subgraph.reset_variables`."""
+        for t in self._state:
+            if t.array is not None:
+                t.clear()
 
     def _initialise(self) -> bool:
         """Give variables the values that CALL_ONCE assigns; return whether the plan is for these. Raises
