@@ -21,6 +21,7 @@ from ...ops.windows import AxisWindow, convolve, convolve_by_input, convolve_dep
 from .definition import LiteDefinition, lite_operator
 from .shapes import Size, check_vector, ints, product, refuse, same, spec, text
 from .tiling import (
+    SCRATCH,
     Part,
     bands,
     check_padded,
@@ -67,6 +68,28 @@ def _biased(op: Any, y: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         else:
             y += bias
     return fuse(op, y)
+
+
+def _write_products(op: Any, y: np.ndarray, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> None:
+    """Write a convolution by single pixels: products of matrices, each biased and clamped while it is in the cache.
+
+    What `convolve` decides for each band takes a tenth of the first answer of a mobile network.
+    """
+    depth, width = x.shape[-1], y.shape[-2]
+    lines, results = x.reshape(-1, width, depth), y.reshape(-1, width, len(filter))
+    matrix = filter.reshape(len(filter), depth).T
+    step = max(SCRATCH // (y.itemsize * width * (2 * depth + len(filter))), 1)
+    for first in range(0, len(lines), step):
+        result = results[first : first + step]
+        pixels = lines[first : first + step].reshape(-1, depth)
+        np.matmul(pixels, matrix, out=result.reshape(-1, len(filter)))
+        _biased(op, result, bias)
+
+
+def _is_product(op: Any, y: np.ndarray, x: np.ndarray, filter: np.ndarray) -> bool:
+    """Return whether a convolution is a product of the pixels as they are and a matrix."""
+    ends = filter.shape[1:3] == (1, 1) and (op.stride_h, op.stride_w) == (1, 1) and filter.shape[3] == x.shape[3]
+    return bool(ends and x.flags.c_contiguous and y.flags.c_contiguous and y.size and x.size)
 
 
 def _transposed_spec(op: Any, spatial_kernel: Sequence[Size], o: Size, c: Size, windows: Any) -> TensorSpec:
@@ -127,6 +150,9 @@ class Conv2DOp(LiteDefinition):
         return sliding_spec(op, x, (kh, kw), o, op.x.spec.dtype)
 
     def write(op: Any, y: np.ndarray, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> None:
+        if _is_product(op, y, x, filter):
+            _write_products(op, y, x, filter, bias)
+            return
         w, windows = filter.transpose(1, 2, 3, 0), windows_of(op, x.shape[1:3], filter.shape[1:3])
         seen = math.prod(filter.shape[1:3]) * x.shape[3]
         for band in bands(len(x), windows, _cost(x, seen + len(filter), windows)):
