@@ -166,6 +166,25 @@ def test_variable_tensors_go_it_and_come_back(name: str, tmp_path: Path) -> None
     check(x[1])  # with the state so far
 
 
+def test_outputs_get_the_shape_that_follows_from_the_inputs(tmp_path: Path) -> None:
+    path = str(shutil.copy(DATA / "detector_float.tflite", tmp_path))
+    plain = lite.Interpreter(path, experimental_op_resolver_type=lite.OpResolverType.BUILTIN_REF)
+    short = ready(path)
+    assert str(short.get_output_details()) == str(plain.get_output_details())  # with the shapes in the file
+    for one in (short, plain):
+        one.allocate_tensors()
+    assert str(short.get_output_details()) == str(plain.get_output_details())
+    details = plain.get_input_details()
+    values = [RNG.standard_normal(d["shape"]).astype(d["dtype"]) for d in details]
+    for one in (short, plain):
+        for d, value in zip(details, values):
+            one.set_tensor(d["index"], value)
+        one.invoke()
+    for d in plain.get_output_details():
+        np.testing.assert_allclose(short.get_tensor(d["index"]), plain.get_tensor(d["index"]), rtol=1e-5, atol=1e-6)
+    assert short._fast_path is not None
+
+
 def test_resizing_opens_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "m.tflite")
     interpreter = ready(path)

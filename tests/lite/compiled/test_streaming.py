@@ -217,7 +217,9 @@ def test_the_short_way_keeps_variables_and_hands_them_over(tmp_path: Path) -> No
             for count in range(runs):
                 assert invoke(short, X)[0].tolist() == (1 + (1 + count) * X).tolist()
             assert short._fast_path is not None
-            short.reset_all_variables()  # needs the file; resources stay
+            short.reset_all_variables()  # resources stay
+            assert short._fast_path is not None
+            short.num_subgraphs()  # needs the file
             assert short._fast_path is None
             assert invoke(short, X)[0].tolist() == (1 + (1 + runs) * X).tolist()
 

@@ -73,15 +73,19 @@ def describe_subgraph(subgraph: Subgraph) -> SubgraphDescription | None:
         initial |= assigned
     inputs, outputs = ([subgraph.tensors[i] for i in indices] for indices in (subgraph.inputs, subgraph.outputs))
     file = subgraph.model.subgraphs[subgraph.index].tensors
-    if any(t.shape != tuple(np.asarray(file[t.index].shape).tolist()) for t in (*inputs, *outputs)):
+    if any(t.shape != _shape_in_file(file[t.index]) for t in inputs):
         return None
     if not all(t.kind == ARENA and _is_plain(t) and not t.is_variable for t in (*inputs, *outputs)):
         return None
     indices = {*subgraph.inputs, *subgraph.outputs}
     state = [t for t in subgraph.tensors if t.is_variable and _is_plain(t)]
     indices.update(t.index for t in state)
-    rows = [[_row(t) for t in group] for group in (inputs, outputs, state)]
-    return SubgraphDescription(*rows, indices, [*subgraph.tensors], once, initial)
+
+    def rows(group: Sequence[Tensor]) -> list[dict[str, Any]]:
+        return [_row(t, _shape_in_file(file[t.index])) for t in group]
+
+    tensors = [*subgraph.tensors]
+    return SubgraphDescription(rows(inputs), rows(outputs), rows(state), indices, tensors, once, initial)
 
 
 def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
@@ -152,14 +156,21 @@ def _place(array: np.ndarray | None) -> int | None:
     return None if mapping is None else address_of(array) - address_of(np.frombuffer(mapping, np.uint8))
 
 
-def _row(t: Tensor) -> dict[str, Any]:
-    """Return a row from which `_tensor` rebuilds a tensor: float32 scales are exact as Python floats."""
+def _shape_in_file(t: Any) -> tuple[int, ...]:
+    return tuple(np.asarray(t.shape).tolist())
+
+
+def _row(t: Tensor, before: tuple[int, ...]) -> dict[str, Any]:
+    """Return a row from which `_tensor` rebuilds a tensor: float32 scales are exact as Python floats. before: its shape
+    until tensors are allocated.
+    """
     q = t.quantization
     return {
         "index": t.index,
         "name": t.name,
         "type": t.type.name,
         "shape": list(t.shape),
+        "before": list(before),
         "signature": None if t.signature is None else [int(n) for n in t.signature],
         "quantization": None
         if q is None

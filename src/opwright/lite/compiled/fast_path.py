@@ -164,6 +164,7 @@ class FastPath:
         for row in (*note["inputs"], *note["outputs"]):
             if row["index"] not in tensors:
                 tensors[row["index"]] = _tensor(row)
+        self._shapes = {row["index"]: tuple(row["shape"]) for row in note["outputs"]}
         self._state = [_tensor(row) for row in note["state"]]
         for t in self._state:
             t.is_variable = True
@@ -190,6 +191,7 @@ class FastPath:
         places = self._note["places"]
         running = self._plan.bind(threads, lambda index: base + places[str(index)])
         for t in self.tensors.values():
+            t.set_shape(self._shapes.get(t.index, t.shape))
             t.bind(_zeros(t.shape, t.dtype.np))
         self.reset_variables()
         running.connect({i: address_of(t.array) for i, t in self.tensors.items() if i in self._plan.outside})
@@ -276,7 +278,7 @@ def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def _tensor(row: dict[str, Any]) -> Tensor:
-    t = Tensor(row["index"], row["name"], ElementType(row["type"]), tuple(row["shape"]), ARENA)
+    t = Tensor(row["index"], row["name"], ElementType(row["type"]), tuple(row["before"]), ARENA)
     t.signature = None if row["signature"] is None else tuple(row["signature"])
     if row["quantization"] is not None:
         scale, zero, axis = row["quantization"]
