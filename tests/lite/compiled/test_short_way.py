@@ -147,9 +147,9 @@ def test_variable_tensors_go_it_and_come_back(name: str, tmp_path: Path) -> None
         one.allocate_tensors()
 
     def check(x: np.ndarray) -> np.ndarray:
-        found = run(short, x)
-        np.testing.assert_allclose(found, run(plain, x), rtol=tolerance, atol=tolerance)
-        return found
+        answer = run(short, x)
+        np.testing.assert_allclose(answer, run(plain, x), rtol=tolerance, atol=tolerance)
+        return answer
 
     first = check(x[0])
     check(x[1])
@@ -159,8 +159,8 @@ def test_variable_tensors_go_it_and_come_back(name: str, tmp_path: Path) -> None
     assert state
     assert short._fast_path is not None
     for index in state:
-        found, wanted = short.get_tensor(index), plain.get_tensor(index)
-        np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+        kept, wanted = short.get_tensor(index), plain.get_tensor(index)
+        np.testing.assert_allclose(kept, wanted, rtol=tolerance, atol=tolerance)
     short.get_tensor_details()
     assert short._fast_path is None
     check(x[1])  # with the state so far

@@ -73,7 +73,7 @@ def _biased(op: Any, y: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
 def _write_products(op: Any, y: np.ndarray, x: np.ndarray, filter: np.ndarray, bias: np.ndarray | None) -> None:
     """Write a convolution by single pixels: products of matrices, each biased and clamped while it is in the cache.
 
-    What `convolve` decides for each band takes a tenth of the first answer of a mobile network.
+    The choices of `convolve` for each band take a tenth of the first answer of a mobile network.
     """
     depth, width = x.shape[-1], y.shape[-2]
     lines, results = x.reshape(-1, width, depth), y.reshape(-1, width, len(filter))
