@@ -149,3 +149,17 @@ def test_datasets_as_parts_and_symbolic_shapes():
     assert lists(parts) == [0, 1, 2, 0, 1, 2]
     sparse = Dataset.range(1, 3).map(lambda n: ow.SparseTensor([[0]], [n], [n]))
     assert [dense(x) for x in sparse.batch(2)] == [[[1, 0], [2, 0]]]
+
+
+def test_padded_shapes_and_values_of_parts():
+    data = Dataset.range(1, 3).map(lambda n: (ow.fill([n], n), {"s": ow.as_string(ow.fill([n], n))}))
+    ((numbers, texts),) = data.padded_batch(2, ([None], {"s": [-1]}), (np.int64(-1), None))
+    assert numbers.numpy().tolist() == [[1, -1], [2, 2]]
+    assert texts["s"].numpy().tolist() == [[b"1", b""], [b"2", b"2"]]
+    vectors = Dataset.from_tensors([1, 2, 3])
+    with pytest.raises(ValueError, match=r"its shape was \(2, 2\)"):
+        vectors.padded_batch(2, [[1, 1], [1, 1]])
+    with pytest.raises(TypeError, match="element type was float"):
+        vectors.padded_batch(2, ow.constant([1.5]))
+    with pytest.raises(ValueError, match=r"input component shape \(3,\)"):
+        vectors.padded_batch(2, ow.constant([1]))

@@ -339,19 +339,21 @@ def _padded_shapes(padded_shapes: Any, spec: Any) -> list[Any]:
         if type(shape) is SymbolicTensor:
             shapes.append(shape)
             return
-        if hasattr(shape, "numpy"):
-            shape = shape.numpy()
+        sizes = None if shape is None or hasattr(shape, "dims") else np.asarray([-1 if d is None else d for d in shape])
+        if sizes is not None and sizes.size and (sizes.ndim != 1 or sizes.dtype.kind not in "iu"):
+            where = f"shape was {sizes.shape}" if sizes.ndim != 1 else f"element type was {sizes.dtype.name}"
+            error = ValueError if sizes.ndim != 1 else TypeError
+            raise error(f"Padded shape {shape} must be a 1-D tensor of tf.int64 values, but its {where}.")
         dims = TensorShape(None if shape is None else [None if d is None or d == -1 else int(d) for d in shape])
         if dims.rank is None or (leaf.shape.rank is not None and dims.rank != leaf.shape.rank):
             raise ValueError(
-                f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
-                "corresponding input component."
+                f"The padded shape {dims} is not compatible with the corresponding input component shape {leaf.shape}."
             )
         for size, target in zip(leaf.shape.dims or (), dims):
             if size is not None and target is not None and size > target:
                 raise ValueError(
-                    f"The padded shape {dims} is not compatible with the shape {leaf.shape} of the "
-                    "corresponding input component."
+                    f"The padded shape {dims} is not compatible with the corresponding input component shape "
+                    f"{leaf.shape}."
                 )
         shapes.append(list(dims))
 
@@ -366,6 +368,10 @@ def _map_parts(spec: Any, argument_value: Any, function: Any, argument: str) -> 
     """Call `function(leaf, part)` for each leaf of spec and the corresponding part. Raises ValueError on mismatch."""
     if not is_structure(spec):
         function(spec, argument_value)
+        return
+    if argument_value is None:  # the default of each
+        for part in [spec[k] for k in sorted(spec)] if isinstance(spec, dict) else spec:
+            _map_parts(part, None, function, argument)
         return
     keys = spec.keys() if isinstance(spec, dict) else range(len(spec))
     try:
