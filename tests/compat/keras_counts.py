@@ -43,7 +43,7 @@ REASONS = (
         "private",
         r"no attribute '_|'tf_record'|dmtree|SummaryMetadata|attribute 'numpy' is read-only|overwrite_with"
         r"|not part of opwright|memory_config"
-        r"|'(lr_adjust|zeropower_via|call|sequence_length)|extraction_bomb",
+        r"|'(lr_adjust|zeropower_via|call|sequence_length)|extraction_bomb|quantize_invalid_mode",
     ),
     ("libraries", r"No module named|test_save_h5_format|fixture missing|_grain |[a-z]_torch |\)_torch |_torch_\("),
     ("backend", r"test_istft[0-9]|extract_patches_3d_with_dilation|segmentation_different_axis"),
