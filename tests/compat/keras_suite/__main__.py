@@ -35,7 +35,7 @@ def main() -> None:
             files = sorted(root.glob(f"{area}/**/*_test.py" if "/" not in area else area))
             in_scope = [file for file in files if not out_of_scope(str(file.relative_to(root)))]
             peer_tests.run_files(HERE, in_scope, root, sources, out)
-    rows = peer_tests.outcomes(out, lambda text: reason(text.rpartition("keras/src/")[2]))
+    rows = peer_tests.outcomes(out, lambda text: reason(text.partition("keras/src/")[2] or text))
     if "--write" in sys.argv:
         peer_tests.keep(HERE / "results.json", rows)
     for area, counts in by_area(rows).items():
