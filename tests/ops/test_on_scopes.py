@@ -20,7 +20,7 @@ from opwright.testing import scope_checks
 from opwright.testing.operator_call import CheckedCall
 
 _FALLS_BACK = """
-    BandedTriangularSolve CombinedNonMaxSuppression MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve
+    BandedTriangularSolve CTCBeamSearch CombinedNonMaxSuppression MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve
     NonMaxSuppression NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps StatelessRandomBinomial
     StatelessRandomGamma StatelessRandomNormal StatelessRandomPoisson StatelessRandomUniform
     StatelessRandomUniformFullInt StatelessRandomUniformInt StatelessSampleDistortedBoundingBox

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..saved import loader, signatures
     from ..tracing import concrete, function
 else:  # a page of a .tflite file needs none of them, which take most of a second to import
-    converter, keras, onnx, stablehlo, torch, layer, weights_io, loader, signatures, concrete, function = (
+    converter, keras, onnx, stablehlo, torch, layer, model_files, loader, signatures, concrete, function = (
         later(name, __package__)
         for name in (
             "..lite.convert.converter",
@@ -41,7 +41,7 @@ else:  # a page of a .tflite file needs none of them, which take most of a secon
             "..frontends.stablehlo.program",
             "..frontends.torch.importer",
             "..nn.layer",
-            "..nn.weights_io",
+            "..nn.model_files",
             "..saved.loader",
             "..saved.signatures",
             "..tracing.concrete",

@@ -98,12 +98,10 @@ def test_bands_have_whole_lines_where_lines_fit():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
-@pytest.mark.parametrize("block", [1, 700, 1 << 18])
+@pytest.mark.parametrize("line_channels", [1, 64])  # pixels under strides as they lie, and gathered into lines
 @pytest.mark.parametrize("geometry", _geometries(), ids=str)
-def test_depthwise_convolutions_by_lines(
-    geometry: Any, block: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("opwright.ops.windows.BLOCK_BYTES", block)
+def test_depthwise_convolutions(geometry: Any, line_channels: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opwright.ops.windows.LINE_CHANNELS", line_channels)
     n, size, kernel, *steps, padding = geometry
     windows = [window(s, k, stride, dilation, padding) for s, k, stride, dilation in zip(size, kernel, *steps)]
     random = np.random.RandomState(1)

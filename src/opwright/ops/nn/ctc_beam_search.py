@@ -53,7 +53,9 @@ class CTCBeamSearch(OperatorDefinition):
                 what="requested more paths than the beam width",
                 found=f"top_paths={op.top_paths}, beam_width={op.beam_width}",
             )
-        steps, batch, _ = op.logits.shape.dims or (None, None, None)
+        steps, batch, classes = op.logits.shape.dims or (None, None, None)
+        if classes is not None and not -classes <= op.blank_index < classes:
+            raise InvalidArgumentError(what=f"blank_index is not in [-{classes}, {classes})", found=op.blank_index)
         labels = TensorSpec([batch, op.top_paths, steps], dtypes.int64)
         scores = op.logits.spec.with_shape([batch, op.top_paths])
         return labels, TensorSpec([batch, op.top_paths], dtypes.int64), scores
@@ -65,8 +67,6 @@ class CTCBeamSearch(OperatorDefinition):
                 what=f"sequence_length must have a length from 0 to {steps} for each of {batch} sequences",
                 found=sequence_length,
             )
-        if not -classes <= op.blank_index < classes:
-            raise InvalidArgumentError(what=f"blank_index is not in [-{classes}, {classes})", found=op.blank_index)
         wide = logits.astype(np.float64)
         wide = wide - np.max(wide, 2, keepdims=True, initial=-np.inf)
         logp = wide - np.log(np.sum(np.exp(wide), 2, keepdims=True))
