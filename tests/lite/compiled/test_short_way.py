@@ -504,3 +504,22 @@ def test_what_interpreters_share_lives_as_long_as_one_of_them(tmp_path: Path) ->
     del second
     gc.collect()
     assert kept() is None
+
+
+def test_a_plan_whose_note_lacks_constants_is_described_again(tmp_path: Path, cache: Path) -> None:
+    """As of another target, whose kernels read other weights in the file: loading the model was a KeyError."""
+    path = written(tmp_path / "m.tflite", rows_of)
+    ready(path)
+    key = plan_cache.key_of_file(path)
+    assert key is not None
+    name = fast_path.digest_of(key)
+    with ow.flags(target="x86-64-v2"):
+        assert fast_path.digest_of(key) != name
+    note = json.loads(objects(str(cache)).find(name) or b"")
+    assert note["places"]
+    objects(str(cache)).keep(name, json.dumps(note | {"places": {}}).encode())
+    assert fast_path.find(path) is None
+    interpreter = ready(path)
+    interpreter.allocate_tensors()
+    rows = np.int32([1, 6, 0])
+    np.testing.assert_array_equal(run(interpreter, rows), TABLE.numpy()[rows] * 2)

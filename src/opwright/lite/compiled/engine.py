@@ -33,7 +33,7 @@ from ..runtime.tensor import ARENA, Tensor
 from .cached_partitions import UnsavedPlans
 from .delegate import CompiledDelegate
 from .eligibility import is_user_operator, served_elsewhere
-from .fast_path import Use, address_of, digest_of
+from .fast_path import Use, address_of, digest_of, has_places
 from .plan_registration import mapping_of
 
 
@@ -112,10 +112,11 @@ def write_note(path: Any, plan_key: str, described: SubgraphDescription) -> None
     key = plan_cache.key_of_file(path)
     digest = "" if key is None else digest_of(key)
     before = None if key is None else objects(flags.cache_dir).find(digest)
-    if key is None or (before is not None and json.loads(before)["plan"] == plan_key):
-        return
     cached = plan_cache.find(plan_key)
-    if cached is None or len(cached.plans) != 1:
+    if key is None or cached is None or len(cached.plans) != 1:
+        return
+    note = {} if before is None else json.loads(before)
+    if note.get("plan") == plan_key and has_places(note, cached):
         return
     handles = {Use.of_note(row).handle for row in cached.note["parts"][0]["variables"]}
     if not set(cached.plans[0].outside) <= described.indices | handles:

@@ -30,7 +30,6 @@ from ...compiler.cache import objects
 from ...compiler.native.executor import StepError, StepFailed
 from ...core import dtypes, flags
 from ...core.errors import OpError, also
-from ...core.files import digest
 from ...core.lazy_imports import later
 from ...core.named_tuples import NamedTuple
 from ..runtime.errors import node_error
@@ -287,8 +286,13 @@ def _tensor(row: dict[str, Any]) -> Tensor:
 
 
 def digest_of(key: str) -> str:
-    """Return the name of a file's note. key: the file's."""
-    return digest(f"fast_path {FORMAT} {key}".encode())
+    """Return the name of a file's note, which is for one processor and these sources, as its plan. key: the file's."""
+    return plan_cache.digest_of(f"fast_path {FORMAT} {key}")
+
+
+def has_places(note: dict[str, Any], cached: plan_cache.CachedPlans) -> bool:
+    """Return whether a note has the places of all constants that a plan reads in the file."""
+    return all(str(i) in note["places"] for i in cached.plans[0].inside)
 
 
 def find(path: Any) -> FastPath | None:
@@ -301,7 +305,7 @@ def find(path: Any) -> FastPath | None:
         return None
     note = json.loads(content)
     cached = plan_cache.find(note["plan"]) if plan_cache.serves(note["plan"]) else None
-    if cached is None:
+    if cached is None or not has_places(note, cached):
         return None
     mapping = _mappings.get(key)
     if mapping is None:
