@@ -163,8 +163,8 @@ def _duels() -> tuple[Row, ...]:
 
 def _training() -> tuple[Row, ...]:
     """The rows of training.py: the compiled step with all peers, and its other modes."""
-    rows: list[Row] = []
     module = "benchmarks.training"
+    rows = [Row("two_processes", "speed of two independent processes relative to one", None, unit="x", module=module)]
     for name, workload in WORKLOADS.items():
         what, row = f"training step with Adam, {workload.what}", f"train_{name}"
         rows += [

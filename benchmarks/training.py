@@ -2,13 +2,16 @@
 
 Lives here: a step of each workload as machine code (`train_mlp`), as a function that leaves jit_compile open
 (`train_mlp_function`), eagerly (`train_mlp_eager`) and in `fit` (`train_mlp_fit`), on two threads relative to one
-(`train_mlp_threads`), its peak memory and the time until it is at full speed.
+(`train_mlp_threads`), its peak memory and the time until it is at full speed; what two threads can gain
+(`two_processes`).
 Not here: the models (training_models.py), the peers' steps (peers/training_*.py).
 """
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 
 from benchmarks import duels, measure, training_models
 from benchmarks.workloads import WORKLOADS, Sizes, batch_of
@@ -76,6 +79,54 @@ def threads(name: str) -> float:
     return one / two
 
 
+BURST = 200_000
+"""Turns of the processor's chains of multiplications and additions, some 80 ms."""
+
+
+def burst() -> Callable[[], object]:
+    """Return a call that computes in registers alone."""
+    import numpy as np
+
+    from opwright.compiler import language as kl
+    from opwright.compiler.kernels.peak_rates import CHAINS, fma_chains, lanes_of_f32
+
+    code, out = fma_chains.code(), np.zeros(CHAINS * lanes_of_f32(), np.float32)
+    return lambda: kl.call(code, [out, 0.5, BURST], items=1)
+
+
+def serve_bursts(connection: Connection) -> None:
+    """Compute once for each true message, and answer."""
+    run = burst()
+    while connection.recv():
+        run()
+        connection.send(None)
+
+
+def two_processes() -> float:
+    """Speed of two independent processes relative to one, which take turns: what the second processor is worth now.
+
+    Rows of two threads are read next to it: on a virtual machine it may be another's for a while.
+    """
+    measure.use_all_cores()
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=serve_bursts, args=(there,), daemon=True)
+    process.start()
+    run = burst()
+
+    def both() -> None:
+        here.send(True)
+        run()
+        here.recv()
+
+    try:
+        alone, together = duels.in_turn([run, both], 2 * duels.BUDGET_S)
+    finally:
+        here.send(False)
+        process.join()
+    return 2 * alone / together
+
+
 def memory(name: str, mode: str) -> float:
     """Peak memory of a step: weights, optimizer and code among it."""
 
@@ -108,7 +159,10 @@ def runs(name: str) -> dict[str, measure.Prepare]:
     }
 
 
-RUNS: dict[str, measure.Prepare] = {row: run for name in WORKLOADS for row, run in runs(name).items()}
+RUNS: dict[str, measure.Prepare] = {
+    "two_processes": two_processes,
+    **{row: run for name in WORKLOADS for row, run in runs(name).items()},
+}
 
 if __name__ == "__main__":
     measure.main(RUNS)
