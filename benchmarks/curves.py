@@ -1,9 +1,9 @@
 """How far float32 leaves float64 in training: `python -m benchmarks.curves WORKLOAD [RATE]`.
 
-Lives here: the largest relative difference of the first losses from those of eager float64, at a workload's reduced
-sizes: of the compiled step and of the eager one in float32, and of float64 whose weights alone are rounded to float32,
-once at the beginning or after each step too. Rounded weights are the least that a step in float32 does: what they
-change, no order of sums avoids.
+Lives here: the largest relative difference of the first losses from those of eager float64, at a workload's sizes: of
+the compiled step and of the eager one in float32, and of float64 whose weights alone are rounded to float32, once at
+the beginning or before each step. Rounded weights are the least that a step in float32 does: what they change, no order
+of sums avoids.
 Not here: what the differences have to be (tests/nn/test_training_curves.py).
 """
 
@@ -27,7 +27,7 @@ def losses(
     """Return the losses of the first steps. rounds: steps before which weights are rounded to float32."""
     import opwright as ow
 
-    sizes = WORKLOADS[name].reduced
+    sizes = WORKLOADS[name].sizes
     before = ow.keras.backend.floatx()
     ow.keras.backend.set_floatx(dtype)
     try:
@@ -55,7 +55,7 @@ def differences(name: str, rate: float, seed: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     initial = [
         w.astype(np.float64) * (1 + rng.uniform(-(2.0**-25), 2.0**-25, w.shape))  # no numbers of float32
-        for w in training_models.MODELS[name](ow, WORKLOADS[name].reduced).get_weights()
+        for w in training_models.MODELS[name](ow, WORKLOADS[name].sizes).get_weights()
     ]
     exact = np.array(losses(name, rate, "float64", initial, False, 0))
     ways = {

@@ -44,6 +44,8 @@ def test_the_arena_holds_at_least_the_busiest_step(found: list[Allocation]) -> N
         ([Allocation(100, 0, 2), Allocation(100, 2, 3)], 256),  # together at step 2
         # a chain: only neighbours live together, so two places do
         ([Allocation(64, i, i + 1) for i in range(10)], 128),
+        # eight places at step 4, which no order by size, lifetime or first access alone fills
+        ([Allocation(64 * n, *span) for n, *span in ((3, 3, 5), (3, 2, 3), (1, 2, 4), (2, 4, 6), (2, 4, 5))], 512),
     ],
 )
 def test_known_cases(found: list[Allocation], total: int) -> None:

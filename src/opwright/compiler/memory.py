@@ -88,11 +88,11 @@ def plan_arena(buffers: Sequence[Allocation], alignment: int = 64) -> tuple[list
 
     Greedy by size: the largest first, each at the lowest offset free over its whole lifetime (Pisarchyk and Lee,
     "Efficient Memory Management for Deep Neural Net Inference", 2020). If that exceeds the maximum of live bytes, other
-    orders (`ORDERS`) are tried, and the smallest arena is used. Offsets are multiples of `alignment`.
+    orders (`ORDERS`, `_by_distance`) are tried, and the smallest arena is used. Offsets are multiples of `alignment`.
     """
     sizes = [-(-b.size // alignment) * alignment for b in buffers]
-    lower_bound, best = _alive(buffers, sizes), None
-    for order in ORDERS:
+    (lower_bound, peak), best = _most_alive(buffers, sizes), None
+    for order in (*ORDERS, _by_distance(peak)):
         packing = _packed(buffers, sizes, sorted(range(len(buffers)), key=lambda i: (*order(buffers[i]), i)))
         if best is None or packing[1] < best[1]:
             best = packing
@@ -107,16 +107,26 @@ ORDERS: tuple[Callable[[Allocation], tuple[int, int]], ...] = (
     lambda b: (b.first - b.last, -b.size),
     lambda b: (b.first, -b.size),
 )
-"""Orders of placement, tried one after the other while memory is wasted: by size, by lifetime, by first access."""
+"""Orders of placement, tried one after the other while memory is wasted: by size, by lifetime, by first access; the
+last one is `_by_distance`."""
 
 
-def _alive(buffers: Sequence[Allocation], sizes: Sequence[int]) -> int:
-    """Return the maximum of live bytes over all steps, a lower bound of the arena."""
+def _by_distance(peak: int) -> Callable[[Allocation], tuple[int, int]]:
+    """Return the order by distance from a step, then by lifetime: buffers alive at the peak are placed without gaps,
+    the longest-lived lowest, and others where these leave memory. A training step of U-Net needs it."""
+    return lambda b: (max(b.first - peak, peak - b.last, 0), b.first - b.last)
+
+
+def _most_alive(buffers: Sequence[Allocation], sizes: Sequence[int]) -> tuple[int, int]:
+    """Return the maximum of live bytes over all steps, a lower bound of the arena, and the first step that has it."""
     changes: dict[int, int] = {}
     for b, size in zip(buffers, sizes):
         changes[b.first] = changes.get(b.first, 0) + size
         changes[b.last + 1] = changes.get(b.last + 1, 0) - size
-    return max(itertools.accumulate(changes[step] for step in sorted(changes)), default=0)
+    steps = sorted(changes)
+    alive = itertools.accumulate(changes[step] for step in steps)
+    most, step = max(zip(alive, (-step for step in steps)), default=(0, 0))
+    return most, -step
 
 
 def _packed(buffers: Sequence[Allocation], sizes: Sequence[int], order: Sequence[int]) -> tuple[list[int], int]:
