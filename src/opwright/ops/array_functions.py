@@ -194,6 +194,8 @@ def scanned(ufunc: np.ufunc, x: np.ndarray, axis: int, first: Any, exclusive: bo
     first: the first result where exclusive leaves out the element itself. reverse: from the end.
     """
     wide = x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
+    if not (exclusive or reverse):
+        return ufunc.accumulate(wide, axis=axis, dtype=wide.dtype).astype(x.dtype, copy=False)
     lines = np.moveaxis(wide, axis, -1)
     if reverse:
         lines = lines[..., ::-1]
