@@ -213,6 +213,15 @@ def test_archives_that_are_damaged(tmp_path, monkeypatch):
         ow.from_keras(rewritten("classifier", path, **{"config.json": b"[" * 100_000}))
     with pytest.raises(DataLossError, match=r"weights\.h5 of .* is not a file of weights, or is damaged"):
         ow.from_keras(rewritten("classifier", path, **{"model.weights.h5": b"\x89HDF\r\n\x1a\n" + bytes(100)}))
+    with zipfile.ZipFile(FILES / "classifier.keras") as archive:
+        content = archive.read("model.weights.h5")
+    assert b"SNOD" in content
+    with pytest.raises(DataLossError, match=r"damaged: .*symbol table"):
+        ow.from_keras(rewritten("classifier", path, **{"model.weights.h5": content.replace(b"SNOD", b"SNXX")}))
+    start = (whole := rewritten("classifier", path).read_bytes()).index(b"PK\x01\x02")
+    path.write_bytes(whole[: start + 6] + b"\x65" + whole[start + 7 :])  # to be extracted by version 10.1
+    with pytest.raises(DataLossError, match="zip file version"):
+        ow.from_keras(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("config.json", b" " * (32 << 20))
     monkeypatch.setattr(archives, "MOST_TEXT", 16 << 20)

@@ -306,3 +306,13 @@ def test_state_of_optimizers(keras):
         np.testing.assert_array_equal(np.asarray(own), np.asarray(other))
     keras.utils.clear_session()
     assert keras.optimizers.Adam().name == "adam"
+
+
+def test_the_mode_of_a_model_replaces_the_mode_that_layers_were_called_with(tf):
+    """As in Keras 3.15, whose files have `training=True` for RandomFlip: its `call` has that default."""
+    inputs = tf.keras.Input((4, 4, 1))
+    model = tf.keras.Model(inputs, tf.keras.layers.Dropout(0.5)(inputs, training=True))
+    x = np.ones((8, 4, 4, 1), np.float32)
+    np.testing.assert_array_equal(model(x, training=False), x)
+    np.testing.assert_array_equal(model.predict(x, verbose=0), x)
+    assert np.any(np.asarray(model(x)) != x)

@@ -15,6 +15,7 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ class WeightGroup:
         self.path = path
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._group)
+        with self._readable():
+            return iter([name if isinstance(name, str) else repr(name) for name in self._group])
 
     def __contains__(self, path: object) -> bool:
         """Return whether there is a member behind hard links only: h5py's own test opens the files of external ones."""
@@ -61,9 +63,17 @@ class WeightGroup:
                 if not isinstance(member, h5py.Group) or not isinstance(member.get(part, getlink=True), h5py.HardLink):
                     return False
                 member = member[part]
-        except (KeyError, OSError, RuntimeError, ValueError):
+        except (KeyError, OSError, OverflowError, RuntimeError, ValueError):
             return False
         return True
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Return a context that raises DataLossError for what h5py raises on a damaged group."""
+        try:
+            yield
+        except (KeyError, OSError, OverflowError, RuntimeError, ValueError) as error:
+            raise DataLossError(what=f"the group {self.path or '/'} is damaged: {error}") from error
 
     def names(self, attribute: str) -> list[str] | None:
         """Return the texts of an attribute, which may be in several parts; None if there is none.
@@ -98,10 +108,12 @@ class WeightGroup:
         """Return the elements of a dataset of a shape. Raises DataLossError for another one."""
         dataset = self._member(name, "Dataset")
         where = f"{self.path}/{name}"
-        if tuple(dataset.shape or ()) != shape or dataset.dtype.kind not in "biufcV":
+        with self._readable():
+            dtype, stored_shape = dataset.dtype, tuple(dataset.shape or ())
+        if stored_shape != shape or dtype.kind not in "biufcV":
             raise WeightMismatchError(
                 what=f"the weight {where} does not fit its layer: the shapes must match",
-                found=f"{dataset.dtype}{list(dataset.shape or ())}",
+                found=f"{dtype}{list(stored_shape)}",
                 wanted=list(shape),
             )
         if dataset.external or dataset.is_virtual:
@@ -130,13 +142,11 @@ class WeightGroup:
         try:
             link = self._group.get(name, getlink=True)
             member = self._group.get(name) if isinstance(link, h5py.HardLink) else None
-        except (KeyError, OSError, RuntimeError, ValueError) as error:
+        except (KeyError, OSError, OverflowError, RuntimeError, ValueError) as error:
             raise DataLossError(what=f"{where} is damaged: {error}") from error
         if not isinstance(member, getattr(h5py, kind)):
-            raise DataLossError(
-                what=f"there is no {kind.lower()} {where}",
-                found=", ".join(map(str, list(self._group)[:5])) or "nothing",
-            )
+            members = ", ".join(list(self)[:5]) or "nothing"
+            raise DataLossError(what=f"there is no {kind.lower()} {where}", found=members)
         return member
 
 
@@ -317,7 +327,7 @@ def open_weights(content: bytes, path: str) -> WeightGroup:
     h5py = optional_module("h5py")
     try:
         return WeightGroup(h5py.File(io.BytesIO(content), "r"), "")
-    except OSError as error:
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise DataLossError(what=f"{path} is not a file of weights, or is damaged: {error}") from error
 
 

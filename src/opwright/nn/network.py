@@ -21,7 +21,7 @@ from ..ops import array, dispatch
 from . import backend
 from .keras_tensor import KerasTensor, OperationNode, find
 from .layer import Layer
-from .layer_calls import InputSpec
+from .layer_calls import InputSpec, current
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
@@ -273,10 +273,17 @@ class Network:
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def run(self, inputs: Any, call: Callable[..., Any] | None = None) -> Any:
-        """Return the outputs for these inputs, in the outputs' structure. call: of an operation and its arguments."""
+        """Return the outputs for these inputs, in the outputs' structure. call: of an operation and its arguments.
+
+        As in Keras, a mode that the model is called with replaces the one that a layer was called with when the model
+        was made: Keras writes the default of a layer's `call` to files, such as `training=True` of `RandomFlip`.
+        """
         values = {id(t): x for t, x in zip(self.flat_inputs, self.accept(inputs))}
+        mode = current.context.training if current.context is not None else None
         for node in self.nodes:
             args, kwargs = node.fill(lambda t: values[id(t)])
+            if mode is not None and "training" in kwargs:
+                kwargs = {**kwargs, "training": mode}
             result = node.operation(*args, **kwargs) if call is None else call(node.operation, *args, **kwargs)
             flat = [result] if len(node.flat_outputs) == 1 and not nest.is_nested(result) else nest.flatten(result)
             for tensor, value in zip(node.flat_outputs, flat):

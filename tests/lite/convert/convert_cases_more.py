@@ -456,6 +456,14 @@ MATH = [
         f32(4, 3),
     ),
     case("logical_bools", lambda x: ow.logical_and(x, x), bools(3)),
+    case(
+        "slice_update_computed",
+        lambda x, v, i: registry.get("TensorStridedSliceUpdate")(x, i, i + np.int32([2, 2]), [1, 1], v),
+        np.arange(12, dtype=np.float32).reshape(4, 3),
+        -np.ones((2, 2), np.float32),
+        np.int32([2, 1]),
+        ops="DYNAMIC_UPDATE_SLICE",
+    ),
 ]
 
 

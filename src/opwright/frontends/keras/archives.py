@@ -27,7 +27,7 @@ class Archive:
         self.path = os.fspath(path) if isinstance(path, str | os.PathLike) else "the file"
         try:
             self._zip = zipfile.ZipFile(path)
-        except zipfile.BadZipFile as error:
+        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise DataLossError(what=f"{self.path} is not a .keras file: {error}") from error
         try:
             text = self._read(CONFIGURATION, MOST_TEXT)

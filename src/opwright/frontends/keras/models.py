@@ -133,6 +133,7 @@ def _model_of(
             "TracedLayer": TracedLayer,
             **LAYERS,
             **{k.rpartition(">")[2]: v for k, v in custom.items()},
+            **custom,
         }
         with CustomObjectScope(by_name):
             model = deserialize(converted)

@@ -149,4 +149,6 @@ class TracedModel(Model):
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """Compute the recorded program."""
+        if self._symbolic_inputs is None:
+            self._symbolic_inputs = self._specs_of(inputs)
         return self.layer(inputs, training=training)

@@ -257,6 +257,8 @@ def _index_of(dims: list[int], bounds: list[list[int]], masks: dict[str, int]) -
 def _strided_slice_update(node: Node, rewriter: LiteRewriter) -> RuleResult:
     x, *bounds, value = node.operands
     dims = sizes(x)
+    if bounds[0].constant is None:
+        return _computed_slice_update(node, rewriter)
     index = _index_of(dims, [constant_of(b, "a bound").tolist() for b in bounds], {m: node.attrs[m] for m in MASKS})
     places = [range(d)[i] for d, i in zip(dims, index)]
     if any(p.step != 1 for p in places) or node.attrs["new_axis_mask"]:
@@ -272,6 +274,19 @@ def _strided_slice_update(node: Node, rewriter: LiteRewriter) -> RuleResult:
     part = reshaped(rewriter, value, counts)
     starts = rewriter.int32([p[0] if len(p) else 0 for p in places])
     return rewriter.emit("DYNAMIC_UPDATE_SLICE", x, part, starts, like=node.outputs[0].spec)
+
+
+def _computed_slice_update(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    """Replace elements from a computed place on: the end is seen to be the begin and the update's sizes."""
+    x, begin, end, strides, value = node.operands
+    if any(node.attrs[m] for m in MASKS) or set(constant_of(strides, "strides").tolist()) - {1}:
+        return NoMatch("a computed bound with strides or masks")
+    counts = sizes(value)
+    added = rewriter.producer(end, "ADD")
+    ends = added is not None and begin in added.operands and [v.constant for v in added.operands if v is not begin]
+    if not ends or ends[0] is None or ends[0].tolist() != counts:
+        return NoMatch("the end is not the computed begin and the sizes of the update")
+    return rewriter.emit("DYNAMIC_UPDATE_SLICE", x, value, rewriter.int32(begin), like=node.outputs[0].spec)
 
 
 LOSSES = rule_table(
