@@ -117,6 +117,17 @@ def test_functions_of_two_numbers_at_their_limits():
     np.testing.assert_array_equal(actual, [0, 1, 7, 1])
 
 
+@pytest.mark.parametrize("terms", [7, 514, 700])
+def test_products_of_integers_are_exact(terms):
+    """The largest sums are those of integers at their limits; sums of 700 do not fit a float32."""
+    rng = np.random.default_rng(terms)
+    x, y = np.full((2, terms), 255, np.uint8), np.full((terms, 3), -128, np.int8)
+    x[1], y[:, 1] = rng.integers(0, 256, terms), rng.integers(-128, 128, terms)
+    (actual,) = TABLE.apply("aten::_int_mm", AtenCall((ow.int32,), ((2, 3),), ow.int32), [x, y], {})
+    assert np.asarray(actual).dtype == np.int32
+    np.testing.assert_array_equal(actual, x.astype(np.int64) @ y.astype(np.int64))
+
+
 def test_the_record_covers_the_table():
     names = {call["operator"] for call in CALLS}
     assert len(CALLS) > 1000

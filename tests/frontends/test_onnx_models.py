@@ -11,6 +11,8 @@ import pytest
 import opwright as ow
 from opwright.core import flags
 from opwright.frontends.onnx.rules import control_flow
+from opwright.lite.format import Model
+from opwright.lite.format.schema import BuiltinOperator
 
 onnx = pytest.importorskip("onnx")
 TensorProto, helper, numpy_helper = onnx.TensorProto, onnx.helper, onnx.numpy_helper
@@ -366,3 +368,24 @@ def test_activations_of_recurrent_operators_have_their_parameters(name):
         expected.append(state)
     (actual,) = ow.nest.flatten(function(ow.constant(x)))
     np.testing.assert_allclose(actual.numpy().reshape(5, 2, 4), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_images_channels_last():
+    """A convolutional network that takes images channels-last has no transpose in its file; the oracle is NumPy."""
+    kernel = np.arange(24, dtype=np.float32).reshape(4, 3, 1, 2) % 7 - 3
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("GlobalAveragePool", ["c"], ["y"])]
+    model = model_of(
+        nodes, [info("x", [1, 3, 4, 5])], [info("y", [1, 4, 1, 1])], [numpy_helper.from_array(kernel, "w")]
+    )
+    f = ow.from_onnx(model, input_layout="nhwc")
+    x = np.random.default_rng(0).standard_normal((1, 4, 5, 3)).astype(np.float32)
+    means = np.stack([x[:, :, :-1].mean((1, 2)), x[:, :, 1:].mean((1, 2))], -1)
+    expected = np.einsum("ncw,ocw->no", means, kernel[:, :, 0])[:, :, None, None]
+    np.testing.assert_allclose(f(x), expected, 1e-5, 1e-5)
+    content = ow.lite.TFLiteConverter.from_concrete_functions([f.named().get_concrete_function()]).convert()
+    assert {code.builtin_code for code in Model.read(content).operator_codes} == {
+        BuiltinOperator.CONV_2D,
+        BuiltinOperator.MEAN,
+    }
+    with pytest.raises(ow.errors.InvalidArgumentError, match="input_layout"):
+        ow.from_onnx(model, input_layout="chw")

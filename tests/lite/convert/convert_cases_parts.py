@@ -11,6 +11,8 @@ import opwright as ow
 
 nn = ow.nn
 IMAGE = f32(2, 4, 6, 3)
+POINT, WINDOW = f32(1, 1, 4, 8), f32(3, 3, 4, 8, seed=1)
+COLUMNS, ROWS, SCALE, OFFSET = f32(5, 6), f32(4, 3, seed=1), f32(4, 1, seed=2), f32(4, 1, seed=3)
 TOKENS = f32(2, 5, 24)
 ROUND = [[0, 0], [1, 1], [1, 1], [0, 0]]
 
@@ -52,6 +54,18 @@ def uneven_heads(x: Any) -> Any:
     scores = ow.matmul(ow.transpose(q, [0, 2, 1, 3]), ow.transpose(k, [0, 2, 3, 1]))
     y = ow.matmul(nn.softmax(scores), ow.transpose(v, [0, 2, 1, 3]))
     return ow.reshape(ow.transpose(y, [0, 2, 1, 3]), [2, 5, 12])
+
+
+def padded_and_whole(x: Any) -> Any:
+    """As RepVGG and MobileOne: channels-first images are read by a convolution of points and one of padded windows."""
+    y = ow.transpose(x, [0, 2, 3, 1])
+    z = ow.transpose(ow.pad(x, [[0, 0], [0, 0], [1, 1], [1, 1]]), [0, 2, 3, 1])
+    return nn.conv2d(y, POINT, 2, "VALID") + nn.conv2d(z, WINDOW, 2, "VALID")
+
+
+def mixed_rows(x: Any) -> Any:
+    """As ResMLP: scale and offset of columns are merged into the product of rows that follows."""
+    return ow.matmul(ow.transpose(ow.matmul(x, COLUMNS) * SCALE + OFFSET, [0, 2, 1]), ROWS) + 1.0
 
 
 HEADS = "RESHAPE TRANSPOSE RESHAPE SPLIT MUL BATCH_MATMUL SOFTMAX BATCH_MATMUL TRANSPOSE RESHAPE"
@@ -99,6 +113,14 @@ PARTS = [
         ops="RELU PADV2 MAX_POOL_2D",
     ),
     case("a_block_that_grows", dense_block, f32(3, 2)),
+    case("padded_and_whole", padded_and_whole, f32(1, 4, 8, 8), ops="TRANSPOSE PAD CONV_2D CONV_2D ADD"),
+    case("mixed_rows", mixed_rows, f32(2, 4, 5), ops="FULLY_CONNECTED TRANSPOSE FULLY_CONNECTED"),
+    case(
+        "one_row",
+        lambda x: ow.matmul(ow.reshape(nn.relu(x), [1, 4]), ROWS),
+        f32(1, 1, 1, 4),
+        ops="RELU FULLY_CONNECTED",
+    ),
     case("heads_stacked", stacked_heads, TOKENS, ops=HEADS),
     case("heads_split", split_heads, TOKENS, ops=HEADS),
     case(

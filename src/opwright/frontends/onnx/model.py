@@ -16,6 +16,7 @@ from ...core.dtypes import string
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...ops.tensor import TensorLike
+from ..image_layout import channels_first, channels_last, takes_images_last
 from ..importing import ImportedFunction, spec_text, tensor_of
 from .execution import GraphContext, OnnxProgram, ValueRequired
 from .files import dtype_of_code, read_model
@@ -70,7 +71,11 @@ def _array(value: Any) -> np.ndarray:
 
 
 def from_onnx(
-    model: Any, *, custom: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None
+    model: Any,
+    *,
+    custom: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
+    input_layout: str | None = None,
 ) -> ImportedFunction:
     """Return an ONNX model as a `Function` of catalogue operators, which runs, differentiates, converts and is saved.
 
@@ -78,12 +83,14 @@ def from_onnx(
     (`pip install 'opwright[onnx]'`) during the import only. External data is read from the model's folder and mapped.
     custom: operators by foreign name, such as {"my::op": MyOp}: an `@ow.operator`, or a function of the inputs and, by
     keyword, the attributes. values: inputs that are always the same, by name; they become constants.
+    input_layout: "nhwc" lets the function take images of rank 4 as [n, h, w, c].
     Inputs have the model's names and shapes; symbolic dimensions may have any size. Results are a tensor, or a tuple of
     them in the model's order. An input whose value decides about the graph (axes, a shape) specialises the function:
     each value has its own trace.
     raises MissingOperators, which lists every operator without a rule; InvalidArgumentError for damaged files, and with
     the node's name for operators that do not fit their inputs; FailedPreconditionError without the package `onnx`
     """
+    nhwc = takes_images_last("from_onnx", input_layout)
     proto, reader = read_model(model)
     program = OnnxProgram(proto, reader, custom)
     graph = proto.graph
@@ -109,6 +116,8 @@ def from_onnx(
     program.rules.check(program.calls(graph, texts), program.custom)
     for function in proto.functions:
         program.rules.check(program.calls(function, {}), program.custom)
+    if nhwc:
+        specs = [_channels_last(s) for s in specs]
     names = [i.name for i in inputs]
 
     def body(*tensors: Any) -> Any:
@@ -116,7 +125,7 @@ def from_onnx(
         context.values.update(fixed)
         for name, tensor in zip(names, tensors):
             value = tensor.array if isinstance(tensor, KnownArray) else tensor
-            context.values[name] = value
+            context.values[name] = channels_first(value) if nhwc and isinstance(value, TensorLike) else value
             if isinstance(value, TensorLike) and _is_small(value):
                 context.sources[id(value)] = frozenset({name})
         context.execute(graph)
@@ -150,6 +159,12 @@ def from_onnx(
             specialised.specialised = frozenset(small)
             return specialised
     return result
+
+
+def _channels_last(spec: TensorSpec | None) -> TensorSpec | None:
+    if spec is None or spec.shape.dims is None:
+        return spec
+    return TensorSpec(channels_last(spec.shape.dims), spec.dtype, name=spec.name)
 
 
 def _is_small(value: Any) -> bool:

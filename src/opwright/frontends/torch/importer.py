@@ -19,7 +19,8 @@ from ...core.errors import InvalidArgumentError
 from ...core.extras import optional_module
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
-from ...ops import array, dispatch
+from ...ops import dispatch
+from ..image_layout import channels_first, channels_last, takes_images_last
 from ..importing import ImportedFunction, tensor_of
 from .archives import check_archive
 from .control_flow import CONTROL, Body
@@ -78,11 +79,8 @@ def from_torch(
     """
     optional_module("torch")
     exported = _exported(program, example_inputs, example_kwargs, dynamic_shapes)
-    if input_layout not in (None, "nchw", "nhwc"):
-        raise InvalidArgumentError(
-            op="from_torch", what="unknown input_layout", found=input_layout, wanted="nhwc or nchw"
-        )
-    return _Importer(decomposed(exported, custom), custom or {}, input_layout == "nhwc").function(name)
+    nhwc = takes_images_last("from_torch", input_layout)
+    return _Importer(decomposed(exported, custom), custom or {}, nhwc).function(name)
 
 
 def _exported(program: Any, inputs: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProgram:
@@ -183,8 +181,7 @@ class _Importer:
                         self.constants[arg_name] = val
                     continue
                 dims = dims_of(val)
-                if self.nhwc and len(dims) == 4:
-                    dims = [dims[i] for i in (0, 2, 3, 1)]
+                dims = channels_last(dims) if self.nhwc else dims
                 self.inputs.append((arg_name, TensorSpec(dims, dtype_of(val.dtype), arg_name)))
                 continue
             target = spec.target or ""
@@ -217,9 +214,7 @@ class _Importer:
 
         environment: dict[str, Any] = {**self.constants, **self.variables}
         for (name, _), argument in zip(self.inputs, arguments, strict=True):
-            if self.nhwc and argument.shape.rank == 4:
-                argument = array.transpose(argument, [0, 3, 1, 2])
-            environment[name] = argument
+            environment[name] = channels_first(argument) if self.nhwc else argument
         results = self._walk(self.program.graph_module, environment)
         flat: list[Any] = []
         for output, value in zip(self.program.graph_signature.output_specs, results, strict=True):

@@ -88,7 +88,7 @@ def _around(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 
 def _rows_first(node: Node, rewriter: LiteRewriter) -> RuleResult:
-    """Drop a reshape that merges rows before a product of rows."""
+    """Drop a reshape before a product that leaves the rows as they are, or one row."""
     x = node.inputs[0]
     assert isinstance(x, Value)
     reshape = x.node
@@ -96,7 +96,7 @@ def _rows_first(node: Node, rewriter: LiteRewriter) -> RuleResult:
         return NO
     source = next(reshape.operands)
     dims, k = source.spec.shape.dims, (x.spec.shape.dims or (None, None))[1]
-    if k is None or dims is None or len(dims) != 2 or dims[1] != k:
+    if k is None or dims is None or dims[-1] != k or (len(dims) != 2 and any(d != 1 for d in dims[:-1])):
         return NO
     return rewriter.recreate(node, source, *node.inputs[1:])
 
@@ -177,7 +177,11 @@ def _before(node: Node, rewriter: LiteRewriter, *op_names: str) -> tuple[Node, V
     x, weights = node.inputs[:2]
     assert isinstance(x, Value)
     assert isinstance(weights, Value)
-    arithmetic = rewriter.producer(x, *op_names)
+    between = rewriter.producer(x, "TRANSPOSE") if node.op.name == "FULLY_CONNECTED" else None
+    order = order_of(between)
+    if between is not None and order is None:
+        return None
+    arithmetic = rewriter.producer(x if between is None else next(between.operands), *op_names)
     if arithmetic is None or x.dtype is not float32 or fused_activation(arithmetic) != "NONE":
         return None
     filter = weights.constant
@@ -191,12 +195,16 @@ def _before(node: Node, rewriter: LiteRewriter, *op_names: str) -> tuple[Node, V
     operands = tuple(arithmetic.operands)
     for y, c in (operands, operands[::-1]) if arithmetic.op.name in ("MUL", "ADD") else (operands,):
         constant = c.constant
-        if constant is None or y.constant is not None or y.spec.shape != x.spec.shape:
+        if constant is None or y.constant is not None or y.spec.shape != arithmetic.outputs[0].spec.shape:
             continue
         if (x.spec.shape.dims or (None,))[-1] != n:
             return None  # groups
+        if order is not None:
+            constant = constant.reshape((1,) * (len(order) - constant.ndim) + constant.shape).transpose(order)
         if constant.size == 1 or (constant.size == n and constant.shape[-1] == n):
             vector = np.broadcast_to(constant.reshape(-1), (n,))
+            if order is not None:
+                y = rewriter.emit("TRANSPOSE", y, rewriter.int32(order), like=x.spec)
             return arithmetic, y, np.repeat(vector, multiplier), filter
     return None
 

@@ -34,7 +34,7 @@ from .parts import grown_parts, split_parts
 from .rewriter import LiteRewriter, join
 from .rules import RULES
 from .subgraphs import sink
-from .transposed_parts import transposed_once
+from .transposed_parts import shared_transposes, transposed_once
 from .wider_types import WiderTypes
 
 DROP_IDENTITY = RewriteRule(
@@ -160,7 +160,7 @@ MAX_WALKS = 32  # a walk sinks a transpose past a whole chain; the bound is for 
 
 def optimize(graph: Graph) -> Graph:
     """Merge nodes of the lite dialect where one operator does the work of several, in subgraphs too."""
-    for step in (absorb_shuffles, split_parts, transposed_once, grown_parts):
+    for step in (absorb_shuffles, split_parts, transposed_once, shared_transposes, grown_parts):
         graph = step(_merged(graph))
     return _merged(graph)
 

@@ -1,6 +1,7 @@
-"""A tensor whose parts are all transposed alike is transposed itself.
+"""A tensor that is transposed whole and by parts, or padded, is transposed once.
 
-Lives here: `transposed_once`. Not here: parts as SPLIT (parts.py), transposes that cancel (graph/passes/layout.py).
+Lives here: `transposed_once`, `shared_transposes`. Not here: parts as SPLIT (parts.py), transposes that cancel in the
+catalogue (graph/passes/layout.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from ...core.dtypes import float32
 from ...graph import Graph, Node, Value
 from ...graph.builder import GraphTransform, has_subgraphs, map_subgraphs
 from ...graph.passes import dead_code
@@ -193,3 +197,68 @@ def _cut_apart(rewriter: LiteRewriter, x: Value, axis: int, sizes: Sequence[int]
     dims = static_sizes(x) or ()
     begins = [0, *itertools.accumulate(sizes)]
     return [part_along(rewriter, x, dims, axis, b, size) for b, size in zip(begins, sizes)]
+
+
+def shared_transposes(graph: Graph) -> Graph:
+    """Return the graph in which a padded or scaled tensor that is also read transposed is changed after that."""
+    return GraphTransform(_shared_transposes)(graph)
+
+
+def _shared_transposes(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
+    orders = {}
+    for node in graph.nodes:
+        order = order_of(node)
+        if order is not None:
+            orders[next(node.operands), tuple(order)] = node
+    rewriter, changed = LiteRewriter(graph, inside), False
+    known: dict[tuple[Value, tuple[int, ...]], Value] = {}
+    for node, old in rewriter.walk():
+        rewriter.begin(node)
+        inner = map_subgraphs(node, inside)
+        node, changed = inner, changed or inner is not node
+        order = order_of(old)
+        if order is None:
+            rewriter.keep(node, old)
+            continue
+        x, order = next(old.operands), tuple(order)
+        before = x.node if rewriter.uses.get(x, 0) == 1 else None
+        source = None if before is None else _source(before, x)
+        if before is not None and source is not None and (source, order) in orders:
+            if (source, order) not in known:
+                value = rewriter.operand(source)
+                known[source, order] = rewriter.emit("TRANSPOSE", value, rewriter.int32(list(order)))
+            rewriter.replace(old, _after(rewriter, before, source, known[source, order], order, old.outputs[0]))
+            rewriter.credit(node, "shared_transposes: the same elements")
+            changed = True
+        elif (x, order) in known:
+            rewriter.replace(old, known[x, order])
+        else:
+            rewriter.keep(node, old)
+            known[x, order] = node.outputs[0]
+    return dead_code(rewriter.finish())[0] if changed else graph
+
+
+def _source(node: Node, value: Value) -> Value | None:
+    """Return the computed operand of a pad, or of arithmetic with constants; None of other nodes."""
+    if node.op.name not in ("PAD", "ADD", "SUB", "MUL", "DIV") or value.dtype is not float32:
+        return None
+    operands = list(node.operands)
+    computed = [v for v in operands if v.constant is None]
+    if len(computed) != 1 or (node.op.name == "PAD" and computed[0] is not operands[0]):
+        return None
+    (x,) = computed
+    return x if node.op.name == "PAD" or x.spec.shape == value.spec.shape else None
+
+
+def _after(rewriter: LiteRewriter, node: Node, source: Value, moved: Value, order: Sequence[int], like: Value) -> Value:
+    operands: list[Value] = []
+    for v in node.operands:
+        constant = v.constant
+        if v is source or constant is None:
+            operands.append(moved)
+        elif node.op.name == "PAD":
+            operands.append(rewriter.constant(np.ascontiguousarray(constant[list(order)])))
+        else:
+            full = constant.reshape((1,) * (len(order) - constant.ndim) + constant.shape)
+            operands.append(rewriter.constant(np.ascontiguousarray(full.transpose(order))))
+    return rewriter.recreate(node, *operands, like=like.spec)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import bool as bool_
-from ....core.dtypes import float32, int64
+from ....core.dtypes import float32, int32, int64
 from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, linalg, math, nn
 from ....ops.windows import is_same_padding
@@ -50,6 +50,19 @@ def matmul_values(x: Any, y: Any) -> Any:
 @aten("mm", "bmm", "matmul", "mv", "dot")
 def matmul(op: AtenCall, x: Any, y: Any) -> Any:
     return matmul_values(tensor(x), tensor(y))
+
+
+MOST_EXACT_TERMS = (1 << 24) // (255 * 128)
+"""Products of 8 bits whose sum is a whole number that float32 holds."""
+
+
+@aten("_int_mm")
+def integer_matmul(op: AtenCall, x: Any, y: Any) -> Any:
+    """Return the product of matrices of 8-bit integers, in int32. Files have it in float32, as far as it is exact."""
+    x, y = tensor(x), tensor(y)
+    terms = x.shape[-1]
+    dtype = float32 if terms is not None and terms <= MOST_EXACT_TERMS else int32
+    return array.cast(linalg.matmul(array.cast(x, dtype), array.cast(y, dtype)), int32)
 
 
 @aten("vdot")
