@@ -180,8 +180,7 @@ class _Importer:
                     else:
                         self.constants[arg_name] = val
                     continue
-                dims = dims_of(val)
-                dims = channels_last(dims) if self.nhwc else dims
+                dims = channels_last(dims_of(val)) if self.nhwc else dims_of(val)
                 self.inputs.append((arg_name, TensorSpec(dims, dtype_of(val.dtype), arg_name)))
                 continue
             target = spec.target or ""

@@ -207,20 +207,20 @@ def shared_transposes(graph: Graph) -> Graph:
 def _shared_transposes(graph: Graph, inside: Callable[[Graph], Graph]) -> Graph:
     orders = {}
     for node in graph.nodes:
-        order = order_of(node)
-        if order is not None:
-            orders[next(node.operands), tuple(order)] = node
+        axes = order_of(node)
+        if axes is not None:
+            orders[next(node.operands), tuple(axes)] = node
     rewriter, changed = LiteRewriter(graph, inside), False
     known: dict[tuple[Value, tuple[int, ...]], Value] = {}
     for node, old in rewriter.walk():
         rewriter.begin(node)
         inner = map_subgraphs(node, inside)
         node, changed = inner, changed or inner is not node
-        order = order_of(old)
-        if order is None:
+        axes = order_of(old)
+        if axes is None:
             rewriter.keep(node, old)
             continue
-        x, order = next(old.operands), tuple(order)
+        x, order = next(old.operands), tuple(axes)
         before = x.node if rewriter.uses.get(x, 0) == 1 else None
         source = None if before is None else _source(before, x)
         if before is not None and source is not None and (source, order) in orders:

@@ -208,9 +208,9 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     """
     if limit is None:
         start, limit = 0, start
-    if dtype is None and type(start) is type(limit) is type(delta) is int and dispatch.state.trace is None:
-        if 0 <= start <= limit < 1 << 31 and 0 < delta < 1 << 31:  # as the operator, in a fifth of its time
-            return dispatch.to_tensor(np.arange(start, limit, delta, np.int32), dtypes.int32, name)
+    is_eager = dtype is None and type(start) is type(limit) is type(delta) is int and dispatch.state.trace is None
+    if is_eager and 0 <= start <= limit < 1 << 31 and 0 < delta < 1 << 31:  # as the operator, in a fifth of its time
+        return dispatch.to_tensor(np.arange(start, limit, delta, dtype=np.int32), dtypes.int32, name)
     if dtype is not None:
         dtype = as_dtype(dtype)
     else:
