@@ -68,6 +68,20 @@ def test_a_model_runs_differentiates_saves_and_converts(tmp_path):
     np.testing.assert_allclose(served(x)["y"].numpy(), Y, 1e-6)
 
 
+def test_pools_with_windows_over_the_edge_are_one_operator():
+    """Windows of 3 with steps of 2 in 8 pixels, ceil_mode: a last one of two pixels, against ONNX's own reference."""
+    from onnx.reference import ReferenceEvaluator
+
+    x = np.random.default_rng(24).normal(size=(1, 2, 8, 8)).astype(np.float32)
+    for kind in ("MaxPool", "AveragePool"):
+        node = helper.make_node(kind, ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+        model = model_of([node], [info("x", [1, 2, 8, 8])], [info("y", [1, 2, 4, 4])], opset=19)
+        f = ow.from_onnx(model, input_layout="nhwc")
+        (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+        np.testing.assert_allclose(f(x.transpose(0, 2, 3, 1)).numpy(), expected, 1e-6)
+        assert "pad" not in {node.op.name.lower() for node in f.concrete().graph.nodes}
+
+
 def test_weights_in_other_files_and_sparse_ones(tmp_path):
     onnx.save(linear(weights()), tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0, location="w.bin")
     np.testing.assert_allclose(ow.from_onnx(tmp_path / "m.onnx")(X).numpy(), Y, 1e-6)

@@ -60,6 +60,19 @@ def test_masks_are_pasted_as_torchvision_pastes_them():
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
 
+def test_keypoints_are_where_torchvision_finds_them():
+    """Boxes inside of the image, as large as it, of one pixel; the largest values at edges of maps, too."""
+    from opwright.frontends.torch import detectors
+
+    maps = torch.randn(4, 3, 14, 14, generator=torch.Generator().manual_seed(26))
+    maps[0, 1, 0, 13] = 9.0
+    corners = torch.tensor([[3.2, 4.9, 20.1, 17.5], [0, 0, 64, 48], [7.1, 8.2, 7.3, 8.4], [1, 2, 31, 47.5]])
+    for count in (4, 0):
+        expected = vision.models.detection.roi_heads.heatmaps_to_keypoints(maps[:count], corners[:count])
+        actual = detectors.places_of_keypoints(maps[:count], corners[:count], shapes=[(48, 64)])
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("aligned", [False, True])
 def test_regions_beyond_the_edges_of_an_image(aligned):
     """Narrow regions at an edge, ones outside, one around the image: as the installed torchvision pools them."""

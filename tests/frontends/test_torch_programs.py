@@ -190,6 +190,18 @@ class Cache(nn.Module):
         return self.rows.sum(0)
 
 
+@pytest.mark.parametrize(
+    ("mode", "pads"), [("circular", (-1, 1, -2, 1)), ("reflect", (2, -2, -1, 1)), ("replicate", (2, -3))]
+)
+def test_pads_that_cut(mode, pads):
+    class Padded(nn.Module):
+        def forward(self, x):
+            return nn.functional.pad(x, pads, mode)
+
+    x = torch.arange(20.0).reshape((1, 1, 4, 5)[2 - len(pads) // 2 :])
+    np.testing.assert_array_equal(ow.from_torch(Padded(), (x,))(x.numpy()).numpy(), Padded()(x).numpy())
+
+
 def test_buffers_are_state():
     cache, x = Cache(), images(1, 3)
     function = ow.from_torch(Cache(), (x,))

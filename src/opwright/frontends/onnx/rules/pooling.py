@@ -50,9 +50,10 @@ def max_pool(context: Any, inputs: Any, attributes: Any) -> Any:
     exact = windows_of(sizes, attributes["kernel_shape"], attributes)
     plain = max(exact.dilations) == 1 and not context.wants(1) and len(sizes) <= 3
     last = channels_last(x)
-    if plain and exact.same(sizes) and len(sizes) == 2 and not attributes.get("ceil_mode"):
+    extended = _extended(exact, sizes)
+    if plain and len(sizes) == 2 and (exact.same(sizes) or extended.same(sizes)):
         return channels_second(nn.max_pool2d(last, exact.kernel, exact.strides, "SAME"))
-    last, windows = _cut(last, _extended(exact, sizes))
+    last, windows = _cut(last, extended)
     last = padded(last, windows, _lowest(x))
     if plain:
         if len(sizes) == 1:
@@ -125,14 +126,15 @@ def average_pool(context: Any, inputs: Any, attributes: Any) -> Any:
     counted = bool(attributes.get("count_include_pad"))
     padless = not any(exact.before) and not any(exact.after)
     plain = max(exact.dilations) == 1 and len(sizes) == 2
-    last = channels_last(x)
+    last, extended = channels_last(x), _extended(exact, sizes)
+    if plain and not counted and (exact.same(sizes) or extended.same(sizes)):
+        return channels_second(nn.avg_pool2d(last, exact.kernel, exact.strides, "SAME"))
     if plain and not attributes.get("ceil_mode"):
-        if padless or (exact.same(sizes) and not counted):
-            padding = "VALID" if padless else "SAME"
-            return channels_second(nn.avg_pool2d(last, exact.kernel, exact.strides, padding))
+        if padless:
+            return channels_second(nn.avg_pool2d(last, exact.kernel, exact.strides, "VALID"))
         if counted:
             return channels_second(nn.avg_pool2d(padded(last, exact), exact.kernel, exact.strides, "VALID"))
-    last, windows = _cut(last, _extended(exact, sizes))
+    last, windows = _cut(last, extended)
     elements = columns(padded(last, windows), windows)
     total = math.reduce_sum(elements, rank_of(last) - 1)
     # How many elements of each window count: a product over the axes.

@@ -262,6 +262,8 @@ def pad(op: AtenCall, x: Any, pads: Sequence[Any], mode: str = "constant", value
 
 @aten("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
 def reflection_pad(op: AtenCall, x: Any, pads: Sequence[int]) -> Any:
+    if min(pads) < 0:  # mirrors what is cut off, too
+        return _by_position(x, pads, lambda places, size: size - 1 - abs(size - 1 - abs(places)))
     return _pad(tensor(x), pads, "REFLECT")
 
 
@@ -283,7 +285,7 @@ def replication_pad(op: AtenCall, x: Any, pads: Sequence[int]) -> Any:
 
 @aten("_pad_circular")
 def circular_pad(op: AtenCall, x: Any, pads: Sequence[int]) -> Any:
-    return _by_position(x, pads, lambda places, size: places % size)
+    return _by_position(_pad(tensor(x), [min(p, 0) for p in pads], "CONSTANT"), [max(p, 0) for p in pads], np.mod)
 
 
 @aten("pixel_shuffle")
