@@ -99,6 +99,7 @@ def targets(*families: tuple[KernelFamily, dict[str, Any]]) -> Any:
     slow, each for all."""
     rows = []
     for family, constants in families:
+        assert set(constants) == set(family.constants), f"{family.name} has constants {sorted(family.constants)}"
         entry = family.entry(constants)
         if not rows:
             rows.append(pytest.param(family, constants, (one_foreign(entry),), id=f"{entry} for one"))

@@ -4,12 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from foreign import run_on
 from foreign_plans import run_forms_on
 from form_kit import buffer
 from test_gemm_hybrid import by_blocks
 from test_gemm_int8 import PLAIN, SUM, made, requantised, rounded
 from test_int8_targets import rows
 
+from opwright.compiler import language as kl
 from opwright.compiler import target as targets
 from opwright.compiler.kernels.epilogue import epilogue_of
 from opwright.compiler.kernels.gemm_neon import is_paired, padded_quads, steps_for
@@ -54,6 +56,21 @@ def test_extremes_are_exact(name, x, w, tmp_path):
     source = buffer(xs)
     form = Contract(Buffer("y", int32, (1, 5, 1, 9)), source, Buffer("w", int8, ws.shape, ws), (), SUM, PLAIN, 1, 0)
     np.testing.assert_array_equal(run_forms_on(name, tmp_path, [form], {source: xs}), np.full((1, 5, 1, 9), 60 * x * w))
+
+
+@kl.family
+def signed_dots(work, acc: kl.ptr[kl.i32], a: kl.ptr[kl.i8], c: kl.ptr[kl.i8]):
+    acc.store(kl.dot4_signed(acc.load(0, 8), a.load(0, 32), c.load(0, 32)))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_dots_of_signed_bytes(name, tmp_path):
+    """Products of -128 among them; without dotprod, by other instructions."""
+    rng = np.random.default_rng(0)
+    acc, (a, c) = rng.integers(-999, 999, 8).astype(np.int32), rng.integers(-128, 128, (2, 8, 4)).astype(np.int8)
+    a[:2], c[0], c[1] = -128, -128, 127
+    expected = acc + (a.astype(int) * c).sum(1)
+    np.testing.assert_array_equal(run_on(name, tmp_path, signed_dots, {}, [acc, a, c], 1)[0], expected)
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ KNOWN = {
     "CONCATENATION": ("axis=7", "scale inf"),
     "FULLY_CONNECTED": ("weights_format=2", "keep_num_dims=True"),
     "SOFTMAX": ("beta=nan", "scale inf"),
+    "Mfcc": ("an output that is an input",),
 }
 """Changes that are tried each time, of each operator: kinds that only one of the engines once refused, and others."""
 

@@ -26,15 +26,18 @@ def _neon(name: str, dtype: DType, count: int, *operands: Value) -> Value:
 
 
 def dot4_signed(acc: Value, a: Value, c: Value) -> Value:
-    """Return acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j] by SDOT (dotprod): acc int32; a and c int8, with four
-    times the lanes."""
+    """Return acc[i] + sum over j < 4 of a[4 i + j] c[4 i + j] by SDOT, without dotprod by SMULL, SADDLP and ADDP: acc
+    int32; a and c int8, with four times the lanes."""
     if acc.count < 4:
         return part(dot4_signed(_padded(acc), _padded(a), _padded(c)), 0, acc.count)
     if acc.count > 4:
         return joined(
             [dot4_signed(part(acc, i, 4), part(a, 4 * i, 16), part(c, 4 * i, 16)) for i in range(0, acc.count, 4)]
         )
-    return _neon("sdot.v4i32.v16i8", dtypes.int32, 4, acc, a, c)
+    if current().target.has("dotprod"):
+        return _neon("sdot.v4i32.v16i8", dtypes.int32, 4, acc, a, c)
+    zero = Value(ir.Constant(typed(dtypes.int32, 4), None), dtypes.int32)
+    return acc + pair_sums(*(add_pairs(zero, byte_products(a, c, half)) for half in (0, 1)))
 
 
 def matrix_dot(acc: Value, a: Value, c: Value) -> Value:

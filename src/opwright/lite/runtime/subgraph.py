@@ -447,11 +447,12 @@ class Subgraph(CallableSubgraph):
         for t, shape in zip(node.tensors_out, shapes):
             other = touched.get(id(t))
             if other is not None and t.shape != shape:
-                whose = "this node" if other is node else f"node {other.number}"
+                whose, found = "this node" if other is node else f"node {other.number}", list(t.shape)
+                t.set_shape(shape)  # else a second allocation would take the result's shape for the input's
                 raise InvalidArgumentError(
                     op=node.name,
                     what=f"output {t.name!r} is also a tensor of {whose}, and would get another shape",
-                    found=list(t.shape),
+                    found=found,
                     wanted=list(shape),
                 )
         touched.update((id(t), node) for t in node.tensors_out)
