@@ -132,3 +132,35 @@ def test_dtypes_of_random_integers():
         np.testing.assert_array_equal(np.unique(drawn), [0, 1, 2])
     with pytest.raises(ValueError, match="integer `dtype`"):
         ow.keras.random.randint((2,), 0, 3, dtype="float32")
+
+
+Q = np.float32([[0.5, 0.2], [0.1, 1.0]])
+OTHERS = [  # results that NumPy gives, in the dtypes that Keras's specifications of outputs name
+    ("quantile", (X, Q), {"axis": 1, "keepdims": True}, np.quantile(X, Q, 1, keepdims=True), "float32"),
+    ("nanpercentile", (X, 100 * Q), {}, np.percentile(X, 100 * Q), "float32"),
+    ("logspace", (1.0, X[0, 0], 1), {}, [[10.0] * 3], "float32"),
+    ("linspace", (X[0, 0], 2.0, 1), {"endpoint": False}, [X[0, 0]], "float32"),
+    ("full_like", (np.int64([1, 2]), 2.0), {}, [2, 2], "int64"),
+    ("trapezoid", (X[0, 0],), {"dx": np.int32(2)}, np.trapezoid(X[0, 0], dx=2), "float32"),
+    ("relu", (np.int8([3, -2]),), {}, [3, 0], "int8"),
+    ("relu6", (np.int64([30, -2]),), {}, [6, 0], "int64"),
+    ("threshold", (np.int32([3, 5]), 4, 0), {}, [0, 5], "int32"),
+    ("square", (np.array([True, False]),), {}, [1, 0], "int32"),
+    ("mod", (np.array([True, True]), np.array([True, True])), {}, [0, 0], "int32"),
+    ("cbrt", (np.int64([8, 27]),), {}, [2, 3], "float64"),
+    ("hypot", (np.int64([3]), np.int64([4])), {}, [5], "float64"),
+    ("deg2rad", (np.int32([180]),), {}, [np.pi], "float32"),
+    ("i0", (np.int64([0]),), {}, [1], "float64"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "options", "expected", "dtype"), OTHERS, ids=[row[0] for row in OTHERS])
+def test_values_and_dtypes(name, args, options, expected, dtype):
+    result = getattr(ops, name)(*args, **options)
+    assert (result.dtype.name, tuple(result.shape)) == (dtype, np.shape(expected))
+    np.testing.assert_allclose(result, expected, 1e-5, 1e-6)
+
+
+def test_a_vector_of_weights_needs_an_axis():
+    with pytest.raises(ValueError, match="weights"):
+        ops.average(X[0], weights=[1.0, 2.0, 3.0])

@@ -541,6 +541,7 @@ CASES = {
         case(ints(1, 3, 2), 5, expect=lambda n, m: np.array([[j < k for j in range(5)] for k in n])),
         case(ints([1, 3], [2, 0]), expect=lambda n: np.array([[[j < k for j in range(3)] for k in r] for r in n])),
         case(ints(1, 0), dtype="float32", expect=np.array([[1.0], [0.0]]), gives="float32"),
+        case(np.array([0.5, 1.5]), 2, expect=np.array([[False, False], [True, False]])),  # as TensorFlow has it
         bad(ints(1), ints(1), says="maxlen", raises=ValueError),
     ],
     "boolean_mask": [

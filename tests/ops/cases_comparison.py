@@ -193,6 +193,7 @@ CASES = {
         case(f64(2, 3), 100.0, expect=lambda x, n: x),
         case(array([3.0, 4.0], [6.0, 8.0]), 6.0, axes=[1], expect=array([3.0, 4.0], [3.6, 4.8])),
         case(np.zeros((2, 2)), 1.0, expect=np.zeros((2, 2))),
+        case(array([3.0, 4.0]), -1, expect=np.zeros((1, 2))),
         bad(f32(2), f32(3, 1), says="cannot be broadcast"),
     ],
     "clip_by_global_norm": [

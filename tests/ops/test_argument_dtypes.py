@@ -95,6 +95,33 @@ def test_pythons_floats_and_text_do_not_become_integers(tf, way, value):
         WAYS[way](tf, value, tf.int32)
 
 
+IMAGE = np.random.default_rng(0).random((1, 2, 2, 3), np.float32)
+PARAMETERS = {  # Python's integers where an operator takes floats alone
+    "contrast": (lambda tf, k: tf.image.adjust_contrast(IMAGE, k), 2),
+    "saturation": (lambda tf, k: tf.image.adjust_saturation(IMAGE, k), 3),
+    "hue": (lambda tf, k: tf.image.adjust_hue(IMAGE, k), 1),
+    "fake_quant": (lambda tf, k: tf.quantization.fake_quant_with_min_max_vars(IMAGE, 0, k), 1),
+    "boxes": (lambda tf, k: tf.image.crop_and_resize(IMAGE, [[0, 0, k, k]], [0], [2, 2]), 1),
+    "colours": (lambda tf, k: tf.image.draw_bounding_boxes(IMAGE, [[[0, 0, k, k]]], [[k, 0, 0]]), 1),
+    "scalar_mul": (lambda tf, k: tf.math.scalar_mul(k, IMAGE), 2),
+}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_pythons_integers_for_floating_parameters(tf, name, traced):
+    function, value = PARAMETERS[name]
+    results = [(tf.function(function) if traced else function)(tf, k) for k in (value, float(value))]
+    assert results[0].dtype == tf.float32
+    np.testing.assert_array_equal(results[0].numpy(), results[1].numpy())
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_first_operand_keeps_its_kind(tf, traced):
+    with pytest.raises((TypeError, ValueError, tf.errors.InvalidArgumentError)):
+        (tf.function(tf.sin) if traced else tf.sin)(tf.constant(1))
+
+
 # ---- lists with tensors ---------------------------------------------------------------------------------------------
 
 LISTS = {

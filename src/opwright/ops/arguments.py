@@ -5,7 +5,8 @@ Lives here: `tensors`, used by both interpreters.  Not here: the creation of a t
 The rule is TensorFlow's, without promotion: among inputs that must have one dtype (`like=`), the first tensor
 determines it, and Python numbers and lists take it if their kind is preserved (an int becomes a float, a float never an
 int). A NumPy array after that tensor is cast to it, whatever its kind; an array before it only if no value changes.
-Without a tensor their own types determine the dtype: int -> int32, float -> float32.
+Without a tensor their own types determine the dtype: int -> int32, float -> float32; integers for a parameter that
+takes floats alone are floats (`adjust_contrast(images, 2)`).
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def tensors(op: Operator, inputs: Sequence[Any], to_tensor: ToTensor, name: str 
             else:
                 members = [value]
             natural = _natural(members, declared.repeated, declared.dtypes)
+            if dtypes.float32 in declared.dtypes and _is_parameter(op, group) and _are_integers(members):
+                natural = dtypes.float32
             if natural is not None:
                 leader[group] = natural
     result: list[Any] = []
@@ -174,6 +177,24 @@ def _natural(members: Sequence[Any], repeated: bool, allowed: Sequence[DType]) -
         if kind.is_floating or kind.is_complex:
             return kind
     return kinds[0]
+
+
+def _is_parameter(op: Operator, group: str) -> bool:
+    """Return whether inputs of one dtype are not the first, whose dtype says what is computed, and no integers."""
+    first = op.inputs[0]
+    members = [i for i in op.inputs if i.name == group]
+    return group != (first.like or first.name) and not any(d.is_integer or d.is_bool for i in members for d in i.dtypes)
+
+
+def _are_integers(members: Sequence[Any]) -> bool:
+    """Return whether Python values are integers alone."""
+    try:
+        return all(
+            isinstance(v, (int, list, tuple, range)) and natural_dtype(v) in (dtypes.int32, dtypes.int64)
+            for v in members
+        )
+    except (TypeError, ValueError):
+        return False
 
 
 def _of_empty(flat: Sequence[Any], allowed: Sequence[DType]) -> DType | None:

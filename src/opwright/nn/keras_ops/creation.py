@@ -150,7 +150,7 @@ def empty_like(x: Any, dtype: Any = None) -> Tensor:
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """Create a tensor of one value in the shape of x."""
     x = dispatch.to_tensor(x)
-    return array.broadcast_to(convert(fill_value, dtype or x.dtype), array.shape(x))
+    return array.broadcast_to(array.cast(fill_value, dtype or x.dtype), array.shape(x))
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
@@ -192,7 +192,8 @@ def linspace(
     parts = num - 1 if endpoint else num
     step = (b - a) / parts if parts > 0 else (b - a) * float("nan")
     places = array.reshape(array.range(num), [num] + [1] * rank_of(step))
-    values = array.expand_dims(a, 0) + convert(places, step.dtype) * array.expand_dims(step, 0) if num else a[None][:0]
+    values = array.expand_dims(a + array.zeros_like(step), 0)
+    values = values + convert(places, step.dtype) * array.expand_dims(step, 0) if parts > 0 else values[:num]
     if endpoint and num > 1:  # exact, whatever the rounding of steps
         last = math.equal(places, convert(num - 1, "int32"))
         values = array.where(last, array.expand_dims(b + array.zeros_like(step), 0), values)

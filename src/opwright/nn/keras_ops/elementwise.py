@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, bitwise, composed_functions, dispatch, math
 from ...tracing.control.loops import while_loop
-from .promotion import as_floating, as_tensor, convert, of_one, of_two, promote, result_type
+from .promotion import as_double, as_floating, as_number, as_tensor, convert, of_one, of_two, promote, result_type
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -28,7 +28,7 @@ def _ordered(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tens
     return ordered
 
 
-square = of_one(math.square)
+square = of_one(math.square, first=as_number)
 conj = conjugate = of_one(math.conj)
 logical_not = of_one(math.logical_not, boolean=True)
 bitwise_not = bitwise_invert = of_one(bitwise.invert)
@@ -54,29 +54,29 @@ rsqrt = of_one(math.rsqrt, floating=True)
 reciprocal = of_one(math.reciprocal, floating=True)
 ceil = of_one(math.ceil, floating=True)
 floor = of_one(math.floor, floating=True)
-i0 = of_one(math.bessel_i0, floating=True)
+i0 = of_one(math.bessel_i0, floating=True, first=as_double)
 erf = of_one(math.erf, floating=True)
 erfc = of_one(math.erfc, floating=True)
 erfinv = of_one(math.erfinv, floating=True)
 log2 = of_one(composed_functions.log2, floating=True)
 log10 = of_one(composed_functions.log10, floating=True)
 exp2 = of_one(composed_functions.exp2, floating=True)
-cbrt = of_one(composed_functions.cbrt, floating=True)
+cbrt = of_one(composed_functions.cbrt, floating=True, first=as_double)
 sinc = of_one(composed_functions.sinc, floating=True)
-deg2rad = of_one(composed_functions.deg2rad, floating=True)
-rad2deg = of_one(composed_functions.rad2deg, floating=True)
+deg2rad = of_one(composed_functions.deg2rad, floating=True, first=as_double)
+rad2deg = of_one(composed_functions.rad2deg, floating=True, first=as_double)
 
 subtract = of_two(math.subtract)
 divide = true_divide = of_two(math.truediv, floating=True)
 divide_no_nan = of_two(math.divide_no_nan, floating=True)
 floor_divide = of_two(math.floordiv)
-mod = remainder = of_two(math.floormod)
-fmod = of_two(math.truncatemod)
+mod = remainder = of_two(math.floormod, first=as_number)
+fmod = of_two(math.truncatemod, first=as_number)
 power = of_two(math.pow)
 maximum = of_two(math.maximum)
 minimum = of_two(math.minimum)
 arctan2 = of_two(math.atan2, floating=True)
-hypot = of_two(composed_functions.hypot, floating=True)
+hypot = of_two(composed_functions.hypot, floating=True, first=as_double)
 logaddexp = of_two(composed_functions.logaddexp, floating=True)
 logaddexp2 = of_two(composed_functions.logaddexp2, floating=True)
 equal = of_two(math.equal)

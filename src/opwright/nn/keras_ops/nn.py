@@ -22,7 +22,7 @@ from ..layers.depthwise import depthwise_convolution
 from ..layers.pooling import adaptive_pool
 from . import elementwise, products
 from .elementwise import polar as polar
-from .promotion import as_floating, as_tensor, convert, promote, rank_of
+from .promotion import as_floating, as_number, as_tensor, convert, of_one, promote, rank_of
 from .reductions import moments as moments
 from .sequences import ctc_decode as ctc_decode
 from .sequences import ctc_loss as ctc_loss
@@ -41,8 +41,8 @@ def _activation(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return converted
 
 
-relu = _activation(ops_nn.relu)
-relu6 = _activation(activations.relu6)
+relu = of_one(ops_nn.relu, first=as_number)
+relu6 = of_one(activations.relu6, first=as_number)
 leaky_relu = _activation(activations.leaky_relu)
 elu = _activation(activations.elu)
 celu = _activation(activations.celu)
@@ -54,7 +54,6 @@ hard_tanh = _activation(activations.hard_tanh)
 tanh_shrink = _activation(activations.tanh_shrink)
 hard_shrink = _activation(activations.hard_shrink)
 soft_shrink = _activation(activations.soft_shrink)
-threshold = _activation(activations.threshold)
 log_softmax = _activation(activations.log_softmax)
 sparsemax = _activation(activations.sparsemax)
 softplus = _activation(activations.softplus)
@@ -65,6 +64,11 @@ glu = _activation(activations.glu)
 sparse_plus = _activation(activations.sparse_plus)
 sparse_sigmoid = _activation(activations.sparse_sigmoid)
 squareplus = _activation(activations.squareplus)
+
+
+def threshold(x: Any, threshold: Any, default_value: Any) -> Tensor:
+    """Return x where x > threshold, else default_value, in the dtype to which the three promote."""
+    return activations.threshold(promote(x, threshold, default_value)[0], threshold, default_value)
 
 
 def softmax(x: Any, axis: Any = -1) -> Tensor:

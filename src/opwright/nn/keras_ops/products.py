@@ -153,7 +153,7 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     rows = arrays.moveaxis(as_floating(y), axis, -1)
     means = (rows[..., 1:] + rows[..., :-1]) * 0.5
     if x is None:
-        return math.reduce_sum(means * dx, -1)
+        return math.reduce_sum(means * convert(dx, means.dtype), -1)
     places = convert(x, rows.dtype)
     steps = places[1:] - places[:-1] if places.shape.rank == 1 else diff(arrays.moveaxis(places, axis, -1))
     return math.reduce_sum(means * steps, -1)

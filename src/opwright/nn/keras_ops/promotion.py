@@ -117,6 +117,16 @@ def as_floating(x: Any) -> Tensor:
     return promote(x, floating=True)[0]
 
 
+def as_double(x: Any) -> Any:
+    """Return a tensor of int64 as float64, which a few functions of Keras compute it in; other values as they are."""
+    return x if isinstance(x, _KINDS) or (y := as_tensor(x)).dtype.name != "int64" else convert(y, "float64")
+
+
+def as_number(x: Any) -> Any:
+    """Return a tensor of Booleans as int32, other values as they are."""
+    return convert(x, "int32") if not isinstance(x, _KINDS) and as_tensor(x).dtype.name == "bool" else x
+
+
 def as_boolean(x: Any) -> Tensor:
     """Return a tensor of Booleans: whether each element differs from 0."""
     return convert(x, "bool")
@@ -128,28 +138,38 @@ def sum_dtype(dtype: Any) -> str:
     return _SUMS.get(name, name)
 
 
-def of_one(function: Callable[..., Any], floating: bool = False, boolean: bool = False) -> Callable[[Any], Any]:
+def of_one(
+    function: Callable[..., Any],
+    floating: bool = False,
+    boolean: bool = False,
+    first: Callable[[Any], Any] = lambda x: x,
+) -> Callable[[Any], Any]:
     """Return a function of one tensor under Keras's conversion of its argument.
 
-    floating: integers become floating; boolean: numbers become Booleans
+    floating: integers become floating; boolean: numbers become Booleans; first: a conversion before these
     """
     prepare = as_floating if floating else as_boolean if boolean else dispatch.to_tensor
 
     @wraps(function)
     def converted(x: Any) -> Any:
-        return function(prepare(x))
+        return function(prepare(first(x)))
 
     return _as_own(converted)
 
 
-def of_two(function: Callable[..., Any], floating: bool = False, boolean: bool = False) -> Callable[[Any, Any], Any]:
+def of_two(
+    function: Callable[..., Any],
+    floating: bool = False,
+    boolean: bool = False,
+    first: Callable[[Any], Any] = lambda x: x,
+) -> Callable[[Any, Any], Any]:
     """Return a function of two tensors under promotion. Arguments: see `of_one`."""
 
     @wraps(function)
     def promoted(x1: Any, x2: Any) -> Any:
         if boolean:
             return function(as_boolean(x1), as_boolean(x2))
-        return function(*promote(x1, x2, floating=floating))
+        return function(*promote(first(x1), first(x2), floating=floating))
 
     return _as_own(promoted)
 

@@ -130,11 +130,19 @@ def count_nonzero(x: Any, axis: Any = None) -> Tensor:
 
 
 def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
-    """Average elements by weights, of the shape of x, or of its size along one axis."""
+    """Average elements by weights, of the shape of x, or of its size along one axis.
+
+    raises ValueError for a vector of weights without an axis
+    """
     if weights is None:
         return mean(x, axis)
     x, w = promote(x, weights, floating=True)
     if w.shape.rank == 1 and x.shape.rank != 1:
+        if not isinstance(axis, int):
+            raise ValueError(
+                f"`weights` must have the same shape as `x` when `axis` is no single axis. Received: axis={axis}, "
+                f"weights.shape={tuple(w.shape)}, x.shape={tuple(x.shape)}"
+            )
         shape = [1] * x.shape.rank
         shape[axis] = -1
         w = array.reshape(w, shape)
@@ -303,7 +311,7 @@ def _between(ordered: Tensor, positions: Tensor, method: str) -> Tensor:
 
 
 def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Tensor:
-    """Compute quantiles q in [0, 1], which become the first axis of the result if q has one.
+    """Compute quantiles q in [0, 1]; the axes of q come first in the result.
 
     method: the value between two elements: "linear", "lower", "higher", "midpoint" or "nearest"
     raises ValueError for another method
@@ -339,7 +347,9 @@ def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, ignore_nan
         if keepdims:
             for a in sorted(axes):
                 values = array.expand_dims(values, a + 1)
-        return values
+        if q.shape.rank == 1:
+            return values
+        return array.reshape(values, array.concat([array.shape(q), array.shape(values)[1:]], 0))
     values = values[..., 0]
     if keepdims:
         for a in sorted(axes):

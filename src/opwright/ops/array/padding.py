@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core import dtypes
 from ...core.dtypes import index
 from ...core.specs import TensorSpec
 from .. import array_functions, dispatch, like_device, lod_propagation, math
@@ -140,10 +139,7 @@ def pad(
             "Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. "
             f"Received `mode` = {mode}"
         )
-    is_zero = (
-        not hasattr(constant_values, "dtype") and not isinstance(constant_values, (str, bytes)) and constant_values == 0
-    )
-    if is_zero and tensor.dtype is not dtypes.string:
+    if not hasattr(constant_values, "dtype") and not isinstance(constant_values, (str, bytes)) and constant_values == 0:
         constant_values = None
     return Pad(tensor, paddings, constant_values, name=name)
 

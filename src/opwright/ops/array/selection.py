@@ -260,6 +260,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
 
     .. math:: mask[..., j] = j < lengths[...]
 
+    Fractions of lengths count with a fractional maxlen, and without one, as in TensorFlow.
     raises ValueError for a maxlen that is not a scalar
     """
     lengths = dispatch.to_tensor(lengths)
@@ -272,6 +273,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
                 f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` with shape {maxlen.shape}"
             )
     row = range_(cast(0, maxlen.dtype), maxlen, cast(1, maxlen.dtype))
+    if not maxlen.dtype.is_floating and lengths.dtype.is_floating:
+        lengths = cast(lengths, maxlen.dtype)
     result = math.less(cast(row, lengths.dtype), expand_dims(lengths, -1), name=name)
     return result if as_dtype(dtype) is dtypes.bool else cast(result, dtype)
 

@@ -438,7 +438,9 @@ accumulate_n = add_n
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> IndexedSlices | Tensor:
     """Multiply a tensor, or the values of sparse rows, by a scalar. Raises ValueError if `scalar` has dimensions."""
-    scalar = dispatch.to_tensor(scalar, x.dtype if hasattr(x, "dtype") and not hasattr(scalar, "spec") else None)
+    if not isinstance(x, IndexedSlices):
+        x = dispatch.to_tensor(x, getattr(scalar, "dtype", None) if isinstance(x, (int, float)) else None)
+    scalar = dispatch.to_tensor(scalar, None if hasattr(scalar, "spec") else x.dtype)
     if scalar.shape.rank not in (0, None):
         raise ValueError(f"The input scalar must be a 0-D value. Received shape {scalar.shape}.")
     if isinstance(x, IndexedSlices):

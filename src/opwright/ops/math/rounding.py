@@ -196,15 +196,19 @@ def clip_by_norm(
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor | IndexedSlices:
     """Scale `t` so that its norm over `axes` (None: all) is at most `clip_norm`. Sparse rows stay sparse.
 
-    .. math:: output = t \\cdot \\min(1, clip\\_norm / \\lVert t \\rVert_2)
+    .. math:: output = t \\cdot \\min(1, \\max(clip\\_norm, 0) / \\lVert t \\rVert_2)
     """
 
     def clip(x: Any) -> Tensor:
+        if isinstance(clip_norm, (int, float)):
+            limit: Any = max(clip_norm, 0.0)
+        else:
+            limit = maximum(array.cast(clip_norm, x.dtype), array.cast(0, x.dtype))
         total = reduce_sum(x * x, axes, keepdims=True)
         some = total > 0
         # the root only where it has a derivative, so that the gradient at 0 is 0 and not NaN
         norm = array.where(some, sqrt(array.where(some, total, array.ones_like(total))), total)
-        scaled = x * clip_norm
+        scaled = x * limit
         if not scaled.shape.is_compatible_with(x.shape):
             raise InvalidArgumentError(
                 op="clip_by_norm",
@@ -212,7 +216,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
                 what="clip_norm cannot be broadcast to t",
                 found=f"{x.spec.short()}, result {scaled.spec.short()}",
             )
-        return array.identity(scaled / maximum(norm, clip_norm), name=name)
+        return array.identity(scaled / maximum(norm, limit), name=name)
 
     return _on_values(t, clip)
 
