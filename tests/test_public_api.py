@@ -45,7 +45,7 @@ UNLISTED = {
     "opwright": {"__version__", "load_ipython_extension"},
     "opwright.lite": {"customs", "litert"},
     "opwright.ops.math": {"special"},
-    "opwright.ops.array": {"MergeRows", "RowsAt", "run_time_axes"},
+    "opwright.ops.array": {"MergeRows", "RowsAt", "run_time_axes", "zero_of"},
 }
 
 

@@ -182,6 +182,20 @@ def test_arrays_as_they_come():
             np.testing.assert_allclose(f(x, s), np.tanh(x * np.float32(1.5)) + x, 1e-5, 1e-6)
 
 
+def test_traces_keep_no_zeros_of_the_size_of_activations():
+    @ow.function
+    def gradient(x, y):
+        with ow.GradientTape() as tape:
+            tape.watch([x, y])
+            z = ow.nn.relu(ow.maximum(x, y)) + ow.nn.relu6(ow.minimum(x, y)) + ow.clip_by_value(x, -1.0, 1.0)
+            z = ow.where(x > y, z, ow.nn.dropout(z, 0.5)) + ow.nn.sigmoid_cross_entropy_with_logits(labels=x, logits=y)
+        return tape.gradient(z, [x, y], output_gradients=x)
+
+    spec = ow.TensorSpec((64, 48))
+    graph = gradient.get_concrete_function(spec, spec).program.graph
+    assert sum(v.constant.nbytes for v in graph.values() if v.constant is not None) < 200
+
+
 def test_memory_of_large_results_is_used_again_and_never_while_it_is_held():
     f = native(lambda x: ow.exp(x) * 2.0)
     x = ow.constant(np.zeros((1024, 512), np.float32))

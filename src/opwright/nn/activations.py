@@ -114,13 +114,13 @@ def tanh_shrink(x: object) -> Tensor:
 def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """Return x where |x| > threshold, else 0."""
     x = dispatch.to_tensor(x)
-    return array.where(math.abs(x) > threshold, x, array.zeros_like(x))
+    return array.where(math.abs(x) > threshold, x, array.zero_of(x))
 
 
 def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """Return x moved toward 0 by threshold, and 0 where |x| <= threshold."""
     x = dispatch.to_tensor(x)
-    return array.where(x > threshold, x - threshold, array.where(x < -threshold, x + threshold, array.zeros_like(x)))
+    return array.where(x > threshold, x - threshold, array.where(x < -threshold, x + threshold, array.zero_of(x)))
 
 
 def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
@@ -167,7 +167,7 @@ def sparsemax(x: Any, axis: int = -1) -> Tensor:
     rank = array.reshape(array.range(1, array.shape(x)[axis] + 1, dtype=x.dtype), along)
     inside = 1.0 + rank * ordered > total
     count = math.reduce_sum(array.cast(inside, x.dtype), axis=axis, keepdims=True)
-    top = math.reduce_sum(array.where(inside, ordered, array.zeros_like(x)), axis=axis, keepdims=True)
+    top = math.reduce_sum(array.where(inside, ordered, array.zero_of(x)), axis=axis, keepdims=True)
     return math.maximum(x - (top - 1.0) / count, 0.0)
 
 
@@ -218,13 +218,13 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 def sparse_plus(x: Any) -> Tensor:
     """Return 0 for x <= -1, (x + 1)^2 / 4 for x < 1, else x."""
     x = dispatch.to_tensor(x)
-    return array.where(x <= -1.0, array.zeros_like(x), array.where(x < 1.0, 0.25 * math.square(x + 1.0), x))
+    return array.where(x <= -1.0, array.zero_of(x), array.where(x < 1.0, 0.25 * math.square(x + 1.0), x))
 
 
 def sparse_sigmoid(x: Any) -> Tensor:
     """Return (x + 1) / 2 clipped to [0, 1]."""
     x = dispatch.to_tensor(x)
-    return array.where(x <= -1.0, array.zeros_like(x), array.where(x >= 1.0, array.ones_like(x), 0.5 * (x + 1.0)))
+    return array.where(x <= -1.0, array.zero_of(x), array.where(x >= 1.0, array.ones_like(x), 0.5 * (x + 1.0)))
 
 
 def squareplus(x: object, b: float = 4) -> Tensor:

@@ -5,7 +5,7 @@ Lives here: the family's public names.  Not here: arithmetic (math/), matrices (
 
 from ...core.lazy_imports import lazily
 
-__getattr__, __dir__, __all__ = lazily(__name__, unlisted=("MergeRows", "RowsAt", "run_time_axes"))
+__getattr__, __dir__, __all__ = lazily(__name__, unlisted=("MergeRows", "RowsAt", "run_time_axes", "zero_of"))
 __all__ += ["newaxis"]
 
 newaxis = None

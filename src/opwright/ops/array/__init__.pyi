@@ -12,6 +12,7 @@ from .constants import one_hot as one_hot
 from .constants import ones as ones
 from .constants import ones_like as ones_like
 from .constants import range as range
+from .constants import zero_of as zero_of
 from .constants import zeros as zeros
 from .constants import zeros_like as zeros_like
 from .indexing import gather as gather

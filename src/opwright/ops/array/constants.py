@@ -151,6 +151,14 @@ def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor
     return _like(input, 0, dtype, name)
 
 
+def zero_of(tensor: Tensor) -> Tensor:
+    """Return the scalar 0 of a tensor's dtype, for what broadcasts; of lists, zeros in their shape.
+
+    A function's trace stores `zeros_like` of a known shape as a constant of that size, which it keeps.
+    """
+    return zeros_like(tensor) if tensor.dtype is dtypes.variant else zeros((), tensor.dtype)
+
+
 def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Return ones in the shape of a tensor. dtype: by default the tensor's."""
     return _like(input, 1, dtype, name)

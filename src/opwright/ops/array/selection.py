@@ -26,7 +26,7 @@ from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from .concatenation import concat
 from .constants import range as range_
-from .constants import zeros_like
+from .constants import zero_of
 from .indexing import gather
 from .shape_operators import broadcast_to, expand_dims, reshape, shape_op, squeeze
 from .slices import getitem
@@ -79,7 +79,7 @@ class Select(OperatorDefinition):
         return out
 
     def gradient(op, doutput: Any) -> tuple[None, Tensor, Tensor]:
-        zero = zeros_like(doutput)
+        zero = zero_of(doutput)
         return None, Select(op.condition, doutput, zero), Select(op.condition, zero, doutput)
 
 

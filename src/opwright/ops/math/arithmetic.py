@@ -256,7 +256,7 @@ class Pow(OperatorDefinition):
         x, y = _conj(op.x), _conj(op.y)
         # log x only where it is finite: at x = 0 the power's own limit, 0, is the derivative by y
         safe = x > 0 if not x.dtype.is_complex else x != 0
-        log_x = array.where(safe, math.log(array.where(safe, x, array.ones_like(x))), array.zeros_like(x))
+        log_x = array.where(safe, math.log(array.where(safe, x, array.ones_like(x))), array.zero_of(x))
         return dz * y * Pow(x, y - 1), dz * _conj(op.z) * log_x
 
 
@@ -279,7 +279,7 @@ class Maximum(OperatorDefinition):
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         first = op.x >= op.y
-        return array.where(first, dz, array.zeros_like(dz)), array.where(first, array.zeros_like(dz), dz)
+        return array.where(first, dz, array.zero_of(dz)), array.where(first, array.zero_of(dz), dz)
 
 
 maximum: signatures.Maximum = Maximum.as_function("maximum")
@@ -301,7 +301,7 @@ class Minimum(OperatorDefinition):
 
     def gradient(op, dz: Any) -> tuple[Any, Any]:
         first = op.x <= op.y
-        return array.where(first, dz, array.zeros_like(dz)), array.where(first, array.zeros_like(dz), dz)
+        return array.where(first, dz, array.zero_of(dz)), array.where(first, array.zero_of(dz), dz)
 
 
 minimum: signatures.Minimum = Minimum.as_function("minimum")

@@ -160,7 +160,7 @@ class ClipByValue(OperatorDefinition):
     def gradient(op, doutput: Any) -> tuple[Any, Any, Any]:
         t, low, high = op.t, op.clip_value_min, op.clip_value_max
         top = minimum(t, high)
-        zero = array.zeros_like(doutput)
+        zero = array.zero_of(doutput)
         is_low, is_high = top < low, t > high
         lowest, passed = array.where(is_low, doutput, zero), array.where(is_low, zero, doutput)
         return array.where(is_high, zero, passed), lowest, array.where(is_high, passed, zero)

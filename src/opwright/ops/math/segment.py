@@ -301,12 +301,12 @@ def product_gradient(op: Any, doutput: Any, products: Any, sums: Any, spread: An
     products, sums: reduce rows by segment; spread: gives each row its segment's value.
     """
     data = op.data
-    zero = data == array.zeros_like(data)
+    zero = data == array.zero_of(data)
     nonzero = array.where(zero, array.ones_like(data), data)
     ones = array.cast(zero, data.dtype)
     other_zeros = spread(sums(ones)) - ones
     others = spread(products(nonzero)) / nonzero
-    result: Tensor = _conj(array.where(other_zeros == array.zeros_like(data), others, array.zeros_like(data))) * spread(
+    result: Tensor = _conj(array.where(other_zeros == array.zero_of(data), others, array.zero_of(data))) * spread(
         doutput
     )
     return result

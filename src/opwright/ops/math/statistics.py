@@ -181,7 +181,7 @@ def count_nonzero(
 ) -> Tensor:
     """Count the nonzero elements (nonempty strings, True) over axes. NaN counts."""
     x = dispatch.to_tensor(input)
-    counted = array.cast(x if x.dtype.is_bool else x != array.zeros_like(x), dtypes.int64)
+    counted = array.cast(x if x.dtype.is_bool else x != array.zero_of(x), dtypes.int64)
     return array.cast(reduced(Sum, counted, axis, bool(keepdims)), as_dtype(dtype), name)
 
 
@@ -265,7 +265,7 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False
     """
     x = dispatch.to_tensor(input_tensor)
     peak = array.stop_gradient(reduced(Max, x, axis, keepdims=True))
-    peak = array.where(math.is_finite(peak), peak, array.zeros_like(peak))
+    peak = array.where(math.is_finite(peak), peak, array.zero_of(peak))
     total = math.log(reduced(Sum, math.exp(x - peak), axis, keepdims))
     if not keepdims:
         peak = array.reshape(peak, array.shape_op(total))

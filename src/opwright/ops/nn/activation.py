@@ -22,7 +22,7 @@ from ...core.shapes import TensorShape
 from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 from ...scalar.table import FUNCTIONS
 from .. import dispatch
-from ..array import cast, concat, where, zeros_like
+from ..array import cast, concat, where, zero_of, zeros_like
 from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
@@ -56,7 +56,7 @@ class Relu(OperatorDefinition):
         return activations
 
     def gradient(op, dy: Any) -> Tensor:
-        return where(op.activations > 0, dy, zeros_like(dy))
+        return where(op.activations > 0, dy, zero_of(dy))
 
 
 relu: signatures.Relu = Relu.as_function("relu")
@@ -80,7 +80,7 @@ class Relu6(OperatorDefinition):
 
     def gradient(op, dy: Any) -> Tensor:
         y = op.activations
-        return where(logical_and(y > 0, y < 6), dy, zeros_like(dy))
+        return where(logical_and(y > 0, y < 6), dy, zero_of(dy))
 
 
 relu6: signatures.Relu6 = Relu6.as_function("relu6")
@@ -364,7 +364,7 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, random: Callable[[Any, DType],
         rate = cast(rate, wide_dtype(x.dtype))
     noise = random(_noise_shape(x, noise_shape), wide_dtype(x.dtype))  # 16 bits are too coarse for a probability
     scaled = x * cast(1.0 / (1.0 - rate), x.dtype)
-    return where(noise >= rate, scaled, zeros_like(scaled), name=name)
+    return where(noise >= rate, scaled, zero_of(scaled), name=name)
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> TensorLike | Sequence[Any]:

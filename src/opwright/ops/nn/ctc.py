@@ -188,5 +188,5 @@ def ctc_greedy_decoder(
     indices = array.stack([places[:, 0], order], 1)
     shape = array.stack([array.shape(best, dtypes.int64)[0], longest])
     decoded = SparseTensor.of(indices, array.gather_nd(best, places), shape)
-    scores = math.reduce_sum(array.where(counted, greatest, array.zeros_like(greatest)), axis=1, keepdims=True)
+    scores = math.reduce_sum(array.where(counted, greatest, array.zero_of(greatest)), axis=1, keepdims=True)
     return [decoded], -scores

@@ -20,7 +20,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_propagation
-from ..array import cast, expand_dims, one_hot, where, zeros_like
+from ..array import cast, expand_dims, one_hot, where, zero_of
 from ..array.shape_operators import shape_op, sum_to_shape_of
 from ..attributes import Attr
 from ..definition import operator
@@ -293,8 +293,7 @@ def _as_tensors(labels: Any, logits: Any, what: str, name: str | None) -> tuple[
 def _relu_and_log1p_exp(x: Any) -> tuple[Tensor, Tensor]:
     """Return max(x, 0) and log(1 + exp(-|x|)), with derivatives at 0 whose sum is exact."""
     positive = x >= 0
-    zeros = zeros_like(x)
-    return where(positive, x, zeros), log1p(exp(where(positive, negative(x), x)))
+    return where(positive, x, zero_of(x)), log1p(exp(where(positive, negative(x), x)))
 
 
 def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
@@ -333,9 +332,9 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     result: Tensor = exp(log_input) - log_input * targets
     if compute_full_loss:
         large = targets > 1
-        z = where(large, targets, zeros_like(targets) + 1.0)
+        z = where(large, targets, zero_of(targets) + 1.0)
         stirling = z * log(z) - z + 0.5 * log(2.0 * math.pi * z)
-        result = result + where(large, stirling, zeros_like(targets))
+        result = result + where(large, stirling, zero_of(targets))
     return result
 
 
