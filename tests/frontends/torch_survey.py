@@ -587,8 +587,13 @@ def _sample_outcome(function: Any, sample: Any) -> str:
         return sample.output_process_fn_grad(function(*args, **kwargs))
 
     call = _Call(determined, structure, [_Call if isinstance(v, torch.Tensor) else v for v in leaves])
-    with torch.no_grad(), _Traits() as traits:
-        results = tensors_of(call(*copied(inputs)))
+    try:
+        with torch.no_grad(), _Traits() as traits:
+            results = tensors_of(call(*copied(inputs)))
+    except RuntimeError as error:
+        if "out of bounds for storage" not in str(error):
+            raise
+        return "out of scope: memory outside of the tensor"
     if not results:
         return "out of scope: no tensor among the results"
     if traits.reasons:

@@ -117,7 +117,13 @@ def outer(op: AtenCall, a: Any, b: Any) -> Any:
 
 @aten("einsum")
 def einsum(op: AtenCall, equation: str, tensors: Sequence[Any], path: Any = None) -> Any:
-    return linalg.einsum(equation.replace(" ", ""), *map(tensor, tensors))
+    terms, arrow, result = equation.replace(" ", "").partition("->")
+    operands = list(map(tensor, tensors))
+    if not arrow or "..." not in terms or "..." in result:
+        return linalg.einsum(terms + arrow + result, *operands)
+    # PyTorch adds up the dimensions of "..." that the result does not name.
+    several = [rank_of(x) - len(t.replace("...", "")) for t, x in zip(terms.split(","), operands) if "..." in t]
+    return math.reduce_sum(linalg.einsum(f"{terms}->...{result}", *operands), list(range(max(several))))
 
 
 @aten("scaled_dot_product_attention")
