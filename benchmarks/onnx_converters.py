@@ -44,7 +44,7 @@ def export(folder: Path, names: list[str]) -> None:
 def by_opwright(model: Path, path: Path) -> None:
     import opwright as ow
 
-    function = ow.from_onnx(model, input_layout="nhwc")  # as onnx2tf
+    function = ow.from_onnx(model, input_layout="nhwc", output_layout="nhwc")  # as onnx2tf
     ow.lite.TFLiteConverter.from_concrete_functions([function.named().get_concrete_function()]).write(path)
 
 

@@ -402,5 +402,7 @@ def test_images_channels_last():
         BuiltinOperator.MEAN,
         BuiltinOperator.RESHAPE,  # [1, 1, 1, 4] to [1, 4, 1, 1]: the layout of results stays the model's
     }
-    with pytest.raises(ow.errors.InvalidArgumentError, match="input_layout"):
-        ow.from_onnx(model, input_layout="chw")
+    last = ow.from_onnx(model, input_layout="nhwc", output_layout="nhwc")
+    np.testing.assert_array_equal(last(x), f(x).numpy().transpose(0, 2, 3, 1))
+    with pytest.raises(ow.errors.InvalidArgumentError, match="output_layout"):
+        ow.from_onnx(model, output_layout="chw")

@@ -69,6 +69,9 @@ def test_images_channels_last():
     function = ow.from_torch(net, (x,), input_layout="nhwc")
     close(function(x.numpy().transpose(0, 2, 3, 1)), net(x))
     assert not transposes(assign_layouts(function.concrete().optimized_graph, registry.get)[0])
+    function = ow.from_torch(net.stem, (x,), input_layout="nhwc", output_layout="nhwc")
+    close(function(x.numpy().transpose(0, 2, 3, 1)), net.stem(x).permute(0, 2, 3, 1))
+    assert not transposes(assign_layouts(function.concrete().optimized_graph, registry.get)[0])
 
 
 def test_parameters_are_variables_on_the_module_memory():

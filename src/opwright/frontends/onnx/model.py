@@ -16,7 +16,7 @@ from ...core.dtypes import string
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...ops.tensor import TensorLike
-from ..image_layout import channels_first, channels_last, takes_images_last
+from ..image_layout import are_channels_last, channels_first, channels_last, images_last
 from ..importing import ImportedFunction, spec_text, tensor_of
 from .execution import GraphContext, OnnxProgram, ValueRequired
 from .files import dtype_of_code, read_model
@@ -76,6 +76,7 @@ def from_onnx(
     custom: Mapping[str, Any] | None = None,
     values: Mapping[str, Any] | None = None,
     input_layout: str | None = None,
+    output_layout: str | None = None,
 ) -> ImportedFunction:
     """Return an ONNX model as a `Function` of catalogue operators, which runs, differentiates, converts and is saved.
 
@@ -83,14 +84,14 @@ def from_onnx(
     (`pip install 'opwright[onnx]'`) during the import only. External data is read from the model's folder and mapped.
     custom: operators by foreign name, such as {"my::op": MyOp}: an `@ow.operator`, or a function of the inputs and, by
     keyword, the attributes. values: inputs that are always the same, by name; they become constants.
-    input_layout: "nhwc" lets the function take images of rank 4 as [n, h, w, c].
+    input_layout, output_layout: "nhwc" lets the function take, and return, images of rank 4 as [n, h, w, c].
     Inputs have the model's names and shapes; symbolic dimensions may have any size. Results are a tensor, or a tuple of
     them in the model's order. An input whose value decides about the graph (axes, a shape) specialises the function:
     each value has its own trace.
     raises MissingOperators, which lists every operator without a rule; InvalidArgumentError for damaged files, and with
     the node's name for operators that do not fit their inputs; FailedPreconditionError without the package `onnx`
     """
-    nhwc = takes_images_last("from_onnx", input_layout)
+    nhwc, returns_last = are_channels_last("from_onnx", input_layout=input_layout, output_layout=output_layout)
     proto, reader = read_model(model)
     program = OnnxProgram(proto, reader, custom)
     graph = proto.graph
@@ -130,6 +131,7 @@ def from_onnx(
                 context.sources[id(value)] = frozenset({name})
         context.execute(graph)
         results = [nest.map_structure(tensor_of, context.value(o.name)) for o in graph.output]
+        results = nest.map_structure(images_last, results) if returns_last else results
         return results[0] if len(results) == 1 else tuple(results)
 
     typed = all(isinstance(s, TensorSpec) for s in specs)

@@ -20,7 +20,7 @@ from ...core.extras import optional_module
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
 from ...ops import dispatch
-from ..image_layout import channels_first, channels_last, takes_images_last
+from ..image_layout import are_channels_last, channels_first, channels_last, images_last
 from ..importing import ImportedFunction, tensor_of
 from .archives import check_archive
 from .control_flow import CONTROL, Body
@@ -57,6 +57,7 @@ def from_torch(
     dynamic_shapes: Any = None,
     custom: Mapping[str, Any] | None = None,
     input_layout: str | None = None,
+    output_layout: str | None = None,
     name: str | None = None,
 ) -> ImportedFunction:
     """Return a PyTorch program as a function of catalogue operators.
@@ -68,7 +69,7 @@ def from_torch(
     inference); a `torch.export.ExportedProgram`; or the path of a `.pt2` file. dynamic_shapes: as of
     `torch.export.export`; such sizes are unknown ones of the function. custom: operators by name, such as
     {"my::op": MyOp}: an `@ow.operator`, which takes the tensors by position and other arguments by name, or a
-    function. input_layout: "nhwc" lets the function take images of rank 4 as [n, h, w, c].
+    function. input_layout, output_layout: "nhwc" lets the function take, and return, images of rank 4 as [n, h, w, c].
 
     Parameters become variables, trainable if they require gradients, and so do buffers that the program changes. They
     share memory with the module's tensors until they are assigned. Other tensors are constants.
@@ -79,8 +80,8 @@ def from_torch(
     """
     optional_module("torch")
     exported = _exported(program, example_inputs, example_kwargs, dynamic_shapes)
-    nhwc = takes_images_last("from_torch", input_layout)
-    return _Importer(decomposed(exported, custom), custom or {}, nhwc).function(name)
+    layouts = are_channels_last("from_torch", input_layout=input_layout, output_layout=output_layout)
+    return _Importer(decomposed(exported, custom), custom or {}, *layouts).function(name)
 
 
 def _exported(program: Any, inputs: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProgram:
@@ -145,10 +146,10 @@ def _as_argument(value: Any) -> Any:
 
 
 class _Importer:
-    """One program. nhwc: whether images among its inputs come channels-last."""
+    """One program. nhwc, returns_last: whether images among its inputs and its results are channels-last."""
 
-    def __init__(self, program: ExportedProgram, custom: Mapping[str, Any], nhwc: bool) -> None:
-        self.program, self.custom, self.nhwc = program, custom, nhwc
+    def __init__(self, program: ExportedProgram, custom: Mapping[str, Any], nhwc: bool, returns_last: bool) -> None:
+        self.program, self.custom, self.nhwc, self.returns_last = program, custom, nhwc, returns_last
         self.variables: dict[str, Variable] = {}
         self.constants: dict[str, Any] = {}
         self.inputs: list[tuple[str, TensorSpec]] = []
@@ -225,7 +226,7 @@ class _Importer:
                     value = value.read_value()
                 elif isinstance(value, (int, float)) and not isinstance(value, bool):
                     value = np.asarray(value)
-                flat.append(tensor_of(value))
+                flat.append(images_last(tensor_of(value)) if self.returns_last else tensor_of(value))
         return structured(self.program.call_spec.out_spec, iter(flat))
 
     # ---- nodes ------------------------------------------------------------------------------------------------------
