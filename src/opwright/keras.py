@@ -48,6 +48,7 @@ from .nn.model import Model
 from .nn.models import Sequential
 from .nn.network import Input
 from .nn.regularizers import Regularizer
+from .nn.rematerialization import RematScope, remat
 from .optimizers import Optimizer
 from .tracing.name_scopes import device, name_scope
 
@@ -65,6 +66,7 @@ __all__ = [
     "Model",
     "Optimizer",
     "Regularizer",
+    "RematScope",
     "Sequential",
     "Variable",
     "activations",
@@ -88,6 +90,7 @@ __all__ = [
     "preprocessing",
     "random",
     "regularizers",
+    "remat",
     "saving",
     "tree",
     "utils",

@@ -164,7 +164,7 @@ WAYS: tuple[tuple[str, str], ...] = (
     ),
     ("keras.wrappers", "wrap the model in a class with `fit` and `predict` of your own"),
     (
-        "keras.StatelessScope keras.SymbolicScope keras.RematScope keras.remat keras.Function keras.Operation",
+        "keras.StatelessScope keras.SymbolicScope keras.Function keras.Operation",
         "use `ow.function`, `ow.recompute_grad`, layers and functional models",
     ),
     ("keras.utils.*", "use `ow.keras.Model.inputs` and Python's own classes"),

@@ -27,7 +27,7 @@ from ..ops.tensor import Tensor, TensorLike
 from ..tracing.name_scopes import name_scope
 from ..tracing.trace import TRACING, FuncTrace
 from ..tracing.tracer import autograph_enabled
-from . import configuration, dtype_policies, regularizers
+from . import configuration, dtype_policies, regularizers, rematerialization
 from .configuration import ConstructorConfig
 from .keras_tensor import KerasTensor, OperationNode, find
 from .layer_calls import CallContext, assert_input_compatibility, current, mask_of, set_mask
@@ -79,7 +79,7 @@ class CallSpec:
 
     def __init__(self, cls: type) -> None:
         # Layers of this package cast their weights themselves.
-        self.autocasts = not cls.call.__module__.startswith("opwright.")  # type: ignore[attr-defined]
+        self.autocasts = not (cls.call.__module__ or "").startswith("opwright.")  # type: ignore[attr-defined]
         parameters = list(signature_of(cls.call).parameters.values())[1:]  # type: ignore[attr-defined]
         self.names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self.known = frozenset(self.names)
@@ -94,6 +94,9 @@ class CallSpec:
         build = signature_of(cls.build).parameters.values()  # type: ignore[attr-defined]
         parameter_names = [p.name for p in list(build)[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self.build_names = parameter_names if len(parameter_names) > 1 else []
+        self.free = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+        needed = [p.name for p in list(build)[2:] if p.default is p.empty and p.name in parameter_names]
+        self.build_unnamed = next((name for name in needed if not name.endswith("_shape")), None)
 
 
 class Layer(Weighted, ConstructorConfig):
@@ -168,6 +171,7 @@ class Layer(Weighted, ConstructorConfig):
         else:
             self.batch_input_shape = None
         self._initial_weights = kwargs.get("weights")
+        self._remat = rematerialization.current_scope()
 
     base_init = __init__
 
@@ -178,9 +182,26 @@ class Layer(Weighted, ConstructorConfig):
     # ---- dtypes -----------------------------------------------------------------------------------------------------
 
     def _set_dtype(self, dtype: Any) -> None:
-        policy = self.dtype_policy = dtype_policies.get(dtype)
+        policy = self._dtype_policy = dtype_policies.get(dtype)
         self._variable_dtype, self._compute_dtype = as_dtype(policy.variable_dtype), as_dtype(policy.compute_dtype)
         self._dtype_name = policy.name
+
+    @property
+    def dtype_policy(self) -> dtype_policies.DTypePolicy:
+        """The dtypes of weights and computation; setting a quantized policy quantizes a layer that is built."""
+        return self._dtype_policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, value: Any) -> None:
+        policy = dtype_policies.get(value)
+        if policy.quantization_mode is not None and self.built and self._dtype_policy.quantization_mode is None:
+            self.quantize(policy.quantization_mode)
+        else:
+            self._set_dtype(policy)
+
+    def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
+        """Convert the weights to integers; layers that can, override it. Raises NotImplementedError."""
+        raise NotImplementedError(f"Layer {type(self).__name__} does not have a `quantize` method implemented.")
 
     @property
     def dtype(self) -> str:
@@ -310,7 +331,10 @@ class Layer(Weighted, ConstructorConfig):
                     OperationNode(self, args, recorded_kwargs, outputs)
                     return outputs
                 masks = self._fill_masks(spec, args, kwargs)
-                outputs = convert_if_enabled(self.call)(*args, **kwargs)
+                call = convert_if_enabled(self.call)
+                if self._remat is not None:
+                    call = rematerialization.rematerialized(self, self._remat, call)
+                outputs = call(*args, **kwargs)
             if first_call:
                 self._seen_shapes = [
                     _with_unknown_batch(y.shape.dims) for y in nest.flatten(outputs) if hasattr(y, "shape")
@@ -350,8 +374,19 @@ class Layer(Weighted, ConstructorConfig):
         arguments = {**dict(zip(spec.names, args)), **kwargs}
         if len(spec.build_names) > 1 and all(n.endswith("_shape") for n in spec.build_names):
             shapes = {n: _shapes(arguments.get(n.removesuffix("_shape"))) for n in spec.build_names}
+            unknown = [n for n in spec.build_names if n.removesuffix("_shape") not in spec.known]
+            if unknown and not spec.free:
+                raise ValueError(
+                    f"Parameters of `build` are named after those of `call`. For layer {self.name!r}, received "
+                    f"`{unknown[0]}`, but `call()` does not have argument `{unknown[0].removesuffix('_shape')}`"
+                )
             self.build(**{n: s for n, s in shapes.items() if s is not None})
         else:
+            if spec.build_unnamed:
+                raise ValueError(
+                    f"Parameters of `build` are named after those of `call`, as `foo_shape` of `foo`. For layer "
+                    f"{self.name!r}, received argument `{spec.build_unnamed}`, which does not end in `_shape`"
+                )
             first = args[0] if args else arguments.get(spec.first or "")
             self.build(_shapes(first))
         self.built = True

@@ -273,7 +273,9 @@ class Model(Trainer, Layer):
             raise ValueError(f"Invalid keyword arguments: {unknown}")
         load_weights(self, filepath, skip_mismatch, **kwargs)
 
-    def quantize(self, mode: str = "int8", config: Any = None, filters: Any = None, type_check: bool = True) -> None:
+    def quantize(  # type: ignore[override]  # Keras has other orders for models and layers
+        self, mode: str = "int8", config: Any = None, filters: Any = None, type_check: bool = True
+    ) -> None:
         """Convert the kernels of Dense, EinsumDense and Embedding layers to int8, which are not trained any more.
 
         filters: of the layers: a regular expression of their names, several, or a function of a layer. type_check:

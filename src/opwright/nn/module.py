@@ -160,7 +160,8 @@ class Weighted(Module):
             "_initial_weights",
             "_network",
             "_constructor_arguments",
-            "dtype_policy",
+            "_dtype_policy",
+            "_remat",
         }
     )
     built: bool
@@ -209,8 +210,10 @@ class Weighted(Module):
         optimizers after updates. Inside `function` the value is computed once, outside the graph.
         raises ValueError for an unknown size
         """
-        if not isinstance(name, (str, type(None))):  # add_weight(shape, initializer): Keras 3's order
-            name, shape = None, name
+        if not isinstance(name, (str, type(None))):  # add_weight(shape, initializer, dtype): Keras 3's order
+            if shape is not None and not isinstance(shape, str) and not callable(shape):
+                raise ValueError(f"`shape` was passed both positionally and as a keyword argument: {name}, {shape}")
+            name, shape, initializer = None, name, initializer if shape is None else shape
         dims = tuple(() if shape is None else (shape,) if isinstance(shape, int) else shape)
         if any(d is None for d in dims):
             raise ValueError(f"Weight {name!r} of layer {self.name!r} needs known sizes; found shape {dims}")
@@ -336,6 +339,17 @@ class Weighted(Module):
     def non_trainable_variables(self) -> list[Variable]:
         """Same as `non_trainable_weights`."""
         return self.non_trainable_weights
+
+    @property
+    def metrics(self) -> list[Any]:
+        """Metrics of this layer and of nested ones."""
+        tracked = (leaf for layer in self._flatten_layers() if isinstance(layer, Weighted) for leaf in layer._tracked())
+        return list({id(leaf): leaf for leaf in tracked if is_metric(leaf)}.values())
+
+    @property
+    def metrics_variables(self) -> list[Variable]:
+        """Variables of `metrics`."""
+        return [v for metric in self.metrics for v in metric.variables]
 
     @property
     def trainable(self) -> bool:
