@@ -53,7 +53,7 @@ def test_gradients_draws_and_statistics_are_those_without_a_scope(traced):
 
 
 @pytest.mark.parametrize(
-    "arguments, again",
+    ("arguments", "again"),
     [
         (("full",), True),
         (("larger_than", 20), True),
@@ -95,7 +95,9 @@ def test_a_layer_knows_its_metrics_and_takes_policies_and_shapes():
             self.gain = self.add_weight((3, 4), "ones", "float32")
 
     layer = Measured(Measured())
-    assert len(layer.metrics) == 2 and len(layer.metrics_variables) == 4 and len(layer.weights) == 2
+    assert len(layer.metrics) == 2
+    assert len(layer.metrics_variables) == 4
+    assert len(layer.weights) == 2
     np.testing.assert_array_equal(layer.gain, np.ones((3, 4)))
     layer.dtype_policy = "mixed_bfloat16"
     assert (layer.compute_dtype, layer.variable_dtype) == ("bfloat16", "float32")
@@ -106,11 +108,13 @@ def test_a_layer_knows_its_metrics_and_takes_policies_and_shapes():
     dense = keras.layers.Dense(2)
     dense.build((None, 3))
     dense.dtype_policy = "int8_from_float32"
-    assert len(dense.weights) == 3 and dense.quantization_mode == "int8"
+    assert len(dense.weights) == 3
+    assert dense.quantization_mode == "int8"
 
 
 @pytest.mark.parametrize(
-    "names, text", [(("foo_shape", "bar"), "`bar`, which does not end"), (("foo_shape", "baz_shape"), "argument `baz`")]
+    ("names", "text"),
+    [(("foo_shape", "bar"), "`bar`, which does not end"), (("foo_shape", "baz_shape"), "argument `baz`")],
 )
 def test_parameters_of_build_that_call_lacks(names, text):
     space = {"__name__": __name__}

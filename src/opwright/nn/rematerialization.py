@@ -47,10 +47,7 @@ class RematScope:
     """
 
     def __init__(
-        self,
-        mode: str | None = "full",
-        output_size_threshold: int = 1024,
-        layer_names: Sequence[str] | None = None,
+        self, mode: str | None = "full", output_size_threshold: int = 1024, layer_names: Sequence[str] | None = None
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"Invalid mode {mode!r}. Supported modes are: {', '.join(map(repr, MODES))}")
@@ -86,7 +83,7 @@ def remat(f: Callable[..., Any]) -> Callable[..., Any]:
 
     A function that draws random numbers or changes variables does so twice; layers in a `RematScope` do not.
     """
-    return _again(f, lambda: [])
+    return _again(f, list)
 
 
 def _again(f: Callable[..., Any], variables: Callable[[], Sequence[Variable]]) -> Callable[..., Any]:
