@@ -40,7 +40,7 @@ def run(layer, traced):
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_gradients_draws_and_statistics_are_those_without_a_scope(traced):
+def test_gradients_draws_and_statistics_are_as_without_a_scope(traced):
     plain = Counted()
     expected = run(plain, traced)
     with keras.RematScope("list_of_layers", layer_names=["counted"]):
@@ -48,8 +48,8 @@ def test_gradients_draws_and_statistics_are_those_without_a_scope(traced):
     results = run(layer, traced)
     assert (plain.runs, layer.runs) == (1, 2)
     assert len(results) == len(expected)
-    for found, wanted in zip(results, expected):
-        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-7)
+    for result, reference in zip(results, expected):
+        np.testing.assert_allclose(result, reference, rtol=2e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(
