@@ -53,10 +53,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "tf.queue tf.CriticalSection tf.nondifferentiable_batch_function",
         "use `ow.data.Dataset`, or Python's `queue` and `threading`",
     ),
-    (
-        "tf.linalg.LinearOperator* tf.linalg.experimental",
-        "use the functions of `ow.linalg` on matrices, or `scipy.sparse.linalg`",
-    ),
+    ("tf.linalg.experimental", "use `ow.linalg.solve`, or `scipy.sparse.linalg.cg`"),
     (
         "tf.saved_model.experimental tf.saved_model.Asset tf.saved_model.[A-Z]*",
         "saved models have a format of their own (docs/saved_model.md), without these names",

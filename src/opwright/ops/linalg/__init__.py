@@ -4,15 +4,59 @@ from ..array import eye
 from ..math.rounding import global_norm
 from ..math.statistics import l2_normalize
 from .bands import banded_triangular_solve, tridiagonal_matmul, tridiagonal_solve
+from .circulant_operators import LinearOperatorCirculant, LinearOperatorCirculant2D, LinearOperatorCirculant3D
 from .diagonals import band_part, diag, diag_part, set_diag, tensor_diag, tensor_diag_part, trace
 from .einsum import adjoint, cross, einsum, matrix_transpose
 from .factorization import cholesky, eigh, eigvalsh, lu, lu_matrix_inverse, lu_reconstruct, lu_solve, qr, svd
+from .linear_operator import (
+    LinearOperator,
+    LinearOperatorAdjoint,
+    LinearOperatorComposition,
+    LinearOperatorFullMatrix,
+    LinearOperatorInversion,
+    LinearOperatorLowerTriangular,
+)
 from .matmul import matmul, matvec, tensordot
 from .matrix_functions import cholesky_solve, expm, logdet, lstsq, matrix_rank, norm, normalize, pinv
 from .solvers import det, inv, slogdet, solve, triangular_solve
 from .spectral import eig, eigh_tridiagonal, eigvals, logm, sqrtm
+from .structured_operators import (
+    LinearOperatorBlockDiag,
+    LinearOperatorBlockLowerTriangular,
+    LinearOperatorDiag,
+    LinearOperatorHouseholder,
+    LinearOperatorIdentity,
+    LinearOperatorKronecker,
+    LinearOperatorLowRankUpdate,
+    LinearOperatorPermutation,
+    LinearOperatorScaledIdentity,
+    LinearOperatorToeplitz,
+    LinearOperatorTridiag,
+    LinearOperatorZeros,
+)
 
 __all__ = [
+    "LinearOperator",
+    "LinearOperatorAdjoint",
+    "LinearOperatorBlockDiag",
+    "LinearOperatorBlockLowerTriangular",
+    "LinearOperatorCirculant",
+    "LinearOperatorCirculant2D",
+    "LinearOperatorCirculant3D",
+    "LinearOperatorComposition",
+    "LinearOperatorDiag",
+    "LinearOperatorFullMatrix",
+    "LinearOperatorHouseholder",
+    "LinearOperatorIdentity",
+    "LinearOperatorInversion",
+    "LinearOperatorKronecker",
+    "LinearOperatorLowRankUpdate",
+    "LinearOperatorLowerTriangular",
+    "LinearOperatorPermutation",
+    "LinearOperatorScaledIdentity",
+    "LinearOperatorToeplitz",
+    "LinearOperatorTridiag",
+    "LinearOperatorZeros",
     "adjoint",
     "band_part",
     "banded_triangular_solve",
