@@ -28,6 +28,10 @@ gc.freeze()
 frozen = gc.get_freeze_count()
 import_module("opwright.lite.convert.converter")
 assert gc.get_freeze_count() >= frozen - 100, (gc.get_freeze_count(), frozen)  # some of them may have died
+counted = []
+gc.get_freeze_count = lambda: counted.append(True)
+import_module("opwright.nn.layers.audio")
+assert not counted  # each count visits all frozen objects: 7 ms for 800,000
 """
 
 

@@ -33,6 +33,7 @@ from . import forks
 
 _lock = forks.lock()
 _depth = [0]  # the number of active contexts in all threads
+_program_freezes = [False]  # whether frozen objects of the program were found: counting them visits each, 16 ns
 
 
 @contextlib.contextmanager
@@ -70,10 +71,11 @@ def import_module(name: str, package: str | None = None) -> ModuleType:
         return importlib.import_module(name, package)
     finally:
         if was_enabled:
-            # The count of what the program has frozen visits all of it: not for a module that was imported before.
-            if len(sys.modules) != before and not gc.get_freeze_count():
-                gc.freeze()  # both together: all objects are old now, and were not visited
-                gc.unfreeze()
+            if len(sys.modules) != before and not _program_freezes[0]:
+                _program_freezes[0] = gc.get_freeze_count() > 0
+                if not _program_freezes[0]:
+                    gc.freeze()  # both together: all objects are old now, and were not visited
+                    gc.unfreeze()
             gc.enable()
 
 
