@@ -98,6 +98,8 @@ class FeatureSpace(Model):
         super().__init__(name=name)
         if not features:
             raise ValueError("The `features` argument cannot be None or empty.")
+        if crosses and not crossing_dim:
+            raise ValueError(f"With `crosses`, `crossing_dim` is a positive integer. Received: {crossing_dim}")
         self.crossing_dim, self.hashing_dim = crossing_dim, hashing_dim
         self.num_discretization_bins, self.output_mode = num_discretization_bins, _check(output_mode, _VECTORS)
         self.features = {key: self._feature(key, value) for key, value in features.items()}
@@ -215,7 +217,9 @@ class FeatureSpace(Model):
                 return layer.get_config().get("mean") is None
             if isinstance(layer, Discretization):
                 return layer.get_config().get("bin_boundaries") is None
-            return hasattr(layer, "adapt") and getattr(layer, "vocabulary", None) is None
+            lookup = getattr(layer, "_lookup_layer", layer)
+            known = getattr(layer, "vocabulary", None) is not None or getattr(lookup, "_has_input_vocabulary", False)
+            return hasattr(layer, "adapt") and not known
 
         return [name for name, layer in self.preprocessors.items() if fits(layer)]
 

@@ -1,6 +1,7 @@
 """Initializers: initial values of weights.
 
-Lives here: constants, random distributions, variance scaling, orthogonal matrices; `get`, `serialize`, `deserialize`.
+Lives here: constants, random distributions, variance scaling, orthogonal matrices, waves of Fourier transforms;
+`get`, `serialize`, `deserialize`.
 Not here: variables (module.py), SeedGenerator (random.py).
 
 An initializer maps a shape and a dtype to a tensor. A random one returns equal values for equal seeds in every call;
@@ -11,7 +12,7 @@ without a seed, it draws one when it is created. In the formulas n is a fan: row
 from __future__ import annotations
 
 import math as python_math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -317,6 +318,66 @@ class Orthogonal(_Random):
         return self.gain * array.reshape(q, shape)
 
 
+def _tukey(count: int) -> np.ndarray:
+    """Return a window with half a cosine on each quarter, 1 between."""
+    rise = np.arange(count) / max(count - 1, 1) * 4.0
+    edge = np.minimum(np.minimum(rise, rise[::-1]), 1.0)
+    ramp: np.ndarray = 0.5 - 0.5 * np.cos(np.pi * edge)
+    return ramp
+
+
+WINDOWS: dict[str, Callable[[int], np.ndarray]] = {
+    "bartlett": np.bartlett,
+    "blackman": np.blackman,
+    "boxcar": np.ones,
+    "hamming": np.hamming,
+    "hann": np.hanning,
+    "tukey": _tukey,
+}
+"""Symmetric windows by their number of points."""
+
+
+class STFT(Initializer):
+    """Initializer of a kernel [frame_length, 1, bins] whose convolution is a short-time Fourier transform.
+
+    side: "real" or "imag". window: a name, as "hann", points [frame_length], or None for ones. scaling: "density"
+    divides by the root of the sum of squares of the window, "spectrum" by its sum. periodic: of named windows.
+    raises ValueError for others
+    """
+
+    arguments = ("side", "window", "scaling", "periodic")
+
+    def __init__(
+        self, side: str = "real", window: Any = "hann", scaling: str | None = "density", periodic: bool = False
+    ) -> None:
+        if side not in ("real", "imag"):
+            raise ValueError(f"side should be 'real' or 'imag', not {side}")
+        if isinstance(window, str) and window not in WINDOWS:
+            raise ValueError(
+                f"Unknown window {window!r}; named ones are {', '.join(WINDOWS)}. Pass its points as a list"
+            )
+        if scaling not in ("density", "spectrum", None):
+            raise ValueError(f"Scaling must be None, 'density' or 'spectrum'. Received: scaling={scaling}")
+        self.side, self.window, self.scaling, self.periodic = side, window, scaling, periodic
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
+        """Return the kernel."""
+        length, _, bins = _shape(shape)
+        points = self.window
+        if isinstance(points, str):
+            points = WINDOWS[points](length + 1)[:-1] if self.periodic else WINDOWS[points](length)
+        points = np.ones(length) if points is None else np.asarray(points, np.float64)
+        if points.shape != (length,):
+            raise ValueError(
+                f"The shape of `window` must be equal to [frame_length]. Received: window shape={points.shape}"
+            )
+        if self.window is not None and self.scaling is not None:
+            points = points / (np.abs(points).sum() if self.scaling == "spectrum" else np.sqrt(np.sum(points**2)))
+        angles = -2.0 * np.pi * np.arange(length)[:, None, None] * np.arange(bins) / (2 * (bins - 1))
+        waves = np.cos(angles) if self.side == "real" else np.sin(angles)
+        return dispatch.to_tensor((waves * points[:, None, None]).astype(_dtype(dtype).np))
+
+
 REGISTRY = ObjectRegistry("initializer", "keras.initializers")
 REGISTRY.add(
     (
@@ -335,6 +396,7 @@ REGISTRY.add(
         HeNormal,
         HeUniform,
         Orthogonal,
+        STFT,
     ),
     zero=Zeros,
     one=Ones,
@@ -342,10 +404,12 @@ REGISTRY.add(
     uniform=RandomUniform,
     IdentityInitializer=Identity,
     OrthogonalInitializer=Orthogonal,
+    STFTInitializer=STFT,
 )
 get, serialize, deserialize = REGISTRY.get, REGISTRY.serialize, REGISTRY.deserialize
 
 IdentityInitializer, OrthogonalInitializer = Identity, Orthogonal
+STFTInitializer = stft = STFT
 zeros, ones, constant, identity, orthogonal = Zeros, Ones, Constant, Identity, Orthogonal
 random_normal, random_uniform, truncated_normal = RandomNormal, RandomUniform, TruncatedNormal
 variance_scaling = VarianceScaling
@@ -358,6 +422,7 @@ constant_initializer, ones_initializer, zeros_initializer = Constant, Ones, Zero
 random_normal_initializer, random_uniform_initializer = RandomNormal, RandomUniform
 
 __all__ = [
+    "STFT",
     "Constant",
     "GlorotNormal",
     "GlorotUniform",
@@ -373,6 +438,7 @@ __all__ = [
     "OrthogonalInitializer",
     "RandomNormal",
     "RandomUniform",
+    "STFTInitializer",
     "TruncatedNormal",
     "VarianceScaling",
     "Zeros",
@@ -391,6 +457,7 @@ __all__ = [
     "random_normal",
     "random_uniform",
     "serialize",
+    "stft",
     "truncated_normal",
     "variance_scaling",
     "zeros",

@@ -205,6 +205,8 @@ def find(
         member: Callable[..., Any] | None = getattr(importlib.import_module(f".{family}", __package__), name, None)
         if member is not None:
             return member
+    if name == "FeatureSpace":
+        return importlib.import_module(".feature_space", __package__).FeatureSpace  # type: ignore[no-any-return]
     for known_module in (optimizers, optimizers.schedules):
         member = getattr(known_module, name, None)
         if isinstance(member, type) and hasattr(member, "from_config"):

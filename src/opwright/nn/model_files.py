@@ -65,6 +65,7 @@ def save_model(
         if kwargs:
             raise ValueError(f"The following argument(s) are not supported with the .h5 format: {sorted(kwargs)}")
         content = model_file(model, include_optimizer)
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)  # as Keras for this format
         with replacing(path) as file:
             file.write(content)
         return

@@ -213,6 +213,7 @@ AREAS: dict[str, tuple[Any, ...]] = {
     "utils": (keras.utils, keras.config),
     "dtype_policies": (keras.dtype_policies, keras.mixed_precision, keras.config),
     "trainers": (keras, keras.utils),
+    "applications": (keras.applications.imagenet_utils, keras.applications),
 }
 MODULES = {
     "saving.serialization_lib": "saving",
@@ -256,6 +257,8 @@ PRIVATE = {
     ("legacy.saving.legacy_h5_format", "save_model_to_hdf5"): _save_legacy,
     ("legacy.saving.legacy_h5_format", "load_model_from_hdf5"): keras.saving.load_model,
     ("callbacks.monitor_callback", "MonitorCallback"): _monitor_callback,
+    ("utils.summary_utils", "print_summary"): lambda model, *args, **kwargs: model.summary(*args, **kwargs),
+    ("utils.summary_utils", "count_params"): lambda weights: sum(int(np.prod(w.shape)) for w in weights),
     ("backend.config", "standardize_data_format"): lambda value: value or keras.config.image_data_format(),
     ("utils.module_utils", "tensorflow"): ow,
     ("saving.object_registration", "GLOBAL_CUSTOM_OBJECTS"): keras.utils.get_custom_objects(),

@@ -9,6 +9,7 @@ from .activation import PReLU as PReLU
 from .activation import ReLU as ReLU
 from .activation import Softmax as Softmax
 from .audio import MelSpectrogram as MelSpectrogram
+from .audio import STFTSpectrogram as STFTSpectrogram
 from .categories import CategoryEncoding as CategoryEncoding
 from .categories import Discretization as Discretization
 from .categories import HashedCrossing as HashedCrossing
@@ -62,6 +63,7 @@ from .dot_product_attention import Attention as Attention
 from .geometric_augmentation import CenterCrop as CenterCrop
 from .geometric_augmentation import RandomCrop as RandomCrop
 from .geometric_augmentation import RandomFlip as RandomFlip
+from .geometric_augmentation import RandomPerspective as RandomPerspective
 from .geometric_augmentation import RandomRotation as RandomRotation
 from .geometric_augmentation import RandomShear as RandomShear
 from .geometric_augmentation import RandomTranslation as RandomTranslation

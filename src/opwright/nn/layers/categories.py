@@ -367,6 +367,7 @@ class HashedCrossing(ConfigurableLayer):
         mode = check_mode(output_mode, MODES[:2], sparse)
         super().__init__(name=name, dtype="int64" if mode == "int" and dtype is None else dtype, **kwargs)
         self._set_arguments(num_bins=num_bins, output_mode=mode, sparse=sparse)
+        self.autocast = False
         self._build_at_init()
 
     def call(self, inputs: Any) -> Tensor:

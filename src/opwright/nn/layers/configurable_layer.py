@@ -146,7 +146,8 @@ def size_pairs(value: Any, n: int, name: str) -> tuple[tuple[int, int], ...]:
     expectation = f"`{name}` should have {n} elements" if n > 1 else f"`{name}` should be an integer or a pair"
     if n == 1 and isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(v, int) for v in value):
         value = (tuple(value),)
-    if not isinstance(value, (list, tuple)) or len(value) != n:
+    single = n == 1 and isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], int)
+    if not isinstance(value, (list, tuple)) or len(value) != n or single:
         raise ValueError(f"{expectation}. Received: {name}={value}")
     return tuple(sizes(v, 2, name, allow_zero=True)[:2] for v in value)  # type: ignore[misc]
 

@@ -1,6 +1,7 @@
 """Layers that move the pixels of images in training.
 
-Lives here: RandomFlip, RandomRotation, RandomZoom, RandomTranslation, RandomShear, RandomCrop, CenterCrop.
+Lives here: RandomFlip, RandomRotation, RandomZoom, RandomTranslation, RandomShear, RandomPerspective,
+RandomCrop, CenterCrop.
 Not here: the base and resampling (image_layer.py), colors (color_augmentation.py).
 """
 
@@ -10,7 +11,8 @@ import math as python_math
 from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import float32, int32
-from ...ops import array, math
+from ...ops import array, dispatch, math
+from ..keras_ops.image_filters import perspective_transform
 from .image_layer import ImageLayer, check_resampling, factor_range, warp
 from .reshape import resize
 
@@ -255,6 +257,65 @@ class RandomShear(_Warping):
     def _matrix(self, transformation: Any, images: Any) -> Any:
         shear = array.cast(transformation["shear_factor"], float32)
         return _row(1.0, shear[:, 0], 0.0, shear[:, 1], 1.0, 0.0, 0.0, 0.0)
+
+
+class RandomPerspective(ImageLayer):
+    """Perspectives of images in training: their corners move by up to half of scale of their position.
+
+    factor: the probability, a number or a range, from which one is drawn for each image. scale: in [0, 1].
+    raises ValueError for another scale
+    """
+
+    def __init__(
+        self,
+        factor: Any = 1.0,
+        scale: float = 1.0,
+        interpolation: str = "bilinear",
+        fill_value: float = 0.0,
+        seed: Any = None,
+        data_format: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_resampling("constant", interpolation)
+        if not 0 <= scale <= 1:
+            raise ValueError(f"The `scale` argument should be a number in the range [0,1]. Received: scale={scale}")
+        self._init_image_layer(
+            seed,
+            data_format,
+            factor=factor_range(factor, "factor", 0, 1),
+            scale=scale,
+            interpolation=interpolation,
+            fill_value=fill_value,
+        )
+
+    def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
+        """Draw "apply_perspective", bool [batch], and where corners go: "start_points", "end_points", [batch, 4, 2]."""
+        if not training:
+            return None
+        images = self._images_of(data)
+        height, width, _ = (array.cast(self._size(images, axis), float32) - 1.0 for axis in self._axes())
+        batch = 1 if images.shape.rank == 3 else self._size(images, 0)
+        apply = self._uniform(seed, [batch]) < self._uniform(seed, [batch], *self.factor)
+        moved = self._uniform(seed, [batch, 4, 2], -0.5 * self.scale, 0.5 * self.scale)
+        corners = array.reshape(array.stack([0.0, 0.0, width, 0.0, 0.0, height, width, height]), [1, 4, 2])
+        start = corners + array.zeros_like(moved)
+        return {"apply_perspective": apply, "start_points": start, "end_points": start + start * moved}
+
+    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
+        """Resample images."""
+        return self._seen(images, transformation, self.interpolation) if training and transformation else images
+
+    def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
+        """Resample masks, without mixing classes."""
+        return self._seen(segmentation_masks, transformation, "nearest") if transformation else segmentation_masks
+
+    def _seen(self, images: Any, transformation: Any, interpolation: str) -> Any:
+        start, end = (dispatch.to_tensor(transformation[name]) for name in ("start_points", "end_points"))
+        images = dispatch.to_tensor(images)
+        result = perspective_transform(images, start, end, interpolation, self.fill_value, self.data_format)
+        chosen = dispatch.to_tensor(transformation["apply_perspective"])
+        return array.where(array.reshape(chosen, [-1, *[1] * (images.shape.rank - 1)]), result, images)
 
 
 class _SizedCrop(ImageLayer):

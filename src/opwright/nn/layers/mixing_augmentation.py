@@ -222,7 +222,7 @@ class RandomColorJitter(ImageLayer):
             hue_factor=hue_factor,
         )
         classes = RandomBrightness, RandomContrast, RandomSaturation, RandomHue
-        common = {"value_range": value_range, "seed": seed, "data_format": data_format}
+        common = {"value_range": value_range, "seed": seed, "data_format": data_format, "dtype": self.dtype_policy}
         self._steps = [cls(factor, **common) for cls, factor in zip(classes, factors) if factor is not None]
 
     def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
@@ -264,9 +264,9 @@ class RandAugment(ImageLayer):
         self._init_image_layer(
             seed, data_format, value_range=value_range, num_ops=num_ops, factor=factor, interpolation=interpolation
         )
-        moved = {"interpolation": interpolation, "seed": seed, "data_format": data_format}
-        colored = {"value_range": value_range, "seed": seed, "data_format": data_format}
-        plain = {"value_range": value_range, "data_format": data_format}
+        moved = {"interpolation": interpolation, "seed": seed, "data_format": data_format, "dtype": self.dtype_policy}
+        colored = {"value_range": value_range, "seed": seed, "data_format": data_format, "dtype": self.dtype_policy}
+        plain = {"value_range": value_range, "data_format": data_format, "dtype": self.dtype_policy}
         self.random_shear = RandomShear(factor, factor, **moved)
         self.random_translation = RandomTranslation(factor, factor, **moved)
         self.random_rotation = RandomRotation(factor, **moved)

@@ -267,6 +267,7 @@ class LayerNormalization(_ShapePreserving):
         self._set_arguments(locals())
         if self.rms_scaling:
             self._argument_names = (*self._argument_names, "rms_scaling")
+        self.autocast = False  # inputs may be beyond what 16 bits hold
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
@@ -335,12 +336,13 @@ class GroupNormalization(_ShapePreserving):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if groups != -1 and groups <= 0:
+        if not isinstance(groups, int) or (groups != -1 and groups <= 0):
             raise ValueError(
                 "Received an invalid value for argument `groups`, expected a positive integer (or `-1` "
                 f"for instance normalization). Received: groups={groups}"
             )
         self._set_arguments(locals())
+        self.autocast = False  # inputs may be beyond what 16 bits hold
         self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:

@@ -24,10 +24,11 @@ class Pipeline(Layer):
         """The layers in order."""
         return self._steps
 
-    def call(self, inputs: Any, training: bool | None = True) -> Any:
-        """Return what the last layer returns. training: passed to the layers that take it."""
+    def call(self, inputs: Any, training: bool | None = True, mask: Any = None) -> Any:
+        """Return what the last layer returns. training, mask: passed to the layers that take them."""
         for layer in self._steps:
-            inputs = layer(inputs, training=training)
+            masked = {"mask": mask} if mask is not None and layer._call_spec().mask else {}
+            inputs = layer(inputs, training=training, **masked)
         return inputs
 
     def get_config(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Rescaling(ConfigurableLayer):
-    """Layer of inputs * scale + offset."""
+    """Layer of inputs * scale + offset: numbers or arrays, of channels where the default data format has them first."""
 
     def __init__(self, scale: Any, offset: Any = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -34,7 +34,17 @@ class Rescaling(ConfigurableLayer):
     def call(self, inputs: Tensor) -> Tensor:
         """Return the scaled inputs."""
         scale, offset = (array.cast(np.asarray(v, np.float32), self.compute_dtype) for v in (self.scale, self.offset))
+        if scale.shape.rank and backend.image_data_format() == "channels_first":
+            scale = array.reshape(scale, [*scale.shape, *[1] * (3 - scale.shape.rank)])
         return array.cast(inputs, self.compute_dtype) * scale + offset
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments; arrays as lists."""
+        config = super().get_config()
+        for name in ("scale", "offset"):
+            if isinstance(config[name], np.ndarray):
+                config[name] = config[name].tolist()
+        return config
 
     def compute_output_shape(self, input_shape: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the input shape."""
@@ -124,12 +134,18 @@ class Normalization(ConfigurableLayer):
                 "`variance`, "
                 f"you passed mean={self.input_mean} and variance={self.input_variance}."
             )
-        if isinstance(data, list) and data and all(np.ndim(b) > 1 for b in data):
+        if isinstance(data, list) and data and all(hasattr(b, "shape") and np.ndim(b) > 1 for b in data):
             batches = [np.asarray(b) for b in data]
+        elif isinstance(data, list) and data and all(isinstance(b, tuple) and hasattr(b[0], "shape") for b in data):
+            batches = [np.asarray(b[0]) for b in data]
         elif hasattr(data, "__iter__") and not hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
             batches = [np.asarray(b[0] if isinstance(b, (list, tuple)) else b) for b in data]
         else:
-            batches = [np.asarray(data)]
+            batches = [np.asarray(data)] if len(data) else []
+        if not batches:
+            raise ValueError("`adapt` needs data, and was called with an empty iterable")
+        if len({b.shape[1:] for b in batches}) > 1:
+            raise ValueError(f"Batches of `adapt` have incompatible shapes: {sorted({b.shape[1:] for b in batches})}")
         if len(batches) == 1 and batches[0].ndim == 1:
             batches = [batches[0][:, None]]
         if not self.built:

@@ -60,6 +60,10 @@ class Reshape(ConfigurableLayer):
             raise ValueError(
                 f"There must be at most one unknown dimension (-1) in `target_shape`. Received: {target_shape}"
             )
+        if any(d is not None and d < -1 for d in target_shape):
+            raise ValueError(
+                f"Each size of `target_shape` is a non-negative integer or -1. Received: target_shape={target_shape}"
+            )
         self._set_arguments(target_shape=target_shape)
         self._build_at_init()
 
@@ -122,6 +126,8 @@ class RepeatVector(ConfigurableLayer):
         super().__init__(**kwargs)
         if not isinstance(n, int):
             raise TypeError(f"Expected an integer value for `n`, got {type(n)}.")
+        if n < 1:
+            raise ValueError(f"The argument `n` should be a positive integer. Received: n={n}")
         self._set_arguments(n=n)
         self.input_spec = InputSpec(ndim=2)
         self._build_at_init()
