@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -55,7 +58,23 @@ def test_contexts_of_threads_end_in_any_order() -> None:
     assert counts() == {4}
 
 
+PINNED = """
+import opwright as ow
+from opwright.core.blas_threads import num_threads
+x = ow.ones((2, 2))
+with ow.flags(deterministic=True):
+    ow.matmul(x, x)
+    assert set(num_threads()) == {1}, num_threads()
+"""
+
+
+def test_determinism_holds_in_a_process_that_imports_what_it_needs() -> None:
+    """The module that pinned BLAS was one that a first answer does not import."""
+    subprocess.run([sys.executable, "-c", PINNED], check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "2"})
+
+
 def test_determinism_outlives_a_context() -> None:
+    ow.ones(1)  # operators follow the flag
     with at_most(3):
         with ow.flags(deterministic=True):
             assert counts() == {1}

@@ -176,7 +176,6 @@ _MARGIN = 0.95  # another way must take less than this part of the default's tim
 _HOPELESS = 4.0  # the factor over the best way so far above which a way is timed no further
 _LIMIT = 4096  # choices kept at hand
 
-_pinned = False  # whether BLAS has been told to keep to one thread
 active = False  # flags.tune and not flags.deterministic
 
 
@@ -475,14 +474,4 @@ def _follow() -> None:
         _quick.clear()
 
 
-def _follow_blas() -> None:
-    global _pinned
-    if flags.deterministic or _pinned:
-        from ..devices import cpu
-
-        cpu.pin_if_deterministic()
-        _pinned = bool(flags.deterministic)
-
-
 flags.on_change("tune", _follow)
-flags.on_change("deterministic", _follow_blas)

@@ -21,10 +21,12 @@ from . import registry
 from .call import kernel_name
 
 if TYPE_CHECKING:
+    from ..devices import cpu
     from . import compute_wrappers
     from .definition import Operator
 else:  # not needed by the first answer of a model
     compute_wrappers = later(".compute_wrappers", __package__)
+    cpu = later("..devices.cpu", __package__)
 
 Kernel = Callable[..., Any]
 """fn(op, *arrays) -> array or tuple of arrays, as `compute`; NotImplemented passes the call to the next kernel."""
@@ -260,7 +262,19 @@ def _clear_kernel_caches() -> None:
         op.kernel_cache.clear()
 
 
+_blas_is_pinned = False
+
+
+def _follow_blas() -> None:
+    """Pin BLAS to one thread while `deterministic` is on."""
+    global _blas_is_pinned
+    if flags.deterministic or _blas_is_pinned:
+        cpu.pin_if_deterministic()
+        _blas_is_pinned = bool(flags.deterministic)
+
+
 _with_irreproducible: weakref.WeakSet[Operator] = weakref.WeakSet()
+flags.on_change("deterministic", _follow_blas)
 flags.on_change("deterministic", _clear_kernel_caches)
 flags.on_change("cuda_deterministic", _clear_kernel_caches)
 
