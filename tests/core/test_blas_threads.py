@@ -68,7 +68,7 @@ with ow.flags(deterministic=True):
 """
 
 
-def test_determinism_holds_in_a_process_that_imports_what_it_needs() -> None:
+def test_determinism_pins_blas_in_a_new_process() -> None:
     """The module that pinned BLAS was one that a first answer does not import."""
     subprocess.run([sys.executable, "-c", PINNED], check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "2"})
 
