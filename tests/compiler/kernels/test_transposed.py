@@ -165,8 +165,8 @@ SUM = {"more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}
 @targets(
     (add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, "rounded": False, **SUM}),
     (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, "rounded": True, **SUM}),
-    (window_gradients, {"kind": "max", "multiplier": 1, "whole": True, "size": (3, 3), "more": 8}),
-    (window_gradients, {"kind": "filter", "multiplier": 2, "whole": False, "size": (0, 0), "more": 8}),
+    (window_gradients, {"kind": "max", "multiplier": 1, "whole": True, "covers": True, "size": (3, 3), "more": 8}),
+    (window_gradients, {"kind": "filter", "multiplier": 2, "whole": False, "covers": False, "size": (0, 0), "more": 8}),
     (channel_filter_gradients, {"multiplier": 2, "whole": False, "size": (3, 3), "more": 8}),
 )
 def test_every_target(family, constants, names):

@@ -12,7 +12,7 @@ from foreign import HERE
 from lite_kit import Build, run
 
 from opwright import lite
-from opwright.compiler.loops.ops import Contract
+from opwright.compiler.loops.ops import Contract, Depthwise
 from opwright.lite.format import objects
 
 peer = pytest.importorskip("ai_edge_litert.interpreter")
@@ -113,6 +113,20 @@ def test_conversions_of_weights_are_no_steps(target):
         assert not origins & {"DEQUANTIZE", "TRANSPOSE", "RESHAPE"}, (name, origins)
         (expected,) = official(content, [x])
         np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+def test_a_convolution_in_groups_of_one_channel_is_depthwise():
+    """Grouped products would take a step for each of the 24 channels."""
+    b = Build().tensor("x", (1, 9, 8, 24)).tensor("y", (1, 9, 8, 48))
+    content = b.op("CONV_2D", f"x {halves(b, 'w', 48, 3, 3, 1)} _", "y", stride_h=1, stride_w=1).done("x", "y")
+    x = RNG.normal(size=(1, 9, 8, 24)).astype(np.float32)
+    with engine(verify=True):
+        interpreter = lite.Interpreter(model_content=content)
+        (actual,) = run(interpreter, [x])
+    (step,) = interpreter._subgraphs[0].execution_plan[0].registration.plan.steps
+    assert isinstance(step.op, Depthwise)
+    (expected,) = official(content, [x])
+    np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
 
 
 def test_a_converted_constant_that_is_a_result_too_is_written():

@@ -220,6 +220,8 @@ CASES["CONV_2D"] = [
     bad(f32(5, 5, 3), f32(4, 3, 3, 3), None, stride_w=1, stride_h=1, says="rank"),
     bad(f32(1, 5, 5, 3), f32(4, 3, 3, 3), f32(3), stride_w=1, stride_h=1, says="bias"),
     bad(f32(1, 5, 5, 3), f32(4, 3, 3, 3), None, stride_w=1, stride_h=1, dilation_w_factor=2**30, says="would take"),
+    _conv((2, 7, 9, 24), (24, 3, 3, 1), fused_activation_function="RELU"),  # groups of one channel: depthwise
+    _conv((1, 7, 9, 5), (10, 3, 2, 1), padding="VALID", stride_w=2, dilation_h_factor=2),
 ]
 
 

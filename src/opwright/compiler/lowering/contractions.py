@@ -49,7 +49,8 @@ INTEGERS = frozenset(
 )
 """Types of input, weights and output with kernels."""
 _DENSE = (float32, int8, uint8)
-"""Types of input and weights for which a depthwise convolution of one channel is lowered as a convolution."""
+"""Types of input and constant weights for which a depthwise convolution of one channel is lowered as a convolution, and
+a convolution whose groups have one channel as a depthwise one."""
 SUM_BOUNDS = {int32: 2.0**31, int64: 2.0**63}
 """Exclusive bounds of sums, by type."""
 
@@ -77,6 +78,11 @@ def conv_2d(ctx: LoweringContext) -> None:
         ctx.add(Contract, y.buffer, x.buffer, _signed(ctx, w), operands, expr, window, groups, rounding=rounding)
         return
     operands, expr = epilogue(ctx, x, w, y, features)
+    if w.shape[3] == 1 < groups and features % groups == 0 and w.constant is not None and _is_dense(x, w):
+        taps = np.ascontiguousarray(w.constant[..., 0].transpose(1, 2, 0))  # a channel a group: a depthwise convolution
+        filter = Buffer(f"{w.buffer.name}.depthwise", w.dtype, taps.shape, taps)
+        ctx.add(Depthwise, y.buffer, x.buffer, filter, operands, expr, window, features // groups, *zeros_of(x, w))
+        return
     if groups == 1 and not _is_packed(x, w):
         rows, size = x.shape[0] * math.prod(sizes), math.prod(w.shape[1:])
         windows = ctx.viewed(_windows(ctx, x, window, sizes), (rows, size))
@@ -89,6 +95,11 @@ def conv_2d(ctx: LoweringContext) -> None:
 def _readable(ctx: LoweringContext, w: RuleOperand) -> RuleOperand:
     """Return weights as kernels read them: those below a byte as bytes, except int4 constants."""
     return w if w.dtype is int4 and w.buffer.constant is not None else as_bytes(ctx, w)
+
+
+def _is_dense(x: RuleOperand, w: RuleOperand) -> bool:
+    """Whether a constant filter may become that of another kind of convolution."""
+    return x.dtype in _DENSE and w.dtype in _DENSE
 
 
 def _is_packed(x: RuleOperand, w: RuleOperand) -> bool:
@@ -158,7 +169,7 @@ def depthwise_conv_2d(ctx: LoweringContext) -> None:
         )
         return
     operands, expr = epilogue(ctx, x, w, y, channels, axis=3)
-    if x.shape[3] == 1 < channels and w.constant is not None and x.dtype in _DENSE and w.dtype in _DENSE:
+    if x.shape[3] == 1 < channels and w.constant is not None and _is_dense(x, w):
         taps = np.ascontiguousarray(w.constant.transpose(3, 1, 2, 0))  # one channel: an ordinary convolution
         dense = Buffer(f"{w.buffer.name}.dense", w.dtype, taps.shape, taps)
         ctx.add(Contract, y.buffer, x.buffer, dense, operands, expr, window, 1, *zeros_of(x, w))
