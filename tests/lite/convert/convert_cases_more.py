@@ -153,6 +153,10 @@ BITS = [
         )
         for kind in ("And", "Or")
     ),
+    *(
+        call(f"Bitwise{kind}", *(ints(40, high=2**32, low=0, seed=i, dtype=np.uint32) for i in (1, 9)), label="_uint32")
+        for kind in ("And", "Or")
+    ),
     call("Invert", ints(9), ops="BITWISE_XOR"),
     call("Invert", ints(9, low=0, high=255, dtype=np.uint8)),
     call("Invert", ints(9, dtype=np.int64), ops="SUB"),

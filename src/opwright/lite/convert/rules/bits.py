@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....core.dtypes import int8, int16, int32, int64, uint8
+from ....core.dtypes import DType, int8, int16, int32, int64, uint8, uint32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
 from ..rewriter import LiteRewriter, Rewrite, RuleResult, number, only, rule_table
@@ -45,11 +45,19 @@ def _and(rewriter: LiteRewriter, x: Value, y: Value) -> Value:
 def _and_or(op: str) -> Rewrite:
     def lower(node: Node, rewriter: LiteRewriter) -> RuleResult:
         x, y = node.operands
-        only(x, int32, *NARROW)
-        a, b = (v if v.dtype is int32 else rewriter.cast(v, int32) for v in (x, y))
+        only(x, int32, uint32, *NARROW)
+
+        def converted(v: Value, to: DType) -> Value:
+            if v.dtype is to:
+                return v
+            if uint32 in (v.dtype, to):  # the same bits
+                return rewriter.emit("BITCAST", v, output_type=to.name.upper())
+            return rewriter.cast(v, to)
+
+        a, b = (converted(v, int32) for v in (x, y))
         common = _and(rewriter, a, b)
         z = common if op == "BitwiseAnd" else rewriter.emit("ADD", rewriter.emit("BITWISE_XOR", a, b), common)
-        return z if x.dtype is int32 else rewriter.cast(z, x.dtype)
+        return converted(z, x.dtype)
 
     return lower
 
