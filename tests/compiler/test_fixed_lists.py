@@ -97,6 +97,27 @@ def states_of_12(x):
     return ta.stack()
 
 
+def concatenated(x):
+    ta = growing()
+    for i in ow.range(12):
+        ta = ta.write(i, x[i] * 2)
+    return ta.concat()
+
+
+PLACES = np.array([[3, 1], [7, 3], [3, 3], [11, 0], [1, 7]], np.int32)
+
+
+def rows_looked_up(x):
+    """The gradient of a table, whose rows a loop looks up, some of them more than once."""
+    with ow.GradientTape() as tape:
+        tape.watch(x)
+        y, number = ow.zeros([]), ow.zeros([])
+        for i in ow.range(5):
+            number += 1
+            y += number * ow.reduce_sum(ow.gather(x, ow.constant(PLACES)[i]) ** 2)
+    return ow.convert_to_tensor(tape.gradient(y, x))
+
+
 def mapped_elements(x):
     return ow.map_fn(lambda v: v * v * v, ow.reshape(x, [-1]))
 
@@ -194,7 +215,11 @@ A = np.tril(0.5 ** (np.arange(12.0)[:, None] - np.arange(12)))  # the states are
 MX2 = A.T @ A @ X**2.0
 G = 4 * X * MX2  # the gradient of the sum of their squares
 SECOND_OF_STATES = 2 * (4 * G * MX2 + 8 * X * (A.T @ A @ (G * X)))
+TIMES = np.zeros((12, 1), np.float32)
+np.add.at(TIMES[:, 0], PLACES, np.arange(1, 6)[:, None])
 WHOLE = [
+    (concatenated, [2 * X.reshape(-1)]),
+    (rows_looked_up, [2 * TIMES * X]),
     (backwards, [X[::-1].cumsum(0)[::-1] * np.where(X.sum(1) > 0, 2, 1)[:, None]]),
     (gradient_of(rows), [8 * X]),
     (gradient_of(states), [G]),

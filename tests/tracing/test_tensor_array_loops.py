@@ -528,7 +528,7 @@ def test_ten_thousand_writes_cost_ten_times_a_thousand(tf):
 def test_memory_of_a_loop_that_overwrites_is_flat(tf):
     import tracemalloc
 
-    @tf.function
+    @tf.function(jit_compile=False)  # a compiler in the background has memory of its own
     def f(n):
         ta = tf.TensorArray(tf.float64, 2, clear_after_read=False).unstack(tf.zeros([2, 1000], tf.float64))
         _, ta = tf.while_loop(

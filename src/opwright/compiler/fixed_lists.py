@@ -9,8 +9,9 @@ Not here: lists as arrays (lowering/tensor_lists.py), the same analysis for file
     ta.stack()  # [None, ...]                                ta.stack()  # [12, ...]
 
 `append` of a list, and so `map_fn` and `scan`, write the next element, too. The loop's only condition is its counter,
-which starts at 0 and has a constant limit. No node sees the list while it grows: not its length, as gradients of
-`write` do, nor an element of the loop itself.
+which starts at 0 and has a constant limit, or, in gradients of loops, counts down to 0: these push rows of tables that
+were looked up in the loop, which are concatenated after it. No node sees the list while it grows: not its length, as
+gradients of `write` do, nor an element of the loop itself.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import variant
+from ..core.dtypes import int32, variant
 from ..core.shapes import TensorShape
+from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, constant_node, map_subgraphs
 from ..graph.passes.control_flow import control_operands, counter_of, exact_iterations
@@ -31,7 +33,7 @@ from .memory import ALIASES
 
 SAME_LENGTH = frozenset({"ListSet", "ListUnset", "ListAdd", "ListZerosLike", *ALIASES})
 """Operators whose result has the length of their first operand; ListSet where it may not grow."""
-READERS = frozenset({"ListStack", "ListGet", "ListGather", "ListLength", "ListUnset"})
+READERS = frozenset({"ListStack", "ListConcat", "ListGet", "ListGather", "ListLength", "ListUnset"})
 """Operators that may read the list after the loop."""
 MOST_ELEMENTS = 1 << 20
 """Longest list with elements from the start: one that is no array after all is a Python list."""
@@ -60,7 +62,8 @@ def _fixed_lists(graph: Graph) -> dict[Node, Any]:
             readers.setdefault(v, []).append(node)
     changes: dict[Node, Any] = {}
     for loop in graph.nodes:
-        length = exact_iterations(loop) if loop.op.name == "While" else None
+        down = counted_down(loop) if loop.op.name == "While" else None
+        length = exact_iterations(loop) if loop.op.name == "While" and down is None else down
         if length is None or not 0 < length <= MOST_ELEMENTS:
             continue
         variables: Any = loop.inputs[0]
@@ -70,15 +73,17 @@ def _fixed_lists(graph: Graph) -> dict[Node, Any]:
         places = [
             place
             for place, nodes in after.items()
-            if _counts_from_0(loop)
+            if (down is not None or _counts_from_0(loop))
             and loop.outputs[place] not in graph.outputs
-            and all(node.op.name in READERS for node in nodes)
+            and all(_reads(node, _item_of(loop, place), readers) for node in nodes)
         ]
         if places:
-            changes[loop] = _FilledLoop(places, length)
+            changes[loop] = _FilledLoop(places, length, down is not None)
         for place in places:
-            stack = _stack(length, _item_of(loop, place).shape)
+            shape = _item_of(loop, place).shape
+            stack, concatenation = _stack(length, shape), _concatenation(length, shape)
             changes |= {node: stack for node in after[place] if node.op.name == "ListStack"}
+            changes |= {node: concatenation for node in after[place] if node.op.name == "ListConcat"}
     for node in graph.nodes:
         if node.op.name == "ListStack" and node.attrs["num"] < 0 and node not in changes:
             (number, *_) = node.operands
@@ -86,6 +91,28 @@ def _fixed_lists(graph: Graph) -> dict[Node, Any]:
             if count is not None and count > 0:
                 changes[node] = _stack(count, node.attrs["element_shape"])
     return changes
+
+
+def _reads(node: Node, item: Value, readers: Mapping[Value, list[Node]]) -> bool:
+    """Return whether a node may read a list of items like this one after the loop."""
+    if node.op.name != "ListConcat":
+        return node.op.name in READERS
+    return bool(item.shape.is_fully_defined() and item.shape.rank) and not readers.get(node.outputs[1])
+
+
+def counted_down(loop: Node) -> int | None:
+    """Return the number of iterations of a While whose only condition is that its first variable, which starts at a
+    constant and decreases by 1, is positive; None for others."""
+    cond, body, variables = loop.attrs["cond"], loop.attrs["body"], loop.inputs[0]
+    assert isinstance(variables, tuple)
+    test, step = cond.outputs[0].node, body.outputs[0].node
+    if test is None or step is None or (test.op.name, step.op.name) != ("Greater", "Sub"):
+        return None
+    (tested, limit), (counter, difference), start = test.inputs, step.inputs, variables[0].constant
+    if tested is not cond.inputs[0] or counter is not body.inputs[0] or start is None or tested.shape.rank != 0:
+        return None
+    numbers = [limit.constant, difference.constant]
+    return int(start) if all(x is not None for x in numbers) and [int(x) for x in numbers] == [0, 1] else None
 
 
 def constant_length(value: Value, known: Mapping[Value, int] | None = None) -> int | None:
@@ -171,39 +198,60 @@ def _item_of(loop: Node, place: int) -> Value:
 
 
 class _FilledLoop:
-    """The change of a loop that fills the lists at these places: their elements exist from the start."""
+    """The change of a loop that fills the lists at these places: their elements exist from the start.
 
-    def __init__(self, places: list[int], length: int) -> None:
-        self.places, self.length = places, length
+    down: whether its counter, the first variable, counts down from their length.
+    """
+
+    def __init__(self, places: list[int], length: int, down: bool) -> None:
+        self.places, self.length, self.down = places, length, down
 
     def __call__(self, node: Node, rewriter: GraphRewriter) -> Node:
         first, *others = node.inputs
         assert isinstance(first, tuple)
         variables = list(first)
         for place in self.places:
-            variables[place] = self._reserved(variables[place], f"{node.name}/list{place}", rewriter)
+            shape = _item_of(node, place).shape
+            variables[place] = self._reserved(variables[place], shape, f"{node.name}/list{place}", rewriter)
         body: Graph = node.attrs["body"]
-        counter = counter_of(node)
-        assert counter is not None
         writes = {body.outputs[place].node for place in self.places}
         inner = GraphRewriter(body)
+        position = self._position(node, inner)
         for part in body.nodes:
             copy = inner.remap(part)
             if part in writes:
-                inputs = (copy.inputs[0], body.inputs[counter.place], copy.inputs[-1])
+                inputs = (copy.inputs[0], position, copy.inputs[-1])
                 copy = copy.replaced(op=registry.get("ListSet"), inputs=inputs, attrs={"grow": False})
             inner.nodes.append(copy)
             if copy is not part:
                 inner.replace(part, list(copy.outputs))
         return node.replaced(inputs=(tuple(variables), *others), attrs={**node.attrs, "body": inner.finish()})
 
-    def _reserved(self, empty: Value, name: str, rewriter: GraphRewriter) -> Value:
-        """Return a list of unset elements of the type of an empty one."""
+    def _position(self, loop: Node, inner: GraphRewriter) -> Value:
+        """Return the number of the iteration in the body."""
+        body: Graph = loop.attrs["body"]
+        if not self.down:
+            counter = counter_of(loop)
+            assert counter is not None
+            return body.inputs[counter.place]
+        counted, subtract = body.inputs[0], body.outputs[0].node
+        assert subtract is not None
+        length = np.array(self.length, counted.dtype.np)
+        constant = constant_node(registry.get("Const"), length, counted.spec, f"{loop.name}/length")
+        inputs = (*constant.outputs, counted)
+        done = Node(subtract.op, inputs, subtract.attrs, [counted.spec], f"{loop.name}/iteration", subtract.at)
+        inner.nodes += [constant, done]
+        (result,) = done.outputs
+        return result
+
+    def _reserved(self, empty: Value, shape: TensorShape, name: str, rewriter: GraphRewriter) -> Value:
+        """Return a list of unset elements of the type of an empty one. shape: of its elements, if it is known."""
         reserve: Any = empty.node
         (number,) = reserve.operands
         constant = constant_node(number.node.op, np.array(self.length, number.dtype.np), number.spec, f"{name}/length")
         specs = [v.spec for v in reserve.outputs]
-        filled = Node(reserve.op, constant.outputs, reserve.attrs, specs, name, reserve.at)
+        attrs = {**reserve.attrs, "element_shape": shape} if shape.is_fully_defined() else reserve.attrs
+        filled = Node(reserve.op, constant.outputs, attrs, specs, name, reserve.at)
         rewriter.nodes += [constant, filled]
         (result,) = filled.outputs
         return result
@@ -223,5 +271,24 @@ def _stack(length: int, item_shape: TensorShape) -> Any:
         attrs = {**node.attrs, "num": length, "element_shape": shape}
         _, specs = rewriter.infer(node.op, node.inputs, attrs)
         return node.replaced(attrs=attrs, specs=specs)
+
+    return change
+
+
+def _concatenation(length: int, item_shape: TensorShape) -> Any:
+    """Return the change of the concatenation of elements of one shape: their stack, reshaped."""
+
+    def change(node: Node, rewriter: GraphRewriter) -> Node:
+        attrs = {"element_dtype": node.attrs["element_dtype"], "element_shape": item_shape, "num": length}
+        stack = rewriter.create(registry.get("ListStack"), (node.inputs[0], None), attrs, name=f"{node.name}/stack")
+        sizes = np.array(item_shape.as_list(), np.int32)
+        sizes[0] *= length
+        spec = TensorSpec(sizes.shape, int32)
+        constant = constant_node(registry.get("Const"), sizes, spec, f"{node.name}/sizes", node.at)
+        rewriter.nodes.append(constant)
+        reshape = registry.get("Reshape")
+        inputs = (*stack.outputs, *constant.outputs)
+        attrs, specs = rewriter.infer(reshape, inputs, {})
+        return Node(reshape, inputs, attrs, specs, node.name, node.at)
 
     return change
