@@ -118,7 +118,9 @@ def test_conversions_of_weights_are_no_steps(target):
 def test_a_convolution_in_groups_of_one_channel_is_depthwise():
     """Grouped products would take a step for each of the 24 channels."""
     b = Build().tensor("x", (1, 9, 8, 24)).tensor("y", (1, 9, 8, 48))
-    content = b.op("CONV_2D", f"x {halves(b, 'w', 48, 3, 3, 1)} _", "y", stride_h=1, stride_w=1).done("x", "y")
+    content = b.op(
+        "CONV_2D", f"x {halves(b, 'w', 48, 3, 3, 1)} {halves(b, 'b', 48)}", "y", stride_h=1, stride_w=1
+    ).done("x", "y")
     x = RNG.normal(size=(1, 9, 8, 24)).astype(np.float32)
     with engine(verify=True):
         interpreter = lite.Interpreter(model_content=content)
