@@ -18,19 +18,19 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
+from ..core.introspection import OURS
 from . import conversion
 from .source import Unsupported
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _AUTOGRAPH = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERNAL = (
     _AUTOGRAPH,
-    os.path.join(_PACKAGE, "tracing", "statements") + os.sep,
-    os.path.join(_PACKAGE, "tracing", "control") + os.sep,
+    os.path.join(OURS, "tracing", "statements") + os.sep,
+    os.path.join(OURS, "tracing", "control") + os.sep,
 )
-_CONTEXTS = (os.path.join(_PACKAGE, "tracing", "trace.py"), os.path.join(_PACKAGE, "tracing", "tracer.py"))
+_CONTEXTS = (os.path.join(OURS, "tracing", "trace.py"), os.path.join(OURS, "tracing", "tracer.py"))
 
 
 def user_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
@@ -39,7 +39,7 @@ def user_frames(traceback: types.TracebackType | None) -> types.TracebackType | 
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    last = max((i for i, t in enumerate(frames) if not t.tb_frame.f_code.co_filename.startswith(_PACKAGE)), default=-1)
+    last = max((i for i, t in enumerate(frames) if not t.tb_frame.f_code.co_filename.startswith(OURS)), default=-1)
     if last >= 0 and _is_internal(frames[-1]):  # raised by AutoGraph itself: end at the user's line
         del frames[last + 1 :]
     remaining = [t for i, t in enumerate(frames) if i > last or not _is_internal(t)]

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import DType, complexes
+from ...core.dtypes import complexes
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_propagation
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
-from ..math.complex_numbers import real
+from ..math.complex_numbers import COMPLEX_OF, real
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
@@ -209,9 +209,6 @@ class MatrixLogarithm(OperatorDefinition):
 logm: signatures.MatrixLogarithm = MatrixLogarithm.as_function("logm")
 
 
-_COMPLEX: dict[DType, DType] = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
-
-
 @operator
 class Eig(OperatorDefinition[tuple[Tensor, Tensor]]):
     """Compute eigenvalues and eigenvectors of square matrices, in no particular order.
@@ -231,7 +228,7 @@ class Eig(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         shape, dtype = matrix_shape(op.input), op.input.spec.dtype
-        dtype = _COMPLEX.get(dtype, dtype)
+        dtype = COMPLEX_OF.get(dtype, dtype)
         e = TensorSpec(shape if shape.dims is None else shape.dims[:-1], dtype)
         return e, TensorSpec(shape if op.compute_v else [0], dtype)
 

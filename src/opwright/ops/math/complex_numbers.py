@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import dtypes
-from ...core.dtypes import complexes, signed
+from ...core.dtypes import DType, complexes, signed
 from ...core.shapes import broadcast
 from ...core.specs import TensorSpec
 from ...scalar.table import FUNCTIONS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .. import signatures
     from ..tensor import Tensor
 
-_COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
+COMPLEX_OF: dict[DType, DType] = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
 
 
 def _real_spec(op: Any) -> TensorSpec:
@@ -52,7 +52,7 @@ class Complex(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         x, y = op.real.spec, op.imag.spec
-        return TensorSpec(broadcast(x.shape, y.shape), _COMPLEX_OF[x.dtype])
+        return TensorSpec(broadcast(x.shape, y.shape), COMPLEX_OF[x.dtype])
 
     def compute(op, real: Any, imag: Any) -> np.ndarray:
         shape, dtype = np.broadcast_shapes(real.shape, imag.shape), np.result_type(real.dtype, np.complex64)

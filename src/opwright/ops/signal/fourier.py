@@ -22,6 +22,7 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_propagation
 from ..definition import operator
 from ..math.arithmetic import maximum, minimum
+from ..math.complex_numbers import COMPLEX_OF
 from ..math.reduction import Prod
 from ..registry import documented_by
 from ..shape_inference import elements_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 REALS = (dtypes.float32, dtypes.float64)
-COMPLEX_OF: dict[DType, DType] = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
 Dims = list["int | None"]
 
 

@@ -19,12 +19,12 @@ from .. import array, dispatch, lod_propagation
 from ..array import run_time_axes
 from ..attributes import Attr
 from ..definition import operator
+from ..math.complex_numbers import COMPLEX_OF
 from ..math.elementary import sqrt
 from ..registry import documented_by
 from ..shape_inference import axes_in, is_static, static_axes
 from ..slots import Input, OperatorDefinition, Output
 from .fourier import (
-    COMPLEX_OF,
     REALS,
     conjugate_weights,
     crop_or_pad,

@@ -132,10 +132,6 @@ def matmul_integer(context: Any, inputs: Any, attributes: Any) -> Any:
     return _product(_difference(a, at(inputs, 2), True), _difference(b, at(inputs, 3), False))
 
 
-def _scale_of_rows(v: Any) -> Any:
-    return array.expand_dims(v, -1) if rank_of(v) == 1 and dims(v) != (1,) else v
-
-
 # ---- operators on integers, as operators on the real numbers that they represent -----------------------------------
 # A file of `.tflite` computes them on integers again: its converter recognises the pairs.
 
