@@ -12,7 +12,7 @@ from foreign import HERE
 from lite_kit import Build, run
 
 from opwright import lite
-from opwright.compiler.loops.ops import Contract, Depthwise
+from opwright.compiler.loops.ops import Contract
 from opwright.lite.format import objects
 
 peer = pytest.importorskip("ai_edge_litert.interpreter")
@@ -126,7 +126,7 @@ def test_a_convolution_in_groups_of_one_channel_is_depthwise():
         interpreter = lite.Interpreter(model_content=content)
         (actual,) = run(interpreter, [x])
     (step,) = interpreter._subgraphs[0].execution_plan[0].registration.plan.steps
-    assert isinstance(step.op, Depthwise)
+    assert "depthwise" in (step.name if hasattr(step, "name") else step.code.name)
     (expected,) = official(content, [x])
     np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
 
