@@ -43,6 +43,7 @@ REASONS = (
         "private",
         r"no attribute '_|'tf_record'|dmtree|SummaryMetadata|attribute 'numpy' is read-only|overwrite_with"
         r"|not part of opwright|memory_config"
+        r"|with_remat |test_remat|rematerialized_call|quantized_build|_compute_attention|mask_is_none"
         r"|'(lr_adjust|zeropower_via|call|sequence_length)|extraction_bomb|quantize_invalid_mode",
     ),
     ("libraries", r"No module named|test_save_h5_format|fixture missing|_grain |[a-z]_torch |\)_torch |_torch_\("),

@@ -126,3 +126,28 @@ def test_a_feature_space_of_known_layers_is_adapted_and_is_read_from_a_file(tmp_
     simple = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     simple.save(tmp_path / "new" / "folders" / "dense.h5")
     assert (tmp_path / "new" / "folders" / "dense.h5").exists()
+
+
+def test_initializers_by_arrays_and_by_the_module_of_a_configuration():
+    values = np.random.default_rng(3).normal(size=(2, 3)).astype("f")
+    for given in values, ow.constant(values):
+        np.testing.assert_array_equal(keras.layers.Dense(3, kernel_initializer=given)(np.eye(2, dtype="f")), values)
+    config = keras.saving.serialize_keras_object(keras.initializers.Identity(gain=2.0))
+    np.testing.assert_array_equal(keras.saving.deserialize_keras_object(config)((2, 2)), 2 * np.eye(2))
+
+
+@pytest.mark.parametrize("mode", ["caffe", "tf", "torch"])
+def test_pictures_with_channels_first_are_prepared_alike(mode):
+    prepare = keras.applications.imagenet_utils.preprocess_input
+    pictures = np.random.default_rng(4).uniform(0, 255, (2, 4, 5, 3)).astype("f")
+    first = pictures.transpose(0, 3, 1, 2)
+    expected = prepare(pictures, mode=mode).transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(prepare(first, "channels_first", mode), expected)
+    np.testing.assert_allclose(prepare(ow.constant(first), "channels_first", mode), expected, rtol=1e-6)
+
+
+def test_a_list_of_arrays_is_split_along_their_examples():
+    inputs, labels = np.arange(20.0).reshape(10, 2), np.arange(10)
+    left, right = keras.utils.split_dataset([inputs, labels], left_size=0.8)
+    assert [int(y) for _, y in left] + [int(y) for _, y in right] == list(range(10))
+    np.testing.assert_array_equal(np.stack([x for x, _ in right]), inputs[8:])

@@ -406,7 +406,15 @@ REGISTRY.add(
     OrthogonalInitializer=Orthogonal,
     STFTInitializer=STFT,
 )
-get, serialize, deserialize = REGISTRY.get, REGISTRY.serialize, REGISTRY.deserialize
+serialize, deserialize = REGISTRY.serialize, REGISTRY.deserialize
+
+
+def get(identifier: Any) -> Any:
+    """Return the initializer for a name, a dictionary, a class, an initializer, an array of values, or None."""
+    if hasattr(identifier, "numpy") or isinstance(identifier, np.ndarray):
+        return Constant(np.asarray(identifier))
+    return REGISTRY.get(identifier)
+
 
 IdentityInitializer, OrthogonalInitializer = Identity, Orthogonal
 STFTInitializer = stft = STFT

@@ -201,7 +201,8 @@ def find(
     if name == "InputLayer":
         return InputLayer
     name = "Model" if name == "Functional" else name
-    for family in (*REGISTRY_MODULES, "models"):
+    own = (module or "").rpartition(".")[2]  # both layers and initializers have an Identity
+    for family in sorted((*REGISTRY_MODULES, "models"), key=lambda family: family != own):
         member: Callable[..., Any] | None = getattr(importlib.import_module(f".{family}", __package__), name, None)
         if member is not None:
             return member

@@ -386,7 +386,7 @@ def split_dataset(
     seed: int | None = None,
     preferred_backend: str | None = None,
 ) -> tuple[Dataset, Dataset]:
-    """Return two datasets with the first and last elements of a dataset, a list, an array or a tuple of arrays.
+    """Return two datasets with the first and last elements of a dataset, an array, or a list or tuple of arrays.
 
     left_size, right_size: numbers of elements, or fractions; one may be left out. shuffle: whether elements are in
     random order, by seed. All elements are held in memory. preferred_backend: of the kind of dataset: "tensorflow".
@@ -398,7 +398,10 @@ def split_dataset(
         raise ValueError(f"datasets are those of `ow.data`. Received: preferred_backend={preferred_backend!r}")
     source = dataset if isinstance(dataset, Dataset) else None
     if source is None:
-        source = Dataset.from_tensor_slices(tuple(dataset) if isinstance(dataset, tuple) else np.asarray(dataset))
+        arrays = isinstance(dataset, list) and bool(dataset) and all(isinstance(a, np.ndarray) for a in dataset)
+        source = Dataset.from_tensor_slices(
+            tuple(dataset) if arrays or isinstance(dataset, tuple) else np.asarray(dataset)
+        )
     items = list(source)
     for name, size in ("left_size", left_size), ("right_size", right_size):
         if size is not None and (isinstance(size, bool) or not isinstance(size, (int, float))):

@@ -145,12 +145,14 @@ def preprocess_input(x: Any, data_format: str | None = None, mode: str = "caffe"
     """Return pictures with values from 0 to 255 as a network takes them: a tensor for a tensor, else an array.
 
     mode: "tf": from -1 to 1; "torch": less ImageNet's means, divided by its deviations; "caffe": blue, green, red, less
-    the means; "none": as they are. raises ValueError for other modes and channels first
+    the means; "none": as they are. data_format: where the channels are, by default that of the configuration.
+    raises ValueError for other modes and formats
     """
     if mode not in ("caffe", "tf", "torch", "none"):
         raise ValueError(f"Expected mode to be one of `caffe`, `tf` or `torch`. Received: mode={mode}")
-    if data_format not in (None, "channels_last"):
-        raise ValueError(f"pictures have their channels last. Received: data_format={data_format}")
+    data_format = data_format or backend.image_data_format()
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(f"data_format is channels_last or channels_first. Received: data_format={data_format}")
     if mode == "none":
         return x
     if isinstance(x, TensorLike):
@@ -162,9 +164,14 @@ def preprocess_input(x: Any, data_format: str | None = None, mode: str = "caffe"
         constant = functools.partial(np.asarray, dtype=pixels.dtype)
     if mode == "tf":
         return pixels / constant(127.5) - constant(1.0)
+    last = data_format == "channels_last"
+
+    def of_channels(values: Any) -> Any:
+        return constant(np.asarray(values) if last else np.reshape(values, (3, 1, 1)))
+
     if mode == "torch":
-        return (pixels / constant(255.0) - constant(MEANS)) / constant(DEVIATIONS)
-    return pixels[..., ::-1] - constant(_CAFFE_MEANS)
+        return (pixels / constant(255.0) - of_channels(MEANS)) / of_channels(DEVIATIONS)
+    return (pixels[..., ::-1] if last else pixels[..., ::-1, :, :]) - of_channels(_CAFFE_MEANS)
 
 
 def preprocessing(mode: str) -> Callable[..., Any]:
