@@ -131,6 +131,7 @@ from .ops.array import parallel_stack as parallel_stack
 from .ops.array import range as range
 from .ops.array import rank as rank
 from .ops.array import repeat as repeat
+from .ops.array import required_space_to_batch_paddings as required_space_to_batch_paddings
 from .ops.array import reshape as reshape
 from .ops.array import reverse as reverse
 from .ops.array import reverse_sequence as reverse_sequence
@@ -214,6 +215,7 @@ from .ops.math import floor as floor
 from .ops.math import greater as greater
 from .ops.math import greater_equal as greater_equal
 from .ops.math import histogram_fixed_width as histogram_fixed_width
+from .ops.math import histogram_fixed_width_bins as histogram_fixed_width_bins
 from .ops.math import less as less
 from .ops.math import less_equal as less_equal
 from .ops.math import logical_and as logical_and

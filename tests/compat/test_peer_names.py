@@ -132,3 +132,72 @@ def test_older_names_of_random_numbers():
     g = ow.random.experimental.Generator.from_seed(1)
     assert g.normal([2]).shape == [2]
     assert ow.random.experimental.stateless_split is ow.random.split
+
+
+PIXELS = np.random.default_rng(0).standard_normal((1, 5, 4, 2)).round(1).astype(np.float32)
+ELEMENT = np.random.default_rng(1).standard_normal((2, 3, 2)).round(1).astype(np.float32)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("step", "rate"), [(1, 1), (2, 1), (1, 2)])
+def test_morphology_of_images(padding, step, rate):
+    """Against maxima over the places of the element, as its definition says; windows as those of convolutions."""
+
+    def dilated(x, element):
+        edges, sizes = [], []
+        for size, window, each in zip(x.shape[1:3], element.shape, (step, 1)):
+            spanned = (window - 1) * (rate if each == step and window == 2 else 1) + 1
+            count = -(-size // each) if padding == "SAME" else -(-(size - spanned + 1) // each)
+            total = max((count - 1) * each + spanned - size, 0) if padding == "SAME" else 0
+            edges.append((total // 2, total - total // 2))
+            sizes.append(count)
+        padded = np.pad(x, [(0, 0), *edges, (0, 0)], constant_values=-np.inf)
+        y = np.empty((1, *sizes, 2))
+        for i, j in np.ndindex(*sizes):
+            window = padded[0, i * step : i * step + rate + 1 : rate, j : j + 3]
+            y[0, i, j] = (window + element).max((0, 1))
+        return y
+
+    call = [1, step, 1, 1], padding, "NHWC", [1, rate, 1, 1]
+    np.testing.assert_allclose(ow.nn.dilation2d(PIXELS, ELEMENT, *call), dilated(PIXELS, ELEMENT), 1e-6)
+    eroded = -dilated(-PIXELS, ELEMENT[::-1, ::-1])
+    np.testing.assert_allclose(ow.nn.erosion2d(PIXELS, ELEMENT, *call), eroded, 1e-6)
+
+
+def test_small_functions_of_tensorflow():
+    """Values of TensorFlow 2.21."""
+    labels, lengths = ow.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 0, 0], [1, 2, 3, 4, 4]], [5, 3, 5])
+    assert labels.numpy().tolist() == [[1, 2, 1, 0], [3, 0, 0, 0], [1, 2, 3, 4]]
+    assert lengths.numpy().tolist() == [3, 1, 4]
+    paddings, crops = ow.required_space_to_batch_paddings([5, 7], [2, 3])
+    assert (paddings.numpy().tolist(), crops.numpy().tolist()) == ([[0, 1], [0, 2]], [[0, 1], [0, 2]])
+    paddings, crops = ow.required_space_to_batch_paddings([5, 7], [2, 3], [[1, 0], [0, 2]])
+    assert (paddings.numpy().tolist(), crops.numpy().tolist()) == ([[1, 0], [0, 2]], [[0, 0], [0, 0]])
+    bins = ow.histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], 5)
+    assert (bins.numpy().tolist(), bins.dtype) == ([0, 0, 1, 2, 4, 4], ow.int32)
+    x = np.array([[3.0, 1.0, 4.0], [1.5, 5.0, 9.0]], np.float32)
+    values, places = ow.nn.approx_max_k(x, 2)
+    assert (values.numpy().tolist(), places.numpy().tolist()) == ([[4, 3], [9, 5]], [[2, 0], [2, 1]])
+    values, places = ow.math.approx_min_k(x, 1, reduction_dimension=0)
+    assert (values.numpy().tolist(), places.numpy().tolist()) == ([[1.5, 1, 4]], [[1, 0, 0]])
+    assert ow.saved_model.SERVING == "serve"
+    assert ow.saved_model.PREDICT_METHOD_NAME == "tensorflow/serving/predict"
+
+
+def test_artefacts_of_jpeg():
+    pytest.importorskip("PIL")
+    image = (np.indices((16, 16)).sum(0)[..., None] * np.array([8, 4, 2])).astype(np.uint8)
+    coarse, fine = (ow.image.adjust_jpeg_quality(image, q) for q in (5, 100))
+    decoded = ow.io.decode_jpeg(ow.io.encode_jpeg(image, quality=5))
+    np.testing.assert_array_equal(coarse, decoded)
+    errors = [np.abs(each.numpy().astype(int) - image).mean() for each in (coarse, fine)]
+    assert errors[1] < 4 < errors[0]
+    floats = ow.image.adjust_jpeg_quality(image / np.float32(255), 5)
+    np.testing.assert_allclose(floats, coarse.numpy() / 255.0, atol=1e-6)
+    one, other = (ow.image.stateless_random_jpeg_quality(image, 5, 95, [1, seed]) for seed in (1, 2))
+    assert one.shape == ow.image.random_jpeg_quality(image, 5, 95).shape == image.shape
+    assert (one.numpy() != other.numpy()).any()
+    with pytest.raises(ValueError, match="min_jpeg_quality"):
+        ow.image.random_jpeg_quality(image, 50, 5)
+    with pytest.raises(ow.errors.InvalidArgumentError, match="quality"):
+        ow.image.adjust_jpeg_quality(image, 101)

@@ -96,15 +96,14 @@ WAYS: tuple[tuple[str, str], ...] = (
     ),
     ("tf.nn.experimental", "use `ow.nn.stateless_dropout`"),
     ("tf.nn.RNNCell*", "use `ow.keras.layers.StackedRNNCells`, or a cell of your own"),
-    ("tf.nn.approx_* tf.math.approx_* tf.approx_top_k", "use `ow.math.top_k`, which is exact"),
+    ("tf.approx_top_k", "use `ow.math.top_k`, which is exact"),
     (
-        "tf.nn.fractional_* tf.nn.dilation2d tf.nn.erosion2d tf.nn.isotonic_regression "
+        "tf.nn.fractional_* tf.nn.isotonic_regression "
         "tf.nn.with_space_to_batch tf.extract_volume_patches tf.image.extract_glimpse tf.math.sobol_sample "
-        "tf.edit_distance tf.fingerprint tf.sets tf.histogram_fixed_width_bins "
-        "tf.required_space_to_batch_paddings",
+        "tf.edit_distance tf.fingerprint tf.sets",
         "no such operator; `ow.operator` defines one by its NumPy function (docs/custom_operators.md)",
     ),
-    ("tf.nn.collapse_repeated tf.nn.ctc_unique_labels", "use `ow.nn.ctc_greedy_decoder` and `ctc_loss`"),
+    ("tf.nn.ctc_unique_labels", "use `ow.nn.ctc_greedy_decoder` and `ctc_loss`"),
     ("keras.ops.ctc_loss keras.ops.nn.ctc_loss", "use `ow.nn.ctc_loss` or `ow.keras.losses.ctc`"),
     ("tf.nn.scale_regularization_loss", "divide by `ow.distribute`'s number of workers"),
     (
@@ -112,7 +111,6 @@ WAYS: tuple[tuple[str, str], ...] = (
         "of sparse and ragged tensors, docs/ragged.md lists the functions that there are",
     ),
     ("tf.image.decode_* tf.io.decode_webp tf.io.decode_jxl", "read the file with Pillow, and pass its array"),
-    ("tf.image.*jpeg_quality", "use `ow.io.encode_jpeg(image, quality=)` and `decode_jpeg`"),
     ("tf.image.generate_bounding_box_proposals", "use `ow.image.non_max_suppression`"),
     (
         "tf.io.decode_proto tf.io.encode_proto tf.io.decode_json_example tf.make_*",

@@ -22,7 +22,7 @@ from ..core.extras import optional_module
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..eager.python_functions import call_on_arrays
-from ..ops import dispatch
+from ..ops import dispatch, random
 from ..ops.image import convert_image_dtype
 from ..ops.tensor import Tensor
 from . import png_samples
@@ -392,3 +392,45 @@ def encode_jpeg(
 
     result: Tensor = call_on_arrays(write, [dispatch.to_tensor(image)], string_spec(), name)
     return result
+
+
+def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
+    """Return an image with the artefacts of JPEG at a quality of 0 to 100, in its dtype.
+
+    image: [height, width, channels], 1 or 3 channels; floats are in [0, 1]. dct_method: the accurate one is used.
+    raises InvalidArgumentError for other images, FailedPreconditionError without Pillow
+    """
+    op = "image.adjust_jpeg_quality"
+    operand = dispatch.to_tensor(image)
+
+    def write_and_read(array: np.ndarray, quality: np.ndarray) -> np.ndarray:
+        if not 0 <= int(quality) <= 100:
+            raise InvalidArgumentError(op=op, what="the quality is out of range", found=int(quality), wanted="0 to 100")
+        file = io.BytesIO()
+        _image_of(array, op, (1, 3)).save(file, "JPEG", quality=int(quality), subsampling="4:2:0")
+        return _read(file.getvalue(), array.shape[2], op)
+
+    pixels = convert_image_dtype(operand, dtypes.uint8, saturate=True)
+    spec = TensorSpec(operand.shape, dtypes.uint8)
+    result: Tensor = call_on_arrays(write_and_read, [pixels, dispatch.to_tensor(jpeg_quality)], spec, name)
+    return convert_image_dtype(result, operand.dtype, saturate=True)
+
+
+def _checked_qualities(least: Any, most: Any) -> None:
+    if not 0 <= least < most <= 100:
+        raise ValueError(f"qualities of JPEG are 0 <= min_jpeg_quality < max_jpeg_quality <= 100, not {least}, {most}")
+
+
+def random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any = None) -> Tensor:
+    """Apply `adjust_jpeg_quality` with a random quality in [min_jpeg_quality, max_jpeg_quality). Raises ValueError
+    unless 0 <= min_jpeg_quality < max_jpeg_quality <= 100."""
+    _checked_qualities(min_jpeg_quality, max_jpeg_quality)
+    return adjust_jpeg_quality(image, random.uniform([], min_jpeg_quality, max_jpeg_quality, dtypes.int32, seed))
+
+
+def stateless_random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any) -> Tensor:
+    """Apply `random_jpeg_quality`, as a function of `seed`, two integers."""
+    _checked_qualities(min_jpeg_quality, max_jpeg_quality)
+    return adjust_jpeg_quality(
+        image, random.stateless_uniform([], seed, min_jpeg_quality, max_jpeg_quality, dtypes.int32)
+    )

@@ -21,6 +21,7 @@ from .indexing import unravel_index as unravel_index
 from .padding import batch_to_space as batch_to_space
 from .padding import depth_to_space as depth_to_space
 from .padding import pad as pad
+from .padding import required_space_to_batch_paddings as required_space_to_batch_paddings
 from .padding import space_to_batch as space_to_batch
 from .padding import space_to_batch_nd as space_to_batch_nd
 from .padding import space_to_depth as space_to_depth

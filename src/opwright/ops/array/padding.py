@@ -1,6 +1,7 @@
 """Padding of tensors; rearrangement of spatial blocks into depth or batch, and its inverses.
 
-Lives here: Pad, MirrorPad, MirrorPadGrad, `pad`; SpaceToDepth, DepthToSpace, SpaceToBatchND, BatchToSpaceND.
+Lives here: Pad, MirrorPad, MirrorPadGrad, `pad`; SpaceToDepth, DepthToSpace, SpaceToBatchND, BatchToSpaceND,
+`required_space_to_batch_paddings`.
 Not here: padding of convolutions and pools (ops/windows.py), other permutations (permutation.py).
 """
 
@@ -21,9 +22,11 @@ from ..definition import operator
 from ..registry import documented_by
 from ..shape_inference import batch_blocks_spec, blocks_size, depth_spec
 from ..slots import Input, OperatorDefinition, Output
-from .constants import fill
+from .concatenation import stack
+from .constants import fill, zeros_like
 from .shape_operators import shape_op
 from .slices import Slice, getitem
+from .type_conversion import cast
 
 if TYPE_CHECKING:
     from .. import signatures
@@ -285,3 +288,20 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
         crops = dispatch.to_tensor(crops)
         block_shape = fill([crops.shape[0]], block_shape)
     return BatchToSpaceND(input, block_shape, crops, name=name)
+
+
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the paddings with which blocks divide an image, and the crops that undo what exceeds base_paddings.
+
+    input_shape, block_shape: integers [n]; base_paddings: [n, 2], the least paddings, 0 if None. Both results: [n, 2].
+    """
+    sizes: Any = dispatch.to_tensor(input_shape)
+    blocks: Any = dispatch.to_tensor(block_shape, sizes.dtype)
+    base: Any = zeros_like(stack([sizes, sizes], 1)) if base_paddings is None else dispatch.to_tensor(base_paddings)
+    base = cast(base, sizes.dtype)
+    before, after = base[:, 0], base[:, 1]
+    extra = (blocks - (sizes + before + after) % blocks) % blocks
+    none = zeros_like(extra)
+    return stack([before, after + extra], 1), stack([none, extra], 1)

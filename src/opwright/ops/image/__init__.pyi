@@ -1,3 +1,4 @@
+from ...io.images import adjust_jpeg_quality as adjust_jpeg_quality
 from ...io.images import decode_and_crop_jpeg as decode_and_crop_jpeg
 from ...io.images import decode_bmp as decode_bmp
 from ...io.images import decode_gif as decode_gif
@@ -8,6 +9,8 @@ from ...io.images import encode_jpeg as encode_jpeg
 from ...io.images import encode_png as encode_png
 from ...io.images import extract_jpeg_shape as extract_jpeg_shape
 from ...io.images import is_jpeg as is_jpeg
+from ...io.images import random_jpeg_quality as random_jpeg_quality
+from ...io.images import stateless_random_jpeg_quality as stateless_random_jpeg_quality
 from .adjustment import adjust_brightness as adjust_brightness
 from .adjustment import adjust_contrast as adjust_contrast
 from .adjustment import adjust_gamma as adjust_gamma

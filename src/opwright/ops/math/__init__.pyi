@@ -94,6 +94,8 @@ from .segment import segment_mean as segment_mean
 from .segment import segment_min as segment_min
 from .segment import segment_prod as segment_prod
 from .segment import segment_sum as segment_sum
+from .sorting import approx_max_k as approx_max_k
+from .sorting import approx_min_k as approx_min_k
 from .sorting import argmax as argmax
 from .sorting import argmin as argmin
 from .sorting import argsort as argsort
@@ -117,6 +119,7 @@ from .statistics import bincount as bincount
 from .statistics import confusion_matrix as confusion_matrix
 from .statistics import count_nonzero as count_nonzero
 from .statistics import histogram_fixed_width as histogram_fixed_width
+from .statistics import histogram_fixed_width_bins as histogram_fixed_width_bins
 from .statistics import l2_normalize as l2_normalize
 from .statistics import reduce_logsumexp as reduce_logsumexp
 from .statistics import reduce_std as reduce_std

@@ -312,6 +312,56 @@ def top_k(
     return TopKV2(*TopK(input, k, sorted=sorted, index_type=as_dtype(index_type), name=name))
 
 
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the k largest elements along a dimension and their indices, descending: exactly, so that recall is 1.
+
+    recall_target, reduction_input_size_override, aggregate_to_topk: of approximate methods, without effect
+    """
+    return _of_dimension(operand, k, reduction_dimension, "DESCENDING")
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the k smallest elements along a dimension and their indices, ascending. Arguments as of approx_max_k."""
+    return _of_dimension(operand, k, reduction_dimension, "ASCENDING")
+
+
+def _of_dimension(operand: Any, k: int, axis: int, direction: str) -> tuple[Tensor, Tensor]:
+    x: Any = dispatch.to_tensor(operand)
+    rank = x.shape.rank
+    if rank is None or not -rank <= axis < rank:
+        raise InvalidArgumentError(
+            op="nn.approx_max_k", what="there is no such dimension", found=f"{axis} of {x.shape}", do="a known rank"
+        )
+    order = argsort(x, axis, direction, stable=True)
+    before = (slice(None),) * (axis % rank)
+    places = order[(*before, slice(k))]
+    return array.gather(x, places, axis=axis, batch_dims=0) if rank == 1 else _along(x, places, axis % rank), places
+
+
+def _along(x: Any, places: Any, axis: int) -> Tensor:
+    """Return the elements at places along an axis, those of one-dimensional slices."""
+    order = [*(i for i in range(x.shape.rank) if i != axis), axis]
+    back = [order.index(i) for i in range(x.shape.rank)]
+    rows, columns = array.transpose(x, order), array.transpose(places, order)
+    return array.transpose(array.gather(rows, columns, axis=-1, batch_dims=x.shape.rank - 1), back)
+
+
 @operator
 class InTopK(OperatorDefinition):
     """Whether the target class is among the k classes predicted highest.

@@ -1,7 +1,7 @@
 """Statistics: variance, standard deviation, logsumexp, norms; counts of values, histograms, confusion matrices.
 
 Lives here: reduce_logsumexp, reduce_variance, reduce_std, l2_normalize, composed of reductions; DenseBincount,
-HistogramFixedWidth, ConfusionMatrix, and bincount, histogram_fixed_width, count_nonzero, zero_fraction,
+HistogramFixedWidth, ConfusionMatrix, and bincount, histogram_fixed_width, its bins, count_nonzero, zero_fraction,
 confusion_matrix.
 Not here: reductions (reduction.py), sums by segment (segment.py).
 """
@@ -173,6 +173,21 @@ def histogram_fixed_width(
 ) -> Tensor:
     """Count the values in each of `nbins` intervals of equal width."""
     return HistogramFixedWidth(values, value_range, nbins, dtype=as_dtype(dtype), name=name)
+
+
+def histogram_fixed_width_bins(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """Return the number of each value's interval, of `nbins` of equal width in value_range; outer values are in the
+    first and the last. raises InvalidArgumentError for less than one interval"""
+    x: Any = dispatch.to_tensor(values)
+    low, high = array.unstack(dispatch.to_tensor(value_range), 2)
+    count = array.cast(_bins(nbins), dtypes.float64)
+    share: Any = (array.cast(x, dtypes.float64) - array.cast(low, dtypes.float64)) / array.cast(
+        high - low, dtypes.float64
+    )
+    bins = math.maximum(math.minimum(math.floor(share * count), count - 1.0), 0.0)
+    return array.cast(bins, as_dtype(dtype), name=name)
 
 
 @documented_by(Sum)

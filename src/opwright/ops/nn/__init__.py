@@ -5,7 +5,18 @@ Lives here: the names of `ow.nn` that are functions.  Not here: layers with weig
 
 from ..array import depth_to_space, space_to_batch, space_to_depth
 from ..array.indexing import embedding_lookup
-from ..math import in_top_k, l2_normalize, sigmoid, softplus, softsign, tanh, top_k, zero_fraction
+from ..math import (
+    approx_max_k,
+    approx_min_k,
+    in_top_k,
+    l2_normalize,
+    sigmoid,
+    softplus,
+    softsign,
+    tanh,
+    top_k,
+    zero_fraction,
+)
 from ..random.candidates import all_candidate_sampler, fixed_unigram_candidate_sampler
 from ..sparse.functions import embedding_lookup_sparse, safe_embedding_lookup_sparse
 from . import gru, lstm  # noqa: F401  operators without a public function
@@ -35,7 +46,7 @@ from .convolution import (
     conv_transpose,
     convolution,
 )
-from .ctc import ctc_greedy_decoder, ctc_loss
+from .ctc import collapse_repeated, ctc_greedy_decoder, ctc_loss
 from .ctc_beam_search import ctc_beam_search_decoder
 from .depthwise import (
     depthwise_conv2d,
@@ -43,6 +54,7 @@ from .depthwise import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
+from .morphology import dilation2d, erosion2d
 from .normalization import (
     batch_norm_with_global_normalization,
     batch_normalization,
@@ -82,6 +94,8 @@ from .softmax import (
 
 __all__ = [
     "all_candidate_sampler",
+    "approx_max_k",
+    "approx_min_k",
     "atrous_conv2d",
     "atrous_conv2d_transpose",
     "avg_pool",
@@ -91,6 +105,7 @@ __all__ = [
     "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
+    "collapse_repeated",
     "compute_accidental_hits",
     "compute_average_loss",
     "conv1d",
@@ -109,10 +124,12 @@ __all__ = [
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",
     "depthwise_conv2d_backprop_input",
+    "dilation2d",
     "dropout",
     "elu",
     "embedding_lookup",
     "embedding_lookup_sparse",
+    "erosion2d",
     "fixed_unigram_candidate_sampler",
     "fused_batch_norm",
     "gelu",

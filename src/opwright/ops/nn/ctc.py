@@ -1,6 +1,6 @@
 """Connectionist temporal classification: the loss of sequences without alignment, and greedy decoding.
 
-Lives here: CTCLoss, `ctc_loss`, `ctc_greedy_decoder`.  Not here: other losses (losses.py).
+Lives here: CTCLoss, `ctc_loss`, `ctc_greedy_decoder`, `collapse_repeated`.  Not here: other losses (losses.py).
 Source: Graves et al., Connectionist Temporal Classification, 2006; the names and conventions of TensorFlow.
 """
 
@@ -158,6 +158,26 @@ def ctc_loss(
     loss: Any = CTCLoss(values, labels, label_length, logit_length, blank_index=blank, name=name)
     result: Tensor = loss
     return result
+
+
+def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return labels [batch, time] without repetitions, and the lengths of the rows without them.
+
+    seq_length: labels that count, [batch]. Zeros follow the last label of a row.
+    """
+    labels = dispatch.to_tensor(labels)
+    lengths = dispatch.to_tensor(seq_length)
+    kept: Any = array.concat(
+        [array.ones_like(labels[:, :1], dtypes.bool), math.not_equal(labels[:, 1:], labels[:, :-1])], 1
+    )
+    steps = array.range(array.shape(labels, lengths.dtype)[1])
+    kept = math.logical_and(kept, steps < array.expand_dims(lengths, 1))
+    counts = math.reduce_sum(array.cast(kept, lengths.dtype), 1)
+    places = array.where(kept)
+    order = array.gather_nd(math.cumsum(array.cast(kept, dtypes.int64), axis=1) - 1, places)
+    shape = array.stack([array.shape(labels, dtypes.int64)[0], array.cast(math.reduce_max(counts), dtypes.int64)])
+    rows = array.stack([places[:, 0], order], 1)
+    return array.scatter_nd(rows, array.gather_nd(labels, places), shape), counts
 
 
 def ctc_greedy_decoder(
