@@ -92,7 +92,7 @@ def test_requantised(name, features, tmp_path):
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("shape", [(1, 33, 128, 4), (9, 21, 72, 3)], ids=str)
 def test_scales_by_block(name, shape, tmp_path):
-    form, inputs, expected = by_blocks(*shape, int8)
+    form, inputs, expected = by_blocks(*shape, int8, np.float32)
     actual = run_forms_on(name, tmp_path, [form], inputs).reshape(expected.shape)
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
