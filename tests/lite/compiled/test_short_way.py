@@ -428,6 +428,11 @@ def test_a_process_imports_what_it_needs(tmp_path: Path, cache: Path) -> None:
 
     path = written(tmp_path / "m.tflite", double)
     environ = os.environ | {"OPWRIGHT_CACHE_DIR": str(cache), "OPWRIGHT_COMPILED": "1", "OPWRIGHT_BACKGROUND": "0"}
+    code = "import sys; from opwright.lite import Interpreter; Interpreter(sys.argv[1]); print(*sys.modules)"
+    with_nothing = environ | {"OPWRIGHT_CACHE_DIR": str(tmp_path / "empty"), "OPWRIGHT_BACKGROUND": "1"}
+    done = subprocess.run([sys.executable, "-c", code, path], env=with_nothing, capture_output=True, text=True)
+    assert "opwright.lite.interpreter" in done.stdout, done.stderr
+    assert "llvmlite" not in done.stdout.split()  # a first answer does not wait for it
     # by a process of its own: this one may have loaded the kernels from another folder, and would not keep them again
     first = NEEDED.replace("assert interpreter._fast_path is not None\n", "")
     subprocess.run([sys.executable, "-c", first, path], env=environ, check=True, capture_output=True)

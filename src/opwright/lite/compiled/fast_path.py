@@ -28,6 +28,7 @@ import numpy as np
 from ...compiler import plan_cache
 from ...compiler.cache import objects
 from ...compiler.native.executor import StepError, StepFailed
+from ...compiler.native.host import is_described
 from ...core import dtypes, flags
 from ...core.errors import OpError, also
 from ...core.lazy_imports import later
@@ -298,7 +299,7 @@ def has_places(note: dict[str, Any], cached: plan_cache.CachedPlans) -> bool:
 def find(path: Any) -> FastPath | None:
     """Return the fast path of the model in a file; None if it has no plan of the entire model."""
     key = plan_cache.key_of_file(path)
-    if key is None:
+    if key is None or not is_described():  # the digest would import LLVM, to describe a processor without plans
         return None
     content = objects(flags.cache_dir).find(digest_of(key))
     if content is None:
