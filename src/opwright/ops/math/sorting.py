@@ -325,7 +325,7 @@ def approx_max_k(
 
     recall_target, reduction_input_size_override, aggregate_to_topk: of approximate methods, without effect
     """
-    return _of_dimension(operand, k, reduction_dimension, "DESCENDING")
+    return _first_in_order("approx_max_k", operand, k, reduction_dimension, "DESCENDING")
 
 
 def approx_min_k(
@@ -338,28 +338,23 @@ def approx_min_k(
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the k smallest elements along a dimension and their indices, ascending. Arguments as of approx_max_k."""
-    return _of_dimension(operand, k, reduction_dimension, "ASCENDING")
+    return _first_in_order("approx_min_k", operand, k, reduction_dimension, "ASCENDING")
 
 
-def _of_dimension(operand: Any, k: int, axis: int, direction: str) -> tuple[Tensor, Tensor]:
+def _first_in_order(op: str, operand: Any, k: int, axis: int, direction: str) -> tuple[Tensor, Tensor]:
+    """Return the first k elements along an axis in sorted order, and their indices."""
     x: Any = dispatch.to_tensor(operand)
     rank = x.shape.rank
     if rank is None or not -rank <= axis < rank:
         raise InvalidArgumentError(
-            op="nn.approx_max_k", what="there is no such dimension", found=f"{axis} of {x.shape}", do="a known rank"
+            op=f"nn.{op}", what="there is no such dimension", found=f"{axis} of {x.shape}", do="a known rank"
         )
-    order = argsort(x, axis, direction, stable=True)
-    before = (slice(None),) * (axis % rank)
-    places = order[(*before, slice(k))]
-    return array.gather(x, places, axis=axis, batch_dims=0) if rank == 1 else _along(x, places, axis % rank), places
-
-
-def _along(x: Any, places: Any, axis: int) -> Tensor:
-    """Return the elements at places along an axis, those of one-dimensional slices."""
-    order = [*(i for i in range(x.shape.rank) if i != axis), axis]
-    back = [order.index(i) for i in range(x.shape.rank)]
-    rows, columns = array.transpose(x, order), array.transpose(places, order)
-    return array.transpose(array.gather(rows, columns, axis=-1, batch_dims=x.shape.rank - 1), back)
+    last = [*(i for i in range(rank) if i != axis % rank), axis % rank]  # the axis moved to the end, and back
+    back = [last.index(i) for i in range(rank)]
+    rows: Any = array.transpose(x, last)
+    places: Any = argsort(rows, -1, direction, stable=True)[..., :k]
+    first = array.gather(rows, places, axis=-1, batch_dims=rank - 1)
+    return array.transpose(first, back), array.transpose(places, back)
 
 
 @operator
