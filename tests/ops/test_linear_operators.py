@@ -138,6 +138,17 @@ def test_hints():
         matrix(A).cholesky()
     with pytest.raises(ow.errors.InvalidArgumentError, match="singular"):
         matrix(np.ones((2, 2))).assert_non_singular()
+    named = L.LinearOperatorFullMatrix(POSITIVE, True, True, None, None, "covariance")  # TensorFlow's order
+    assert (named.name, named.is_non_singular, named.is_self_adjoint) == ("covariance", True, True)
+    assert (named.is_positive_definite, named.is_square, named.H is named) == (None, True, True)
+    with pytest.raises(ValueError, match="is_square=False was passed, but a LinearOperatorDiag has is_square=True"):
+        L.LinearOperatorDiag(D, is_square=False)
+    with pytest.raises(ValueError, match="positive definite"):
+        L.LinearOperatorFullMatrix(A, is_non_singular=False, is_positive_definite=True)
+    assert L.LinearOperatorBlockDiag([matrix(U), matrix(A)]).is_square is False
+    assert L.LinearOperatorBlockDiag([named, named]).is_non_singular
+    wide = L.LinearOperatorZeros(2, 3, is_square=False)
+    assert (wide.is_self_adjoint, wide.shape.as_list()) == (False, [2, 3])
     zeros = L.LinearOperatorZeros(4)
     assert zeros.is_non_singular is False
     np.testing.assert_array_equal(zeros.matmul(np.ones((4, 2), np.float32)), np.zeros((4, 2)))

@@ -287,6 +287,21 @@ def permutation(perm: Sequence[int], rank: int) -> tuple[int, ...]:
     return axes
 
 
+def axes_last(axes: Sequence[int], rank: int) -> tuple[list[int], list[int]]:
+    """Return the permutation that moves axes to the end, in their order, and the one that moves them back."""
+    last = [axis_in(a, rank) for a in axes]
+    perm = [*(i for i in range(rank) if i not in last), *last]
+    return perm, [perm.index(i) for i in range(rank)]
+
+
+def axes_moved(source: Sequence[int] | int, destination: Sequence[int] | int, rank: int) -> list[int]:
+    """Return the permutation that moves axes to places of the result; the rest keep their order."""
+    sources, places = ([a] if isinstance(a, int) else a for a in (source, destination))
+    moved = {axis_in(d, rank): axis_in(s, rank) for s, d in zip(sources, places, strict=True)}
+    rest = iter([i for i in range(rank) if i not in moved.values()])
+    return [moved[i] if i in moved else next(rest) for i in range(rank)]
+
+
 def squeezed_dims(x: TensorSpec, axes: Sequence[int]) -> Dims | None:
     """Return the sizes of x without dimensions of size 1, those of `axes` or all; None if their number is unknown.
 

@@ -22,15 +22,12 @@ from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import broadcast, truth
 from .registry import rule
 
-PARTS = {complex64: float32, complex128: float64}
-"""Types of the parts of complex numbers."""
-
 
 def pairs(ctx: LoweringContext, x: RuleOperand) -> Buffer:
     """Return complex numbers as floats [..., 2]. Raises NoLowering for other types."""
-    if x.dtype not in PARTS:
+    if not x.dtype.is_complex:
         raise NoLowering(f"elements of type {x.dtype.name}")
-    return ctx.bits(x.buffer, PARTS[x.dtype], (*x.shape, 2))
+    return ctx.bits(x.buffer, x.dtype.real_dtype, (*x.shape, 2))
 
 
 def parts_of(ctx: LoweringContext, x: RuleOperand) -> tuple[Buffer, Buffer]:
@@ -75,7 +72,7 @@ def as_output(ctx: LoweringContext, y: RuleOperand, interleaved: Buffer) -> None
 def real_or_imaginary(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
     y = ctx.output(x.shape)
-    if y.dtype is not PARTS.get(x.dtype):
+    if not x.dtype.is_complex or y.dtype is not x.dtype.real_dtype:
         raise NoLowering(f"parts of {x.dtype.name} of type {y.dtype.name}")
     _extract(ctx, y.buffer, pairs(ctx, x), int(ctx.operator == "IMAG"))
 
@@ -85,7 +82,7 @@ def magnitude(ctx: LoweringContext) -> None:
     """Lower COMPLEX_ABS, in float64 so that no square overflows; the magnitude is infinite if a part is."""
     x = ctx.operand(0)
     y = ctx.output(x.shape)
-    if y.dtype is not PARTS.get(x.dtype):
+    if not x.dtype.is_complex or y.dtype is not x.dtype.real_dtype:
         raise NoLowering(f"magnitudes of {x.dtype.name} of type {y.dtype.name}")
     if x.dtype is complex128:
         _wide_magnitude(ctx, x, y)

@@ -13,6 +13,7 @@ from ...core.errors import InvalidArgumentError
 from ...nn import activations
 from ...nn.layer import Layer
 from ...ops import array, dispatch, linalg, math
+from ...ops.array_shapes import axes_moved
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "Abs": math.abs,
@@ -193,13 +194,7 @@ def _expanded(x: Any, axis: Any) -> Any:
 
 
 def _moved(x: Any, source: Any, destination: Any) -> Any:
-    rank = x.shape.rank
-    sources = [s % rank for s in ([source] if isinstance(source, int) else source)]
-    destinations = [d % rank for d in ([destination] if isinstance(destination, int) else destination)]
-    order = [i for i in range(rank) if i not in sources]
-    for d, s in sorted(zip(destinations, sources)):
-        order.insert(d, s)
-    return array.transpose(x, order)
+    return array.transpose(x, axes_moved(source, destination, x.shape.rank))
 
 
 def _swapped(x: Any, first: int, second: int) -> Any:

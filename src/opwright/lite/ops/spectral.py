@@ -11,20 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, complex64, complex128, float32, float64, int32
+from ...core.dtypes import DType, complex64, complex128, float32, int32
 from ...core.specs import TensorSpec
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, LiteOperator, lite_operator
 from .shapes import bounded, ints, refuse, same, spec, text
-
-_PART = {complex64: float32, complex128: float64}
 
 
 def part(name: str, compute: Any, formula: str) -> LiteOperator:
     """Define a real function of complex numbers, element by element."""
 
     def infer(op: Any) -> TensorSpec:
-        result: TensorSpec = op.x.spec.with_dtype(_PART[op.x.spec.dtype])
+        result: TensorSpec = op.x.spec.with_dtype(op.x.spec.dtype.real_dtype)
         return result
 
     def computed(op: Any, x: np.ndarray) -> np.ndarray:

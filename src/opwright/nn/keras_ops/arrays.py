@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array, dispatch
 from ...ops import linalg as ops_linalg
+from ...ops.array_shapes import axes_moved
 from . import creation, reductions
 from .promotion import as_tensor, convert, promote, rank_of
 
@@ -37,13 +38,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     """Move axes to other places; the rest keep their order."""
     x = dispatch.to_tensor(x)
-    rank = rank_of(x)
-    sources = [a % rank for a in ([source] if isinstance(source, int) else source)]
-    places = [a % rank for a in ([destination] if isinstance(destination, int) else destination)]
-    order = [a for a in range(rank) if a not in sources]
-    for place, a in sorted(zip(places, sources)):
-        order.insert(place, a)
-    return array.transpose(x, order)
+    return array.transpose(x, axes_moved(source, destination, rank_of(x)))
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:

@@ -5,16 +5,18 @@ Lives here: takes, scatters, sorts, searches, counts of values.  Not here: shape
 
 from __future__ import annotations
 
+import builtins
+import math as math_
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...core.dtypes import int32, int64
 from ...ops import array, dispatch, math
+from ...ops.array.indexing import gather_along_axis
+from ...ops.shape_inference import axis_in
 from . import arrays
 from .creation import linspace
-from .promotion import as_boolean, as_floating, as_tensor, convert, promote
+from .promotion import as_boolean, as_floating, as_tensor, convert, promote, rank_of
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -72,16 +74,17 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     x, indices = dispatch.to_tensor(x), dispatch.to_tensor(indices)
     if axis is None:
         return take(x, array.reshape(indices, [-1]))
-    rank = x.shape.rank
-    axis %= rank
-    order = [*(a for a in range(rank) if a != axis), axis]
-    places = array.transpose(_wrapped(indices, array.shape(x)[axis]), order)
-    rows = array.transpose(x, order)
-    common = array.broadcast_dynamic_shape(array.shape(rows)[:-1], array.shape(places)[:-1])
-    rows = array.broadcast_to(rows, array.concat([common, array.shape(rows)[-1:]], 0))
-    places = array.broadcast_to(places, array.concat([common, array.shape(places)[-1:]], 0))
-    result = array.gather(rows, places, axis=-1, batch_dims=rank - 1)
-    return array.transpose(result, np.argsort(order).tolist())
+    axis = axis_in(axis, rank_of(x))
+    indices = _wrapped(indices, array.shape(x)[axis])
+    before, after = (
+        array.broadcast_dynamic_shape(array.shape(x)[part], array.shape(indices)[part])
+        for part in (builtins.slice(axis), builtins.slice(axis + 1, None))
+    )
+    x, indices = (
+        array.broadcast_to(each, array.concat([before, array.shape(each)[axis : axis + 1], after], 0))
+        for each in (x, indices)
+    )
+    return gather_along_axis(x, indices, axis)
 
 
 def slice(inputs: Any, start_indices: Any, shape: Any) -> Tensor:
@@ -149,7 +152,7 @@ def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | Non
 
 def unravel_index(indices: Any, shape: Sequence[int]) -> list[Tensor]:
     """Convert indices of the flat tensor to indices of each axis."""
-    i = _wrapped(indices, int(np.prod(shape)))
+    i = _wrapped(indices, math_.prod(shape))
     flat = array.unravel_index(array.reshape(i, [-1]), convert(list(shape), i.dtype))
     return [array.reshape(v, array.shape(i)) for v in array.unstack(flat, len(shape))]
 

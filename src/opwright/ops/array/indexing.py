@@ -19,7 +19,7 @@ from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_propagation, registry
 from .. import math as math_ops
 from ..array_functions import batch_key, combine, gathered
-from ..array_shapes import batch_dims_of, gathered_dims, vectors_gathered_dims
+from ..array_shapes import axes_last, batch_dims_of, gathered_dims, vectors_gathered_dims
 from ..attributes import Attr, at_least
 from ..definition import operator
 from ..indexed_slices import IndexedSlices
@@ -132,6 +132,19 @@ def gather(
             lambda x, i, b: Gather(x, i, axis=b, batch_dims=b), params, indices, axis, batch_dims, name
         )
     return Gather(params, indices, axis=static_int(axis, "axis"), batch_dims=batch_dims, name=name)
+
+
+def gather_along_axis(x: Any, indices: Any, axis: int) -> Tensor:
+    """Return elements by their index along an axis of known rank; the sizes of all other axes are equal.
+
+    .. math:: output[a, i, b] = x[a, indices[a, i, b], b]
+    """
+    rank = dispatch.to_tensor(x).shape.rank or 0
+    last, back = axes_last([axis], rank)
+    if last[:-1] == list(range(rank - 1)):
+        return gather(x, indices, axis=-1, batch_dims=rank - 1)
+    rows = gather(array.transpose(x, last), array.transpose(indices, last), axis=-1, batch_dims=rank - 1)
+    return array.transpose(rows, back)
 
 
 @operator

@@ -3,8 +3,16 @@
 from ..array import eye
 from ..math.rounding import global_norm
 from ..math.statistics import l2_normalize
+from .band_operators import LinearOperatorToeplitz, LinearOperatorTridiag
 from .bands import banded_triangular_solve, tridiagonal_matmul, tridiagonal_solve
+from .block_operators import LinearOperatorBlockDiag, LinearOperatorBlockLowerTriangular, LinearOperatorKronecker
 from .circulant_operators import LinearOperatorCirculant, LinearOperatorCirculant2D, LinearOperatorCirculant3D
+from .diagonal_operators import (
+    LinearOperatorDiag,
+    LinearOperatorIdentity,
+    LinearOperatorScaledIdentity,
+    LinearOperatorZeros,
+)
 from .diagonals import band_part, diag, diag_part, set_diag, tensor_diag, tensor_diag_part, trace
 from .einsum import adjoint, cross, einsum, matrix_transpose
 from .factorization import cholesky, eigh, eigvalsh, lu, lu_matrix_inverse, lu_reconstruct, lu_solve, qr, svd
@@ -16,24 +24,12 @@ from .linear_operator import (
     LinearOperatorInversion,
     LinearOperatorLowerTriangular,
 )
+from .low_rank_update import LinearOperatorLowRankUpdate
 from .matmul import matmul, matvec, tensordot
 from .matrix_functions import cholesky_solve, expm, logdet, lstsq, matrix_rank, norm, normalize, pinv
+from .orthogonal_operators import LinearOperatorHouseholder, LinearOperatorPermutation
 from .solvers import det, inv, slogdet, solve, triangular_solve
 from .spectral import eig, eigh_tridiagonal, eigvals, logm, sqrtm
-from .structured_operators import (
-    LinearOperatorBlockDiag,
-    LinearOperatorBlockLowerTriangular,
-    LinearOperatorDiag,
-    LinearOperatorHouseholder,
-    LinearOperatorIdentity,
-    LinearOperatorKronecker,
-    LinearOperatorLowRankUpdate,
-    LinearOperatorPermutation,
-    LinearOperatorScaledIdentity,
-    LinearOperatorToeplitz,
-    LinearOperatorTridiag,
-    LinearOperatorZeros,
-)
 
 __all__ = [
     "LinearOperator",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from ...core import dtypes
 from ...core.shapes import TensorShape
 from .. import array, dispatch, math
 from ..signal.fourier import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 from ..tensor import Tensor
-from .einsum import adjoint as adjoint_of
 from .einsum import matrix_transpose
-from .linear_operator import LinearOperator
+from .linear_operator import LinearOperator, adjoint_if
+from .operator_hints import Hints
 
 __all__ = ["LinearOperatorCirculant", "LinearOperatorCirculant2D", "LinearOperatorCirculant3D"]
 TRANSFORMS = {1: (fft, ifft), 2: (fft2d, ifft2d), 3: (fft3d, ifft3d)}
@@ -24,27 +24,19 @@ class LinearOperatorCirculant(LinearOperator):
     of a real kernel.
     """
 
+    implied = Hints(is_square=True)
     block_depth = 1
     """Number of dimensions of the spectrum."""
 
     def __init__(
-        self,
-        spectrum: Any,
-        input_output_dtype: Any = dtypes.complex64,
-        is_non_singular: bool | None = None,
-        is_self_adjoint: bool | None = None,
-        is_positive_definite: bool | None = None,
-        is_square: bool | None = True,
-        name: str | None = None,
+        self, spectrum: Any, input_output_dtype: Any = dtypes.complex64, *hints: Any, **named: Unpack[Hints]
     ) -> None:
         self._spectrum = dispatch.to_tensor(spectrum)
         if (self._spectrum.shape.rank or self.block_depth) < self.block_depth:
             raise ValueError(f"{type(self).__name__}: the spectrum has at least {self.block_depth} dimensions")
         if not self._spectrum.dtype.is_complex:
-            if is_self_adjoint is False:
-                raise ValueError(f"{type(self).__name__}: an operator with a real spectrum is self-adjoint")
-            is_self_adjoint = True
-        super().__init__(input_output_dtype, is_non_singular, is_self_adjoint, is_positive_definite, is_square, name)
+            self.implied = {**self.implied, "is_self_adjoint": True}
+        super().__init__(input_output_dtype, *hints, **named)
 
     @property
     def spectrum(self) -> Tensor:
@@ -83,11 +75,11 @@ class LinearOperatorCirculant(LinearOperator):
 
     def _matmul(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Any:
         spectrum = math.conj(self._spectrum) if adjoint else self._spectrum
-        return self._filtered(adjoint_of(x) if adjoint_arg else x, spectrum)
+        return self._filtered(adjoint_if(x, adjoint_arg), spectrum)
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Any:
         spectrum = math.conj(self._spectrum) if adjoint else self._spectrum
-        return self._filtered(adjoint_of(rhs) if adjoint_arg else rhs, 1.0 / self._complex(spectrum))
+        return self._filtered(adjoint_if(rhs, adjoint_arg), 1.0 / self._complex(spectrum))
 
     @property
     def _axes(self) -> list[int]:

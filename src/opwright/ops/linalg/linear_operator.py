@@ -1,16 +1,16 @@
 """LinearOperator: a matrix, or a batch of them, known by what it does to vectors.
 
 Lives here: the base class, products of operators, their adjoints and inverses.
-Not here: operators of a certain structure (structured_operators.py, circulant_operators.py).
+Not here: hints (operator_hints.py); operators of a certain structure (diagonal_operators.py, band_operators.py,
+block_operators.py, orthogonal_operators.py, low_rank_update.py, circulant_operators.py).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from ...core import dtypes
 from ...core.shapes import TensorShape
 from .. import array, debugging, dispatch, math
 from ..tensor import Tensor
@@ -19,6 +19,7 @@ from .einsum import adjoint
 from .factorization import cholesky, eigvalsh, svd
 from .matmul import product
 from .matrix_functions import cholesky_solve
+from .operator_hints import HINTS, HintedOperator, Hints, all_hold, hints_of, or_else
 from .solvers import det, inv, slogdet, solve, triangular_solve
 from .spectral import eigvals
 
@@ -30,7 +31,6 @@ __all__ = [
     "LinearOperatorInversion",
     "LinearOperatorLowerTriangular",
 ]
-HINTS = ("is_non_singular", "is_self_adjoint", "is_positive_definite", "is_square")
 
 
 def with_batch_of(matrix: Any, x: Any) -> tuple[Tensor, Tensor]:
@@ -44,39 +44,17 @@ def with_batch_of(matrix: Any, x: Any) -> tuple[Tensor, Tensor]:
     )
 
 
-def all_hold(operators: Any, hint: str) -> bool | None:
-    """Return True if a hint holds for all operators, None if that is not known."""
-    return True if all(getattr(each, hint) for each in operators) else None
+def adjoint_if(x: Any, condition: bool) -> Any:
+    """Return the conjugate transpose of a matrix, or the matrix."""
+    return adjoint(x) if condition else x
 
 
-class LinearOperator:
+class LinearOperator(HintedOperator):
     """A matrix [..., m, n] that may have a structure of its own: `matmul`, `solve`, `determinant` and more.
 
     A derived class implements `_shape()` and `_matmul(x, adjoint=False, adjoint_arg=False)` or `_to_dense()`, and what
-    else its structure makes quicker. Hints are promises of the caller; None: not known. dtype: of its elements.
+    else its structure makes quicker, with the constructor's arguments of `HintedOperator`.
     """
-
-    def __init__(
-        self,
-        dtype: Any,
-        is_non_singular: bool | None = None,
-        is_self_adjoint: bool | None = None,
-        is_positive_definite: bool | None = None,
-        is_square: bool | None = None,
-        name: str | None = None,
-        parameters: dict[str, Any] | None = None,
-    ) -> None:
-        if is_positive_definite:
-            if is_non_singular is False:
-                raise ValueError(f"{name or type(self).__name__}: a positive definite matrix is not singular")
-            is_non_singular = True
-        if is_non_singular or is_self_adjoint:
-            if is_square is False:
-                raise ValueError(f"{name or type(self).__name__}: a non-singular or self-adjoint matrix is square")
-            is_square = True
-        self._dtype, self._name = dtypes.as_dtype(dtype), name or type(self).__name__
-        self._hints = dict(zip(HINTS, (is_non_singular, is_self_adjoint, is_positive_definite, is_square)))
-        self.parameters = parameters or {}
 
     # Methods of derived classes
 
@@ -90,7 +68,7 @@ class LinearOperator:
         return self._matmul(array.eye(self.domain_dimension_tensor(), dtype=self.dtype))
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Any:
-        matrix, rhs = with_batch_of(self._to_dense(), _turned(rhs, adjoint_arg))
+        matrix, rhs = with_batch_of(self._to_dense(), adjoint_if(rhs, adjoint_arg))
         if self.is_positive_definite and self.is_self_adjoint:
             return cholesky_solve(cholesky(matrix), rhs)
         return solve(matrix, rhs, adjoint=adjoint)
@@ -108,16 +86,6 @@ class LinearOperator:
         return math.reduce_sum(self.diag_part(), -1)
 
     # Properties
-
-    @property
-    def name(self) -> str:
-        """Return its name."""
-        return self._name
-
-    @property
-    def dtype(self) -> Any:
-        """Return the dtype of its elements."""
-        return self._dtype
 
     @property
     def shape(self) -> TensorShape:
@@ -143,21 +111,6 @@ class LinearOperator:
     def range_dimension(self) -> Any:
         """Return m, the number of elements of results."""
         return self.shape[-2]
-
-    @property
-    def is_non_singular(self) -> bool | None:
-        """Return whether it has an inverse, None if that is not known."""
-        return self._hints["is_non_singular"]
-
-    @property
-    def is_self_adjoint(self) -> bool | None:
-        """Return whether it is its own adjoint, None if that is not known."""
-        return self._hints["is_self_adjoint"]
-
-    @property
-    def is_positive_definite(self) -> bool | None:
-        """Return whether the real part of x^H A x is positive for all x, None if that is not known."""
-        return self._hints["is_positive_definite"]
 
     @property
     def is_square(self) -> bool | None:
@@ -295,30 +248,13 @@ class LinearOperator:
     def _operand(self, x: Any) -> Tensor:
         return dispatch.to_tensor(x, self.dtype)
 
-    def _must(self, hint: str, call: str) -> None:
-        if getattr(self, hint) is False:
-            raise NotImplementedError(f"{self.name}: {call} needs an operator with {hint}, which this one is not")
-
-
-def _turned(x: Any, turn: bool) -> Any:
-    return adjoint(x) if turn else x
-
 
 class LinearOperatorFullMatrix(LinearOperator):
     """A matrix [..., m, n] without structure."""
 
-    def __init__(
-        self,
-        matrix: Any,
-        is_non_singular: bool | None = None,
-        is_self_adjoint: bool | None = None,
-        is_positive_definite: bool | None = None,
-        is_square: bool | None = None,
-        name: str = "LinearOperatorFullMatrix",
-    ) -> None:
+    def __init__(self, matrix: Any, *hints: Any, **named: Unpack[Hints]) -> None:
         self._matrix = dispatch.to_tensor(matrix)
-        hints = (is_non_singular, is_self_adjoint, is_positive_definite, is_square)
-        super().__init__(self._matrix.dtype, *hints, name)
+        super().__init__(self._matrix.dtype, *hints, **named)
 
     @property
     def matrix(self) -> Tensor:
@@ -335,19 +271,11 @@ class LinearOperatorFullMatrix(LinearOperator):
 class LinearOperatorLowerTriangular(LinearOperator):
     """The lower triangle of a matrix [..., n, n]; what is above is ignored."""
 
-    def __init__(
-        self,
-        tril: Any,
-        is_non_singular: bool | None = None,
-        is_self_adjoint: bool | None = None,
-        is_positive_definite: bool | None = None,
-        is_square: bool | None = None,
-        name: str = "LinearOperatorLowerTriangular",
-    ) -> None:
-        if is_square is False:
-            raise ValueError(f"{name}: lower triangular operators are square")
+    implied = Hints(is_square=True)
+
+    def __init__(self, tril: Any, *hints: Any, **named: Unpack[Hints]) -> None:
         self.tril = dispatch.to_tensor(tril)
-        super().__init__(self.tril.dtype, is_non_singular, is_self_adjoint, is_positive_definite, True, name)
+        super().__init__(self.tril.dtype, *hints, **named)
 
     def _shape(self) -> TensorShape:
         return self.tril.shape
@@ -356,7 +284,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
         return band_part(self.tril, -1, 0)
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Any:
-        matrix, rhs = with_batch_of(self._to_dense(), _turned(rhs, adjoint_arg))
+        matrix, rhs = with_batch_of(self._to_dense(), adjoint_if(rhs, adjoint_arg))
         return triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
 
     def _determinant(self) -> Any:
@@ -376,19 +304,11 @@ class LinearOperatorLowerTriangular(LinearOperator):
 class LinearOperatorAdjoint(LinearOperator):
     """The conjugate transpose of an operator."""
 
-    def __init__(
-        self,
-        operator: LinearOperator,
-        is_non_singular: bool | None = None,
-        is_self_adjoint: bool | None = None,
-        is_positive_definite: bool | None = None,
-        is_square: bool | None = None,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, operator: LinearOperator, *hints: Any, **named: Unpack[Hints]) -> None:
         self.operator = operator
-        hints = (is_non_singular, is_self_adjoint, is_positive_definite, is_square)
-        hints = tuple(getattr(operator, h) if given is None else given for h, given in zip(HINTS, hints))  # type: ignore[assignment]
-        super().__init__(operator.dtype, *hints, name or f"{operator.name}_adjoint")
+        defaults = {hint: getattr(operator, hint) for hint in HINTS}
+        options = or_else(hints_of(*hints, **named), **defaults, name=f"{operator.name}_adjoint")
+        super().__init__(operator.dtype, **options)
 
     def adjoint(self, name: str = "adjoint") -> LinearOperator:
         """Return the operator that this is the adjoint of."""
@@ -420,25 +340,17 @@ class LinearOperatorAdjoint(LinearOperator):
 class LinearOperatorInversion(LinearOperator):
     """The inverse of an operator: its `matmul` is the other's `solve`."""
 
-    def __init__(
-        self,
-        operator: LinearOperator,
-        is_non_singular: bool | None = None,
-        is_self_adjoint: bool | None = None,
-        is_positive_definite: bool | None = None,
-        is_square: bool | None = None,
-        name: str | None = None,
-    ) -> None:
-        if operator.is_non_singular is False or is_non_singular is False:
+    implied = Hints(is_non_singular=True, is_square=True)
+
+    def __init__(self, operator: LinearOperator, *hints: Any, **named: Unpack[Hints]) -> None:
+        if operator.is_non_singular is False:
             raise ValueError(f"{operator.name}: a singular operator has no inverse")
         if operator.is_square is False:
             raise ValueError(f"{operator.name}: an operator that is not square has no inverse")
         self.operator = operator
-        hints = [
-            getattr(operator, h) if given is None else given
-            for h, given in zip(HINTS[1:3], (is_self_adjoint, is_positive_definite))
-        ]
-        super().__init__(operator.dtype, True, hints[0], hints[1], True, name or f"{operator.name}_inverse")
+        defaults = {hint: getattr(operator, hint) for hint in ("is_self_adjoint", "is_positive_definite")}
+        options = or_else(hints_of(*hints, **named), **defaults, name=f"{operator.name}_inverse")
+        super().__init__(operator.dtype, **options)
 
     def inverse(self, name: str = "inverse") -> LinearOperator:
         """Return the operator that this is the inverse of."""
@@ -466,22 +378,16 @@ class LinearOperatorInversion(LinearOperator):
 class LinearOperatorComposition(LinearOperator):
     """The product of operators: the last is applied first."""
 
-    def __init__(
-        self,
-        operators: Any,
-        is_non_singular: bool | None = None,
-        is_self_adjoint: bool | None = None,
-        is_positive_definite: bool | None = None,
-        is_square: bool | None = None,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, operators: Any, *hints: Any, **named: Unpack[Hints]) -> None:
         self.operators = list(operators)
         if not self.operators:
             raise ValueError("a composition needs at least one operator")
-        if is_non_singular is None:
-            is_non_singular = all_hold(self.operators, "is_non_singular")
-        hints = (is_non_singular, is_self_adjoint, is_positive_definite, is_square)
-        super().__init__(self.operators[0].dtype, *hints, name or "_o_".join(each.name for each in self.operators))
+        options = or_else(
+            hints_of(*hints, **named),
+            is_non_singular=all_hold(self.operators, "is_non_singular"),
+            name="_o_".join(each.name for each in self.operators),
+        )
+        super().__init__(self.operators[0].dtype, **options)
 
     def _shape(self) -> TensorShape:
         shapes = [each.shape for each in self.operators]

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core import dtypes
 from .. import array, dispatch, like_device, lod_propagation, math
+from ..array_shapes import axes_last
 from ..definition import operator
 from ..math.arithmetic import _conj
 from ..math.elementary import log, sqrt
@@ -76,10 +77,9 @@ def _spectral_norm(tensor: Any, axes: Any) -> Tensor:
     rank = tensor.shape.rank
     if rank is None:
         raise TypeError("norm: the rank must be known while tracing for ord=2 of matrices")
-    last = [a % rank for a in axes]
-    matrices = array.transpose(tensor, [*(i for i in range(rank) if i not in last), *last])
-    result = Max(svd(matrices, compute_uv=False), axis=(-1,), keepdims=False)
-    for axis in sorted(last):
+    order, _ = axes_last(axes, rank)
+    result = Max(svd(array.transpose(tensor, order), compute_uv=False), axis=(-1,), keepdims=False)
+    for axis in sorted(order[-2:]):
         result = array.expand_dims(result, axis)
     return result
 

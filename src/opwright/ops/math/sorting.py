@@ -16,6 +16,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_propagation
 from ..array import run_time_axes
+from ..array.indexing import gather_along_axis
 from ..array_functions import is_of_floats, sort_order
 from ..attributes import Attr, one_of
 from ..definition import operator
@@ -349,12 +350,9 @@ def _first_in_order(op: str, operand: Any, k: int, axis: int, direction: str) ->
         raise InvalidArgumentError(
             op=f"nn.{op}", what="there is no such dimension", found=f"{axis} of {x.shape}", do="a known rank"
         )
-    last = [*(i for i in range(rank) if i != axis % rank), axis % rank]  # the axis moved to the end, and back
-    back = [last.index(i) for i in range(rank)]
-    rows: Any = array.transpose(x, last)
-    places: Any = argsort(rows, -1, direction, stable=True)[..., :k]
-    first = array.gather(rows, places, axis=-1, batch_dims=rank - 1)
-    return array.transpose(first, back), array.transpose(places, back)
+    order: Any = argsort(x, axis, direction, stable=True)
+    places = order[(..., slice(k), *[slice(None)] * (rank - 1 - axis % rank))]
+    return gather_along_axis(x, places, axis), places
 
 
 @operator

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ....ops import array
+from ....ops.array_shapes import axes_last
 from ...importing import tensor_of
 from ...jax.operands import dims, reshape, transpose
 from ..execution import RULES, ModuleContext, primitive
@@ -37,7 +38,7 @@ def _indices_last(indices: Any, roles: Mapping[str, Any]) -> Any:
     axis, rank = int(roles["index_vector_dim"]) if "index_vector_dim" in roles else 0, len(dims(indices))
     if axis == rank:
         return reshape(indices, [*dims(indices), 1])
-    return transpose(indices, [*(i for i in range(rank) if i != axis), axis])
+    return transpose(indices, axes_last([axis], rank)[0])
 
 
 def _gather(context: ModuleContext, x: Any, indices: Any, roles: Mapping[str, Any], sizes: Sequence[int]) -> Any:

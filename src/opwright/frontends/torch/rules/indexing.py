@@ -13,7 +13,7 @@ import numpy as np
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int64
 from ....ops import array, math
-from .reductions import take_along
+from ....ops.array.indexing import gather_along_axis
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, tensor, vector
 
 
@@ -151,7 +151,7 @@ def gather(op: AtenCall, x: Any, dim: int, index: Any, sparse_grad: bool = False
     )
     if any(c != slice(None) for c in cut):
         x = x[cut]
-    return take_along(x, index, dim)
+    return gather_along_axis(x, index, dim)
 
 
 @aten("nonzero")

@@ -12,7 +12,8 @@ import numpy as np
 
 from ....core.dtypes import int32, int64
 from ....ops import array, math
-from .reductions import comparable, sorted_along, take_along
+from ....ops.array.indexing import gather_along_axis
+from .reductions import comparable, sorted_along
 from .table import AtenCall, aten, dim_size, rank_of, sizes, tensor
 
 # ---- running extremes -------------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def mode(op: AtenCall, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
     )
     starts, _ = _running(starts, dim, lambda a, b: b >= a)
     best = array.expand_dims(math.argmax(place - starts, axis=dim, output_type=int64), dim)
-    values, places = take_along(values, best, dim), take_along(places, best, dim)
+    values, places = gather_along_axis(values, best, dim), gather_along_axis(places, best, dim)
     return (values, places) if keepdim else (array.squeeze(values, [dim]), array.squeeze(places, [dim]))
 
 
@@ -109,9 +110,9 @@ def _lower_median(x: Any, dim: int, ignore_nan: bool) -> tuple[Any, Any]:
         if not ignore_nan:
             first = array.expand_dims(math.argmax(array.cast(missing, int32), axis=dim, output_type=int64), dim)
             some = math.reduce_any(missing, [dim], True)
-            value = array.where(some, tensor(float("nan"), x.dtype), take_along(values, middle, dim))
-            return value, array.where(some, first, take_along(places, middle, dim))
-        return take_along(values, middle, dim), take_along(places, middle, dim)
+            value = array.where(some, tensor(float("nan"), x.dtype), gather_along_axis(values, middle, dim))
+            return value, array.where(some, first, gather_along_axis(places, middle, dim))
+        return gather_along_axis(values, middle, dim), gather_along_axis(places, middle, dim)
     if size is None:
         raise ValueError("the median of a dimension of unknown size")
     part = (slice(None),) * dim + (slice((size - 1) // 2, (size - 1) // 2 + 1),)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.dtypes import int64
 from ....ops import array, linalg, math, nn
+from ....ops.array_shapes import axes_last
 from ....ops.windows import is_same_padding
 from .table import AtenCall, aten, dim_size, rank_of, sizes, spread, tensor, to_nchw, to_nhwc
 
@@ -218,9 +219,8 @@ def along(x: Any, weights: np.ndarray, axis: int) -> Any:
         return linalg.matmul(x, matrix, transpose_b=True)
     if axis == rank - 2:
         return linalg.matmul(matrix, x)
-    order = [*(i for i in range(rank) if i != axis), axis]
-    y = linalg.matmul(array.transpose(x, order), matrix, transpose_b=True)
-    return array.transpose(y, np.argsort(order).tolist())
+    order, back = axes_last([axis], rank)
+    return array.transpose(linalg.matmul(array.transpose(x, order), matrix, transpose_b=True), back)
 
 
 for _n in (1, 2, 3):

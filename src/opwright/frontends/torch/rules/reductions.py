@@ -13,6 +13,7 @@ from typing import Any
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int64
 from ....ops import array, math
+from ....ops.array.indexing import gather_along_axis
 from .elementwise import _truth as truth
 from .table import AtenCall, aten, axes_of, rank_of, reshape_argument, sizes, tensor
 
@@ -204,18 +205,7 @@ def sorted_along(x: Any, dim: int, descending: bool) -> tuple[Any, Any]:
         return x, array.zeros([], int64)
     dim %= rank
     order = math.argsort(comparable(x), axis=dim, direction="DESCENDING" if descending else "ASCENDING", stable=True)
-    return take_along(x, order, dim), array.cast(order, int64)
-
-
-def take_along(x: Any, index: Any, dim: int) -> Any:
-    """Return the elements at positions along a dimension; all other dimensions are equal."""
-    rank = rank_of(x)
-    order = [*(i for i in range(rank) if i != dim), dim]
-    back = [order.index(i) for i in range(rank)]
-    if dim != rank - 1:
-        x, index = array.transpose(x, order), array.transpose(index, order)
-    y = array.gather(x, index, axis=rank - 1, batch_dims=rank - 1)
-    return array.transpose(y, back) if dim != rank - 1 else y
+    return gather_along_axis(x, order, dim), array.cast(order, int64)
 
 
 @aten("sort")
@@ -274,7 +264,7 @@ def searchsorted(
     sorter: Any = None,
 ) -> Any:
     if sorter is not None:
-        boundaries = take_along(tensor(boundaries), tensor(sorter), rank_of(boundaries) - 1)
+        boundaries = gather_along_axis(tensor(boundaries), tensor(sorter), rank_of(boundaries) - 1)
     return _search(op, boundaries, x, right or side == "right")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....ops import array
+from ....ops.array_shapes import axes_moved
 from ....ops.tensor import TensorLike
 from .table import (
     AtenCall,
@@ -95,11 +96,7 @@ def matrix_transpose(op: AtenCall, x: Any) -> Any:
 @aten("movedim")
 def movedim(op: AtenCall, x: Any, source: Any, destination: Any) -> Any:
     x = tensor(x)
-    rank = rank_of(x)
-    sources, destinations = ([v] if isinstance(v, int) else v for v in (source, destination))
-    places = {d % rank: s % rank for s, d in zip(sources, destinations)}
-    rest = iter([i for i in range(rank) if i not in places.values()])
-    return array.transpose(x, [places[i] if i in places else next(rest) for i in range(rank)])
+    return array.transpose(x, axes_moved(source, destination, rank_of(x)))
 
 
 @aten("expand", "expand_copy", "broadcast_to", "expand_as")

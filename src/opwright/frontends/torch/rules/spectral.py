@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....ops import array, math, signal
+from ....ops.array_shapes import axes_last
 from .table import AtenCall, aten, rank_of, sizes, tensor
 
 # ---- complex numbers --------------------------------------------------------------------------------------------
@@ -100,9 +101,8 @@ def _axes(x: Any, dims: Sequence[int]) -> list[int]:
 
 def _at_end(x: Any, axes: list[int]) -> tuple[Any, list[int]]:
     """Return a tensor with these axes last, and the order that undoes it."""
-    order = [*(i for i in range(rank_of(x)) if i not in axes), *axes]
-    moved = x if order == list(range(rank_of(x))) else array.transpose(x, order)
-    return moved, np.argsort(order).tolist()
+    order, back = axes_last(axes, rank_of(x))
+    return _back(x, order), back
 
 
 def _back(x: Any, order: list[int]) -> Any:
