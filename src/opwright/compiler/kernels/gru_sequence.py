@@ -14,7 +14,15 @@ from ..language import f32, i64, ptr
 from ..loops.domain_ops import GruSequence, GruSequenceGrad
 from ..target import host
 from . import selector
-from .lstm_sequence import add_sequence_step, pack_transposed, previous_state, propagate, sequence_sizes
+from .lstm_sequence import (
+    add_sequence_step,
+    pack_transposed,
+    prefetch_earlier,
+    prefetch_projections,
+    previous_state,
+    propagate,
+    sequence_sizes,
+)
 from .recurrent_cells import GateSums, activate, in_row_groups, load_states, padded_size, sigmoid, store_states
 from .rnn import pack_matrices
 
@@ -56,7 +64,7 @@ def gru_sequence(
             sources, memory, targets = (x, bias), (h_now, h_next), (h, gates, inner)
             w = weights
             for i in range(0, wide, lanes):
-                in_row_groups(count, rows, _advance, sources, w, memory, targets, base, i, cells, wide, lanes)
+                in_row_groups(count, rows, _advance, sources, w, memory, targets, base, i, cells, wide, batch, lanes)
                 w = w + wide * GATES * lanes
             h_now, h_next = h_next, h_now
         store_states(last_h + first * cells, h_now, count, cells, wide, lanes)
@@ -73,6 +81,7 @@ def _advance(
     i: Value | int,
     cells: Value,
     wide: Value,
+    batch: Value,
     lanes: int,
 ) -> None:
     """Compute one vector of cells of some rows at a step. base: of the item's first row in x, h, gates and inner."""
@@ -86,6 +95,7 @@ def _advance(
         added = (bias + gate * cells).load(i, lanes, mask)
         for row in range(rows):
             sums.start(row, gate, added)
+    prefetch_projections(x + index * GATES * cells, rows, GATES, i, cells, batch, lanes)
     sums.add(h_now, wide, weights, wide)
     for row in range(rows):
         projected = x + (index + row) * GATES * cells
@@ -153,8 +163,8 @@ def gru_sequence_grad(
                 for i in range(0, cells, lanes):
                     mask = kl.tail_mask(cells - i, lanes)
                     previous = previous_state(h, h0 + (first + row) * cells, step, index - batch, i, cells, lanes, mask)
-                    memory, sources = (p + row * wide, kept + row * wide), (dh, gates, inner, dx, dn)
-                    _differentiate(memory, sources, previous, index, i, cells, lanes, mask)
+                    memory, sources = (p + row * wide, kept + row * wide), (dh, h, gates, inner, dx, dn)
+                    _differentiate(memory, sources, previous, index, i, cells, batch, lanes, mask)
             propagate(dn + base * depth, weights, p, count, depth, wide, lanes, rows, vectors)
         for row in range(count):
             for i in range(0, cells, lanes):
@@ -165,20 +175,24 @@ def gru_sequence_grad(
 
 def _differentiate(
     memory: tuple[Pointer, Pointer],
-    sources: tuple[Pointer, Pointer, Pointer, Pointer, Pointer],
+    sources: tuple[Pointer, Pointer, Pointer, Pointer, Pointer, Pointer],
     previous: Value,
     index: Value,
     i: Value | int,
     cells: Value,
+    batch: Value,
     lanes: int,
     mask: Value,
 ) -> None:
     """Compute dx and dn of one vector of cells of a row, and the gradient that the update gate keeps. previous: h of
     the step before."""
     p, kept = memory
-    dh, gates, inner, dx, dn = sources
+    dh, h, gates, inner, dx, dn = sources
     row, gate_row = index * cells, index * GATES * cells
     update, reset, candidate = ((gates + gate_row + g * cells).load(i, lanes, mask) for g in range(GATES))
+    before = row - batch * cells
+    states = (dh + before, inner + before, h + (before - batch * cells))
+    prefetch_earlier(i, gates + GATES * before, GATES, cells, *states)
     of_hidden = (dh + row).load(i, lanes, mask) + p.load(i, lanes) + kept.load(i, lanes)
     of_candidate = of_hidden * (1.0 - update) * (1.0 - candidate * candidate)
     of_update = of_hidden * (previous - candidate) * update * (1.0 - update)
