@@ -9,7 +9,8 @@
 #   make lint       ruff, names and prose, mypy, layers check    make format  ruff's formatter
 #   make bench      figures against their targets    make bench-strategies  those of the algorithms chosen by shape
 #   make fuzz       1,000,000 mutants of one-operator models (MUTANTS=...), 200,000 of networks and as many by both
-#                   engines (CASES=...), gradients of 2,000 programs from seed SEED, compiled and eager: nightly;
+#                   engines (CASES=...), gradients of 2,000 programs from seed SEED, compiled and eager,
+#                   and SECONDS (3000) of processor time for files of ONNX, PyTorch, Keras and StableHLO: nightly;
 #                   EXECUTOR=dask://host:port: the mutants on a cluster that has this tree at the same path
 #   make operator-table  the table operator x type against the official kernels, into docs/ (MODELS=30 a row)
 #   make record     what this tree computes: bits, loop graphs, code, files, into OUT (build/baseline); KINDS=bits,loops;
@@ -34,6 +35,7 @@ CASES ?= 200000
 MUTANTS ?= 1000000
 MODELS ?= 30
 SEED ?= 10000
+SECONDS ?= 3000
 KINDS ?= bits,loops
 SAMPLE ?= 1
 OUT ?= build/baseline
@@ -113,6 +115,7 @@ fuzz: $(DEV)
 	@$(FUZZ) --cases $(CASES)
 	@$(FUZZ) --what engines --cases $(CASES)
 	@$(ONE_THREAD) PYTHONPATH=tests/frontends $(BIN)/python -W ignore tests/frontends/test_onnx_fuzz.py 10000
+	@$(ONE_THREAD) $(BIN)/python tests/frontends/fuzz_files.py onnx torch keras stablehlo bytecode --seconds $(SECONDS)
 	@$(ONE_THREAD) $(BIN)/python tests/random_programs/compiled_gradients.py $(SEED) $$(($(SEED) + 2000))
 
 operator-table: $(DEV)

@@ -1,10 +1,11 @@
-"""Damaged files of PyTorch, Keras and StableHLO: mutants are read, or are an error by name.
+"""Damaged files of ONNX, PyTorch, Keras and StableHLO: mutants are read, or are an error by name.
 
-    python tests/frontends/fuzz_files.py torch keras stablehlo bytecode --seconds 1200 --first 0
+    python tests/frontends/fuzz_files.py onnx torch keras stablehlo bytecode --seconds 1200 --first 0
 
 Members of archives and HDF5 files are damaged apart, so that mutants get behind checksums and headers. Each format runs
-in processes of its own, with limits of time and memory; a mutant that ends one is a finding, by its number. Needs torch
-for `torch`. Not here: ONNX (test_onnx_fuzz.py), `.tflite` (tests/lite/fuzz).
+in processes of its own, with limits of time and memory; a mutant that ends one is a finding, by its number. `torch`
+needs PyTorch, and is left out with a note where it is not installed. Not here: places of external data
+(test_onnx_fuzz.py), `.tflite` (tests/lite/fuzz).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import base64
 import gzip
+import importlib.util
 import io
 import json
 import os
@@ -25,6 +27,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import opwright as ow
 
@@ -78,6 +82,49 @@ def edited(text: bytes, draw: random.Random) -> bytes:
     return json.dumps(document).encode()
 
 
+def restated(data: bytes, draw: random.Random) -> bytes:
+    """Return a message of ONNX with other values of some fields, elements more or less, or parts of others; one in
+    three is damaged as bytes."""
+    if not draw.randrange(3):
+        return damaged(data, draw)
+    import onnx
+
+    model = onnx.ModelProto.FromString(data)
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        fields: list[tuple[Any, Any]] = []
+        stack: list[Any] = [model]
+        while stack:
+            message = stack.pop()
+            for field, value in message.ListFields():
+                fields.append((message, field))
+                if field.message_type:
+                    stack += [value] if hasattr(value, "ListFields") else list(value)
+        message, field = draw.choice(fields)
+        alike = [getattr(m, f.name) for m, f in fields if f.full_name == field.full_name]
+        value, other = getattr(message, field.name), draw.choice(alike)
+        if hasattr(value, "ListFields"):
+            value.CopyFrom(other)
+        elif hasattr(value, "extend"):
+            place, kind = draw.randrange(len(value)), draw.randrange(3)
+            others = list(other)
+            if kind == 0:
+                del value[place]
+            elif kind == 1 or field.message_type:
+                value.extend(others[:1000])
+            elif isinstance(value[place], (int, float)):
+                value[place] = draw.choice((0, -1, 1, 2, 7, 1 << 20, 1 << 30, -(1 << 30)))
+            else:
+                value[place] = draw.choice(others)
+        elif isinstance(value, int):
+            enumerators = field.enum_type and list(field.enum_type.values_by_number)
+            setattr(message, field.name, draw.choice(enumerators or (0, 1, 2, 3, 7, 16, 1 << 20, (1 << 31) - 1)))
+        elif isinstance(value, bytes):
+            setattr(message, field.name, damaged(value, draw))
+        else:
+            setattr(message, field.name, other)
+    return model.SerializeToString()
+
+
 def archive(data: bytes, draw: random.Random) -> bytes:
     """Return an archive with one damaged member, or damaged as a whole."""
     if not draw.randrange(5):
@@ -92,6 +139,10 @@ def archive(data: bytes, draw: random.Random) -> bytes:
         for member, part in members.items():
             file.writestr(member, part)
     return content.getvalue()
+
+
+def read_onnx(data: bytes, _: Path) -> None:
+    ow.from_onnx(data)
 
 
 def read_torch(data: bytes, folder: Path) -> None:
@@ -110,6 +161,17 @@ def read_stablehlo(data: bytes, folder: Path) -> None:
     function = ow.from_stablehlo(data)
     if function.input_signature is not None:  # of known sizes
         function.concrete()
+
+
+def onnx_seeds() -> list[bytes]:
+    """Return models of onnxruntime's operators, quantized ones, and those of `ai.onnx.ml`."""
+    import record_contrib_operators as contrib
+
+    files = []
+    for name in ("quantized_models", "classical_models"):
+        with np.load(HERE / f"{name}.npz") as arrays:
+            files += [arrays[key].tobytes() for key in arrays.files if key.endswith(".model")]
+    return [*(contrib.model_of(name)[0].SerializeToString() for name in contrib.ROWS), *files]
 
 
 def torch_seeds() -> list[bytes]:
@@ -142,6 +204,7 @@ def modules(field: str) -> list[bytes]:
 
 
 FORMATS: dict[str, tuple[Callable[[], list[bytes]], Callable[..., bytes], Callable[[bytes, Path], None]]] = {
+    "onnx": (onnx_seeds, restated, read_onnx),
     "torch": (torch_seeds, archive, read_torch),
     "keras": (keras_seeds, archive, read_keras),
     "stablehlo": (lambda: modules("text"), damaged, read_stablehlo),
@@ -215,14 +278,17 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     wrong = 0
-    for i, kind in enumerate(options.formats, 1):
+    formats = [f for f in options.formats if f != "torch" or importlib.util.find_spec("torch")]
+    for kind in {*options.formats} - {*formats}:
+        print(f"{kind}: left out, PyTorch is not installed", flush=True)
+    for i, kind in enumerate(formats, 1):
         if options.only:
             make, mutate, read = FORMATS[kind]
             draw = random.Random(options.first)
             with tempfile.TemporaryDirectory() as folder:
                 read(mutate(draw.choice(make()), draw), Path(folder))
             continue
-        wrong += len(fuzz(kind, options.seconds * i / len(options.formats), options.first)[1])
+        wrong += len(fuzz(kind, options.seconds * i / len(formats), options.first)[1])
     sys.exit(bool(wrong))
 
 

@@ -106,6 +106,11 @@ def suppression(label: str, most: int, iou: float, least: float, sigma: float, *
     )
 
 
+def equals(n: int) -> np.ndarray:
+    """Return scores of few values."""
+    return np.random.default_rng(n).integers(1, 5, n).astype(np.float32) / 8
+
+
 _touching = np.float32([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 2, 2]])
 BOXES = [
     suppression("", 8, 0.3, 0.1, 0.0),
@@ -131,6 +136,21 @@ BOXES = [
             ("_without_areas", 0.0, {}),
             ("_without_areas_soft", 0.5, {}),
             ("_without_areas_of_any_count", 0.0, {"open": {0: (0,), 1: (0,)}}),
+        )
+    ),
+    *(
+        call(
+            "NonMaxSuppression",
+            boxes(60),
+            equals(60),
+            label=f"_equal_scores{label}",
+            after=(np.int32(40), np.float32(0.4), np.float32(0.125), np.float32(0)),
+            **more,
+        )
+        for label, more in (
+            ("", {}),
+            ("_padded", {"pad_to_max_output_size": True}),
+            ("_of_any_count", {"open": {0: (0,), 1: (0,)}}),
         )
     ),
 ]

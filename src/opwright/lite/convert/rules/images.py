@@ -164,15 +164,34 @@ def _with_areas(rewriter: LiteRewriter, boxes: Value) -> Value:
     return rewriter.emit("SELECT_V2", rewriter.emit("EQUAL", areas, rewriter.constant(0, float32)), places, boxes)
 
 
+def _ranks(rewriter: LiteRewriter, scores: Value, least: Value) -> Value:
+    """Return for scores [n] numbers in the same order that differ: n for the first of the best, down to 1; 0 for scores
+    that do not exceed the least."""
+    count = size_along(rewriter, scores, 0)
+    _, order = rewriter.emit_many("TOPK_V2", scores, count)  # of equal ones the first is first
+    size = scores.spec.shape[0]
+    if size is not None:
+        numbers = rewriter.constant(np.arange(size, 0, -1), float32)
+    else:
+        zero, step = rewriter.constant(0, float32), rewriter.constant(-1, float32)
+        numbers = rewriter.emit("RANGE", rewriter.cast(count, float32), zero, step)
+    places = rewriter.emit("RESHAPE", order, rewriter.int32([-1, 1]))
+    shape = rewriter.int32([size]) if size is not None else rewriter.emit("RESHAPE", count, rewriter.int32([1]))
+    ranks = rewriter.emit("SCATTER_ND", places, numbers, shape)
+    return rewriter.emit("SELECT_V2", rewriter.emit("GREATER", scores, least), ranks, rewriter.constant(0, float32))
+
+
 def _suppression(node: Node, rewriter: LiteRewriter) -> RuleResult:
-    """Emit NON_MAX_SUPPRESSION_V5 at another threshold.
+    """Emit NON_MAX_SUPPRESSION_V5 at another threshold, of ranks instead of scores.
 
     The catalogue, like TensorFlow, drops a box whose overlap with a better one exceeds iou_threshold, and with soft
     scores by these alone; the dialect drops it at iou_threshold itself, with soft scores, too. The official kernel
     needs that: it drops a box that it has chosen by the overlap of the box with itself, which is 1, but 0 for a box
-    without area: it would choose that for ever.
+    without area: it would choose that for ever. The catalogue takes the first of several boxes with equal scores, the
+    official kernel any, in the order of its heap; ranks are never equal. Soft scores change, and have to be given.
     """
     boxes, scores, most, iou, least, sigma = node.operands
+    best = scores
     only(boxes, float32)
     soft = float(constant_of(sigma, "soft_nms_sigma")) > 0
     above: Value
@@ -183,13 +202,20 @@ def _suppression(node: Node, rewriter: LiteRewriter) -> RuleResult:
     else:
         step = rewriter.emit("MUL", iou, rewriter.constant(NEXT_STEP, float32))
         above = rewriter.emit("MAXIMUM", rewriter.emit("ADD", iou, step), rewriter.constant(LEAST_SHARE, float32))
+    if not soft and (scores.constant is None or len(np.unique(scores.constant)) < scores.constant.size):
+        best, least = _ranks(rewriter, scores, least), rewriter.constant(0, float32)
     boxes = _with_areas(rewriter, boxes)
-    chosen, kept, count = rewriter.emit_many("NON_MAX_SUPPRESSION_V5", boxes, scores, most, above, least, sigma)
+    chosen, kept, count = rewriter.emit_many("NON_MAX_SUPPRESSION_V5", boxes, best, most, above, least, sigma)
     if not node.attrs["pad_to_max_output_size"]:
         size = rewriter.emit("RESHAPE", count, rewriter.int32([1]))
         first = rewriter.int32([0])
         chosen = rewriter.emit("SLICE", chosen, first, size, like=node.outputs[0].spec)
         kept = rewriter.emit("SLICE", kept, first, size, like=node.outputs[1].spec)
+    if best is not scores and rewriter.uses.get(node.outputs[1], 0):
+        zero = rewriter.constant(0, float32)
+        padded = rewriter.emit("CONCATENATION", (scores, rewriter.constant([0], float32)), axis=0)  # of no boxes, too
+        values = rewriter.emit("GATHER", padded, chosen, axis=0)
+        kept = rewriter.emit("SELECT_V2", rewriter.emit("GREATER", kept, zero), values, zero, like=node.outputs[1].spec)
     assert count.dtype is int32
     return chosen, kept, count
 
