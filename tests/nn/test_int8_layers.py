@@ -88,9 +88,9 @@ def test_models_and_their_files(tmp_path):
     np.testing.assert_array_equal(keras.models.load_model(tmp_path / "m.keras").predict(x, verbose=0), after)
     with zipfile.ZipFile(tmp_path / "m.keras") as archive:
         config = json.loads(archive.read("config.json"))
-    assert config["config"]["layers"][3]["config"]["dtype"] == "int8_from_float32"  # which Keras reads
     arguments = {"mode": "int8", "source_name": "float32"}
-    policy = {"module": "keras", "class_name": "QuantizedDTypePolicy", "config": arguments}
+    policy = {"module": "keras", "class_name": "QuantizedDTypePolicy", "config": arguments, "registered_name": None}
+    assert config["config"]["layers"][3]["config"]["dtype"] == policy
     assert keras.dtype_policies.get(policy) == model.layers[0].dtype_policy
     assert keras.dtype_policies.serialize(model.layers[0].dtype_policy)["config"] == arguments
 

@@ -57,6 +57,7 @@ class Variable(TensorLike):
         "constraint",
         "dtype",
         "name",
+        "scoped_name",
         "shape",
         "trainable",
     )
@@ -105,6 +106,8 @@ class Variable(TensorLike):
             )
         path = "/".join((*dispatch.state.names, name or "Variable"))
         self.name: str = f"{path}:0"  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.scoped_name: str | None = None
+        """The name in the layers that contain it, which `path` is."""
         self.trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
         self._lock = forks.lock()
@@ -166,8 +169,8 @@ class Variable(TensorLike):
 
     @property
     def path(self) -> str:
-        """The name without its output index, as for variables of Keras: "dense/kernel"."""
-        return self.name.removesuffix(":0")
+        """The name without its output index, after those of the layers that contain it: "model/dense/kernel"."""
+        return self.scoped_name or self.name.removesuffix(":0")
 
     @property
     def handle(self) -> Variable:

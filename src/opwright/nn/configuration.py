@@ -23,7 +23,6 @@ class ConstructorConfig:
     """Mixin of layers: serialization by the constructor's arguments."""
 
     name: Any
-    _dtype_name: str
     base_init: ClassVar[Callable[..., None]]
     """Constructor of the base class without arguments of its own, `Layer`."""
 
@@ -37,15 +36,20 @@ class ConstructorConfig:
 
         raises NotImplementedError that names the other arguments
         """
-        config: dict[str, Any] = {
-            "name": self.name,
-            "trainable": getattr(self, "_trainable", True),
-            "dtype": self._dtype_name,
-        }
+        config = self._base_config()
         if type(self).get_config is not ConstructorConfig.get_config or type(self).__init__ is self.base_init:
             return config
         config.update(self._own_arguments())
         return config
+
+    def _base_config(self) -> dict[str, Any]:
+        """Return the arguments of the base class."""
+        raise NotImplementedError(f"{type(self).__name__} must define _base_config()")
+
+    @classmethod
+    def _base_arguments(cls, config: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments of the base class that differ from those in its configuration."""
+        return {}
 
     def _own_arguments(self) -> dict[str, Any]:
         args, kwargs = self.__dict__["_constructor_arguments"]
@@ -64,7 +68,7 @@ class ConstructorConfig:
         for name, value in arguments.items():
             if not _is_plain(value):
                 raise self._not_serializable(name)
-        return {k: v for k, v in arguments.items() if k not in ("name", "trainable", "dtype")}
+        return {k: v for k, v in arguments.items() if k not in ("name", "trainable", "dtype", "activity_regularizer")}
 
     def _not_serializable(self, argument: str) -> NotImplementedError:
         return NotImplementedError(
@@ -79,9 +83,10 @@ class ConstructorConfig:
 
         raises TypeError if the constructor rejects them
         """
+        config = {**config, **cls._base_arguments(config)}
         try:
             return cls(**config)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise TypeError(
                 f"Error when deserializing class '{cls.__name__}' using config={config}.\n\n"
                 f"Exception encountered: {error}"

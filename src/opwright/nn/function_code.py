@@ -90,9 +90,10 @@ def decode(config: Any) -> Callable[..., Any]:
     """
     if in_safe_mode():
         raise ValueError(
-            "Requested the deserialization of a Python lambda. This carries a potential risk of arbitrary code "
-            "execution and thus it is disallowed by default. If you trust the source of the artifact, pass "
-            "`safe_mode=False` to the loading function, or call `keras.config.enable_unsafe_deserialization()`."
+            "Requested the deserialization of a Python lambda, such as that of a `Lambda` layer. This carries a "
+            "potential risk of arbitrary code execution and thus it is disallowed by default. If you trust the source "
+            "of the artifact, pass `safe_mode=False` to the loading function, or call "
+            "`keras.config.enable_unsafe_deserialization()`."
         )
     package = importlib.import_module(__name__.partition(".")[0])
     names = {"np": np, "numpy": np, "ow": package, "tf": package, "keras": package.keras, "ops": package.keras.ops}

@@ -30,7 +30,7 @@ from ..tracing.tracer import autograph_enabled
 from . import configuration, dtype_policies, regularizers, rematerialization
 from .configuration import ConstructorConfig
 from .keras_tensor import KerasTensor, OperationNode, find
-from .layer_calls import CallContext, assert_input_compatibility, current, mask_of, set_mask
+from .layer_calls import CallContext, assert_input_compatibility, current, mask_of, set_mask, within
 from .module import Weighted
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ class Layer(Weighted, ConstructorConfig):
                 f"{type(trainable).__name__})"
             )
         self._name = name or configuration.fresh(type(self).__name__)
+        self._path: str | None = None
         self.built = False
         self.supports_masking = False
         self.input_spec: Any = None
@@ -182,22 +183,37 @@ class Layer(Weighted, ConstructorConfig):
     # ---- dtypes -----------------------------------------------------------------------------------------------------
 
     def _set_dtype(self, dtype: Any) -> None:
-        policy = self._dtype_policy = dtype_policies.get(dtype)
+        self._dtype_policy = dtype_policies.get(dtype)
+        self._apply_policy()
+
+    def _apply_policy(self) -> None:
+        policy = self.dtype_policy
         self._variable_dtype, self._compute_dtype = as_dtype(policy.variable_dtype), as_dtype(policy.compute_dtype)
-        self._dtype_name = policy.name
+
+    def _set_policy(self, policy: dtype_policies.DTypePolicy) -> None:
+        """Set the policy; in a map of policies, that of the layer's path."""
+        policies = self._dtype_policy
+        if isinstance(policies, dtype_policies.DTypePolicyMap):
+            if self.path in policies:
+                del policies[self.path]
+            policies[self.path] = policy
+            self._apply_policy()
+        else:
+            self._set_dtype(policy)
 
     @property
     def dtype_policy(self) -> dtype_policies.DTypePolicy:
         """The dtypes of weights and computation; setting a quantized policy quantizes a layer that is built."""
-        return self._dtype_policy
+        policy = self._dtype_policy
+        return policy[self.path] if isinstance(policy, dtype_policies.DTypePolicyMap) else policy
 
     @dtype_policy.setter
     def dtype_policy(self, value: Any) -> None:
         policy = dtype_policies.get(value)
-        if policy.quantization_mode is not None and self.built and self._dtype_policy.quantization_mode is None:
+        if policy.quantization_mode is not None and self.built and self.dtype_policy.quantization_mode is None:
             self.quantize(policy.quantization_mode)
         else:
-            self._set_dtype(policy)
+            self._set_policy(policy)
 
     def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
         """Convert the weights to integers; layers that can, override it. Raises NotImplementedError."""
@@ -217,6 +233,22 @@ class Layer(Weighted, ConstructorConfig):
 
     input_dtype = compute_dtype
 
+    def _base_config(self) -> dict[str, Any]:
+        policy = dtype_policies.serialize(self._dtype_policy)
+        config = {"name": self.name, "trainable": self._trainable, "dtype": policy}
+        if self.activity_regularizer is not None:
+            config["activity_regularizer"] = regularizers.serialize(self.activity_regularizer)
+        return config
+
+    @classmethod
+    def _base_arguments(cls, config: dict[str, Any]) -> dict[str, Any]:
+        dtype = config.get("dtype")
+        if not isinstance(dtype, dict):
+            return {}
+        policy = dtype_policies.deserialize(dtype)
+        is_plain = policy.quantization_mode is None and not isinstance(policy, dtype_policies.DTypePolicyMap)
+        return {"dtype": policy.name if is_plain else policy}  # constructors of users expect names
+
     # ---- overridden by layers ---------------------------------------------------------------------------------------
 
     def build(self, input_shape: Any) -> None:
@@ -225,7 +257,7 @@ class Layer(Weighted, ConstructorConfig):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs. Every layer overrides it."""
-        raise NotImplementedError(f"Layer {type(self).__name__} does not have a `call()` method implemented.")
+        raise NotImplementedError(f"Layer {type(self).__name__} does not have a `call` method implemented.")
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Masks:
         """Return the mask of the outputs for the masks of the inputs; by default the same."""
@@ -234,12 +266,17 @@ class Layer(Weighted, ConstructorConfig):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the output shape for inputs of this shape, inferred by tracing `call` on symbolic tensors."""
+        if type(self).call is Layer.call:
+            raise NotImplementedError(f"Layer {type(self).__name__} should implement `compute_output_shape` or `call`.")
         inputs = keras_tensors(input_shape, self.compute_dtype)
         self._build_for((inputs,), {})
         return nest.map_structure(lambda t: tuple(t.shape), self.compute_output_spec(inputs))
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Return KerasTensors with the specs of the outputs for KerasTensors as inputs, without computing anything."""
+        declared = type(self).compute_output_shape
+        if not declared.__module__.startswith("opwright.") and all(x.built for x in self._flatten_layers(True, False)):
+            return self._declared_spec(args, kwargs)
         trace = FuncTrace(f"{self.name}_layout")
         with TRACING:
             state = dispatch.state.trace, dispatch.state.tapes, dispatch.state.names
@@ -273,6 +310,14 @@ class Layer(Weighted, ConstructorConfig):
             finally:  # reset by statements: see tracing.trace.Recording
                 dispatch.state.trace, dispatch.state.tapes, dispatch.state.names = state
 
+    def _declared_spec(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return KerasTensors of the shapes that a user's class declares, in the compute dtype."""
+        first = args[0] if args else kwargs[self._call_spec().first or ""]
+        result = keras_tensors(self.compute_output_shape(_plain_shapes(first)), self.compute_dtype)
+        if self.supports_masking:
+            self._mask_outputs(first, result, _masks(first))
+        return result
+
     # ---- calling ----------------------------------------------------------------------------------------------------
 
     def _call_spec(self) -> CallSpec:
@@ -300,7 +345,7 @@ class Layer(Weighted, ConstructorConfig):
         first = args[0] if args else kwargs.get(spec.first) if spec.first else None
         if self.input_spec is not None:
             assert_input_compatibility(self.input_spec, first, self.name)
-        context, entered = current.context, False
+        context, entered, paths = current.context, False, None
         training = (
             kwargs.pop("training", None) if not spec.training or kwargs.get("training") is None else kwargs["training"]
         )
@@ -323,6 +368,8 @@ class Layer(Weighted, ConstructorConfig):
             first_call = not self.built
             with name_scope(self.name):
                 if first_call:
+                    paths = within(self)
+                    paths.__enter__()
                     self._build_for(args, kwargs)
                     if self.input_spec is not None:
                         assert_input_compatibility(self.input_spec, first, self.name)
@@ -336,9 +383,7 @@ class Layer(Weighted, ConstructorConfig):
                     call = rematerialization.rematerialized(self, self._remat, call)
                 outputs = call(*args, **kwargs)
             if first_call:
-                self._seen_shapes = [
-                    _with_unknown_batch(y.shape.dims) for y in nest.flatten(outputs) if hasattr(y, "shape")
-                ]
+                self._seen_shapes = [y.shape.dims for y in nest.flatten(outputs) if hasattr(y, "shape")]
             if self.activity_regularizer is not None:
                 self._regularize(outputs)
             if self.supports_masking:
@@ -346,6 +391,8 @@ class Layer(Weighted, ConstructorConfig):
             return outputs
         finally:
             context.training, current.autocast = saved, saved_dtype
+            if paths is not None:
+                paths.__exit__(None, None, None)
             if entered:
                 current.context = None
 
@@ -487,18 +534,14 @@ def _marks_built(build: Callable[Concatenate[L, P], R]) -> Callable[Concatenate[
 
     @functools.wraps(build)
     def noting(self: L, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        result = build(self, *args, **kwargs)
+        with within(self):
+            result = build(self, *args, **kwargs)
         self.built = True
         self._build_shapes = args[0] if args else kwargs
         return result
 
     noting.notes_built = True  # type: ignore[attr-defined]
     return noting
-
-
-def _with_unknown_batch(dims: Sequence[int | None] | None) -> Sequence[int | None] | None:
-    """Return a shape with an unknown batch size; for `summary`."""
-    return (None, *dims[1:]) if dims else dims
 
 
 def is_shape(value: Any) -> bool:
@@ -514,6 +557,11 @@ def keras_tensors(shapes: Any, dtype: str) -> KerasTensors:
         return KerasTensor(tuple(shapes), dtype)
     tensors: Sequence[KerasTensors] = type(shapes)([keras_tensors(v, dtype) for v in shapes])
     return tensors
+
+
+def _plain_shapes(value: Any) -> Any:
+    """Return the shapes of tensors as tuples, in their structure."""
+    return nest.map_structure(lambda t: None if t.shape.dims is None else tuple(t.shape.dims), value)
 
 
 def _shapes(value: Any) -> Any:

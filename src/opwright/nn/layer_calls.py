@@ -6,9 +6,10 @@ Not here: entering the context, checks of a call's inputs (layer.py).
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..core import nest
@@ -29,11 +30,28 @@ class CallContext:
 
 class _Current(threading.local):
     context: CallContext | None = None
+    path: str = ""
+    """The path of the layer that is being built."""
     autocast: DType | None = None
     """The dtype in which weights are read, in calls of layers of users under mixed precision."""
 
 
 current = _Current()
+
+
+@contextlib.contextmanager
+def within(layer: Any) -> Iterator[None]:
+    """Return a context in which layers and weights that are created or built are of a layer."""
+    outer = current.path
+    if layer._path is None:
+        layer._path = f"{outer}/{layer.name}" if outer else layer.name
+        layer._apply_policy()  # which a map of policies has by path
+    current.path = layer._path
+    try:
+        yield
+    finally:
+        current.path = outer
+
 
 # Tensors are immutable and have no attributes, so a side table stores masks until the tensors are collected.
 _MASKS: dict[int, tuple[weakref.ref[Any], Any]] = {}

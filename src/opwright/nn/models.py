@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
 from ..core import nest
-from . import tree
+from . import dtype_policies, tree
 from .keras_tensor import KerasTensor
 from .layer import Layer, is_shape
-from .layer_calls import set_mask
+from .layer_calls import set_mask, within
 from .layers import Lambda
 from .model import Model
 from .model_config import compile_arguments, compile_config, deserialize, plain_value, serialize
@@ -119,14 +119,15 @@ class Sequential(Model):
     def _build_network(self, inputs: Any) -> None:
         x = inputs
         try:
-            for layer in self.layers:
-                if len(layer._call_spec().required) > 1:
-                    raise ValueError(
-                        "Layers added to a Sequential model can only have a single positional argument, the input "
-                        f"tensor. Layer {type(layer).__name__} has multiple positional arguments: "
-                        f"{layer._call_spec().required}"
-                    )
-                x = layer(x)
+            with within(self):
+                for layer in self.layers:
+                    if len(layer._call_spec().required) > 1:
+                        raise ValueError(
+                            "Layers added to a Sequential model can only have a single positional argument, the input "
+                            f"tensor. Layer {type(layer).__name__} has multiple positional arguments: "
+                            f"{layer._call_spec().required}"
+                        )
+                    x = layer(x)
         except NotImplementedError:  # a layer whose output shape is unknown: the weights are made by the first call
             return
         self._network = Network(inputs, x, self.name)
@@ -178,7 +179,7 @@ class Sequential(Model):
         config: dict[str, Any] = {
             "name": self.name,
             "trainable": self._trainable,
-            "dtype": self._dtype_name,
+            "dtype": dtype_policies.serialize(self._dtype_policy),
             "layers": [self._serialize(x) for x in self._stack],
         }
         if self._network is not None:

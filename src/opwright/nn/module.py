@@ -26,6 +26,7 @@ from ..ops import dispatch, math
 from ..tracing.name_scopes import name_scope
 from . import constraints, initializers, regularizers
 from .dtype_policies import AutocastVariable
+from .random import SeedGenerator
 
 M = TypeVar("M", bound="Module")
 P = ParamSpec("P")
@@ -174,6 +175,12 @@ class Weighted(Module):
         self._regularizers: list[tuple[Any, Variable]] = []
         self._losses: list[Any] = []
 
+    @property
+    def path(self) -> str:
+        """The name after those of the layers in which it was built: "model/dense"."""
+        path: str | None = self.__dict__.get("_path")
+        return path or str(self.name)
+
     # ---- creation ---------------------------------------------------------------------------------------------------
 
     def add_variable(
@@ -240,6 +247,7 @@ class Weighted(Module):
                 dtype=weight_dtype,
                 constraint=constraints.get(constraint),
             )
+        variable.scoped_name = f"{self.path}/{name or 'variable'}"
         if not trainable:
             self._non_trainable_ids.add(id(variable))
         self._own_weights.append(variable)
@@ -327,8 +335,21 @@ class Weighted(Module):
 
     @property
     def variables(self) -> list[Variable]:
-        """Same as `weights`."""
-        return self.weights
+        """All weights, and the states of generators of seeds."""
+        return [*self.weights, *self._seed_states()]
+
+    def _seed_states(self) -> list[Variable]:
+        """Return the states of the generators of seeds in the attributes of this layer and nested ones."""
+        layers = [layer for layer in self._flatten_layers() if isinstance(layer, Weighted)]
+        generators = {id(g): g for layer in layers for g in layer._generators()}
+        return [generator.state for generator in generators.values()]
+
+    def _generators(self) -> Iterator[SeedGenerator]:
+        for key, value in vars(self).items():
+            if key not in self._ignored:
+                for leaf in value if isinstance(value, list | tuple) else [value]:
+                    if isinstance(leaf, SeedGenerator):
+                        yield leaf
 
     @property
     def trainable_variables(self) -> list[Variable]:
@@ -337,8 +358,8 @@ class Weighted(Module):
 
     @property
     def non_trainable_variables(self) -> list[Variable]:
-        """Same as `non_trainable_weights`."""
-        return self.non_trainable_weights
+        """Weights not updated by training, and the states of generators of seeds."""
+        return [*self.non_trainable_weights, *self._seed_states()]
 
     @property
     def metrics(self) -> list[Any]:

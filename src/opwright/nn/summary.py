@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core import nest
 from .keras_tensor import KerasTensor, OperatorCall
+from .layer import keras_tensors
 
 
 def _count(variables: Any) -> tuple[int, int]:
@@ -35,6 +36,13 @@ def _shape_text(layer: Any) -> str:
     if layer.nodes:
         tensors = [t for t in nest.flatten(layer.nodes[0].outputs) if isinstance(t, KerasTensor)]
         shapes = [t.shape.dims for t in tensors]
+    elif shapes is None and (built := getattr(layer, "_build_shapes", None)) is not None and not layer.is_model:
+        try:
+            infer = layer.compute_output_shape
+            result = infer(**built) if isinstance(built, dict) else infer(built)
+            shapes = [t.shape.dims for t in nest.flatten(keras_tensors(result, "float32"))]
+        except (NotImplementedError, TypeError, ValueError):  # a layer of a user without such a method
+            return "?"
     if not shapes:
         return "?"
     texts = ["(" + ", ".join(map(str, s)) + ("," if len(s) == 1 else "") + ")" for s in shapes if s is not None]

@@ -142,7 +142,8 @@ _CAFFE_MEANS = np.array([103.939, 116.779, 123.68])
 
 
 def preprocess_input(x: Any, data_format: str | None = None, mode: str = "caffe") -> Any:
-    """Return pictures with values from 0 to 255 as a network takes them: a tensor for a tensor, else an array.
+    """Return pictures with values from 0 to 255 as a network takes them: a tensor for a tensor, else an array; an array
+    of floating-point numbers is overwritten, as by Keras.
 
     mode: "tf": from -1 to 1; "torch": less ImageNet's means, divided by its deviations; "caffe": blue, green, red, less
     the means; "none": as they are. data_format: where the channels are, by default that of the configuration.
@@ -162,16 +163,27 @@ def preprocess_input(x: Any, data_format: str | None = None, mode: str = "caffe"
         pixels = np.asarray(x)
         pixels = pixels if pixels.dtype.kind == "f" else pixels.astype(backend.floatx())
         constant = functools.partial(np.asarray, dtype=pixels.dtype)
+    in_place = pixels if pixels is x and isinstance(x, np.ndarray) and x.flags.writeable else None
     if mode == "tf":
-        return pixels / constant(127.5) - constant(1.0)
+        return _into(in_place, pixels / constant(127.5) - constant(1.0))
     last = data_format == "channels_last"
 
     def of_channels(values: Any) -> Any:
         return constant(np.asarray(values) if last else np.reshape(values, (3, 1, 1)))
 
     if mode == "torch":
-        return (pixels / constant(255.0) - of_channels(MEANS)) / of_channels(DEVIATIONS)
-    return (pixels[..., ::-1] if last else pixels[..., ::-1, :, :]) - of_channels(_CAFFE_MEANS)
+        return _into(in_place, (pixels / constant(255.0) - of_channels(MEANS)) / of_channels(DEVIATIONS))
+    swap = (..., slice(None, None, -1)) if last else (..., slice(None, None, -1), slice(None), slice(None))
+    swapped = pixels[swap] - of_channels(_CAFFE_MEANS)
+    return swapped if in_place is None else _into(in_place[swap], swapped)
+
+
+def _into(target: np.ndarray | None, values: Any) -> Any:
+    """Write values to an array, if there is one; return the array or the values."""
+    if target is None:
+        return values
+    target[...] = values
+    return target
 
 
 def preprocessing(mode: str) -> Callable[..., Any]:

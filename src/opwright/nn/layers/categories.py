@@ -36,11 +36,15 @@ def check_mode(mode: str, allowed: tuple[str, ...], sparse: bool) -> str:
 def encode(categories: Tensor, mode: str, depth: int, dtype: Any, weights: Any = None) -> Tensor:
     """Return categories as vectors of `depth` numbers; those outside of [0, depth) have none.
 
-    categories: [..., n]. mode: "one_hot": a vector each, [..., n, depth], or [..., depth] for n = 1; "multi_hot": 1 for
-    each category that occurs in a row, [..., depth]; "count": how often, or the sum of the weights [..., n] where it
-    does. A scalar is a row of one category.
+    categories: [batch, n, ...]. mode: "one_hot": a vector each, [batch, n, ..., depth], without a last axis of size 1;
+    "multi_hot": 1 for each category that occurs along the axis after the batch, [batch, ..., depth]; "count": how
+    often, or the sum of the weights [batch, n, ...] where it does. A scalar is a row of one category.
     """
     rank = categories.shape.rank
+    if rank is not None and rank > 2 and mode != "one_hot":  # Keras's axis of an example's categories
+        order = [0, *range(2, rank), 1]
+        categories = array.transpose(categories, order)
+        weights = None if weights is None else array.transpose(weights, order)
     if mode == "one_hot":
         if rank is not None and rank > 1 and categories.shape[-1] == 1:
             categories = array.squeeze(categories, [-1])
@@ -72,7 +76,7 @@ def encoded_shape(shape: Any, mode: str, depth: int | None) -> tuple[Any, ...]:
         return (*shape,)
     if mode == "one_hot":
         return (*(shape[:-1] if len(shape) > 1 and shape[-1] == 1 else shape), depth)
-    return (*shape[:-1], depth)
+    return (*shape[:1], *shape[2:], depth) if len(shape) > 1 else (depth,)
 
 
 def batches_of(data: Any, steps: int | None = None) -> Iterator[Any]:
@@ -165,6 +169,11 @@ class Discretization(ConfigurableLayer):
         )
         self.summary = np.zeros((2, 0), np.float32)
         self._build_at_init()
+
+    @property
+    def output_dtype(self) -> str:
+        """Name of the dtype of the result."""
+        return "int32" if self.output_mode == "int" else self.compute_dtype
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
         """Find the boundaries of num_bins intervals of the numbers in an array, a list of batches or a Dataset.

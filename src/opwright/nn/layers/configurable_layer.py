@@ -240,9 +240,8 @@ class LowRankAdaptation:
         layer: Any = self
         if getattr(layer, f"{self._lora_kernel}_constraint", None):
             raise ValueError(
-                "Lora is incompatible with kernel constraints. In order to enable lora on this layer, "
-                "remove "
-                f"the `{self._lora_kernel}_constraint` argument."
+                f"Lora is incompatible with {self._lora_kernel.removesuffix('s')} constraints. In order to enable lora "
+                f"on this layer, remove the `{self._lora_kernel}_constraint` argument."
             )
         if not layer.built:
             raise ValueError("Cannot enable lora on a layer that isn't yet built.")

@@ -59,7 +59,7 @@ class Dense(Int8Weights, ConfigurableLayer):
             raise ValueError(
                 f"Received an invalid value for `units`, expected a positive integer. Received: units={units}"
             )
-        self._set_arguments(locals(), omit=("lora_rank", "lora_alpha", "quantization_config"))
+        self._set_arguments(locals(), omit=("lora_rank", "lora_alpha", "quantization_config", "activity_regularizer"))
         self._init_lora(lora_rank, lora_alpha, quantization_config)
         self.input_spec = InputSpec(min_ndim=2)
         self.supports_masking = True
@@ -341,13 +341,12 @@ class Lambda(ConfigurableLayer):
         return (nest.flatten(input_shape)[0], *self._output_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments, including the function: files store a lambda's code (../function_code.py)."""
+        """Return the arguments, with functions as their names or, of a lambda, its code (../function_code.py)."""
+        functions = {"function": self.function, "output_shape": self._output_shape, "mask": self.mask}
         return {
             **super().get_config(),
-            "function": self.function,
-            "output_shape": self._output_shape,
-            "mask": self.mask,
-            "arguments": self.arguments,
+            **{key: model_config.plain_value(value) for key, value in functions.items()},
+            "arguments": model_config.plain_value(self.arguments),
         }
 
     @classmethod
@@ -356,7 +355,11 @@ class Lambda(ConfigurableLayer):
     ) -> Lambda:
         """Return the layer of a configuration. Raises ValueError for code in safe mode."""
         with SafeModeScope(safe_mode):
-            return cls(**{k: model_config.deserialize(v, custom_objects) for k, v in config.items()})
+            arguments = config.get("arguments") or {}
+            config = {**config, **cls._base_arguments(config), "arguments": None}
+            config = {k: model_config.deserialize(v, custom_objects) for k, v in config.items()}
+            config["arguments"] = {k: model_config.deserialize(v, custom_objects) for k, v in arguments.items()}
+            return cls(**config)
 
 
 class Masking(ConfigurableLayer):

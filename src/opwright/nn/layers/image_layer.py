@@ -71,7 +71,7 @@ class ImageLayer(ConfigurableLayer):
         self._set_arguments(**arguments, data_format=data_format_name(data_format))
         if self._draws:
             self._set_arguments(seed=seed)
-        self.generator = SeedGenerator(seed)
+            self.generator = SeedGenerator(seed)
         self._build_at_init()
 
     # ---- defined by layers -------------------------------------------------------------------------------------------

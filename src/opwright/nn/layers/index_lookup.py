@@ -24,6 +24,7 @@ from ...ops import array, debugging, dispatch, lookup, math
 from ...ops.strings.elementwise import bytes_of, text_of
 from ...ops.tensor import Tensor, TensorLike
 from .. import backend
+from ..keras_tensor import KerasTensor
 from .categories import MODES, batches_of, check_mode, check_salt, encode, encoded_shape, hash_bucket
 from .configurable_layer import ConfigurableLayer
 
@@ -289,7 +290,7 @@ class IndexLookup(ConfigurableLayer):
         indices = self._look_up(keys)
         if self.output_mode == "int":
             return indices
-        if not self._tokens and not self.pad_to_max_tokens:
+        if self.lacks_depth:
             raise RuntimeError(
                 f"When using `output_mode={self.output_mode}` and `pad_to_max_tokens=False`, you must set the layer's "
                 "vocabulary before calling it. Either pass a `vocabulary` argument to the layer, or call `adapt` "
@@ -339,6 +340,18 @@ class IndexLookup(ConfigurableLayer):
         """Return the shape of the indices or their encoding."""
         mode = "count" if self.output_mode == "tf_idf" else self.output_mode
         return encoded_shape(input_shape, mode, self._depth())
+
+    @property
+    def lacks_depth(self) -> bool:
+        """Whether the length of encodings is unknown until there is a vocabulary."""
+        return self.output_mode != "int" and not self._tokens and not self.pad_to_max_tokens
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the KerasTensor of the result; before there is a vocabulary, of an encoding of unknown length."""
+        if not self.lacks_depth:
+            return super().compute_output_spec(*args, **kwargs)
+        mode = "count" if self.output_mode == "tf_idf" else self.output_mode
+        return KerasTensor(encoded_shape(args[0].shape, mode, None), backend.floatx(), name=self.name)
 
     # ---- files -------------------------------------------------------------------------------------------------------
 

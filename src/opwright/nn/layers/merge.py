@@ -166,7 +166,8 @@ class Average(_Merge):
     """Element-wise mean of the inputs."""
 
     def _merge_inputs(self, inputs: list[Tensor]) -> Tensor:
-        return reduce(math.add, inputs) / float(len(inputs))
+        total = reduce(math.add, inputs)
+        return (total if total.dtype.is_floating else array.cast(total, self.compute_dtype)) / float(len(inputs))
 
 
 def _masked_extremum(choose: Callable[[Tensor, Tensor], Tensor], inputs: list[Tensor]) -> Tensor:
@@ -239,7 +240,7 @@ class Concatenate(_Merge):
             everywhere = array.ones_like(array.cast(x, "bool"))
             if m is None:
                 wide.append(everywhere)
-            elif m.shape.rank < x.shape.rank:
+            elif m.shape.rank < everywhere.shape.rank:
                 wide.append(math.logical_and(array.expand_dims(m, -1), everywhere))
             else:
                 wide.append(m)

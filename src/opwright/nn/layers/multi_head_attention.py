@@ -86,7 +86,7 @@ class _ProjectedAttention(ConfigurableLayer):
             "activity_regularizer": self.activity_regularizer,
             "kernel_constraint": self.kernel_constraint,
             "bias_constraint": self.bias_constraint,
-            "dtype": self._dtype_name,
+            "dtype": self._dtype_policy,
         }
 
     def _projection(
@@ -217,8 +217,8 @@ class MultiHeadAttention(_ProjectedAttention):
         )
         self._axes = axes
         self._equations(rank, axes)
-        self._softmax = Softmax(axis=tuple(range(-len(axes), 0)), dtype=self._dtype_name)
-        self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
+        self._softmax = Softmax(axis=tuple(range(-len(axes), 0)), dtype=self._dtype_policy)
+        self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_policy, seed=self.seed)
         output = list(self._output_shape or [query_shape[-1]])
         free = ascii_lowercase[: len(query_shape) - 1]
         n, h, *output_labels = list(ascii_lowercase[len(query_shape) - 1 : len(query_shape) + 1 + len(output)])
@@ -357,8 +357,8 @@ class GroupQueryAttention(_ProjectedAttention):
         if self.use_gate:
             self._gate_dense = self._projection("gate", "bqm,muh->bquh", (None, many, n), "uh", query_shape, "sigmoid")
         self._value_dense = self._projection("value", "bkm,mvh->bkvh", (None, few, n), "vh", value_shape)
-        self._softmax = Softmax(axis=-1, dtype=self._dtype_name)
-        self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_name, seed=self.seed)
+        self._softmax = Softmax(axis=-1, dtype=self._dtype_policy)
+        self._dropout_layer = Dropout(self.dropout, dtype=self._dtype_policy, seed=self.seed)
         self._output_dense = self._projection(
             "attention_output", "bquh,uhm->bqm", (None, query_shape[-1]), "m", (None, None, many, n)
         )

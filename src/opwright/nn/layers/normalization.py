@@ -64,6 +64,10 @@ class BatchNormalization(ConfigurableLayer):
                 "Received invalid keys for `renorm_clipping` argument: "
                 f"{renorm_clipping}. Supported values: ['rmax', 'rmin', 'dmax']."
             )
+        if renorm and clipping.get("rmin", 0.0) > clipping.get("rmax", float("inf")):
+            raise ValueError(f"rmax should be greater than rmin in `renorm_clipping`. Received: {renorm_clipping}")
+        if renorm and clipping.get("dmax", 0.0) < 0:
+            raise ValueError(f"dmax should be non-negative in `renorm_clipping`. Received: {renorm_clipping}")
         self._set_arguments(
             locals(),
             omit=("renorm", "renorm_clipping", "renorm_momentum"),

@@ -142,6 +142,8 @@ class Normalization(ConfigurableLayer):
             batches = [np.asarray(b[0] if isinstance(b, (list, tuple)) else b) for b in data]
         else:
             batches = [np.asarray(data)] if len(data) else []
+        if any(b.ndim == 0 for b in batches):
+            raise TypeError("`adapt` needs batches with a `.shape` of at least one dimension; found a scalar")
         if not batches:
             raise ValueError("`adapt` needs data, and was called with an empty iterable")
         if len({b.shape[1:] for b in batches}) > 1:
@@ -229,8 +231,8 @@ class Resizing(ConfigurableLayer):
         if height is None or width is None:
             raise ValueError(f"Resizing to an aspect ratio needs known sizes of the image; found {x.shape}")
         if self.crop_to_aspect_ratio:
-            rows = min(height, int(float(width * self.height) / self.width))
-            columns = min(width, int(float(height * self.width) / self.height))
+            rows = max(min(height, int(float(width * self.height) / self.width)), 1)
+            columns = max(min(width, int(float(height * self.width) / self.height)), 1)
             top, left = int((height - rows) / 2), int((width - columns) / 2)
             before = (slice(None),) * first
             cropped: Tensor = x[(*before, slice(top, top + rows), slice(left, left + columns))]

@@ -298,7 +298,8 @@ class CellLayer(RNN):
             name=registry_name(cell_class.__name__),
         )
         super().__init__(cell, **{name: constructor_locals[name] for name in _LAYER_ARGUMENTS}, **kwargs)
-        self.use_cudnn = constructor_locals.get("use_cudnn")  # ignored: there is one implementation
+        if "use_cudnn" in constructor_locals:
+            self.use_cudnn = constructor_locals["use_cudnn"]  # ignored: there is one implementation
 
     def __getattr__(self, name: str) -> Any:
         cell = self.__dict__.get("cell")
@@ -313,6 +314,8 @@ class CellLayer(RNN):
         of_cell = self.cell.get_config()
         config.update({k: v for k, v in of_cell.items() if k not in ("name", "trainable", "dtype")})
         config["activity_regularizer"] = regularizers.serialize(self.activity_regularizer)
+        if "use_cudnn" in self.__dict__:
+            config["use_cudnn"] = self.use_cudnn
         if not self.zero_output_for_mask:
             del config["zero_output_for_mask"]
         return config

@@ -195,3 +195,7 @@ class ActivityRegularization(Identity):
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=regularizers.L1L2(l1, l2), **kwargs)
         self._set_arguments(l1=l1, l2=l2)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain values."""
+        return {k: v for k, v in super().get_config().items() if k != "activity_regularizer"}

@@ -11,6 +11,7 @@ from typing import Any
 from ...core.dtypes import string
 from ...ops import array, dispatch, strings
 from ...ops.ragged import RaggedTensor
+from ..keras_tensor import KerasTensor
 from .categories import MODES, batches_of, check_mode
 from .configurable_layer import ConfigurableLayer
 from .index_lookup import StringLookup
@@ -202,6 +203,9 @@ class TextVectorization(ConfigurableLayer):
         """Return the KerasTensor of the result."""
         if self.ragged:
             raise ValueError("A layer with ragged=True cannot be part of a functional model: its inputs are dense")
+        if self._lookup_layer.lacks_depth:
+            shape = (*args[0].shape, None) if self.split is not None else args[0].shape
+            return self._lookup_layer.compute_output_spec(KerasTensor(shape, "string"))
         return super().compute_output_spec(*args, **kwargs)
 
     def get_config(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ...core import flags, nest, replicas
 from ...core.specs import TensorSpec
 from ...ops import array, dispatch
 from ...ops.lod_tensor import LoDTensor, LoDTensorSpec
+from ...ops.ragged import RaggedTensor
 from ...tracing.dispatch_table import RetraceDetector
 from ...tracing.function import Function
 from .. import backend
@@ -333,7 +334,7 @@ class TrainingLoops:
         callback_list.on_predict_end()
         if not parts:
             raise ValueError("Expect x to be a non-empty array or dataset.")
-        return nest.map_structure(lambda *pieces: np.concatenate([p.numpy() for p in pieces]), *parts)
+        return nest.map_structure(_stacked, *parts)
 
     # ---- single batches ---------------------------------------------------------------------------------------------
 
@@ -372,10 +373,19 @@ class TrainingLoops:
         return values[0] if len(values) == 1 else values
 
 
+def _stacked(*pieces: Any) -> Any:
+    """Return the outputs of all batches as an array; ragged if their shapes differ beyond the batch."""
+    if len({tuple(piece.shape[1:]) for piece in pieces}) > 1:
+        return array.concat([RaggedTensor.from_tensor(piece) for piece in pieces], 0)
+    return np.concatenate([piece.numpy() for piece in pieces])
+
+
 def _joined(parts: list[Any]) -> Any:
     """Return outputs of several batches as those of one."""
     if len(parts) == 1:
         return parts[0]
+    if len({tuple(piece.shape[1:]) for piece in nest.flatten(parts)}) > 1:
+        return nest.map_structure(_stacked, *parts)
     return nest.map_structure(lambda *pieces: array.concat(list(pieces), 0), *parts)
 
 
