@@ -16,7 +16,7 @@ from typing import Any
 from ..core.lazy_imports import MissingNameError, import_module
 from ..ops import array, dispatch, math
 from ..ops import random as random_ops
-from ..ops.ragged import operations
+from ..ops.ragged.operations import select_rows
 from ..ops.ragged.ragged_tensor import RaggedTensor
 from ..ops.tensor import TensorLike
 from . import dimension_at_index as dimension_at_index
@@ -291,7 +291,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if any(isinstance(v, RaggedTensor) for v in (condition, x, y)):
         if isinstance(condition, RaggedTensor):
             return array.where(condition, x, y)
-        return operations.select_rows(dispatch.to_tensor(condition), x, y)
+        return select_rows(dispatch.to_tensor(condition), x, y)
     choice, values = dispatch.to_tensor(condition), dispatch.to_tensor(x)
     if choice.shape.rank == 1 and values.shape.rank:
         for _ in range(values.shape.rank - 1):

@@ -15,8 +15,9 @@ from ...core import dtypes, nest
 from ...core.dtypes import as_dtype
 from ...core.errors import InvalidArgumentError
 from .. import array, debugging, dispatch, math
-from . import operations
+from . import operations, shapes
 from .ragged_tensor import RaggedTensor, row_ids, splits_of
+from .rows import gather_rows, range_in_rows
 
 int64 = dtypes.int64
 
@@ -127,7 +128,7 @@ def range(
     lengths = math.maximum(array.cast(counts, int64), array.cast(0, int64))
     splits = splits_of(lengths)
     rows = row_ids(splits, splits[-1])
-    steps = array.cast(operations.range_in_rows(lengths), wide)
+    steps = array.cast(range_in_rows(lengths), wide)
     values = array.gather(start, rows) + steps * array.gather(delta, rows)
     return RaggedTensor.from_row_splits(values, splits, validate=False)
 
@@ -135,7 +136,7 @@ def range(
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     """Return tensors and ragged tensors, which may differ in the lengths of rows, along a new axis."""
     parts = [v if isinstance(v, RaggedTensor) else dispatch.to_tensor(v) for v in values]
-    return operations.stack(parts, axis)
+    return shapes.stack(parts, axis)
 
 
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -148,7 +149,7 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
     first = ragged[0]
     flat_args, flat_kwargs = nest.map_structure(
-        lambda x: operations._matching(x, first, "map_flat_values") if isinstance(x, RaggedTensor) else x,
+        lambda x: operations.matching(x, first, "map_flat_values") if isinstance(x, RaggedTensor) else x,
         (list(args), kwargs),
     )
     result = op(*flat_args, **flat_kwargs)
@@ -177,7 +178,7 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
         return RaggedTensor.from_row_lengths(kept, counts, validate=False)
     rank = mask.shape.rank
     if rank == 1:
-        return operations.gather_rows(data, array.reshape(array.where(mask), [-1]))
+        return gather_rows(data, array.reshape(array.where(mask), [-1]))
     ragged_mask = RaggedTensor.from_tensor(mask, ragged_rank=rank - 1)
     if not isinstance(data, RaggedTensor):
         data = RaggedTensor.from_tensor(data, ragged_rank=rank - 1)

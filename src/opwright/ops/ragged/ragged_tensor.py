@@ -29,9 +29,10 @@ from .. import array, debugging, dispatch, math
 from ..tensor import Overriding, Tensor
 
 if TYPE_CHECKING:
-    from . import operations
+    from . import conversions, operations, rows, shapes, slices
 else:
-    operations = later(".operations", __package__)
+    conversions, operations = later(".conversions", __package__), later(".operations", __package__)
+    rows, shapes, slices = later(".rows", __package__), later(".shapes", __package__), later(".slices", __package__)
 
 int64 = dtypes.int64
 _SPLITS = TensorSpec([None], int64)
@@ -263,7 +264,7 @@ class RaggedTensor(Overriding, CompositeTensor):
         lengths: int [rows], or a list of the lengths of each partition. padding: a value, in the shape of a row's
         element.
         """
-        return operations.from_tensor(tensor, lengths, padding, ragged_rank)
+        return conversions.from_tensor(tensor, lengths, padding, ragged_rank)
 
     @classmethod
     def from_sparse(cls, st_input: Any, name: str | None = None, row_splits_dtype: Any = int64) -> Any:
@@ -273,7 +274,7 @@ class RaggedTensor(Overriding, CompositeTensor):
         """
         indices, shape = st_input.indices, st_input.dense_shape
         ragged = cls.from_value_rowids(st_input.values, indices[:, 0], shape[0], validate=False)
-        columns = operations.range_in_rows(ragged.row_lengths())
+        columns = rows.range_in_rows(ragged.row_lengths())
         debugging.assert_equal(indices[:, 1], columns, "SparseTensor is not right-ragged")
         return ragged
 
@@ -368,19 +369,19 @@ class RaggedTensor(Overriding, CompositeTensor):
 
     def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
         """Return a tensor in which the dimensions from outer_axis to inner_axis are one."""
-        return operations.merge_dims(self, outer_axis, inner_axis)
+        return shapes.merge_dims(self, outer_axis, inner_axis)
 
     def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> Tensor:
         """Return the rows padded with default_value (0, or empty strings) to the longest, or to `shape`.
 
         shape: sizes at which rows are padded or cut, None for those of the longest.
         """
-        padded: Tensor = operations.to_tensor(self, default_value, shape)
+        padded: Tensor = conversions.to_tensor(self, default_value, shape)
         return padded
 
     def to_sparse(self, name: str | None = None) -> Any:
         """Return a SparseTensor with the same values."""
-        return operations.to_sparse(self)
+        return conversions.to_sparse(self)
 
     def to_list(self) -> list[Any]:
         """Return nested lists."""
@@ -456,7 +457,7 @@ class RaggedTensor(Overriding, CompositeTensor):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
-        return operations.getitem(self, key)
+        return slices.getitem(self, key)
 
     def __bool__(self) -> bool:
         raise TypeError("RaggedTensor may not be used as a boolean.")

@@ -22,8 +22,9 @@ from ..array import reshape, run_time_axes
 from ..attributes import Attr, at_least
 from ..attributes import each as each_item
 from ..definition import operator
-from ..ragged import functions, operations
+from ..ragged import functions
 from ..ragged.ragged_tensor import RaggedTensor
+from ..ragged.rows import range_in_rows, ranges
 from ..registry import documented_by
 from ..shape_inference import axes_in, is_static, static_axes
 from ..slots import Input, OperatorDefinition, Output
@@ -126,7 +127,7 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
 
     def pieces(strings: Any) -> RaggedTensor:
         lengths = array.cast(length(strings), dtypes.int64)
-        rows = RaggedTensor.from_row_lengths(operations.range_in_rows(lengths), lengths, validate=False)
+        rows = RaggedTensor.from_row_lengths(range_in_rows(lengths), lengths, validate=False)
         each_byte = substr(array.gather(strings, rows.value_rowids()), rows.values, array.ones_like(rows.values))
         return cast("RaggedTensor", rows.with_values(each_byte))
 
@@ -358,7 +359,7 @@ def _ragged_ngrams(data: Any, widths: Any, separator: str, pads: tuple[Any, Any]
             ends = [array.fill([data.nrows(), count], array.cast(p, dtypes.string)) for p in pads]
             rows = array.concat([ends[0], data, ends[1]], 1)
         counts = math.maximum(rows.row_lengths() - (width - 1), array.cast(0, dtypes.int64))
-        starts = operations.ranges(rows.row_starts(), counts)
+        starts = ranges(rows.row_starts(), counts)
         words = [array.gather(rows.values, starts + k) for k in range(width)]
         of_widths.append(RaggedTensor.from_row_lengths(join(words, separator=separator), counts, validate=False))
     return of_widths[0] if len(of_widths) == 1 else array.concat(of_widths, 1)

@@ -11,8 +11,8 @@ from typing import Any
 from ...core import dtypes, nest
 from ...core.errors import UnimplementedError
 from ...ops import array, dispatch, math
-from ...ops.ragged import operations
 from ...ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
+from ...ops.ragged.shapes import stack
 from ...ops.sparse import functions as sparse_functions
 from ...ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 
@@ -71,7 +71,7 @@ def _stacked(parts: Sequence[Any], spec: Any, ragged_rows: bool) -> Any:
     tensors = [p if isinstance(p, RaggedTensor) else dispatch.to_tensor(p) for p in parts]
     rows = ragged_rows and spec is None and tensors[0].shape.rank != 0
     if rows or isinstance(spec, RaggedTensorSpec) or any(isinstance(t, RaggedTensor) for t in tensors):
-        return operations.stack(tensors, 0)
+        return stack(tensors, 0)
     return array.stack(tensors)
 
 
