@@ -586,7 +586,7 @@ class Interpreter:
     def _invoke(self, subgraph_index: int) -> None:
         if self._waiting:
             self._switch_engine()
-        if self._waiting:
+        if self._waiting or not self._compiled:  # reference kernels run
             with blas_threads.at_most(self._blas_threads()):
                 self._subgraphs[subgraph_index].invoke()
         else:

@@ -1,4 +1,4 @@
-"""Answers of reference kernels while a model is compiled: on no more threads than the interpreter may use."""
+"""Answers of reference kernels, while a model is compiled and without: on no more threads than the interpreter may use."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def test_products_have_the_threads_of_the_interpreter(tmp_path: Any, monkeypatch
             assert blas_threads.num_threads() == [2] * len(before)
             if interpreter._engine is not None:
                 interpreter._engine.wait()
+        with flags.override(compiled=False):
+            interpreter = lite.Interpreter(model_content=content, num_threads=1)
+            interpreter.allocate_tensors()
+            interpreter.invoke()
+            assert seen[-1] == [1] * len(before)
+            assert blas_threads.num_threads() == [2] * len(before)
     finally:
         for (_, put), count in zip(blas_threads.thread_settings(), before):
             put(count)
