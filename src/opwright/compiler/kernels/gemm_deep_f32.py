@@ -79,11 +79,16 @@ class NextRows(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """A block of steps. first: its first step; is_first, is_last: whether it begins and ends the sums."""
+    """A block of steps. first: its first step; is_first, is_last: whether it begins and ends the sums.
+
+    start, end: floats of the next block's panels, from each panel's first step on, that this tile prefetches
+    """
 
     first: Any
     is_first: Any
     is_last: Any
+    start: Any
+    end: Any
 
 
 def _add_depth_block(
@@ -96,6 +101,8 @@ def _add_depth_block(
         for n in range(0, rows * width, LINE):
             (sums + tiles.size).prefetch(n)
         q = tiles.packed + i * tiles.panel
+        for n in range(steps.start, steps.end, LINE):
+            (q + width).prefetch(n, locality=2)
         registers = _loaded(rows, lanes, q.chosen(steps.is_first, sums), kl.select(steps.is_first, 0, kl.value(width)))
         accumulate(registers, lhs, q + (steps.first + 1) * width, is_distant=False)
         if steps.is_last:  # a branch of the kernel
@@ -163,8 +170,12 @@ def gemm_deep(
         tile_size = (block.last - block.first) * size
         for k in range(0, depth, DEPTH_BLOCK):
             run = kl.minimum(depth - k, DEPTH_BLOCK)
-            steps = Steps(k, k == 0, k + DEPTH_BLOCK >= depth)
+            next_steps, end_steps = kl.minimum(k + DEPTH_BLOCK, depth), kl.minimum(k + 2 * DEPTH_BLOCK, depth)
+            share = (end_steps - next_steps + (block.end - block.start - 1)) // (block.end - block.start)
             for t in range(block.start, block.end):
+                start = kl.minimum(next_steps + (t - block.start) * share, end_steps)
+                end = kl.minimum(start + share, end_steps)
+                steps = Steps(k, k == 0, k + DEPTH_BLOCK >= depth, start * width, end * width)
                 row, height = tile_start(t, cut.tall, rows, short), tile_rows(t, cut.tall, rows, short)
                 is_end = t + 1 == block.end  # the next tile is the first one of the next steps
                 next_row = tile_start(kl.select(is_end, block.start, t + 1), cut.tall, rows, short)
