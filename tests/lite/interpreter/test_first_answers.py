@@ -1,4 +1,4 @@
-"""Answers of reference kernels, while a model is compiled and without: on no more threads than the interpreter may use."""
+"""Answers of reference kernels, with and without a compiler: on no more threads than the interpreter may use."""
 
 from __future__ import annotations
 
