@@ -34,6 +34,7 @@ CASES = [
     # in blocks of steps: rows at a pitch of which a first-level cache has all in the same sets, and long columns
     ((105, 1024), (1024, 62)),
     ((2, 105, 300), (2, 300, 32)),
+    ((60, 300), (300, 317)),
 ]
 
 
@@ -88,6 +89,10 @@ def test_blocks_of_steps_change_no_bit(monkeypatch):
     blocked = run(form, inputs)
     monkeypatch.setattr(gemm_deep_f32, "CONFLICTING", 1 << 20)
     assert np.array_equal(run(form, inputs), blocked)
+    form, inputs, _ = of((105, 600), (600, 61), transpose_a=True)
+    packed_in_blocks = run(form, inputs)
+    monkeypatch.setattr(gemm_deep_f32, "PACKINGS", 0)
+    assert np.array_equal(run(form, inputs), packed_in_blocks)
 
 
 def test_narrow_constants():

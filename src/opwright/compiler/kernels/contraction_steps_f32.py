@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class ProductBatch(NamedTuple):
     """Products of `rows` rows each, x[row, k] at `pitch`; operands of the next one are `..._batch` floats further.
 
-    turned: x is stored as x[k, row] instead; `is_deep` is true then.
+    turned: x is stored as x[k, row] instead; b_pitch: that of b[k, column], which is not packed, or 0. `is_deep` is
+    true for both.
     """
 
     rows: int
@@ -32,6 +33,7 @@ class ProductBatch(NamedTuple):
     x_batch: int = 0
     packed_batch: int = 0
     turned: bool = False
+    b_pitch: int = 0
 
 
 def gemm_step(
@@ -45,16 +47,18 @@ def gemm_step(
     epilogue: Epilogue,
     more: Sequence[Any],
 ) -> None:
-    """Add the step of products with a packed filter. x, packed, out: addresses."""
+    """Add the step of products with a packed filter, or one that the step packs. x, packed, out: addresses."""
     depth = panels.depth
     cut = row_tiles(batch.rows, panels.rows)
     work = 2 * cut.height * depth * panels.width
     panel_bytes = panels.width * depth * 4
     constants = {"more": len(more), "rows": cut.height, "short": cut.short, "epilogue": epilogue}
-    if is_deep(batch.rows, panels, batch.pitch, batch.turned):
+    packs = batch.b_pitch > 0
+    if is_deep(batch.rows, panels, batch.pitch, batch.turned, packs):
         block = evened(deep_block(cut, panels), cut.tiles, panels.number)
-        scratch = deep_scratch(cut, panels, block, batch.turned)
-        code = gemm_deep.code(**constants, turned=batch.turned)
+        scratch = deep_scratch(cut, panels, block, batch.turned, packs)
+        code = gemm_deep.code(**constants, turned=batch.turned, packs=packs)
+        more = (batch.b_pitch, *more)
     else:
         default = int(has_all_panels(cut.tiles, panels.number, panel_bytes))
         ways = (0, 1) if is_order_relevant(cut.tiles, panels.number, panel_bytes) else (default,)

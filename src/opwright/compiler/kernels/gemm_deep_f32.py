@@ -1,11 +1,12 @@
 """Matrix products of float32 with long sums, in blocks that stay in the caches.
 
-Lives here: the family `gemm_deep`, `deep_block` (which products it computes, and its blocks).
+Lives here: the family `gemm_deep`; `is_deep`, `packs_itself`, `deep_block`: which products it computes, and its blocks.
 Not here: the micro-kernel and products with short sums (gemm_f32.py), packed filters (weight_packing_f32.py).
 
 The loops are those of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, 2008): for each block
 of steps, the rows of a tile are copied to a first-level cache, at a pitch of which no two rows share sets, and the
-panels are read from the second-level cache, one after the other.
+panels are read from the second-level cache, one after the other. A computed second operand of a product with few tiles
+is packed block by block: its panels are never written to memory.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def _loaded(rows: int, lanes: int, sums: Pointer, pitch: Any) -> Registers:
 
 
 class SumTiles(NamedTuple):
-    """Sums in memory of one tile of rows by panels [first, last), and the packed panels. size: floats of a tile;
-    panel: floats from panel to panel."""
+    """Sums in memory of one tile of rows by panels [first, last), and the packed panels, from the first of them on.
+    size: floats of a tile; panel: floats from panel to panel."""
 
     sums: Pointer
     size: int
@@ -63,7 +64,7 @@ class SumTiles(NamedTuple):
 
 
 class NextRows(NamedTuple):
-    """Memory that the next tile is copied from: `count` runs of `length` floats, `pitch` from one to the next."""
+    """Memory that is copied later: `count` runs of `length` floats, `pitch` from one to the next."""
 
     p: Pointer
     pitch: Any
@@ -79,7 +80,7 @@ class NextRows(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """A block of steps. first: its first step; is_first, is_last: whether it begins and ends the sums.
+    """A block of steps. first: its first step in the panels; is_first, is_last: whether it begins and ends the sums.
 
     start, end: floats of the next block's panels, from each panel's first step on, that this tile prefetches
     """
@@ -92,15 +93,23 @@ class Steps(NamedTuple):
 
 
 def _add_depth_block(
-    rows: int, lanes: int, lhs: LhsF32, tiles: SumTiles, steps: Steps, ahead: NextRows, tile: OutputTile, features: Any
+    rows: int,
+    lanes: int,
+    lhs: LhsF32,
+    tiles: SumTiles,
+    steps: Steps,
+    ahead: tuple[NextRows, ...],
+    tile: OutputTile,
+    features: Any,
 ) -> None:
     """Add the products of a block of steps to the sums of a tile of rows; write the outputs after the last one."""
     sums, width = tiles.sums, 2 * lanes
     for i in range(tiles.first, tiles.last):
-        ahead.prefetch(i - tiles.first, tiles.last - tiles.first)
+        for memory in ahead:
+            memory.prefetch(i - tiles.first, tiles.last - tiles.first)
         for n in range(0, rows * width, LINE):
             (sums + tiles.size).prefetch(n)
-        q = tiles.packed + i * tiles.panel
+        q = tiles.packed + (i - tiles.first) * tiles.panel
         for n in range(steps.start, steps.end, LINE):
             (q + width).prefetch(n, locality=2)
         registers = _loaded(rows, lanes, q.chosen(steps.is_first, sums), kl.select(steps.is_first, 0, kl.value(width)))
@@ -129,6 +138,30 @@ def _copy_columns(p: Pointer, pitch: Any, rows: Any, run: Any, copy: Pointer, co
             copy.store((p + k * pitch).load(c, lanes, mask), k * copy_pitch + c)
 
 
+AHEAD = 8
+"""Rows of a second operand by which it is prefetched while it is packed."""
+
+
+def _pack_block(b: Pointer, pitch: Any, run: Any, columns: Any, panels: Pointer, panel: int, lanes: int) -> None:
+    """Pack `run` rows of `columns` numbers in panels [1 + run, 2 * lanes], `panel` floats apart, the last one padded
+    with zeros; sums start at 0."""
+    width = 2 * lanes
+    whole = columns // width
+    for i in range((columns + (width - 1)) // width):
+        for v in range(2):
+            (panels + i * panel).store(kl.zeros(f32, lanes), v * lanes)
+    for k in range(run):
+        row, out = b + k * pitch, panels + (k + 1) * width
+        for i in range(whole):
+            (row + i * width).prefetch(kl.value(pitch) * AHEAD)
+            for v in range(2):
+                (out + i * panel).store((row + i * width).load(v * lanes, lanes), v * lanes)
+        if columns % width > 0:  # a branch of the kernel
+            for v in range(2):
+                mask = kl.tail_mask(columns - whole * width - v * lanes, lanes)
+                (out + whole * panel).store((row + whole * width).load(v * lanes, lanes, mask), v * lanes)
+
+
 @kl.family
 def gemm_deep(
     work: Work,
@@ -144,16 +177,19 @@ def gemm_deep(
     x_batch: i64,
     packed_batch: i64,
     batch_rows: i64,
+    b_pitch: i64,
     *more: i64,
     rows: int,
     short: bool,
     epilogue: Epilogue,
     turned: bool,
+    packs: bool,
 ) -> None:
     """Compute as `gemm`, bit by bit, with sums that are interrupted after each DEPTH_BLOCK steps.
 
     All panels are whole, zero beyond the last feature. turned: x is stored [depth, rows] instead, x_pitch from step to
-    step. Scratch: the copied rows of a tile, and the sums of an item.
+    step. packs: `packed` is b[depth, features] instead, b_pitch from step to step. Scratch: the copied rows of a tile,
+    the panels of a block of steps that are packed here, and the sums of an item.
     """
     lanes, by_lane = work.lanes(f32), multiplies_by_lane(work.target)
     width, size = 2 * lanes, 2 * lanes * rows
@@ -161,21 +197,30 @@ def gemm_deep(
     across, output = panel_blocks(cut, number), float_output(work, out, out_pitch, features, epilogue, more)
     copy = work.scratch(f32)
     pitch = copied_pitch(rows, lanes, turned)
-    sums = copy + copied_size(rows, lanes, turned)
+    panels = copy + copied_size(rows, lanes, turned)
+    block_panel = packed_panel(width)
+    sums = panels + (cut.panel_block * block_panel if packs else 0)
+    panel = block_panel if packs else width * (depth + 1)
     for item in work.items():
         batch = item // batch_items
         block = block_at(item % batch_items, cut, number, across)
-        source, panel = x + batch * x_batch, width * (depth + 1)
-        tiles = SumTiles(sums, size, block.first, block.last, packed + batch * packed_batch, panel)
+        source, filters = x + batch * x_batch, packed + batch * packed_batch
+        column = block.first * width
+        read = panels if packs else filters + block.first * panel
+        tiles = SumTiles(sums, size, block.first, block.last, read, panel)
         tile_size = (block.last - block.first) * size
         for k in range(0, depth, DEPTH_BLOCK):
             run = kl.minimum(depth - k, DEPTH_BLOCK)
             next_steps, end_steps = kl.minimum(k + DEPTH_BLOCK, depth), kl.minimum(k + 2 * DEPTH_BLOCK, depth)
             share = (end_steps - next_steps + (block.end - block.start - 1)) // (block.end - block.start)
+            columns = kl.minimum(features, block.last * width) - column
+            if packs:
+                _pack_block(filters + (k * b_pitch + column), b_pitch, run, columns, panels, block_panel, lanes)
             for t in range(block.start, block.end):
                 start = kl.minimum(next_steps + (t - block.start) * share, end_steps)
                 end = kl.minimum(start + share, end_steps)
-                steps = Steps(k, k == 0, k + DEPTH_BLOCK >= depth, start * width, end * width)
+                whole = k == 0, k + DEPTH_BLOCK >= depth
+                steps = Steps(0, *whole, 0, 0) if packs else Steps(k, *whole, start * width, end * width)
                 row, height = tile_start(t, cut.tall, rows, short), tile_rows(t, cut.tall, rows, short)
                 is_end = t + 1 == block.end  # the next tile is the first one of the next steps
                 next_row = tile_start(kl.select(is_end, block.start, t + 1), cut.tall, rows, short)
@@ -183,11 +228,13 @@ def gemm_deep(
                 if turned:
                     _copy_columns(source + (k * x_pitch + row), x_pitch, height, run, copy, pitch, lanes)
                     lhs = LhsF32(copy, 1, 1, 0, run, False, pitch)
-                    ahead = NextRows(source + (next_k * x_pitch + next_row), x_pitch, run, kl.value(rows))
+                    next_rows = NextRows(source + (next_k * x_pitch + next_row), x_pitch, run, kl.value(rows))
                 else:
                     _copy_rows(source + (row * x_pitch + k), x_pitch, height, run, copy, pitch, lanes)
                     lhs = LhsF32(copy, pitch, 1, 0, run, by_lane)
-                    ahead = NextRows(source + (next_row * x_pitch + next_k), x_pitch, kl.value(rows), run)
+                    next_rows = NextRows(source + (next_row * x_pitch + next_k), x_pitch, kl.value(rows), run)
+                next_steps_of_b = NextRows(filters + (start * b_pitch + column), b_pitch, end - start, columns)
+                ahead = (next_rows, next_steps_of_b) if packs else (next_rows,)
                 of_tile = tiles._replace(sums=sums + (t - block.start) * tile_size)
                 tile = output._replace(row=batch * batch_rows + row)
                 is_tall = t < cut.tall if short else None
@@ -204,6 +251,11 @@ def copied_size(rows: int, lanes: int, turned: bool) -> int:
     return copied_pitch(rows, lanes, turned) * (DEPTH_BLOCK if turned else rows)
 
 
+def packed_panel(width: int) -> int:
+    """Return the floats of a panel that is packed for one block of steps, after its initial sums."""
+    return width * (DEPTH_BLOCK + 1)
+
+
 PANEL_BYTES = 1 << 18
 """Bytes of a block of panels, a quarter of a second-level cache."""
 SUM_BYTES = 1 << 18
@@ -213,10 +265,28 @@ CONFLICTING = 1024
 other: products of 1024 x 1024 run at 106 GFLOP/s in blocks, at 98 without (of 118, Zen 4)."""
 
 
-def is_deep(rows: int, panels: PanelsF32, pitch: int, turned: bool) -> bool:
+FEW_TILES = 4
+"""Tiles of which packing a block of panels takes a twentieth of the time."""
+PACKINGS = 2
+"""Times that a second operand is packed, at most."""
+
+
+def packs_itself(rows: int, panels: PanelsF32) -> bool:
+    """Return whether a product in blocks of steps packs its second operand, block by block.
+
+    A step that packs it before the product reads and writes memory: of 3200 x 512 numbers 0.47 ms, of a product with
+    128 x 3200 that takes 3.8 ms (Zen 4).
+    """
+    cut = row_tiles(rows, panels.rows)
+    return cut.tiles >= FEW_TILES and -(-cut.tiles // deep_block(cut, panels).tiles) <= PACKINGS
+
+
+def is_deep(rows: int, panels: PanelsF32, pitch: int, turned: bool, packs: bool = False) -> bool:
     """Return whether a product is computed in blocks of steps. turned: its rows are stored as columns, which blocks
-    read without a transposed copy; other rows at a pitch without conflicts are as fast in one piece."""
-    possible = panels.depth > DEPTH_BLOCK and not panels.halves and row_tiles(rows, panels.rows).tiles >= MANY_TILES
+    read without a transposed copy; other rows at a pitch without conflicts are as fast in one piece. packs: whether it
+    packs its second operand."""
+    tiles = row_tiles(rows, panels.rows).tiles
+    possible = panels.depth > DEPTH_BLOCK and not panels.halves and (packs or tiles >= MANY_TILES)
     return possible and ((turned and not panels.by_lane) or (not turned and pitch % CONFLICTING == 0))
 
 
@@ -241,7 +311,8 @@ def _width(panels: PanelsF32, depth: int) -> int:
     return -(-panels.number // -(-panels.number // width))
 
 
-def deep_scratch(cut: RowTiles, panels: PanelsF32, block: WorkBlocks, turned: bool) -> int:
+def deep_scratch(cut: RowTiles, panels: PanelsF32, block: WorkBlocks, turned: bool, packs: bool) -> int:
     """Return the bytes of a thread's scratch memory."""
     sums = block.tiles * block.panels * cut.height * panels.width
-    return 4 * (copied_size(cut.height, panels.lanes, turned) + sums)
+    packed = block.panels * packed_panel(panels.width) if packs else 0
+    return 4 * (copied_size(cut.height, panels.lanes, turned) + packed + sums)

@@ -5,9 +5,9 @@ int16; the family `transpose`, `product_batches`.
 Not here: the micro-kernels (gemm_f32.py, gemm_int8.py), panels (weight_packing_f32.py, weight_packing_int8.py), int16
 by constant int8 weights (contractions_int8.py).
 
-The second operand is packed in panels, once if it is a constant and otherwise by a step; another step transposes the
-first operand if needed. Products of two int16 elements are int32 and widened to int64 before they are accumulated,
-since few of them may exceed int32.
+The second operand is packed in panels, once if it is a constant and otherwise by a step or by the product itself; a
+step transposes the first operand if needed. Products of two int16 elements are int32 and widened to int64 before they
+are accumulated, since few of them may exceed int32.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .contraction_steps_f32 import ProductBatch, gemm_step
 from .contraction_steps_int8 import QuantizedRows, gemm_int8_step, round_to_int8
 from .convolution_int8 import patches
 from .epilogue import Epilogue, epilogue_of, share_output
-from .gemm_deep_f32 import is_deep
+from .gemm_deep_f32 import is_deep, packs_itself
 from .gemm_int8 import FLIP
 from .gemv_f32 import ACROSS, blocks_of, gemv, gevm
 from .register_tiles import PanelsInt8, parts_of, tile_of, vector_tile
@@ -97,11 +97,17 @@ def select_matmul(form: MatMul, build: Builder) -> None:
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     panels = panels_of(host(), columns, depth)
     few = rows <= FEW and b.constant is None
-    turned = form.transpose_a and not few and is_deep(rows, panels, a.pitch, True)
+    readable = not few and b.constant is None and not form.transpose_b  # b has rows of the panels
+    turned = form.transpose_a and not few
+    packs = turned and readable and packs_itself(rows, panels) and is_deep(rows, panels, a.pitch, True, True)
+    turned = turned and (packs or is_deep(rows, panels, a.pitch, True))
     if form.transpose_a and not turned:
         a = transposed(a, build)
     x, pitch = build.pointer(a), a.pitch
-    packed: Any = None if few else _packed_f32(form, panels, build)
+    if few or packs:
+        packed, matrix = build.pointer(b), b.shape[-2] * b.pitch
+    else:
+        packed, matrix = _packed_f32(form, panels, build), panels.size
     single = not few and not turned and math.prod(b_lead) == 1 and a.shape[:-2] == lead
     if single:  # all rows of all batches, one product
         batch = ProductBatch(math.prod(lead) * rows, pitch)
@@ -116,12 +122,13 @@ def select_matmul(form: MatMul, build: Builder) -> None:
         if few:
             _add_few(form, part, x, pitch, epilogue, more, build)
             continue
-        batch = ProductBatch(rows, pitch, part.products, a_size * part.a_moves, panels.size * part.b_moves, turned)
+        steps = part.products, a_size * part.a_moves, matrix * part.b_moves
+        batch = ProductBatch(rows, pitch, *steps, turned, b.pitch if packs else 0)
         gemm_step(
             build,
             panels,
             x.moved(4 * part.a * a_size),
-            packed.moved(4 * part.b * panels.size),
+            packed.moved(4 * part.b * matrix),
             build.pointer(out, part.first * rows * out.pitch),
             out.pitch,
             batch,
