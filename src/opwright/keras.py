@@ -110,6 +110,7 @@ for _name, _value in list(globals().items()):
         explain_missing(_value)
 for _name in ("image", "linalg", "nn", "numpy"):
     sys.modules[f"{__name__}.ops.{_name}"] = getattr(ops, _name)
+sys.modules[f"{__name__}.utils.bounding_boxes"] = utils.bounding_boxes
 for _name in datasets.__all__:
     sys.modules[f"{__name__}.datasets.{_name}"] = getattr(datasets, _name)
 for _name in ("image", "sequence", "text"):

@@ -24,7 +24,6 @@ OUT_OF_SCOPE = (
         r"optimizer_distribute|distribution",
         "distribution by TensorFlow and JAX: replicas are processes of ow.distribute",
     ),
-    (r"bounding_boxes", "boxes of images in dictionaries"),
     (r"remote_monitor|file_editor|variable_mapping|tracking_test|legacy/saving/json_utils", "private or not here"),
 )
 """Files that are not run, by path, and why."""
@@ -37,7 +36,6 @@ def out_of_scope(path: str) -> str | None:
 
 REASONS = (
     ("quantization", r"int4|Int4|float8|Float8|awq|AWQ|gptq|GPTQ|QuantizationConfig|quantization_config|Quantizer"),
-    ("boxes", r"bounding_box|BoundingBox"),
     ("sparse", r"sparse(?!max|_plus|_sigmoid)|ragged"),
     (
         "private",

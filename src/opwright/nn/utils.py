@@ -19,6 +19,7 @@ from ..data import experimental as data_experimental
 from ..ops import array, dispatch, linalg, math
 from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
+from . import bounding_boxes
 from .backend import clear_session, standardize_dtype
 from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope, registered_name
@@ -51,6 +52,7 @@ __all__ = [
     "Sequence",
     "array_to_img",
     "audio_dataset_from_directory",
+    "bounding_boxes",
     "clear_session",
     "custom_object_scope",
     "deserialize_keras_object",

@@ -27,7 +27,7 @@ import numpy as np
 import opwright as ow
 from opwright import keras
 from opwright.core import nest
-from opwright.nn import function_code, model_config, reduction, shared_objects
+from opwright.nn import bounding_boxes, function_code, model_config, reduction, shared_objects
 from opwright.nn.callbacks import metric_monitors
 from opwright.nn.keras_ops.promotion import result_type
 from opwright.nn.layer_calls import mask_of, set_mask
@@ -250,6 +250,7 @@ def _monitor_callback(monitor="val_loss", mode="auto", min_delta=0):
     return metric_monitors.MetricMonitor(monitor, mode, min_delta)
 
 
+BOXES = "layers.preprocessing.image_preprocessing.bounding_boxes"
 PRIVATE = {
     ("backend.tensorflow.trainer", "TensorFlowTrainer"): TensorFlowTrainer,
     ("backend.common.symbolic_scope", "in_symbolic_scope"): lambda: not ow.executing_eagerly(),
@@ -275,6 +276,10 @@ PRIVATE = {
     ("utils.module_utils", "tensorflow"): ow,
     ("saving.object_registration", "GLOBAL_CUSTOM_OBJECTS"): keras.utils.get_custom_objects(),
     ("saving.object_registration", "GLOBAL_CUSTOM_NAMES"): RegisteredNames(),
+    (f"{BOXES}.validation", "densify_bounding_boxes"): lambda boxes, is_batched=False, max_boxes=None: (
+        bounding_boxes.densify(boxes, max_boxes)
+    ),
+    ("utils.backend_utils", "convert_tf_tensor"): lambda outputs, dtype=None: ow.convert_to_tensor(outputs, dtype),
     ("utils.file_utils", "join"): os.path.join,
     ("utils.file_utils", "exists"): os.path.exists,
     ("utils.traceback_utils", "is_traceback_filtering_enabled"): lambda: False,
@@ -364,6 +369,8 @@ def _look_up(name: str, attribute: str) -> Any:
         places = (keras.optimizers.schedules, *places)
     if path[:2] == ["ops", "nn"]:
         places = (keras.ops.nn, *places)
+    if "bounding_boxes" in path:
+        places = (keras.utils.bounding_boxes, *places)
     if area == "ops" and attribute[0].isupper() and (operation := _operation(attribute, places)) is not None:
         return operation
     for place in (*places, EVERYWHERE):

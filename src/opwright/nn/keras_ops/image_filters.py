@@ -186,7 +186,20 @@ def perspective_transform(
             )
     if start.shape != end.shape:
         raise ValueError(f"start_points and end_points differ in shape: {start.shape} and {end.shape}")
-    start, end = array.reshape(start, [-1, 4, 2]), array.reshape(end, [-1, 4, 2])
+    matrix = homography(start, end)
+    return in_batches(
+        images, data_format, lambda x: array.cast(warp(x, matrix, interpolation, "constant", fill_value), x.dtype)
+    )
+
+
+def homography(start_points: Any, end_points: Any) -> Tensor:
+    """Return the projective transformations that map four points, end_points [batch, 4, 2], to start_points.
+
+    returns the coefficients of `warp`, [batch, 8]
+    """
+    start, end = (
+        array.reshape(array.cast(dispatch.to_tensor(p), "float32"), [-1, 4, 2]) for p in (start_points, end_points)
+    )
     ones, zeros = array.ones_like(end[..., :1]), array.zeros_like(end)
     plane = array.concat([end, ones], -1)  # [batch, 4, 3]
     rows = [
@@ -195,10 +208,7 @@ def perspective_transform(
     ]
     targets = array.concat([start[..., 0], start[..., 1]], -1)
     solution = linalg.solve(array.concat(rows, 1), array.expand_dims(targets, -1))
-    matrix = array.reshape(solution, [-1, 8])
-    return in_batches(
-        images, data_format, lambda x: array.cast(warp(x, matrix, interpolation, "constant", fill_value), x.dtype)
-    )
+    return array.reshape(solution, [-1, 8])
 
 
 def elastic_transform(

@@ -18,6 +18,10 @@ from .cells import GRUCell as GRUCell
 from .cells import LSTMCell as LSTMCell
 from .cells import SimpleRNNCell as SimpleRNNCell
 from .cells import StackedRNNCells as StackedRNNCells
+from .chained_augmentation import AugMix as AugMix
+from .chained_augmentation import RandAugment as RandAugment
+from .chained_augmentation import RandomColorJitter as RandomColorJitter
+from .clahe import ContrastLimitedAdaptiveHistogramEqualization as ContrastLimitedAdaptiveHistogramEqualization
 from .color_augmentation import AutoContrast as AutoContrast
 from .color_augmentation import Equalization as Equalization
 from .color_augmentation import RandomBrightness as RandomBrightness
@@ -58,12 +62,11 @@ from .depthwise import SeparableConv1D as SeparableConv1D
 from .depthwise import SeparableConv2D as SeparableConv2D
 from .depthwise import SeparableConvolution1D as SeparableConvolution1D
 from .depthwise import SeparableConvolution2D as SeparableConvolution2D
+from .distorting_augmentation import RandomElasticTransform as RandomElasticTransform
+from .distorting_augmentation import RandomPerspective as RandomPerspective
 from .dot_product_attention import AdditiveAttention as AdditiveAttention
 from .dot_product_attention import Attention as Attention
-from .geometric_augmentation import CenterCrop as CenterCrop
-from .geometric_augmentation import RandomCrop as RandomCrop
 from .geometric_augmentation import RandomFlip as RandomFlip
-from .geometric_augmentation import RandomPerspective as RandomPerspective
 from .geometric_augmentation import RandomRotation as RandomRotation
 from .geometric_augmentation import RandomShear as RandomShear
 from .geometric_augmentation import RandomTranslation as RandomTranslation
@@ -88,8 +91,6 @@ from .merge import multiply as multiply
 from .merge import subtract as subtract
 from .mixing_augmentation import CutMix as CutMix
 from .mixing_augmentation import MixUp as MixUp
-from .mixing_augmentation import RandAugment as RandAugment
-from .mixing_augmentation import RandomColorJitter as RandomColorJitter
 from .mixing_augmentation import RandomErasing as RandomErasing
 from .multi_head_attention import GroupedQueryAttention as GroupedQueryAttention
 from .multi_head_attention import GroupQueryAttention as GroupQueryAttention
@@ -132,7 +133,6 @@ from .pooling import MaxPooling2D as MaxPooling2D
 from .pooling import MaxPooling3D as MaxPooling3D
 from .preprocessing import Normalization as Normalization
 from .preprocessing import Rescaling as Rescaling
-from .preprocessing import Resizing as Resizing
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
 from .recurrent import RNN as RNN
@@ -159,6 +159,10 @@ from .reshape import ZeroPadding1D as ZeroPadding1D
 from .reshape import ZeroPadding2D as ZeroPadding2D
 from .reshape import ZeroPadding3D as ZeroPadding3D
 from .reverse_lookup import ReversibleEmbedding as ReversibleEmbedding
+from .sized_images import CenterCrop as CenterCrop
+from .sized_images import MaxNumBoundingBoxes as MaxNumBoundingBoxes
+from .sized_images import RandomCrop as RandomCrop
+from .sized_images import Resizing as Resizing
 from .text_vectorization import TextVectorization as TextVectorization
 from .wrappers import Bidirectional as Bidirectional
 from .wrappers import SpectralNormalization as SpectralNormalization

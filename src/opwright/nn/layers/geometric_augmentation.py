@@ -1,20 +1,20 @@
 """Layers that move the pixels of images in training.
 
-Lives here: RandomFlip, RandomRotation, RandomZoom, RandomTranslation, RandomShear, RandomPerspective,
-RandomCrop, CenterCrop.
-Not here: the base and resampling (image_layer.py), colors (color_augmentation.py).
+Lives here: RandomFlip, RandomRotation, RandomZoom, RandomTranslation, RandomShear.
+Not here: the base and resampling (image_layer.py), perspectives (distorting_augmentation.py),
+other sizes (sized_images.py), colors (color_augmentation.py).
 """
 
 from __future__ import annotations
 
 import math as python_math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...core.dtypes import float32, int32
-from ...ops import array, dispatch, math
-from ..keras_ops.image_filters import perspective_transform
+from ...core.dtypes import float32
+from ...ops import array, math
+from ..bounding_boxes import affine_transform, columns, joined
 from .image_layer import ImageLayer, check_resampling, factor_range, warp
-from .reshape import resize
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -33,8 +33,11 @@ class RandomFlip(ImageLayer):
 
     def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
         """Draw which images are flipped: "flips", bool [batch, 1, 1, 1]."""
+        if not training:
+            return None
         images = self._images_of(data)
-        return {"flips": self._uniform(seed, [self._size(images, 0), 1, 1, 1]) <= 0.5} if training else None
+        flips = self._uniform(seed, [self._size(images, 0), 1, 1, 1]) <= 0.5
+        return {"flips": flips, "input_shape": self._shape(images)}
 
     def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
         """Flip images."""
@@ -49,6 +52,22 @@ class RandomFlip(ImageLayer):
     def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
         """Flip masks."""
         return self.transform_images(segmentation_masks, transformation, training)
+
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        """Flip boxes."""
+        if not training or transformation is None:
+            return bounding_boxes
+        flips = array.squeeze(transformation["flips"], [-1])
+
+        def move(boxes: Any, height: Any, width: Any) -> Any:
+            x, y, x2, y2 = columns(boxes)
+            if "horizontal" in self.mode:
+                x, x2 = array.where(flips, 1 - x2, x), array.where(flips, 1 - x, x2)
+            if "vertical" in self.mode:
+                y, y2 = array.where(flips, 1 - y2, y), array.where(flips, 1 - y, y2)
+            return joined(x, y, x2, y2)
+
+        return self._moved_boxes(bounding_boxes, transformation, move, "rel_xyxy")
 
 
 class _Warping(ImageLayer):
@@ -80,6 +99,19 @@ class _Warping(ImageLayer):
         if not training or transformation is None:
             return segmentation_masks
         return self._warped(segmentation_masks, transformation, "nearest")
+
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        """Move boxes with their images."""
+        if not training or transformation is None:
+            return bounding_boxes
+        move, format_name = partial(self._move, transformation), self._moves_in
+        return self._moved_boxes(bounding_boxes, transformation, move, format_name)
+
+    _moves_in = "xyxy"
+    """The format of the boxes that `_move` takes."""
+
+    def _move(self, transformation: Any, boxes: Any, height: Any, width: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not move boxes")
 
 
 def _row(*parts: Any) -> Any:
@@ -113,10 +145,16 @@ class RandomRotation(_Warping):
         low, high = (f * 360.0 for f in self.factor)
         angle = self._uniform(seed, [self._size(images, 0)], low, high)
         height, width, _ = (self._size(images, axis) for axis in self._axes())
-        return {"angle": angle, "rotation_matrix": _rotation(angle, height, width)}
+        matrix = _rotation(angle, height, width)
+        return {"angle": angle, "rotation_matrix": matrix, "input_shape": self._shape(images)}
 
     def _matrix(self, transformation: Any, images: Any) -> Any:
         return transformation["rotation_matrix"]
+
+    def _move(self, transformation: Any, boxes: Any, height: Any, width: Any) -> Any:
+        angle = array.cast(transformation["angle"], float32)
+        zeros = array.zeros_like(angle)
+        return affine_transform(boxes, angle, zeros, zeros, array.ones_like(angle), zeros, zeros, height, width)
 
 
 def _rotation(angle: Any, height: Any, width: Any) -> Tensor:
@@ -167,12 +205,25 @@ class RandomZoom(_Warping):
         width = height
         if self._width is not None:
             width = self._uniform(seed, shape, 1.0 + self._width[0], 1.0 + self._width[1])
-        return {"height_zoom": height, "width_zoom": width}
+        return {"height_zoom": height, "width_zoom": width, "input_shape": self._shape(self._images_of(data))}
 
     def _matrix(self, transformation: Any, images: Any) -> Any:
         x, y = (array.cast(transformation[key], float32)[:, 0] for key in ("width_zoom", "height_zoom"))
         height, width = (array.cast(self._size(images, axis), float32) for axis in (1, 2))
         return _row(x, 0.0, (width - 1.0) / 2.0 * (1.0 - x), 0.0, y, (height - 1.0) / 2.0 * (1.0 - y), 0.0, 0.0)
+
+    def _move(self, transformation: Any, boxes: Any, height: Any, width: Any) -> Any:
+        ends = []
+        for key, side in ("width_zoom", width), ("height_zoom", height):
+            zoom, size = array.cast(transformation[key], boxes.dtype), array.cast(side, boxes.dtype)
+            zoom = array.expand_dims(zoom, 1)
+            start = (size - 1.0) / 2.0 * (1.0 - zoom)
+            ends.append((start, start + zoom * size, size))
+        results = []
+        for number, (start, end, size) in zip(columns(boxes), ends * 2):
+            inside = math.minimum(math.maximum(number, start), end) - start
+            results.append(inside / (end - start) * size)
+        return joined(*results)
 
 
 class RandomTranslation(_Warping):
@@ -211,11 +262,16 @@ class RandomTranslation(_Warping):
         shape = [self._size(images, 0), 1]
         down = self._uniform(seed, shape, *self._height) * array.cast(height, float32)
         right = self._uniform(seed, shape, *self._width) * array.cast(width, float32)
-        return {"translations": array.concat([right, down], 1)}
+        return {"translations": array.concat([right, down], 1), "input_shape": self._shape(images)}
 
     def _matrix(self, transformation: Any, images: Any) -> Any:
         moves = array.cast(transformation["translations"], float32)
         return _row(1.0, 0.0, -moves[:, 0], 0.0, 1.0, -moves[:, 1], 0.0, 0.0)
+
+    def _move(self, transformation: Any, boxes: Any, height: Any, width: Any) -> Any:
+        moves = array.cast(transformation["translations"], boxes.dtype)
+        moves = array.expand_dims(moves, 1) if boxes.shape.rank == 3 else moves
+        return boxes + array.concat([moves, moves], -1)
 
 
 class RandomShear(_Warping):
@@ -252,160 +308,21 @@ class RandomShear(_Warping):
         shape = [self._size(self._images_of(data), 0), 1]
         side = array.where(self._uniform(seed, shape) > 0.5, -1.0, 1.0)
         y, x = self._uniform(seed, shape, *self._y), self._uniform(seed, shape, *self._x)
-        return {"shear_factor": array.concat([x, y], 1) * side}
+        factor = array.concat([x, y], 1) * side
+        return {"shear_factor": factor, "input_shape": self._shape(self._images_of(data))}
 
     def _matrix(self, transformation: Any, images: Any) -> Any:
         shear = array.cast(transformation["shear_factor"], float32)
         return _row(1.0, shear[:, 0], 0.0, shear[:, 1], 1.0, 0.0, 0.0, 0.0)
 
+    _moves_in = "rel_xyxy"
 
-class RandomPerspective(ImageLayer):
-    """Perspectives of images in training: their corners move by up to half of scale of their position.
-
-    factor: the probability, a number or a range, from which one is drawn for each image. scale: in [0, 1].
-    raises ValueError for another scale
-    """
-
-    def __init__(
-        self,
-        factor: Any = 1.0,
-        scale: float = 1.0,
-        interpolation: str = "bilinear",
-        fill_value: float = 0.0,
-        seed: Any = None,
-        data_format: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        check_resampling("constant", interpolation)
-        if not 0 <= scale <= 1:
-            raise ValueError(f"The `scale` argument should be a number in the range [0,1]. Received: scale={scale}")
-        self._init_image_layer(
-            seed,
-            data_format,
-            factor=factor_range(factor, "factor", 0, 1),
-            scale=scale,
-            interpolation=interpolation,
-            fill_value=fill_value,
-        )
-
-    def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
-        """Draw "apply_perspective", bool [batch], and where corners go: "start_points", "end_points", [batch, 4, 2]."""
-        if not training:
-            return None
-        images = self._images_of(data)
-        height, width, _ = (array.cast(self._size(images, axis), float32) - 1.0 for axis in self._axes())
-        batch = 1 if images.shape.rank == 3 else self._size(images, 0)
-        apply = self._uniform(seed, [batch]) < self._uniform(seed, [batch], *self.factor)
-        moved = self._uniform(seed, [batch, 4, 2], -0.5 * self.scale, 0.5 * self.scale)
-        corners = array.reshape(array.stack([0.0, 0.0, width, 0.0, 0.0, height, width, height]), [1, 4, 2])
-        start = corners + array.zeros_like(moved)
-        return {"apply_perspective": apply, "start_points": start, "end_points": start + start * moved}
-
-    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
-        """Resample images."""
-        return self._seen(images, transformation, self.interpolation) if training and transformation else images
-
-    def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
-        """Resample masks, without mixing classes."""
-        return self._seen(segmentation_masks, transformation, "nearest") if transformation else segmentation_masks
-
-    def _seen(self, images: Any, transformation: Any, interpolation: str) -> Any:
-        start, end = (dispatch.to_tensor(transformation[name]) for name in ("start_points", "end_points"))
-        images = dispatch.to_tensor(images)
-        result = perspective_transform(images, start, end, interpolation, self.fill_value, self.data_format)
-        chosen = dispatch.to_tensor(transformation["apply_perspective"])
-        return array.where(array.reshape(chosen, [-1, *[1] * (images.shape.rank - 1)]), result, images)
-
-
-class _SizedCrop(ImageLayer):
-    """Base of layers whose images have one size."""
-
-    def _init_crop(self, height: int, width: int, **arguments: Any) -> None:
-        self._init_image_layer(height=height, width=width, **arguments)
-
-    def _cut(self, images: Any, top: Any, left: Any) -> Any:
-        rows, columns = slice(top, top + self.height), slice(left, left + self.width)
-        if self.data_format == "channels_first":
-            result = images[..., rows, columns]
-        else:
-            result = images[..., rows, columns, :]
-        static_sizes = list(self.compute_output_shape(images.shape.as_list()))
-        return array.ensure_shape(result, static_sizes)
-
-    def _known_size(self, images: Any) -> tuple[int, int]:
-        height, width, _ = (images.shape[axis] for axis in self._axes())
-        if height is None or width is None:
-            raise ValueError(
-                f"{type(self).__name__} requires the input to have a fully defined height and width. Received: "
-                f"images.shape={images.shape}"
-            )
-        return height, width
-
-    def _resized_middle(self, images: Any) -> Any:
-        """Return the greatest middle part of the target's proportions, resized."""
-        height, width = self._known_size(images)
-        rows = max(min(height, int(float(width * self.height) / self.width)), 1)
-        columns = max(min(width, int(float(height * self.width) / self.height)), 1)
-        top, left = int(float(height - rows) / 2), int(float(width - columns) / 2)
-        first = images.shape.rank + self._axes()[0]
-        keys = [slice(None)] * first + [slice(top, top + rows), slice(left, left + columns)]
-        return array.cast(
-            resize(images[tuple(keys)], [self.height, self.width], "bilinear", first, False), images.dtype
-        )
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """Return the input shape with height and width replaced."""
-        shape = list(input_shape)
-        height, width, _ = self._axes()
-        shape[height], shape[width] = self.height, self.width
-        return tuple(shape)
-
-
-class RandomCrop(_SizedCrop):
-    """Parts of height x width of images, at one random position for a batch in training, else the middle resized.
-
-    Images that are not larger in both directions are resized.
-    """
-
-    def __init__(self, height: int, width: int, seed: Any = None, data_format: Any = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._init_crop(height, width, seed=seed, data_format=data_format)
-
-    def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
-        """Draw the top and left of the part, int32 scalars; None where the middle is resized."""
-        height, width = self._known_size(self._images_of(data))
-        if not training or height <= self.height or width <= self.width:
-            return None
-        top = self._uniform(seed, [], 0.0, float(height - self.height + 1))
-        left = self._uniform(seed, [], 0.0, float(width - self.width + 1))
-        return array.cast(top, int32), array.cast(left, int32)
-
-    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
-        """Cut the part out."""
-        if not training or transformation is None:
-            return self._resized_middle(images)
-        return self._cut(images, *transformation)
-
-    def _outside(self, images: Any) -> Any:
-        return self._resized_middle(images)
-
-
-class CenterCrop(_SizedCrop):
-    """The middle height x width of images, in training and outside; of smaller images the middle resized."""
-
-    _draws = False
-
-    def __init__(self, height: int, width: int, data_format: Any = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._init_crop(height, width, data_format=data_format)
-
-    def transform_images(self, images: Any, transformation: Any = None, training: bool = True) -> Any:
-        """Cut the middle out."""
-        height, width, _ = (self._size(images, axis) for axis in self._axes())
-        if all(isinstance(n, int) for n in (height, width)) and (height < self.height or width < self.width):
-            return self._resized_middle(images)
-        return self._cut(images, (height - self.height) // 2, (width - self.width) // 2)
-
-    def _outside(self, images: Any) -> Any:
-        return self.transform_images(images)
+    def _move(self, transformation: Any, boxes: Any, height: Any, width: Any) -> Any:
+        """Shear boxes in shares of the sides, as Keras does: exact for square images."""
+        factors = array.expand_dims(array.cast(transformation["shear_factor"], boxes.dtype), 1)
+        across, down = factors[..., :1], factors[..., 1:]
+        x, y, x2, y2 = columns(boxes)
+        low, high = array.where(across < 0, y, y2), array.where(across < 0, y2, y)
+        x, x2 = x - across * low, x2 - across * high
+        near, far = array.where(down > 0, x2, x), array.where(down > 0, x, x2)
+        return joined(x, y - down * near, x2, y2 - down * far)

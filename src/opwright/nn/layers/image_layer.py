@@ -1,7 +1,7 @@
 """The base of layers that change images in training.
 
-Lives here: `ImageLayer`: one transformation a call, drawn for each image, applied to images, labels and masks; ranges
-of factors; `warp`, resampling of images at transformed positions.
+Lives here: `ImageLayer`: one transformation a call, drawn for each image, applied to images, labels, masks and boxes;
+ranges of factors; `warp`, resampling of images at transformed positions.
 Not here: the layers (geometric_augmentation.py, color_augmentation.py, mixing_augmentation.py), other sizes
 (preprocessing.py).
 
@@ -10,12 +10,15 @@ A layer defines `get_random_transformation`, which draws, and `transform_images`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core import nest
 from ...core.dtypes import float32, int32
 from ...ops import array, dispatch, math
+from ..bounding_boxes import clip_to_image_size, convert_format, densify
 from ..random import SeedGenerator
 from .configurable_layer import ConfigurableLayer, data_format_name, if_training
 
@@ -61,11 +64,22 @@ class ImageLayer(ConfigurableLayer):
     """Base of layers that change images, [batch, height, width, channels] or without batch, in training.
 
     seed: for reproducible draws. data_format: "channels_last" or "channels_first". A call on a dict changes its
-    "images", "labels" and "segmentation_masks"; "bounding_boxes" are refused.
+    "images", "labels", "segmentation_masks" and "bounding_boxes" (../bounding_boxes.py), of bounding_box_format.
     """
 
     _draws = True
     """Whether the layer has a seed."""
+    _always = False
+    """Whether the layer changes images outside of training, too."""
+
+    def __init__(self, *, bounding_box_format: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.bounding_box_format = bounding_box_format
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain values."""
+        own = {} if self.bounding_box_format is None else {"bounding_box_format": self.bounding_box_format}
+        return {**super().get_config(), **own}
 
     def _init_image_layer(self, seed: Any = None, data_format: Any = None, **arguments: Any) -> None:
         self._set_arguments(**arguments, data_format=data_format_name(data_format))
@@ -92,6 +106,36 @@ class ImageLayer(ConfigurableLayer):
         """Return the masks of a batch, which layers of colors leave."""
         return segmentation_masks
 
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        """Return the boxes and labels of a batch, which layers of colors leave."""
+        return bounding_boxes
+
+    def _boxes_of(self, parts: dict[str, Any], transformation: Any, training: bool) -> Any:
+        """Return the boxes of a batch; for layers that need its images."""
+        return self.transform_bounding_boxes(parts["bounding_boxes"], transformation, training=training)
+
+    def _moved_boxes(
+        self, bounding_boxes: Any, transformation: Any, move: Callable[..., Any], format_name: str = "xyxy"
+    ) -> Any:
+        """Return boxes moved within an image: move(boxes, height, width), in a format, whose results are clipped.
+
+        transformation: has the shape of the images, "input_shape"
+        """
+        height, width, _ = (transformation["input_shape"][axis] for axis in self._axes())
+        own = self._known_format()
+        sides = {"height": height, "width": width}
+        result = convert_format(bounding_boxes, own, format_name, **sides)
+        result["boxes"] = move(result["boxes"], height, width)
+        return convert_format(clip_to_image_size(result, height, width, format_name), format_name, own, **sides)
+
+    def _known_format(self) -> str:
+        if self.bounding_box_format is None:
+            raise ValueError(
+                "You passed an input with a 'bounding_boxes' key, but you didn't specify a bounding box format. Pass "
+                f"`bounding_box_format` to your {type(self).__name__} layer, e.g. `bounding_box_format='xyxy'`."
+            )
+        return self.bounding_box_format
+
     # ---- shapes and draws --------------------------------------------------------------------------------------------
 
     def _images_of(self, data: Any) -> Any:
@@ -106,6 +150,10 @@ class ImageLayer(ConfigurableLayer):
         static_size = images.shape[axis]
         return array.shape(images)[axis] if static_size is None else static_size
 
+    def _shape(self, images: Any) -> tuple[Any, ...]:
+        """Return the sizes of images: numbers where they are known."""
+        return tuple(self._size(images, axis) for axis in range(images.shape.rank))
+
     def _uniform(self, seed: Any, shape: Any, low: Any = 0.0, high: Any = 1.0) -> Tensor:
         generator = self.generator if seed is None else seed
         return generator.uniform(shape, low, high) if low != high else array.fill(shape, array.cast(low, float32))
@@ -119,14 +167,18 @@ class ImageLayer(ConfigurableLayer):
             return if_training(
                 training, lambda: self._transform({"images": images}, True)["images"], lambda: self._outside(images)
             )
-        if "bounding_boxes" in data:
-            raise NotImplementedError(f"{type(self).__name__} does not transform `bounding_boxes`; remove them")
         parts = {**data, "images": array.cast(data["images"], self.compute_dtype)}
+        if "bounding_boxes" in data:
+            self._known_format()
+            parts["bounding_boxes"] = densify(data["bounding_boxes"])
         if "labels" in parts:
             parts["labels"] = dispatch.to_tensor(parts["labels"])
-        return if_training(
-            training, lambda: self._transform(parts, True), lambda: {**parts, "images": self._outside(parts["images"])}
-        )
+        return if_training(training, lambda: self._transform(parts, True), lambda: self._untrained(parts))
+
+    def _untrained(self, parts: dict[str, Any]) -> dict[str, Any]:
+        if self._always:
+            return self._transform(parts, False)
+        return {**parts, "images": self._outside(parts["images"])}
 
     def _outside(self, images: Any) -> Any:
         """Return the images outside of training."""
@@ -140,8 +192,9 @@ class ImageLayer(ConfigurableLayer):
                 f"data.shape={parts['images'].shape}"
             )
         if rank == 3:
-            one = {key: array.expand_dims(value, 0) for key, value in parts.items()}
-            return {key: array.squeeze(value, [0]) for key, value in self._transform(one, training).items()}
+            one = nest.map_structure(lambda value: array.expand_dims(value, 0), parts)
+            moved: dict[str, Any] = self._transform(one, training)
+            return {k: nest.map_structure(lambda value: array.squeeze(value, [0]), v) for k, v in moved.items()}
         transformation = self.get_random_transformation(parts, training=training)
         result = dict(parts)
         result["images"] = array.cast(
@@ -149,6 +202,8 @@ class ImageLayer(ConfigurableLayer):
         )
         if "labels" in parts:
             result["labels"] = self.transform_labels(parts["labels"], transformation, training=training)
+        if "bounding_boxes" in parts:
+            result["bounding_boxes"] = self._boxes_of(parts, transformation, training)
         if "segmentation_masks" in parts:
             masks = parts["segmentation_masks"]
             result["segmentation_masks"] = self.transform_segmentation_masks(masks, transformation, training=training)
@@ -184,14 +239,22 @@ def warp(images: Any, transforms: Any, interpolation: str, fill_mode: str, fill_
     """
     static_size = images.shape.as_list()
     sizes = array.shape(images)
-    batch, height, width = (sizes[i] if static_size[i] is None else static_size[i] for i in range(3))
+    height, width = (sizes[i] if static_size[i] is None else static_size[i] for i in (1, 2))
     y, x = array.meshgrid(
         array.range(array.cast(height, float32)), array.range(array.cast(width, float32)), indexing="ij"
     )
     t = array.cast(array.reshape(transforms, [-1, 8, 1, 1]), float32)
     k = t[:, 6] * x + t[:, 7] * y + 1.0
-    columns = _inside((t[:, 0] * x + t[:, 1] * y + t[:, 2]) / k, width, fill_mode)
-    rows = _inside((t[:, 3] * x + t[:, 4] * y + t[:, 5]) / k, height, fill_mode)
+    columns, rows = (t[:, 0] * x + t[:, 1] * y + t[:, 2]) / k, (t[:, 3] * x + t[:, 4] * y + t[:, 5]) / k
+    return sample(images, rows, columns, interpolation, fill_mode, fill_value)
+
+
+def sample(images: Any, rows: Any, columns: Any, interpolation: str, fill_mode: str, fill_value: float) -> Any:
+    """Return the pixels of images at rows and columns, [batch, height, width]; see `warp` for the modes."""
+    static_size = images.shape.as_list()
+    sizes = array.shape(images)
+    batch, height, width = (sizes[i] if static_size[i] is None else static_size[i] for i in range(3))
+    columns, rows = _inside(columns, width, fill_mode), _inside(rows, height, fill_mode)
     flat = array.reshape(images, array.stack([batch * height * width, sizes[3]]))
     first = array.reshape(array.range(batch) * (height * width), [-1, 1, 1])
 

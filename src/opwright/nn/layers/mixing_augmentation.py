@@ -1,7 +1,8 @@
-"""Layers that erase parts of images, mix images with others, or apply other layers, in training.
+"""Layers that erase parts of images or mix images with others, in training.
 
-Lives here: RandomErasing, MixUp, CutMix, RandomColorJitter, RandAugment.
-Not here: the base (image_layer.py), single changes (geometric_augmentation.py, color_augmentation.py).
+Lives here: RandomErasing, MixUp, CutMix.
+Not here: the base (image_layer.py), single changes (geometric_augmentation.py, color_augmentation.py), several of them
+(chained_augmentation.py).
 """
 
 from __future__ import annotations
@@ -10,22 +11,8 @@ from typing import Any
 
 from ...core.dtypes import float32
 from ...ops import array, dispatch, math
-from ...tracing.control import switch_case
 from .. import random
-from .color_augmentation import (
-    BYTES,
-    AutoContrast,
-    Equalization,
-    RandomBrightness,
-    RandomColorDegeneration,
-    RandomContrast,
-    RandomHue,
-    RandomPosterization,
-    RandomSaturation,
-    RandomSharpness,
-    Solarization,
-)
-from .geometric_augmentation import RandomRotation, RandomShear, RandomTranslation
+from .color_augmentation import BYTES
 from .image_layer import ImageLayer, factor_range
 
 
@@ -150,6 +137,22 @@ class MixUp(_Boxed):
         """Mix labels."""
         return self._mixed_labels(labels, transformation) if training and transformation is not None else labels
 
+    def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
+        """Mix masks."""
+        masks = dispatch.to_tensor(segmentation_masks)
+        return self.transform_images(
+            masks if masks.dtype.is_floating else array.cast(masks, float32), transformation, training
+        )
+
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        """Return the boxes of both images, and their labels."""
+        if not training or transformation is None:
+            return bounding_boxes
+        order = dispatch.to_tensor(transformation["permutation_order"])
+        parts = {key: dispatch.to_tensor(bounding_boxes[key]) for key in ("boxes", "labels")}
+        both = {k: array.concat([v, array.gather(v, order)], min(len(v.shape) - 1, 1)) for k, v in parts.items()}
+        return {**bounding_boxes, **both}
+
 
 class CutMix(_Boxed):
     """Boxes of images from another image of the batch, and labels by area, with shares of beta(factor, factor).
@@ -195,115 +198,6 @@ class CutMix(_Boxed):
         """Put the boxes of the others into masks."""
         return self.transform_images(segmentation_masks, transformation, training)
 
-
-class RandomColorJitter(ImageLayer):
-    """Brightness, contrast, saturation and hue in training, one after another, each with its factor; None leaves it."""
-
-    def __init__(
-        self,
-        value_range: Any = BYTES,
-        brightness_factor: Any = None,
-        contrast_factor: Any = None,
-        saturation_factor: Any = None,
-        hue_factor: Any = None,
-        seed: Any = None,
-        data_format: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        factors = (brightness_factor, contrast_factor, saturation_factor, hue_factor)
-        self._init_image_layer(
-            seed,
-            data_format,
-            value_range=value_range,
-            brightness_factor=brightness_factor,
-            contrast_factor=contrast_factor,
-            saturation_factor=saturation_factor,
-            hue_factor=hue_factor,
-        )
-        classes = RandomBrightness, RandomContrast, RandomSaturation, RandomHue
-        common = {"value_range": value_range, "seed": seed, "data_format": data_format, "dtype": self.dtype_policy}
-        self._steps = [cls(factor, **common) for cls, factor in zip(classes, factors) if factor is not None]
-
-    def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
-        """Draw a transformation of each layer, in a list."""
-        return [step.get_random_transformation(data, training, self.generator) for step in self._steps]
-
-    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
-        """Apply the layers in order."""
-        if training:
-            for step, drawn in zip(self._steps, transformation):
-                images = step.transform_images(images, drawn)
-        return images
-
-
-class RandAugment(ImageLayer):
-    """Random changes of a batch in training: num_ops layers, drawn from eleven, with `factor` as their strength.
-
-    See Cubuk et al. 2019. factor: a number or range in [0, 1].
-    """
-
-    LAYERS = (
-        *("random_shear", "random_translation", "random_rotation", "random_brightness", "random_color_degeneration"),
-        *("random_contrast", "random_sharpness", "random_posterization", "solarization", "auto_contrast"),
-        "equalization",
-    )
-
-    def __init__(
-        self,
-        value_range: Any = BYTES,
-        num_ops: int = 2,
-        factor: Any = 0.5,
-        interpolation: str = "bilinear",
-        seed: Any = None,
-        data_format: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        factor = factor_range(factor, "factor", 0, 1)
-        self._init_image_layer(
-            seed, data_format, value_range=value_range, num_ops=num_ops, factor=factor, interpolation=interpolation
-        )
-        moved = {"interpolation": interpolation, "seed": seed, "data_format": data_format, "dtype": self.dtype_policy}
-        colored = {"value_range": value_range, "seed": seed, "data_format": data_format, "dtype": self.dtype_policy}
-        plain = {"value_range": value_range, "data_format": data_format, "dtype": self.dtype_policy}
-        self.random_shear = RandomShear(factor, factor, **moved)
-        self.random_translation = RandomTranslation(factor, factor, **moved)
-        self.random_rotation = RandomRotation(factor, **moved)
-        self.random_brightness = RandomBrightness(factor, **colored)
-        self.random_color_degeneration = RandomColorDegeneration(factor, **colored)
-        self.random_contrast = RandomContrast(factor, **colored)
-        self.random_sharpness = RandomSharpness(factor, **colored)
-        self.random_posterization = RandomPosterization(max(1, int(8 * factor[1])), **colored)
-        self.solarization = Solarization(factor, factor, **colored)
-        self.auto_contrast = AutoContrast(**plain)
-        self.equalization = Equalization(**plain)
-
-    def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
-        """Draw "layer_idxes", int32 [num_ops], and a transformation of each layer, "transforms"."""
-        if not training:
-            return None
-        generator = self.generator if seed is None else seed
-        chosen = random.randint([self.num_ops], 0, len(self.LAYERS), seed=generator)
-        layers = {name: getattr(self, name) for name in self.LAYERS}
-        return {
-            "transforms": {k: layer.get_random_transformation(data, True, generator) for k, layer in layers.items()},
-            "layer_idxes": chosen,
-        }
-
-    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
-        """Apply the layers drawn, of which only these are computed."""
-        if not training or transformation is None:
-            return images
-        chosen: Any = dispatch.to_tensor(transformation["layer_idxes"])
-        for i in range(self.num_ops):
-            images = self._apply(chosen[i], images, transformation["transforms"])
-        return images
-
-    def _apply(self, index: Any, images: Any, transforms: dict[str, Any]) -> Any:
-        def branch(name: str) -> Any:
-            return lambda: array.ensure_shape(
-                array.cast(getattr(self, name).transform_images(images, transforms[name]), images.dtype), images.shape
-            )
-
-        return switch_case(index, [branch(name) for name in self.LAYERS])
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        """Raise NotImplementedError: objects are cut."""
+        raise NotImplementedError("CutMix does not transform `bounding_boxes`: it cuts through their objects")

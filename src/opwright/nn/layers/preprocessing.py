@@ -1,8 +1,8 @@
 """Preprocessing layers.
 
-Lives here: Rescaling, Normalization, Resizing.
-Not here: layers of categories (categories.py) and words (index_lookup.py), random changes of images
-(image_layer.py), trained normalization (normalization.py), upsampling (reshape.py).
+Lives here: Rescaling, Normalization.
+Not here: other sizes of images (sized_images.py), categories (categories.py) and words (index_lookup.py), random
+changes of images (image_layer.py), trained normalization (normalization.py), upsampling (reshape.py).
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 
 from ...ops import array, math
 from .. import backend
-from .configurable_layer import ConfigurableLayer, data_format_name
-from .reshape import check_interpolation, resize
+from .configurable_layer import ConfigurableLayer
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -182,69 +181,3 @@ class Normalization(ConfigurableLayer):
             "mean": plain(self.input_mean),
             "variance": plain(self.input_variance),
         }
-
-
-class Resizing(ConfigurableLayer):
-    """Resizing of images to height x width.
-
-    interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5". crop_to_aspect_ratio: crop instead of
-    distorting. pad_to_aspect_ratio: pad with fill_value instead. antialias: average over the area of a new pixel.
-    inputs: [batch, height, width, channels] or without batch, or channels first by data_format.
-    raises ValueError for both crop and pad
-    """
-
-    def __init__(
-        self,
-        height: int,
-        width: int,
-        interpolation: str = "bilinear",
-        crop_to_aspect_ratio: bool = False,
-        pad_to_aspect_ratio: bool = False,
-        fill_mode: str = "constant",
-        fill_value: float = 0.0,
-        antialias: bool = False,
-        data_format: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        if crop_to_aspect_ratio and pad_to_aspect_ratio:
-            raise ValueError("Only one of `crop_to_aspect_ratio` & `pad_to_aspect_ratio` can be set to `True`.")
-        if fill_mode != "constant":
-            raise ValueError(f"Only fill_mode='constant' is supported by Resizing. Received: fill_mode={fill_mode}")
-        check_interpolation(interpolation.lower(), ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"))
-        self._set_arguments(locals(), interpolation=interpolation.lower(), data_format=data_format_name(data_format))
-        self._build_at_init()
-
-    def _first(self, rank: int) -> int:
-        return rank - 3 if self.data_format == "channels_last" else rank - 2
-
-    def call(self, inputs: Any) -> Tensor:
-        """Resize the images."""
-        first = self._first(inputs.shape.rank)
-        x = array.cast(inputs, self.compute_dtype)
-        if self.crop_to_aspect_ratio or self.pad_to_aspect_ratio:
-            x = self._fit_aspect_ratio(x, first)
-        return resize(x, [self.height, self.width], self.interpolation, first, self.antialias)
-
-    def _fit_aspect_ratio(self, x: Any, first: int) -> Tensor:
-        height, width = x.shape[first], x.shape[first + 1]
-        if height is None or width is None:
-            raise ValueError(f"Resizing to an aspect ratio needs known sizes of the image; found {x.shape}")
-        if self.crop_to_aspect_ratio:
-            rows = max(min(height, int(float(width * self.height) / self.width)), 1)
-            columns = max(min(width, int(float(height * self.width) / self.height)), 1)
-            top, left = int((height - rows) / 2), int((width - columns) / 2)
-            before = (slice(None),) * first
-            cropped: Tensor = x[(*before, slice(top, top + rows), slice(left, left + columns))]
-            return cropped
-        rows = max(height, int(float(width * self.height) / self.width))
-        columns = max(width, int(float(height * self.width) / self.height))
-        ends = [[0, 0] for _ in range(x.shape.rank)]
-        for axis, (size, target) in zip((first, first + 1), ((height, rows), (width, columns))):
-            ends[axis] = [(target - size) // 2] * 2  # equal on both sides: an odd pixel is dropped
-        return array.pad(x, ends, constant_values=self.fill_value)
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """Return the input shape with height and width replaced."""
-        first = self._first(len(input_shape))
-        return (*input_shape[:first], self.height, self.width, *input_shape[first + 2 :])
