@@ -153,10 +153,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "keras.saving.KerasFileEditor",
         "`.keras` files are zip archives; weights are edited by `ow.keras.models.load_model` and `set_weights`",
     ),
-    (
-        "keras.visualization",
-        "boxes are tensors: `ow.image.draw_bounding_boxes`, `non_max_suppression`",
-    ),
+    ("keras.visualization", "boxes are tensors: `ow.image.draw_bounding_boxes`, `non_max_suppression`"),
     ("keras.wrappers", "wrap the model in a class with `fit` and `predict` of your own"),
     (
         "keras.StatelessScope keras.SymbolicScope keras.Function keras.Operation",
