@@ -15,7 +15,13 @@ from . import testing as testing
 from .compat import profiler as profiler
 from .compat import sysconfig as sysconfig
 from .compat import version as version
+from .compat import xla as xla
 from .compat.logger import get_logger as get_logger
+from .compat.names import AggregationMethod as AggregationMethod
+from .compat.names import CriticalSection as CriticalSection
+from .compat.names import DeviceSpec as DeviceSpec
+from .compat.names import VariableAggregation as VariableAggregation
+from .compat.names import VariableSynchronization as VariableSynchronization
 from .compiler.kernel import kernel as kernel
 from .core import __version__ as __version__
 from .core import errors as errors
@@ -40,12 +46,14 @@ from .core.dtypes import int64 as int64
 from .core.dtypes import integer as integer
 from .core.dtypes import numeric as numeric
 from .core.dtypes import real as real
+from .core.dtypes import resource as resource
 from .core.dtypes import signed as signed
 from .core.dtypes import string as string
 from .core.dtypes import uint8 as uint8
 from .core.dtypes import uint16 as uint16
 from .core.dtypes import uint32 as uint32
 from .core.dtypes import uint64 as uint64
+from .core.dtypes import variant as variant
 from .core.flags import override
 from .core.places import CPUPlace as CPUPlace
 from .core.places import CUDAPinnedPlace as CUDAPinnedPlace
@@ -56,12 +64,16 @@ from .core.show import show as show
 from .core.specs import TensorSpec as TensorSpec
 from .core.type_spec import TypeSpec as TypeSpec
 from .core.type_spec import type_spec_from_value as type_spec_from_value
+from .data.optional import OptionalSpec as OptionalSpec
 from .devices import DeviceContext as DeviceContext
 from .devices import DeviceContextPool as DeviceContextPool
 from .eager import autodiff as autodiff
 from .eager import lookup as lookup
+from .eager import sets as sets
 from .eager.python_functions import numpy_function as numpy_function
 from .eager.python_functions import py_function as py_function
+from .eager.string_functions import edit_distance as edit_distance
+from .eager.string_functions import fingerprint as fingerprint
 from .eager.tape import GradientTape as GradientTape
 from .eager.tape import UnconnectedGradients as UnconnectedGradients
 from .eager.tape import custom_gradient as custom_gradient
@@ -175,6 +187,7 @@ from .ops.definition import Operator as Operator
 from .ops.definition import operator as operator
 from .ops.host import print as print
 from .ops.host import timestamp as timestamp
+from .ops.image.glimpses import extract_volume_patches as extract_volume_patches
 from .ops.indexed_slices import IndexedSlices as IndexedSlices
 from .ops.indexed_slices import IndexedSlicesSpec as IndexedSlicesSpec
 from .ops.kernels import KernelKey as KernelKey
@@ -251,8 +264,14 @@ from .ops.math import tanh as tanh
 from .ops.math import truediv as truediv
 from .ops.math import truncatediv as truncatediv
 from .ops.math import truncatemod as truncatemod
+from .ops.math.sorting import approx_top_k as approx_top_k
+from .ops.nn.raw_convolution import conv as conv
+from .ops.nn.raw_convolution import conv2d_backprop_filter_v2 as conv2d_backprop_filter_v2
+from .ops.nn.raw_convolution import conv2d_backprop_input_v2 as conv2d_backprop_input_v2
 from .ops.ragged import RaggedTensor as RaggedTensor
 from .ops.ragged import RaggedTensorSpec as RaggedTensorSpec
+from .ops.ragged.partitions import ragged_fill_empty_rows as ragged_fill_empty_rows
+from .ops.ragged.partitions import ragged_fill_empty_rows_grad as ragged_fill_empty_rows_grad
 from .ops.signal import fftnd as fftnd
 from .ops.signal import ifftnd as ifftnd
 from .ops.signal import irfftnd as irfftnd
@@ -266,6 +285,7 @@ from .ops.strings import as_string as as_string
 from .ops.tensor import Tensor as Tensor
 from .ops.tensor import get_static_value as get_static_value
 from .ops.tensor import is_tensor as is_tensor
+from .ops.tensor import register_tensor_conversion_function as register_tensor_conversion_function
 from .saved import saved_model as saved_model
 from .saved import train as train
 from .scopes.backward import append_backward as append_backward
@@ -293,6 +313,7 @@ from .tracing.control import vectorized_map as vectorized_map
 from .tracing.control import while_loop as while_loop
 from .tracing.derivatives import grad_pass_through as grad_pass_through
 from .tracing.derivatives import gradients as gradients
+from .tracing.derivatives import hessians as hessians
 from .tracing.derivatives import recompute_grad as recompute_grad
 from .tracing.function import function as function
 from .tracing.name_scopes import control_dependencies as control_dependencies

@@ -51,6 +51,15 @@ def of_all_paths(blank: int = 0) -> Any:
     return oracle
 
 
+def isotonic(x: Any) -> Any:
+    """The minimax formula of isotonic regression (Barlow et al., 1972), and the number of each run of equal values."""
+    wide, y = x.astype(np.float64), np.empty(x.shape)
+    for row, out in zip(wide, y):
+        for i in range(len(row)):
+            out[i] = min(max(row[a : b + 1].mean() for b in range(i, len(row))) for a in range(i + 1))
+    return y, np.cumsum(np.diff(y.round(9), prepend=y[:, :1].round(9)) != 0, 1)
+
+
 def of_best_labels(blank: int, count: int) -> Any:
     """The most probable label sequences, by the sum over every path of classes; labels, lengths, log-probabilities."""
 
@@ -463,6 +472,11 @@ CASES = {
         bad(f32(3, 1, 2), np.array([4]), says="sequence_length"),
         bad(f32(3, 1, 2), np.array([3]), beam_width=2, top_paths=3, says="more paths than the beam width"),
         bad(f32(3, 1, 2), np.array([3]), blank_index=2, says="blank_index"),
+    ],
+    "IsotonicRegression": [
+        case(f64(3, 7), expect=isotonic),
+        case(f32(2, 1), expect=isotonic),
+        bad(f32(3), says="rank"),
     ],
 }
 

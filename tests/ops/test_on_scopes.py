@@ -20,7 +20,8 @@ from opwright.testing import scope_checks
 from opwright.testing.operator_call import CheckedCall
 
 _FALLS_BACK = """
-    BandedTriangularSolve CTCBeamSearch CombinedNonMaxSuppression MatrixLogarithm MatrixSquareRoot MatrixTriangularSolve
+    BandedTriangularSolve CTCBeamSearch CombinedNonMaxSuppression IsotonicRegression MatrixLogarithm
+    MatrixSquareRoot MatrixTriangularSolve
     NonMaxSuppression NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps StatelessRandomBinomial
     StatelessRandomGamma StatelessRandomNormal StatelessRandomPoisson StatelessRandomUniform
     StatelessRandomUniformFullInt StatelessRandomUniformInt StatelessSampleDistortedBoundingBox

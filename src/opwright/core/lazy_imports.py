@@ -153,8 +153,8 @@ def _homes(package: str) -> dict[str, tuple[str, str]]:
         match line.split():
             case ["from", module, "import", name, "as", alias]:
                 homes[alias] = module, name
-            case ["from", module, "import", name]:
-                unexported[name] = module, name
+            case ["from", module, "import", *names]:
+                unexported.update({name: (module, name) for name in (each.rstrip(",") for each in names)})
             case [alias, "=", name]:
                 homes[alias] = homes[name] if name in homes else unexported[name]
     return homes

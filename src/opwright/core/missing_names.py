@@ -20,13 +20,11 @@ WAYS: tuple[tuple[str, str], ...] = (
         "graphs with sessions do not exist here: call functions directly, or trace them by `ow.function`",
     ),
     (
-        "tf.distribute.* tf.train.ClusterSpec tf.train.ClusterDef tf.train.JobDef tf.train.ServerDef "
-        "tf.train.Coordinator",
+        "tf.distribute.* tf.train.ClusterDef tf.train.JobDef tf.train.ServerDef",
         "training and inference on several processes and machines are `ow.distribute` (docs/distribute.md)",
     ),
     (
-        "tf.types.experimental.distributed keras.distribution tf.variable_creator_scope "
-        "tf.VariableAggregation tf.VariableSynchronization",
+        "keras.distribution tf.variable_creator_scope",
         "replicas are processes of `ow.distribute` (docs/distribute.md), whose variables are ordinary ones",
     ),
     (
@@ -36,7 +34,7 @@ WAYS: tuple[tuple[str, str], ...] = (
     ),
     ("tf.data.experimental.service", "elements on several processes come by `ow.distribute.map`"),
     (
-        "tf.tpu tf.xla tf.mlir tf.config.experimental.*_mlir_bridge",
+        "tf.tpu tf.mlir tf.config.experimental.*_mlir_bridge",
         "XLA and TPUs are not used; `ow.function(jit_compile=True)` compiles for the CPU, `ow.from_stablehlo`"
         " reads StableHLO",
     ),
@@ -49,10 +47,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "use the preprocessing layers `ow.keras.layers.StringLookup`, `Discretization`, `CategoryEncoding`, "
         "or `ow.keras.utils.FeatureSpace`",
     ),
-    (
-        "tf.queue tf.CriticalSection tf.nondifferentiable_batch_function",
-        "use `ow.data.Dataset`, or Python's `queue` and `threading`",
-    ),
+    ("tf.queue tf.nondifferentiable_batch_function", "use `ow.data.Dataset`, or Python's `queue` and `threading`"),
     ("tf.linalg.experimental", "use `ow.linalg.solve`, or `scipy.sparse.linalg.cg`"),
     (
         "tf.saved_model.experimental tf.saved_model.Asset tf.saved_model.[A-Z]*",
@@ -60,11 +55,10 @@ WAYS: tuple[tuple[str, str], ...] = (
     ),
     (
         "tf.graph_util tf.import_graph_def tf.io.write_graph tf.Operation tf.RegisterGradient tf.no_gradient "
-        "tf.AggregationMethod tf.DeviceSpec tf.sysconfig.* tf.load_library tf.load_op_library",
+        "tf.sysconfig.* tf.load_library tf.load_op_library",
         "graphs and operators are `ow.Graph` and `ow.operator` (docs/custom_operators.md), without C++",
     ),
     ("keras.ops.linalg.jvp", "use `ow.autodiff.ForwardAccumulator`"),
-    ("tf.hessians", "use a persistent `ow.GradientTape` and its `jacobian` of the gradient"),
     ("tf.lite.experimental.load_delegate", "pass delegates to `ow.lite.Interpreter` (docs/interpreter.md)"),
     ("tf.lite.experimental", "use `opwright inspect`, `opwright diff` and `ow.aot.debug_quantization`"),
     (
@@ -84,40 +78,18 @@ WAYS: tuple[tuple[str, str], ...] = (
         "quantized tensors are those of `.tflite` files; `ow.quantization.fake_quant_with_min_max_vars` simulates them",
     ),
     ("tf.dtypes.experimental", "there are no float8 dtypes nor integers of 2 bits; `ow.int4` is one of 4"),
-    (
-        "tf.random.experimental tf.random.Algorithm tf.random.create_rng_state",
-        "use `ow.random.Generator`, `split`, `fold_in` and the `stateless_` functions",
-    ),
-    ("tf.random_index_shuffle", "use `ow.random.stateless_shuffle` of `ow.range(n)`"),
+    ("tf.random_index_shuffle tf.random.experimental.*", "use `ow.random.stateless_shuffle` of `ow.range(n)`"),
     ("tf.*.learned_unigram_candidate_sampler", "count classes, and use `fixed_unigram_candidate_sampler` with them"),
-    (
-        "tf.random.stateless_parameterized_truncated_normal",
-        "use `ow.random.stateless_truncated_normal`, which cuts at two deviations",
-    ),
-    ("tf.nn.experimental", "use `ow.nn.stateless_dropout`"),
     ("tf.nn.RNNCell*", "use `ow.keras.layers.StackedRNNCells`, or a cell of your own"),
-    ("tf.approx_top_k", "use `ow.math.top_k`, which is exact"),
-    (
-        "tf.nn.fractional_* tf.nn.isotonic_regression "
-        "tf.nn.with_space_to_batch tf.extract_volume_patches tf.image.extract_glimpse tf.math.sobol_sample "
-        "tf.edit_distance tf.fingerprint tf.sets",
-        "no such operator; `ow.operator` defines one by its NumPy function (docs/custom_operators.md)",
-    ),
-    ("tf.nn.ctc_unique_labels", "use `ow.nn.ctc_greedy_decoder` and `ctc_loss`"),
+    ("tf.math.sobol_sample", "use `scipy.stats.qmc.Sobol(d, scramble=False)`"),
     ("keras.ops.ctc_loss keras.ops.nn.ctc_loss", "use `ow.nn.ctc_loss` or `ow.keras.losses.ctc`"),
-    ("tf.nn.scale_regularization_loss", "divide by `ow.distribute`'s number of workers"),
-    (
-        "tf.sparse.* tf.ragged.* tf.io.*sparse* tf.ragged_fill_empty_rows*",
-        "of sparse and ragged tensors, docs/ragged.md lists the functions that there are",
-    ),
-    ("tf.image.decode_* tf.io.decode_webp tf.io.decode_jxl", "read the file with Pillow, and pass its array"),
+    ("tf.image.decode_* tf.io.decode_jxl", "read the file with Pillow, and pass its array"),
     ("tf.image.generate_bounding_box_proposals", "use `ow.image.non_max_suppression`"),
     (
-        "tf.io.decode_proto tf.io.encode_proto tf.io.decode_json_example tf.make_*",
+        "tf.io.decode_proto tf.io.encode_proto tf.make_*",
         "messages that are read are `ow.train.Example`'s (`ow.io.parse_example`); use "
         "`ow.io.serialize_tensor` and `parse_tensor`",
     ),
-    ("tf.io.match_filenames_once", "use `ow.io.matching_files`"),
     (
         "tf.data.experimental.*",
         "no such transformation; `ow.data.Dataset` has `map`, `scan`, `from_generator`, `group_by_window`",
@@ -127,12 +99,7 @@ WAYS: tuple[tuple[str, str], ...] = (
     ("tf.profiler.*", "use `ow.profiler.experimental.Profile`, or `opwright bench --trace` for models"),
     ("tf.summary.trace_*", "use `ow.profiler.experimental.start` and `stop`, or `ow.view`"),
     ("tf.train.*", "checkpoints are `ow.train.Checkpoint` (docs/saved_model.md), without this option"),
-    ("tf.conv*", "use `ow.nn.convolution` and the gradient tape"),
-    ("tf.register_tensor_conversion_function", "give the class a method `__tf_tensor__(dtype, name)`"),
-    (
-        "tf.OptionalSpec tf.NoneTensorSpec tf.resource tf.variant tf.check_pinned",
-        "types of values that are no tensors are found by `ow.type_spec_from_value`",
-    ),
+    ("tf.NoneTensorSpec tf.check_pinned", "types of values that are no tensors are found by `ow.type_spec_from_value`"),
     ("tf.initializers.* keras.initializers.*", "pass a function of shape and dtype as initializer"),
     ("keras.distillation", "override `compute_loss` of a `ow.keras.Model` with the teacher's outputs"),
     ("keras.export", "use `Model.export`, `ow.saved_model.save` or `ow.lite.TFLiteConverter`"),

@@ -5,6 +5,7 @@ Lives here: functions for `Dataset.apply`, and aliases.  Not here: the transform
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,16 @@ if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
+
+
+class AutotuneAlgorithm(enum.Enum):
+    """Values of `AutotuneOptions.autotune_algorithm`, which is stored without effect."""
+
+    DEFAULT = 0
+    HILL_CLIMB = 1
+    GRADIENT_DESCENT = 2
+    MAX_PARALLELISM = 3
+    STAGE_BASED = 4
 
 
 class DatasetWriter(records.TFRecordWriter):

@@ -1,3 +1,6 @@
+from ..tracing.types import DistributedValues as DistributedValues
+from . import cluster_resolver as cluster_resolver
+from . import experimental as experimental
 from .communicators import Communicator as Communicator
 from .communicators import LocalCommunicator as LocalCommunicator
 from .communicators import WorkerLostError as WorkerLostError
@@ -11,8 +14,13 @@ from .inference import map as map
 from .mailboxes import Mailbox as Mailbox
 from .mailboxes import MailboxCommunicator as MailboxCommunicator
 from .mpi import MPICommunicator as MPICommunicator
+from .options import DistributedIterator as DistributedIterator
+from .options import InputOptions as InputOptions
+from .options import InputReplicationMode as InputReplicationMode
+from .options import RunOptions as RunOptions
 from .ray_workers import run_on_ray as run_on_ray
 from .sharded_checkpoint import ShardedCheckpoint as ShardedCheckpoint
+from .single_replica import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
 from .sinks import NumPySink as NumPySink
 from .sinks import ParquetSink as ParquetSink
 from .sinks import Sink as Sink
@@ -28,9 +36,11 @@ from .strategy import ReduceOp as ReduceOp
 from .strategy import ReductionToOneDevice as ReductionToOneDevice
 from .strategy import ReplicaContext as ReplicaContext
 from .strategy import WorkerStrategy
+from .strategy import experimental_set_strategy as experimental_set_strategy
 from .strategy import get_replica_context as get_replica_context
 from .strategy import get_strategy as get_strategy
 from .strategy import has_strategy as has_strategy
+from .strategy import in_cross_replica_context as in_cross_replica_context
 from .sweeps import SweepReport as SweepReport
 from .sweeps import Trial as Trial
 from .sweeps import grid as grid

@@ -1,6 +1,6 @@
 """`MultiWorker`: data-parallel training, with the names of tf.distribute.
 
-Lives here: `WorkerStrategy`, `MultiWorker`, `ReduceOp`, `InputContext`, `get_strategy`, `has_strategy`.
+Lives here: `WorkerStrategy`, `MultiWorker`, `ReduceOp`, `InputContext`; the strategy that code runs inside of.
 Not here: exchange between workers (communicators.py, mpi.py, mailboxes.py), gradients (gradients.py), parts of datasets
 (datasets.py), tables by rows (tables.py).
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -63,6 +64,27 @@ class InputContext(NamedTuple):
                 f"{self.num_replicas_in_sync} "
             )
         return global_batch_size // self.num_replicas_in_sync
+
+
+class _ScopesOfThread(threading.local):
+    """The strategies that a thread is inside of, and the one of `experimental_set_strategy`."""
+
+    def __init__(self) -> None:
+        self.entered: list[tuple[WorkerStrategy, bool]] = []  # whether in a step, which every replica runs
+        self.default: WorkerStrategy | None = None
+        self.exit = contextlib.ExitStack()  # ends the default one
+
+
+_scopes = _ScopesOfThread()
+
+
+@contextlib.contextmanager
+def _inside(strategy: WorkerStrategy, is_step: bool) -> Iterator[None]:
+    _scopes.entered.append((strategy, is_step))
+    try:
+        yield
+    finally:
+        _scopes.entered.pop()
 
 
 class WorkerStrategy:
@@ -151,6 +173,7 @@ class WorkerStrategy:
     def __enter__(self) -> Self:
         stack = contextlib.ExitStack()
         stack.enter_context(replicas.entered(self._replica()))
+        stack.enter_context(_inside(self, False))
         self._entered.append(stack)
         return self
 
@@ -170,7 +193,7 @@ class WorkerStrategy:
 
         Optimizers add the gradients of all workers: scale the loss by the global batch size.
         """
-        with replicas.entered(self._replica()):
+        with replicas.entered(self._replica()), _inside(self, True):
             return fn(*args, **(kwargs or {}))
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
@@ -561,10 +584,31 @@ def _scaled(gradient: Any, factor: float) -> Any:
 
 def has_strategy() -> bool:
     """Return whether the code runs inside of a strategy."""
-    return replicas.current() is not None
+    return bool(_scopes.entered) or _scopes.default is not None
 
 
 def get_strategy() -> WorkerStrategy:
     """Return the strategy that the code runs inside of; one of a single worker outside of all."""
-    replica: Any = replicas.current()
-    return WorkerStrategy() if replica is None else replica
+    if _scopes.entered:
+        return _scopes.entered[-1][0]
+    return WorkerStrategy() if _scopes.default is None else _scopes.default
+
+
+def in_cross_replica_context() -> bool:
+    """Return whether the code is in a strategy's scope, and not in a step, which every replica runs."""
+    if _scopes.entered:
+        return not _scopes.entered[-1][1]
+    return _scopes.default is not None
+
+
+def experimental_set_strategy(strategy: WorkerStrategy | None) -> None:
+    """Make a strategy the one of all following code of this thread, as its scope does; None: of none.
+
+    raises RuntimeError inside of a scope
+    """
+    if _scopes.entered:
+        raise RuntimeError("Must not be called inside a `tf.distribute.Strategy` scope.")
+    _scopes.exit.close()
+    _scopes.default = strategy
+    if strategy is not None:
+        _scopes.exit.enter_context(replicas.entered(strategy._replica()))

@@ -25,7 +25,7 @@ from ..ops import (
 )
 from ..ops.arguments import natural_dtype, widens
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.tensor import Tensor, TensorLike
+from ..ops.tensor import Tensor, TensorLike, conversion_of
 
 
 class EagerTensor(Tensor):
@@ -390,7 +390,7 @@ def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Ten
             raise TypeError(f"{value!r} is not a tensor that has a value here")
         tensor: Tensor = convert()
         return tensor
-    convert = getattr(value, "__tf_tensor__", None)
+    convert = conversion_of(value)
     if convert is not None:
         return make(convert(dtype, name))
     if isinstance(value, IndexedSlices):

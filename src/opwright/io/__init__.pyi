@@ -8,6 +8,7 @@ from .examples import parse_example as parse_example
 from .examples import parse_sequence_example as parse_sequence_example
 from .examples import parse_single_example as parse_single_example
 from .examples import parse_single_sequence_example as parse_single_sequence_example
+from .files import match_filenames_once as match_filenames_once
 from .files import matching_files as matching_files
 from .files import read_file as read_file
 from .files import write_file as write_file
@@ -17,13 +18,18 @@ from .images import decode_gif as decode_gif
 from .images import decode_image as decode_image
 from .images import decode_jpeg as decode_jpeg
 from .images import decode_png as decode_png
+from .images import decode_webp as decode_webp
 from .images import encode_jpeg as encode_jpeg
 from .images import encode_png as encode_png
 from .images import extract_jpeg_shape as extract_jpeg_shape
 from .images import is_jpeg as is_jpeg
+from .json_examples import decode_json_example as decode_json_example
 from .records import TFRecordOptions as TFRecordOptions
 from .records import TFRecordWriter as TFRecordWriter
+from .tensor_protos import deserialize_many_sparse as deserialize_many_sparse
 from .tensor_protos import parse_tensor as parse_tensor
+from .tensor_protos import serialize_many_sparse as serialize_many_sparse
+from .tensor_protos import serialize_sparse as serialize_sparse
 from .tensor_protos import serialize_tensor as serialize_tensor
 from .text import decode_base64 as decode_base64
 from .text import decode_compressed as decode_compressed

@@ -1,4 +1,4 @@
-"""Whole files as strings: `read_file`, `write_file`, `matching_files`.
+"""Whole files as strings: `read_file`, `write_file`, `matching_files`, `match_filenames_once`.
 
 Lives here: the functions, eager and in graphs.
 Not here: Python's file objects (gfile.py), records (records.py).
@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.errors import InvalidArgumentError
 from ..eager.python_functions import call_on_arrays
+from ..eager.variable import Variable
 from ..ops.tensor import Tensor
 from .host_calls import scalar, string_operand, string_spec, strings
 from .local_files import local_path, translated
@@ -78,3 +79,8 @@ def matching_files(pattern: Any, name: str | None = None) -> Tensor:
     operand = string_operand(pattern, "io.matching_files")
     result: Tensor = call_on_arrays(match, [operand], string_spec([None]), name, stateful=True)
     return result
+
+
+def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
+    """Return a Variable of the paths that match glob patterns now, as `matching_files`."""
+    return Variable(matching_files(pattern), trainable=False, name=name, validate_shape=False)

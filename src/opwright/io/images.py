@@ -1,4 +1,4 @@
-"""Image files as tensors: PNG, JPEG, GIF and BMP, by Pillow (`opwright[image]`).
+"""Image files as tensors: PNG, JPEG, GIF, BMP and WebP, by Pillow (`opwright[image]`).
 
 Lives here: `decode_image`, `decode_png` and so on, `encode_png`, `encode_jpeg`.
 Not here: PNG files of 16 bits (png_samples.py), which Pillow reads with 8; operators on images (ops/image).
@@ -31,7 +31,7 @@ from .host_calls import scalar, string_operand, string_spec
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "PNG"), (b"\xff\xd8\xff", "JPEG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
 _RATIOS = (1, 2, 4, 8)
-_CHANNELS = {"JPEG": (0, 1, 3), "PNG": (0, 1, 2, 3, 4), "BMP": (0, 1, 3, 4), "GIF": (0, 3)}
+_CHANNELS = {"JPEG": (0, 1, 3), "PNG": (0, 1, 2, 3, 4), "BMP": (0, 1, 3, 4), "GIF": (0, 3), "WEBP": (0, 3, 4)}
 
 
 def _format_of(data: bytes) -> str | None:
@@ -44,7 +44,7 @@ def _open(data: bytes, op: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pillow.DecompressionBombWarning)
-            return pillow.open(io.BytesIO(data), formats=["PNG", "JPEG", "GIF", "BMP"])
+            return pillow.open(io.BytesIO(data), formats=["PNG", "JPEG", "GIF", "BMP", "WEBP"])
     except Exception as error:  # Pillow's readers raise many classes for damaged files
         raise _damaged(op, error) from error
 
@@ -52,7 +52,9 @@ def _open(data: bytes, op: str) -> Any:
 def _damaged(op: str, error: Any) -> InvalidArgumentError:
     if isinstance(error, InvalidArgumentError):
         return error
-    return InvalidArgumentError(op=op, what=f"cannot decode the image: {error}", wanted="a PNG, JPEG, GIF or BMP file")
+    return InvalidArgumentError(
+        op=op, what=f"cannot decode the image: {error}", wanted="a PNG, JPEG, GIF, BMP or WebP file"
+    )
 
 
 def _pixels(image: Any, channels: int, op: str) -> np.ndarray:
@@ -95,7 +97,7 @@ def _read_jpeg(image: Any, channels: int, ratio: int) -> np.ndarray:
     return array[..., None] if array.ndim == 2 else array
 
 
-def _read_frames(image: Any) -> np.ndarray:
+def _read_frames(image: Any, mode: str = "RGB") -> np.ndarray:
     frames, count = [], getattr(image, "n_frames", 1)
     width, height = image.size
     limit = optional_module("PIL.Image").MAX_IMAGE_PIXELS or 0
@@ -103,7 +105,7 @@ def _read_frames(image: Any) -> np.ndarray:
         raise ValueError(f"{count} frames of {width} x {height} pixels exceed the limit of {limit} pixels")
     for i in range(count):
         image.seek(i)
-        frames.append(np.asarray(image.convert("RGB")))
+        frames.append(np.asarray(image.convert(mode)))
     return np.stack(frames)
 
 
@@ -267,6 +269,34 @@ def decode_gif(contents: Any, name: str | None = None) -> Tensor:
         return _read(data, 0, op)
 
     return _decode(contents, op, read, TensorSpec([None, None, None, 3], dtypes.uint8), name)
+
+
+def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Tensor:
+    """Return the frames of a WebP file, uint8[frames, height, width, channels]; a picture is one frame.
+
+    channels: 0 for the file's, else 3 or 4, which the file must have. dtype: uint8.
+    raises InvalidArgumentError for damaged files and other arguments, FailedPreconditionError without Pillow
+    """
+    op = "io.decode_webp"
+    channels = _checked_channels(channels, "WEBP", op)
+    if as_dtype(dtype) is not dtypes.uint8:
+        raise InvalidArgumentError(op=op, what="WebP files have uint8 samples", found=as_dtype(dtype).name)
+
+    def read(data: bytes) -> np.ndarray:
+        image = _open(data, op)
+        try:
+            if image.format != "WEBP":
+                raise InvalidArgumentError(op=op, what="the file is no WebP", found=image.format)
+            frames = _read_frames(image, image.mode)
+        except Exception as error:
+            raise _damaged(op, error) from error
+        if channels not in (0, frames.shape[-1]):
+            raise InvalidArgumentError(
+                op=op, what="Number of channels requested does not match input", found=frames.shape[-1], wanted=channels
+            )
+        return frames
+
+    return _decode(contents, op, read, TensorSpec([None, None, None, channels or None], dtypes.uint8), name)
 
 
 def decode_image(

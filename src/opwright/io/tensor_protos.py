@@ -1,4 +1,4 @@
-"""Tensors as TensorProto messages: `serialize_tensor`, `parse_tensor`.
+"""Tensors as TensorProto messages: `serialize_tensor`, `parse_tensor`, and sparse ones as three of them.
 
 Lives here: the message TensorProto (tensor.proto of TensorFlow).
 Not here: its dtype and shape (core/type_protos.py), fields and their bytes (core/protobuf_wire.py).
@@ -7,12 +7,14 @@ Not here: its dtype and shape (core/type_protos.py), fields and their bytes (cor
                   9 scomplex_val   10 int64_val   11 bool_val   12 dcomplex_val   13 half_val   16 uint32_val
                   17 uint64_val
 
-`tensor_content` has the elements' bytes, little-endian; in the other fields the last value is repeated as often as the
+`tensor_content` has the elements' bytes, little-endian, and of strings the lengths of all before them; in the other
+fields the last value is repeated as often as the
 shape asks for.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from typing import Any
@@ -22,12 +24,25 @@ import numpy as np
 from ..core import dtypes
 from ..core.dtypes import DType, as_dtype
 from ..core.errors import InvalidArgumentError
-from ..core.protobuf_wire import BYTES, FIXED32, FIXED64, VARINT, fields, key, packed_varints, signed, sized, varint
+from ..core.protobuf_wire import (
+    BYTES,
+    FIXED32,
+    FIXED64,
+    VARINT,
+    fields,
+    key,
+    packed_varints,
+    read_varint,
+    signed,
+    sized,
+    varint,
+)
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
 from ..core.type_protos import NUMBERS, TYPES, read_shape, shape_bytes
 from ..eager.python_functions import call_on_arrays
-from ..ops import dispatch
+from ..ops import array, dispatch
+from ..ops.sparse.sparse_tensor import SparseTensor
 from ..ops.tensor import Tensor
 from .host_calls import check_size, scalar, string_operand, string_spec
 
@@ -107,6 +122,8 @@ def read_tensor(data: bytes, dtype: DType) -> np.ndarray:
     sizes = tuple(d or 0 for d in dims)
     count = math.prod(sizes)
     if dtype is dtypes.string:
+        if content:
+            strings = _strings_of(content, count)
         return _filled(np.array([*strings, b""], object)[:-1], sizes, b"")
     if content is not None:
         if len(content) != count * dtype.size:
@@ -114,6 +131,21 @@ def read_tensor(data: bytes, dtype: DType) -> np.ndarray:
         return _little_endian(np.frombuffer(content, dtype.np)).reshape(sizes).copy()
     flat = np.concatenate(values) if values else np.zeros(0, np.int64)
     return _filled(_converted(flat, dtype), sizes, 0)
+
+
+def _strings_of(content: bytes, count: int) -> list[bytes]:
+    """Return the strings of a content: the lengths of all, then their bytes."""
+    lengths, offset = [], 0
+    for _ in range(count):
+        length, offset = read_varint(content, offset, _damaged)
+        lengths.append(length)
+    if offset + sum(lengths) != len(content):
+        raise _damaged(f"{len(content)} bytes of content for {count} strings")
+    strings = []
+    for length in lengths:
+        strings.append(bytes(content[offset : offset + length]))
+        offset += length
+    return strings
 
 
 def _numbers(value: Any, wire: int, one: int, stored: str) -> np.ndarray:
@@ -183,3 +215,85 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
     operand = string_operand(serialized, "io.parse_tensor", 0)
     result: Tensor = call_on_arrays(read, [operand], TensorSpec(None, dtype), name)
     return result
+
+
+# ---- sparse tensors --------------------------------------------------------------------------------------------------
+
+
+def _check_string(out_type: Any, op: str) -> None:
+    if as_dtype(out_type) is not dtypes.string:
+        raise InvalidArgumentError(
+            op=op, what="sparse tensors are serialized to strings", found=as_dtype(out_type).name, wanted="string"
+        )
+
+
+def serialize_sparse(sp_input: Any, out_type: Any = dtypes.string, name: str | None = None) -> Tensor:
+    """Return the indices, values and shape of a SparseTensor as TensorProtos: strings [3]."""
+    _check_string(out_type, "io.serialize_sparse")
+    x = SparseTensor.from_value(sp_input)
+    result: Tensor = array.stack([serialize_tensor(part) for part in (x.indices, x.values, x.dense_shape)])
+    return result
+
+
+def serialize_many_sparse(sp_input: Any, out_type: Any = dtypes.string, name: str | None = None) -> Tensor:
+    """Return the examples of a batch, a SparseTensor [n, ...], each as `serialize_sparse`: strings [n, 3]."""
+    _check_string(out_type, "io.serialize_many_sparse")
+    x = SparseTensor.from_value(sp_input)
+    dtype = x.dtype
+
+    def write(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> np.ndarray:
+        count, inner = int(shape[0]), tensor_bytes(shape[1:], dtypes.int64)
+        check_size(3 * 8 * count, "io.serialize_many_sparse")
+        bounds = np.searchsorted(indices[:, 0], np.arange(count + 1))
+        rows = np.empty((count, 3), object)
+        for i, (start, end) in enumerate(itertools.pairwise(bounds.tolist())):
+            part = np.ascontiguousarray(indices[start:end, 1:])
+            rows[i] = [tensor_bytes(part, dtypes.int64), tensor_bytes(values[start:end], dtype), inner]
+        return rows
+
+    spec = TensorSpec([None, 3], dtypes.string)
+    result: Tensor = call_on_arrays(write, [x.indices, x.values, x.dense_shape], spec, name)
+    return result
+
+
+def deserialize_many_sparse(
+    serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
+) -> SparseTensor:
+    """Return the batch of serialized SparseTensors, strings [n, 3], as a SparseTensor [n, ...].
+
+    dtype: of the values; rank: of the batch, if it is known. Sizes are the greatest of all.
+    raises InvalidArgumentError for other strings, dtypes and different ranks
+    """
+    op, kind = "io.deserialize_many_sparse", as_dtype(dtype)
+
+    def read(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if rows.ndim != 2 or rows.shape[1] != 3:
+            raise InvalidArgumentError(op=op, what="serialized_sparse has shape [n, 3]", found=rows.shape)
+        indices: list[np.ndarray] = []
+        values: list[np.ndarray] = []
+        shapes: list[np.ndarray] = []
+        for i, (place, value, shape) in enumerate(rows.tolist()):
+            places, size = read_tensor(place, dtypes.int64), read_tensor(shape, dtypes.int64)
+            elements = read_tensor(value, kind)
+            if size.ndim != 1 or places.shape != (len(elements), len(size)) or elements.ndim != 1:
+                raise InvalidArgumentError(
+                    op=op,
+                    what="indices, values and shape do not match",
+                    found=(places.shape, elements.shape, size.shape),
+                )
+            if shapes and len(size) != len(shapes[0]):
+                raise InvalidArgumentError(
+                    op=op,
+                    what="Inconsistent rank across SparseTensors",
+                    found=f"{len(size)} at {i}, {len(shapes[0])} before",
+                )
+            indices.append(np.insert(places, 0, i, axis=1))
+            values.append(elements)
+            shapes.append(size)
+        inner = np.max(shapes, axis=0) if shapes else np.zeros((rank or 1) - 1, np.int64)
+        places = np.concatenate(indices) if indices else np.zeros((0, 1 + len(inner)), np.int64)
+        flat = np.concatenate(values) if values else np.zeros(0, kind.np)
+        return places, flat, np.array([len(rows), *inner], np.int64)
+
+    specs = [TensorSpec([None, rank], dtypes.int64), TensorSpec([None], kind), TensorSpec([rank], dtypes.int64)]
+    return SparseTensor.of(*call_on_arrays(read, [string_operand(serialized_sparse, op, 2)], specs, name))

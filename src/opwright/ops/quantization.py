@@ -1,6 +1,7 @@
 """Fake quantization for quantization-aware training: float32 rounded to the numbers of a quantized type.
 
-Lives here: FakeQuantWithMinMaxArgs, FakeQuantWithMinMaxVars, FakeQuantWithMinMaxVarsPerChannel.
+Lives here: FakeQuantWithMinMaxArgs, FakeQuantWithMinMaxVars, FakeQuantWithMinMaxVarsPerChannel and their gradients,
+`quantize_and_dequantize`.
 Not here: quantization of trained models (lite/convert/quantize).
 
 With q the smallest and Q the largest integer (0, or 1 with narrow_range, and 2^num_bits - 1)
@@ -21,7 +22,7 @@ import numpy as np
 from ..core.dtypes import float32, float64
 from ..core.errors import InvalidArgumentError
 from ..scalar.fixed_point import nudged
-from . import array, math
+from . import array, dispatch, math
 from .attributes import Attr
 from .attributes import between as bounded
 from .definition import operator
@@ -174,4 +175,170 @@ fake_quant_with_min_max_vars_per_channel: signatures.FakeQuantWithMinMaxVarsPerC
     FakeQuantWithMinMaxVarsPerChannel.as_function("fake_quant_with_min_max_vars_per_channel")
 )
 
-__all__ = ["fake_quant_with_min_max_args", "fake_quant_with_min_max_vars", "fake_quant_with_min_max_vars_per_channel"]
+
+# ---- gradients under TensorFlow's names -----------------------------------------------------------------------------
+
+
+def fake_quant_with_min_max_args_gradient(
+    gradients: Any,
+    inputs: Any,
+    min: float = -6.0,
+    max: float = 6.0,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the gradient of `fake_quant_with_min_max_args` by its inputs, for gradients of its outputs."""
+    x: Any = dispatch.to_tensor(inputs)
+    low, high = x.dtype.np.type(min), x.dtype.np.type(max)
+    result: Tensor = _parts(x, low, high, Bits(num_bits, narrow_range), dispatch.to_tensor(gradients))[0]
+    return result
+
+
+def fake_quant_with_min_max_vars_gradient(
+    gradients: Any,
+    inputs: Any,
+    min: Any,
+    max: Any,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> FakeQuantGradients:
+    """Return the gradients of `fake_quant_with_min_max_vars` by inputs, min and max, for gradients of its outputs."""
+    x: Any = dispatch.to_tensor(inputs)
+    low, high = (dispatch.to_tensor(v, x.dtype) for v in (min, max))
+    dx, below, above = _parts(x, low, high, Bits(num_bits, narrow_range), dispatch.to_tensor(gradients))
+    return FakeQuantGradients(dx, math.reduce_sum(below), math.reduce_sum(above))
+
+
+def fake_quant_with_min_max_vars_per_channel_gradient(
+    gradients: Any,
+    inputs: Any,
+    min: Any,
+    max: Any,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> FakeQuantGradients:
+    """Return the gradients of `fake_quant_with_min_max_vars_per_channel` by inputs, min and max."""
+    x: Any = dispatch.to_tensor(inputs)
+    low, high = (dispatch.to_tensor(v, x.dtype) for v in (min, max))
+    parts = _parts(x, low, high, Bits(num_bits, narrow_range), dispatch.to_tensor(gradients))
+    rows = array.concat([[-1], array.shape(low)], 0)
+    below, above = (math.reduce_sum(array.reshape(part, rows), 0) for part in parts[1:])
+    return FakeQuantGradients(parts[0], below, above)
+
+
+per_channel_gradient = fake_quant_with_min_max_vars_per_channel_gradient
+
+
+class FakeQuantGradients(NamedTuple):
+    """Gradients of a fake quantization by its inputs and bounds."""
+
+    backprops_wrt_input: Any
+    backprop_wrt_min: Any
+    backprop_wrt_max: Any
+
+
+# ---- symmetric rounding ----------------------------------------------------------------------------------------------
+
+
+def _symmetric(
+    x: Any,
+    low: Any,
+    high: Any,
+    signed_input: bool,
+    num_bits: int,
+    range_given: bool,
+    round_mode: str,
+    narrow_range: bool,
+    axis: int | None,
+) -> tuple[Any, Any, Any]:
+    """Return x rounded to multiples of a scale, and its bounds as given, broadcast to x. 0 stays exact."""
+    if round_mode not in ("HALF_TO_EVEN", "HALF_UP"):
+        raise InvalidArgumentError(
+            op="quantize_and_dequantize", what="unknown round_mode", found=round_mode, wanted="HALF_TO_EVEN or HALF_UP"
+        )
+    shape = None
+    if axis is not None:
+        shape = [1] * x.shape.rank
+        shape[axis % x.shape.rank] = -1
+    bounds = [v if shape is None else array.reshape(v, shape) for v in (low, high)]
+    if range_given:
+        least, greatest = bounds
+    else:
+        others = None if axis is None else [i for i in range(x.shape.rank) if i != axis % x.shape.rank]
+        least, greatest = (f(x, others, keepdims=True) for f in (math.reduce_min, math.reduce_max))
+    smallest = -(2.0 ** (num_bits - 1)) + narrow_range if signed_input else 0.0
+    largest = 2.0 ** (num_bits - 1 if signed_input else num_bits) - 1
+    far = array.fill(array.shape(least), dispatch.to_tensor(x.dtype.max, x.dtype))
+    below, above = (
+        array.where(v * q > 0.0, math.divide_no_nan(array.ones_like(v) * q, v), far)
+        for v, q in ((least, smallest), (greatest, largest))
+    )
+    scale = math.minimum(below, above)
+    step = array.where(
+        below < above, least / smallest if smallest else array.zeros_like(least), greatest / largest
+    )  # computed from the bound, not as 1 / scale
+    inside = math.clip_by_value(x, smallest * step, largest * step) if range_given else x
+    rounded = math.round(inside * scale) if round_mode == "HALF_TO_EVEN" else math.floor(inside * scale + 0.5)
+    limit = dispatch.to_tensor(largest, x.dtype)
+    return math.minimum(rounded, limit) * step, bounds[0], bounds[1]
+
+
+def quantize_and_dequantize_v2(
+    input: Any,
+    input_min: Any,
+    input_max: Any,
+    signed_input: bool = True,
+    num_bits: int = 8,
+    range_given: bool = False,
+    round_mode: str = "HALF_TO_EVEN",
+    name: str | None = None,
+    narrow_range: bool = False,
+    axis: int | None = None,
+) -> Tensor:
+    """Round numbers to those of a symmetric integer type, with 0 exact; gradients pass where input is in its range.
+
+    input_min, input_max: the range, scalars or a vector over `axis`; range_given=False: that of the input. The scale is
+    the one with which both ends fit. signed_input, num_bits, narrow_range: the integers; round_mode: "HALF_TO_EVEN" or
+    "HALF_UP". Elements outside of [input_min, input_max] have gradient 0, and so do both bounds, as in TensorFlow.
+    """
+    x: Any = dispatch.to_tensor(input)
+    low, high = (dispatch.to_tensor(v, x.dtype) for v in (input_min, input_max))
+    y, least, greatest = _symmetric(x, low, high, signed_input, num_bits, range_given, round_mode, narrow_range, axis)
+    clipped = math.minimum(math.maximum(x, array.stop_gradient(least)), array.stop_gradient(greatest))
+    result: Tensor = array.stop_gradient(y) + (clipped - array.stop_gradient(clipped))
+    return result
+
+
+def quantize_and_dequantize(
+    input: Any,
+    input_min: Any,
+    input_max: Any,
+    signed_input: bool = True,
+    num_bits: int = 8,
+    range_given: bool = False,
+    round_mode: str = "HALF_TO_EVEN",
+    name: str | None = None,
+    narrow_range: bool = False,
+    axis: int | None = None,
+) -> Tensor:
+    """Round numbers as `quantize_and_dequantize_v2`, with the gradient of the identity."""
+    x: Any = dispatch.to_tensor(input)
+    low, high = (dispatch.to_tensor(v, x.dtype) for v in (input_min, input_max))
+    y = _symmetric(x, low, high, signed_input, num_bits, range_given, round_mode, narrow_range, axis)[0]
+    result: Tensor = array.stop_gradient(y) + (x - array.stop_gradient(x))
+    return result
+
+
+__all__ = [
+    "fake_quant_with_min_max_args",
+    "fake_quant_with_min_max_args_gradient",
+    "fake_quant_with_min_max_vars",
+    "fake_quant_with_min_max_vars_gradient",
+    "fake_quant_with_min_max_vars_per_channel",
+    "fake_quant_with_min_max_vars_per_channel_gradient",
+    "quantize_and_dequantize",
+    "quantize_and_dequantize_v2",
+]

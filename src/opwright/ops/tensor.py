@@ -414,3 +414,46 @@ def shape_only_in_trace(x: Any) -> object:
     if x is None or not isinstance(x, Tensor) or x.dtype.is_handle or x._identity is not x:
         return x
     return ShapeOnlyTensor(x.dtype, x.shape, x)
+
+
+_conversions: list[tuple[int, type[Any] | tuple[type[Any], ...], Any]] = []
+
+
+def register_tensor_conversion_function(base_type: Any, conversion_func: Any, priority: int = 100) -> None:
+    """Convert values of a class to tensors by a function, wherever a tensor is wanted.
+
+    base_type: a class, or several. conversion_func(value, dtype=None, name=None, as_ref=False) returns a tensor, or
+    NotImplemented for the next function. priority: lower ones are asked first. A method `__tf_tensor__` of the value
+    has precedence.
+    raises TypeError for arguments of other kinds, and for classes that are converted in any case
+    """
+    types = base_type if isinstance(base_type, tuple) else (base_type,)
+    if any(not isinstance(t, type) for t in types):
+        raise TypeError("Argument `base_type` must be a type or a tuple of types.")
+    if any(issubclass(t, (int, float, list, tuple, str, bytes, np.ndarray, np.generic)) for t in types):
+        raise TypeError(
+            f"Cannot register conversions for Python numeric types and NumPy scalars and arrays. Got {base_type}"
+        )
+    if not callable(conversion_func):
+        raise TypeError("Argument `conversion_func` must be callable.")
+    _conversions.append((priority, types, conversion_func))
+    _conversions.sort(key=lambda row: row[0])  # stable: earlier ones come first
+
+
+def conversion_of(value: Any) -> Any:
+    """Return the function of dtype and name by which a value converts itself to a tensor, None without one."""
+    own = getattr(value, "__tf_tensor__", None)
+    if own is not None or not _conversions:
+        return own
+    functions = [function for _, types, function in _conversions if isinstance(value, types)]
+    if not functions:
+        return None
+
+    def convert(dtype: Any, name: str | None) -> Any:
+        for function in functions:
+            result = function(value, dtype=dtype, name=name, as_ref=False)
+            if result is not NotImplemented:
+                return result
+        raise TypeError(f"No conversion function of {type(value).__name__} takes {value!r} as {dtype}")
+
+    return convert

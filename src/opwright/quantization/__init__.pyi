@@ -1,6 +1,12 @@
 from ..aot.quantization_errors import debug_quantization
 from ..ops.quantization import fake_quant_with_min_max_args as fake_quant_with_min_max_args
+from ..ops.quantization import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
 from ..ops.quantization import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
+from ..ops.quantization import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
 from ..ops.quantization import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
+from ..ops.quantization import per_channel_gradient
+from ..ops.quantization import quantize_and_dequantize as quantize_and_dequantize
+from ..ops.quantization import quantize_and_dequantize_v2 as quantize_and_dequantize_v2
 
 debug = debug_quantization
+fake_quant_with_min_max_vars_per_channel_gradient = per_channel_gradient

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ..compat.cluster import ClusterSpec, Coordinator
 from ..io.messages import (
     BytesList,
     Example,
@@ -41,6 +42,8 @@ __all__ = [
     "CheckpointManager",
     "CheckpointReader",
     "CheckpointState",
+    "ClusterSpec",
+    "Coordinator",
     "Example",
     "ExponentialMovingAverage",
     "Feature",

@@ -13,6 +13,7 @@ import tempfile
 import time
 import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,16 @@ __all__ = [
     "TestCase",
     "compute_gradient",
     "disable_with_predicate",
+    "experimental",
     "gpu_device_name",
     "is_built_with_cuda",
     "is_built_with_gpu_support",
     "is_built_with_rocm",
     "is_built_with_xla",
+    "is_cpu_target_available",
     "is_gpu_available",
     "main",
+    "with_eager_op_as_function",
 ]
 
 
@@ -60,6 +64,20 @@ def is_built_with_cuda() -> bool:
 
 
 is_built_with_rocm = is_built_with_gpu_support = is_built_with_xla = is_built_with_cuda
+
+
+def is_cpu_target_available(target: str) -> bool:
+    """Return whether code for a kind of processor can be compiled: "x86_64" or "aarch64", those of `ow.aot.build`."""
+    return target in ("x86_64", "aarch64")
+
+
+def with_eager_op_as_function(cls: Any = None, only_as_function: bool = False) -> Any:
+    """Return a class of tests as it is: operators run in one way here."""
+    return (lambda each: each) if cls is None else cls
+
+
+experimental = SimpleNamespace(sync_devices=lambda: None)
+"""`sync_devices()` returns at once: calls on the CPU are done when they return."""
 
 
 def disable_with_predicate(pred: Callable[[], bool], skip_message: str) -> Callable[[Any], Any]:

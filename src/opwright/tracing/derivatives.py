@@ -1,6 +1,6 @@
 """Derivatives in graphs without a tape, and functions with modified derivatives.
 
-Lives here: gradients, grad_pass_through, recompute_grad.  Not here: the tape (eager/tape.py).
+Lives here: gradients, hessians, grad_pass_through, recompute_grad.  Not here: the tape (eager/tape.py).
 """
 
 from __future__ import annotations
@@ -54,6 +54,33 @@ def gradients(
     if unconnected is UnconnectedGradients.ZERO:
         results = [array.zeros_like(x) if g is None else g for g, x in zip(results, sources)]
     return [x.with_values(g) if isinstance(x, LoDTensor) and g is not None else g for g, x in zip(results, flat_xs)]
+
+
+def hessians(
+    ys: Any, xs: Any, gate_gradients: bool = False, aggregation_method: int | None = None, name: str = "hessians"
+) -> list[Any]:
+    """Compute the matrix of second derivatives of sum(ys) by each x, inside `function`: of shape x.shape + x.shape.
+
+    raises RuntimeError eagerly; use a GradientTape and its `jacobian` of the gradient there
+    """
+    results: list[Any] = []
+    first = gradients(ys, xs)
+    trace: Any = state.trace
+    for x, gradient in zip(nest.flatten(xs), first):
+        local = trace.local_tensor(rows_of(x))
+        shape = array.shape(local)
+        flat = array.reshape(array.zeros_like(local) if gradient is None else gradient, [-1])
+
+        def row(i: Any, flat: Any = flat, x: Any = local) -> Any:
+            second = gradients(flat[i], x)[0]
+            return array.zeros_like(x) if second is None else second
+
+        count = flat.shape[0]
+        if count is None:
+            raise ValueError("hessians: the shape of x must be known")
+        rows = array.stack([row(i) for i in range(count)]) if count else array.zeros_like(local)
+        results.append(array.reshape(rows, array.concat([shape, shape], 0)))
+    return results
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -28,7 +28,7 @@ from ..ops.autodiff import OpRecord
 from ..ops.call import Call
 from ..ops.definition import Operator
 from ..ops.indexed_slices import IndexedSlices
-from ..ops.tensor import Overriding, ShapeOnlyTensor, TensorLike, overriding
+from ..ops.tensor import Overriding, ShapeOnlyTensor, TensorLike, conversion_of, overriding
 from .placeholders import VariableArgument, with_shape_placeholders
 from .symbolic import OutOfScopeError, SymbolicTensor
 
@@ -244,7 +244,7 @@ class FuncTrace:
             return value  # `record` checks its uses
         if isinstance(value, IndexedSlices):
             return self.to_tensor(value.to_dense())
-        convert = getattr(value, "__tf_tensor__", None)
+        convert = conversion_of(value)
         if convert is not None:
             return self.to_tensor(convert(dtype, name))
         if isinstance(value, (list, tuple)) and _has_tensors(value):

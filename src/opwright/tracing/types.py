@@ -39,6 +39,18 @@ class Callable(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> object: ...
 
 
+class DistributedValues:
+    """Values of several replicas; a process has one replica, whose values are plain tensors. For `isinstance`."""
+
+
+class PerReplica(DistributedValues):
+    """A value for each replica."""
+
+
+class Mirrored(DistributedValues):
+    """The same value on each replica."""
+
+
 __all__ = ["experimental"]
 
 TensorLike: Any = Tensor | int | float | bool | str | bytes | complex | tuple | list | np.ndarray | np.generic
@@ -53,4 +65,5 @@ experimental = SimpleNamespace(
     SupportsTracingProtocol=SupportsTracingProtocol,
     TensorLike=TensorLike,
     TraceType=TraceType,
+    distributed=SimpleNamespace(Mirrored=Mirrored, PerReplica=PerReplica),
 )

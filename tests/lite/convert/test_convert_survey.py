@@ -28,6 +28,7 @@ SECOND = "a second derivative, or one over volumes, of pools and convolutions: t
 LISTS = "lists become tensors as a whole, in loops (lists/); what no loop carries in one shape has no form"
 SECOND_OF_LOOPS = "a second derivative of a recurrence: a model that trains needs the first"
 PATHS = "a loop over steps of sums over paths, for training"
+RUNS = "runs of equal elements, merged while they violate an order: a loop whose state is a stack"
 SPARSE_ROWS = "rows of sparse gradients by the index they bear: a search with an unknown number of results"
 POSITIONS = "resampling at positions that are tensors: no builtin operator"
 OWN_BOXES = "other thresholds, several classes or given overlaps: not the rule of NON_MAX_SUPPRESSION"
@@ -96,6 +97,7 @@ _because(
     "ListResize ListScatter ListScatterAdd ListSet ListSplit ListStack ListUnset ListZerosLike",
 )
 _because(PATHS, "CTCBeamSearch CTCLoss")
+_because(RUNS, "IsotonicRegression")
 _because(SPARSE_ROWS, "MergeRows RowsAt")
 _because(POSITIONS, "CropAndResize DrawBoundingBoxes")
 _because(OWN_BOXES, "NonMaxSuppressionPadded NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression")

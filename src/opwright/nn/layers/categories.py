@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import as_dtype, float32, float64, int64, string, uint64
-from ...ops import array, bitwise, dispatch, math, strings
+from ...core.dtypes import as_dtype, float32, float64, int64, string
+from ...ops import array, dispatch, math, strings
 from ...ops.math.statistics import DenseBincount
+from ...ops.strings.crosses import CROSS_KEY, fingerprints, joined_fingerprint
 from .. import backend
 from .configurable_layer import ConfigurableLayer
 
@@ -331,32 +332,6 @@ class Hashing(ConfigurableLayer):
         return encoded_shape(input_shape, self.output_mode, self.num_bins)
 
 
-_CROSS_KEY, _CROSS_FACTOR = 0xDECAFCAFFE, 0xC6A4A7935BD1E995
-"""Start and factor of the hash of several features, those of TensorFlow's cross_hashed."""
-
-
-def fingerprints(values: Tensor) -> Tensor:
-    """Return FarmHash's fingerprint of strings as uint64; integers are their own."""
-    if values.dtype is not string:
-        return array.cast(array.cast(values, int64), uint64)
-    low = array.cast(strings.to_hash_bucket_fast(values, 1 << 63), uint64)
-    # A remainder of 63 bits is an int64. The highest bit shows in the remainder by 3, where 2^63 counts as 2.
-    remainder = array.cast(strings.to_hash_bucket_fast(values, 3), uint64)
-    top = array.where(math.equal(low % np.uint64(3), remainder), np.uint64(0), np.uint64(1 << 63))
-    return low + top
-
-
-def _joined(first: Tensor, second: Tensor) -> Tensor:
-    """Return the fingerprint of two, TensorFlow's FingerprintCat64 (after Murmur)."""
-    factor: Any = np.uint64(_CROSS_FACTOR)
-
-    def mixed(x: Tensor) -> Tensor:
-        return bitwise.bitwise_xor(x, bitwise.right_shift(x, np.uint64(47)))
-
-    x = bitwise.bitwise_xor(bitwise.bitwise_xor(first, factor), mixed(second * factor) * factor)
-    return mixed(mixed(x * factor) * factor)
-
-
 class HashedCrossing(ConfigurableLayer):
     """Numbers in [0, num_bins) for combinations of features, by a hash.
 
@@ -402,9 +377,9 @@ class HashedCrossing(ConfigurableLayer):
                 "All `HashedCrossing` inputs should have an integer or string dtype. "
                 f"Received: {[x.dtype.name for x in features]}"
             )
-        joined: Any = dispatch.to_tensor(np.uint64(_CROSS_KEY))
+        joined: Any = dispatch.to_tensor(np.uint64(CROSS_KEY))
         for x in features:
-            joined = _joined(joined, fingerprints(x))
+            joined = joined_fingerprint(joined, fingerprints(x))
         hashes: Tensor = array.cast(joined % np.uint64(self.num_bins), int64)
         if self.output_mode == "int":
             return array.cast(hashes, self.compute_dtype)

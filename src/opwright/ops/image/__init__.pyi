@@ -5,6 +5,7 @@ from ...io.images import decode_gif as decode_gif
 from ...io.images import decode_image as decode_image
 from ...io.images import decode_jpeg as decode_jpeg
 from ...io.images import decode_png as decode_png
+from ...io.images import decode_webp as decode_webp
 from ...io.images import encode_jpeg as encode_jpeg
 from ...io.images import encode_png as encode_png
 from ...io.images import extract_jpeg_shape as extract_jpeg_shape
@@ -53,6 +54,7 @@ from .geometry import stateless_random_crop as stateless_random_crop
 from .geometry import stateless_random_flip_left_right as stateless_random_flip_left_right
 from .geometry import stateless_random_flip_up_down as stateless_random_flip_up_down
 from .geometry import transpose as transpose
+from .glimpses import extract_glimpse as extract_glimpse
 from .nms import combined_non_max_suppression as combined_non_max_suppression
 from .nms import non_max_suppression as non_max_suppression
 from .nms import non_max_suppression_overlaps as non_max_suppression_overlaps

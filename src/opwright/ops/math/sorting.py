@@ -342,6 +342,20 @@ def approx_min_k(
     return _first_in_order("approx_min_k", operand, k, reduction_dimension, "ASCENDING")
 
 
+def approx_top_k(
+    input: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    is_max_k: bool = True,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the k largest or smallest elements along a dimension and their indices, exactly: see `approx_max_k`."""
+    return (approx_max_k if is_max_k else approx_min_k)(input, k, reduction_dimension)
+
+
 def _first_in_order(op: str, operand: Any, k: int, axis: int, direction: str) -> tuple[Tensor, Tensor]:
     """Return the first k elements along an axis in sorted order, and their indices."""
     x: Any = dispatch.to_tensor(operand)

@@ -19,7 +19,7 @@ from ..math import (
 )
 from ..random.candidates import all_candidate_sampler, fixed_unigram_candidate_sampler
 from ..sparse.functions import embedding_lookup_sparse, safe_embedding_lookup_sparse
-from . import gru, lstm  # noqa: F401  operators without a public function
+from . import experimental, gru, lstm  # noqa: F401  operators without a public function
 from .activation import (
     bias_add,
     crelu,
@@ -46,7 +46,7 @@ from .convolution import (
     conv_transpose,
     convolution,
 )
-from .ctc import collapse_repeated, ctc_greedy_decoder, ctc_loss
+from .ctc import collapse_repeated, ctc_greedy_decoder, ctc_loss, ctc_unique_labels
 from .ctc_beam_search import ctc_beam_search_decoder
 from .depthwise import (
     depthwise_conv2d,
@@ -54,6 +54,8 @@ from .depthwise import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
+from .fractional import fractional_avg_pool, fractional_max_pool
+from .isotonic import isotonic_regression
 from .morphology import dilation2d, erosion2d
 from .normalization import (
     batch_norm_with_global_normalization,
@@ -79,12 +81,14 @@ from .pooling import (
     max_pool_with_argmax,
     pool,
 )
+from .raw_convolution import with_space_to_batch
 from .sampled import compute_accidental_hits, nce_loss, sampled_softmax_loss
 from .softmax import (
     compute_average_loss,
     l2_loss,
     log_poisson_loss,
     log_softmax,
+    scale_regularization_loss,
     sigmoid_cross_entropy_with_logits,
     softmax,
     softmax_cross_entropy_with_logits,
@@ -120,6 +124,7 @@ __all__ = [
     "ctc_beam_search_decoder",
     "ctc_greedy_decoder",
     "ctc_loss",
+    "ctc_unique_labels",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",
@@ -130,10 +135,14 @@ __all__ = [
     "embedding_lookup",
     "embedding_lookup_sparse",
     "erosion2d",
+    "experimental",
     "fixed_unigram_candidate_sampler",
+    "fractional_avg_pool",
+    "fractional_max_pool",
     "fused_batch_norm",
     "gelu",
     "in_top_k",
+    "isotonic_regression",
     "l2_loss",
     "l2_normalize",
     "layer_normalization",
@@ -155,6 +164,7 @@ __all__ = [
     "relu6",
     "safe_embedding_lookup_sparse",
     "sampled_softmax_loss",
+    "scale_regularization_loss",
     "selu",
     "separable_conv2d",
     "sigmoid",
@@ -174,5 +184,6 @@ __all__ = [
     "top_k",
     "weighted_cross_entropy_with_logits",
     "weighted_moments",
+    "with_space_to_batch",
     "zero_fraction",
 ]

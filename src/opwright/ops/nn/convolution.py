@@ -326,6 +326,7 @@ Conv3D, Conv3DBackpropInput, Conv3DBackpropFilter = _define(3, floating)
 
 FORWARD: dict[int, Callable[..., Tensor]] = {2: Conv2D, 3: Conv3D}
 BY_INPUT: dict[int, Callable[..., Tensor]] = {2: Conv2DBackpropInput, 3: Conv3DBackpropInput}
+BY_FILTER: dict[int, Callable[..., Tensor]] = {2: Conv2DBackpropFilter, 3: Conv3DBackpropFilter}
 
 
 def check_data_format(op: str, data_format: str | None, n: int) -> str:

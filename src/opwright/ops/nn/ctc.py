@@ -1,6 +1,7 @@
 """Connectionist temporal classification: the loss of sequences without alignment, and greedy decoding.
 
-Lives here: CTCLoss, `ctc_loss`, `ctc_greedy_decoder`, `collapse_repeated`.  Not here: other losses (losses.py).
+Lives here: CTCLoss, `ctc_loss`, `ctc_greedy_decoder`, `collapse_repeated`, `ctc_unique_labels`.
+Not here: other losses (losses.py).
 Source: Graves et al., Connectionist Temporal Classification, 2006; the names and conventions of TensorFlow.
 """
 
@@ -178,6 +179,22 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     shape = array.stack([array.shape(labels, dtypes.int64)[0], array.cast(math.reduce_max(counts), dtypes.int64)])
     rows = array.stack([places[:, 0], order], 1)
     return array.scatter_nd(rows, array.gather_nd(labels, places), shape), counts
+
+
+def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return the distinct labels of each row [batch, length] in the order of their first occurrence, and their indices.
+
+    Distinct labels are int64, and zeros follow them; row i is labels[i][indices[i]], of int32 indices.
+    """
+    labels = array.cast(labels, dtypes.int64)
+    same = math.equal(array.expand_dims(labels, 2), array.expand_dims(labels, 1))
+    first = math.argmax(array.cast(same, dtypes.int32), axis=2)  # where each label occurs first
+    is_first = math.equal(first, array.range(array.shape(labels, dtypes.int64)[1]))
+    order = math.cumsum(array.cast(is_first, dtypes.int64), axis=1) - 1
+    places = array.where(is_first)
+    rows = array.stack([places[:, 0], array.gather_nd(order, places)], 1)
+    distinct = array.scatter_nd(rows, array.gather_nd(labels, places), array.shape(labels, dtypes.int64))
+    return distinct, array.cast(array.gather(order, first, axis=1, batch_dims=1), dtypes.int32)
 
 
 def ctc_greedy_decoder(

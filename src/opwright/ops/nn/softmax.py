@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core import replicas
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
@@ -335,6 +336,15 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
         z = where(large, targets, zero_of(targets) + 1.0)
         stirling = z * log(z) - z + 0.5 * log(2.0 * math.pi * z)
         result = result + where(large, stirling, zero_of(targets))
+    return result
+
+
+def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+    """Divide a loss that every replica adds by the number of replicas, whose gradients are summed."""
+    replica: Any = replicas.current()
+    count = 1 if replica is None else replica.num_replicas_in_sync
+    loss: Any = dispatch.to_tensor(regularization_loss)
+    result: Tensor = reduce_sum(loss) / cast(count, loss.dtype)
     return result
 
 

@@ -3,27 +3,6 @@
 Lives here: the public names.  Not here: packed sequences for recurrent operators (../sequence/).
 """
 
-from __future__ import annotations
+from ...core.lazy_imports import lazily
 
-from .functions import (
-    boolean_mask,
-    constant,
-    map_flat_values,
-    range,
-    row_splits_to_segment_ids,
-    segment_ids_to_row_splits,
-    stack,
-)
-from .ragged_tensor import RaggedTensor, RaggedTensorSpec
-
-__all__ = [
-    "RaggedTensor",
-    "RaggedTensorSpec",
-    "boolean_mask",
-    "constant",
-    "map_flat_values",
-    "range",
-    "row_splits_to_segment_ids",
-    "segment_ids_to_row_splits",
-    "stack",
-]
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -12,8 +12,10 @@ from .candidates import (
     uniform_candidate_sampler,
 )
 from .functions import (
+    Algorithm,
     Generator,
     categorical,
+    create_rng_state,
     fold_in,
     gamma,
     get_global_generator,
@@ -26,6 +28,7 @@ from .functions import (
     stateless_categorical,
     stateless_gamma,
     stateless_normal,
+    stateless_parameterized_truncated_normal,
     stateless_poisson,
     stateless_shuffle,
     stateless_truncated_normal,
@@ -36,9 +39,11 @@ from .functions import (
 from .state import set_seed
 
 __all__ = [
+    "Algorithm",
     "Generator",
     "all_candidate_sampler",
     "categorical",
+    "create_rng_state",
     "experimental",
     "fixed_unigram_candidate_sampler",
     "fold_in",
@@ -55,6 +60,7 @@ __all__ = [
     "stateless_categorical",
     "stateless_gamma",
     "stateless_normal",
+    "stateless_parameterized_truncated_normal",
     "stateless_poisson",
     "stateless_shuffle",
     "stateless_truncated_normal",

@@ -1,11 +1,20 @@
 """`random.experimental`: older names of `ow.random`."""
 
-from .functions import Generator, get_global_generator, set_global_generator, stateless_shuffle
+from .functions import (
+    Algorithm,
+    Generator,
+    create_rng_state,
+    get_global_generator,
+    set_global_generator,
+    stateless_shuffle,
+)
 from .functions import fold_in as stateless_fold_in
 from .functions import split as stateless_split
 
 __all__ = [
+    "Algorithm",
     "Generator",
+    "create_rng_state",
     "get_global_generator",
     "set_global_generator",
     "stateless_fold_in",

@@ -10,16 +10,18 @@ and hence differentiable; as in TensorFlow, rounding may then yield maxval itsel
 
 from __future__ import annotations
 
+import enum
 import secrets
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...core import dtypes, flags, forks
 from ...core.dtypes import DType, as_dtype
 from ...core.shapes import TensorShape
-from .. import array, dispatch
+from .. import array, dispatch, math
 from ..array import cast
 from ..array.shape_operators import dims_tensor
-from ..math import maximum
 from ..registry import documented_by
 from . import stateless
 from .state import new_stream, seeds_for
@@ -164,7 +166,7 @@ def _gamma_scaled(x: Any, beta: Any) -> Tensor:
     import ml_dtypes
 
     tiny = float(ml_dtypes.finfo(x.dtype.np).smallest_normal)
-    return maximum(x / beta, tiny)
+    return math.maximum(x / beta, tiny)
 
 
 @documented_by(RandomPoisson)
@@ -232,6 +234,35 @@ def stateless_uniform(
     return stateless.StatelessRandomUniformInt(sizes(shape), seed, low, high, name=name)
 
 
+def stateless_parameterized_truncated_normal(
+    shape: Any,
+    seed: Any,
+    means: Any = 0.0,
+    stddevs: Any = 1.0,
+    minvals: Any = -2.0,
+    maxvals: Any = 2.0,
+    name: str | None = None,
+) -> Tensor:
+    """Return normal numbers between bounds, a function of `seed`, by the inverse of their distribution function.
+
+    .. math:: output \\sim N(mean, stddev^2) \\text{ given } minval \\le output \\le maxval
+
+    shape: of the result; parameters broadcast to it, and have one floating dtype. Numbers in a tail far from the mean
+    are drawn from the lower one, where the distribution function keeps its precision.
+    """
+    parameters: list[Any] = [dispatch.to_tensor(v) for v in (means, stddevs, minvals, maxvals)]
+    dtype = max((p.dtype for p in parameters), key=lambda d: d.size)
+    mean, deviation, low, high = (cast(p, dtype) for p in parameters)
+    first, last = (low - mean) / deviation, (high - mean) / deviation
+    mirrored = first > 0.0
+    first, last = array.where(mirrored, -last, first), array.where(mirrored, -first, last)
+    start, end = (0.5 * math.erfc(v * -(0.5**0.5)) for v in (first, last))
+    u = stateless_uniform(shape, seed, dtype=dtype)
+    z = math.clip_by_value(math.ndtri(start + u * (end - start)), first, last)
+    result: Tensor = mean + deviation * array.where(mirrored, -z, z)
+    return result
+
+
 @documented_by(stateless.StatelessMultinomial)
 def stateless_categorical(
     logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
@@ -289,6 +320,44 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     seed = dispatch.to_tensor(seed)
     first = stateless.StatelessRandomUniformFullInt(sizes([1]), seed, dtype=seed.dtype)[0]
     return array.stack([first, cast(data, seed.dtype)])
+
+
+class Algorithm(enum.IntEnum):
+    """Algorithms of random numbers that TensorFlow names; here all functions use Philox."""
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+    @classmethod
+    def of(cls, alg: Any) -> Algorithm:
+        """Return an algorithm by name, number or as itself. Raises ValueError for others."""
+        if isinstance(alg, str):
+            name = {"philox": "PHILOX", "threefry": "THREEFRY", "auto_select": "AUTO_SELECT"}.get(alg)
+            if name is None:
+                raise ValueError(
+                    f"Argument `alg` got unsupported string value {alg}. Supported string values are 'philox' for the "
+                    "Philox algorithm, 'threefry' for the ThreeFry algorithm, and 'auto_select' for auto-selection."
+                )
+            return cls[name]
+        return cls(int(getattr(alg, "numpy", lambda: alg)()))
+
+
+def create_rng_state(seed: Any, alg: Any) -> Any:
+    """Return the state of TensorFlow's generators for a seed: int64 [3] of Philox, [2] of ThreeFry.
+
+    seed: an integer, whose lowest word comes first, or a vector of the last words. Raises ValueError for longer ones
+    """
+    size = {Algorithm.PHILOX: 3, Algorithm.THREEFRY: 2}.get(Algorithm.of(alg))
+    if size is None:
+        raise ValueError("create_rng_state: alg is 'philox' or 'threefry'")
+    if isinstance(seed, int):
+        words = [seed >> 64 * i & (1 << 64) - 1 for i in range(size)]
+        return dispatch.to_tensor(np.array(words, np.uint64).view(np.int64))
+    values = np.asarray(dispatch.to_tensor(seed).constant).astype(np.int64).reshape(-1)
+    if len(values) > size:
+        raise ValueError(f"create_rng_state: the state has {size} words, found {len(values)}")
+    return dispatch.to_tensor(np.concatenate([np.zeros(size - len(values), np.int64), values]))
 
 
 class Generator:

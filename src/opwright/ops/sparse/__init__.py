@@ -3,10 +3,6 @@
 Lives here: the public names.  Not here: sparse rows of gradients (../indexed_slices.py).
 """
 
-from __future__ import annotations
+from ...core.lazy_imports import lazily
 
-from . import combinations, functions
-from .combinations import *  # noqa: F403
-from .functions import *  # noqa: F403
-
-__all__ = [*functions.__all__, *combinations.__all__]  # pyright: ignore[reportUnsupportedDunderAll]
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -17,17 +17,6 @@ from ..tensor import Tensor
 from .functions import _numbers, _positions, _sparse, slice
 from .sparse_tensor import SparseTensor
 
-__all__ = [
-    "bincount",
-    "mask",
-    "maximum",
-    "minimum",
-    "segment_mean",
-    "segment_sqrt_n",
-    "segment_sum",
-    "softmax",
-    "split",
-]
 int64 = dtypes.int64
 
 

@@ -15,32 +15,9 @@ from ...core import dtypes
 from ...core.errors import InvalidArgumentError
 from .. import array, debugging, dispatch, linalg, math
 from ..tensor import Tensor
-from .sparse_tensor import SparseTensor, SparseTensorSpec
+from .sparse_tensor import SparseTensor
 
 int64 = dtypes.int64
-
-__all__ = [
-    "SparseTensor",
-    "SparseTensorSpec",
-    "add",
-    "concat",
-    "expand_dims",
-    "eye",
-    "fill_empty_rows",
-    "from_dense",
-    "map_values",
-    "reduce_max",
-    "reduce_sum",
-    "reorder",
-    "reset_shape",
-    "reshape",
-    "retain",
-    "slice",
-    "sparse_dense_matmul",
-    "to_dense",
-    "to_indicator",
-    "transpose",
-]
 
 
 def _numbers(indices: Any, shape: Any) -> Any:
@@ -323,6 +300,33 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
     values = [x.values if isinstance(x, SparseTensor) else x for x in args]
     named = {k: x.values if isinstance(x, SparseTensor) else x for k, x in kwargs.items()}
     return every[0].with_values(op(*values, **named))
+
+
+def sampled_addmm(
+    indices: Any,
+    values: Any,
+    dense_shape: Any,
+    mat1: Any,
+    mat2: Any,
+    beta: Any = 1.0,
+    alpha: Any = 1.0,
+    output_type: Any = dtypes.float32,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return beta times sparse elements plus alpha times the elements of a product of matrices at their positions.
+
+    .. math:: y_k = beta \\, values_k + alpha \\, (mat1 \\, mat2)_{indices_k}
+
+    indices, values, dense_shape: of the sparse matrix, or a batch of them; returned as (indices, y, dense_shape).
+    mat1: [..., m, k]; mat2: [..., k, n]. output_type: of y. Only the products at the positions are computed.
+    """
+    places: Any = dispatch.to_tensor(indices)
+    first, second = dispatch.to_tensor(mat1), dispatch.to_tensor(mat2)
+    rows = array.gather_nd(first, places[:, :-1])
+    columns = array.gather_nd(linalg.matrix_transpose(second), array.concat([places[:, :-2], places[:, -1:]], 1))
+    products = math.reduce_sum(rows * columns, axis=-1)
+    old = dispatch.to_tensor(values)
+    result = array.cast(beta, old.dtype) * old + array.cast(alpha, products.dtype) * products
+    return places, array.cast(result, output_type), dispatch.to_tensor(dense_shape)
 
 
 # ---- embeddings ------------------------------------------------------------------------------------------------------
