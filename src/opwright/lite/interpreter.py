@@ -1,7 +1,8 @@
 """Interpreter: runs a `.tflite` model, under the official interpreter's names.
 
 Lives here: opening a model, access to its tensors, signatures.
-Not here: running (runtime/), kernels (ops/), resolvers (resolver.py).
+Not here: running (runtime/), kernels (ops/), resolvers (resolver.py), when machine code takes over
+(compiled/engine_control.py).
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler import plan_cache, tuning
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError, also
 from ..core.lazy_imports import later
 from ..core.named_tuples import NamedTuple
 from ..core.processors import usable_processors
+from .compiled.engine_control import EngineControl
 from .compiled.fast_path import FastPath
 from .compiled.fast_path import find as find_fast_path
 from .runtime.errors import as_base
@@ -78,7 +79,7 @@ class OpResolverType(enum.Enum):
     BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
 
 
-class Interpreter:
+class Interpreter(EngineControl):
     """Runs a model.
 
     model_path or model_content: the file, or its bytes (a `lite.Model` is accepted). num_threads: maximum for one
@@ -131,10 +132,10 @@ class Interpreter:
         self._threads = num_threads or flags.get("num_threads") or usable_processors()
         self._exported_views: ExportedViews = {}
         self._delegate_services: Any = None  # created for the first delegate
-        self._engine: engine.Engine | ahead.Ahead | None = None  # the applied compiled engine, or its pending plan
+        self._engine = None
         compiling = experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
         self._compiled = flags.compiled and compiling and not self._preserve_all
-        self._waiting = False  # for kernels under compilation
+        self._waiting = False
         self._source = model_path
         is_bytes = model_content is not None and not isinstance(model_content, formats.Model)
         self._content = model_content if is_bytes else None
@@ -486,61 +487,8 @@ class Interpreter:
                 self._ownership.check_idle("changed")
             delegation.remove_all_delegates(self._subgraphs)
 
-    def _withdraw(self) -> None:
-        """Return the compiled engine's nodes to the interpreter; the next allocation applies it again."""
-        if self._engine is not None:
-            if self._engine.runs_nodes():
-                self._ownership.check_idle("changed")
-            self._engine.withdraw()
-            self._engine, self._waiting = None, False
-
-    def _start_engine(self) -> None:
-        """Apply the compiled engine; or first plan a new model in the background, if allowed."""
-        if (
-            self._background
-            and self._custom_resolver is None
-            and self._delegate_services is None
-            and plan_cache.may_find()
-        ):
-            identity = plan_cache.key_of_model(self._source, self._content)
-            if identity is not None and not ahead.was_planned(identity, ahead.shapes_of(self._subgraphs)):
-                plan = functools.partial(_plan_apart, self._source, self._content, identity)
-                self._engine = ahead.Ahead(self._subgraphs, plan)
-                return
-        self._engine = self._new_engine()
-
-    def _new_engine(self, late: bool = False) -> engine.Engine:
-        return engine.Engine(
-            self._subgraphs,
-            lambda delegate: self._delegate(delegate, strict=False),
-            self._source,
-            self._content,
-            self._background,
-            late,
-        )
-
-    @property
-    def _background(self) -> bool:
-        """Whether a thread compiles while the reference kernels run; not if loading measures."""
-        return flags.background and not tuning.is_on()
-
-    def _switch_engine(self) -> None:
-        """Let the compiled engine claim its nodes, if it is ready and no view of a tensor is alive."""
-        assert self._engine is not None
-        if isinstance(self._engine, ahead.Ahead) and not self._engine.done:
-            return
-        try:
-            for i in range(len(self._subgraphs)):
-                check_exported_views(self._exported_views, i)
-        except OpError:
-            return
-        if not isinstance(self._engine, ahead.Ahead):
-            self._waiting = self._engine.switch()
-        elif self._engine.lost:
-            self._waiting = False
-        else:
-            self._engine = self._new_engine(late=True)
-            self._waiting = self._engine.claim_prepared()
+    def _planning(self, identity: str) -> Callable[[ahead.Shapes], Any]:
+        return functools.partial(_plan_apart, self._source, self._content, identity)
 
     def _delegate(self, delegate: Any, strict: bool) -> None:
         self._ownership.check_idle("changed")
@@ -594,28 +542,9 @@ class Interpreter:
         if self._waiting and self._engine is not None:
             self._engine.look()
 
-    def _blas_threads(self) -> int:
-        """Return the threads of reference kernels' products: after the first answer, the compiler has a processor."""
-        planning = isinstance(self._engine, ahead.Ahead) and self._engine.answered
-        return max(1, min(self._threads, usable_processors() - planning))
-
     def _check_resolved(self, start: Subgraph) -> None:
-        """Raise the error for custom operators without kernel that `start`, or its callees, would run."""
-        reached, todo = {start.index}, [start.index]
-        while todo:
-            todo += (new := [i for i in self._subgraphs[todo.pop()].calls if i not in reached])
-            reached |= set(new)
-        if all(n.registration is not None for i in reached for n in self._subgraphs[i].execution_plan):
-            return
-        uses: dict[tuple[str, int], list[str]] = {}
-        for subgraph in self._subgraphs:
-            for node in subgraph.execution_plan:
-                if node.registration is None:
-                    uses.setdefault((node.name, node.version), []).append(
-                        model_loader.node_location(node.number, subgraph.index)
-                    )
-        missing = [model_loader.Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]
-        raise model_loader.unresolved(missing, self._resolver)
+        if any(n.registration is None for s in self._subgraphs for n in s.execution_plan):
+            model_loader.check_resolved(self._subgraphs, start, self._resolver)
 
     def _subgraph(self, index: int) -> Subgraph:
         if not 0 <= index < len(self._subgraphs):

@@ -1,7 +1,7 @@
 """Loading of a model for an interpreter, from a path, bytes or a Model; the official messages if there is none.
 
 Lives here: `open_model`; `open_subgraphs`, subgraphs whose tensors can be allocated; `resolve`, from operator codes to
-registrations, and `unresolved`, the error for missing operators.
+registrations, `check_resolved` and `unresolved`, the error for missing operators.
 Not here: reading the bytes (format/), resolvers (lite/resolver.py).
 """
 
@@ -186,6 +186,23 @@ def _missing(model: Any, resolved: Sequence[Resolved]) -> list[Missing]:
     for r in (resolved[i] for i in sorted(unused) if resolved[i].registration is None):
         nodes.setdefault((r.name, r.version, r.is_custom), [])
     return [Missing(*what, where) for what, where in nodes.items()]
+
+
+def check_resolved(subgraphs: Sequence[Subgraph], start: Subgraph, resolver: OpResolver) -> None:
+    """Raise the error for custom operators without kernel that `start`, or its callees, would run."""
+    reached, todo = {start.index}, [start.index]
+    while todo:
+        todo += (new := [i for i in subgraphs[todo.pop()].calls if i not in reached])
+        reached |= set(new)
+    if all(n.registration is not None for i in reached for n in subgraphs[i].execution_plan):
+        return
+    uses: dict[tuple[str, int], list[str]] = {}
+    for subgraph in subgraphs:
+        for node in subgraph.execution_plan:
+            if node.registration is None:
+                uses.setdefault((node.name, node.version), []).append(node_location(node.number, subgraph.index))
+    missing = [Missing(name, version, True, nodes) for (name, version), nodes in uses.items()]
+    raise unresolved(missing, resolver)
 
 
 def node_location(number: int, subgraph: int) -> str:
