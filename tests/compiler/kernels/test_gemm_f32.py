@@ -13,6 +13,7 @@ from opwright.compiler.kernels.epilogue import Epilogue, without_bias
 from opwright.compiler.kernels.gemm_deep_f32 import gemm_deep
 from opwright.compiler.kernels.gemm_f32 import gemm
 from opwright.compiler.kernels.gemv_f32 import gemv
+from opwright.compiler.kernels.grouped_convolution_f32 import GroupTile, convolution_grouped
 from opwright.compiler.kernels.tiling import blocks, row_tiles
 from opwright.compiler.kernels.weight_packing_f32 import pack
 from opwright.compiler.kernels.winograd import transform_filter, winograd
@@ -108,10 +109,18 @@ CASES = [
     case((1, 12, 12, 12), 24, groups=4),
     case((1, 15, 15, 6), 20, Window((3, 3), (2, 2), padding=(1, 1, 1, 1)), 2, constant=False),
     case((1, 12, 20, 6), 20, Window((3, 3), padding=(1, 1, 1, 1)), dtype=float16),
+    # groups of few channels, whose outputs share vectors or fill them: as many outputs, more, less; lines of no pixel
+    case((2, 9, 17, 32), 32, Window((3, 3), padding=(1, 1, 1, 1)), 8),
+    case((1, 8, 9, 16), 32, Window((3, 2), (2, 2), padding=(0, 1, 1, 0)), 8),
+    case((1, 7, 13, 64), 32, Window((3, 3), dilations=(2, 3), padding=(2, 2, 3, 3)), 8),
+    case((1, 6, 30, 24), 24, Window((5, 3), padding=(4, 4, 1, 1)), 3, float16),
+    case((1, 4, 5, 64), 64, Window((3, 3), (1, 2), padding=(1, 1, 1, 1)), 2),
+    case((3, 5, 21, 16), 64, groups=4),
+    case((1, 3, 3, 8), 64, Window((7, 7), padding=(5, 5, 5, 5)), 8),
 ]
 
 
-def made(x, features, window, groups, dtype, constant, expr=BIASED, more=()):
+def contraction(x, features, window, groups, dtype, constant, expr=BIASED, more=()):
     """The form, its arrays, and its sums with the bias added."""
     rng = np.random.default_rng(7)
     xs = rng.standard_normal(x).astype(np.float32)
@@ -127,7 +136,7 @@ def made(x, features, window, groups, dtype, constant, expr=BIASED, more=()):
 
 @pytest.mark.parametrize(("x", "features", "window", "groups", "dtype", "constant"), CASES)
 def test_sums(x, features, window, groups, dtype, constant):
-    form, given, wanted = made(x, features, window, groups, dtype, constant)
+    form, given, wanted = contraction(x, features, window, groups, dtype, constant)
     found = run(form, given)
     close(found, wanted, form.filter.size // features)
     for parts in (2, 5):
@@ -146,7 +155,7 @@ def test_sums(x, features, window, groups, dtype, constant):
 )
 def test_winograd(x, features, padding, dtype, m):
     """Within 1e-4 of what the sums are like; the same bits for any split; slices of buffers."""
-    form, given, expected = made(x, features, Window((3, 3), padding=padding), 1, dtype, True, RELU)
+    form, given, expected = contraction(x, features, Window((3, 3), padding=padding), 1, dtype, True, RELU)
     assert faster_patch(x[3], features, expected.shape[1:3], 16) == m
     actual = run(form, given)
     np.testing.assert_allclose(actual, np.maximum(expected, 0), atol=1e-4 * expected.std(), rtol=1e-5)
@@ -201,7 +210,7 @@ def test_epilogues(name, kind, features):
     window = Window((3, 3), padding=(1, 1, 1, 1)) if x[3] == 4 else PLAIN
     rest = np.random.default_rng(3).standard_normal((*x[:3], features)).astype(np.float32)
     more = (buffer(rest, "rest"),) if name in ("residual", "below") else ()
-    form, given, total = made(x, features, window, 1, float32, True, expr, more)
+    form, given, total = contraction(x, features, window, 1, float32, True, expr, more)
     given |= dict.fromkeys(more, rest)
     if of is None:
         wanted = (total - form.operands[0].constant) * total
@@ -215,7 +224,7 @@ def test_one_row_by_blocks_of_channels(dtype):
     """Blocks of channels and a part of one, whatever the vectors; operands of a channel and of an element."""
     rest = np.random.default_rng(4).standard_normal((1, 1, 1, 555)).astype(np.float32)
     more = (buffer(rest, "rest"),)
-    form, given, total = made((1, 1, 1, 57), 555, PLAIN, 1, dtype, True, EPILOGUES["residual"][0], more)
+    form, given, total = contraction((1, 1, 1, 57), 555, PLAIN, 1, dtype, True, EPILOGUES["residual"][0], more)
     given |= dict.fromkeys(more, rest)
     actual = run(form, given)
     np.testing.assert_allclose(actual, EPILOGUES["residual"][1](total, rest), rtol=2e-5, atol=1e-4)
@@ -274,7 +283,21 @@ def test_tiles():
         assert block.items == -(-tiles // block.tiles) * -(-panels // block.panels)
 
 
+@pytest.mark.parametrize(("channels", "features"), [(32, 32), (16, 128)])
+def test_groups_share_a_step(channels, features):
+    """One step for all groups, whose output may be the memory of a residual."""
+    rest = np.random.default_rng(4).standard_normal((1, 9, 17, features)).astype(np.float32)
+    more, window = (buffer(rest, "rest"),), Window((3, 3), padding=(1, 1, 1, 1))
+    (expr, wanted) = EPILOGUES["residual"]
+    form, given, total = contraction((1, 9, 17, channels), features, window, 8, float32, True, expr, more)
+    given |= dict.fromkeys(more, rest)
+    steps = plan_of(LoopGraph("groups", tuple(given), (form.output,), (form,))).steps
+    assert [step.code.name.split(".")[-1] for step in steps] == ["convolution_grouped"]
+    np.testing.assert_allclose(run_in_used_memory(form, given), wanted(total, rest), rtol=2e-5, atol=1e-4)
+
+
 LIGHT, HEAVY = Epilogue(apply("relu6", SUM), (), ()), Epilogue(apply("sigmoid", SUM), (), ())
+GROUPED = {"more": 0, "stride": 2, "rows": 2, "short": False, "epilogue": LIGHT}
 CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
 
 
@@ -283,6 +306,7 @@ CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
     (gemm_deep, {"more": 0, "rows": 2, "short": False, "epilogue": LIGHT, "turned": False, "packs": False}),
     (convolution, CODE | {"epilogue": HEAVY, "lined": True, "short": False}),
     (convolution, CODE | {"epilogue": LIGHT, "lined": False, "wide": False}),
+    (convolution_grouped, GROUPED | {"tile": GroupTile(2, 2, 4, 1)}),
     (transform_filter, {"dtype": float16, "m": 2}),
     (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
     (pack, {"dtype": bfloat16, "halves": 3, "biased": True, "along": True}),

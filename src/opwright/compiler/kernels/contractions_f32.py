@@ -31,6 +31,7 @@ from .contractions_winograd import add_winograd_step, is_finite, winograd_patch
 from .convolution_f32 import convolution
 from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .gemv_f32 import blocks_of, gemv
+from .grouped_convolution_f32 import add_grouped_step, group_tile
 from .tiling import ITEM_OPERATIONS, ITEMS, LineTiles, WorkBlocks, chunk_of, evened, grain, row_tiles, window_words
 from .weight_packing_f32 import PanelsF32, packed_filter, panels_of
 
@@ -67,6 +68,12 @@ def select_contract(form: Contract, build: Builder) -> None:
     channels = form.filter.shape[3]
     bias, expr, operands = without_bias(form.expr, form.operands)
     depth = math.prod(form.filter.shape[1:])
+    tile = group_tile(host(), channels, features, form.filter.shape[0]) if form.groups > 1 else None
+    if tile is not None and form.filter.constant is not None and form.output.size:
+        epilogue, more = epilogue_of(expr, operands, form.output, build)
+        add_grouped_step(form, tile, bias, epilogue, more, build)
+        share_output(form, build, operands, epilogue)
+        return
 
     def add_group(g: int) -> Epilogue:
         epilogue, more = epilogue_of(expr, operands, form.output, build, g * features)
