@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.frontends.importing import ForeignCall, ImportedFunction, MissingOperators, RuleTable, known, skeleton
+from opwright.frontends.importing import ImportedFunction, RuleTable, known
+from opwright.frontends.missing_operators import ForeignCall, MissingOperators, Required, skeleton
 
 
 def table():
@@ -74,6 +75,21 @@ def test_all_missing_operators_are_listed_with_classes_that_can_be_completed():
         exec(source, namespace)
     operator = namespace["Other"]
     assert [i.dtypes for i in operator.inputs] == [(ow.int64,)] * 2
+
+
+def test_schemas_become_classes_with_optional_and_repeated_inputs_and_required_attributes():
+    inputs = (("self", "Tensor"), ("rest", "Tensor[]"), ("bias", "Tensor?"), ("scale", "Tensor"))
+    call = ForeignCall("my::op", "", inputs, {"k": Required("int"), "axes": Required("[int]"), "mode": None})
+    namespace = {"ow": ow}
+    exec(skeleton(call), namespace)
+    operator = namespace["Op"]
+    assert [(i.optional, i.repeated) for i in operator.inputs] == [
+        (False, False),
+        (False, True),
+        (True, False),
+        (True, False),
+    ]
+    assert {n: a.required for n, a in operator.attr_defs.items()} == {"k": True, "axes": True, "mode": False}
 
 
 def test_custom_operators_are_classes_or_functions():

@@ -6,12 +6,14 @@ Lives here: what needs torch. Not here: rules (test_aten_rules.py), architecture
 from __future__ import annotations
 
 import importlib
+import json
+import zipfile
 
 import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.frontends.importing import MissingOperators
+from opwright.frontends.missing_operators import MissingOperators, Required
 from opwright.frontends.torch.decomposition import is_functional
 from opwright.graph.passes.layout import assign_layouts, transposes
 from opwright.ops import registry
@@ -455,6 +457,90 @@ def test_scans_and_maps_run_and_convert():
     results = interpreter.get_signature_runner()(**{function.parameters[0]: x.numpy()}).values()
     for value in expected:
         assert any(r.shape == value.shape and np.allclose(r, value.detach(), atol=1e-5) for r in results)
+
+
+def write_unregistered(path):
+    """Write a program with an operator of a package that is gone when the file is read; return its input and result."""
+    library = torch.library.Library("opwright_gone", "DEF")
+    library.define("wide.two(Tensor x, Tensor[] more, *, int? k=None) -> (Tensor, Tensor)")
+    library.impl("wide.two", lambda x, more, k=None: (x + sum(more) * (k or 1), x.sum()), "CompositeExplicitAutograd")
+
+    class Counted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("n", torch.zeros(()))
+
+        def forward(self, x):
+            self.n.add_(1)  # so that PyTorch traces the program again to make it functional
+            y, z = torch.ops.opwright_gone.wide(x, [x, x], k=2)
+            return torch.ops.opwright_gone.wide(y, [x])[0] * z + self.n
+
+    x = images(3, 4)
+    sizes = {"x": {0: torch.export.Dim("b", min=2, max=9)}}
+    torch.export.save(torch.export.export(Counted(), (x,), dynamic_shapes=sizes), path)
+    result = Counted()(x)
+    library._destroy()
+    vars(torch.ops.opwright_gone).pop("wide", None)
+    return x, result
+
+
+def test_files_with_operators_that_no_package_registers(tmp_path):
+    path = tmp_path / "m.pt2"
+    x, expected = write_unregistered(path)
+    with pytest.raises(MissingOperators, match=r"opwright_gone::wide\.two\(x: float32\[\?, 4\].* 2 times") as caught:
+        ow.from_torch(path)
+    assert 'custom={"opwright_gone::wide.two": Wide}' in str(caught.value)
+    assert "more = ow.Input(repeated=True)" in str(caught.value)
+    assert not torch._C._jit_get_schemas_for_operator("opwright_gone::wide")  # as before, for the package itself
+    assert not hasattr(torch.ops.opwright_gone, "wide")
+    wide = {"opwright_gone::wide.two": lambda x, more, k=None: (x + sum(more) * float(k or 1), ow.reduce_sum(x))}
+    function = ow.from_torch(path, custom=wide)
+    np.testing.assert_allclose(function(x.numpy()).numpy(), expected.numpy(), rtol=1e-5)
+    assert write_unregistered(tmp_path / "again.pt2")[1].equal(expected)
+
+
+def test_damaged_calls_of_operators_that_no_package_registers(tmp_path):
+    path = tmp_path / "m.pt2"
+    write_unregistered(path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    (name,) = (n for n in parts if n.endswith("models/model.json"))
+
+    def read(change):
+        value = json.loads(parts[name])
+        change(next(n for n in value["graph_module"]["graph"]["nodes"] if "opwright_gone" in n["target"]))
+        with zipfile.ZipFile(path, "w") as archive:
+            for member, data in {**parts, name: json.dumps(value).encode()}.items():
+                archive.writestr(member, data)
+        ow.from_torch(path)
+
+    for change in (
+        lambda node: node["inputs"].clear(),
+        lambda node: node["inputs"][0].update(name="x) -> Tensor"),
+        lambda node: node["inputs"][0].update(arg={"as_graph": {}}),
+        lambda node: node["inputs"][0].update(arg={"as_tensor": {"name": "nowhere"}}),
+        lambda node: node.update(outputs=[]),
+        lambda node: node.update(outputs=[{"as_operator": "x"}]),
+        lambda node: node.update(target="torch.ops.prim.wide.two"),
+        lambda node: node.update(target="torch.ops.aten.add.two"),
+    ):
+        with pytest.raises(ow.errors.OpError):
+            read(change)
+
+
+def test_operators_of_the_registry_by_their_schema():
+    from opwright.frontends.torch.schemas import call_of_schema
+
+    call = call_of_schema("aten::convolution")
+    assert call.inputs == (("input", "Tensor"), ("weight", "Tensor"), ("bias", "Tensor?"))
+    assert call.attributes == {k: Required("[int]") for k in ("stride", "padding", "dilation", "output_padding")} | {
+        "transposed": Required("bool"),
+        "groups": Required("int"),
+    }
+    assert call_of_schema("aten::cat").inputs == (("tensors", "Tensor[]"),)
+    assert call_of_schema("aten::index.Tensor").inputs == (("self", "Tensor"), ("indices", "Tensor[]"))
+    assert call_of_schema("aten::topk").outputs == 2
+    assert call_of_schema("nobody::has") is None
 
 
 LIBRARY = torch.library.Library("opwright_test", "DEF")

@@ -30,7 +30,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import opwright as ow
-from opwright.frontends.importing import MissingOperators
+from opwright.frontends.missing_operators import MissingOperators
 from opwright.frontends.torch.detectors import exportable
 
 LIMIT = 1e-4

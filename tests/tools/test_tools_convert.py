@@ -244,3 +244,29 @@ def test_op_new_writes_the_class_of_a_foreign_operator(tmp_path):
     assert "there are my_scale" in opwright("op", "new", "other", "--from", model, exit_code=3).stderr
     model.write_text(MODULE)
     assert "has a rule" in opwright("op", "new", "my_scale", "--from", model, exit_code=3).stderr
+
+
+def test_op_new_writes_the_class_of_an_operator_that_a_framework_knows(tmp_path):
+    pytest.importorskip("onnx")
+    module, file = tmp_path / "my_schema.py", tmp_path / "op.py"
+    module.write_text(
+        "from onnx import defs\n"
+        "S = defs.OpSchema\n"
+        "x, y = (S.FormalParameter(n, 'T') for n in 'xy')\n"
+        "gain = S.Attribute('gain', S.AttrType.FLOAT, required=True)\n"
+        "kinds = [('T', ['tensor(float)'], '')]\n"
+        "parts = dict(inputs=[x], outputs=[y], type_constraints=kinds, attributes=[gain])\n"
+        "defs.register_schema(S('Scale', 'my', 1, **parts))\n"
+    )
+    opwright("op", "new", "--from", "onnx:my::Scale", "--import", module, "-o", file)
+    namespace = {}
+    exec(file.read_text().replace('raise NotImplementedError("my::Scale in NumPy")', "return x * op.gain"), namespace)
+    np.testing.assert_array_equal(namespace["Scale"](ow.constant([2.0]), gain=3.0).numpy(), [6.0])
+    for source, code, text in (
+        ("onnx:Conv", 3, "has a rule"),
+        ("onnx:my::Gone", 3, "--import MODULE"),
+        ("onnx:", 2, "FRAMEWORK:OPERATOR"),
+        ("net.onnx", 2, "wanted NAME"),
+    ):
+        assert text in opwright("op", "new", "--from", source, exit_code=code).stderr
+    assert "wanted NAME" in opwright("op", "new", exit_code=2).stderr

@@ -1,8 +1,8 @@
-"""Rules by foreign operator, values known at import, missing operators, the imported function: shared by importers.
+"""Rules by foreign operator, values known at import, the imported function: shared by importers.
 
-Lives here: `RuleTable` and its `apply`; `MissingOperators`, the error that lists all missing operators, each with a
-definition to complete; `ImportedFunction`; `scope`, which names nodes as the foreign program does; `known` and
-`tensor_of`. Not here: reading of foreign files and rules (the packages of the frameworks), layouts.
+Lives here: `RuleTable` and its `apply`; `ImportedFunction`; `scope`, which names nodes as the foreign program does;
+`known` and `tensor_of`. Not here: the error of missing operators (missing_operators.py), reading of foreign files and
+rules (the packages of the frameworks), layouts.
 
 An importer executes a foreign graph on Opwright's operators while `ImportedFunction` is traced. Values are NumPy arrays
 as long as they are known at import (weights, arithmetic on shapes), and tensors from where they depend on an input: a
@@ -11,7 +11,6 @@ rule whose inputs are all known runs eagerly, outside of the trace, so that no n
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import keyword
@@ -23,9 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..core import nest
-from ..core.dtypes import as_dtype
-from ..core.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnimplementedError
-from ..core.introspection import literal
+from ..core.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from ..eager.variable import Variable
 from ..nn.module import Module
 from ..ops import dispatch, registry
@@ -34,6 +31,7 @@ from ..saved.saver import save
 from ..tracing.function import Function
 from ..tracing.name_scopes import name_scope
 from .constants import FOLDING
+from .missing_operators import ForeignCall, MissingOperators, identifier
 
 Rule = Callable[..., Any]
 """rule(context, inputs, attributes) -> a value, or a sequence of them; None stands for an absent one."""
@@ -84,21 +82,6 @@ def scope(name: str) -> Iterator[None]:
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class ForeignCall:
-    """A call of a foreign operator, as errors show it.
-
-    operator: such as "ai.onnx::Conv" or "aten::conv2d". node: its name in the foreign program, or "". inputs: name and
-    type of each, such as ("x", "float32[1, 3, ?]"). attributes: Python values by name. outputs: how many.
-    """
-
-    operator: str
-    node: str = ""
-    inputs: tuple[tuple[str, str], ...] = ()
-    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    outputs: int = 1
 
 
 class RuleTable:
@@ -224,88 +207,6 @@ def rule_of(operator: Any) -> Rule:
     return rule
 
 
-class MissingOperators(UnimplementedError):
-    """Raised for a program with operators that no rule exists for: it lists all, each with a class to complete.
-
-    operators: their names. calls: the calls of each.
-    """
-
-    def __init__(self, framework: str, calls: Mapping[str, Sequence[ForeignCall]]) -> None:
-        self.operators = sorted(calls)
-        self.calls = {name: tuple(calls[name]) for name in self.operators}
-        rows = []
-        for name in self.operators:
-            first = self.calls[name][0]
-            inputs = ", ".join(f"{n}: {t}" for n, t in first.inputs)
-            attributes = "".join(f", {k}={_short(v)}" for k, v in first.attributes.items())
-            nodes = [c.node for c in self.calls[name] if c.node]
-            where = f" at {', '.join(nodes[:3])}{', ...' if len(nodes) > 3 else ''}" if nodes else ""
-            rows.append(f"    {name}({inputs}{attributes}) {len(self.calls[name])} times{where}")
-        table = ", ".join(f'"{name}": {class_name(name)}' for name in self.operators)
-        skeletons = "\n\n".join(skeleton(self.calls[name][0]) for name in self.operators)
-        count = len(self.operators)
-        super().__init__(
-            f"{framework}: {count} operator{'s' if count > 1 else ''} without a rule\n"
-            + "\n".join(rows)
-            + f"\n  try     define them, and pass custom={{{table}}}\n\n"
-            + skeletons
-        )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def class_name(operator: str) -> str:
-    """Return a class name for a foreign operator: "my::fancy_op" -> "FancyOp"."""
-    words = re.split(r"\W+|_", re.split(r"::|/", operator)[-1].partition(".")[0])
-    name = "".join(word[:1].upper() + word[1:] for word in words if word)
-    return name if name and not name[0].isdigit() else f"Op{name}"
-
-
-def _identifier(name: str, fallback: str) -> str:
-    name = re.sub(r"\W", "_", name).strip("_").lower()
-    return name if name.isidentifier() and not name[0].isdigit() else fallback
-
-
-def skeleton(call: ForeignCall) -> str:
-    """Return the source of an `@ow.operator` class of the call's inputs and attributes, its `compute` to be written."""
-    lines = ["@ow.operator", f"class {class_name(call.operator)}:", f'    """Compute {call.operator}."""', ""]
-    inputs: list[str] = []
-    for i, (name, kind) in enumerate(call.inputs):
-        slot = _identifier(name, f"x{i}")
-        slot = f"x{i}" if slot in inputs or slot in call.attributes or slot in ("op", "y") else slot
-        inputs.append(slot)
-        dtype = kind.partition("[")[0]
-        lines.append(
-            f"    {slot} = ow.Input(dtypes=ow.{dtype})" if dtype.isidentifier() else f"    {slot} = ow.Input()"
-        )
-    like = f'like="{inputs[0]}"' if inputs else "dtype=ow.float32"
-    outputs = ["y"] if call.outputs == 1 else [f"y{i}" for i in range(call.outputs)]
-    lines += [f"    {name} = ow.Output({like})" for name in outputs]
-    for name, value in call.attributes.items():
-        kind = type(value).__name__ if isinstance(value, (bool, int, float, str)) else "list"
-        member = _members(value) if kind == "list" else kind
-        lines.append(f"    {name} = ow.Attr({member}, default={_default(value)})")
-    lines += ["", f"    def compute(op, {', '.join(inputs)}):" if inputs else "    def compute(op):"]
-    lines.append(f'        raise NotImplementedError("{call.operator} in NumPy")')
-    return "\n".join(lines)
-
-
-def _members(value: Any) -> str:
-    return f"[{type(value[0]).__name__}]" if isinstance(value, (list, tuple)) and value else "[int]"
-
-
-def _default(value: Any) -> str:
-    text = repr(list(value) if isinstance(value, tuple) else value)
-    try:
-        literal(text)
-    except (ValueError, SyntaxError):
-        return "None"
-    return text
-
-
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
@@ -337,7 +238,7 @@ class ImportedFunction(Function[..., Any]):
             with FOLDING.counted():
                 return body(*args)
 
-        call.__name__ = call.__qualname__ = _identifier(name, "imported")
+        call.__name__ = call.__qualname__ = identifier(name, "imported")
         call.__doc__ = f"Compute {source or name}."
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         vars(call)["__signature__"] = inspect.Signature([inspect.Parameter(n, kind) for n in names])
@@ -357,7 +258,7 @@ class ImportedFunction(Function[..., Any]):
 
     def named(self) -> Function[..., Any]:
         """Return the function with its results as a dictionary by name, as signatures of files have them."""
-        names = [_identifier(n, f"output_{i}") for i, n in enumerate(self.output_names)]
+        names = [identifier(n, f"output_{i}") for i, n in enumerate(self.output_names)]
         if not names or len(set(names)) < len(names):
             return self
 
@@ -400,9 +301,3 @@ def _parameter_names(names: Sequence[str]) -> list[str]:
             legal += "_"
         result.append(legal)
     return result
-
-
-def spec_text(dtype: Any, shape: Sequence[int | None] | None) -> str:
-    """Return a type as errors show it: float32[1, ?, 3]; float32[...] of unknown rank."""
-    sizes = "..." if shape is None else ", ".join("?" if d is None else str(d) for d in shape)
-    return f"{as_dtype(dtype).name}[{sizes}]"

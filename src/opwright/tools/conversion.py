@@ -25,7 +25,6 @@ from ..core.dtypes import DType, as_dtype, float32, int32
 from ..core.errors import InvalidArgumentError, OpError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
-from ..frontends.importing import MissingOperators, class_name, skeleton
 from ..frontends.keras import from_keras
 from ..frontends.onnx.model import from_onnx
 from ..frontends.stablehlo.program import from_stablehlo
@@ -204,36 +203,6 @@ def tflite_file(path: str, folder: str) -> str:
         file = str(Path(folder) / f"{Path(path).stem}.tflite")
         _write_converted(converter, file)
     return file
-
-
-def write_skeleton(name: str, path: str, output: str | None, as_json: bool) -> None:
-    """Write a class for an operator of a foreign model that has no rule, its `compute` to be completed.
-
-    name: as the error of the import has it, such as "my::op". raises BadFile for a file that is there, or a model in
-    which no such operator is missing; OpError for what cannot be imported
-    """
-    suffix = Path(path).suffix
-    if suffix not in READERS:
-        raise click.UsageError(f"--from {path}: wanted a file that ends in {', '.join(READERS)}")
-    try:
-        READERS[suffix](path)
-    except MissingOperators as error:
-        calls = error.calls
-    except OSError as error:
-        raise BadFile(f"{path}: {error}") from error
-    else:
-        raise BadFile(f"{path}: every operator has a rule")
-    if name not in calls:
-        raise BadFile(f"{path}: no operator {name!r} without a rule; there are {', '.join(calls)}")
-    file = Path(output or f"{class_name(name).lower()}.py")
-    if file.exists():
-        raise BadFile(f"{file} is there already")
-    write_file(str(file), f"import opwright as ow\n\n\n{skeleton(calls[name][0])}\n".encode())
-    if as_json:
-        print_json({"operator": name, "class": class_name(name), "calls": len(calls[name]), "files": [str(file)]})
-        return
-    out().print(str(file))
-    notes().print(f'next: complete it; custom={{"{name}": {class_name(name)}}} imports the model', markup=False)
 
 
 def samples_of(path: str, converter: Any) -> list[dict[str, np.ndarray]]:

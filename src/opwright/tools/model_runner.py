@@ -12,6 +12,7 @@ import importlib
 import os
 import re
 import sys
+import types
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -99,6 +100,14 @@ def patterns_of(texts: Sequence[str]) -> list[Any]:
             raise BadFile(f"--pattern {text}: no pattern {name or 'made by @lite.pattern'}")
         patterns += selected
     return list(dict.fromkeys(patterns))
+
+
+def imported_module(text: str, option: str) -> Any:
+    """Return a module, or the names of a Python file as one. Raises BadFile if it cannot be imported."""
+    if text.endswith(".py") or os.path.sep in text:
+        return types.SimpleNamespace(**names_in(text))
+    module, _, _ = _module(text, option)
+    return sys.modules[module]
 
 
 def _module(text: str, option: str) -> tuple[str, str, dict[str, Any]]:

@@ -20,23 +20,32 @@ def op() -> None:
 
 
 @op.command("new")
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option("-o", "--output", "folder", type=click.Path(), help="The folder to make; by default the package's name.")
 @click.option(
     "--from",
     "model",
     type=click.Path(),
     metavar="MODEL",
-    help="A .onnx, .pt2, .mlir or .stablehlo file with the operator NAME, which has no rule: write only its class, "
-    "with inputs and attributes, to the file -o.",
+    help="A .onnx, .pt2, .mlir or .stablehlo file with the operator NAME, which has no rule; or, without NAME, "
+    "FRAMEWORK:OPERATOR that torch, onnx or jax knows: write only its class, with inputs and attributes, to the "
+    "file -o.",
+)
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="A module or Python file that registers operators of --from.",
 )
 @json_option
 @examples(
     "opwright op new LeakyClip",
     "opwright op new LeakyClip -o ~/operators/leaky",
     "opwright op new my::op --from model.onnx -o my_op.py",
+    "opwright op new --from torch:my::op --import my_package -o my_op.py",
 )
-def op_new(name: str, folder: str | None, model: str | None, as_json: bool) -> None:
+def op_new(name: str | None, folder: str | None, model: str | None, modules: tuple[str, ...], as_json: bool) -> None:
     """Write a package with the operator NAME: definition, kernel, gradient, tests, README.
 
     It works as generated: after `pip install -e .` every model with a custom operator NAME runs. Then adapt it.
@@ -44,10 +53,12 @@ def op_new(name: str, folder: str | None, model: str | None, as_json: bool) -> N
     Exit codes: 0 written; 2 an invalid name; 3 the folder exists already, or cannot be written.
     """
     if model is not None:
-        from .conversion import write_skeleton
+        from .skeletons import write_skeleton
 
-        write_skeleton(name, model, folder, as_json)
+        write_skeleton(name, model, modules, folder, as_json)
         return
+    if name is None or modules:
+        raise click.UsageError("wanted NAME" if name is None else "--import belongs to --from")
     from .catalogue import new_package
 
     new_package(name, folder, as_json)

@@ -22,7 +22,8 @@ from ...core.errors import InvalidArgumentError, OpError
 from ...core.introspection import OURS
 from ...core.lazy_imports import import_module
 from ...ops import array
-from ..importing import ForeignCall, MissingOperators, RuleTable, is_known, spec_text, tensor_of
+from ..importing import RuleTable, is_known, tensor_of
+from ..missing_operators import ForeignCall, MissingOperators, spec_text
 from .sizes import CURRENT, OpenSizes, dense, is_open
 
 RULES = RuleTable("jax")

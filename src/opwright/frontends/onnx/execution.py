@@ -18,7 +18,8 @@ import numpy as np
 from ...core.errors import InvalidArgumentError
 from ...core.lazy_imports import import_module
 from ...ops.tensor import TensorLike
-from ..importing import ForeignCall, MissingOperators, RuleTable, known, scope, spec_text
+from ..importing import RuleTable, known, scope
+from ..missing_operators import ForeignCall, MissingOperators, spec_text
 from .files import DTYPES, TensorReader, onnx_module
 from .operands import dtype_of
 

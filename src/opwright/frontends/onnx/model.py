@@ -17,7 +17,8 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from ...ops.tensor import TensorLike
 from ..image_layout import are_channels_last, channels_first, channels_last, images_last
-from ..importing import ImportedFunction, spec_text, tensor_of
+from ..importing import ImportedFunction, tensor_of
+from ..missing_operators import spec_text
 from .execution import GraphContext, OnnxProgram, ValueRequired
 from .files import dtype_of_code, read_model
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from ...core.errors import InvalidArgumentError, OpError
 from ...core.lazy_imports import import_module
-from ..importing import ForeignCall, MissingOperators, RuleTable, is_known, spec_text, tensor_of
+from ..importing import RuleTable, is_known, tensor_of
 from ..jax import execution as jaxprs
 from ..jax.operands import broadcast, dims
+from ..missing_operators import ForeignCall, MissingOperators, spec_text
 from .module import MAX_DEPTH, HloFunction, HloModule, HloValue, Operation, Region, TensorType
 
 RULES = RuleTable("stablehlo")

@@ -7,6 +7,7 @@ Not here: programs of operators with rules (decomposition.py), rules (rules/, co
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ from .nodes import (
     source_line,
 )
 from .rules import TABLE, AtenCall
+from .schemas import declared
 
 if TYPE_CHECKING:
     import torch
@@ -79,24 +81,44 @@ def from_torch(
     operators, which PyTorch would execute (archives.py); FailedPreconditionError without torch.
     """
     optional_module("torch")
-    exported = _exported(program, example_inputs, example_kwargs, dynamic_shapes)
     layouts = are_channels_last("from_torch", input_layout=input_layout, output_layout=output_layout)
-    return _Importer(decomposed(exported, custom), custom or {}, *layouts).function(name)
+    if isinstance(program, (str, os.PathLike)):
+        if not os.path.exists(program):
+            raise InvalidArgumentError(op="from_torch", what="no such file", found=str(program))
+        check_archive(program)
+        with declared(program):
+            functional = decomposed(_loaded(program), custom)
+    else:
+        functional = decomposed(_exported(program, example_inputs, example_kwargs, dynamic_shapes), custom)
+    return _Importer(functional, custom or {}, *layouts).function(name)
+
+
+def _loaded(path: str | os.PathLike[str]) -> ExportedProgram:
+    import torch
+
+    log = logging.getLogger("torch.export")
+    level = log.level
+    log.setLevel(logging.ERROR)  # it warns of what it then raises
+    try:
+        return torch.export.load(os.fspath(path))
+    except Exception as error:  # whatever its reader raises on damaged files
+        raise InvalidArgumentError(
+            op="from_torch", what=f"no program of torch.export: {_innermost(error)}", found=str(path)
+        ) from error
+    finally:
+        log.setLevel(level)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first of errors that follow from each other: PyTorch's last one says only that there was one."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _exported(program: Any, inputs: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedProgram:
     import torch
 
-    if isinstance(program, (str, os.PathLike)):
-        if not os.path.exists(program):
-            raise InvalidArgumentError(op="from_torch", what="no such file", found=str(program))
-        check_archive(program)
-        try:
-            return torch.export.load(os.fspath(program))
-        except Exception as error:  # whatever its reader raises on damaged files
-            raise InvalidArgumentError(
-                op="from_torch", what=f"no program of torch.export: {error}", found=str(program)
-            ) from error
     if isinstance(program, torch.export.ExportedProgram):
         return program
     if not isinstance(program, torch.nn.Module):
@@ -302,11 +324,11 @@ def _by_slots(target: Any, inputs: list[Any], options: dict[str, Any]) -> tuple[
     """Return the arguments of a user's operator: tensors by position, all others by the names of the schema."""
     positional = []
     named = dict(options)
-    for declared, value in zip(target._schema.arguments, inputs):
-        if "Tensor" in str(declared.type):
+    for argument, value in zip(target._schema.arguments, inputs):
+        if "Tensor" in str(argument.type):
             positional.append(value)
         else:
-            named[declared.name] = value
+            named[argument.name] = value
     return positional, named
 
 
