@@ -11,13 +11,16 @@ pytest.importorskip("onnx")
 import onnx_backend
 
 REMAINING = {
+    r"test_resize_downsample_scales_(cubic|linear)_align_corners$": (
+        "the suite counts a fraction of the last element; onnxruntime and PyTorch take whole sizes"
+    ),
     r"test_affine_grid_2d.*_expanded": "the rank of a branch depends on a shape that is an input",
     r"test_attention_.*(bf16|fp16)": "results of 16 bits are rounded at other places than by the suite's NumPy",
 }
 """Patterns of cases in scope that fail, with the reason."""
 
 REMAINING_IN_FILES = REMAINING | {
-    r"test_(acos|asin|atan)(_example)?$|test_det_": "an operator without a builtin form: allow_custom_ops",
+    r"test_det_": "an operator without a builtin form: allow_custom_ops",
     r"test_bitshift_right_int64": "RIGHT_SHIFT takes up to 32 bits",
     r"test_div_uint32|test_matmulinteger|test_pow_types_int64_int64": "DIV, BATCH_MATMUL and POW lack the type",
     r"test_convinteger|rank4_mask|log_sum_exp_empty_set_expanded": "a value in between is float64",

@@ -82,6 +82,31 @@ def test_pools_with_windows_over_the_edge_are_one_operator():
         assert "pad" not in {node.op.name.lower() for node in f.concrete().graph.nodes}
 
 
+def test_inverse_trigonometric_functions_have_files_and_come_out_again():
+    kinds = {"Acos": np.arccos, "Asin": np.arcsin, "Atan": np.arctan}
+    nodes = [helper.make_node(kind, ["x"], [kind]) for kind in kinds]
+    function = ow.from_onnx(model_of(nodes, [info("x", [5])], [info(kind, [5]) for kind in kinds]))
+    x = np.array([-1, -0.4, 0, 0.999, 1], np.float32)
+    content = ow.lite.TFLiteConverter.from_concrete_functions([function.concrete()]).convert()
+    interpreter = ow.lite.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, x)
+    interpreter.invoke()
+    results = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    for y, expected in zip(results, kinds.values()):
+        np.testing.assert_allclose(y, expected(x.astype(np.float64)), rtol=1e-6, atol=1e-7)
+    assert [n.op_type for n in ow.to_onnx(function).graph.node].count("Atan") == 3  # not one of atan(x) / 1 more
+
+
+def test_resizing_with_aligned_corners_reaches_the_last_element_as_onnxruntime_does():
+    scales = numpy_helper.from_array(np.array([1, 1, 1, 0.5], np.float32), "scales")
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear")
+    node.attribute.append(helper.make_attribute("coordinate_transformation_mode", "align_corners"))
+    model = model_of([node], [info("x", [1, 1, 1, 7])], [info("y", [1, 1, 1, 3])], [scales])
+    x = np.array([3, 1, 4, 1, 5, 9, 2], np.float32)
+    np.testing.assert_array_equal(ow.from_onnx(model)(x.reshape(1, 1, 1, 7)).numpy().reshape(-1), x[::3])
+
+
 def test_weights_in_other_files_and_sparse_ones(tmp_path):
     onnx.save(linear(weights()), tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0, location="w.bin")
     np.testing.assert_allclose(ow.from_onnx(tmp_path / "m.onnx")(X).numpy(), Y, 1e-6)

@@ -13,17 +13,18 @@ import numpy as np
 from ....core.dtypes import as_dtype
 from ....ops import array, composed_functions, dispatch, math
 from ....ops import nn as nn
+from ... import trigonometry
 from ...importing import tensor_of
 from ..execution import BROADCASTING, RULES, JaxprContext
 from ..operands import cast, dtype_of, like, operands, shaped
 
 UNARY = {
     "abs": math.abs,
-    "acos": math.acos,
+    "acos": trigonometry.acos,
     "acosh": math.acosh,
-    "asin": math.asin,
+    "asin": trigonometry.asin,
     "asinh": math.asinh,
-    "atan": math.atan,
+    "atan": trigonometry.atan,
     "atanh": math.atanh,
     "bessel_i0e": math.bessel_i0e,
     "bessel_i1e": math.bessel_i1e,

@@ -249,6 +249,16 @@ def _broadcast_to(w: GraphWriter, node: Node) -> str:
     return w.op("Expand", w[x], w.int64(shape))
 
 
+@rule("BroadcastArgs")
+def _broadcast_args(w: GraphWriter, node: Node) -> str:
+    """Emit the sizes of the first shape, where these are 1 those of the second; the shorter one gets leading ones."""
+    shapes = list(node.operands)
+    lengths = [static(shape, "the rank of a shape")[0] for shape in shapes]
+    ones = [w.ints([1] * (max(lengths) - length)) for length in lengths]
+    a, b = (w.op("Concat", one, w.int64(shape), axis=0) for one, shape in zip(ones, shapes))
+    return _typed(w, w.op("Where", w.op("Equal", a, w.ints([1])), b, a), node)
+
+
 @rule("Fill")
 def _fill(w: GraphWriter, node: Node) -> str:
     dims, value = node.operands

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import bool as boolean
-from ....core.dtypes import int32, int64
+from ....core.dtypes import float32, float64, int32, int64
 from ....graph import Node
 from ....lite.convert.quantize.explicit import dequantize_chain, quantize_chain
 from ....scalar.fixed_point import nudged
@@ -117,7 +117,7 @@ def _is_finite(w: GraphWriter, node: Node) -> str:
 @rule("ClipByValue")
 def _clip(w: GraphWriter, node: Node) -> str:
     x, low, high = (w[v] for v in node.operands)
-    return w.op("Min", w.op("Max", x, low), high)
+    return w.op("Max", w.op("Min", x, high), low)  # low, where the bounds are in the wrong order
 
 
 @rule("LeakyRelu")
@@ -225,22 +225,31 @@ def _shift(w: GraphWriter, node: Node) -> str:
 
 @rule("Atan2")
 def _atan2(w: GraphWriter, node: Node) -> str:
-    """Emit atan(y / x), moved by pi where x is negative; half of pi where x is 0."""
+    """Emit atan(y / x), moved by pi where x is negative; half of pi where x alone is 0."""
     y, x = node.operands
-    zero, pi = w.number(0, x), w.number(np.pi, x)
-    on_axis = w.op("Equal", w[x], zero)
-    angle = w.op("Atan", w.op("Div", w[y], w.op("Where", on_axis, w.number(1, x), w[x])))
-    below = w.op("Less", w[y], zero)
-    turn = w.op("Where", w.op("Less", w[x], zero), w.op("Where", below, w.op("Neg", pi), pi), zero)
-    upright = w.op("Mul", w.op("Sign", w[y]), w.number(np.pi / 2, x))
-    return w.op("Where", on_axis, upright, w.op("Add", angle, turn))
+    if x.constant is not None and (x.constant == 1).all():
+        return w.op("Atan", w[y])  # as importers write it (../../trigonometry.py)
+    zero, one, pi = (w.number(value, x) for value in (0, 1, np.pi))
+    diagonal = w.op("And", w.op("IsInf", w[y]), w.op("IsInf", w[x]))
+    rise, run = (w.op("Where", diagonal, w.op("Sign", w[v]), w[v]) for v in (y, x))
+    # The sign of a zero shows in its reciprocal only, that of an infinity in itself.
+    below, left = (w.op("Or", w.op("Less", v, zero), w.op("Less", w.op("Div", one, v), zero)) for v in (rise, run))
+    on_axis = w.op("Equal", run, zero)
+    angle = w.op("Atan", w.op("Div", rise, w.op("Where", on_axis, one, run)))
+    turned = w.op("Add", angle, w.op("Where", below, w.op("Neg", pi), pi))
+    upright = w.op("Mul", w.op("Sign", rise), w.number(np.pi / 2, x))
+    is_upright = w.op("And", on_axis, w.op("Not", w.op("Equal", rise, zero)))
+    return w.op("Where", is_upright, upright, w.op("Where", left, turned, angle))
 
 
 @rule("ApproximateEqual")
 def _approximate_equal(w: GraphWriter, node: Node) -> str:
     x, y = node.operands
-    distance = w.op("Abs", w.op("Sub", w[x], w[y]))
-    return w.op("Less", distance, w.number(node.attrs["tolerance"], x))
+    tolerance = node.attrs["tolerance"]
+    if x.dtype.is_integer:  # differences of unsigned ones wrap, and the tolerance may be a fraction
+        distance = w.op("Sub", w.op("Max", w[x], w[y]), w.op("Min", w[x], w[y]))
+        return w.op("Less", w.cast(distance, float32), w.constant(tolerance, float32))
+    return w.op("Less", w.op("Abs", w.op("Sub", w[x], w[y])), w.number(tolerance, x))
 
 
 @rule("AddN")
@@ -283,7 +292,11 @@ REDUCTIONS = {"Sum": "Sum", "Mean": "Mean", "Prod": "Prod", "Max": "Max", "Min":
 @rule(*REDUCTIONS)
 def _reduction(w: GraphWriter, node: Node) -> str:
     (x,) = node.operands
-    return _reduced(w, REDUCTIONS[node.op.name], w[x], node)
+    kind, dtype = REDUCTIONS[node.op.name], x.dtype
+    if kind == "L2" and (dtype.is_integer or dtype.size < 4):  # the squares may be out of range
+        wide = float64 if dtype.is_integer else float32
+        return w.cast(_reduced(w, kind, w.cast(w[x], wide), node), dtype)
+    return _reduced(w, kind, w[x], node)
 
 
 def _reduced(w: GraphWriter, kind: str, x: str, node: Node) -> str:

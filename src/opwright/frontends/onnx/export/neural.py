@@ -196,6 +196,6 @@ def _resize(w: GraphWriter, node: Node) -> str:
     batch = w.op("Shape", w[x], start=0, end=1)
     channels = w.op("Shape", w[x], start=3, end=4)
     sizes = w.op("Concat", batch, channels, w.int64(size), axis=0)
-    y = w.op("Resize", _first(w, w[x], 4, True), "", "", sizes, **attributes)
-    y = _last(w, y, 4, True)
-    return y if node.outputs[0].dtype is x.dtype else w.cast(y, node.outputs[0].dtype)
+    dtype = node.outputs[0].dtype
+    images = w[x] if dtype is x.dtype else w.cast(w[x], dtype)  # means of integers are fractions, which Resize rounds
+    return _last(w, w.op("Resize", _first(w, images, 4, True), "", "", sizes, **attributes), 4, True)

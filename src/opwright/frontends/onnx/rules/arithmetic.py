@@ -17,6 +17,7 @@ from ....core.dtypes import bool as boolean
 from ....nn import activations
 from ....ops import array, bitwise, linalg, math, nn, strings
 from ....ops.array import cast, where
+from ... import trigonometry
 from ...importing import known
 from ..execution import RULES
 from ..files import dtype_of_code
@@ -25,12 +26,12 @@ from ..operands import at, axis_of, dims, dtype_of, rank_of
 rule = RULES.rule
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "Abs": math.abs,
-    "Acos": math.acos,
+    "Abs": lambda x: [x] if dtype_of(x).name.startswith("u") else math.abs(x),
+    "Acos": trigonometry.acos,
     "Acosh": math.acosh,
-    "Asin": math.asin,
+    "Asin": trigonometry.asin,
     "Asinh": math.asinh,
-    "Atan": math.atan,
+    "Atan": trigonometry.atan,
     "Atanh": math.atanh,
     "BitwiseNot": bitwise.invert,
     "Ceil": math.ceil,

@@ -131,7 +131,8 @@ def _coordinates(size: int, result: int, scale: float, region: Any, attributes: 
         case "pytorch_half_pixel":
             return (i + 0.5) / scale - 0.5 if result > 1 else np.full(result, -0.5 if size == 1 else 0.0) * 0
         case "align_corners":
-            return i * (size - 1) / (size * scale - 1) if result > 1 else np.zeros(result)
+            # By the whole size, as onnxruntime and PyTorch: the suite expects size * scale, which may be a fraction.
+            return i * (size - 1) / max(result - 1, 1)
         case "asymmetric":
             return i / scale
         case "tf_half_pixel_for_nn":

@@ -16,15 +16,16 @@ from ....core.errors import UnimplementedError
 from ....nn import activations
 from ....ops import array, bitwise, composed_functions, math, nn
 from ....ops.tensor import TensorLike
+from ... import trigonometry
 from .table import AtenCall, aten, tensor
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     "abs": math.abs,
-    "acos": lambda x: math.acos(x) if x.dtype.is_complex else math.atan2(_cosine_of(x), x),
+    "acos": trigonometry.acos,
     "acosh": math.acosh,
-    "asin": lambda x: math.asin(x) if x.dtype.is_complex else math.atan2(x, _cosine_of(x)),
+    "asin": trigonometry.asin,
     "asinh": math.asinh,
-    "atan": lambda x: math.atan(x) if x.dtype.is_complex else math.atan2(x, array.ones_like(x)),
+    "atan": trigonometry.atan,
     "atanh": math.atanh,
     "ceil": math.ceil,
     "cos": math.cos,
@@ -76,12 +77,6 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "positive": lambda x: x,
 }
 KEEPS_INTEGERS = frozenset({"ceil", "floor", "trunc", "round", "positive"})
-
-
-def _cosine_of(x: Any) -> Any:
-    """Return sqrt(1 - x^2), the cosine of the angle whose sine is x: files have no ASIN and ACOS, but ATAN2."""
-    one = tensor(1, x.dtype)
-    return math.sqrt((one - x) * (one + x))
 
 
 def _unary(name: str, function: Callable[[Any], Any]) -> None:
