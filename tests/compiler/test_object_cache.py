@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from opwright.compiler.cache import _UNITS_A_SWEEP, SUFFIX, WRITTEN, Objects
+from opwright.compiler.native.image import runs_images
 from opwright.core.private_files import MAC_BYTES, PrivateFolder
 from thorough import THOROUGH
 
@@ -48,6 +50,22 @@ def test_a_second_process_finds_what_the_first_compiled(tmp_path: Path) -> None:
     assert first[1].startswith("compile Wave.f32")
     assert second[1].startswith("found Wave.f32")
     assert first[0] == second[0] == "0.9588511\n"
+
+
+OTHER_SOURCES = f"""
+from opwright.compiler.native import store
+store.sources = lambda: "a changed tree"
+{PROGRAM}
+store.sources = lambda: "another tree"
+store.code_generator = lambda: "another compiler"
+{PROGRAM}
+"""
+
+
+def test_sources_that_write_the_same_kernel_need_no_llvm(tmp_path: Path) -> None:
+    first, (result, lines) = run(tmp_path), run(tmp_path, OTHER_SOURCES)
+    assert re.findall(r"^(\w+) Wave.f32", lines, flags=re.M) == ["staged" if runs_images() else "compile", "compile"]
+    assert result == 2 * first[0]
 
 
 DAMAGE = {
@@ -159,4 +177,5 @@ def test_processes_share_the_folder(tmp_path: Path) -> None:
         answers = list(pool.map(lambda _: run(tmp_path)[0], range(4)))
     assert set(answers) == {"0.9588511\n"}
     files = sorted(f.suffix or f.name for f in (tmp_path / "kernels").iterdir())
-    assert files == [SUFFIX, SUFFIX, WRITTEN]  # the kernel, which host this is, and how much was written
+    kernel = [SUFFIX] * (2 if runs_images() else 1)  # and its text
+    assert files == [*kernel, SUFFIX, WRITTEN]  # which host this is, and how much was written

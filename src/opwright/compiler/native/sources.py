@@ -1,6 +1,6 @@
 """The sources that machine code depends on: digests of their files' states and of their contents.
 
-Lives here: `FORMAT`, `sources`, `contents`, `list_sources`.
+Lives here: `FORMAT`, `sources`, `contents`, `code_generator`, `list_sources`.
 Not here: the keys that these are parts of (store.py, prebuilt.py, ../plan_cache.py).
 """
 
@@ -17,6 +17,8 @@ from ...core.forks import once
 
 FORMAT = 2  # of the cache: incremented if the code of an unchanged kernel changes
 _CODE = (".py", ".ll")
+_GENERATOR = ("target.py", os.path.join("native", "linker.py"), os.path.join("native", "image.py"))
+"""The modules that optimize, generate and link the code of a module's text."""
 
 
 def _folders() -> list[str]:
@@ -49,6 +51,25 @@ def contents() -> str | None:
     except OSError:
         return None
     return files.digest(b"\0".join(parts)) if parts else None
+
+
+@once
+def code_generator() -> str | None:
+    """Return a digest of what turns the text of a module into machine code; None if its sources cannot be read.
+
+    It changes less often than the sources that write such texts.
+    """
+    from llvmlite import __version__
+
+    compiler = os.path.dirname(os.path.dirname(__file__))
+    parts = [__version__.encode()]
+    try:
+        for name in _GENERATOR:
+            with open(os.path.join(compiler, name), "rb") as file:
+                parts.append(file.read())
+    except OSError:
+        return None
+    return files.digest(b"\0".join(parts))
 
 
 def list_sources(folder: str, listed: list[str], endings: tuple[str, ...] = _CODE, recursive: bool = True) -> None:
