@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f16, f32, i8, i16, i32, u8, u16
-from .gemm_int16 import AHEAD, LINE, NEAR
+from .gemm_int16 import AHEAD, LINE, prefetch_panels
 from .output_tiles import OutputTile, spilled
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ def contract_halved(
             for first in range(0, lhs.quads, HALVED_QUADS):
                 _add_halved_pairs(sums, p, lhs, q + first * (2 * width), first)
         else:
-            _add_halved(sums, p, lhs, q, abreast, apart)
+            left = (lhs.lines - block) * (width * (2 + 2 * lhs.quads)) - 2 * width
+            _add_halved(sums, p, lhs, q, abreast, apart, left)
         q = q + 2 * width * lhs.quads
         for r in range(rows):
             for v in range(every):
@@ -117,15 +118,14 @@ def _halves(pairs: list[Value]) -> tuple[list[Value], list[Value]]:
     return [pair & low for pair in pairs], upper
 
 
-def _add_halved(sums: Registers, p: Pointer, lhs: LhsInt8, q: Pointer, abreast: int, apart: Any) -> None:
-    """Add the products of a block to the sums of a tile, by byte dot products. q: its weights in the first panel."""
+def _add_halved(sums: Registers, p: Pointer, lhs: LhsInt8, q: Pointer, abreast: int, apart: Any, left: Value) -> None:
+    """Add the products of a block to the sums of a tile, by byte dot products. q: its weights in the first panel; left:
+    bytes of a panel from them on."""
     (rows, every), lanes = sums.shape, sums.count
     vectors = every // abreast
     for k in range(0, lhs.quads, 2):
         at = q + k * (2 * vectors * lanes)
-        for i in range(abreast):
-            for offset in range(0, 4 * vectors * lanes, LINE):
-                (at + i * apart).prefetch((AHEAD if abreast == 1 else NEAR) + offset)
+        prefetch_panels(at, left - k * (2 * vectors * lanes), 4 * vectors * lanes, abreast, apart)
         pairs = [
             kl.bitcast((at + i * apart).load(4 * v * lanes, 4 * lanes), u8)
             for i in range(abreast)

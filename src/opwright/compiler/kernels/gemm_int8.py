@@ -24,7 +24,7 @@ from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
 from .gemm_int4 import contract_halved, halved_bytes, sum_blocks
-from .gemm_int16 import AHEAD, LINE, NEAR, add_bounded, contract_blocks, contract_int16, contract_widened, widen_rows
+from .gemm_int16 import add_bounded, contract_blocks, contract_int16, contract_widened, prefetch_panels, widen_rows
 from .gemm_neon import Grouped, contract_grouped, steps_for
 from .output_tiles import (
     OutputTile,
@@ -196,9 +196,8 @@ def _add_steps(
             for panel in range(abreast)
             for v in range(vectors)
         ]
-        for panel in range(abreast):
-            for offset in range(0, vectors * lanes, LINE // 4):
-                (q + panel * apart).prefetch((AHEAD if abreast == 1 else NEAR) // 4 + offset)
+        step = 4 * vectors * lanes
+        prefetch_panels(q.cast(i8), (kl.value(quads) - k) * step, step, abreast, 4 * apart)
         for r in range(rows):
             x = row[r][k].splat(lanes)
             for v in range(every):
