@@ -13,6 +13,7 @@ from opwright.compiler.loops.expressions import (
     arg,
     const,
     evaluate_arrays,
+    ordered,
     parametrised,
     scalar,
     simplified,
@@ -54,6 +55,22 @@ def test_what_is_shared_stays_shared() -> None:
     assert moved.args[0] is moved.args[1]
     assert twice.size == 7
     assert parametrised(apply("add", scalar(2.0, float32), scalar(2.0, float32)))[1] == ((2.0, float32),) * 2
+
+
+def test_operands_of_sums_and_products_have_one_order() -> None:
+    total, rest, bias = (arg(i, float32) for i in (0, 2, 1))
+    biased = apply("add", total, bias)
+    code = parametrised(apply("relu", apply("add", biased, rest)))[0]
+    assert repr(code) == "relu(add(add(arg0:f32, arg1:f32), arg2:f32))"
+    assert parametrised(apply("relu", apply("add", rest, apply("add", bias, total))))[0] == code
+    gate = apply("sigmoid", total)
+    assert ordered(apply("mul", gate, total)) == ordered(apply("mul", total, gate))
+    scaled = apply("add", scalar(2.0, float32), apply("mul", scalar(3.0, float32), total))
+    skeleton, numbers = parametrised(scaled)
+    assert repr(skeleton) == "add(mul(arg0:f32, param0:f32), param1:f32)"
+    assert numbers == ((3.0, float32), (2.0, float32))
+    less = apply("sub", rest, total)
+    assert ordered(less) is less
 
 
 def test_chains_that_read_twice_are_cut() -> None:

@@ -1,7 +1,7 @@
 """Expressions: the computation of one element by a kernel, as an immutable tree.
 
-Lives here: `Expr`, its leaves and constructors, `parametrised`, `simplified`, the text form; `evaluate_arrays`, the
-evaluation on NumPy arrays.
+Lives here: `Expr`, its leaves and constructors, `ordered`, `parametrised`, `simplified`, the text form;
+`evaluate_arrays`, the evaluation on NumPy arrays.
 Not here: functions (scalar/table.py), code generation (../kernels/expression.py), the operations that evaluate
 expressions (ops.py).
 
@@ -13,6 +13,7 @@ to a model (a scale) is a `scalar` and passed to the kernel at run time, so that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -158,8 +159,32 @@ def substitute(expr: Expr, args: dict[int, Expr]) -> Expr:
     return rewritten(expr, lambda e: args.get(e.value, e) if e.op == "arg" else e)
 
 
+COMMUTATIVE = ("add", "mul")
+"""Operations whose operands have one order in code. IEEE 754 leaves only the payload of a NaN to the order."""
+
+
+def ordered(expr: Expr) -> Expr:
+    """Return the expression with the operands of commutative operations in one order, so that x + y and y + x share
+    code: those that read an earlier `arg` come first, numbers last."""
+    results: dict[int, tuple[float, Expr]] = {}
+
+    def walk(e: Expr) -> tuple[float, Expr]:
+        result = results.get(id(e))
+        if result is None:
+            operands = [walk(a) for a in e.args]
+            if e.op in COMMUTATIVE:
+                operands.sort(key=lambda operand: (operand[0], operand[1].size, operand[1].op))
+            args = tuple(operand for _, operand in operands)
+            same = all(a is b for a, b in zip(args, e.args))
+            first = e.value if e.op == "arg" else min((first for first, _ in operands), default=math.inf)
+            result = results[id(e)] = first, e if same else Expr(e.op, e.dtype, args, e.value)
+        return result
+
+    return walk(expr)[1]
+
+
 def parametrised(expr: Expr) -> tuple[Expr, tuple[tuple[float, DType], ...]]:
-    """Return the expression with scalars replaced by `param` i, in order, and the scalars: code and data."""
+    """Return the expression in one order, with scalars replaced by `param` i, and the scalars: code and data."""
     scalars: list[tuple[float, DType]] = []
 
     def leaf(e: Expr) -> Expr:
@@ -168,7 +193,7 @@ def parametrised(expr: Expr) -> tuple[Expr, tuple[tuple[float, DType], ...]]:
         scalars.append((e.value, e.dtype))
         return Expr("param", e.dtype, value=len(scalars) - 1)
 
-    return rewritten(expr, leaf), tuple(scalars)
+    return rewritten(ordered(expr), leaf), tuple(scalars)
 
 
 def _numbers_in_float(e: Expr) -> Expr | None:
