@@ -11,6 +11,7 @@ from opwright.compiler.kernels.contraction_steps_int8 import columns_as_channels
 from opwright.compiler.kernels.convolution_int8 import convolution_int8, patches
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
+from opwright.compiler.kernels.grouped_convolution_int8 import GroupTileInt8, convolution_grouped_int8
 from opwright.compiler.kernels.tiling import WorkBlocks, evened
 from opwright.compiler.kernels.weight_packing_int8 import pack_int8
 from opwright.compiler.loops.buffers import Buffer, Window
@@ -111,6 +112,12 @@ CASES = [
     case((1, 12, 12, 12), 24, Window((3, 3), padding=SAME), 3),
     case((1, 14, 28, 12), 24, Window((3, 3), padding=SAME), 2),
     case((1, 12, 12, 12), 24, groups=4),
+    # groups of few channels, whose outputs share a vector or fill it: as many outputs, more, less; parts of fours
+    case((2, 9, 17, 32), 32, Window((3, 3), padding=SAME), 8),
+    case((1, 8, 9, 32), 64, Window((3, 2), (2, 2), padding=(0, 1, 1, 0)), 16, zeros=(5, 0)),
+    case((1, 7, 13, 64), 32, Window((3, 3), dilations=(2, 3), padding=(2, 2, 3, 3)), 8, (uint8, int8), (3, 0)),
+    case((1, 6, 30, 48), 48, Window((5, 3), padding=(4, 4, 1, 1)), 3),
+    case((1, 5, 3, 24), 32, Window((3, 3), padding=SAME), 4),
     # other dtypes, zero points of weights, filters that are no constants
     *(
         case((1, m, 1, k), 37, kinds=d, zeros=z)
@@ -194,7 +201,12 @@ def test_epilogues(name, kind, features):
     check_epilogue(name, KINDS[kind], features)
 
 
-def check_epilogue(name, x, features, window=None):
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_epilogues_of_groups(name):
+    check_epilogue(name, (1, 9, 17, 32), 64, Window((3, 3), padding=SAME), 8)
+
+
+def check_epilogue(name, x, features, window=None, groups=1):
     expr, of = EPILOGUES[name]
     rng = np.random.default_rng(2)
     window = window or (Window((3, 3), padding=SAME) if x[3] == 4 else PLAIN)
@@ -204,7 +216,7 @@ def check_epilogue(name, x, features, window=None):
     constants = [Buffer("factors", float32, factors.shape, factors)]
     constants += [Buffer("table", int8, (256,), TABLE)] if name == "table" else []
     kinds, zeros = (int8, int8), (-3, 0)
-    form, inputs, total = made(x, features, window, 1, kinds, zeros, True, expr, (*constants, *more))
+    form, inputs, total = made(x, features, window, groups, kinds, zeros, True, expr, (*constants, *more))
     inputs |= dict.fromkeys(more, rest)
     actual = run(form, inputs).astype(np.float64)
     expected = of(total * factors.astype(np.float64), rest.astype(np.float64))
@@ -283,12 +295,16 @@ SHAPE = {
 }
 
 
+GROUPED = {name: SHAPE[name] for name in ("more", "epilogue")} | {"stride": 2, "rows": 3, "flip": 128}
+
+
 @targets(
     (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False}),
     (convolution_int8, {**SHAPE, "by_line": False}),
     (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False, "flipped": True}),
     (convolution_int8, {**SHAPE, "by_line": True, "flipped": True}),
     (patches, {"rounded": True}),
+    (convolution_grouped_int8, {"tile": GroupTileInt8(2, 2, 4), **GROUPED}),
     (
         pack_int8,
         {

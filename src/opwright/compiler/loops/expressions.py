@@ -165,7 +165,7 @@ COMMUTATIVE = ("add", "mul")
 
 def ordered(expr: Expr) -> Expr:
     """Return the expression with the operands of commutative operations in one order, so that x + y and y + x share
-    code: those that read an earlier `arg` come first, numbers last."""
+    code: by the first `arg` that an operand reads, numbers last."""
     results: dict[int, tuple[float, Expr]] = {}
 
     def walk(e: Expr) -> tuple[float, Expr]:
