@@ -53,6 +53,8 @@ def test_crosses_of_features():
     rows = [[b"a_X_1"], [b"b_X_-2", b"b_X_3", b"c_X_-2", b"c_X_3"], []]
     assert ow.ragged.cross([x, y]).to_list() == rows
     assert ow.ragged.cross_hashed([x, y], num_buckets=99).to_list() == HASHED
+    with pytest.raises(ow.errors.InvalidArgumentError, match="batch dimension"):
+        ow.ragged.cross([x, [["a"]]])
     with pytest.raises(ValueError, match="strings or integers"):
         ow.ragged.cross([x, [[1.0], [2.0], [3.0]]])
 
@@ -85,10 +87,13 @@ def test_distances_and_fingerprints():
     truth = ow.SparseTensor([[0, 0], [0, 1], [0, 2], [1, 0]], ["a", "x", "b", "c"], [4, 3])
     np.testing.assert_allclose(ow.edit_distance(hypothesis, truth), [1 / 3, 0, np.inf, 0], rtol=1e-6)
     assert ow.edit_distance(hypothesis, truth, normalize=False).numpy().tolist() == [1, 0, 1, 0]
+    with pytest.raises(ow.errors.InvalidArgumentError, match="out of range"):
+        ow.edit_distance(ow.SparseTensor([[0, 0]], ["a"], [1, 1]), ow.SparseTensor([[-9, 0]], ["a"], [1, 1]))
     with pytest.raises(TypeError, match="Truth"):
         ow.edit_distance(hypothesis, [["a"]])
     assert ow.fingerprint(["abc", ""]).numpy().tolist() == FINGERPRINTS
     assert ow.fingerprint(np.zeros((3, 2), np.int32)).shape == [3, 8]
+    assert ow.fingerprint([]).shape == [0, 8]
     with pytest.raises(ow.errors.InvalidArgumentError, match="rank 1"):
         ow.fingerprint("abc")
 
@@ -291,3 +296,45 @@ def test_values_of_own_classes():
     assert float(ow.function(lambda: ow.sqrt(Metres(16.0)))()) == 4.0
     with pytest.raises(TypeError, match="numeric"):
         ow.register_tensor_conversion_function(int, lambda *a: a)
+
+
+def test_dimensions_of_ragged_and_sparse_tensors():
+    x = ow.ragged.constant([[[1], [2]], [[3]]])
+    assert ow.squeeze(x, [-1]).to_list() == [[1, 2], [3]]
+    assert ow.squeeze(ow.ragged.constant([[[1, 2], [3]]]), 0).to_list() == [[1, 2], [3]]
+    for axes, error in (([1], ow.errors.InvalidArgumentError), (None, ValueError), ([3], ValueError)):
+        with pytest.raises(error, match="squeez"):
+            ow.squeeze(x, axes)
+    with pytest.raises(ValueError, match="out of bounds"):
+        x.merge_dims(0, 3)
+    with pytest.raises(TypeError, match="axis must be an int"):
+        x.merge_dims({}, 1)
+    sparse = ow.sparse.from_dense([[1, 0, 2]])
+    assert (ow.shape(sparse).numpy().tolist(), ow.shape(sparse).dtype) == ([1, 3], ow.int32)
+    for axis in (2, [0]):
+        with pytest.raises(ow.errors.InvalidArgumentError, match="axis should be"):
+            ow.sparse.split(sparse, 3, axis)
+
+
+def test_buckets_of_sparse_elements():
+    def element(n):
+        return ow.SparseTensor(ow.range(n)[:, None], ow.ones([n], ow.int64), [n])
+
+    lengths = ow.data.Dataset.from_tensor_slices(np.array([1, 4, 2, 5], np.int64))
+    batches = lengths.map(element).bucket_by_sequence_length(lambda x: ow.shape(x)[0], [3], [2, 2], no_padding=True)
+    assert [b.dense_shape.numpy().tolist() for b in batches] == [[2, 2], [2, 5]]
+    padded = lengths.map(lambda n: ow.ones([n])).bucket_by_sequence_length(
+        lambda x: ow.shape(x)[0], [3], [2, 2], pad_to_bucket_boundary=True
+    )
+    with pytest.raises(ow.errors.InvalidArgumentError, match="bucket_boundaries"):
+        list(padded)
+    with pytest.raises(ValueError, match="empty"):
+        ow.data.Dataset.choose_from_datasets([], ow.data.Dataset.from_tensors(1.0))
+
+
+def test_determinants_of_nan():
+    """TensorFlow 2.21; NumPy's are 0."""
+    matrices = np.array([[[np.nan, 1], [1, 1]], [[1, 2], [3, 4]]], np.float32)
+    np.testing.assert_allclose(ow.linalg.det(matrices), [np.nan, -2], rtol=1e-6)
+    sign, logarithm = ow.linalg.slogdet(matrices)
+    np.testing.assert_allclose((sign, logarithm), [[np.nan, -1], [np.nan, np.log(2)]], rtol=1e-6)

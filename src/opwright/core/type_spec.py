@@ -228,6 +228,10 @@ class CompositeTensor:
     def _type_spec(self) -> TypeSpec:
         raise TypeError(f"{type(self).__name__} must define _type_spec")
 
+    def shape_tensor(self, dtype: Any) -> Any:
+        """Return the shape as integers [rank], None of values that are converted to a tensor for it."""
+        return None
+
     def _with_components(self, components: Any) -> object:
         """Return a value like this one with other components; used by loops and branches."""
         return self._type_spec._from_components(components)

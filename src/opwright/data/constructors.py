@@ -214,8 +214,10 @@ class DatasetConstructors(DatasetBase):
         stop_on_empty_dataset: whether it ends when an exhausted dataset is chosen; otherwise that choice is skipped.
         raises TypeError or ValueError for choices of another type, no datasets, or elements that differ in type
         """
+        if not datasets:
+            raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
         if not isinstance(choice_dataset, DatasetBase):
-            raise TypeError("`choice_dataset` should be a dataset.")
+            raise TypeError(f"`choice_dataset` should be a `tf.data.Dataset`; found {choice_dataset!r}")
         choice_spec = choice_dataset.element_spec
         if (
             not isinstance(choice_spec, TensorSpec)
@@ -223,8 +225,6 @@ class DatasetConstructors(DatasetBase):
             or choice_spec.dtype.name != "int64"
         ):
             raise TypeError(f"Elements of `choice_dataset` must be scalar `tf.int64` tensors; found {choice_spec!r}")
-        if not datasets:
-            raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
         return dataset_classes.DirectedInterleaveDataset(choice_dataset, datasets, stop_on_empty_dataset)
 
     @staticmethod

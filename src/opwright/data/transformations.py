@@ -14,7 +14,7 @@ from ..core import dtypes
 from ..core.lazy_imports import import_module
 from ..core.shapes import TensorShape
 from ..ops import array as array_ops
-from ..ops import dispatch, math
+from ..ops import debugging, dispatch, math
 from .base import DatasetBase, dataset_classes
 from .structure import is_structure, map_leaves
 
@@ -320,6 +320,11 @@ class GroupTransformations(DatasetBase):
 
         def shapes_for(number: Any) -> Any:
             """Return padded shapes with the bucket's length for unknown sizes."""
+            debugging.assert_less(
+                number,
+                dispatch.to_tensor(len(boundaries), dtypes.int64),
+                "When pad_to_bucket_boundary=True, elements must have length < max(bucket_boundaries).",
+            )
             end = array_ops.gather(dispatch.to_tensor([*boundaries, -1], dtypes.int64), number) - 1
 
             def padded_shape(leaf: Any, shape: Any) -> Tensor | list[Any]:

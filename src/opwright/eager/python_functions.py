@@ -1,7 +1,7 @@
 """`ow.py_function` and `ow.numpy_function`: Python functions called at run time.
 
 Lives here: the functions, and the objects to which handles in graphs refer; `call_on_arrays`, for this package's own
-functions that read files and formats.
+functions that read files and formats, and the limit of what these may ask for.
 Not here: the operators (ops/host.py).
 
 A called function runs as eager code under a tape of its own. The graph passes on the tape of each run as an additional
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, flags
 from ..core.dtypes import DType, as_dtype, of_numpy
-from ..core.errors import InvalidArgumentError
+from ..core.errors import InvalidArgumentError, ResourceExhaustedError
 from ..core.specs import TensorSpec
 from ..ops import array, dispatch, host
 from ..ops.autodiff import backpropagate
@@ -317,6 +317,19 @@ def numpy_function(
     if not results:
         return None
     return list(results) if len(results) > 1 or several else results[0]
+
+
+def check_size(size: int, op: str) -> None:
+    """Raise ResourceExhaustedError if an array of `size` bytes, as some input announces it, exceeds the limit."""
+    limit = flags.get("max_activation_bytes")
+    if size > limit:
+        raise ResourceExhaustedError(
+            op=op,
+            what="the result is too large",
+            found=f"{size} bytes",
+            wanted=f"at most {limit}",
+            do="set the flag max_activation_bytes higher if the input is right",
+        )
 
 
 def call_on_arrays(

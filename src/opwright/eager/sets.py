@@ -8,6 +8,7 @@ ascending order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..core.specs import TensorSpec
 from ..ops import dispatch
 from ..ops.sparse.sparse_tensor import SparseTensor
 from ..ops.tensor import Tensor
-from .python_functions import call_on_arrays
+from .python_functions import call_on_arrays, check_size
 
 __all__ = ["difference", "intersection", "size", "union"]
 
@@ -53,7 +54,7 @@ def _sets(arrays: tuple[Any, ...], validate: bool, op: str) -> tuple[Sets, list[
         if (first <= 0).any():
             raise InvalidArgumentError(op=op, what="the indices are out of order or repeated", do="ow.sparse.reorder")
     if len(indices) and ((indices < 0).any() or (indices >= dense_shape).any()):
-        raise InvalidArgumentError(op=op, what="an index is outside of the shape", found=dense_shape.tolist())
+        raise InvalidArgumentError(op=op, what="Index out of range", found=dense_shape.tolist())
     for position, value in zip(map(tuple, indices[:, :-1].tolist()), values.tolist()):
         sets.setdefault(position, set()).add(value)
     return sets, dense_shape[:-1].tolist()
@@ -124,6 +125,7 @@ def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
 
     def run(*arrays: Any) -> np.ndarray:
         sets, shape = _sets(arrays, validate_indices, "sets.size")
+        check_size(4 * math.prod(shape), "sets.size")
         counts = np.zeros(shape, np.int32)
         for position, values in sets.items():
             counts[position] = len(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..ops import dispatch
 from ..ops.sparse.sparse_tensor import SparseTensor
 from ..ops.strings.fingerprints import fingerprint64
 from ..ops.tensor import Tensor
-from .python_functions import call_on_arrays
+from .python_functions import call_on_arrays, check_size
 
 
 def levenshtein(first: Sequence[Any], second: Sequence[Any]) -> int:
@@ -60,7 +61,11 @@ def edit_distance(
 
     def run(*arrays: Any) -> np.ndarray:
         mine, true = _sequences(*arrays[:2]), _sequences(*arrays[3:5])
-        result = np.zeros(np.maximum(arrays[2][:-1], arrays[5][:-1]), np.float32)
+        shape = np.maximum(arrays[2][:-1], arrays[5][:-1])
+        if any((np.array(p) < 0).any() or (p >= shape).any() for p in (*mine, *true)):
+            raise InvalidArgumentError(op="edit_distance", what="Index out of range", found=shape.tolist())
+        check_size(4 * math.prod(shape.tolist()), "edit_distance")
+        result = np.zeros(shape, np.float32)
         for position in {*mine, *true}:
             expected = true.get(position, [])
             distance = levenshtein(mine.get(position, []), expected)
@@ -90,7 +95,7 @@ def fingerprint(data: Any, method: str = "farmhash64", name: str | None = None) 
         raise InvalidArgumentError(op="fingerprint", what="the operand must have rank 1 or more", found="a scalar")
 
     def run(values: np.ndarray) -> np.ndarray:
-        rows = values.reshape(len(values), -1)
+        rows = values.reshape(len(values), math.prod(values.shape[1:]))
         if values.dtype == object:
             words = np.array([[fingerprint64(s) for s in row] for row in rows.tolist()], "<u8").reshape(rows.shape)
             if values.ndim == 1:

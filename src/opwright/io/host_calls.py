@@ -1,7 +1,7 @@
 """Operands of functions on files and formats: strings, eager or symbolic.
 
-Lives here: conversion and checks of operands, their elements; the limit of what they may ask for.
-Not here: calls of functions on arrays (eager/python_functions.py).
+Lives here: conversion and checks of operands, their elements.
+Not here: calls of functions on arrays, the limit of what they may ask for (eager/python_functions.py).
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, flags
-from ..core.errors import InvalidArgumentError, ResourceExhaustedError
+from ..core import dtypes
+from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
+from ..eager.python_functions import check_size as check_size
 from ..ops import dispatch
 from ..ops.tensor import Tensor
 
@@ -56,16 +57,3 @@ def strings(values: Any, shape: tuple[int, ...]) -> np.ndarray:
 def string_spec(shape: Any = ()) -> TensorSpec:
     """Return the type of strings."""
     return TensorSpec(TensorShape(shape), dtypes.string)
-
-
-def check_size(size: int, op: str) -> None:
-    """Raise ResourceExhaustedError if an array of `size` bytes, as some input announces it, exceeds the limit."""
-    limit = flags.get("max_activation_bytes")
-    if size > limit:
-        raise ResourceExhaustedError(
-            op=op,
-            what="the result is too large",
-            found=f"{size} bytes",
-            wanted=f"at most {limit}",
-            do="set the flag max_activation_bytes higher if the input is right",
-        )

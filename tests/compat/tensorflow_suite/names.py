@@ -44,6 +44,9 @@ AREAS: dict[str, tuple[Any, ...]] = {
     "image_ops_impl": (ow.image,),
     "sparse_ops": (ow.sparse,),
     "signal": (ow.signal,),
+    "shape_ops": (ow.signal,),
+    "sets": (ow.sets,),
+    "ragged_array_ops": (ow.ragged,),
     "map_fn": (ow,),
     "nest": (ow.nest,),
     "dtypes": (ow.dtypes, ow),
@@ -71,6 +74,7 @@ PREFIXES = {
     "stateless_random_ops": ("stateless_random_",),
     "sparse_ops": ("sparse_",),
     "sparse_tensor": ("",),
+    "sets": ("set_",),
 }
 """Beginnings of names that public ones lack."""
 
@@ -109,6 +113,13 @@ PRIVATE: dict[tuple[str, str], Any] = {
     ("ragged_factory_ops", "constant"): ow.ragged.constant,
     ("ragged_factory_ops", "constant_value"): ow.ragged.constant,
     ("string_ops", "reduce_join_v2"): ow.strings.reduce_join,
+    ("linalg_ops", "matrix_determinant"): ow.linalg.det,
+    ("gen_linalg_ops", "log_matrix_determinant"): ow.linalg.slogdet,
+    ("ragged_conversion_ops", "to_tensor"): lambda rt: rt.to_tensor() if isinstance(rt, ow.RaggedTensor) else rt,
+    ("ragged_conversion_ops", "from_tensor"): ow.RaggedTensor.from_tensor,
+    ("ragged_squeeze_op", "squeeze"): ow.squeeze,
+    ("sparse_ops", "sparse_split"): ow.sparse.split,
+    ("sparse_ops", "sparse_concat"): ow.sparse.concat,
     ("script_ops", "py_func"): lambda func, inp, Tout, stateful=True, name=None: ow.numpy_function(func, inp, Tout),
     ("script_ops", "eager_py_func"): ow.py_function,
     ("control_flow_v2_toggles", "control_flow_v2_enabled"): lambda: True,
@@ -173,7 +184,7 @@ class Names(types.ModuleType):
             raise AttributeError(name)
         # `from tensorflow.python.ops import array_ops` and `from ...array_ops import concat` look the same.
         is_module = re.fullmatch(r"[a-z0-9_]+", name) and (
-            name in AREAS or re.search(r"(_ops|_op|_util|_impl|_lib|_test_base)\d*$|^(ops|ragged|data)$", name)
+            name in AREAS or re.search(r"(_ops|_op|_util|_impl|_lib|_test_base)\d*$|^(ops|ragged|data|sets)$", name)
         )
         is_private = (self.__name__.rpartition(".")[2], name) in PRIVATE
         parent = self.__name__.rpartition(".")[2] in PACKAGES and not self.__name__.endswith("framework.ops")
@@ -184,7 +195,18 @@ class Names(types.ModuleType):
 
 PACKAGES = {
     *("python", "framework", "ops", "eager", "platform", "data", "util", "client", "training", "kernel_tests"),
-    *("ragged", "experimental", "tracking", "checkpoint", "linalg", "types", "trackable", "saved_model", "layers"),
+    *(
+        "ragged",
+        "signal",
+        "experimental",
+        "tracking",
+        "checkpoint",
+        "linalg",
+        "types",
+        "trackable",
+        "saved_model",
+        "layers",
+    ),
 }
 """Folders of TensorFlow's sources; `ragged`, `linalg` and others are modules of functions, too."""
 

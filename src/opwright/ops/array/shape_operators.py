@@ -15,6 +15,7 @@ from ...core.dtypes import DType, as_dtype, index
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape, broadcast
 from ...core.specs import TensorSpec
+from ...core.type_spec import CompositeTensor
 from .. import array, dispatch, lod_propagation
 from ..array_shapes import reshaped_dims, squeezed_dims, with_inferred_size
 from ..attributes import Attr
@@ -109,6 +110,9 @@ class Shape(OperatorDefinition):
 
 def shape_op(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """Return the shape of a tensor as a tensor [rank]; a constant if it is fully known. Exported as `ow.shape`."""
+    if isinstance(input, CompositeTensor) and (shape := input.shape_tensor(out_type)) is not None:
+        sparse_shape: Tensor = shape
+        return sparse_shape
     dtype, tensor = as_dtype(out_type), dispatch.to_tensor(input)
     if dispatch.state.trace is not None and tensor.shape.is_fully_defined():
         return dispatch.to_tensor(np.array(tuple(tensor.shape), dtype.np), dtype, name)

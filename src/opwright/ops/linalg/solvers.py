@@ -94,6 +94,12 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     return MatrixInverse(input, adjoint=adjoint, name=name)
 
 
+def _nan_of_nan(matrices: np.ndarray, values: Any) -> np.ndarray:
+    """Return a value for each matrix, NaN for those with a NaN: LAPACK takes it for a pivot of 0, as 0 is no less."""
+    result: np.ndarray = np.where(np.isnan(matrices).any((-2, -1)), np.nan, values)
+    return result
+
+
 @operator
 class MatrixDeterminant(OperatorDefinition):
     """Compute the determinant of square matrices. Differentiable for invertible matrices.
@@ -112,8 +118,7 @@ class MatrixDeterminant(OperatorDefinition):
         return op.input.spec.with_shape(shape if shape.dims is None else shape.dims[:-2])
 
     def compute(op, input: np.ndarray) -> np.ndarray:
-        output: np.ndarray = np.linalg.det(input)
-        return output
+        return _nan_of_nan(input, np.linalg.det(input))
 
     def gradient(op, doutput: Any) -> Tensor:
         return as_column(doutput * _conj(op.output)) * MatrixInverse(op.input, adjoint=True)
@@ -147,6 +152,7 @@ class LogMatrixDeterminant(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def compute(op, input: Any) -> tuple[Any, Any]:
         sign, log_abs = np.linalg.slogdet(input)
+        sign, log_abs = _nan_of_nan(input, sign), _nan_of_nan(input, log_abs)
         return sign.astype(input.dtype), log_abs.astype(input.dtype)
 
     def gradient(op, dsign: Any, dlog: Any) -> Tensor:

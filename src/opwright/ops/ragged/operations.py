@@ -19,7 +19,7 @@ from .. import array, debugging, dispatch, math
 from .conversions import to_sparse
 from .ragged_tensor import RaggedTensor
 from .rows import gather_rows, range_in_rows
-from .shapes import concat, expand_dims, stack, tile
+from .shapes import concat, expand_dims, squeeze, stack, tile
 from .slices import row
 
 # ---- element by element ----------------------------------------------------------------------------------------------
@@ -217,6 +217,7 @@ CALLS: dict[str, Callable[[Any, Sequence[Any], Any, str | None], Any]] = {
     "Concat": lambda op, inputs, bound, name: concat(list(inputs[0]), bound.axis),
     "Pack": lambda op, inputs, bound, name: stack(list(inputs[0]), bound.axis),
     "ExpandDims": lambda op, inputs, bound, name: expand_dims(inputs[0], bound.axis),
+    "Squeeze": lambda op, inputs, bound, name: squeeze(inputs[0], bound.axis),
     "Gather": _gather,
     "OneHot": _of_first,
     "Tile": lambda op, inputs, bound, name: tile(inputs[0], inputs[1]),

@@ -28,6 +28,32 @@ def expand_dims(x: RaggedTensor, axis: int) -> Any:
     return x.with_values(inner)
 
 
+def squeeze(x: RaggedTensor, axes: Sequence[int]) -> Any:
+    """Return x without these dimensions, whose rows all have one value.
+
+    raises ValueError without axes or with one that x does not have, InvalidArgumentError for rows of other lengths
+    """
+    rank = x.shape.rank
+    if not axes:
+        raise ValueError("squeeze: axis must be specified for ragged tensors")
+    if rank is None or any(not -rank <= axis < rank for axis in axes):
+        raise ValueError(f"squeeze: axis={list(axes)} out of bounds of rank {rank}")
+    result: Any = x
+    for axis in sorted({axis % rank for axis in axes}, reverse=True):
+        result = _without(result, axis)
+    return result
+
+
+def _without(x: Any, axis: int) -> Any:
+    if not isinstance(x, RaggedTensor):
+        return array.squeeze(x, [axis])
+    if axis > 1:
+        return x.with_values(_without(x.values, axis - 1))
+    lengths = x.row_lengths() if axis else array.reshape(x.nrows(), [1])
+    debugging.assert_equal(lengths, array.ones_like(lengths), f"squeeze: the given axis ({axis}) is not squeezable")
+    return x.values
+
+
 def concat(parts: Sequence[Any], axis: int) -> Any:
     """Return ragged tensors, and tensors, joined along an axis."""
     rank: Any = next(p.shape.rank for p in parts if isinstance(p, RaggedTensor))
@@ -110,6 +136,11 @@ def stack(parts: Sequence[Any], axis: int) -> Any:
 def merge_dims(x: Any, outer: int, inner: int) -> Any:
     """Return x with the dimensions from `outer` to `inner` as one."""
     rank = x.shape.rank
+    for axis in (outer, inner):
+        if not isinstance(axis, int):
+            raise TypeError(f"axis must be an int; got {axis!r}")
+        if rank is not None and not -rank <= axis < rank:
+            raise ValueError(f"axis={axis} out of bounds: expected {-rank}<=axis<{rank}")
     if rank is not None:
         outer, inner = outer % rank, inner % rank
     if outer >= inner:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core import dtypes
+from ...core.errors import InvalidArgumentError
 from .. import array, debugging, dispatch, math
 from ..indexed_slices import IndexedSlices
 from ..ragged.ragged_tensor import RaggedTensor
@@ -61,6 +62,10 @@ def split(sp_input: SparseTensor, num_split: int, axis: int, name: str | None = 
     rank = x.shape.rank
     if rank is None:
         raise ValueError("sparse.split: the rank must be known")
+    if not isinstance(axis, int):
+        raise InvalidArgumentError(op="sparse.split", what="axis should be a scalar", found=axis)
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(op="sparse.split", what=f"axis should be in range [-{rank}, {rank})", found=axis)
     unit = array.one_hot(axis % rank, rank, dtype=int64)
     size = x.dense_shape[axis % rank]
     least, rest = math.floordiv(size, array.cast(num_split, int64)), size % array.cast(num_split, int64)

@@ -117,6 +117,10 @@ class SparseTensor(CompositeTensor):
         value = sparse_tensor_value
         return value if isinstance(value, cls) else cls(value.indices, value.values, value.dense_shape)
 
+    def shape_tensor(self, dtype: Any) -> Any:
+        """Return `dense_shape` in a dtype; for `ow.shape`."""
+        return array.cast(self.dense_shape, dtype)
+
     @property
     def dtype(self) -> DType:
         """Element type."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import dtypes
-from .. import array, bitwise, dispatch, math
+from .. import array, bitwise, debugging, dispatch, math
 from ..ragged.ragged_tensor import RaggedTensor, row_ids, splits_of
 from ..sparse.sparse_tensor import SparseTensor
 from ..tensor import Tensor
@@ -54,14 +54,16 @@ def joined_fingerprint(first: Any, second: Any) -> Tensor:
     return mixed(mixed(x * factor) * factor)
 
 
-def _rows(feature: Any, op: str) -> _Rows:
+def _rows(feature: Any, number: int, op: str) -> _Rows:
     """Return the rows of a matrix, sparse, ragged or dense. Raises ValueError for another rank or dtype."""
     if not isinstance(feature, (SparseTensor, RaggedTensor)):
         feature = dispatch.to_tensor(feature)
     if feature.dtype is not dtypes.string and not feature.dtype.is_integer:
-        raise ValueError(f"{op}: features are strings or integers, found {feature.dtype.name}")
+        raise ValueError(
+            f"{op}: Unexpected dtype for inputs[{number}]: strings or integers, found {feature.dtype.name}"
+        )
     if feature.shape.rank not in (2, None):
-        raise ValueError(f"{op}: features are matrices, found shape {feature.shape}")
+        raise ValueError(f"tf.{op} only supports inputs with rank=2; found shape {feature.shape}")
     if isinstance(feature, RaggedTensor):
         return _Rows(feature.values, feature.row_splits)
     if isinstance(feature, SparseTensor):
@@ -91,7 +93,11 @@ def _combinations(features: Sequence[_Rows]) -> tuple[list[Any], Any]:
 def _crossed(inputs: Any, op: str, combine: Any) -> Any:
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise TypeError(f"{op}: Inputs must be a list of features, found {inputs!r}")
-    values, splits = _combinations([_rows(feature, op) for feature in inputs])
+    features = [_rows(feature, i, op) for i, feature in enumerate(inputs)]
+    for other in features[1:]:
+        message = f"{op}: inputs must all have the same batch dimension size"
+        debugging.assert_equal(array.size(other.splits), array.size(features[0].splits), message)
+    values, splits = _combinations(features)
     return RaggedTensor.from_row_splits(combine(values), splits, validate=False)
 
 
