@@ -29,6 +29,7 @@ from .nn import (
     mixed_precision,
     models,
     preprocessing,
+    quantizers,
     random,
     regularizers,
     saving,
@@ -47,6 +48,7 @@ from .nn.metrics import Metric
 from .nn.model import Model
 from .nn.models import Sequential
 from .nn.network import Input
+from .nn.quantizers import Quantizer
 from .nn.regularizers import Regularizer
 from .nn.rematerialization import RematScope, remat
 from .optimizers import Optimizer
@@ -65,6 +67,7 @@ __all__ = [
     "Metric",
     "Model",
     "Optimizer",
+    "Quantizer",
     "Regularizer",
     "RematScope",
     "Sequential",
@@ -88,6 +91,7 @@ __all__ = [
     "ops",
     "optimizers",
     "preprocessing",
+    "quantizers",
     "random",
     "regularizers",
     "remat",

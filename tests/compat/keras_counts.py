@@ -14,10 +14,7 @@ OUT_OF_SCOPE = (
         "private classes that read batches; trainer_test.py tests what they read",
     ),
     (r"ops/(node|operation|operation_utils|function|symbolic_arguments)_test", "private classes of recorded calls"),
-    (
-        r"quantizers|quantization|dtype_policy_map",
-        "int4, float8, GPTQ and AWQ: layers are int8, and models are quantized by ow.lite.TFLiteConverter",
-    ),
+    (r"quantizers/(gptq|awq)", "GPTQ and AWQ: calibration of layers by data"),
     (r"distillation", "keras.distillation, which is not here"),
     (r"export/|jax_layer|flax_layer|tfsm_layer|torch_utils|torch_module|orbax", "other libraries' formats and layers"),
     (
@@ -35,14 +32,14 @@ def out_of_scope(path: str) -> str | None:
 
 
 REASONS = (
-    ("quantization", r"int4|Int4|float8|Float8|awq|AWQ|gptq|GPTQ|QuantizationConfig|quantization_config|Quantizer"),
+    ("calibration", r"awq|AWQ|gptq|GPTQ"),
     ("sparse", r"sparse(?!max|_plus|_sigmoid)|ragged"),
     (
         "private",
         r"no attribute '_|'tf_record'|dmtree|SummaryMetadata|attribute 'numpy' is read-only|overwrite_with"
         r"|not part of opwright|memory_config"
         r"|with_remat |test_remat|rematerialized_call|quantized_build|_compute_attention|mask_is_none"
-        r"|'(lr_adjust|zeropower_via|call|sequence_length)|extraction_bomb|quantize_invalid_mode",
+        r"|'(lr_adjust|zeropower_via|call|sequence_length)|extraction_bomb|quantize_invalid_mode|file_utils_test\S*test_copy",
     ),
     ("libraries", r"No module named|test_save_h5_format|fixture missing|_grain |[a-z]_torch |\)_torch |_torch_\("),
     ("backend", r"test_istft[0-9]|extract_patches_3d_with_dilation|segmentation_different_axis"),

@@ -70,7 +70,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "derive a class from `ow.keras.optimizers.Optimizer` with `build` and `update_step`",
     ),
     (
-        "tf.quantization.experimental keras.quantizers keras.Quantizer keras.dtype_policies.*",
+        "tf.quantization.experimental keras.quantizers.* keras.dtype_policies.*",
         "models are quantized by `ow.lite.TFLiteConverter` (docs/quantization.md)",
     ),
     (

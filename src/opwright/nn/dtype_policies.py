@@ -7,6 +7,7 @@ Not here: casts of a layer's inputs (layer.py), loss scaling (optimizers/loss_sc
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,9 @@ __all__ = [
     "DTypePolicy",
     "DTypePolicyMap",
     "FloatDTypePolicy",
+    "Int4DTypePolicy",
     "QuantizedDTypePolicy",
+    "QuantizedFloat8DTypePolicy",
     "deserialize",
     "get",
     "serialize",
@@ -108,54 +111,161 @@ class DTypePolicy:
 
 
 FloatDTypePolicy = DTypePolicy
-QUANTIZED = "int8_from_"
+MODES = ("int8", "int4", "float8")
+"""How layers quantize their weights."""
+FROM = "_from_"
 
 
 class QuantizedDTypePolicy(DTypePolicy):
-    """The policy of layers with int8 kernels, such as "int8_from_float32".
+    """The policy of layers with quantized weights, such as "int8_from_float32".
 
-    mode: "int8". source_name: the policy of the rest, by default the global one.
-    raises ValueError for other modes, which ow.lite.TFLiteConverter offers for whole models
+    mode: of MODES. source_name: the policy of the rest, by default the global one.
+    raises ValueError for other modes, and int8 with float16
     """
 
     def __init__(self, mode: str, source_name: str | None = None) -> None:
         super().__init__(source_name)
-        if mode != "int8" or self._compute_dtype == "float16":
-            raise ValueError(
-                f"Invalid quantization mode. Expected 'int8', of another dtype than float16. Received: mode={mode!r}, "
-                f"source_name={source_name!r}"
-            )
-        self._source_name = self._name
-        self._name = f"{mode}_from_{self._source_name}"
+        if mode not in MODES:
+            raise ValueError(f"Invalid quantization mode. Expected one of {MODES}. Received: mode={mode}")
+        if self._compute_dtype == "float16" and mode == "int8":
+            raise ValueError(f"Quantization mode='{mode}' doesn't work well with compute_dtype='float16'.")
+        self._mode, self._source_name = mode, self._name
+        self._name = f"{mode}{FROM}{self._source_name}"
 
     @property
     def quantization_mode(self) -> str | None:
-        """ "int8"."""
-        return "int8"
+        """The mode."""
+        return self._mode
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
-        return {"mode": "int8", "source_name": self._source_name}
+        return {"mode": self._mode, "source_name": self._source_name}
+
+
+class QuantizedFloat8DTypePolicy(QuantizedDTypePolicy):
+    """The policy of layers whose products are of float8. amax_history_length: how many steps a scale follows.
+
+    raises TypeError for another length than an integer
+    """
+
+    default_amax_history_length = 1024
+
+    def __init__(
+        self, mode: str, source_name: str | None = None, amax_history_length: int = default_amax_history_length
+    ) -> None:
+        super().__init__(mode, source_name)
+        if not isinstance(amax_history_length, int):
+            raise TypeError(
+                f"`amax_history_length` must be an integer. Received: amax_history_length={amax_history_length}"
+            )
+        self.amax_history_length = amax_history_length
+
+    def __eq__(self, other: object) -> bool:
+        length = getattr(other, "amax_history_length", None)
+        return super().__eq__(other) and self.amax_history_length == length
+
+    __hash__ = DTypePolicy.__hash__
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "amax_history_length": self.amax_history_length}
+
+
+class Int4DTypePolicy(QuantizedDTypePolicy):
+    """The policy of layers with weights of 4 bits. mode: "int4/128", with the rows of a block; -1: one scale a channel.
+
+    raises ValueError for another form
+    """
+
+    def __init__(self, mode: str, source_name: str | None = None) -> None:
+        base, _, size = mode.partition("/")
+        if base != "int4" or not size or "/" in size:
+            raise ValueError(
+                f"Invalid mode for Int4DTypePolicy. Expected format 'int4/<block_size>', but got '{mode}'."
+            )
+        try:
+            self.block_size = int(size)
+        except ValueError:
+            raise ValueError(
+                "Invalid mode for Int4DTypePolicy. <block_size> must be an integer. Expected format "
+                f"'int4/<block_size>', but got '{mode}'."
+            ) from None
+        if self.block_size < -1 or self.block_size == 0:
+            raise ValueError(
+                "Invalid block_size in mode. Supported values are -1 (per-channel) or a positive integer "
+                f"(sub-channel), but got {self.block_size} from '{mode}'."
+            )
+        super().__init__(base, source_name)
+        self._name = f"{mode}{FROM}{self._source_name}"
+        self.mode = base
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "mode": f"{self.mode}/{self.block_size}"}
+
+
+def _of_name(name: str) -> QuantizedDTypePolicy:
+    """Return the quantized policy of a name. Raises ValueError for another form."""
+    mode, separator, source = name.partition(FROM)
+    if not separator or FROM in source:
+        raise ValueError(
+            "Cannot convert `policy` into a valid pair (`mode`, `source_name`) to instantiate `QuantizedDTypePolicy`. "
+            f"Received: policy={name}"
+        )
+    if mode.startswith("float8"):
+        return QuantizedFloat8DTypePolicy(mode, source)
+    return (Int4DTypePolicy if "/" in mode else QuantizedDTypePolicy)(mode, source)
 
 
 class DTypePolicyMap(DTypePolicy, MutableMapping[str, DTypePolicy]):
-    """Policies of the layers of a model by their paths, and one for the others.
+    """Policies of the layers of a model by their paths, or by regular expressions of them, and one for the others.
 
-    default_policy: of paths that the map lacks, by name or as a policy; the global one by default
+    default_policy: of paths that the map lacks, by name or as a policy; by default the global one at that time
+    raises ValueError for a map as default, TypeError for others than dictionaries
     """
 
     def __init__(self, default_policy: Any = None, policy_map: dict[str, Any] | None = None) -> None:
-        self.default_policy = get(default_policy)
-        super().__init__(self.default_policy.name)
-        self._map = {key: get(value) for key, value in (policy_map or {}).items()}
+        if isinstance(default_policy, DTypePolicyMap):
+            raise ValueError("`default_policy` cannot be a `DTypePolicyMap`.")
+        if policy_map is not None and not isinstance(policy_map, dict):
+            raise TypeError(
+                f"If specified, `policy_map` must be a dict. Received: policy_map={policy_map} of type "
+                f"{type(policy_map)}"
+            )
+        self._default = None if default_policy is None else get(default_policy)
+        self._map = {key: get(policy) for key, policy in (policy_map or {}).items()}
+
+    default_policy = property(lambda self: dtype_policy() if self._default is None else self._default)
+    name = property(lambda self: f"map_{self.default_policy.name}")
+    compute_dtype = property(lambda self: self.default_policy.compute_dtype)
+    variable_dtype = property(lambda self: self.default_policy.variable_dtype)
+    quantization_mode = property(lambda self: self.default_policy.quantization_mode)
 
     def __getitem__(self, key: str) -> DTypePolicy:
-        return self._map.get(key, self.default_policy)
+        if key in self._map:
+            return self._map[key]
+        matches = [pattern for pattern in self._map if re.fullmatch(pattern, key)]
+        if len(matches) > 1:
+            raise ValueError(
+                f"Path '{key}' matches multiple dtype policy specification keys: {matches}. Please make sure each path "
+                "only matches at most one dtype policy specification key in the DTypePolicyMap."
+            )
+        policy: DTypePolicy = self._map[matches[0]] if matches else self.default_policy
+        return policy
 
     def __setitem__(self, key: str, policy: Any) -> None:
         if key in self._map:
-            raise ValueError(f"{key} already exist in the DTypePolicyMap with value {self._map[key]}")
-        self._map[key] = get(policy)
+            raise ValueError(
+                f"{key} already exist in the DTypePolicyMap with value {self._map[key]}. Please make sure to not use "
+                "duplicated keys."
+            )
+        try:
+            self._map[key] = get(policy)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "Cannot interpret the assigned value by `keras.dtype_policies.get`. Received: "
+                f"{policy} of type {type(policy)}"
+            ) from error
 
     def __delitem__(self, key: str) -> None:
         del self._map[key]
@@ -172,17 +282,19 @@ class DTypePolicyMap(DTypePolicy, MutableMapping[str, DTypePolicy]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = DTypePolicy.__hash__
+    def __hash__(self) -> int:
+        return id(self)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
         return {
-            "default_policy": serialize(self.default_policy),
+            "default_policy": None if self._default is None else serialize(self._default),
             "policy_map": {key: serialize(policy) for key, policy in self._map.items()},
         }
 
     def __repr__(self) -> str:
-        return f"<DTypePolicyMap {len(self._map)} policies, default={self.default_policy.name}>"
+        mapping = [(key, policy.name) for key, policy in self._map.items()]
+        return f"<DTypePolicyMap at {hex(id(self))} default_policy={self.default_policy.name}, mapping={mapping}>"
 
 
 _GLOBAL: list[DTypePolicy] = []  # empty: floatx
@@ -206,9 +318,15 @@ def get(identifier: Any) -> DTypePolicy:
         return identifier
     if isinstance(identifier, dict):
         return deserialize(identifier)
-    if isinstance(identifier, str) and identifier.startswith(QUANTIZED):
-        return QuantizedDTypePolicy("int8", identifier.removeprefix(QUANTIZED))
-    return DTypePolicy(identifier if isinstance(identifier, str) else as_dtype(identifier).name)
+    if isinstance(identifier, str) and identifier.startswith(MODES):
+        return _of_name(identifier)
+    try:
+        return DTypePolicy(identifier if isinstance(identifier, str) else as_dtype(identifier).name)
+    except TypeError as error:
+        raise ValueError(
+            "Cannot interpret `dtype` argument. Expected a string or an instance of DTypePolicy. Received: "
+            f"dtype={identifier}"
+        ) from error
 
 
 def compute_dtype_of(dtype: Any) -> DType:
@@ -234,6 +352,8 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
         "FloatDTypePolicy": DTypePolicy,
         "DTypePolicyMap": DTypePolicyMap,
         "QuantizedDTypePolicy": QuantizedDTypePolicy,
+        "QuantizedFloat8DTypePolicy": QuantizedFloat8DTypePolicy,
+        "Int4DTypePolicy": Int4DTypePolicy,
     }
     if name not in classes:
         raise ValueError(f"no policy of class {name!r}; there are {', '.join(classes)}; ow.lite quantizes models")

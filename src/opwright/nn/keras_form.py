@@ -31,7 +31,7 @@ MODULES = {
 }
 """The modules of operations in Keras; NUMPY for all others."""
 OF_KERAS = frozenset({"keras", "keras.layers", "keras.initializers", "keras.regularizers", "keras.constraints"}) | {
-    f"keras.{name}" for name in ("losses", "metrics", "optimizers", "optimizers.schedules")
+    f"keras.{name}" for name in ("losses", "metrics", "optimizers", "optimizers.schedules", "quantizers")
 }
 EXPORTED = {"GroupedQueryAttention": "GroupQueryAttention"}
 """Classes that Keras exports under another name."""

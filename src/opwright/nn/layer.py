@@ -215,7 +215,12 @@ class Layer(Weighted, ConstructorConfig):
         else:
             self._set_policy(policy)
 
-    def quantize(self, mode: str, type_check: bool = True, config: Any = None) -> None:
+    @property
+    def quantization_mode(self) -> str | None:
+        """The name of the mode after `quantize`, else None."""
+        return self.dtype_policy.quantization_mode
+
+    def quantize(self, mode: str | None = None, type_check: bool = True, config: Any = None) -> None:
         """Convert the weights to integers; layers that can, override it. Raises NotImplementedError."""
         raise NotImplementedError(f"Layer {type(self).__name__} does not have a `quantize` method implemented.")
 

@@ -16,7 +16,7 @@ from ..core import nest
 from ..core.notebook_reprs import shown_as
 from ..core.specs import TensorSpec
 from ..ops.tensor import Tensor
-from . import configuration, state_trees
+from . import configuration, quantizers, state_trees
 from .keras_tensor import KerasTensor
 from .layer import Layer, keras_tensors
 from .model_config import network_config, network_from_config, serialize
@@ -274,14 +274,20 @@ class Model(Trainer, Layer):
         load_weights(self, filepath, skip_mismatch, **kwargs)
 
     def quantize(  # type: ignore[override]  # Keras has other orders for models and layers
-        self, mode: str = "int8", config: Any = None, filters: Any = None, type_check: bool = True
+        self, mode: str | None = None, config: Any = None, filters: Any = None, **kwargs: Any
     ) -> None:
-        """Convert the kernels of Dense, EinsumDense and Embedding layers to int8, which are not trained any more.
+        """Convert the kernels of Dense, EinsumDense, Embedding and ReversibleEmbedding layers: to integers, which are
+        not trained any more, or to float8.
 
-        filters: of the layers: a regular expression of their names, several, or a function of a layer. type_check:
-        whether subclasses of these layers are left as they are, with a warning.
-        raises ValueError for other modes
+        mode: "int8", "int4", "float8" (Dense and EinsumDense), or config, of `keras.quantizers`. filters: of the
+        layers: a regular expression of their names, several, or a function of a layer. type_check: whether subclasses
+        of these layers are left as they are, with a warning.
+        raises ValueError for other modes and contradictions
         """
+        type_check = kwargs.pop("type_check", True)
+        if kwargs:
+            raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: {kwargs}")
+        quantizers.resolve(mode, config)
         patterns = [filters] if isinstance(filters, str) else filters
         for layer in self._flatten_layers():
             if patterns is not None:

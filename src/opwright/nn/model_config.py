@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="Model")
 
-REGISTRY_MODULES = ("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics")
+REGISTRY_MODULES = (
+    *("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics"),
+    "quantizers",
+)
 
 
 def serialize(thing: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ SavedModel folders (saved/), configurations (model_config.py; for Keras, keras_f
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import io
 import json
@@ -23,6 +24,7 @@ from ..core.errors import DataLossError, UnimplementedError
 from ..core.extras import optional_module
 from ..core.files import replacing
 from ..tracing.function import Function
+from . import quantizers
 from .assets import assets_of, restore_assets
 from .configuration import CustomObjectScope
 from .function_code import SafeModeScope
@@ -89,8 +91,12 @@ def save_model(
     if model._network is None and model._symbolic_inputs is not None:
         seen = nest.map_structure(lambda t: {"shape": list(t.shape), "dtype": t.dtype.name}, model._symbolic_inputs)
         config["inputs"] = plain_value(seen)
-    if paths := [path for path, layer in layer_paths(model, {}, "", set()) if is_quantized(layer)]:
-        config["quantized"] = paths
+    if ways := {
+        path: plain_value(quantizers.serialize(layer.quantization_config))
+        for path, layer in layer_paths(model, {}, "", set())
+        if is_quantized(layer)
+    }:
+        config["quantized"] = ways
     if model.compiled:
         config["compile_config"] = plain_value(model.get_compile_config())
     arrays = arrays_of(model)
@@ -190,15 +196,20 @@ def _load_model(filepath: Any, custom_objects: dict[str, Any] | None, compile: b
         weights = None if H5_WEIGHTS in files else files["model.safetensors"]
     except (KeyError, ValueError) as error:
         raise DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}") from None
+    if any(b'"KerasOperation"' in files.get(name, b"") for name in (OWN_CONFIG, "config.json")):
+        operations = importlib.import_module(f"{_package().__name__}.frontends.keras.operations")  # in a higher layer
+        custom_objects = {**(custom_objects or {}), "KerasOperation": operations.KerasOperation}
     model = deserialize(config, custom_objects)
     shapes = deserialize(config.get("build_config"), custom_objects)
     if not model.built and shapes is not None and not has_build_config(model):
         model.build(tuple(shapes) if isinstance(shapes, list) else shapes)
     elif config.get("inputs") is not None:
         model._infer_outputs(_symbolic_inputs(config["inputs"]))  # creates the weights of a subclassed model
+    ways = config.get("quantized", {})
+    ways = dict.fromkeys(ways) if isinstance(ways, list) else ways  # older files have int8 alone
     for path, layer in layer_paths(model, {}, "", set()):
-        if path in config.get("quantized", ()) and not is_quantized(layer):  # inside of one that has no policy for it
-            layer.quantize("int8", type_check=False)
+        if path in ways and not is_quantized(layer):  # inside of one that has no policy for it
+            layer.quantize(config=quantizers.get(ways[path]) or "int8", type_check=False)
     root = None if weights is not None else open_weights(files[H5_WEIGHTS], path)
     if root is None:
         assign(model, parse_arrays(weights or b"", path), path)

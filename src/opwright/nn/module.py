@@ -143,6 +143,13 @@ if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
 
+class OverwrittenVariable(Variable):
+    """A weight whose gradient is its next value, which optimizers assign: a scale of float8."""
+
+    __slots__ = ()
+    overwrite_with_gradient = True
+
+
 class Weighted(Module):
     """Module whose variables are weights. See `Layer`."""
 
@@ -240,7 +247,8 @@ class Weighted(Module):
 
         mixed = weight_dtype.is_floating and autocast and self._compute_dtype is not weight_dtype
         with root_scope():  # the name does not depend on the scope of the call
-            variable = (AutocastVariable if mixed else Variable)(
+            kind = OverwrittenVariable if kwargs.get("overwrite_with_gradient") else Variable
+            variable = (AutocastVariable if mixed else kind)(
                 value,
                 bool(trainable and self._trainable),
                 name=f"{self.name}/{name or 'variable'}",

@@ -326,7 +326,7 @@ class Optimizer:
                         "built with. When working with a new set of variables, you should recreate a new optimizer "
                         "instance."
                     )
-        grads, variables = self._with_gradients(grads, variables)
+        grads, variables = self._with_gradients(*_overwritten(grads, variables))
         if self.loss_scale_factor is not None:
             factor = self.loss_scale_factor
             grads = [gradients.on_values(lambda x: x / factor, g) for g in grads]
@@ -572,6 +572,18 @@ class Optimizer:
         if isinstance(config.get("learning_rate"), dict):
             config["learning_rate"] = schedules.deserialize(config["learning_rate"], custom_objects)
         return cls(**config)
+
+
+def _overwritten(grads: list[Any], variables: list[Variable]) -> tuple[list[Any], list[Variable]]:
+    """Assign gradients that are the next values of their variables, scales of float8; return the other pairs."""
+    special = [getattr(v, "overwrite_with_gradient", False) for v in variables]
+    if not any(special) or len(grads) != len(variables):
+        return grads, variables
+    for gradient, variable, is_value in zip(grads, variables, special):
+        if is_value and gradient is not None:
+            variable.assign(gradient)
+    kept = [i for i, is_value in enumerate(special) if not is_value]
+    return [grads[i] for i in kept], [variables[i] for i in kept]
 
 
 def _unique_name(class_name: str) -> str:

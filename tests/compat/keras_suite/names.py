@@ -27,10 +27,11 @@ import numpy as np
 import opwright as ow
 from opwright import keras
 from opwright.core import nest
-from opwright.nn import bounding_boxes, function_code, model_config, reduction, shared_objects
+from opwright.nn import bounding_boxes, function_code, model_config, quantizers, reduction, shared_objects
 from opwright.nn.callbacks import metric_monitors
 from opwright.nn.keras_ops.promotion import result_type
 from opwright.nn.layer_calls import mask_of, set_mask
+from opwright.nn.layers import quantized_weights
 from opwright.nn.training import output_losses, output_metrics, trainer
 from opwright.optimizers import gradients
 
@@ -116,6 +117,18 @@ keras.KerasTensor._keras_history = property(lambda self: self.history)
 trainer.Trainer._loss_tracker = property(lambda self: self._trainer.tracker)
 keras.Model._operations = property(lambda self: self.operations)
 keras.Sequential._functional = property(lambda self: self if self._network is None else keras.Model(*_ends(self)))
+
+
+quantized_weights.QuantizedWeights._embeddings = property(lambda self: self._kernel)
+quantized_weights.QuantizedWeights._int4_block_size = property(lambda self: self.block_size)
+quantized_weights.QuantizedWeights.original_kernel_shape = property(lambda self: self._kernel_shape)
+quantized_weights.QuantizedWeights._orig_output_dim = property(lambda self: self._kernel_shape[-1])
+quantized_weights.QuantizedWeights._int4_unpacked_column_size = property(lambda self: self._tables()[0].matrix()[1])
+quantized_weights.QuantizedWeights.inputs_quantizer = property(
+    lambda self: self.activation_quantizer(
+        None if self.quantization_mode == "int4" else keras.quantizers.AbsMaxQuantizer()
+    )
+)
 
 
 def _ends(model):
@@ -280,6 +293,8 @@ PRIVATE = {
         bounding_boxes.densify(boxes, max_boxes)
     ),
     ("utils.backend_utils", "convert_tf_tensor"): lambda outputs, dtype=None: ow.convert_to_tensor(outputs, dtype),
+    ("quantizers.quantization_config", "validate_and_resolve_config"): quantizers.resolve,
+    ("dtype_policies.dtype_policy", "_get_quantized_dtype_policy_by_str"): keras.dtype_policies.get,
     ("utils.file_utils", "join"): os.path.join,
     ("utils.file_utils", "exists"): os.path.exists,
     ("utils.traceback_utils", "is_traceback_filtering_enabled"): lambda: False,

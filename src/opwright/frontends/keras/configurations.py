@@ -198,7 +198,15 @@ def _lambda(converter: ConfigurationConverter, inner: Any) -> Any:
 
 
 def _quantized_policy(converter: ConfigurationConverter, inner: Any) -> Any:
-    return f"{inner.get('mode')}_from_{inner.get('source_name')}" if isinstance(inner, dict) else inner
+    if not isinstance(inner, dict):
+        return inner
+    if "amax_history_length" in inner:
+        return {"class_name": "QuantizedFloat8DTypePolicy", "config": inner}
+    return f"{inner.get('mode')}_from_{inner.get('source_name')}"
 
 
-_SPECIAL = {"DTypePolicy": _policy, "QuantizedDTypePolicy": _quantized_policy, CLASS: _lambda}
+_SPECIAL = {
+    "DTypePolicy": _policy,
+    **dict.fromkeys(("QuantizedDTypePolicy", "QuantizedFloat8DTypePolicy", "Int4DTypePolicy"), _quantized_policy),
+    CLASS: _lambda,
+}

@@ -17,7 +17,7 @@ import numpy as np
 from ...ops import array, dispatch, linalg
 from ...ops.tensor import TensorLike
 from ...tracing.control import cond
-from .. import activations, constraints, initializers, regularizers
+from .. import activations, constraints, initializers, quantizers, regularizers
 from ..backend import image_data_format
 from ..layer import Layer
 
@@ -190,12 +190,7 @@ class LowRankAdaptation:
     _lora_kernel = "kernel"  # prefix of the argument names
 
     def _init_lora(self, rank: int | None, alpha: float | None, quantization_config: Any = None) -> None:
-        if quantization_config is not None:
-            raise ValueError(
-                "`quantization_config` is not supported: convert the model with ow.lite.TFLiteConverter "
-                "and "
-                f"its `optimizations` instead. Received: {quantization_config}"
-            )
+        self.quantization_config = quantizers.get(quantization_config)
         self.lora_rank, self.lora_enabled = rank, False
         self.lora_alpha = alpha if alpha is not None else rank
 
@@ -210,10 +205,15 @@ class LowRankAdaptation:
             raise AttributeError(f"You must build the layer before accessing `{self._lora_kernel}`.")
         kernel: Tensor | Variable = layer._kernel
         if self.lora_enabled:
-            rank: Any = self.lora_rank
-            product = linalg.tensordot(layer.lora_kernel_a, layer.lora_kernel_b, 1)
-            kernel = kernel + array.cast((self.lora_alpha / rank) * product, kernel.dtype)
+            kernel = kernel + array.cast(self._low_rank(), kernel.dtype)
         return kernel
+
+    def _low_rank(self) -> Tensor:
+        """Return the product that LoRA adds to the kernel."""
+        layer: Any = self
+        rank: Any = self.lora_rank
+        product: Tensor = (self.lora_alpha / rank) * linalg.tensordot(layer.lora_kernel_a, layer.lora_kernel_b, 1)
+        return product
 
     @property
     def kernel(self) -> Tensor | Variable:
@@ -247,13 +247,14 @@ class LowRankAdaptation:
             raise ValueError("Cannot enable lora on a layer that isn't yet built.")
         if self.lora_enabled:
             raise ValueError("lora is already enabled. This can only be done once per layer.")
-        shape = tuple(layer._kernel.shape)
+        shape = tuple(getattr(layer, "_kernel_shape", layer._kernel.shape))  # of two integers a byte, the whole
         regularizer = getattr(layer, f"{self._lora_kernel}_regularizer", None)
         parts = ("a", (*shape[:-1], rank), a_initializer), ("b", (rank, shape[-1]), b_initializer)
         for end, dims, initializer in parts:
             weight = layer.add_weight(
                 name=f"lora_{self._lora_kernel}_{end}",
                 shape=dims,
+                dtype="float32",  # of any kernel
                 regularizer=regularizer,
                 initializer=initializers.get(initializer),
             )
@@ -269,6 +270,8 @@ class LowRankAdaptation:
         config: dict[str, Any] = super().get_config()  # type: ignore[misc]
         if self.lora_rank:
             config.update(lora_rank=self.lora_rank, lora_alpha=self.lora_alpha)
+        if self.quantization_config is not None:
+            config["quantization_config"] = quantizers.serialize(self.quantization_config)
         return config
 
 

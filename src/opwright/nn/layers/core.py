@@ -19,7 +19,7 @@ from .. import initializers, model_config
 from ..function_code import SafeModeScope
 from ..layer_calls import InputSpec, set_mask
 from .configurable_layer import ConfigurableLayer
-from .int8_weights import MATMUL, Int8Weights
+from .quantized_weights import MATMUL, QuantizedWeights
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..layer_calls import Masks
 
 
-class Dense(Int8Weights, ConfigurableLayer):
+class Dense(QuantizedWeights, ConfigurableLayer):
     """Fully connected layer: activation(inputs @ kernel + bias), over the last axis.
 
     units: the size of the output's last axis. inputs: [batch, ..., n]; output: [batch, ..., units]. Weights: kernel
@@ -71,17 +71,17 @@ class Dense(Int8Weights, ConfigurableLayer):
             raise ValueError(
                 f"The last dimension of the inputs to a Dense layer should be defined. Found {input_shape}"
             )
-        self._kernel = self._kernel_weight("kernel", (size, self.units))
+        self._build_kernel((size, self.units))
         self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
-        self._build_scale()
+        self._build_quantized()
         self._build_lora()
 
     def call(self, inputs: Any, training: Any = None) -> Tensor:
         """Return activation(inputs @ kernel + bias)."""
         rank = inputs.shape.rank
         plain = linalg.matmul if rank == 2 else lambda x, kernel: linalg.tensordot(x, kernel, [[rank - 1], [0]])
-        y = self._product(inputs, plain)
+        y = self._product(inputs, plain, training)
         if self.bias is not None:
             y = y + self._cast(self.bias)
         return y if self.activation is None else self.activation(y)
@@ -91,7 +91,7 @@ class Dense(Int8Weights, ConfigurableLayer):
         return (*input_shape[:-1], self.units)
 
 
-class EinsumDense(Int8Weights, ConfigurableLayer):
+class EinsumDense(QuantizedWeights, ConfigurableLayer):
     """Einsum of inputs and a kernel, with bias and activation.
 
     equation: such as "abc,cd->abd" or "...x,xy->...y". output_shape: the output shape without the batch, None for sizes
@@ -140,15 +140,15 @@ class EinsumDense(Int8Weights, ConfigurableLayer):
             config = {**initializer.get_config(), "input_axes": plan.input_axes, "output_axes": plan.output_axes}
             self.kernel_initializer = type(initializer).from_config(config)
         self._einsum = self.equation
-        self._kernel = self._kernel_weight("kernel", plan.kernel)
-        self.kernel_initializer = initializer
+        self._build_kernel(plan.kernel)
         self.bias = None if plan.bias is None else self._weight("bias", plan.bias)
-        self._build_scale()
+        self._build_quantized()
+        self.kernel_initializer = initializer
         self._build_lora()
 
     def call(self, inputs: Tensor, training: Any = None) -> Tensor:
         """Return activation(einsum(equation, inputs, kernel) + bias)."""
-        y = self._product(inputs, lambda x, kernel: linalg.einsum(self.equation, x, kernel))
+        y = self._product(inputs, lambda x, kernel: linalg.einsum(self.equation, x, kernel), training)
         if self.bias is not None:
             y = y + self._cast(self.bias)
         return y if self.activation is None else self.activation(y)
@@ -228,7 +228,7 @@ class _EinsumPlan:
                 self.bias += [1] * max(elided, 0)
 
 
-class Embedding(Int8Weights, ConfigurableLayer):
+class Embedding(QuantizedWeights, ConfigurableLayer):
     """Trained table that maps integers to rows.
 
     input_dim: the number of rows; output_dim: the length of a row. inputs: [batch, ...]; output: [batch, ...,
@@ -236,6 +236,7 @@ class Embedding(Int8Weights, ConfigurableLayer):
     """
 
     _lora_kernel = "embeddings"
+    _quantization_modes = ("int8", "int4")
 
     def __init__(
         self,
@@ -273,14 +274,15 @@ class Embedding(Int8Weights, ConfigurableLayer):
 
     def build(self, input_shape: Any = None) -> None:
         """Create the embedding table."""
-        self._kernel = self._kernel_weight("embeddings", (self.input_dim, self.output_dim))
-        self._build_scale()
+        self._build_kernel((self.input_dim, self.output_dim))
+        self._build_quantized()
         self._build_lora()
 
     @property
     def embeddings(self) -> Tensor | Variable:
         """The table, including the low-rank product if LoRA is enabled."""
-        return self._effective_kernel()
+        table: Tensor | Variable = self._effective_kernel()
+        return table
 
     def call(self, inputs: Any) -> Tensor:
         """Look up the rows."""
