@@ -780,6 +780,21 @@ def _bits() -> list[Row]:
     ]
 
 
+def _orders() -> list[Row]:
+    x = np.float32([3, -1, np.nan, 0, np.inf, -np.inf, 2, np.nan, 3])
+    rows = [
+        Row(name, getattr(lax, f"{name}_p").bind, np.broadcast_arrays(x[:, None], x[None]))
+        for name in ("eq_to", "le_to", "lt_to")
+    ]
+    sorted_x, places = np.sort(numbers(7)), np.float32([*numbers(5, seed=1), np.nan])
+    rows.append(Row("le_to", jnp.searchsorted, (sorted_x, places)))
+    rows.append(
+        Row("platform_index", lambda v: lax.platform_dependent(v, tpu=jnp.cos, cpu=jnp.sin, default=jnp.tan), (x,))
+    )
+    rows.append(Row("platform_index", lambda v: lax.platform_dependent(v, tpu=jnp.cos, default=jnp.tan), (places,)))
+    return rows
+
+
 ROWS = [
     r
     for family in (
@@ -796,6 +811,7 @@ ROWS = [
         _bits,
         _random,
         _control_flow,
+        _orders,
     )
     for r in family()
     if r is not None

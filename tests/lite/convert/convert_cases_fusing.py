@@ -23,6 +23,10 @@ def conv(x: Any, padding: Any = "VALID", strides: Any = 1) -> Any:
     return nn.conv2d(x, K, strides, padding)
 
 
+def erfc_gelu(x: Any) -> Any:
+    return (0.5 * x) * m.erfc(-x * np.float32(np.sqrt(0.5)))  # as JAX has it
+
+
 def erf_gelu(x: Any) -> Any:
     return 0.5 * x * (1.0 + m.erf(x / np.float32(np.sqrt(2.0))))
 
@@ -112,6 +116,7 @@ FOUND = [
     case("prelu_negated", lambda x: nn.relu(x) + (-S) * nn.relu(-x), f32(3, 4), ops="PRELU"),
     case("softmax_by_hand", by_hand, C, ops="SOFTMAX", open=BATCH),
     case("gelu_by_erf", erf_gelu, C, ops="GELU", rtol=2e-5, open=BATCH),
+    case("gelu_by_erfc", erfc_gelu, C, ops="GELU", rtol=2e-5, open=BATCH),
     case("gelu_by_tanh", tanh_gelu, C, ops="GELU", rtol=2e-5),
 ]
 

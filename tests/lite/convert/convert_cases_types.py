@@ -78,6 +78,8 @@ TYPES = [
     case("half_infinities", lambda x: m.is_inf(x * np.float16(9)), np.float16([1, 7000, 7300, -9000])),
     case("erf", m.erf, np.float32([*np.linspace(-5, 5, 101), 1e-30, -1e-4, 0.999999, 30, -1e20]), rtol=1e-6),
     case("erf_ends", m.erf, np.float32([np.nan, np.inf, -np.inf, 0])),
+    case("erfc", m.erfc, np.float32([*np.linspace(-5, 9, 141), 1e-30, -1e-4, 0.999999, 30, -1e20]), rtol=5e-6),
+    case("erfc_ends", m.erfc, np.float32([np.nan, np.inf, -np.inf, 0])),
     case("truncatemod_int64", m.truncatemod, np.int64([7, -7, 7, -7, 0, 2**62]), np.int64([3, 3, -3, -3, 5, -9])),
     case(
         "truncatemod_float", m.truncatemod, np.float32([7.5, -7.5, 7.5, -7.5, 0, -3]), np.float32([2, 2, -2, -2, 3, 3])

@@ -44,7 +44,7 @@ def _because(reason: str, *names: str) -> None:
 
 _because(
     SPECIAL,
-    "Erfc Erfinv Lgamma Digamma Polygamma Zeta Igamma Igammac IgammaGradA Betainc Ndtri Dawsn Expint",
+    "Erfinv Lgamma Digamma Polygamma Zeta Igamma Igammac IgammaGradA Betainc Ndtri Dawsn Expint",
     "Spence FresnelCos FresnelSin BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e",
     "BesselK1 BesselK1e BesselY0 BesselY1 NextAfter CumulativeLogsumexp LinearRecurrence",
 )

@@ -104,10 +104,9 @@ ACTIVATIONS = rule_table(
 
 
 def find_gelu(graph: Graph) -> tuple[Graph, list[str]]:
-    """Replace x (1 + erf(x
-    sqrt 2))
-    2, and the approximation by tanh, by Gelu, however the factors are grouped."""
-    if not any(node.op.name in ("Erf", "Tanh") for node in graph.nodes):
+    """Replace x / 2 by 1 + erf(x / sqrt 2) or by erfc(-x / sqrt 2), and the approximation by tanh, by Gelu, however the
+    factors are grouped."""
+    if not any(node.op.name in ("Erf", "Erfc", "Tanh") for node in graph.nodes):
         return graph, []
     return rewrite_graph(graph, (RewriteRule("gelu", "Mul", _gelu, "its definition"),))
 
@@ -146,7 +145,12 @@ def _scaled(value: Value) -> tuple[Value | None, float]:
             rest.append(v)
         else:
             factor *= number
-    return (rest[0], factor) if len(rest) == 1 else (None, 0.0)
+    if len(rest) != 1:
+        return None, 0.0
+    first = rest[0].node
+    if first is not None and first.op.name == "Neg":
+        return next(iter(first.operands)), -factor
+    return rest[0], factor
 
 
 def _near(a: float, b: float) -> bool:
@@ -154,13 +158,17 @@ def _near(a: float, b: float) -> bool:
 
 
 def _gelu(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | Node | None:
-    """Match a product of x, a half, and 1 + erf(...) or 1 + tanh(...), in any order."""
+    """Match a product of x, a half, and 1 + erf(...), erfc(...) or 1 + tanh(...), in any order."""
     factors = _factors(node.outputs[0])
     numbers = [c for v in factors if (c := _number(v)) is not None]
     others = [v for v in factors if _number(v) is None]
     if len(others) != 2 or not _near(math.prod(numbers), 0.5) or others[0].dtype is not float32:
         return None
     for x, gate in (others, others[::-1]):
+        if gate.node is not None and gate.node.op.name == "Erfc":
+            source, factor = _scaled(next(iter(gate.node.operands)))
+            if source is x and _near(factor, -math.sqrt(0.5)):
+                return _made_of(node, x, False)
         curve = _plus_one(gate)
         if curve is None or curve.node is None:
             continue
@@ -185,8 +193,7 @@ def _plus_one(value: Value) -> Value | None:
 
 
 def _is_cubic(value: Value, x: Value) -> bool:
-    """Return whether a value is sqrt(2
-    pi) (x + 0.044715 x^3)."""
+    """Return whether a value is sqrt(2 / pi) (x + 0.044715 x^3)."""
     inner, factor = _scaled(value)
     if inner is None or inner.node is None or inner.node.op.name != "Add" or not _near(factor, GELU_SLOPE):
         return False

@@ -120,6 +120,13 @@ def cond(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
     return control.switch_case(bounded, [function(i) for i in range(len(branches))])
 
 
+@RULES.rule("platform_index")
+def platform_index(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
+    """Return which branch of `lax.platform_dependent` is for processors; the one without platforms is for all."""
+    platforms = params["platforms"]
+    return np.int32(next(i for i, names in enumerate(platforms) if names is None or "cpu" in names))
+
+
 def _tensors(values: Sequence[Any]) -> list[Any]:
     return list(map(tensor_of, values))
 

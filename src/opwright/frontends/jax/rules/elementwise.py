@@ -71,6 +71,9 @@ BINARY = {
     "sub": math.subtract,
     "zeta": math.zeta,
 }
+TOTAL = {"eq_to": math.equal, "le_to": math.less_equal, "lt_to": math.less}
+"""Comparisons by the total order of floats, where every NaN is the greatest and equal to others. JAX makes zeros, and
+NaNs, equal before."""
 OF_BOOL = {"max": math.logical_or, "min": math.logical_and, "mul": math.logical_and, "add": math.logical_or}
 """Arithmetic that JAX also has of bool."""
 ORDERED = frozenset({"ge", "gt", "le", "lt"})
@@ -107,6 +110,29 @@ for _name, _function in UNARY.items():
 for _name, _operation in BINARY.items():
     _binary(_name, _operation)
 BROADCASTING.update(BINARY, OF_BOOL, ("div", "rem", "pow", "clamp", "select_n", "complex"))
+
+
+def total(name: str, x: Any, y: Any) -> Any:
+    """Return the comparison of a name in `TOTAL`."""
+    result = TOTAL[name](x, y)
+    if not x.dtype.is_floating:
+        return result
+    last = math.not_equal(y, y)
+    if name != "le_to":
+        first = math.not_equal(x, x)
+        last = math.logical_and(last, math.logical_not(first) if name == "lt_to" else first)
+    return math.logical_or(result, last)
+
+
+def _total(name: str) -> None:
+    @RULES.rule(name)
+    def rule(context: JaxprContext, inputs: Sequence[Any], params: Any) -> Any:
+        return _shaped(context, total(name, *operands(inputs)))
+
+
+for _name in TOTAL:
+    _total(_name)
+BROADCASTING.update(TOTAL)
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------

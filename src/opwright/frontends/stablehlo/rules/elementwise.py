@@ -14,6 +14,7 @@ import numpy as np
 from ....ops import array, math, random
 from ...importing import known, tensor_of
 from ...jax.operands import dims, like, reshape
+from ...jax.rules.elementwise import TOTAL
 from ..execution import RULES, ModuleContext, primitive
 
 PRIMITIVE_OF = {
@@ -129,8 +130,10 @@ for _operation, _name in BROADCAST.items():
 
 @RULES.rule("stablehlo.compare")
 def compare(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
-    """Return whether x is equal to, less than ... y; the total order of floats differs only for NaN and -0."""
-    return primitive(DIRECTIONS[attributes["comparison_direction"]], context, inputs)
+    """Return whether x is equal to, less than ... y; in the total order of floats NaN is the greatest."""
+    name = DIRECTIONS[attributes["comparison_direction"]]
+    total = attributes.get("compare_type") == "TOTALORDER" and f"{name}_to" in TOTAL
+    return primitive(f"{name}_to" if total else name, context, inputs)
 
 
 @RULES.rule("stablehlo.select")

@@ -40,19 +40,34 @@ def _polynomial(rewriter: LiteRewriter, x: Value, coefficients: Sequence[float])
     return rewriter.emit("ADD", total, number(rewriter, coefficients[0], x))
 
 
-def _erf(node: Node, rewriter: LiteRewriter) -> RuleResult:
-    """Emit a polynomial near 0, else 1 - erfc(|x|), with the coefficients and within the error of `single.erf`."""
-    (x,) = node.operands
+def _erf_parts(rewriter: LiteRewriter, x: Value) -> tuple[Value, Value, Value]:
+    """Emit whether |x| < 1, erf(x) there by a polynomial, and erfc(|x|) elsewhere, with the coefficients and within the
+    error of `single.erf`."""
     only(x, float32)
     size, one = rewriter.emit("ABS", x), number(rewriter, 1, x)
     square = rewriter.emit("MUL", x, x)
     near = rewriter.emit("MUL", _polynomial(rewriter, square, polynomials.SINGLE_ERF), x)
     t = rewriter.emit("DIV", one, rewriter.emit("ADD", rewriter.emit("MUL", size, number(rewriter, 0.4, x)), one))
     scaled = rewriter.emit("MUL", _polynomial(rewriter, t, polynomials.SINGLE_ERFC), t)
-    far = rewriter.emit("SUB", one, rewriter.emit("MUL", rewriter.emit("EXP", rewriter.emit("NEG", square)), scaled))
+    far = rewriter.emit("MUL", rewriter.emit("EXP", rewriter.emit("NEG", square)), scaled)
+    return rewriter.emit("LESS", size, one), near, far
+
+
+def _erf(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    inside, near, beyond = _erf_parts(rewriter, x)
+    far = rewriter.emit("SUB", number(rewriter, 1, x), beyond)
     negative = rewriter.emit("LESS", x, number(rewriter, 0, x))
     far = rewriter.emit("SELECT_V2", negative, rewriter.emit("NEG", far), far)
-    return rewriter.emit("SELECT_V2", rewriter.emit("LESS", size, one), near, far)
+    return rewriter.emit("SELECT_V2", inside, near, far)
+
+
+def _erfc(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    (x,) = node.operands
+    inside, near, beyond = _erf_parts(rewriter, x)
+    negative = rewriter.emit("LESS", x, number(rewriter, 0, x))
+    far = rewriter.emit("SELECT_V2", negative, rewriter.emit("SUB", number(rewriter, 2, x), beyond), beyond)
+    return rewriter.emit("SELECT_V2", inside, rewriter.emit("SUB", number(rewriter, 1, x), near), far)
 
 
 def _expm1(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -342,6 +357,7 @@ COMPOSITES = rule_table(
     RewriteRule("floor_div_int64", "FloorDiv", _floor_div, "a remainder leaves a multiple, whose quotient is exact"),
     RewriteRule("truncate_div_int64", "TruncateDiv", _truncate_div, "the same"),
     RewriteRule("erf", "Erf", _erf, "the float32 function of scalar/numerics/single.py"),
+    RewriteRule("erfc", "Erfc", _erfc, "the same, whose tail has no cancellation"),
     RewriteRule("expm1", "Expm1", _expm1, "tanh(x/2) (e^x + 1) is e^x - 1 without its cancellation near 0"),
     RewriteRule("log1p", "Log1p", _log1p, "Kahan's correction: log u - ((u - 1) - x) / u, u = 1 + x, keeps small x"),
     RewriteRule("softplus", "Softplus", _softplus, "max(x, 0) + log(1 + e^-|x|) never overflows"),
