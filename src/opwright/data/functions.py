@@ -17,6 +17,7 @@ from typing import Any
 from ..autograph.api import convert_if_enabled, thread_state
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OutOfRangeError
+from ..eager.python_functions import function_name
 from ..graph import Graph
 from ..ops import dispatch
 from ..ops.random.state import own_sequences
@@ -79,11 +80,6 @@ class Failure:
         if isinstance(error, OutOfRangeError):
             error = InvalidArgumentError(op="Dataset", what=f"Function invocation produced OutOfRangeError: {error}")
         self.error = error.with_traceback(None if caught is None else caught.tb_next)
-
-
-def function_name(function: Any) -> str:
-    """Return a function's name for errors and graphs."""
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 class ElementFunction:

@@ -16,6 +16,7 @@ from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError, compose
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec
+from ..eager.python_functions import function_name
 from ..eager.tensor import EagerTensor, to_array
 from ..ops.lod_tensor import LoDTensor, LoDTensorSpec
 from ..ops.random.state import seeds_for
@@ -23,7 +24,7 @@ from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows
 from .composites import has_composites, sized_parts, split
 from .dataset import Dataset
-from .functions import Failure, IteratorContext, function_name
+from .functions import Failure, IteratorContext
 from .structure import ElementStructure, Flat, map_leaves, operand, row, structure_of_value
 
 if TYPE_CHECKING:

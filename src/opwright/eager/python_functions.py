@@ -113,7 +113,7 @@ class EagerFunction:
         return [y._array for y in results], RecordedRun(tape._records, tape._live, sources, targets)
 
     def __repr__(self) -> str:
-        return f"<function {_name(self.function)}>"
+        return f"<function {function_name(self.function)}>"
 
 
 class ArrayFunction:
@@ -134,7 +134,7 @@ class ArrayFunction:
         ]
 
     def __repr__(self) -> str:
-        return f"<function {_name(self.function)}>"
+        return f"<function {function_name(self.function)}>"
 
 
 class HostFunction:
@@ -151,7 +151,7 @@ class HostFunction:
         return [_host_array(v, d) for v, d in zip(result if self.several else [result], out_dtypes)]
 
     def __repr__(self) -> str:
-        return f"<function {_name(self.function)}>"
+        return f"<function {function_name(self.function)}>"
 
 
 def _host_array(value: Any, dtype: DType) -> np.ndarray:
@@ -166,7 +166,8 @@ def _as_array(array_: Any) -> object:
     return np.asarray(array_) if isinstance(array_, np.generic) else array_
 
 
-def _name(function: Callable[..., Any]) -> str:
+def function_name(function: Any) -> str:
+    """Return a function's name for errors and graphs."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
@@ -179,7 +180,7 @@ def _listed(function: Callable[..., Any], result: Any, out_dtypes: Sequence[DTyp
         return []
     if len(values) != len(out_dtypes):
         raise InvalidArgumentError(
-            what=f"{_name(function)} returns {len(values)} values, but expects to see {len(out_dtypes)} values."
+            what=f"{function_name(function)} returns {len(values)} values, but expects to see {len(out_dtypes)} values."
         )
     return values
 
@@ -213,7 +214,7 @@ def _array(i: int, value: Any, dtype: DType, function: Callable[..., Any]) -> np
         result = np.asarray(value, dtype.np)
     if result.dtype != dtype.np:
         raise InvalidArgumentError(
-            what=f"{i}-th value returned by {_name(function)} is {result.dtype.name}, but expects {dtype.name}"
+            what=f"{i}-th value returned by {function_name(function)} is {result.dtype.name}, but expects {dtype.name}"
         )
     return np.array(result)  # a copy: the function may keep its array and write to it
 

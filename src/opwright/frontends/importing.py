@@ -33,6 +33,9 @@ from ..tracing.name_scopes import name_scope
 from .constants import FOLDING
 from .missing_operators import ForeignCall, MissingOperators, identifier
 
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors of code that reads a damaged file."""
+
 Rule = Callable[..., Any]
 """rule(context, inputs, attributes) -> a value, or a sequence of them; None stands for an absent one."""
 

@@ -35,7 +35,7 @@ from .format.model import refuse_external
 from .ops import get
 from .ops.definition import LiteOperator
 from .ops.module import VARIABLE, ExternalOp, GraphSignature, LiteModule, external_attrs
-from .ops.specs import LiteTensorSpec, spec_of, tensors_of_scales
+from .ops.specs import LiteTensorSpec, ints, spec_of, tensors_of_scales
 from .runtime.constants import tensor_from_file
 from .runtime.tensor import CONSTANT, Tensor
 
@@ -81,17 +81,12 @@ def place_of(subgraph: int, number: int) -> str:
 _PLACE = re.compile(r"node (?P<number>\d+)(?: of subgraph (?P<subgraph>\d+))?")
 
 
-def _ints(vector: Any) -> list[int]:
-    result: list[int] = np.asarray(vector).tolist()
-    return result
-
-
 def _signature(model: Model, definition: Any) -> GraphSignature:
     index = int(definition.subgraph_index)
     subgraph = model.subgraphs[index]
 
     def positions(side: str) -> dict[str, int]:
-        tensors, indices = _ints(getattr(subgraph, side)), {}
+        tensors, indices = ints(getattr(subgraph, side)), {}
         for entry in getattr(definition, side):
             if int(entry.tensor_index) not in tensors:
                 raise InvalidArgumentError(
@@ -173,14 +168,14 @@ class _Subgraph:
         self.builder.name = self.source.name or ""  # unchanged: text quotes it if necessary
         self.values: dict[int, Value] = {}
         self.numbers: dict[Value, int] = {}
-        written = {int(t) for op in self.source.operators for t in _ints(op.outputs)}
+        written = {int(t) for op in self.source.operators for t in ints(op.outputs)}
         scales = {t for tensor in self.source.tensors for t in tensors_of_scales(tensor)}
         self.sources = [
             t
             for t in range(len(self.source.tensors))
             if t not in written and (self.tensors[t].kind == CONSTANT or self.tensors[t].is_variable)
         ]
-        self.scales = scales - {int(t) for op in self.source.operators for t in _ints(op.inputs)}
+        self.scales = scales - {int(t) for op in self.source.operators for t in ints(op.inputs)}
 
     def imported(self) -> Graph:
         """Return the graph.
@@ -188,7 +183,7 @@ class _Subgraph:
         Constants come before the first operator that reads them or writes a tensor of a greater number, so that
         tensors are numbered again as they are when the graph is written.
         """
-        inputs = _ints(self.source.inputs)
+        inputs = ints(self.source.inputs)
         if len(set(inputs)) != len(inputs):
             self.importer.unreadable(
                 UnimplementedError(
@@ -205,16 +200,16 @@ class _Subgraph:
         waiting = [t for t in self.sources if t not in self.values and t not in self.scales]
         waiting.reverse()
         for number, operator in enumerate(self.source.operators):
-            first = min(_ints(operator.outputs), default=-1)
+            first = min(ints(operator.outputs), default=-1)
             while waiting and waiting[-1] < first:
                 self._born(waiting.pop())
-            for t in _ints(operator.inputs):
+            for t in ints(operator.inputs):
                 if t >= 0 and t not in self.values:
                     self._born(t)
             self._operator(number, operator)
         for t in reversed(waiting):
             self._born(t)
-        for t in _ints(self.source.outputs):
+        for t in ints(self.source.outputs):
             if t not in self.values:
                 self.importer.unreadable(
                     InvalidArgumentError(
@@ -224,7 +219,7 @@ class _Subgraph:
                     )
                 )
                 self._born(t)
-        return self.builder.build([self.values[t] for t in _ints(self.source.outputs)])
+        return self.builder.build([self.values[t] for t in ints(self.source.outputs)])
 
     def _name(self, t: int) -> str:
         return self.tensors[t].name or f"tensor_{t}"
@@ -276,8 +271,8 @@ class _Subgraph:
 
     def _operator(self, number: int, operator: Any) -> None:
         code = self.importer.model.operator_codes[operator.opcode_index]
-        flat = [None if t < 0 else self.values[t] for t in _ints(operator.inputs)]
-        outputs = _ints(operator.outputs)
+        flat = [None if t < 0 else self.values[t] for t in ints(operator.inputs)]
+        outputs = ints(operator.outputs)
         at = place_of(self.index, number)
         name = versions.op_name(code)
         op: Any
@@ -298,10 +293,10 @@ class _Subgraph:
     ) -> tuple[Any, Any, dict[str, Any]]:
         op = _builtin(name, at)
         options = operator.builtin_options if operator.builtin_options is not None else operator.builtin_options_2
-        dtypes = [self.tensors[t].dtype for t in _ints(operator.outputs)] if op.typed_by else ()
+        dtypes = [self.tensors[t].dtype for t in ints(operator.outputs)] if op.typed_by else ()
         attrs = dict(op.from_options(options, dtypes, self.importer.graph).attrs)
         if INTERMEDIATES in op.attr_defs:
-            between = _ints(operator.intermediates)
+            between = ints(operator.intermediates)
             attrs[INTERMEDIATES] = tuple(None if t < 0 else self._intermediate(t) for t in between)
         inputs = group_inputs(op, flat, _Call(name, version, options))
         for declared, operand in zip(op.inputs, inputs):

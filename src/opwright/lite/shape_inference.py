@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InvalidArgumentError, OpError
+from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape, as_shape
 from ..core.specs import TensorSpec
 from ..graph import Graph, GraphRewriter, Node, Value
@@ -29,6 +29,7 @@ from .ops.module import VARIABLE, ExternalOp
 from .ops.specs import with_changes
 from .quantized_registration import as_real, is_quantized
 from .runtime.dynamic_shapes import MOST, can_fold
+from .runtime.errors import COMPUTE_ERRORS
 
 STATED = ("READ_VARIABLE",)  # the official kernel gives another shape than the file's only where the file has none
 NO_ELEMENTS = np.zeros((), np.int8)
@@ -208,7 +209,7 @@ def _settled(node: Node) -> list[Node]:
         arrays.append(elements if isinstance(operand, tuple) else elements[0])
     try:
         results = op.compute(call, arrays)
-    except (OpError, ArithmeticError, IndexError, TypeError, ValueError):
+    except COMPUTE_ERRORS:
         return []  # a run reports the error
     constants = []
     for value, result in zip(node.outputs, results):

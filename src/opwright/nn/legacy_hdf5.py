@@ -25,6 +25,8 @@ from .keras_form import KERAS_VERSION, keras_configuration
 
 MOST_BYTES = 64512
 """Bytes of an attribute."""
+TRAINING = ("loss", "metrics", "weighted_metrics", "loss_weights")
+"""Arguments of `compile` in a training configuration, besides the optimizer."""
 WEIGHTS, OPTIMIZER, TOP = "model_weights", "optimizer_weights", "top_level_model_weights"
 
 
@@ -166,8 +168,7 @@ def model_file(model: Any, include_optimizer: bool = True) -> bytes:
         file.attrs["model_config"] = json.dumps({key: form[key] for key in ("class_name", "config")})
         compiled = form.get("compile_config")
         if compiled:
-            keys = ("loss", "metrics", "weighted_metrics", "loss_weights")
-            training = {**dict.fromkeys(keys), **{k: v for k, v in compiled.items() if k in keys}}
+            training = {**dict.fromkeys(TRAINING), **{k: v for k, v in compiled.items() if k in TRAINING}}
             if include_optimizer:
                 training["optimizer_config"] = compiled.get("optimizer")
             file.attrs["training_config"] = json.dumps(training)

@@ -14,14 +14,10 @@ from typing import Any
 from ..core.errors import InvalidArgumentError
 from ..core.shapes import TensorShape, broadcast
 from ..core.specs import TensorSpec
-from .shape_inference import Sizes, axis_in
+from .shape_inference import Sizes, axis_in, refuse
 
 Dims = list[int | None]
 _UNKNOWN: Dims = [None]  # one size
-
-
-def _error(what: str, found: object, wanted: object, do: str | None = None) -> InvalidArgumentError:
-    return InvalidArgumentError(what=what, found=found, wanted=wanted, do=do)
 
 
 # ---- several arrays ------------------------------------------------------------------------------------------------
@@ -39,7 +35,7 @@ def merged_dims(values: Sequence[Any], free: int | None, name: str) -> Dims | No
     merged, source = list(dims), [first] * len(dims)
     for i, other in ranked[1:]:
         if len(other) != len(dims):
-            raise _error(
+            raise refuse(
                 f"{name}[{first}] and {name}[{i}] differ in rank",
                 f"{values[first].spec.short()}, {values[i].spec.short()}",
                 "one rank for all",
@@ -48,7 +44,7 @@ def merged_dims(values: Sequence[Any], free: int | None, name: str) -> Dims | No
             if axis == free or size is None or merged[axis] == size:
                 continue
             if merged[axis] is not None:
-                raise _error(
+                raise refuse(
                     f"Dimension {axis} of {name}[{source[axis]}] and {name}[{i}] differ: {merged[axis]} and {size}",
                     f"{values[source[axis]].spec.short()}, {values[i].spec.short()}",
                     "equal sizes in every dimension" + ("" if free is None else f" but {free}"),
@@ -65,12 +61,12 @@ def concatenated_dims(values: Sequence[Any], axis: int, name: str) -> Dims | Non
     raises InvalidArgumentError without values, for scalars, and as `merged_dims`
     """
     if not values:
-        raise _error("no tensors to concatenate", [], "at least one")
+        raise refuse("no tensors to concatenate", [], "at least one")
     ranks = [v.spec.shape.rank for v in values if v.spec.shape.rank is not None]
     if not ranks:
         return None
     if ranks[0] == 0:
-        raise _error("a scalar cannot be concatenated", f"{name} of rank 0", "at least one dimension", do="ow.stack")
+        raise refuse("a scalar cannot be concatenated", f"{name} of rank 0", "at least one dimension", do="ow.stack")
     axis = axis_in(axis, ranks[0])
     dims = merged_dims(values, axis, name)
     assert dims is not None
@@ -82,7 +78,7 @@ def concatenated_dims(values: Sequence[Any], axis: int, name: str) -> Dims | Non
 def stacked_dims(values: Sequence[Any], axis: int, name: str) -> Dims | None:
     """Return the sizes of values of one shape along a new axis; None if no rank is known. Raises as `merged_dims`."""
     if not values:
-        raise _error("no tensors to stack", [], "at least one")
+        raise refuse("no tensors to stack", [], "at least one")
     dims = merged_dims(values, None, name)
     if dims is not None:
         dims.insert(axis_in(axis, len(dims) + 1), len(values))
@@ -92,11 +88,11 @@ def stacked_dims(values: Sequence[Any], axis: int, name: str) -> Dims | None:
 def unstacked_dims(x: TensorSpec, axis: int, num: int) -> Dims:
     """Return the sizes of the `num` slices along an axis, without it. Raises InvalidArgumentError for other numbers."""
     if x.shape.rank == 0:
-        raise _error("a scalar cannot be unstacked", x.short(), "at least one dimension")
+        raise refuse("a scalar cannot be unstacked", x.short(), "at least one dimension")
     dims = x.shape.as_list()
     axis = axis_in(axis, len(dims))
     if dims[axis] not in (None, num):
-        raise _error(f"num is {num}, dimension {axis} has size {dims[axis]}", x.short(), f"num {dims[axis]}")
+        raise refuse(f"num is {num}, dimension {axis} has size {dims[axis]}", x.short(), f"num {dims[axis]}")
     return [*dims[:axis], *dims[axis + 1 :]]
 
 
@@ -108,13 +104,13 @@ def product_dims(a: TensorSpec, b: TensorSpec, transpose_a: bool, transpose_b: b
     """
     for name, operand in (("In[0]", a), ("In[1]", b)):
         if operand.shape.rank is not None and operand.shape.rank < 2:
-            raise _error(f"{name} ndims must be >= 2", f"{a.short()}, {b.short()}", "matrices, or batches of them")
+            raise refuse(f"{name} ndims must be >= 2", f"{a.short()}, {b.short()}", "matrices, or batches of them")
     if a.shape.dims is None or b.shape.dims is None:
         return None
     m, k = a.shape.dims[-2:][:: -1 if transpose_a else 1]
     inner, n = b.shape.dims[-2:][:: -1 if transpose_b else 1]
     if None not in (k, inner) and k != inner:
-        raise _error(
+        raise refuse(
             f"Matrix size-incompatible: inner sizes differ, {k} and {inner}",
             {"a": a.short(), "b": b.short()},
             "a [..., m, k] and b [..., k, n]",
@@ -123,7 +119,7 @@ def product_dims(a: TensorSpec, b: TensorSpec, transpose_a: bool, transpose_b: b
     try:
         batch = broadcast(TensorShape(a.shape.dims[:-2]), TensorShape(b.shape.dims[:-2]))
     except InvalidArgumentError:
-        raise _error(
+        raise refuse(
             "In[0] and In[1] must have compatible batch dimensions",
             {"a": a.short(), "b": b.short()},
             "batch dimensions that broadcast",
@@ -137,7 +133,7 @@ def product_dims(a: TensorSpec, b: TensorSpec, transpose_a: bool, transpose_b: b
 def batch_dims_of(batch_dims: int, rank: int) -> int:
     """Return a number of batch dimensions counted from the front. Raises InvalidArgumentError beyond the rank."""
     if not -rank <= batch_dims <= rank:
-        raise _error(f"batch_dims {batch_dims} is out of range", batch_dims, f"in [{-rank}, {rank}]")
+        raise refuse(f"batch_dims {batch_dims} is out of range", batch_dims, f"in [{-rank}, {rank}]")
     return batch_dims + rank if batch_dims < 0 else batch_dims
 
 
@@ -147,7 +143,7 @@ def _merged_batch(params: TensorShape, indices: TensorShape, batch: int) -> Dims
     for i in range(batch):
         a, b = params[i], indices[i]
         if a is not None and b is not None and a != b:
-            raise _error(
+            raise refuse(
                 f"params.shape[{i}]: {a} should be equal to indices.shape[{i}]: {b}",
                 {"params": params, "indices": indices},
                 "equal batch dimensions",
@@ -166,10 +162,10 @@ def gathered_dims(params: TensorSpec, indices: TensorShape, axis: int, batch_dim
         return None
     batch = batch_dims_of(batch_dims, indices.rank)
     if shape.rank == 0:
-        raise _error("params must be at least 1 dimensional", params.short(), "a dimension to gather along")
+        raise refuse("params must be at least 1 dimensional", params.short(), "a dimension to gather along")
     axis = axis_in(axis, shape.rank)
     if batch > axis:
-        raise _error(f"batch_dims {batch} must be less than or equal to axis {axis}", batch, f"at most {axis}")
+        raise refuse(f"batch_dims {batch} must be less than or equal to axis {axis}", batch, f"at most {axis}")
     return [*_merged_batch(shape, indices, batch), *shape[batch:axis], *indices[batch:], *shape[axis + 1 :]]
 
 
@@ -182,7 +178,7 @@ def vectors_gathered_dims(params: TensorSpec, indices: TensorSpec, batch: int = 
     if shape.rank is None or rank is None:
         return None
     if shape.rank <= batch or rank < batch:
-        raise _error(
+        raise refuse(
             "batch_dims leaves no dimension of indices",
             {"params": params.short(), "indices": indices.short(), "batch_dims": batch},
             "indices of a higher rank than batch_dims",
@@ -191,7 +187,7 @@ def vectors_gathered_dims(params: TensorSpec, indices: TensorSpec, batch: int = 
     if depth is None:
         return None
     if depth > rank - batch:
-        raise _error(
+        raise refuse(
             f"index innermost dimension length must be <= params rank; saw: {depth} vs. {rank - batch}",
             {"params": params.short(), "indices": indices.short()},
             f"at most {rank - batch}",
@@ -211,11 +207,11 @@ def tiled_dims(x: TensorSpec, multiples: Sizes | None) -> Dims | None:
     if multiples is None:
         return None if rank is None else _UNKNOWN * rank
     if any(m is not None and m < 0 for m in multiples):
-        raise _error("Expected multiples to be at least 0", list(multiples), "numbers of at least 0")
+        raise refuse("Expected multiples to be at least 0", list(multiples), "numbers of at least 0")
     if rank is None:
         return _UNKNOWN * len(multiples)
     if rank != len(multiples):
-        raise _error(
+        raise refuse(
             f"Expected multiples argument to be a vector of length {rank} but got length {len(multiples)}",
             x.short(),
             f"{rank} multiples",
@@ -237,14 +233,14 @@ def padded_dims(
     if rank is None:
         return None
     if not form.is_compatible_with((rank, 2)):
-        raise _error("paddings must be a matrix with 2 columns and a row for each dimension", form, f"({rank}, 2)")
+        raise refuse("paddings must be a matrix with 2 columns and a row for each dimension", form, f"({rank}, 2)")
     pairs, dims = paddings.constant, x.shape.dims
     if pairs is None or dims is None:
         return _UNKNOWN * rank
     check_paddings(pairs.tolist(), dims if sign > 0 else [None] * rank, mode, reflects_empty)
     sizes = [None if d is None else d + sign * (before + after) for d, (before, after) in zip(dims, pairs.tolist())]
     if any(n is not None and n < 0 for n in sizes):
-        raise _error("a dimension is smaller than its paddings", x.short(), "the padded sizes")
+        raise refuse("a dimension is smaller than its paddings", x.short(), "the padded sizes")
     return sizes
 
 
@@ -258,7 +254,7 @@ def check_paddings(
     """
     for i, ((before, after), d) in enumerate(zip(pairs, dims)):
         if before < 0 or after < 0:
-            raise _error(
+            raise refuse(
                 f"Paddings must be non-negative: {before} {after} in dimension {i}",
                 [before, after],
                 "numbers of at least 0",
@@ -267,7 +263,7 @@ def check_paddings(
             continue
         limit = d - 1 if mode == "REFLECT" else d
         if before > limit or after > limit:
-            raise _error(
+            raise refuse(
                 f"paddings must be {'less' if mode == 'REFLECT' else 'no greater'} than the dimension size: "
                 f"{before}, {after} in dimension {i} of size {d}",
                 [before, after],
@@ -279,7 +275,7 @@ def permutation(perm: Sequence[int], rank: int) -> tuple[int, ...]:
     """Return a permutation with nonnegative axes. Raises InvalidArgumentError if it is not one of `rank` dimensions."""
     axes = tuple(p + rank if p < 0 else p for p in perm)
     if sorted(axes) != list(range(rank)):
-        raise _error(
+        raise refuse(
             "perm is not a permutation of the dimensions",
             list(perm),
             f"each of 0 to {rank - 1} once" if rank else "an empty list, for a scalar",
@@ -313,7 +309,7 @@ def squeezed_dims(x: TensorSpec, axes: Sequence[int]) -> Dims | None:
     removed = {axis_in(a, len(dims)) for a in axes} or {i for i, d in enumerate(dims) if d == 1}
     for i in removed:
         if dims[i] not in (1, None):
-            raise _error(
+            raise refuse(
                 f"Can not squeeze dim[{i}], expected a dimension of 1, got {dims[i]}", x.short(), "dimensions of size 1"
             )
     return [d for i, d in enumerate(dims) if i not in removed]
@@ -327,13 +323,13 @@ def reshaped_dims(x: TensorSpec, sizes: Sequence[int], zeros_cancel: bool = True
     """
     negative = [s for s in sizes if s < -1]
     if negative:
-        raise _error(f"Dimension {negative[0]} must be >= 0", list(sizes), "sizes of at least 0, or -1")
+        raise refuse(f"Dimension {negative[0]} must be >= 0", list(sizes), "sizes of at least 0, or -1")
     inferred = sizes.count(-1)
     if inferred > 1:
-        raise _error("Only one input size may be -1", list(sizes), "one -1 at most")
+        raise refuse("Only one input size may be -1", list(sizes), "one -1 at most")
     n, product = x.shape.num_elements(), math.prod(s for s in sizes if s >= 0)
     if n is not None and (n != product if not inferred else n % product if product else n):
-        raise _error(
+        raise refuse(
             f"Input to reshape is a tensor with {n} values, but the requested shape has {product}"
             + (" times an unknown size" if inferred else ""),
             x.short(),

@@ -59,6 +59,11 @@ def elements_of(operand: Any) -> list[int | None] | None:
     return [None] * length[0] if length.rank == 1 and length[0] is not None else None
 
 
+def refuse(what: str, found: object = None, wanted: object = None, do: str | None = None) -> InvalidArgumentError:
+    """Return the error of a shape rule; the caller of the rule adds operator and node."""
+    return InvalidArgumentError(what=what, found=found, wanted=wanted, do=do)
+
+
 def axis_in(axis: int, rank: int, what: str = "axis") -> int:
     """Return `axis` counted from the front. Raises InvalidArgumentError unless it is in [-rank, rank)."""
     if not -rank <= axis < rank:

@@ -13,11 +13,11 @@ from rich.table import Table
 from ..aot.build_report import ArenaRow, BuildReport
 from ..pages.markup import escape, page
 from ..pages.tables import table
+from .profiles import shortened
 from .report import out
 
 LONGEST = 20
 """So many rows of each table are printed; JSON and the page have all."""
-NAME = 60  # columns
 
 
 class _ReportTable(NamedTuple):
@@ -88,7 +88,7 @@ def _sections(report: BuildReport) -> Iterable[_ReportTable]:
         ("kernel", "code", "steps", "operators"),
         [
             (
-                (_short(k.name), "" if k.code is None else str(k.code), str(k.steps), ", ".join(k.operators)),
+                (shortened(k.name), "" if k.code is None else str(k.code), str(k.steps), ", ".join(k.operators)),
                 (k.code or 0) / max(report.code, 1),
             )
             for k in report.kernels
@@ -115,7 +115,7 @@ def _sections(report: BuildReport) -> Iterable[_ReportTable]:
                     (
                         _listed(row.nodes),
                         row.signature,
-                        _short(row.kernel),
+                        shortened(row.kernel),
                         str(row.items),
                         _us(row.seconds),
                         _percent(row.seconds, seconds),
@@ -139,12 +139,8 @@ def _percent(part: float | None, whole: float) -> str:
     return "" if part is None or not whole else f"{part / whole * 100:.1f}"
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= NAME else f"{name[: NAME - 3]}..."
-
-
 def _listed(names: Sequence[str]) -> str:
-    return _short(", ".join(names))
+    return shortened(", ".join(names))
 
 
 def html_page(report: BuildReport) -> str:

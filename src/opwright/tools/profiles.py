@@ -75,7 +75,7 @@ def node_cells(row: Row) -> tuple[str, ...]:
         microseconds(row["first"]),
         _average(row),
         *_figures(row),
-        f"[{_short(row['name'])}]:{row['node']}",
+        f"[{shortened(row['name'])}]:{row['node']}",
     )
 
 
@@ -101,7 +101,8 @@ def _average(row: Row) -> str:
     return "fused" if row["average"] == 0.0 and "delegate" in row else microseconds(row["average"])
 
 
-def _short(name: str) -> str:
+def shortened(name: str) -> str:
+    """Return a name that fits into a column."""
     return name if len(name) <= NAME else f"{name[: NAME - 3]}..."
 
 

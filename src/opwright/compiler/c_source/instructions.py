@@ -14,6 +14,7 @@ from llvmlite import ir
 from llvmlite.ir import instructions as llvm
 
 from ...core.errors import UnimplementedError
+from ..language.values import DIVISIONS
 from .expressions import (
     ADD,
     AND,
@@ -120,7 +121,7 @@ class Instructions:
             return _call("fmodf" if c_type(kind) == "float" else "fmod", operands)
         if is_flag(kind):
             return self._flags(x, operands)
-        if name in ("sdiv", "srem", "udiv", "urem"):
+        if name in DIVISIONS:
             unsigned = name.startswith("u")
             helper = f"ow_{name[1:]}_{'u' if unsigned else 'i'}{kind.width}"
             return self._helper(helper, *(_as(o, kind, unsigned) for o in operands), unsigned=unsigned)

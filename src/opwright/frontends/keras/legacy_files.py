@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.errors import DataLossError
 from ...nn.hdf5_weights import WeightGroup, open_weights
-from ...nn.legacy_hdf5 import weights_of
+from ...nn.legacy_hdf5 import TRAINING, weights_of
 
 DROPPED = ("batch_input_shape", "implementation", "time_major", "reset_after_version")
 """Arguments of layers in files of Keras 2 that say nothing of the computation, or stand elsewhere."""
@@ -123,8 +123,7 @@ def _compilation(training: Any) -> dict[str, Any]:
     """Return what a file says of `compile` in the form of Keras 3."""
     if not isinstance(training, dict):
         return {}
-    keys = ("loss", "metrics", "weighted_metrics", "loss_weights")
-    config = {key: _names(training[key]) for key in keys if training.get(key) is not None}
+    config = {key: _names(training[key]) for key in TRAINING if training.get(key) is not None}
     optimizer = training.get("optimizer_config")
     if isinstance(optimizer, dict) and isinstance(optimizer.get("config"), dict):
         inner = {key: value for key, value in optimizer["config"].items() if key not in OF_OPTIMIZERS}

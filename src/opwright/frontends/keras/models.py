@@ -21,6 +21,7 @@ from ...nn.legacy_hdf5 import assign_legacy_optimizer, assign_legacy_weights
 from ...nn.model import Model
 from ...nn.model_config import compile_arguments, deserialize
 from ...nn.shared_objects import ObjectSharingScope
+from ..importing import MALFORMED
 from .archives import Archive
 from .configurations import ConfigurationConverter
 from .legacy_files import LegacyFile
@@ -142,7 +143,7 @@ def _model_of(
                 model.build(tuple(built_for["input_shape"]))
     except OpError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise InvalidArgumentError(
             op="from_keras", what=f"the configuration is not that of a model: {error}", found=source
         ) from error

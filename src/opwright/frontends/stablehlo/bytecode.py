@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import InvalidArgumentError, OpError
+from ..importing import MALFORMED
 from .literals import bits_of, of_bytes
 from .module import (
     DTYPES,
@@ -592,5 +593,5 @@ def read_bytecode(content: bytes) -> HloModule:
         return BytecodeReader(content).read()
     except OpError:
         raise
-    except (AttributeError, LookupError, ArithmeticError, TypeError, ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise damaged(f"{type(error).__name__}: {error}") from error

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...core.dtypes import as_dtype
 from ...core.errors import OpError
+from ..importing import MALFORMED
 from .literals import NUMBER, STRING, Scanner, unescaped
 from .module import OPAQUE, HloFunction, HloModule, HloValue, Operation, Region, TensorType
 
@@ -440,5 +441,5 @@ def read_text(text: str) -> HloModule:
         return parser.read()
     except OpError:
         raise
-    except (AttributeError, LookupError, ArithmeticError, TypeError, ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise parser.error(f"an operation whose parts do not fit ({type(error).__name__})") from error

@@ -23,7 +23,8 @@ from .rewrite_rules import Answer, PatternRewriter, RewriteRule, replacement_con
 _SAME_ORDER = frozenset({"Reshape", "ExpandDims", "Squeeze"})  # elements stay in row-major order
 
 
-def _first(node: Node) -> Value:
+def first_input(node: Node) -> Value:
+    """Return the first input, which is one value."""
     value = node.inputs[0]
     assert isinstance(value, Value)
     return value
@@ -43,31 +44,31 @@ def there_and_back(node: Node, rewriter: PatternRewriter) -> Answer:
     (out,) = node.outputs
     start: Value = out
     producer: Node | None = node
-    while producer is not None and producer.op.name in _SAME_ORDER and _static(_first(producer)) is not None:
-        start = _first(producer)
+    while producer is not None and producer.op.name in _SAME_ORDER and _static(first_input(producer)) is not None:
+        start = first_input(producer)
         if same_static_shape(start, out):
             return (start,)
         producer = start.node
-    if start is out or start is _first(node) or node.op.name != "Reshape" or _static(out) is None:
+    if start is out or start is first_input(node) or node.op.name != "Reshape" or _static(out) is None:
         return None
     return node.replaced(inputs=(start, node.inputs[1]))
 
 
 def expand_and_squeeze(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match squeeze(expand_dims(x, a), [a])."""
-    inner = _first(node).node
+    inner = first_input(node).node
     if inner is None or inner.op.name != "ExpandDims":
         return None
-    rank = _first(node).shape.rank
+    rank = first_input(node).shape.rank
     axes = node.attrs["axis"]
     if rank is None or len(axes) != 1 or axes[0] % rank != inner.attrs["axis"] % rank:
         return None
-    return (_first(inner),)
+    return (first_input(inner),)
 
 
 def _order(node: Node) -> tuple[int, ...] | None:
     """Return the permutation of a Transpose; None if the rank is unknown."""
-    perm, rank = node.attrs["perm"], _first(node).shape.rank
+    perm, rank = node.attrs["perm"], first_input(node).shape.rank
     if rank is None:
         return None
     return tuple(range(rank))[::-1] if perm is None else tuple(p % rank for p in perm)
@@ -79,30 +80,30 @@ def transpose(node: Node, rewriter: PatternRewriter) -> Answer:
     if order is None:
         return None
     if order == tuple(range(len(order))):
-        return (_first(node),)
-    inner = _first(node).node
+        return (first_input(node),)
+    inner = first_input(node).node
     if inner is None or inner.op is not node.op:
         return None
     before = _order(inner)
     if before is None:
         return None
-    return node.replaced(inputs=(_first(inner),), attrs={**node.attrs, "perm": tuple(before[p] for p in order)})
+    return node.replaced(inputs=(first_input(inner),), attrs={**node.attrs, "perm": tuple(before[p] for p in order)})
 
 
 def same_shape(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match an operator whose result has the static shape of its operand."""
-    return (_first(node),) if same_static_shape(_first(node), node.outputs[0]) else None
+    return (first_input(node),) if same_static_shape(first_input(node), node.outputs[0]) else None
 
 
 def slice_of_everything(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match a strided slice of all elements."""
-    if not same_static_shape(_first(node), node.outputs[0]):
+    if not same_static_shape(first_input(node), node.outputs[0]):
         return None
     if node.attrs["new_axis_mask"] or node.attrs["shrink_axis_mask"]:
         return None
     strides = node.inputs[3]
     assert isinstance(strides, Value)
-    return (_first(node),) if strides.constant is not None and (strides.constant == 1).all() else None
+    return (first_input(node),) if strides.constant is not None and (strides.constant == 1).all() else None
 
 
 def one_part(node: Node, rewriter: PatternRewriter) -> Answer:
@@ -115,9 +116,9 @@ def one_part(node: Node, rewriter: PatternRewriter) -> Answer:
 def no_axes(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match a reduction or reversal over no axes."""
     axes = node.attrs["axis"]
-    if node.op.name == "Sum" and not _first(node).dtype.is_integer:
+    if node.op.name == "Sum" and not first_input(node).dtype.is_integer:
         return None  # NumPy's sum begins with 0.0, which makes -0.0 to 0.0
-    return (_first(node),) if axes is not None and len(axes) == 0 else None
+    return (first_input(node),) if axes is not None and len(axes) == 0 else None
 
 
 def all_constant(neutral: int, position: int) -> Callable[[Node, PatternRewriter], Answer]:
@@ -127,18 +128,18 @@ def all_constant(neutral: int, position: int) -> Callable[[Node, PatternRewriter
         value = node.inputs[position]
         assert isinstance(value, Value)
         constant = value.constant
-        return (_first(node),) if constant is not None and (constant == neutral).all() else None
+        return (first_input(node),) if constant is not None and (constant == neutral).all() else None
 
     return rule
 
 
 def unpack_of_pack(node: Node, rewriter: PatternRewriter) -> Answer:
     """Match an unstacking along the axis of a stack."""
-    inner = _first(node).node
+    inner = first_input(node).node
     if inner is None or inner.op.name != "Pack":
         return None
     parts = inner.inputs[0]
-    rank = _first(node).shape.rank
+    rank = first_input(node).shape.rank
     if not isinstance(parts, tuple) or rank is None or len(parts) != len(node.outputs):
         return None
     return parts if inner.attrs["axis"] % rank == node.attrs["axis"] % rank else None

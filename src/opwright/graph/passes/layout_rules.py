@@ -21,12 +21,6 @@ from .layout_rewriter import Layout, LayoutRewriter, Perm, identity, inverse
 LayoutRule = Callable[[Node, LayoutRewriter], bool]
 
 
-def _first(node: Node) -> Value:
-    value = node.inputs[0]
-    assert isinstance(value, Value)
-    return value
-
-
 def _size(dims: Sequence[int | None]) -> int:
     return math.prod(d or 1 for d in dims)
 

@@ -25,6 +25,7 @@ from ...compiler.native.store import find_or_make
 from ...compiler.native.workers import functions, raise_pending
 from ...core.errors import InternalError, OpError, UnimplementedError
 from ...core.forks import once
+from ..compiled.fast_path import address_of
 from ..compiled.plan_registration import PlanRegistration, one_by_one
 from ..interpreter import Interpreter
 from ..native.registration import NativeRegistration
@@ -70,14 +71,14 @@ class CustomOpNode:
         self.record = np.zeros(_RECORD, np.int64)
         self.record[[_INPUTS, _OUTPUTS]] = passed, outputs
         self.record[_LOCK], self.record[_UNLOCK] = (library().address(f"{n}TensorBuffer") for n in ("Lock", "Unlock"))
-        self.record[_ADDRESSES] = _address(self._addresses)
+        self.record[_ADDRESSES] = address_of(self._addresses)
         self.record[_TO_PYTHON] = ctypes.cast(_compute, HANDLE).value or 0
         _nodes[self.address] = self
 
     @property
     def address(self) -> int:
         """Address of the record: the user data that the run time passes."""
-        return _address(self.record)
+        return address_of(self.record)
 
     @property
     def is_native(self) -> bool:
@@ -140,13 +141,13 @@ class CustomOpNode:
             if call is not None:
                 self._patch((word, t, 0) for t, words in call.places for word in words if self._is_given(t))
                 self._foreign = np.array([call.run, call.call, call.where, call.expected], np.int64)
-                self.record[_EXECUTE], self.record[_PLAN] = callback_addresses()[_FOREIGN], _address(self._foreign)
+                self.record[_EXECUTE], self.record[_PLAN] = callback_addresses()[_FOREIGN], address_of(self._foreign)
 
     def _patch(self, words: Iterable[tuple[int, Tensor, int]]) -> None:
         """Set the words to write before each run: the address of a tensor's elements plus an offset."""
         rows = [(word, self._which(t), offset) for word, t, offset in words]
         self._patches = np.array(rows, np.int64).reshape(-1, _PATCH)
-        self.record[_PATCHES], self.record[_FIRST_PATCH] = len(self._patches), _address(self._patches)
+        self.record[_PATCHES], self.record[_FIRST_PATCH] = len(self._patches), address_of(self._patches)
 
     def _is_given(self, t: Tensor) -> bool:
         """Return whether the run time owns the tensor: it is not a constant."""
@@ -242,10 +243,6 @@ def _copy(t: Tensor, address: Any, out: bool) -> None:
     memory = (ctypes.c_char * array.nbytes).from_address(int(address))
     theirs = np.frombuffer(memoryview(memory), array.dtype).reshape(array.shape)
     np.copyto(*((theirs, array) if out else (array, theirs)))
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 # ---- callbacks ------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from ...core.shapes import TensorShape
 from ...core.shapes import broadcast as broadcast_two
 from ...core.specs import TensorSpec
 from ...ops.shape_inference import axes_in, axis_in
+from ...ops.shape_inference import refuse as refuse
 from ..format.constants import MAX_RANK
 
 __all__ = [
@@ -44,11 +45,6 @@ def text(shape: Any) -> str:
     """Format a shape as the official run time does: [2,3], ? for an unknown size."""
     dims = shape.dims if isinstance(shape, TensorShape) else tuple(shape)
     return "[...]" if dims is None else f"[{','.join('?' if d is None else str(d) for d in dims)}]"
-
-
-def refuse(what: str, found: object = None, wanted: object = None, do: str | None = None) -> InvalidArgumentError:
-    """Return the error of a shape rule; the caller of the rule adds operator and node."""
-    return InvalidArgumentError(what=what, found=found, wanted=wanted, do=do)
 
 
 def spec(dims: Iterable[Size] | None, dtype: Any) -> TensorSpec:

@@ -243,7 +243,7 @@ def spec_of(table: Any, constant: bool, stored: Stored, name: str | None = None)
     name: of the value that it becomes, None for none.
     raises UnimplementedError for element types and quantization that are not known here
     """
-    shape, signature = _ints(table.shape), _ints(table.shape_signature)
+    shape, signature = ints(table.shape), ints(table.shape_signature)
     sizes: tuple[int, ...] | None = None
     dims: Sequence[int | None] | None = shape
     if not table.has_rank and not shape and not constant:
@@ -340,7 +340,8 @@ def blocks_table(blocks: BlockwiseScales, scales: int, zero_points: int) -> obje
     )
 
 
-def _ints(vector: Any) -> list[int]:
+def ints(vector: Any) -> list[int]:
+    """Return the numbers of a vector of a file."""
     result: list[int] = np.asarray(vector).tolist()
     return result
 
@@ -355,7 +356,7 @@ def _quantization(table: Any, stored: Stored) -> Quantization | None:
     elif details is not None and details.table_name in BY_BLOCK:
         scales, name = stored(details.scales)
         zeros, zeros_name = (None, "") if details.zero_points < 0 else stored(details.zero_points)
-        axes = tuple(_ints(getattr(details, "quantized_dimensions", ())))
+        axes = tuple(ints(getattr(details, "quantized_dimensions", ())))
         blocks = BlockwiseScales(scales, zeros, int(details.block_size), axes, (name, zeros_name))
     elif details is not None:
         raise UnimplementedError(
@@ -377,7 +378,7 @@ def _sparsity(table: Any) -> Sparsity | None:
             levels.append(int(m.dense_size))
         else:
             levels.append((np.asarray(m.array_segments.values), np.asarray(m.array_indices.values)))
-    return Sparsity(tuple(_ints(table.traversal_order)), tuple(_ints(table.block_map)), tuple(levels))
+    return Sparsity(tuple(ints(table.traversal_order)), tuple(ints(table.block_map)), tuple(levels))
 
 
 def _sparsity_table(sparsity: Sparsity) -> objects.TableObject:

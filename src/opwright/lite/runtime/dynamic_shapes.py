@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import DType
-from ...core.errors import OpError
 from ...core.shapes import TensorShape
 from ...ops.dispatch import quietly
 from ..ops.definition import LiteOperator
+from .errors import COMPUTE_ERRORS
 from .tensor import ARENA, FOLDED, Tensor
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def fold(node: Node, operator: Operator, call: Any, bound: Callable[[Node], Call
         subgraph.allocate_own(t)
     try:
         quietly(bound(node))
-    except (OpError, ArithmeticError, IndexError, TypeError, ValueError):
+    except COMPUTE_ERRORS:
         subgraph.memory_usage.forget(outputs)
         for t in outputs:
             t.set_kind(ARENA)

@@ -15,6 +15,9 @@ from typing import Any
 from ...core.errors import OpError, ResourceExhaustedError, also
 from .. import ops
 
+COMPUTE_ERRORS = (OpError, ArithmeticError, IndexError, TypeError, ValueError)
+"""Errors of an operator's computation on operands that it does not take."""
+
 MOST_TENSORS = 12
 """Number of a node's tensors that an error names."""
 

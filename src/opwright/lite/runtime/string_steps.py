@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import string
-from ...core.errors import OpError
 from ...core.lazy_imports import later
 from ..custom_options import group_inputs
 from ..ops.definition import LiteOperator
+from .errors import COMPUTE_ERRORS
 from .node import Node
 from .ownership import DirectInvocation
 from .resources import HashTable
@@ -177,7 +177,7 @@ def _moved(calls: StringCalls, node: Node, operator: LiteOperator, call: Any) ->
     try:
         operands = [numbers if t is x else None if t is None else t.array for t in inputs]
         places: Any = np.ascontiguousarray(operator.kernel(call)(*group_inputs(operator, operands, node)), np.int64) - 1
-    except (OpError, ArithmeticError, IndexError, TypeError, ValueError):  # of the node: its run raises it
+    except COMPUTE_ERRORS:  # of the node: its run raises it
         return None
     if places.shape != out.shape or (places < 0).any():  # an operator that makes elements
         return None

@@ -23,7 +23,6 @@ from .ufunc import Unary, in_float64, ufunc
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
-_EULER = 0.57721566490153286061
 _LARGE = 25.0  # from here on asymptotic expansions reach 1e-16: their smallest term is about exp(-2 x)
 
 
@@ -91,7 +90,7 @@ def _k_series(order: int, x: np.ndarray) -> np.ndarray:
         if k:
             term = term * quarter / (k * (k + order))
             harmonic += 1 / k
-        both = 2 * harmonic + 1 / (k + 1) - 2 * _EULER if order else harmonic - _EULER
+        both = 2 * harmonic + 1 / (k + 1) - 2 * np.euler_gamma if order else harmonic - np.euler_gamma
         total += term * both
     result: np.ndarray
     if order:
@@ -178,7 +177,7 @@ def y_array(order: int, x: np.ndarray) -> np.ndarray:
         tiny = v < 1e-3
         safe = np.where(v > 0, v, 1.0)
         js = _miller(np.where(tiny, 1.0, safe))
-        log = np.log(safe / 2) + _EULER
+        log = np.log(safe / 2) + np.euler_gamma
         if order == 0:
             series = sum((-1) ** k * js[2 * k] / k for k in range(1, 44))
             value = 2 / np.pi * log * js[0] - 4 / np.pi * series

@@ -135,7 +135,6 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
 
 # ---- integrals -------------------------------------------------------------------------------------------------------
 
-_EULER = 0.57721566490153286060651209008240243
 # Where Ei is 0, in two parts
 _ZERO_HIGH, _ZERO_LOW = 0.37250741078136662, 1.3140183414386027e-17
 
@@ -178,7 +177,7 @@ def exponential(x: np.ndarray) -> np.ndarray:
         for k in range(1, 180):
             term = term * middle / k
             total = total + term / k
-        value = _EULER + np.log(middle) + total
+        value = np.euler_gamma + np.log(middle) + total
         # ln(x / z) + the sum of (x^k - z^k) / (k k!), of which x - z is a factor
         z = _ZERO_HIGH
         argument = np.where(around, x, 0.5)

@@ -37,7 +37,7 @@ from .fixed_point import (
     rounded_quotient,
     transposed,
 )
-from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
+from .operand import BIASES, Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 
 TYPES = (
     "INT8 INT8 INT8",
@@ -48,7 +48,6 @@ TYPES = (
     "INT16 INT4 INT16",
 )
 STORED = {"INT8": np.int8, "UINT8": np.uint8, "INT16": np.int16}
-BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
 
 def check_conv(op: Any, x: Operand, filter: Operand, bias: Operand | None, y: Operand, axis: int) -> None:

@@ -26,7 +26,7 @@ from ....scalar.fixed_point import multiplier, multipliers, short_multiplier
 from ..matmul import products, without_columns
 from ..tiling import Part
 from .fixed_point import INT32, Weights, exact_float, finishing, finishing_wide, multiplied
-from .operand import Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
+from .operand import BIASES, Operand, check_axis, check_scaled, check_symmetric, check_types, fused_bounds
 
 TYPES = (
     "INT8 INT8 INT8",
@@ -39,7 +39,6 @@ TYPES = (
     "INT16 INT2 INT16",
     "INT16 INT16 INT16",
 )
-BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
 
 
 def fully_connected(op: Any, x: Operand, weights: Operand, bias: Operand | None, y: Operand) -> Callable[..., Any]:

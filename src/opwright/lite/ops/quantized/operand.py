@@ -134,6 +134,10 @@ def types_of(operands: Iterable[Operand | None]) -> tuple[str, ...]:
     return tuple("" if o is None else o.type for o in operands)
 
 
+BIASES = {"INT8": ("", "INT32"), "UINT8": ("", "INT32"), "INT16": ("", "INT64", "INT32")}
+"""Types of the bias of products by the type of the input; the first is that of an absent one."""
+
+
 def check_types(op: Any, combinations: Iterable[str], *operands: Operand | None) -> str:
     """Check that the operands' types are one of the combinations, such as "INT8 INT8 INT32"; return the first type.
 

@@ -32,7 +32,7 @@ from ....scalar.fixed_point_layers import (
     narrow_table,
     normalization_factor,
 )
-from ..lstm_cell import GATES
+from ..lstm_cell import BASIC, GATES
 from .fixed_point import INT16, INT32, exact_float
 from .operand import Operand, check_scaled, check_symmetric, check_types, present
 
@@ -339,14 +339,7 @@ class _IntegerLstm:
 
 def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Callable[..., Any]:
     """Return the rule of kernel_type BASIC: uint8 activations of scale 1/128, int16 cells of 2^-11, gates of 2^-12."""
-    names = (
-        "input",
-        "input_to_input_weights",
-        "input_to_forget_weights",
-        "input_to_cell_weights",
-        "input_to_output_weights",
-    )
-    x, h, w, b, c = present(operands, *names)
+    x, h, w, b, c = present(operands, *BASIC)
     check_types(op, ("UINT8 UINT8 UINT8 INT32 INT16 UINT8 INT16 UINT8 INT16",), x, h, w, b, c, *outs)
     check_scaled(x, h, w, c, outs[0], outs[1])
     for o in (x, h, outs[0]):
@@ -357,7 +350,7 @@ def basic_lstm(op: Any, operands: Mapping[str, Operand | None], outs: Any) -> Ca
     cells = IntegerCells(numpy_namespace, power)
 
     def run(arrays: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
-        x, h, weights, bias, c = (arrays[n] for n in names)
+        x, h, weights, bias, c = (arrays[n] for n in BASIC)
         joined = np.concatenate([x, h], 1)
         sums = np.matmul(joined - 128.0, weights.T - float(w.zero_point)).astype(np.int64) + bias
         gates = INT16.saturated(INT32.rescale_halves_up(sums, m, e))
