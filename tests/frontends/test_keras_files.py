@@ -3,6 +3,7 @@ and hostile ones; layers that have no equivalent."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import importlib
@@ -27,11 +28,12 @@ from opwright.core.errors import (
     UnimplementedError,
 )
 from opwright.frontends.keras import archives
+from opwright.nn.keras_form import keras_configuration
 from opwright.tools.cli import cli
 
 FILES = Path(__file__).parents[1] / "data" / "keras"
 EXPECTED = np.load(FILES / "expected.npz")
-NAMES = ("network", "operations", "classifier")
+NAMES = ("network", "operations", "functions", "classifier")
 
 
 def arrays(name, what):
@@ -114,12 +116,42 @@ def test_the_command_line_converts_files(tmp_path):
 def test_operations_are_kept_in_files_of_ours(tmp_path):
     model = ow.from_keras(FILES / "operations.keras")
     model.save(tmp_path / "own.keras")
-    from opwright.frontends.keras.operations import KerasOperation
-
-    again = ow.keras.models.load_model(tmp_path / "own.keras", custom_objects={"KerasOperation": KerasOperation})
+    again = ow.keras.models.load_model(tmp_path / "own.keras")
     inputs = arrays("operations", "input")
     for a, b in zip(called(again, inputs), called(model, inputs)):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def lists(value):
+    """Return a configuration with lists instead of what Keras writes for tuples."""
+    if isinstance(value, dict):
+        return lists(value["items"]) if "items" in value else {k: lists(v) for k, v in value.items()}
+    return [lists(v) for v in value] if isinstance(value, list) else value
+
+
+def test_functions_on_inputs_are_written_as_keras_writes_them():
+    """The model that Keras wrote, made by the same lines with this package."""
+    tree = ast.parse((FILES / "make_files.py").read_text())
+    (definition,) = (node for node in tree.body if getattr(node, "name", None) == "functions")
+    names = {"keras": ow.keras, "ops": ow.keras.ops, "np": np}
+    exec(compile(ast.Module([definition], []), "make_files.py", "exec"), names)
+    model = names["functions"]()
+    for a, b in zip(called(model, arrays("functions", "input")), arrays("functions", "output"), strict=True):
+        np.testing.assert_allclose(a.numpy(), b, rtol=1e-4, atol=2e-5)
+    with zipfile.ZipFile(FILES / "functions.keras") as archive:
+        theirs = json.loads(archive.read("config.json"))
+    own, others = (
+        {layer["name"]: (layer["module"], layer["class_name"], layer["config"]) for layer in c["config"]["layers"]}
+        for c in (keras_configuration(model), theirs)
+    )
+    assert sorted(row[:2] for row in own.values()) == sorted(row[:2] for row in others.values())
+    functions = own.keys() & others.keys()  # others are Python's operators, which have names of their own
+    assert len(functions) > 40
+    for name in functions:
+        written, arguments = (lists(row[2]) for row in (own[name], others[name]))  # Keras writes defaults, too
+        assert own[name][:2] == others[name][:2]
+        if ".ops." in own[name][0]:
+            assert {k: v for k, v in written.items() if arguments.get(k, "name") != v} == {"name": name}
 
 
 # ---- what has no equivalent ------------------------------------------------------------------------------------------

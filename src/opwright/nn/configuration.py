@@ -7,10 +7,11 @@ Not here: models (model_config.py), the registries' members (initializers.py, ac
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -121,6 +122,17 @@ def fresh(class_name: str) -> str:
     count = _USED[base]
     _USED[base] += 1
     return f"{base}_{count}" if count else base
+
+
+@contextlib.contextmanager
+def names_restored() -> Iterator[None]:
+    """Return a context after which layers are named as if nothing had been named in it."""
+    before = dict(_USED)
+    try:
+        yield
+    finally:
+        _USED.clear()
+        _USED.update(before)
 
 
 def count_of(prefix: str) -> int:

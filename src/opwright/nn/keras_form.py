@@ -17,19 +17,12 @@ from ..core.errors import UnimplementedError
 from .assets import owners
 from .hdf5_weights import is_quantized
 from .model_config import class_module, compile_config, find, has_build_config, serialize_model
+from .operations import operation_classes
 from .shared_objects import KEY as SHARED
 
 KERAS_VERSION = "3.15.1"
 """The version whose form this module writes."""
 
-NUMPY, NN, MATH, CORE = (f"keras.src.ops.{name}" for name in ("numpy", "nn", "math", "core"))
-MODULES = {
-    **dict.fromkeys(("Cast", "StopGradient", "Unstack"), CORE),
-    **dict.fromkeys(("Erf", "Logsumexp", "Rsqrt", "TopK"), MATH),
-    **dict.fromkeys(("Elu", "Gelu", "HardSigmoid", "HardSilu", "LeakyRelu", "LogSigmoid", "LogSoftmax", "OneHot"), NN),
-    **dict.fromkeys(("Relu", "Relu6", "Selu", "Sigmoid", "Silu", "Softmax", "Softplus", "Softsign"), NN),
-}
-"""The modules of operations in Keras; NUMPY for all others."""
 OF_KERAS = frozenset({"keras", "keras.layers", "keras.initializers", "keras.regularizers", "keras.constraints"}) | {
     f"keras.{name}" for name in ("losses", "metrics", "optimizers", "optimizers.schedules", "quantizers")
 }
@@ -239,11 +232,11 @@ class _KerasForm:
             return [self.convert(v) for v in value["items"]]
         if name == "__shape__":
             return value["config"]
-        if name.startswith("__") and name != "__operator__":
+        if name.startswith("__") and name not in ("__operator__", "__operation__"):
             return value
         if name == "function":
             return self._function(value)
-        if name in ("__operator__", "KerasOperation"):
+        if name in ("__operator__", "__operation__"):
             return self._operation(value)
         return self._object(name, value)
 
@@ -278,10 +271,10 @@ class _KerasForm:
         }
 
     def _operation(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an operator's call or a `KerasOperation` as an operation of `keras.ops`."""
+        """Return an operator's call, or one of a function of `keras.ops`, as an operation of `keras.ops`."""
         inner, layer = value["config"], value["name"]
         nodes = list(value["inbound_nodes"])
-        if value["class_name"] == "KerasOperation":
+        if value["class_name"] == "__operation__":
             name, arguments = inner["operation"], self.convert(inner["arguments"])
         else:
             rule = OPERATIONS.get(inner["operator"])
@@ -295,7 +288,7 @@ class _KerasForm:
             name, arguments = chosen[0][0], chosen[0][1]
             nodes = [{**node, "args": form[2]} for node, form in zip(nodes, chosen)]
         return {
-            "module": MODULES.get(name, NUMPY),
+            "module": operation_classes()[name].module,
             "class_name": name,
             "config": {"name": layer, **arguments},
             "registered_name": name,

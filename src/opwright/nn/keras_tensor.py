@@ -34,6 +34,7 @@ class KerasTensor(Overriding):
     raises ValueError for sparse and ragged ones
     """
 
+    _known_elements: np.ndarray | None
     __slots__ = ("__weakref__", "_dtype", "_known_elements", "_name", "_shape", "history")
 
     sparse = ragged = False
@@ -93,12 +94,19 @@ class KerasTensor(Overriding):
         elements = self._elements(0)
         return None if elements is None else symbolic.completed(elements, self._dtype)
 
+    def renamed(self, name: str) -> KerasTensor:
+        """Return a tensor of another operation with what is known of this one."""
+        result = KerasTensor(self._shape, self._dtype, name=name)
+        result._known_elements = self._elements(0)
+        return result
+
     def _elements(self, depth: int) -> np.ndarray | None:
         """Return the known elements, None for unknown ones; None if the tensor is no size, or nothing is known."""
+        if hasattr(self, "_known_elements"):
+            return self._known_elements
         if self.history is None or depth > symbolic.DEPTH or not isinstance(self.history[0], OperatorCall):
             return None
-        if not hasattr(self, "_known_elements"):
-            self._known_elements = self._find_elements(self.history[0], depth)
+        self._known_elements = self._find_elements(self.history[0], depth)
         return self._known_elements
 
     def _find_elements(self, operation: OperatorCall, depth: int) -> np.ndarray | None:

@@ -4,7 +4,8 @@ Lives here: objects by class name, graphs of layers, arguments of `compile`.  No
 
 An object is {"module", "class_name", "config", "registered_name"}; a KerasTensor in a node's arguments is
 {"class_name": "__keras_tensor__", "config": {"shape", "dtype", "keras_history": [layer, node, output]}}; a call of an
-operator is a layer of class "__operator__" with the operator's name and attributes.
+operator is a layer of class "__operator__" with the operator's name and attributes, one of a function of `keras.ops`
+a layer of class "__operation__" with its class in Keras and that class's arguments.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .configuration import CUSTOM, CustomObjectScope, function_config, registere
 from .keras_tensor import KerasTensor, OperationNode, OperatorCall
 from .layer import Layer
 from .network import InputLayer
+from .operations import OperationCall, operation_classes
 
 if TYPE_CHECKING:
     from .configuration import JsonValue
@@ -134,7 +136,7 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
         return Ellipsis
     if name == "__bytes__":
         return str(inner["value"]).encode("latin-1")
-    if name == "__tensor__":
+    if name in ("__tensor__", "__numpy__"):
         return dispatch.to_tensor(np.asarray(inner["value"], as_dtype(inner["dtype"]).np))
     if name == "__shape__":
         return TensorShape(inner)
@@ -266,7 +268,7 @@ def network_config(model: Any) -> dict[str, Any]:
 
     layers = []
     for operation in network.operations:
-        described = _operator(operation) if isinstance(operation, OperatorCall) else serialize(operation)
+        described = _described(operation)
         described["name"] = operation.name
         described["inbound_nodes"] = [
             {"args": [tree(a) for a in n.args], "kwargs": {k: tree(v) for k, v in n.kwargs.items()}}
@@ -288,14 +290,37 @@ def _is_input(node: OperationNode, network: Any) -> bool:
     return bool(node.flat_outputs) and all(id(t) in network._inputs_by_id for t in node.flat_outputs)
 
 
-def _operator(operation: OperatorCall) -> dict[str, Any]:
-    attrs = {k: plain_value(getattr(operation.bound, k)) for k in operation.op.attr_defs}
-    return {
-        "module": None,
-        "class_name": "__operator__",
-        "registered_name": None,
-        "config": {"name": operation.name, "operator": operation.op.name, "attributes": attrs},
-    }
+def _described(operation: Any) -> dict[str, Any]:
+    """Return a layer, operator or operation as plain values, without its calls."""
+    if isinstance(operation, OperatorCall):
+        attrs = {k: plain_value(getattr(operation.bound, k)) for k in operation.op.attr_defs}
+        config = {"name": operation.name, "operator": operation.op.name, "attributes": attrs}
+        return {"module": None, "class_name": "__operator__", "registered_name": None, "config": config}
+    if isinstance(operation, OperationCall):
+        return operation_config(operation.name, operation.operation.name, plain_value(operation.arguments))
+    return serialize(operation)
+
+
+def operation_config(name: str, operation: str, arguments: JsonValue) -> dict[str, Any]:
+    """Return the configuration of an operation of `keras.ops`. operation: its class in Keras."""
+    config = {"name": name, "operation": operation, "arguments": arguments}
+    return {"module": None, "class_name": "__operation__", "registered_name": None, "config": config}
+
+
+def _operation(config: Any) -> OperationCall:
+    operation = operation_classes().get(config["operation"])
+    if operation is None:
+        raise ValueError(f"Unknown operation: {config['operation']!r} is no class of keras.ops")
+    return OperationCall(operation, _revived(config["arguments"]), config["name"])
+
+
+def _revived(value: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+    """Return plain values with the objects that they configure."""
+    if isinstance(value, dict):
+        if "class_name" in value:
+            return deserialize(value, custom_objects)
+        return {k: _revived(v, custom_objects) for k, v in value.items()}
+    return [_revived(v, custom_objects) for v in value] if isinstance(value, list) else value
 
 
 def network_from_config(cls: type[M], config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> M:
@@ -311,6 +336,8 @@ def network_from_config(cls: type[M], config: dict[str, Any], custom_objects: di
             operation = OperatorCall(op, op.bind(attrs), inner["name"])
             operation.name = inner["name"]  # as in the other model, though it may not be new
             operations[described["name"]] = operation
+        elif described["class_name"] == "__operation__":
+            operations[described["name"]] = _operation(described["config"])
         else:
             operations[described["name"]] = deserialize(described, custom_objects)
         layer = operations[described["name"]]
@@ -419,13 +446,7 @@ def compile_config(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def compile_arguments(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the arguments of `compile` from plain values."""
-
-    def revive(x: object) -> object:
-        if isinstance(x, dict):
-            return deserialize(x, custom_objects) if "class_name" in x else {k: revive(v) for k, v in x.items()}
-        return [revive(v) for v in x] if isinstance(x, list) else x
-
-    arguments = {k: revive(v) for k, v in config.items() if k != "optimizer"}
+    arguments = {k: _revived(v, custom_objects) for k, v in config.items() if k != "optimizer"}
     if config.get("optimizer") is not None:
         arguments["optimizer"] = optimizers.deserialize(config["optimizer"], custom_objects)
     return arguments

@@ -14,6 +14,7 @@ import numpy as np
 from ..core import nest
 from .keras_tensor import KerasTensor, OperatorCall
 from .layer import keras_tensors
+from .operations import OperationCall
 
 
 def _count(variables: Any) -> tuple[int, int]:
@@ -87,6 +88,8 @@ def _is_branching(model: Any) -> bool:
 
 
 def _class_label(layer: Any) -> str:
+    if isinstance(layer, OperationCall):
+        return layer.operation.name
     name: str = layer.op.name if isinstance(layer, OperatorCall) else type(layer).__name__
     return "Functional" if layer.is_model and name == "Model" and layer._network is not None else name
 

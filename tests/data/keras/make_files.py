@@ -65,6 +65,56 @@ def operations():
     )
 
 
+def functions():
+    """Functions of `keras.ops` of each kind of arguments: by position, by name, tensors and constants."""
+    i, j = keras.Input((6, 4), name="first"), keras.Input((6, 4), name="second")
+    square = ops.matmul(ops.transpose(i, (0, 2, 1)), i) + 4 * ops.eye(4)
+    images = ops.expand_dims(i, -1)
+    return keras.Model(
+        [i, j],
+        [
+            ops.arctan2(i, j),
+            ops.arcsin(i * 0.5),
+            ops.pad(i, ((0, 0), (1, 2), (0, 1)), constant_values=2.0),
+            ops.pad(i, ((0, 0), (1, 2), (0, 1)), mode="reflect"),
+            ops.clip(i, 0.2, 0.7),
+            ops.normalize(i, axis=1),
+            ops.layer_normalization(i),
+            ops.rms_normalization(i, j[0, 0]),
+            ops.batch_normalization(i, j[0, 0], j[1, 0] + 0.5, axis=-1, epsilon=0.01),
+            *ops.moments(i, axes=[1, 2], keepdims=True),
+            ops.tensordot(i, j, axes=[[1, 2], [1, 2]]),
+            ops.einsum("bij,bkj->bik", i, j),
+            ops.take_along_axis(i, ops.argsort(j, axis=1), axis=1),
+            ops.slice_update(i, (0, 1, 0), j[:, :2]),
+            ops.flip(i, axis=(1, 2)),
+            ops.diff(i, axis=1),
+            ops.tril(i, k=-1),
+            ops.quantile(i, 0.3, axis=1),
+            ops.median(i, axis=-1),
+            ops.count_nonzero(i > 0.5, axis=1),
+            ops.isclose(i, j, rtol=0.1),
+            ops.logaddexp(i, j),
+            ops.full_like(i, 3.0),
+            ops.zeros_like(i),
+            ops.binary_crossentropy(i, j, from_logits=True),
+            ops.log_softmax(i),
+            ops.celu(i, alpha=2.0),
+            ops.solve(square, i[:, :4]),
+            ops.logdet(square),
+            ops.norm(i, axis=(1, 2)),
+            ops.dot_product_attention(i[:, :, None], j[:, :, None], i[:, :, None], is_causal=True),
+            ops.rfft(i)[0],
+            ops.image.resize(images, (5, 3), interpolation="nearest"),
+            ops.image.extract_patches(images, (2, 2), strides=1, padding="valid"),
+            ops.max_pool(images, (2, 2), strides=1, padding="same"),
+            ops.conv(images, np.ones((3, 3, 1, 2), "f4"), padding="same"),
+            ops.unstack(i, axis=2)[1],
+            ops.meshgrid(i[0, :, 0], j[0, 0], indexing="ij")[1],
+        ],
+    )
+
+
 def classifier():
     """A sequential model of layers with weights that do not train, and integers in."""
     return keras.Sequential(
@@ -82,7 +132,7 @@ def classifier():
 def main():
     rng = np.random.default_rng(0)
     arrays = {}
-    for build in (network, operations, classifier):
+    for build in (network, operations, functions, classifier):
         keras.utils.set_random_seed(7)
         keras.backend.clear_session()
         model, name = build(), build.__name__

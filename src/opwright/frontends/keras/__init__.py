@@ -3,7 +3,6 @@
 models.py          `from_keras`: model objects of any backend, and .keras files
 archives.py        .keras files: their configuration and HDF5 weights, checked
 configurations.py  configurations of Keras as those of `nn`; what `nn` lacks
-operations.py      operations in functional graphs, such as `x * 2.0`: one layer, a table of functions
 layers.py          layers that `keras.applications` defines for itself
 traced.py          layers without an equivalent, by the program that the backend of Keras records
 weights.py         weights of files and objects

@@ -16,8 +16,8 @@ from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...nn.applications.own_layers import LAYERS
 from ...nn.configuration import CUSTOM
 from ...nn.function_code import CLASS, in_safe_mode
-from ...nn.model_config import find, node_arguments
-from .operations import OPERATIONS
+from ...nn.model_config import find, node_arguments, operation_config
+from ...nn.operations import operation_classes
 
 WITHOUT_EFFECT = ("renorm_momentum", "seed", "shared_object_id")  # momentum of `renorm`, which is False
 """Arguments that may be left out whatever their value."""
@@ -68,7 +68,9 @@ class ConfigurationConverter:
         module = value.get("module") or ""
         if not isinstance(inner, dict):
             raise InvalidArgumentError(op="from_keras", what=f"a {name} without a configuration", found=inner)
-        in_h5 = not module and name in OPERATIONS and "inbound_nodes" in value  # where files of Keras 3 have no modules
+        in_h5 = (
+            not module and name in operation_classes() and "inbound_nodes" in value
+        )  # where files of Keras 3 have no modules
         is_operation = in_h5 and not inner.keys() & {"trainable", "batch_shape"}
         if is_operation or "keras.src.ops" in module or module.startswith("keras.ops"):
             return self._operation(value, name, inner)
@@ -154,18 +156,14 @@ class ConfigurationConverter:
         ]
 
     def _operation(self, value: Mapping[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
-        if name not in OPERATIONS:
+        if name not in operation_classes():
             self._missing.setdefault(f"keras.ops.{name}", "no such operation")
         arguments = {k: self.convert(v) for k, v in inner.items() if k != "name"}
         layer = value.get("name", inner.get("name"))
-        return {
-            "module": None,
-            "class_name": "KerasOperation",
-            "registered_name": None,
-            "config": {"name": layer, "operation": name, "arguments": arguments},
-            "name": layer,
-            "inbound_nodes": self._calls(value),
-        }
+        calls = self._calls(value)
+        for call in calls if name == "GetItem" else ():  # files have lists for tuples, which index otherwise
+            call["args"] = [{"class_name": "__tuple__", "items": a} if isinstance(a, list) else a for a in call["args"]]
+        return operation_config(layer, name, arguments) | {"name": layer, "inbound_nodes": calls}
 
 
 def _is_given(key: str, value: Any) -> bool:

@@ -25,7 +25,6 @@ from ..importing import MALFORMED
 from .archives import Archive
 from .configurations import ConfigurationConverter
 from .legacy_files import LegacyFile
-from .operations import KerasOperation
 from .traced import TracedLayer, TracedModel, backend
 from .weights import assign_from_model
 
@@ -130,7 +129,6 @@ def _model_of(
         converted = converter.convert(configuration)
         converter.check(source)
         by_name = {
-            "KerasOperation": KerasOperation,
             "TracedLayer": TracedLayer,
             **LAYERS,
             **{k.rpartition(">")[2]: v for k, v in custom.items()},

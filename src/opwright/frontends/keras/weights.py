@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.errors import InvalidArgumentError
-from .operations import KerasOperation
 from .traced import TracedLayer
 
 
@@ -17,7 +16,7 @@ def assign_from_model(model: Any, source: Any) -> None:
     in layers or shapes."""
     others = {layer.name: layer for layer in source.layers}
     for layer in model.layers:
-        if isinstance(layer, KerasOperation | TracedLayer) or not layer.weights:
+        if isinstance(layer, TracedLayer) or not layer.weights:
             continue
         other = others.get(layer.name)
         if other is None:

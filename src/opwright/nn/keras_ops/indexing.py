@@ -150,11 +150,11 @@ def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | Non
     return _UPDATES[reduction](x, indices, y)
 
 
-def unravel_index(indices: Any, shape: Sequence[int]) -> list[Tensor]:
+def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """Convert indices of the flat tensor to indices of each axis."""
     i = _wrapped(indices, math_.prod(shape))
     flat = array.unravel_index(array.reshape(i, [-1]), convert(list(shape), i.dtype))
-    return [array.reshape(v, array.shape(i)) for v in array.unstack(flat, len(shape))]
+    return tuple(array.reshape(v, array.shape(i)) for v in array.unstack(flat, len(shape)))
 
 
 # ---- order --------------------------------------------------------------------------------------------------------
