@@ -431,3 +431,33 @@ def test_images_channels_last():
     np.testing.assert_array_equal(last(x), f(x).numpy().transpose(0, 2, 3, 1))
     with pytest.raises(ow.errors.InvalidArgumentError, match="output_layout"):
         ow.from_onnx(model, output_layout="chw")
+
+
+def test_dtypes_that_the_catalogue_lacks_are_errors():
+    weights = helper.make_tensor("w", onnx.TensorProto.FLOAT8E5M2, [2], [1.0, 2.0])
+    nodes = [helper.make_node("Add", ["w", "w"], ["v"]), helper.make_node("Cast", ["v"], ["y"], to=F)]
+    model = model_of(nodes, [info("x", [2])], [info("y", [2])], [weights], opset=19)
+    with pytest.raises(ow.errors.UnimplementedError, match="float8_e5m2"):
+        ow.from_onnx(model)
+
+
+def test_recurrent_operators_of_a_batch_of_any_size_and_names_of_results():
+    """Without an initial state, against ONNX's own reference."""
+    from onnx.reference import ReferenceEvaluator
+
+    draw = np.random.default_rng(5)
+    w, r, b = (draw.normal(size=s).astype(np.float32) for s in ((1, 16, 3), (1, 16, 4), (1, 32)))
+    arrays = [onnx.numpy_helper.from_array(v, n) for n, v in (("w", w), ("r", r), ("b", b))]
+    node = helper.make_node("LSTM", ["x", "w", "r", "b"], ["Y", "Y_h"], hidden_size=4)
+    outputs = [info("Y", ["steps", 1, "n", 4]), info("Y_h", [1, "n", 4])]
+    model = model_of([node], [info("x", ["steps", "n", 3])], outputs, arrays)
+    function = ow.from_onnx(model)
+    content = ow.lite.TFLiteConverter.from_concrete_functions([function.named().get_concrete_function()]).convert()
+    run = ow.lite.Interpreter(model_content=content).get_signature_runner()
+    for steps, batch in ((3, 2), (20, 5)):
+        x = draw.normal(size=(steps, batch, 3)).astype(np.float32)
+        expected = ReferenceEvaluator(model).run(None, {"x": x})
+        for actual in (function(x), list(run(x=x).values())):
+            for one, other in zip(actual, expected):
+                np.testing.assert_allclose(np.asarray(one), other, rtol=0, atol=2e-6)
+    assert set(run(x=x)) == {"Y", "Y_h"}

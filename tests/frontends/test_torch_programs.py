@@ -543,6 +543,40 @@ def test_operators_of_the_registry_by_their_schema():
     assert call_of_schema("nobody::has") is None
 
 
+def test_resizing_by_a_factor_of_sizes_that_are_open():
+    class Resized(nn.Module):
+        def forward(self, x):
+            resize = nn.functional.interpolate
+            return resize(x, scale_factor=2, mode="bilinear"), resize(x, scale_factor=(1.5, 3.0), mode="nearest")
+
+    sizes = {"x": {2: 2 * torch.export.Dim("h", min=1, max=16), 3: torch.export.Dim("w", min=2, max=32)}}
+    module, function = Resized(), ow.from_torch(Resized(), (images(1, 2, 4, 6),), dynamic_shapes=sizes)
+    for x in (images(1, 2, 4, 6), images(1, 2, 10, 7)):
+        for actual, expected in zip(function(x.numpy()), module(x)):
+            np.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_errors_of_nodes_have_their_operator_module_and_line():
+    class Narrow(nn.Module):
+        def forward(self, x):
+            return x.to(torch.float8_e4m3fn).float()
+
+    class Cubic(nn.Module):
+        def forward(self, x):
+            return nn.functional.interpolate(x, scale_factor=1.7, mode="bicubic")
+
+    sizes = ({2: torch.export.Dim("h", min=2, max=64)},)
+    here = rf"{__file__}:\d+"
+    for module, options, kind, text in (
+        (Narrow(), {}, ow.errors.UnimplementedError, rf"aten::to 'inner' \({here}\): .*no such dtype\n.*float8_e4m3fn"),
+        (Cubic(), {"dynamic_shapes": sizes}, ow.errors.InvalidArgumentError, rf"'inner' \({here}\): .* unknown size"),
+    ):
+        outer = nn.Sequential()
+        outer.add_module("inner", module)
+        with pytest.raises(kind, match=text):
+            ow.from_torch(outer, (images(1, 1, 8, 8),), **options).concrete()
+
+
 LIBRARY = torch.library.Library("opwright_test", "DEF")
 LIBRARY.define("cube_plus(Tensor x, float y) -> Tensor")
 LIBRARY.define("unknown(Tensor x, int n) -> Tensor")

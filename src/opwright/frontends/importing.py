@@ -150,10 +150,13 @@ class RuleTable:
         attributes: Mapping[str, Any],
         *,
         node: str = "",
+        at: str | None = None,
         custom: Mapping[str, Any] | None = None,
         traced: bool = False,
     ) -> list[Any]:
         """Execute the rule of an operator in the scope of its node; return its outputs as a list.
+
+        at: "file:line" of the user's call, for errors.
 
         Rules of known inputs are executed now (`init_scope`), their results are arrays; not so if `traced`, when the
         operator also reads other values than its inputs.
@@ -179,13 +182,14 @@ class RuleTable:
             named = error.node == node if folded else error.node  # eager operators have names of their own
             if named or (error.op and not node):
                 raise
-            raise type(error)(op=name, node=node or None, what=str(error)) from error
+            raise type(error)(op=name, node=node or None, at=at, what=str(error)) from error
         except MemoryError as error:
-            raise ResourceExhaustedError(op=name, node=node or None, what=f"out of memory: {error}") from error
+            raise ResourceExhaustedError(op=name, node=node or None, at=at, what=f"out of memory: {error}") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError) as error:
             raise InvalidArgumentError(
                 op=name,
                 node=node or None,
+                at=at,
                 what=f"the operator does not fit its inputs: {error or type(error).__name__}",
             ) from error
         for made in builder.nodes[start:] if builder is not None else ():

@@ -7,6 +7,7 @@ Not here: rules (importing.py), reading of calls and schemas (the packages of th
 from __future__ import annotations
 
 import dataclasses
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -83,8 +84,8 @@ def class_name(operator: str) -> str:
 
 def identifier(name: str, fallback: str) -> str:
     """Return a name as an identifier, or the fallback."""
-    name = re.sub(r"\W", "_", name).strip("_").lower()
-    return name if name.isidentifier() and not name[0].isdigit() else fallback
+    name = re.sub(r"\W", "_", name).strip("_")
+    return name if name.isidentifier() and not keyword.iskeyword(name) else fallback
 
 
 def skeleton(call: ForeignCall) -> str:
@@ -93,7 +94,7 @@ def skeleton(call: ForeignCall) -> str:
     inputs: list[str] = []
     optional = False
     for i, (name, kind) in enumerate(call.inputs):
-        slot = identifier(name, f"x{i}")
+        slot = identifier(name, f"x{i}").lower()
         slot = f"x{i}" if slot in inputs or slot in call.attributes or slot in ("op", "y") else slot
         inputs.append(slot)
         optional = optional or kind == "Tensor?"  # required inputs stand first
@@ -137,4 +138,8 @@ def _default(value: Any) -> str:
 def spec_text(dtype: Any, shape: Sequence[int | None] | None) -> str:
     """Return a type as errors show it: float32[1, ?, 3]; float32[...] of unknown rank."""
     sizes = "..." if shape is None else ", ".join("?" if d is None else str(d) for d in shape)
-    return f"{as_dtype(dtype).name}[{sizes}]"
+    try:
+        name = as_dtype(dtype).name
+    except TypeError:  # one that the catalogue lacks
+        name = str(dtype)
+    return f"{name}[{sizes}]"

@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import DType, as_dtype, int64, string
-from ...core.errors import InvalidArgumentError
+from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...ops import array
 from ...ops.tensor import TensorLike
 
 
 def dtype_of(value: Any) -> DType:
-    """Return the dtype of an array or tensor."""
+    """Return the dtype of an array or tensor. Raises UnimplementedError for one that the catalogue lacks."""
     if isinstance(value, TensorLike):
         return value.dtype
     kind = np.asarray(value).dtype
-    return string if kind.kind == "O" else as_dtype(kind)
+    try:
+        return string if kind.kind == "O" else as_dtype(kind)
+    except TypeError as error:
+        raise UnimplementedError(op="from_onnx", what="the catalogue has no such dtype", found=kind.name) from error
 
 
 def dims(value: Any) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..missing_operators import ForeignCall, spec_text
-from .nodes import attribute, dims_of, dtype_of, is_choice, is_control, module_path, operator_name, ordered_operator
+from .nodes import attribute, dims_of, is_choice, is_control, module_path, operator_name, ordered_operator
 from .rules import TABLE, load_rules
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _foreign_call(node: Node, custom: Mapping[str, Any] | None) -> ForeignCall:
     for name, value in [*zip(names, node.args), *node.kwargs.items()]:
         val = value.meta.get("val") if hasattr(value, "meta") else None
         if val is not None and hasattr(val, "dtype"):
-            inputs.append((name, spec_text(dtype_of(val.dtype), dims_of(val))))
+            inputs.append((name, spec_text(str(val.dtype).removeprefix("torch."), dims_of(val))))
         elif isinstance(value, (list, tuple)) and any(hasattr(v, "meta") for v in value):
             inputs.append((name, "Tensor[]"))
         elif isinstance(value, (bool, int, float, str, list, tuple)):

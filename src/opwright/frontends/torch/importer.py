@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import as_dtype
-from ...core.errors import InvalidArgumentError
+from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...core.extras import optional_module
 from ...core.specs import TensorSpec
 from ...eager.variable import Variable
@@ -260,7 +260,15 @@ class _Importer:
             if node.op == "get_attr":
                 environment[node.name] = _as_argument(attribute(module, node.target))
             elif node.op == "call_function":
-                environment[node.name] = self._call(node, environment)
+                try:
+                    environment[node.name] = self._call(node, environment)
+                except UnimplementedError as error:  # of a dtype, which no rule sees
+                    if error.op is not None:
+                        raise
+                    where, at = module_path(node), source_line(node)
+                    raise UnimplementedError(
+                        op=operator_name(node.target), node=where, at=at, what=str(error)
+                    ) from error
                 if (changed := changed_by(node)) is not None:
                     environment[changed.name] = environment[node.name]
             elif node.op == "output":
@@ -291,7 +299,10 @@ class _Importer:
         ordered = ordered_operator(node)
         if ordered is not None:  # a token, the operator and its arguments give a token and results
             name = operator_name(ordered, self.custom)
-            results = TABLE.apply(name, AtenCall(), inputs[2:], options, node=module_path(node), custom=self.custom)
+            where = module_path(node)
+            results = TABLE.apply(
+                name, AtenCall(), inputs[2:], options, node=where, at=source_line(node), custom=self.custom
+            )
             return [None, *results]
         name = operator_name(target, self.custom)
         if name in self.custom:
@@ -299,9 +310,8 @@ class _Importer:
         trace = dispatch.state.trace
         builder: Any = getattr(trace, "builder", None)
         start = len(builder.nodes) if builder is not None else 0
-        context = context_of(node)
-        results = TABLE.apply(name, context, inputs, options, node=module_path(node), custom=self.custom)
-        at = source_line(node)
+        at, where = source_line(node), module_path(node)
+        results = TABLE.apply(name, context_of(node), inputs, options, node=where, at=at, custom=self.custom)
         if builder is not None and at is not None:
             for created in builder.nodes[start:]:
                 builder.locate(created, at)

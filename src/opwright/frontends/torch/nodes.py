@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
 from ...core.dtypes import DType, as_dtype
+from ...core.errors import UnimplementedError
 from .control_flow import CONTROL
 from .rules import TABLE, AtenCall
 
@@ -80,8 +81,12 @@ def source_line(node: Node) -> str | None:
 
 
 def dtype_of(dtype: torch.dtype) -> DType:
-    """Return the dtype of the same name. Raises TypeError for one that this package does not have."""
-    return as_dtype(str(dtype).removeprefix("torch."))
+    """Return the dtype of the same name. Raises UnimplementedError for one that this package does not have."""
+    name = str(dtype).removeprefix("torch.")
+    try:
+        return as_dtype(name)
+    except TypeError as error:
+        raise UnimplementedError(what="the catalogue has no such dtype", found=name) from error
 
 
 def dims_of(val: Any) -> list[int | None]:

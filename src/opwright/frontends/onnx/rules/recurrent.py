@@ -56,8 +56,8 @@ def _recurrent(kind: str) -> Any:
         layout, hidden = attributes.get("layout", 0), dims(r)[-1]
         x = array.transpose(x, [1, 0, 2]) if layout else x
         batch = dims(x)[1]
-        if hidden is None or batch is None:
-            raise InvalidArgumentError(what=f"{kind} needs the size of a batch at import", found=dims(x))
+        if hidden is None:
+            raise InvalidArgumentError(what=f"{kind} needs the size of its state at import", found=dims(r))
         ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[
             attributes.get("direction", "forward")
         ]
@@ -69,9 +69,12 @@ def _recurrent(kind: str) -> Any:
         clip = attributes.get("clip")
         results = []
         for i, back in enumerate(ways):
-            state = []
+            state: list[Any] = []
             for value in (start, memory)[: 2 if kind == "LSTM" else 1]:
-                if value is None:
+                if value is None and batch is None:
+                    shape = array.stack([array.shape(x)[1], np.int32(hidden)])
+                    state.append(array.zeros(shape, dtype_of(x)))
+                elif value is None:
                     state.append(np.zeros((batch, hidden), dtype_of(x).np))
                 else:
                     state.append(value[:, i] if layout else value[i])

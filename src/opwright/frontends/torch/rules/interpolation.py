@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dtypes import int32
+from ....core.dtypes import float64, int32, int64
 from ....ops import array, math, registry
 from .pooling import along
-from .table import AtenCall, aten, is_dynamic, rank_of, sizes, tensor, to_nchw, to_nhwc, vector
+from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, tensor, to_nchw, to_nhwc, vector
 
 # ---- resizing ---------------------------------------------------------------------------------------------------
 
@@ -21,7 +21,16 @@ from .table import AtenCall, aten, is_dynamic, rank_of, sizes, tensor, to_nchw, 
 def _target(x: Any, n: int, output_size: Any, scales: Any) -> list[Any]:
     if output_size is not None:
         return list(output_size)
-    return [int(d * s) for d, s in zip(sizes(x)[2:], scales)]
+    return [_times(dim_size(x, axis), s) for axis, s in enumerate(scales, 2)]
+
+
+def _times(size: Any, factor: float) -> Any:
+    """Return a size times a factor, rounded down."""
+    if isinstance(size, int):
+        return int(size * factor)
+    if float(factor).is_integer():
+        return size * tensor(int(factor), int64)
+    return array.cast(array.cast(size, float64) * tensor(factor, float64), int64)
 
 
 def _upsample(name: str, n: int, weights: Callable[..., np.ndarray]) -> None:
