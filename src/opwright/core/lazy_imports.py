@@ -104,6 +104,7 @@ def lazily(
     unlisted: names that `__all__` omits
     """
     homes = _homes(package)
+    submodules = [name for name, (module, _) in homes.items() if not module.strip(".")]
 
     def __getattr__(name: str) -> object:
         home = homes.get(name)
@@ -115,9 +116,11 @@ def lazily(
             value = getattr(import_module(module, package), attribute, absent)  # possibly a lazy package, too
         if value is absent:
             value = import_module(f"{module.rstrip('.')}.{attribute}", package)
-        if isinstance(value, ModuleType):
-            explain_missing(value)
-        vars(sys.modules[package])[name] = value
+        names = vars(sys.modules[package])
+        names[name] = value
+        for submodule in (name, *submodules):  # the import may have imported others, which are names then, too
+            if isinstance(names.get(submodule), ModuleType):
+                explain_missing(names[submodule])
         return value
 
     def __dir__() -> list[str]:
