@@ -11,7 +11,9 @@ from opwright.compiler.kernels.depthwise import depthwise_any_f32, depthwise_f32
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, parametrised, scalar
+from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import Depthwise
+from opwright.compiler.loops.planner import plan_of
 from opwright.core.dtypes import float32
 from thorough import examples
 
@@ -93,6 +95,20 @@ def test_images_of_one_column():
         for channels in (1, 19, 67):
             check(drawn(2, 31, 1, channels), drawn(high, 1, channels), window)
     check(drawn(2, 31, 1, 19), drawn(5, 3, 19), Window((5, 3), (1, 1), (1, 1), (2, 2, 1, 1)))
+
+
+@pytest.mark.parametrize(("channels", "multiplier"), [(8, 4), (3, 4), (4, 24), (16, 2)])
+def test_several_outputs_of_a_channel(channels, multiplier):
+    """In groups of one channel, as one step."""
+    for window in (
+        Window((3, 3), (1, 2), padding=(1, 1, 1, 1)),
+        Window((2, 5), dilations=(2, 2), padding=(0, 2, 4, 4)),
+    ):
+        filter = drawn(*window.size, channels * multiplier)
+        check(drawn(2, 7, 13, channels), filter, window, multiplier)
+    form, arrays = made(drawn(2, 7, 13, channels), filter, window, multiplier)
+    (step,) = plan_of(LoopGraph("groups", tuple(arrays), (form.output,), (form,))).steps
+    assert "convolution_grouped" in step.code.name
 
 
 def test_large_window():

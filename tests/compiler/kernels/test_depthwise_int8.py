@@ -106,6 +106,17 @@ ZEROS = [
 ]
 
 
+@pytest.mark.parametrize(("channels", "multiplier"), [(8, 4), (3, 4), (4, 24), (16, 2)])
+def test_several_outputs_of_a_channel(channels, multiplier):
+    for window in (
+        Window((3, 3), (1, 2), padding=(1, 1, 1, 1)),
+        Window((2, 5), dilations=(2, 2), padding=(0, 2, 4, 4)),
+    ):
+        filter = drawn(np.int8, *window.size, channels * multiplier)
+        check(drawn(np.int8, 2, 7, 13, channels), filter, window, multiplier, -7)
+        check(drawn(np.uint8, 2, 7, 13, channels), filter, window, multiplier, 131)
+
+
 @pytest.mark.parametrize(("dtype", "zero"), ZEROS)
 def test_zero_points_of_filters(dtype, zero):
     info = np.iinfo(dtype)

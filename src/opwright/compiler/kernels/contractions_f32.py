@@ -31,7 +31,7 @@ from .contractions_winograd import add_winograd_step, is_finite, winograd_patch
 from .convolution_f32 import convolution
 from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .gemv_f32 import blocks_of, gemv
-from .grouped_convolution_f32 import add_grouped_step, group_tile
+from .grouped_convolution_f32 import add_if_grouped
 from .tiling import ITEM_OPERATIONS, ITEMS, LineTiles, WorkBlocks, chunk_of, evened, grain, row_tiles, window_words
 from .weight_packing_f32 import PanelsF32, packed_filter, panels_of
 
@@ -68,11 +68,7 @@ def select_contract(form: Contract, build: Builder) -> None:
     channels = form.filter.shape[3]
     bias, expr, operands = without_bias(form.expr, form.operands)
     depth = math.prod(form.filter.shape[1:])
-    tile = group_tile(host(), channels, features, form.filter.shape[0]) if form.groups > 1 else None
-    if tile is not None and form.filter.constant is not None and form.output.size:
-        epilogue, more = epilogue_of(expr, operands, form.output, build)
-        add_grouped_step(form, tile, bias, epilogue, more, build)
-        share_output(form, build, operands, epilogue)
+    if add_if_grouped(form, build):
         return
 
     def add_group(g: int) -> Epilogue:

@@ -31,7 +31,7 @@ from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .gemm_int8 import FLIP
 from .gemm_int16 import bounded_steps
 from .gemm_neon import is_paired
-from .grouped_convolution_int8 import GroupTileInt8, add_grouped_step_int8, group_tile_int8
+from .grouped_convolution_int8 import add_if_grouped_int8
 from .register_tiles import PanelsInt8, RegisterTile, parts_of, tile_of, vector_tile
 from .tiling import abreast, blocks, chunk_of, evened, has_all_panels, is_order_relevant, row_tiles
 from .weight_packing_int8 import are_halved, packed_blocks, packed_filter, packed_halves, packed_pairs
@@ -134,10 +134,7 @@ def add_contraction(form: Contract, build: Builder) -> QuantizedRows:
     if bias is not None and (bias.dtype is not int32 or wide):
         bias, expr, operands = None, form.expr, form.operands
     rows = _rounded_input(form, build) if rounded else _integer_input(form, build)
-    tile = None if rounded or wide else _group_tile(form)
-    if tile is not None:
-        epilogue, more = epilogue_of(expr, operands, form.output, build)
-        add_grouped_step_int8(form, tile, bias, epilogue, more, build)
+    if not rounded and not wide and add_if_grouped_int8(form, build):
         return rows
 
     def add_group(g: int) -> Epilogue:
@@ -149,15 +146,6 @@ def add_contraction(form: Contract, build: Builder) -> QuantizedRows:
     epilogues = [add_group(g) for g in range(form.groups)]
     share_output(form, build, operands, epilogues[-1])
     return rows
-
-
-def _group_tile(form: Contract) -> GroupTileInt8 | None:
-    """Return the tile of a convolution in groups that is one step."""
-    filter, features = form.filter, form.filter.shape[0]
-    if form.groups == 1 or filter.constant is None or filter.dtype is not int8 or form.filter_zero or not features:
-        return None
-    tile = group_tile_int8(host(), filter.shape[3], features // form.groups, features)
-    return tile if form.output.size else None
 
 
 def _integer_input(form: Contract, build: Builder) -> QuantizedRows:

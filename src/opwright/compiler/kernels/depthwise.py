@@ -24,10 +24,11 @@ from ...core import dtypes
 from .. import language as kl
 from ..language import f32, i64, ptr
 from ..loops.buffers import Buffer, Ring, Window
-from ..loops.ops import Depthwise
+from ..loops.ops import Contract, Depthwise
 from ..target import host
 from ..tuning.choices import DEPTHWISE_ROWS, DEPTHWISE_TEAMS
 from . import NoKernel, selector
+from .contractions_winograd import is_finite
 from .depthwise_int8 import depthwise_any_int8, depthwise_int8, flip_of
 from .depthwise_rows import (
     TAP_LIMIT,
@@ -47,6 +48,8 @@ from .depthwise_rows import (
 )
 from .epilogue import epilogue_of, without_bias
 from .gemm_int16 import LINE
+from .grouped_convolution_f32 import add_if_grouped
+from .grouped_convolution_int8 import add_if_grouped_int8
 from .quantization import rounded_rows
 from .register_tiles import (
     FOURS,
@@ -227,6 +230,9 @@ def select_depthwise_f32(form: Depthwise, build: Builder) -> None:
         raise NoKernel(f"depthwise convolution of {x.dtype.name} with {form.filter.dtype.name}")
     if form.filter.parent is not None:
         raise NoKernel("a filter that is a slice")
+    grouped = _as_groups(form) if is_finite(form.filter) else None
+    if grouped is not None and add_if_grouped(grouped, build):
+        return
     geometry, pixels = geometry_of(form), (build.pointer(x), x.pitch)
     n, channels, size, strides = x.shape[0], out.shape[3], geometry.window.size, geometry.window.strides
     dilated = geometry.window.dilations[1] > 1
@@ -267,6 +273,18 @@ def select_depthwise_f32(form: Depthwise, build: Builder) -> None:
     )
 
 
+def _as_groups(form: Depthwise) -> Contract | None:
+    """Return a convolution of several outputs for each channel as one in groups of a channel; None for others."""
+    filter = form.filter
+    if form.multiplier == 1 or filter.constant is None or isinstance(form.input, Ring):
+        return None
+    taps = np.ascontiguousarray(filter.constant.transpose(2, 0, 1)[..., None])
+    filters = Buffer(f"{filter.name}.groups", filter.dtype, taps.shape, taps)
+    zeros = form.input_zero, form.filter_zero
+    groups = form.input.shape[3]
+    return Contract(form.output, form.input, filters, form.operands, form.expr, form.window, groups, *zeros)
+
+
 @selector(Depthwise)
 def select_depthwise_int8(form: Depthwise, build: Builder) -> None:
     """Add the step of a depthwise convolution of int8, uint8, int16, or floats to be rounded."""
@@ -275,6 +293,9 @@ def select_depthwise_int8(form: Depthwise, build: Builder) -> None:
         raise NoKernel(f"depthwise convolution of {x.dtype.name} with {filter.dtype.name}")
     if filter.parent is not None:
         raise NoKernel("a filter that is a slice")
+    grouped = None if form.rounding or x.dtype is dtypes.int16 else _as_groups(form)
+    if grouped is not None and add_if_grouped_int8(grouped, build):
+        return
     unrolled = _is_unrolled(form)
     if not unrolled and filter.dtype is dtypes.int4:
         if filter.constant is None:

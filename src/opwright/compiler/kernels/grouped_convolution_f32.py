@@ -21,13 +21,12 @@ import numpy as np
 from .. import language as kl
 from ..language import f32, i64, ptr
 from ..target import Target, host
-from .epilogue import Epilogue
+from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .output_tiles import accumulators, float_output, write_float_tile
 from .tiling import L1_BYTES, WindowWords, chunk_of, pixels_inside, row_tiles, tile_start, window_words
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value, Work
-    from ..loops.buffers import Buffer
     from ..loops.ops import Contract
     from ..loops.plan_builder import Builder
 
@@ -69,6 +68,8 @@ MOST_ROWS = 14
 """Pixels of a tile: more hide no latency, and are more code."""
 MOST_CHANNELS = 32
 """Inputs of a group, at most: products of more fill their tiles. Zen 4: 0.9 of their time at 32, 1.04 at 64."""
+LEAST_LANES = 4
+"""Lanes of the narrowest vectors."""
 MOST_SEEN = 4
 """Vectors of the pixels of a block, at most, if their numbers are permuted."""
 
@@ -83,11 +84,20 @@ def group_tile(target: Target, channels: int, features: int, total: int) -> Grou
         return None
     if features % (2 * lanes) == 0:
         return GroupTile(channels, features, lanes, 2)
-    while lanes > 4 and (total % lanes or (features % lanes and lanes % features)):
-        lanes //= 2
+    lanes = lanes_of_groups(target, features, total)
     tile = GroupTile(channels, features, lanes, 1)
-    divided = total % lanes == 0 and (features % lanes == 0 or lanes % features == 0)
-    return tile if divided and tile.seen <= MOST_SEEN * lanes else None
+    return tile if lanes and tile.seen <= MOST_SEEN * lanes else None
+
+
+def lanes_of_groups(target: Target, features: int, total: int) -> int:
+    """Return the lanes of a vector that lies along `total` outputs, `features` a group, without a rest; 0 if none
+    does."""
+    lanes = target.vector_bytes // 4
+    while lanes >= LEAST_LANES:
+        if total % lanes == 0 and (features % lanes == 0 or lanes % features == 0):
+            return lanes
+        lanes //= 2
+    return 0
 
 
 class BandWords(NamedTuple):
@@ -233,15 +243,19 @@ def _add_permuted(
             sums[r, 0] = kl.fma(kl.shuffle(pixel, None, permutations[c]), w[c], sums[r, 0])
 
 
-def add_grouped_step(
-    form: Contract, tile: GroupTile, bias: Buffer | None, epilogue: Epilogue, more: list[Any], build: Builder
-) -> None:
-    """Add the step of a convolution in groups with a constant filter."""
+def add_if_grouped(form: Contract, build: Builder) -> bool:
+    """Add the step of a convolution in groups of few channels with a constant filter; return whether it is one."""
+    filter, features = form.filter.constant, form.output.shape[3]
+    if form.groups == 1 or filter is None or not form.output.size:
+        return False
+    tile = group_tile(host(), form.filter.shape[3], features // form.groups, features)
+    if tile is None:
+        return False
+    bias, expr, operands = without_bias(form.expr, form.operands)
+    epilogue, more = epilogue_of(expr, operands, form.output, build)
     n, height, width, _ = form.input.shape
-    _, out_height, out_width, features = form.output.shape
-    window, filter = form.window, form.filter.constant
-    assert filter is not None
-    (size_y, size_x), (down, across), (far_y, far_x) = window.size, window.strides, window.dilations
+    _, out_height, out_width, _ = form.output.shape
+    window, (size_y, size_x) = form.window, form.window.size
     depth, blocks = size_y * size_x * tile.channels, features // tile.width
     initial = None if bias is None else bias.constant
 
@@ -251,13 +265,7 @@ def add_grouped_step(
 
     key = ("grouped", form.filter, "no bias" if bias is None else bias, tile)
     packed = build.packed((blocks, depth + 1, tile.width), np.float32, fill, key)
-    cut = row_tiles(out_width, tile.rows(host().registers))
-    span, reach = (out_width - 1) * across + (size_x - 1) * far_x + 1, (size_y - 1) * far_y + 1
-    line_bytes = span * tile.seen * 4
-    size = max(1, min(out_height, (LINES_BYTES // line_bytes - reach) // down + 1))
-    count = -(-out_height // size)
-    size = -(-out_height // count)
-    lines = (size - 1) * down + reach
+    cut, bands = row_tiles(out_width, tile.rows(host().registers)), copied_bands(form, 4 * tile.seen)
     words = [
         build.pointer(form.input),
         packed,
@@ -269,14 +277,28 @@ def add_grouped_step(
         size_x,
         *window_words(window, out_height, out_width, form.output.pitch),
         features,
-        *BandWords(count, size, lines, span),
+        *bands,
         cut.tiles,
         cut.tall,
         *more,
     ]
     code = convolution_grouped.code(
-        more=len(more), tile=tile, stride=across, rows=cut.height, short=cut.short, epilogue=epilogue
+        more=len(more), tile=tile, stride=window.strides[1], rows=cut.height, short=cut.short, epilogue=epilogue
     )
-    items = n * count * blocks
-    work = 2 * depth * math.prod(form.output.shape)
-    build.step(code, words, items, lines * line_bytes + 4 * tile.lanes, chunk_of(work, items))
+    items = n * bands.count * blocks
+    scratch = 4 * (bands.lines * bands.span * tile.seen + tile.lanes)
+    build.step(code, words, items, scratch, chunk_of(2 * depth * math.prod(form.output.shape), items))
+    share_output(form, build, operands, epilogue)
+    return True
+
+
+def copied_bands(form: Contract, pixel_bytes: int) -> BandWords:
+    """Return the bands of a convolution whose pixels are copied, `pixel_bytes` each."""
+    _, height, width, _ = form.output.shape
+    reach, right = ((size - 1) * dilation + 1 for size, dilation in zip(form.window.size, form.window.dilations))
+    (down, across), span = form.window.strides, right
+    span += (width - 1) * across
+    size = max(1, min(height, (LINES_BYTES // (span * pixel_bytes) - reach) // down + 1))
+    count = -(-height // size)
+    size = -(-height // count)
+    return BandWords(count, size, (size - 1) * down + reach, span)

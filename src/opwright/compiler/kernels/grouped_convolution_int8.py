@@ -1,14 +1,14 @@
-"""Convolutions of int8 in groups of few channels on x86 with VNNI: vectors lie along the outputs of one group or of
-several.
+"""Convolutions of int8 in groups of few channels on x86: vectors lie along the outputs of one group or of several.
 
 Lives here: the family `convolution_grouped_int8`, `GroupTileInt8` (which groups it computes), its step.
-Not here: groups of more channels and other targets, a product of matrices each (contractions_int8.py), and of one
-channel (depthwise.py).
+Not here: groups of more channels and other targets, a product of matrices each (contractions_int8.py), and one output
+for each channel (depthwise.py).
 
 As for floats (grouped_convolution_f32.py), a work item is a block of outputs of all groups that fill a vector, and the
-pixels that it reads are copied first: as unsigned bytes x' = x + 128, the channels of each group padded to multiples
-of four, and x'_zero outside of the image. Each step multiplies four bytes of a group by four weights of each output.
-The initial sums have the bias less x'_zero times the sum of the weights.
+pixels that it reads are copied first. With VNNI they are unsigned bytes x' = x + 128, and each step multiplies four
+channels of a group by four weights of each output; otherwise x' = x is int16, and steps are of two channels. Channels
+are padded to whole steps; pixels outside of the image are x'_zero. The initial sums are the bias less x'_zero times the
+sum of the weights.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import uint8
+from ...core.dtypes import int8, int32, uint8
 from .. import language as kl
-from ..language import i8, i32, i64, ptr, u8
+from ..language import i8, i16, i32, i64, ptr, u8
 from ..target import Target, host
-from .epilogue import Epilogue
-from .grouped_convolution_f32 import LINES_BYTES, BandWords, TapSteps
+from .epilogue import Epilogue, epilogue_of, without_bias
+from .grouped_convolution_f32 import BandWords, TapSteps, copied_bands, lanes_of_groups
 from .output_tiles import OutputTile, rows_per_vector, spilled, tile_epilogue, write_registers, write_tile
+from .register_tiles import FOURS, deep_on
 from .tiling import WindowWords, chunk_of, pixels_inside, window_words
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value, Work
-    from ..loops.buffers import Buffer
     from ..loops.ops import Contract
     from ..loops.plan_builder import Builder
 
@@ -40,11 +40,13 @@ MOST_CHANNELS = 16
 
 
 class GroupTileInt8(NamedTuple):
-    """A block of outputs: a vector of `lanes`. channels, features: inputs and outputs of a group."""
+    """A block of outputs: a vector of `lanes`. channels, features: inputs and outputs of a group; deep: channels of a
+    step, of bytes or of int16."""
 
     channels: int
     features: int
     lanes: int
+    deep: int
 
     @property
     def groups(self) -> int:
@@ -52,31 +54,36 @@ class GroupTileInt8(NamedTuple):
         return max(1, self.lanes // self.features)
 
     @property
-    def quads(self) -> int:
-        """Steps of a pixel: its channels of a group, four at a time."""
-        return -(-self.channels // 4)
+    def steps(self) -> int:
+        """Steps of a pixel: its channels of a group, a few at a time."""
+        return -(-self.channels // self.deep)
+
+    @property
+    def size(self) -> int:
+        """Numbers of a copied pixel."""
+        return self.groups * self.steps * self.deep
 
     @property
     def padding(self) -> list[int] | None:
-        """For each byte of a copied pixel its byte of the image, or one of zeros after them; None if all are read."""
+        """For each number of a copied pixel its byte of the image, or a zero after them; None if all are read."""
         seen = self.groups * self.channels
-        places = [(g, c) for g in range(self.groups) for c in range(4 * self.quads)]
+        places = [(g, c) for g in range(self.groups) for c in range(self.steps * self.deep)]
         indices = [g * self.channels + c if c < self.channels else seen for g, c in places]
         return indices if seen < len(indices) else None
 
     @property
     def permutations(self) -> list[list[int]] | None:
-        """By step, the four bytes of each lane; None if a block is of one group."""
+        """By step, the channels of each lane; None if a block is of one group."""
         if self.groups == 1:
             return None
-        return [[i // self.features * self.quads + q for i in range(self.lanes)] for q in range(self.quads)]
+        return [[i // self.features * self.steps + s for i in range(self.lanes)] for s in range(self.steps)]
 
     def rows(self, registers: int, taps: int, width: int) -> int:
         """Return the pixels of a tile, for lines of `width`: the last tile computes some again, and results of four
         pixels are a vector."""
 
         def cost(rows: int) -> int:
-            return -(-width // rows) * (rows * taps * self.quads + EPILOGUE * (rows // 4 + rows % 4))
+            return -(-width // rows) * (rows * taps * self.steps + EPILOGUE * (rows // 4 + rows % 4))
 
         return min(range(1, min(registers // 2 - 2, width) + 1), key=cost)
 
@@ -84,12 +91,12 @@ class GroupTileInt8(NamedTuple):
 def group_tile_int8(target: Target, channels: int, features: int, total: int) -> GroupTileInt8 | None:
     """Return the block for groups of `channels` inputs and `features` outputs, `total` of all groups.
 
-    Returns None without VNNI, if a vector does not divide the outputs, or for more channels.
+    Returns None on other targets, if a vector does not divide the outputs, or for more channels.
     """
-    lanes = max(target.vnni_lanes, default=0)
-    if not lanes or channels > MOST_CHANNELS or total % lanes or (features % lanes and lanes % features):
+    lanes = lanes_of_groups(target, features, total)
+    if not target.is_x86 or channels > MOST_CHANNELS or not lanes:
         return None
-    return GroupTileInt8(channels, features, lanes)
+    return GroupTileInt8(channels, features, lanes, deep_on(target))
 
 
 @kl.family
@@ -111,19 +118,19 @@ def convolution_grouped_int8(
     tile: GroupTileInt8,
     stride: int,
     rows: int,
-    flip: int,
+    signed: bool,
     epilogue: Epilogue,
 ) -> None:
     """Compute as `convolution_int8`, of groups of channels. packed: by block, the initial sums and the steps of a sum.
 
-    zero: x'_zero. flip: the bits of a byte by which x and x' differ. stride: the horizontal one. Tiles of a line have
+    zero: x'_zero. signed: whether x are int8. stride: the horizontal one. Tiles of a line have
     `rows` pixels; the last one may compute some again. Items: blocks by bands, blocks first. Scratch: the copied lines,
     and a vector.
     """
-    blocks, pixel = features // tile.lanes, 4 * tile.groups * tile.quads
+    blocks, pixel = features // tile.lanes, tile.size
     ending = tile_epilogue(epilogue, more, work.target)
     output = ending.output(work, out, slide.out_pitch, features, None)
-    lines, steps = work.scratch(u8), size_y * size_x * tile.quads
+    lines, steps = work.scratch(u8 if tile.deep == FOURS else i16), size_y * size_x * tile.steps
     line_size = bands.span * pixel
     for item in work.items():
         block, band = item % blocks, item // blocks
@@ -135,7 +142,7 @@ def convolution_grouped_int8(
         needed = (last - first - 1) * slide.stride_y + (size_y - 1) * slide.dilation_y + 1
         for i in range(needed):
             line = LineWords(top + i, slide.left, bands.span, height, width, x_pitch)
-            _copy_pixels(image, lines + i * line_size, line, zero.to(u8), tile, flip)
+            _copy_pixels(image, lines + i * line_size, line, zero, tile, signed)
         panel = packed + column * (steps + 1)
         for oy in range(first, last):
             source = lines + (oy - first) * slide.stride_y * line_size
@@ -160,26 +167,33 @@ class LineWords(NamedTuple):
     pitch: Any
 
 
-def _copy_pixels(image: Pointer, target: Pointer, line: LineWords, zero: Value, tile: GroupTileInt8, flip: int) -> None:
+def _copy_pixels(
+    image: Pointer, target: Pointer, line: LineWords, zero: Value, tile: GroupTileInt8, signed: bool
+) -> None:
     """Copy the channels of a block of a line of an image, as x'; x'_zero outside of the image."""
-    size, seen = 4 * tile.groups * tile.quads, tile.groups * tile.channels
+    size, seen = tile.size, tile.groups * tile.channels
     before, after = pixels_inside(line.y, -line.left, line.span, line.height, line.width)
     source = image + (line.y * line.width - line.left) * line.pitch
-    outside = zero.splat(size)
+    outside = zero.to(target.dtype).splat(size)
     for i in range(before):
         target.store(outside, i * size)
     for i in range(before, after):
-        bytes_of_pixel = (source + i * line.pitch).load(0, seen) ^ flip
+        numbers = (source + i * line.pitch).load(0, seen)
+        if tile.deep == FOURS:
+            numbers = numbers ^ (128 if signed else 0)
+        else:
+            numbers = (kl.bitcast(numbers, i8) if signed else numbers).to(i16)
         if tile.padding is not None:
-            bytes_of_pixel = kl.shuffle(bytes_of_pixel, kl.zeros(u8, seen), tile.padding)
-        target.store(bytes_of_pixel, i * size)
+            numbers = kl.shuffle(numbers, kl.zeros(numbers.dtype, seen), tile.padding)
+        target.store(numbers, i * size)
     for i in range(after, line.span):
         target.store(outside, i * size)
 
 
 def _contract(rows: int, pitch: int, tile: GroupTileInt8, p: Pointer, q: Pointer, taps: TapSteps) -> Registers:
-    """Compute the sums of `rows` pixels of a block. p: the first byte of the first window; q: the panel."""
+    """Compute the sums of `rows` pixels of a block. p: the first number of the first window; q: the panel."""
     lanes, permutations = tile.lanes, tile.permutations
+    pixels_as, weights_as, dot = (u8, i8, kl.dot4) if tile.deep == FOURS else (i16, i16, kl.pair_dot)
     sums = kl.registers(i32, lanes, rows, 1)
     for r in range(rows):
         sums[r, 0] = q.load(0, lanes)
@@ -187,19 +201,17 @@ def _contract(rows: int, pitch: int, tile: GroupTileInt8, p: Pointer, q: Pointer
     for ky in range(taps.size_y):
         for kx in range(taps.size_x):
             pixels = (p + (ky * taps.down + kx * taps.across)).cast(i32, 4)
-            weights = [kl.bitcast(q.load(step * lanes, lanes), i8) for step in range(tile.quads)]
+            weights = [kl.bitcast(q.load(step * lanes, lanes), weights_as) for step in range(tile.steps)]
             for r in range(rows):
-                start = r * pitch // 4
-                if permutations is None:
-                    for step in range(tile.quads):
-                        four = pixels[start + step].splat(lanes)
-                        sums[r, 0] = kl.dot4(sums[r, 0], kl.bitcast(four, u8), weights[step])
-                else:
-                    pixel = pixels.load(start, tile.groups * tile.quads)
-                    for step in range(tile.quads):
-                        four = kl.shuffle(pixel, None, permutations[step])
-                        sums[r, 0] = kl.dot4(sums[r, 0], kl.bitcast(four, u8), weights[step])
-            q = q + tile.quads * lanes
+                start = r * pitch // tile.deep
+                pixel = None if permutations is None else pixels.load(start, tile.groups * tile.steps)
+                for step in range(tile.steps):
+                    if pixel is None or permutations is None:
+                        channels = pixels[start + step].splat(lanes)
+                    else:
+                        channels = kl.shuffle(pixel, None, permutations[step])
+                    sums[r, 0] = dot(sums[r, 0], kl.bitcast(channels, pixels_as), weights[step])
+            q = q + tile.steps * lanes
     return sums
 
 
@@ -212,37 +224,39 @@ def _write(tile: OutputTile, sums: Registers) -> None:
         write_tile(tile, spilled(sums), rows, lanes, lanes)
 
 
-def add_grouped_step_int8(
-    form: Contract, tile: GroupTileInt8, bias: Buffer | None, epilogue: Epilogue, more: list[Any], build: Builder
-) -> None:
-    """Add the step of a convolution of bytes in groups with a constant filter of int8 without a zero point."""
+def add_if_grouped_int8(form: Contract, build: Builder) -> bool:
+    """Add the step of a convolution of bytes in groups of few channels, with a constant filter of int8 without a zero
+    point; return whether it is one."""
+    filter, features = form.filter.constant, form.filter.shape[0]
+    if form.groups == 1 or filter is None or form.filter.dtype is not int8 or form.filter_zero or not form.output.size:
+        return False
+    tile = group_tile_int8(host(), form.filter.shape[3], features // form.groups, features)
+    if tile is None or form.input.dtype not in (int8, uint8):
+        return False
+    bias, expr, operands = without_bias(form.expr, form.operands)
+    if bias is not None and bias.dtype is not int32:
+        bias, expr, operands = None, form.expr, form.operands
+    epilogue, more = epilogue_of(expr, operands, form.output, build)
     n, height, width, _ = form.input.shape
-    _, out_height, out_width, features = form.output.shape
-    window, filter = form.window, form.filter.constant
-    assert filter is not None
-    flip = 0 if form.input.dtype is uint8 else 128
-    zero = form.input_zero + flip
-    (size_y, size_x), (down, across), (far_y, far_x) = window.size, window.strides, window.dilations
-    steps, blocks = size_y * size_x * tile.quads, features // tile.lanes
+    window, signed = form.window, form.input.dtype is int8
+    zero = form.input_zero + (128 if signed and tile.deep == FOURS else 0)
+    (size_y, size_x), (_, out_height, out_width, _) = window.size, form.output.shape
+    steps, blocks = size_y * size_x * tile.steps, features // tile.lanes
     initial = None if bias is None else bias.constant
 
     def fill(packed: np.ndarray) -> None:
         start = filter.reshape(features, -1).sum(1, dtype=np.int32) * np.int32(-zero)
         packed[:, 0] = (start if initial is None else start + initial.reshape(-1)).reshape(blocks, tile.lanes)
-        padded = np.zeros((blocks, tile.lanes, size_y * size_x, 4 * tile.quads), np.int8)
-        padded[..., : tile.channels] = filter.reshape(blocks, tile.lanes, size_y * size_x, tile.channels)
-        fours = padded.reshape(blocks, tile.lanes, steps, 4)
-        packed[:, 1:] = np.ascontiguousarray(fours.transpose(0, 2, 1, 3)).view(np.int32)[..., 0]
+        taps = (blocks, tile.lanes, size_y * size_x)
+        padded = np.zeros((*taps, tile.steps * tile.deep), np.int8 if tile.deep == FOURS else np.int16)
+        padded[..., : tile.channels] = filter.reshape(*taps, tile.channels)
+        words = padded.reshape(blocks, tile.lanes, steps, tile.deep).transpose(0, 2, 1, 3)
+        packed[:, 1:] = np.ascontiguousarray(words).view(np.int32)[..., 0]
 
     key = ("grouped", form.filter, "no bias" if bias is None else bias, tile, zero)
     packed = build.packed((blocks, steps + 1, tile.lanes), np.int32, fill, key)
-    span, reach = (out_width - 1) * across + (size_x - 1) * far_x + 1, (size_y - 1) * far_y + 1
+    bands = copied_bands(form, 4 * tile.groups * tile.steps)
     rows = tile.rows(host().registers, size_y * size_x, out_width)
-    line_bytes = span * 4 * tile.groups * tile.quads
-    size = max(1, min(out_height, (LINES_BYTES // line_bytes - reach) // down + 1))
-    count = -(-out_height // size)
-    size = -(-out_height // count)
-    lines = (size - 1) * down + reach
     words = [
         build.pointer(form.input),
         packed,
@@ -254,13 +268,14 @@ def add_grouped_step_int8(
         size_x,
         *window_words(window, out_height, out_width, form.output.pitch),
         features,
-        *BandWords(count, size, lines, span),
+        *bands,
         zero,
         *more,
     ]
     code = convolution_grouped_int8.code(
-        more=len(more), tile=tile, stride=across, rows=rows, flip=flip, epilogue=epilogue
+        more=len(more), tile=tile, stride=window.strides[1], rows=rows, signed=signed, epilogue=epilogue
     )
-    items = n * count * blocks
-    work = steps * math.prod(form.output.shape)
-    build.step(code, words, items, lines * line_bytes + host().vector_bytes, chunk_of(work, items))
+    items = n * bands.count * blocks
+    scratch = bands.lines * bands.span * 4 * tile.groups * tile.steps + host().vector_bytes
+    build.step(code, words, items, scratch, chunk_of(steps * math.prod(form.output.shape), items))
+    return True
