@@ -71,7 +71,7 @@ def test_a_training_run_returns_the_same_bits_in_every_process(tmp_path: Any) ->
 
 
 @pytest.mark.skipif(not blas_threads.thread_settings(), reason="this BLAS has no switch for its threads")
-def test_blas_is_pinned_while_the_switch_is_on_and_gets_its_threads_back() -> None:
+def test_blas_keeps_to_the_threads_of_flags_and_gets_its_own_back() -> None:
     put = [set_threads for _, set_threads in blas_threads.thread_settings()]
     before = blas_threads.num_threads()
     for p in put:
@@ -81,6 +81,11 @@ def test_blas_is_pinned_while_the_switch_is_on_and_gets_its_threads_back() -> No
             assert blas_threads.num_threads() == [1] * len(put)
             with ow.flags(check_numerics=True):
                 assert blas_threads.num_threads() == [1] * len(put)
+        assert blas_threads.num_threads() == [2] * len(put)
+        with ow.flags(num_threads=1):
+            assert blas_threads.num_threads() == [1] * len(put)
+            with ow.flags(num_threads=3):  # no more than BLAS has
+                assert blas_threads.num_threads() == [2] * len(put)
         assert blas_threads.num_threads() == [2] * len(put)
     finally:
         for p, n in zip(put, before):

@@ -207,7 +207,7 @@ FLAGS: dict[str, Flag] = {
             "num_threads",
             COUNT,
             0,
-            "Threads that one operator may use; 0 means one for each processor that the process may use.",
+            "Threads that one operator may use, also by NumPy's BLAS; 0: one for each processor of the process.",
         ),
         Flag(
             "jit",

@@ -262,19 +262,21 @@ def _clear_kernel_caches() -> None:
         op.kernel_cache.clear()
 
 
-_blas_is_pinned = False
+_blas_is_limited = False
 
 
 def _follow_blas() -> None:
-    """Pin BLAS to one thread while `deterministic` is on."""
-    global _blas_is_pinned
-    if flags.deterministic or _blas_is_pinned:
-        cpu.pin_if_deterministic()
-        _blas_is_pinned = bool(flags.deterministic)
+    """Limit the threads of BLAS as `deterministic` and `num_threads` say."""
+    global _blas_is_limited
+    is_limited = bool(flags.deterministic or flags.num_threads)
+    if is_limited or _blas_is_limited:
+        cpu.limit_blas()
+        _blas_is_limited = is_limited
 
 
 _with_irreproducible: weakref.WeakSet[Operator] = weakref.WeakSet()
 flags.on_change("deterministic", _follow_blas)
+flags.on_change("num_threads", _follow_blas)
 flags.on_change("deterministic", _clear_kernel_caches)
 flags.on_change("cuda_deterministic", _clear_kernel_caches)
 
