@@ -2,7 +2,7 @@
 
 Lives here: `fold`, `can_fold`, `is_folded`, `nothing`; `ReusableStep`; `RecordedOperand`, which records the values
 that shape rules read.
-Not here: kernels and shape inference during a run (../registration.py), when nodes are prepared (subgraph.py).
+Not here: kernels and shape inference during a run (../registration.py), when nodes are prepared (node_preparation.py).
 
 A model for inputs of any size computes shapes by nodes: SHAPE, a slice of it, a product, a list of sizes for RESHAPE.
 All of these are known once the inputs have their shapes. Such a node runs once, in prepare; its outputs have the kind

@@ -1,6 +1,6 @@
 """Nodes and the context: the arguments of a kernel's methods.
 
-Lives here: `Node`, `Context`, `check_status`.  Not here: when methods are called (subgraph.py).
+Lives here: `Node`, `Context`, `check_status`.  Not here: when methods are called (node_preparation.py, subgraph.py).
 """
 
 from __future__ import annotations

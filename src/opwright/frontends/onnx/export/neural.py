@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....graph import Node, Value
+from ....ops.windows import same_padding
 from .writer import GraphWriter, NoForm, operand, rank_of, rule, static
 
 
@@ -55,10 +56,9 @@ class _Windows:
         for size, k, s, d in zip(self.sizes, self.kernel, self.strides, self.dilations):
             if size is None and s > 1:
                 return None
-            extent = (k - 1) * d + 1
-            total = extent - 1 if size is None or s == 1 else max((-(-size // s) - 1) * s + extent - size, 0)
-            before.append(total // 2)
-            after.append(total - total // 2)
+            first, last = same_padding(s if size is None else size, k, s, d)
+            before.append(first)
+            after.append(last)
         return before + after
 
 
