@@ -12,7 +12,6 @@ from . import ops as ops
 from . import optimizers as optimizers
 from . import quantization as quantization
 from . import testing as testing
-from .compat import profiler as profiler
 from .compat import sysconfig as sysconfig
 from .compat import version as version
 from .compat import xla as xla
@@ -89,6 +88,7 @@ from .frontends.stablehlo.program import from_stablehlo as from_stablehlo
 from .frontends.torch.importer import from_torch as from_torch
 from .graph import Graph as Graph
 from .io import audio as audio
+from .io import profiler as profiler
 from .io import summary as summary
 from .lite.export.c_export import export_c as export_c
 from .nn import initializers as initializers

@@ -61,6 +61,7 @@ DIFFERENCES = {
     "tf.profiler.experimental.start": "writes traces of spans and Python's functions, no XPlane files",
     "tf.profiler.experimental.Profile": "writes traces of spans and Python's functions, no XPlane files",
     "tf.device": "the only device is the CPU",
+    "tf.summary.trace_on": "records functions that are traced from then on, not earlier traces",
     "tf.saved_model.save": "a format of its own",
     "tf.saved_model.load": "a format of its own",
     "tf.random.set_seed": "seeds give other numbers than TensorFlow's",

@@ -309,6 +309,7 @@ def test_dimensions_of_ragged_and_sparse_tensors():
         x.merge_dims(0, 3)
     with pytest.raises(TypeError, match="axis must be an int"):
         x.merge_dims({}, 1)
+    assert (int(ow.rank(x)), int(ow.size(x))) == (3, 3)
     sparse = ow.sparse.from_dense([[1, 0, 2]])
     assert (ow.shape(sparse).numpy().tolist(), ow.shape(sparse).dtype) == ([1, 3], ow.int32)
     for axis in (2, [0]):
@@ -338,3 +339,56 @@ def test_determinants_of_nan():
     np.testing.assert_allclose(ow.linalg.det(matrices), [np.nan, -2], rtol=1e-6)
     sign, logarithm = ow.linalg.slogdet(matrices)
     np.testing.assert_allclose((sign, logarithm), [[np.nan, -1], [np.nan, np.log(2)]], rtol=1e-6)
+
+
+def test_states_of_generators(tmp_path):
+    """State, restart, checkpoints and traced functions, as the guide of random numbers uses them."""
+    g = ow.random.Generator.from_seed(1)
+    state, first = g.state, g.normal([3]).numpy()
+    assert (state.numpy().tolist(), int(g.key), g.algorithm) == ([0, 0, 1], 1, 1)
+    g.reset(state)
+    np.testing.assert_array_equal(g.normal([3]), first)
+    np.testing.assert_array_equal(ow.random.Generator.from_state(state, alg="philox").normal([3]), first)
+    np.testing.assert_array_equal(ow.random.Generator.from_key_counter(1, [0, 0], "philox").normal([3]), first)
+    assert g.skip(4).numpy().tolist() == [1, 0, 1]
+    assert g.state.numpy().tolist() == [5, 0, 1]
+    draw = ow.function(lambda: g.normal([3]))
+    later = draw().numpy()
+    g.reset_from_seed(1)
+    np.testing.assert_array_equal(draw(), first)  # a traced function follows
+    assert not np.array_equal(later, first)
+    copied = ow.random.Generator(copy_from=g)
+    np.testing.assert_array_equal(copied.uniform([2]), g.uniform([2]))
+    assert set(g.binomial([40], 1.0, 0.5).numpy().tolist()) == {0, 1}
+    module = ow.Module()
+    module.g = g
+    path = ow.train.Checkpoint(m=module).save(f"{tmp_path}/c")
+    expected = g.normal([2]).numpy()
+    other = ow.Module()
+    other.g = ow.random.Generator.from_seed(9)
+    ow.train.Checkpoint(m=other).restore(path)
+    np.testing.assert_array_equal(other.g.normal([2]), expected)
+    with pytest.raises(ValueError, match="from_seed"):
+        ow.random.Generator()
+    with pytest.raises(ValueError, match="philox"):
+        ow.random.Generator.from_seed(1, alg="threefry")
+
+
+def test_graphs_of_traced_functions(tmp_path):
+    with pytest.raises(ValueError, match="trace_on"):
+        ow.summary.trace_export("f", step=0)
+    writer = ow.summary.create_file_writer(str(tmp_path))
+    ow.summary.trace_on()
+    ow.function(lambda x: ow.tanh(x))(ow.constant(1.0))
+    with writer.as_default():
+        ow.summary.trace_export("traced", step=3)
+    writer.close()
+    written = next(tmp_path.glob("*tfevents*")).read_bytes()
+    assert all(part in written for part in (b"traced", b"graph_run_metadata_graph", b"Tanh"))
+    ow.summary.trace_on()
+    ow.summary.trace_off()
+    with pytest.raises(ValueError, match="profiler_outdir"):
+        ow.summary.trace_on(profiler=True)
+    ow.summary.trace_on(graph=False, profiler=True, profiler_outdir=tmp_path / "p")
+    ow.summary.trace_export("profile", step=0)
+    assert list((tmp_path / "p").glob("plugins/profile/*/*.trace.json.gz"))

@@ -1,4 +1,4 @@
-"""Names of TensorFlow at which scripts begin: texts of both types, versions, loggers, profiles, `compat.v1`.
+"""Names of TensorFlow at which scripts begin: texts of both types, versions, loggers, `compat.v1`.
 
 Lives here: the module `ow.compat`. Not here: devices and threads (tracing/config.py), tests (testing/test_case.py).
 """

@@ -97,7 +97,6 @@ WAYS: tuple[tuple[str, str], ...] = (
     ("tf.debugging.*", "tracebacks are never filtered; `ow.show` prints stages of compilation"),
     ("tf.test.*", "tests of programs need `ow.test.TestCase` alone; operators are checked by `ow.testing`"),
     ("tf.profiler.*", "use `ow.profiler.experimental.Profile`, or `opwright bench --trace` for models"),
-    ("tf.summary.trace_*", "use `ow.profiler.experimental.start` and `stop`, or `ow.view`"),
     ("tf.train.*", "checkpoints are `ow.train.Checkpoint` (docs/saved_model.md), without this option"),
     ("tf.NoneTensorSpec tf.check_pinned", "types of values that are no tensors are found by `ow.type_spec_from_value`"),
     ("tf.initializers.* keras.initializers.*", "pass a function of shape and dtype as initializer"),

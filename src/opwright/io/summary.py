@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, forks
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.node_protos import graph_bytes, node_bytes
@@ -32,7 +32,9 @@ from ..graph import Graph
 from ..graph.ir import GraphDef
 from ..ops import dispatch
 from ..ops.tensor import Tensor, TensorLike
+from ..tracing.concrete import ConcreteFunction, trace_listeners
 from ..tracing.name_scopes import get_current_name_scope, name_scope
+from . import profiler as profiles
 from .event_files import EventWriter, metadata_bytes, summary_bytes
 
 __all__ = [
@@ -49,6 +51,9 @@ __all__ = [
     "scalar",
     "should_record_summaries",
     "text",
+    "trace_export",
+    "trace_off",
+    "trace_on",
     "write",
 ]
 
@@ -449,8 +454,74 @@ def graph(graph_data: Any) -> None:
     if not isinstance(records, GraphDef):
         raise TypeError(f"graph_data is a Graph or GraphDef, found {type(graph_data).__name__}")
     if isinstance(writer := _defaults.writer, _FileWriter):
-        nodes = [node_bytes(n.name, n.op, n.input, _attributes(n.attr)) for n in records.node]
-        writer.events.add(0, sized(4, graph_bytes(nodes)))
+        writer.events.add(0, sized(4, _graph_bytes(records)))
+
+
+def _graph_bytes(records: GraphDef) -> bytes:
+    return graph_bytes([node_bytes(n.name, n.op, n.input, _attributes(n.attr)) for n in records.node])
+
+
+# ---- graphs of functions ---------------------------------------------------------------------------------------------
+
+
+class _Recorded:
+    """The functions that were traced since `trace_on`, and whether a profile is recorded."""
+
+    def __init__(self, graph: bool, profiler_outdir: Any) -> None:
+        self.functions: list[ConcreteFunction] = []
+        self.is_profile = profiler_outdir is not None
+        if graph:
+            trace_listeners.append(self.functions.append)
+        if self.is_profile:
+            profiles.start(profiler_outdir)
+
+    def end(self, save: bool) -> None:
+        """Record no more. save: whether to write the profile."""
+        trace_listeners[:] = [listen for listen in trace_listeners if listen != self.functions.append]
+        if self.is_profile:
+            profiles.stop(save)
+
+
+_recorded: list[_Recorded] = []
+_recording = forks.lock()
+
+
+def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
+    """Begin to record the graphs of functions that are traced from now on, and a profile.
+
+    profiler: whether to record a profile, whose folder is profiler_outdir. Without effect while there is a recording.
+    raises ValueError for a profile without a folder
+    """
+    if profiler and profiler_outdir is None:
+        raise ValueError("summary.trace_on: profiler=True needs profiler_outdir, the folder of the profile")
+    with _recording:
+        if not _recorded and (graph or profiler):
+            _recorded.append(_Recorded(graph, profiler_outdir if profiler else None))
+
+
+def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
+    """End the recording, and write the graphs under a tag for TensorBoard, and the profile.
+
+    step: see `scalar`. profiler_outdir: accepted; `trace_on` takes the folder.
+    raises ValueError without a recording
+    """
+    with _recording:
+        if not _recorded:
+            raise ValueError("Must enable trace before export through tf.summary.trace_on.")
+        recorded = _recorded.pop()
+    recorded.end(save=True)
+    # RunMetadata: 4 function_graphs (2 pre_optimization_graph)
+    graphs = [_graph_bytes(function.graph.as_graph_def()) for function in recorded.functions]
+    if graphs:
+        contents = np.array(b"".join(sized(4, sized(2, each)) for each in graphs), object)
+        write(name, contents, step, metadata_bytes("graph_run_metadata_graph", b"1"))
+
+
+def trace_off() -> None:
+    """End the recording without writing anything."""
+    with _recording:
+        if _recorded:
+            _recorded.pop().end(save=False)
 
 
 def _attributes(attrs: dict[str, Any]) -> dict[str, Any]:

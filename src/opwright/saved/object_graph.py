@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.specs import TensorSpec
+from ..eager import generator_state as generator_state
 from ..eager.variable import Variable
 from ..nn.module import Module
 from ..nn.network import InputLayer

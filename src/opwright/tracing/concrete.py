@@ -36,6 +36,10 @@ STAGES = ("loops", "plan", "report")
 """Stages of compilation that `stage_printer` prints."""
 
 
+trace_listeners: list[Callable[[Any], None]] = []
+"""Functions that are called with each trace, while graphs are recorded (`ow.summary.trace_on`)."""
+
+
 class ConcreteFunction:
     """One trace of a function: a graph for arguments of certain types.
 
@@ -68,6 +72,8 @@ class ConcreteFunction:
         self._pack: Packer | None = None
         self._call_cache: dict[Any, CallCacheEntry] = {}  # by keys of calls
         self._raw: Graph | None = None
+        for listen in trace_listeners:
+            listen(self)
 
     # ---- properties -------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...core import dtypes
 from ...core.dtypes import int64
 from ...core.errors import InvalidArgumentError, UnimplementedError
@@ -217,6 +219,8 @@ CALLS: dict[str, Callable[[Any, Sequence[Any], Any, str | None], Any]] = {
     "Concat": lambda op, inputs, bound, name: concat(list(inputs[0]), bound.axis),
     "Pack": lambda op, inputs, bound, name: stack(list(inputs[0]), bound.axis),
     "ExpandDims": lambda op, inputs, bound, name: expand_dims(inputs[0], bound.axis),
+    "Rank": lambda op, inputs, bound, name: dispatch.to_tensor(np.int32(inputs[0].shape.rank)),
+    "Size": lambda op, inputs, bound, name: array.cast(array.size(inputs[0].flat_values), bound.out_type),
     "Squeeze": lambda op, inputs, bound, name: squeeze(inputs[0], bound.axis),
     "Gather": _gather,
     "OneHot": _of_first,

@@ -157,7 +157,7 @@ def reserve(op: Any) -> np.ndarray:
         slots.pop(thread, None)  # of a loop that failed
         slots[thread] = slot = next(i for i in itertools.count() if i not in slots.values())
         call = calls.get(sequence, 0) + (slot << 40) + replicas.random_offset()
-    return np.array([number & _MASK for number in (op.seed, op.seed2, call)], np.uint64)
+    return np.array([number & _MASK for number in (*_key(op), call)], np.uint64)
 
 
 def release(op: Any, first: np.ndarray, following: np.ndarray) -> tuple[()]:
@@ -172,7 +172,46 @@ def release(op: Any, first: np.ndarray, following: np.ndarray) -> tuple[()]:
 
 
 def _sequence(op: Any) -> Hashable:
+    if op.stream < 0:  # a generator has one sequence for all its operators, whose position is its state
+        return op.seed, op.stream
     return op.operator.name, getattr(op, "dtype", None), op.seed, op.seed2, op.stream
+
+
+class GeneratorSequence:
+    """The seed and the number of calls of a generator, in graphs known by its first seed and its stream."""
+
+    def __init__(self, seed: int) -> None:
+        self.first_seed = self.seed = seed
+        self.stream = new_stream()
+        _generators[seed, self.stream] = self
+
+    @property
+    def calls(self) -> int:
+        """The number of calls."""
+        with _lock:
+            count: int = _calls.get((self.first_seed, self.stream), 0)
+            return count
+
+    def move(self, seed: int, calls: int) -> None:
+        """Continue with another seed, as after a number of calls; traced functions do, too."""
+        with _lock:
+            self.seed = seed
+            _calls[self.first_seed, self.stream] = calls
+
+    def skip(self, calls: int) -> None:
+        """Continue as after some more calls."""
+        with _lock:
+            key = self.first_seed, self.stream
+            _calls[key] = _calls.get(key, 0) + calls
+
+
+_generators: weakref.WeakValueDictionary[tuple[int, int], GeneratorSequence] = weakref.WeakValueDictionary()
+
+
+def _key(op: Any) -> tuple[int, int]:
+    """Return the seeds of an operator: those of its attributes, or a generator's that has been reset."""
+    generator = _generators.get((op.seed, op.stream)) if op.stream < 0 else None
+    return (op.seed, op.seed2) if generator is None else (generator.seed, 0)
 
 
 def _calls_of(op: Any) -> dict[Any, Any]:
@@ -195,7 +234,7 @@ def _next_call(op: Any) -> tuple[int, int, int]:
     with _lock:
         call = calls.get(sequence, 0)
         calls[sequence] = call + 1
-    return op.seed, op.seed2, call + replicas.random_offset()
+    return (*_key(op), call + replicas.random_offset())
 
 
 def _refuse_unseeded() -> None:
