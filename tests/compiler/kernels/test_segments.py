@@ -37,6 +37,22 @@ def test_segments(ids, rest, dtype, kind):
     np.testing.assert_array_equal(split(form, {a: x, b: places}, 2), expected)
 
 
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_exact_extremes(kind):
+    """Test NaN, infinities that are all of a segment, and a segment without rows, as NumPy's."""
+    x = RNG.normal(0, 5, (40, 3)).astype(np.float32)
+    x[:4] = [[np.nan, 1, 2], [3, np.inf, 4], [-np.inf, -np.inf, np.inf], [-np.inf, np.nan, np.inf]]
+    places = RNG.integers(-1, 6, 40)
+    places[2:4] = 6
+    places[4:][places[4:] == 6] = 0
+    expected = np.full((8, 3), start_of(kind, np.float32), np.float32)
+    for s in set(places[places >= 0].tolist()):
+        expected[s] = {"max": np.max, "min": np.min}[kind](x[places == s], axis=0)
+    a, b = buffer(x), buffer(places, "ids")
+    form = Segments(Buffer("y", float32, expected.shape), a, b, kind, True)
+    np.testing.assert_array_equal(run(form, {a: x, b: places}), expected)
+
+
 @pytest.mark.parametrize("outside", [3, 2**31 - 1])
 def test_a_segment_behind_the_last_fails(outside):
     x, places = np.ones((2, 3), np.float32), np.array([0, outside], np.int32)
@@ -71,8 +87,8 @@ def test_a_length_outside_fails(length):
 
 
 @targets(
-    (join_segments, {"source": float32, "kind": "max", "start": -3e38}),
-    (join_segments, {"source": int32, "kind": "sum", "start": 0}),
+    (join_segments, {"source": float32, "index": int64, "kind": "max", "start": -3e38, "exact": True}),
+    (join_segments, {"source": int32, "index": int32, "kind": "sum", "start": 0, "exact": False}),
     (reverse_starts, {"held": int64, "width": 4, "batch_first": True}),
 )
 def test_they_compile_for_every_target(family, constants, names):

@@ -395,6 +395,19 @@ def test_gradients_of_the_largest_elements():
     assert ran & {"UnsortedSegmentSum", "ScatterNd"}
 
 
+@pytest.mark.parametrize("kind", ["max", "min", "prod", "mean", "sqrt_n", "sum"])
+@pytest.mark.parametrize("dtype", [ow.int32, ow.int64], ids=lambda dtype: dtype.name)
+def test_reductions_of_unsorted_segments_and_their_gradients(kind, dtype):
+    """Test rows that are in no segment, a segment without rows, and equal extremes."""
+    x, ids = f32(9, 4), ow.constant([3, 0, -1, 0, 2, 2, 3, -1, 0], dtype)
+    x = ow.concat([x[:8], x[1:2]], 0)
+    reduce = getattr(ow.math, f"unsorted_segment_{kind}")
+    ran = ran_natively(lambda x, ids: (reduce(x, ids, 4), gradients(lambda x: reduce(x, ids, 4)[::2] ** 2, x)), x, ids)
+    assert ran & {"UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum"}
+    with pytest.raises(ow.errors.InvalidArgumentError, match="UnsortedSegment"):
+        ow.function(lambda x, ids: reduce(x, ids, 3), jit_compile=True)(x, ids)
+
+
 CENTER, CORNER = (0, 5, 6, 3), (0, 0, 0, 3)
 PATTERNS = {
     "convolution": (lambda x, w: ow.nn.conv2d(x, w, 1, "SAME"), (3, 3, 16, 16)),

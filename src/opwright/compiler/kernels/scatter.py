@@ -21,7 +21,7 @@ from . import NoKernel, selector
 from .gather import INDICES, copy_unless_shared, offset_of
 from .moves import BLOCK, copy_buffer, copy_run, run_width, select_move
 from .pooling import combine
-from .reductions import combine_ignoring_nan
+from .reductions import combine_ignoring_nan, neutral
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -196,29 +196,36 @@ SEGMENT_COLUMNS = 256
 def join_segments(
     work: Work,
     x: ptr[u8],
-    ids: ptr[i32],
+    ids: ptr[u8],
     y: ptr[u8],
     rows: i64,
     run: i64,
     segments: i64,
     *,
     source: DType,
+    index: DType,
     kind: str,
     start: Any,
+    exact: bool,
 ) -> Value:
-    """Reduce rows of `run` elements to segments. Rows with negative ids are ignored; ids beyond the last fail."""
-    x, y = x.cast(source, source.size), y.cast(source, source.size)
+    """Reduce rows of `run` elements to segments. Rows with negative ids are ignored; ids beyond the last fail.
+
+    start: the result of no rows. exact: see `Segments`; segments with rows then start with the identity of the kind.
+    """
+    x, y, ids = x.cast(source, source.size), y.cast(source, source.size), ids.cast(index, index.size)
+    join = combine if exact else combine_ignoring_nan
     lanes = work.target.lanes(source.size)
     failed = kl.value(0)
     for item in work.items():
         first = item * SEGMENT_COLUMNS
         count = kl.minimum(run - first, SEGMENT_COLUMNS)
         for s in range(segments):
-            i = kl.value(0)
-            while i < count:
-                mask = kl.tail_mask(count - i, lanes)
-                y.store(kl.full(source, lanes, start), s * run + first + i, mask=mask)
-                i = i + lanes
+            _fill(y + (s * run + first), count, start, source, lanes)
+        if exact:
+            for r in range(rows):
+                segment = ids[r].to(i64)
+                if (segment >= 0) & (segment < segments):
+                    _fill(y + (segment * run + first), count, neutral(kind, source), source, lanes)
         for r in range(rows):
             segment = ids[r].to(i64)
             failed = kl.select(segment < segments, failed, 1)
@@ -227,9 +234,17 @@ def join_segments(
                 i = kl.value(0)
                 while i < count:
                     mask = kl.tail_mask(count - i, lanes)
-                    b.store(combine_ignoring_nan(kind, a.load(i, lanes, mask), b.load(i, lanes, mask)), i, mask=mask)
+                    b.store(join(kind, a.load(i, lanes, mask), b.load(i, lanes, mask)), i, mask=mask)
                     i = i + lanes
     return failed
+
+
+def _fill(y: Pointer, count: Value, v: float, dtype: DType, lanes: int) -> None:
+    """Write a number `count` times."""
+    i = kl.value(0)
+    while i < count:
+        y.store(kl.full(dtype, lanes, v), i, mask=kl.tail_mask(count - i, lanes))
+        i = i + lanes
 
 
 IDENTITIES: dict[str, Any] = {"sum": 0, "prod": 1}
@@ -237,9 +252,9 @@ IDENTITIES: dict[str, Any] = {"sum": 0, "prod": 1}
 
 @selector(Segments)
 def select_segments(form: Segments, build: Builder) -> None:
-    """Select for float32 and int32: extremes start with the extreme finite number and ignore NaN."""
+    """Select for float32 and int32: the extreme of no rows is the extreme finite number."""
     x, ids, y = form.input, form.ids, form.output
-    if x.dtype.name not in ("float32", "int32") or ids.dtype is not i32 or x.dtype is not y.dtype:
+    if x.dtype.name not in ("float32", "int32") or ids.dtype not in (i32, i64) or x.dtype is not y.dtype:
         raise NoKernel(f"segments {ids!r} of {x!r}")
     rank = len(ids.shape)
     if x.shape[:rank] != ids.shape or y.shape[1:] != x.shape[rank:] or any(b.parent is not None for b in (x, ids, y)):
@@ -250,5 +265,6 @@ def select_segments(form: Segments, build: Builder) -> None:
     run = math.prod(y.shape[1:])
     words = [build.pointer(x), build.pointer(ids), build.pointer(y), ids.size, run, y.shape[0]]
     items = -(-run // SEGMENT_COLUMNS)
-    code = join_segments.code(source=x.dtype, kind=form.kind, start=start)
+    exact = form.exact and form.kind in ("max", "min") and x.dtype.is_floating
+    code = join_segments.code(source=x.dtype, index=ids.dtype, kind=form.kind, start=start, exact=exact)
     build.step(code, words, items, chunk=grain((ids.size + y.shape[0]) * SEGMENT_COLUMNS * 4, items))

@@ -65,13 +65,15 @@ class ScatterAt(LoopOp):
 class Segments(LoopOp):
     """output[s, inner...] = the reduction of input[i..., inner...] with ids[i...] equal to s.
 
-    ids: int32; negative ones are skipped, ones beyond the last segment are a failed guard. kind: sum, prod, max, min;
-    maxima ignore NaN, and the maximum of no elements is the least finite number.
+    ids: int32 or int64; negative ones are skipped, ones beyond the last segment are a failed guard. kind: sum, prod,
+    max, min. The maximum of no elements is the least finite number, and so is that of infinities below it and of NaN,
+    unless extremes are `exact`: NaN if an element is, and of infinities infinite.
     """
 
     input: Buffer
     ids: Buffer
     kind: Literal["sum", "prod", "max", "min"]
+    exact: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,8 @@ FAMILIES: dict[str, str] = {
         "ARG_MAX ARG_MIN All Any ArgMax ArgMin BROADCAST_ARGS BiasAddGrad CUMSUM Cumsum L2Loss MEAN Max Mean Min Prod "
         "RANK REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD REVERSE_SEQUENCE SEGMENT_SUM SHAPE SUM Sort Sum "
         "SumToLike TOPK_V2 TileGrad TopK UNIQUE UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD "
-        "UNSORTED_SEGMENT_SUM UnsortedSegmentProd UnsortedSegmentSum WHERE custom:BroadcastGradientArgs"
+        "UNSORTED_SEGMENT_SUM UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum WHERE "
+        "custom:BroadcastGradientArgs"
     ),
     "rnn": (
         "BIDIRECTIONAL_SEQUENCE_RNN DynamicGru RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN custom:UNIDIRECTIONAL_SEQUENCE_GRU"

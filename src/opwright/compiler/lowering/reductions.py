@@ -1,7 +1,7 @@
 """Reductions over axes and segments, argmax, cumulative sums, sorting, and data-dependent sizes.
 
 Lives here: these rules, of both dialects; sums that reverse broadcasting; Sort, TopK, TOPK_V2; SEGMENT_SUM,
-UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum, -Prod; REVERSE_SEQUENCE; SHAPE, RANK, BROADCAST_ARGS,
+UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum to -Min; REVERSE_SEQUENCE; SHAPE, RANK, BROADCAST_ARGS,
 BroadcastGradientArgs, WHERE, UNIQUE.
 Not here: pooling (pooling.py), non-maximum suppression (images.py), updates at coordinates (gather_scatter.py), sizes
 read by other nodes, which are folded before planning (lite/runtime/shape_constant_folding.py).
@@ -312,8 +312,10 @@ SEGMENT_KINDS = {
     "UNSORTED_SEGMENT_MIN": "min",
     "UnsortedSegmentSum": "sum",
     "UnsortedSegmentProd": "prod",
+    "UnsortedSegmentMax": "max",
+    "UnsortedSegmentMin": "min",
 }
-"""Kinds of segment reductions by operator; extremes of the catalogue's are NaN where an element is."""
+"""Kinds of segment reductions by operator; extremes of the catalogue's are exact, those of files ignore NaN."""
 
 
 @rule(*SEGMENT_KINDS)
@@ -334,7 +336,8 @@ def segments(ctx: LoweringContext) -> None:
         raise NoLowering(f"segments {ids} of {x}")
     y = ctx.output((count, *x.shape[rank:]))
     same_numbers(x, y)
-    ctx.add(Segments, y.buffer, x.buffer, ids.buffer, SEGMENT_KINDS[ctx.operator])
+    exact = ctx.operator in ("UnsortedSegmentMax", "UnsortedSegmentMin")
+    ctx.add(Segments, y.buffer, x.buffer, ids.buffer, SEGMENT_KINDS[ctx.operator], exact)
 
 
 @rule("REVERSE_SEQUENCE")
