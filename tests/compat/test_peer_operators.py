@@ -392,3 +392,18 @@ def test_graphs_of_traced_functions(tmp_path):
     ow.summary.trace_on(graph=False, profiler=True, profiler_outdir=tmp_path / "p")
     ow.summary.trace_export("profile", step=0)
     assert list((tmp_path / "p").glob("plugins/profile/*/*.trace.json.gz"))
+
+
+def test_functions_that_average_are_metrics_of_masked_predictions():
+    """As the tutorial of translation with attention has them: they leave out padding themselves."""
+    layers = ow.keras.layers
+    model = ow.keras.Sequential([layers.Embedding(4, 3, mask_zero=True), layers.Dense(4)])
+
+    def masked_share(y_true, y_pred):
+        valid = ow.cast(y_true != 0, ow.float32)
+        return ow.reduce_sum(valid) / ow.cast(ow.size(y_true), ow.float32)
+
+    loss = ow.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss, metrics=[masked_share])
+    ids = np.array([[1, 2, 0], [3, 0, 0]])
+    assert model.evaluate(ids, ids, verbose=0, return_dict=True)["masked_share"] == pytest.approx(0.5)

@@ -192,7 +192,7 @@ class MeanMetricWrapper(Mean):
         cast = lambda x: as_floating(x, self._dtype)  # noqa: E731
         values = self._fn(nest.map_structure(cast, y_true), nest.map_structure(cast, y_pred), **self._fn_kwargs)
         inner = mask_of(values)
-        if mask is not None and inner is None:
+        if mask is not None and inner is None and values.shape.rank != 0:  # a function of its own averages already
             values = array.identity(values)
             set_mask(values, mask)
         elif inner is not None and mask is None and sample_weight is None:
