@@ -22,6 +22,7 @@ from . import backend
 from .keras_tensor import KerasTensor, OperationNode, find
 from .layer import Layer
 from .layer_calls import InputSpec, current
+from .operations import OperationCall as OperationCall  # its module gives KerasTensors Python's operators
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor

@@ -1,22 +1,37 @@
 """Operations of functional models: a call of a function of `keras.ops` on KerasTensors is one node, as in Keras.
 
 Lives here: `OperationCall`; `OperationClass`, Keras's class of each function, from keras_ops/operation_classes.txt;
-`recorded`, which lets a function record its calls. Not here: the functions (keras_ops), calls of other operators
-(keras_tensor.py), the configurations of nodes (model_config.py).
+`recorded`, which lets a function record its calls; Python's operators on KerasTensors, which are such calls.
+Not here: the functions (keras_ops), calls of other operators (keras_tensor.py), configurations (model_config.py).
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import nest
+from ..core.lazy_imports import later
 from ..ops.tensor import TensorLike
-from . import configuration, keras_ops
+from . import configuration
 from .keras_tensor import KerasTensor, OperationNode, find
+
+if TYPE_CHECKING:
+    from . import keras_ops
+else:
+    keras_ops = later(".keras_ops", __package__)
+
+
+class _Inference(threading.local):
+    active = False
+    """Whether a function is executed for the shapes and dtypes of its results: what it calls is no node."""
+
+
+_inference = _Inference()
 
 
 class OperationClass(NamedTuple):
@@ -32,7 +47,7 @@ class OperationClass(NamedTuple):
 @functools.cache
 def operation_classes() -> dict[str, OperationClass]:
     """Return Keras's classes of operations by name."""
-    lines = Path(keras_ops.__file__).with_name("operation_classes.txt").read_text("utf-8").splitlines()
+    lines = Path(__file__).with_name("keras_ops").joinpath("operation_classes.txt").read_text("utf-8").splitlines()
     rows = [line.split() for line in lines]
     classes = [OperationClass(*path.rpartition(".")[::-2], function, tuple(rest)) for path, function, *rest in rows]
     return {c.name: c._replace(module=f"keras.src.ops.{c.module}") for c in classes}
@@ -79,8 +94,12 @@ class OperationCall:
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a node. A result without tensors, such as a known size, needs none."""
-        with configuration.names_restored():
-            inferred = self._compute(args, kwargs)
+        _inference.active = True
+        try:
+            with configuration.names_restored():
+                inferred = self._compute(args, kwargs)
+        finally:
+            _inference.active = False
 
         def output(x: Any) -> Any:
             if isinstance(x, KerasTensor):
@@ -111,7 +130,7 @@ def recorded(function: Callable[..., Any], operation: OperationClass) -> Callabl
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not (_any_symbol(args) or _any_symbol(kwargs.values())):
+        if _inference.active or not (_any_symbol(args) or _any_symbol(kwargs.values())):
             return function(*args, **kwargs)
         split = _split(function, operation, args, kwargs)
         if split is None:
@@ -166,3 +185,48 @@ def _any_symbol(values: Iterable[Any]) -> bool:
         or (isinstance(v, dict) and _any_symbol(v.values()))
         for v in values
     )
+
+
+# ---- Python's operators ----------------------------------------------------------------------------------------------
+
+OPERATORS = {
+    "abs": "absolute",
+    "add": "add",
+    "and": "logical_and",
+    "floordiv": "floor_divide",
+    "ge": "greater_equal",
+    "getitem": "get_item",
+    "gt": "greater",
+    "invert": "logical_not",
+    "le": "less_equal",
+    "lt": "less",
+    "matmul": "matmul",
+    "mod": "mod",
+    "mul": "multiply",
+    "ne": "not_equal",
+    "neg": "negative",
+    "or": "logical_or",
+    "pow": "power",
+    "round": "round",
+    "sub": "subtract",
+    "truediv": "true_divide",
+    "xor": "logical_xor",
+}
+"""Functions of `keras.ops` that Keras calls for Python's operators: these promote operands of two dtypes."""
+REFLECTED = ("add", "and", "floordiv", "matmul", "mod", "mul", "or", "pow", "sub", "truediv", "xor")
+
+
+def _operator(method: str, function: str, reflected: bool) -> Callable[..., Any]:
+    def operator(x: KerasTensor, *others: Any) -> Any:
+        if _inference.active:
+            return getattr(super(KerasTensor, x), method)(*others)
+        call = getattr(keras_ops, function)
+        return call(*others, x) if reflected else call(x, *others)
+
+    return operator
+
+
+for _name, _function in OPERATORS.items():
+    setattr(KerasTensor, f"__{_name}__", _operator(f"__{_name}__", _function, False))
+    if _name in REFLECTED:
+        setattr(KerasTensor, f"__r{_name}__", _operator(f"__r{_name}__", _function, True))
