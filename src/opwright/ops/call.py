@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ..core.dtypes import DType
     from .definition import Operator
     from .kernel_operands import KernelOperand
+    from .operator_inference import OperatorInference
 
 
 class Call:
@@ -296,7 +297,13 @@ R = TypeVar("R")
 
 
 def rule_failure(
-    op: Operator, rule: str, error: Exception, *, node: str | None = None, at: str | None = None, found: Any = None
+    op: OperatorInference,
+    rule: str,
+    error: Exception,
+    *,
+    node: str | None = None,
+    at: str | None = None,
+    found: Any = None,
 ) -> OpError:
     """Return the error to raise for an exception raised by a rule of an operator; chain it with `failure_cause`.
 
@@ -330,7 +337,7 @@ def failure_cause(error: Exception, raised: Exception) -> BaseException | None:
 
 
 def contract_violation(
-    op: Operator,
+    op: OperatorInference,
     rule: str,
     what: str,
     *,
