@@ -122,3 +122,30 @@ def test_pictures_are_scaled_in_place():
     swapped = keras.applications.imagenet_utils.preprocess_input(x, mode="caffe")
     np.testing.assert_allclose(swapped, before[..., ::-1] - [103.939, 116.779, 123.68])
     np.testing.assert_allclose(x, swapped[..., ::-1])
+
+
+def test_settings_as_attributes():
+    config = keras.utils.Config(rate=0.1)
+    config.units = 3
+    config["depth"] = 2
+    assert (config.units, config["rate"], len(config), "depth" in config) == (3, 0.1, 3, True)
+    assert config.as_dict() == {"rate": 0.1, "units": 3, "depth": 2}
+    assert config.to_json() == '{"rate": 0.1, "units": 3, "depth": 2}'
+    config.freeze()
+    for change in lambda: setattr(config, "units", 4), lambda: config.pop("units"), lambda: config.update(units=1):
+        with pytest.raises(ValueError, match="frozen"):
+            change()
+    config.unfreeze()
+    assert config.pop("units") == 3
+    with pytest.raises(AttributeError, match="Did you mean 'rate'"):
+        config.rates  # noqa: B018
+
+
+def test_products_with_jacobians():
+    x, t = np.array([0.5, 1.5]), np.array([1.0, -2.0])
+    y, product, aux = keras.ops.linalg.jvp(lambda a, b: (keras.ops.sin(a) * b, 7), (x, x), (t, 3 * t), has_aux=True)
+    np.testing.assert_allclose(y, np.sin(x) * x)
+    np.testing.assert_allclose(product, np.cos(x) * x * t + np.sin(x) * 3 * t)
+    assert aux == 7
+    assert keras.backend.result_type("int32", "bfloat16") == "bfloat16"
+    assert keras.backend.is_keras_tensor(keras.Input((2,)))

@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.dtypes import as_dtype
+from ..core.lazy_imports import MissingNameError, import_module
 from ..optimizers.base import reset_names
 from . import configuration
+
+_HOMES = {"is_keras_tensor": ".utils", "result_type": ".keras_ops.promotion"}  # which import this module
 
 __all__ = [
     "backend",
@@ -20,6 +23,8 @@ __all__ = [
     "image_data_format",
     "is_float_dtype",
     "is_int_dtype",
+    "is_keras_tensor",  # noqa: F822  by __getattr__
+    "result_type",  # noqa: F822
     "set_epsilon",
     "set_floatx",
     "set_image_data_format",
@@ -100,3 +105,9 @@ def is_int_dtype(dtype: Any) -> bool:
 def backend() -> str:
     """Return the name of the library that computes, "opwright": programs that ask for another take their other way."""
     return "opwright"
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name], __package__), name)
+    raise MissingNameError(__name__, name)

@@ -497,12 +497,12 @@ class Layer(Weighted, ConstructorConfig):
 
         store: str to array. Sublayers save their own.
         """
-        for i, variable in enumerate(self._own_variables()):
+        for i, variable in enumerate(self._file_variables()):
             store[str(i)] = np.array(variable.read_array())
 
     def load_own_variables(self, store: Any) -> None:
         """Load the layer's own weights from a dictionary. Raises ValueError if their number differs."""
-        own = self._own_variables()
+        own = self._file_variables()
         if len(store) != len(own):
             raise ValueError(
                 f"Layer '{self.name}' expected {len(own)} variables, but received {len(store)} variables "
@@ -510,6 +510,10 @@ class Layer(Weighted, ConstructorConfig):
             )
         for i, variable in enumerate(own):
             variable.assign(np.asarray(store[str(i)]).astype(variable.dtype.np))
+
+    def _file_variables(self) -> list[Any]:
+        """Return the layer's own weights in the order of files."""
+        return self._own_variables()
 
     # ---- in a model -------------------------------------------------------------------------------------------------
 

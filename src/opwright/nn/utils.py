@@ -20,6 +20,7 @@ from ..ops import array, dispatch, linalg, math
 from ..ops import random as random_ops
 from ..ops.tensor import TensorLike
 from . import bounding_boxes
+from .attribute_maps import Config
 from .backend import clear_session, standardize_dtype
 from .callbacks.base import Progbar
 from .configuration import CUSTOM, CustomObjectScope, registered_name
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
+    "Config",
     "CustomObjectScope",
     "FeatureSpace",  # noqa: F822  by __getattr__
     "Progbar",

@@ -5,9 +5,12 @@ Lives here: functions of matrices [..., m, n].  Not here: products and norms (pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...ops import array
+from ...core import nest
+from ...eager.autodiff import ForwardAccumulator
+from ...ops import array, dispatch
 from ...ops import linalg as ops_linalg
 from . import products
 from .promotion import as_floating, of_one, promote
@@ -34,6 +37,21 @@ def cholesky_inverse(x: Any, upper: bool = False) -> Tensor:
     factor = ops_linalg.adjoint(factor) if upper else factor
     identity = array.eye(factor.shape[-1], dtype=factor.dtype)
     return ops_linalg.cholesky_solve(factor, array.broadcast_to(identity, array.shape(factor)))
+
+
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return a function's results, and the products of its Jacobian and tangents, alike.
+
+    primals, tangents: lists or tuples of tensors, its arguments and the vectors. has_aux: whether the function returns
+    results and something else, which is then the third
+    """
+    arguments = [dispatch.to_tensor(p) for p in primals]
+    vectors = [array.cast(t, p.dtype) for p, t in zip(arguments, tangents, strict=True)]
+    with ForwardAccumulator(arguments, vectors) as accumulator:
+        returned = fun(*arguments)
+    results, *others = returned if has_aux else (returned,)
+    products = nest.map_structure(lambda y: array.zeros_like(y) if (t := accumulator.jvp(y)) is None else t, results)
+    return results, products, *others
 
 
 def lu_factor(x: Any) -> tuple[Tensor, Tensor]:

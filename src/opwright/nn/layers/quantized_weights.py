@@ -289,7 +289,7 @@ class _Merged:
 
     def __init__(self, layer: Any, weight: Any, values: np.ndarray | None) -> None:
         self._layer, self._weight, self._values = layer, weight, values
-        self.dtype, self.shape = weight.dtype, weight.shape
+        self.dtype, self.shape, self.name = weight.dtype, weight.shape, weight.name
 
     def read_array(self) -> np.ndarray:
         """Return the values."""
@@ -389,6 +389,10 @@ class QuantizedWeights(LowRankAdaptation):
             way.build(self, table)
             for attribute, value in way.encoded(self, table, values[table.name]).items():
                 getattr(layer, attribute).assign(value)
+
+    def _file_variables(self) -> list[Any]:
+        layer: Any = self
+        return self.stored_weights() if self.quantization_mode is not None else list(layer._own_variables())
 
     def stored_weights(self) -> list[Any]:
         """Return the weights as Keras's files have them: kernel, bias and what the mode has; of LoRA merged."""

@@ -34,7 +34,8 @@ class _TrainingNoise(ConfigurableLayer):
                 f"Received: {name}={value}"
             )
         self._set_arguments(**{name: value}, seed=seed, **others)
-        self.seed_generator = SeedGenerator(seed)
+        if value:  # layers without noise have no state
+            self.seed_generator = SeedGenerator(seed)
         self._level = value
         self.supports_masking = True
         self._build_at_init()
