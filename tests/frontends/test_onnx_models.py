@@ -433,6 +433,31 @@ def test_images_channels_last():
         ow.from_onnx(model, output_layout="chw")
 
 
+@pytest.mark.parametrize("operator", ["MatMulInteger", "ConvInteger"])
+def test_integers_whose_sums_take_more_than_24_bits(operator):
+    """In files, as sums of parts that float32 holds exactly: against int64, at the ends of 8 bits."""
+    draw = np.random.default_rng(2)
+    sizes, filters = ((2, 3, 900), (900, 4)) if operator == "MatMulInteger" else ((1, 300, 3, 2), (2, 300, 2, 2))
+    x = draw.integers(200, 256, sizes).astype(np.uint8)
+    w = draw.choice([-128, 127], filters, p=[0.9, 0.1]).astype(np.int8)
+    arrays = [onnx.numpy_helper.from_array(v, n) for v, n in ((w, "w"), (np.uint8(3), "zx"), (np.int8(-5), "zw"))]
+    node = helper.make_node(operator, ["x", "w", "zx", "zw"], ["y"])
+    integers = onnx.TensorProto.UINT8, onnx.TensorProto.INT32
+    model = model_of([node], [info("x", x.shape, integers[0])], [info("y", None, integers[1])], arrays)
+    a, b = x.astype(np.int64) - 3, w.astype(np.int64) + 5
+    if operator == "MatMulInteger":
+        expected = a @ b
+    else:
+        windows = np.lib.stride_tricks.sliding_window_view(a, (2, 2), (2, 3))
+        expected = np.einsum("nchwij,ocij->nohw", windows, b)
+    assert np.abs(expected).max() > 1 << 24
+    function = ow.from_onnx(model)
+    content = ow.lite.TFLiteConverter.from_concrete_functions([function.named().get_concrete_function()]).convert()
+    run = ow.lite.Interpreter(model_content=content).get_signature_runner()
+    for actual in (function(x), run(x=x)["y"]):
+        np.testing.assert_array_equal(np.asarray(actual), expected)
+
+
 def test_dtypes_that_the_catalogue_lacks_are_errors():
     weights = helper.make_tensor("w", onnx.TensorProto.FLOAT8E5M2, [2], [1.0, 2.0])
     nodes = [helper.make_node("Add", ["w", "w"], ["v"]), helper.make_node("Cast", ["v"], ["y"], to=F)]

@@ -6,6 +6,7 @@ Each transposes its input and its result; the pass over layouts removes pairs of
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from ....ops.array import cast
 from ....ops.dispatch import to_tensor
 from ....ops.windows import is_same_padding, same_padding
 from ...constants import FOLDING
+from ...importing import known as static
 from ..execution import RULES
 from ..operands import at, dims, dtype_of, rank_of, static_dims
 
@@ -162,17 +164,45 @@ def conv(context: Any, inputs: Any, attributes: Any) -> Any:
 
 @rule("ConvInteger")
 def conv_integer(context: Any, inputs: Any, attributes: Any) -> Any:
-    """Convolve integers in float64: float32 is exact up to 2^24, which 258 products of 8 bits reach."""
+    """Convolve integers in float32, over as many channels at a time as keep every sum exact, below 2^24; in float64
+    if that is not known."""
     x, w, x_zero, w_zero = (at(inputs, i) for i in range(4))
-    x, w = cast(x, np.float64), cast(w, np.float64)
+    group = attributes.get("group", 1)
+    parts = _exact_parts(w, w_zero, group)
+    dtype = np.float32 if parts else np.float64
+    x, w = cast(x, dtype), cast(w, dtype)
     if x_zero is not None:
-        x = math.subtract(x, cast(x_zero, np.float64))
+        x = math.subtract(x, cast(x_zero, dtype))
     if w_zero is not None:
-        zero = cast(w_zero, np.float64)
+        zero = cast(w_zero, dtype)
         w = math.subtract(w, array.reshape(zero, [-1, *[1] * (rank_of(w) - 1)]) if rank_of(zero) else zero)
     kernel = attributes.get("kernel_shape") or static_dims(w, "a convolution's weights")[2:]
     windows = windows_of(dims(x)[2:], kernel, attributes)
-    return cast(convolved(x, w, windows, attributes.get("group", 1)), int32)
+    if len(parts) < 2:
+        return cast(convolved(x, w, windows, group), int32)
+    sums = [cast(convolved(x[:, i:j], w[:, i:j], windows, 1), int32) for i, j in parts]
+    return functools.reduce(math.add, sums)
+
+
+def _exact_parts(w: Any, zero: Any, group: int) -> list[tuple[int, int]]:
+    """Return ranges of the channels over which sums of products of 8-bit integers with these weights, less zero points,
+    are exact in float32; none if there are no such ranges."""
+    _, channels, *kernel = static_dims(w, "a convolution's weights")
+    weights, zeros = static(w), static(zero)
+    if weights is None or (zero is not None and zeros is None):
+        each = np.full((1, channels), 255.0 * np.prod(kernel))
+    else:
+        shift = 0 if zeros is None else zeros.astype(np.float64).reshape(-1, *[1] * (weights.ndim - 1))
+        each = np.abs(weights.astype(np.float64) - shift).sum(tuple(range(2, weights.ndim)))
+    sums = np.concatenate([np.zeros((len(each), 1)), each.cumsum(1)], 1)
+    limit, parts, start = (2**24 - 1) / 255.0, [], 0  # an integer less a zero point is 255 at most
+    while start < channels:
+        stop = start + int(((sums[:, start + 1 :] - sums[:, start : start + 1]).max(0) <= limit).sum())
+        if stop == start:
+            return []
+        parts.append((start, stop))
+        start = stop
+    return parts if len(parts) == 1 or group == 1 else []
 
 
 @rule("ConvTranspose")

@@ -10,17 +10,18 @@ minimises transposes.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ....core.dtypes import float32, int32
+from ....core.dtypes import float32, int8, int32
 from ....graph import Node, Value
 from ....graph.passes.rewrite_rules import RewriteRule
 from ....ops.linalg.einsum import expand_ellipsis, parse
-from ..rewriter import LiteRewriter, NoMatch, RuleResult, UnmatchedNode, rule_table, size_along
+from ..rewriter import LiteRewriter, NoMatch, RuleResult, UnmatchedNode, rank_of, rule_table, size_along, sliced
 from .convolution import transposed
 
 
@@ -55,6 +56,68 @@ def _batch_matmul(node: Node, rewriter: LiteRewriter) -> RuleResult:
     if any(r is None or r > 5 for r in ranks):
         return NoMatch("BATCH_MATMUL takes operands of rank 2 to 5")
     return rewriter.emit("BATCH_MATMUL", x, y, adj_x=ta or aa, adj_y=tb or ab, like=node.outputs[0].spec)
+
+
+def _magnitude(value: Value) -> float | None:
+    """Return the greatest absolute value of integers that were 8 bits wide before; None of others."""
+    if value.constant is not None:
+        return float(np.abs(value.constant.astype(np.float64)).max(initial=0))
+    node = value.node
+    if node is None:
+        return None
+    first = next(iter(node.operands))
+    if node.op.name == "CAST":
+        narrow = first.dtype.is_integer and first.dtype.size == 1
+        return float(255 if first.dtype.is_unsigned else 128) if narrow else _magnitude(first)
+    if node.op.name == "SUB":
+        several = [_magnitude(v) for v in node.operands]
+        narrow = all(m is not None and m <= 255 for m in several)  # a number and a zero point of one type
+        return 255.0 if narrow else None
+    return _magnitude(first) if node.op.name in ("RESHAPE", "TRANSPOSE", "SLICE") else None
+
+
+def _integer_matmul(node: Node, rewriter: LiteRewriter) -> RuleResult:
+    """Emit products of float32 over parts of the summed elements, each as long as its sums stay exact, below 2^24."""
+    x, y = node.operands
+    ta, tb, aa, ab = _flags(node)
+    if x.dtype is not int32 or ta or aa or tb or ab:
+        return NoMatch("not a product of int32")
+    rank, other, count = rank_of(x), rank_of(y), y.spec.shape[-2]
+    largest, greatest = _magnitude(x), _magnitude(y)
+    if not (2 <= rank <= 5 and 2 <= other <= 5) or count is None or largest is None or greatest is None:
+        return NoMatch("the product of int32 is exact in float32 for operands that were 8 bits wide")
+    weights = y.constant
+    if weights is None:
+        sums = np.arange(1, count + 1) * greatest
+    else:
+        sums = np.abs(weights.astype(np.float64)).cumsum(-2)
+        sums = sums.max(tuple(a for a in range(other) if a != other - 2))
+    parts: list[Value] = []
+    start = 0
+    while start < count:
+        before = sums[start - 1] if start else 0.0
+        stop = max(start + 1, int(np.searchsorted(sums - before, (2**24 - 1) / max(largest, 1), "right")))
+        left = sliced(rewriter, x, [0] * (rank - 1) + [start], [-1] * (rank - 1) + [stop - start])
+        left = rewriter.cast(left, float32)
+        if weights is None:
+            right = sliced(rewriter, y, [0] * (other - 2) + [start, 0], [-1] * (other - 2) + [stop - start, -1])
+            product = rewriter.emit("BATCH_MATMUL", left, rewriter.cast(right, float32))
+        else:
+            product = _by_narrow_weights(rewriter, left, weights[..., start:stop, :])
+        parts.append(rewriter.cast(product, int32))
+        start = stop
+    return functools.reduce(lambda a, b: rewriter.emit("ADD", a, b), parts)
+
+
+def _by_narrow_weights(rewriter: LiteRewriter, x: Value, weights: np.ndarray) -> Value:
+    """Return the product with a constant matrix of integers, which the file holds in 8 bits if they fit."""
+    info = np.iinfo(np.int8)
+    narrow = info.min <= weights.min(initial=0) and weights.max(initial=0) <= info.max
+    rows = weights.T if weights.ndim == 2 else weights  # [out, in]
+    y = rewriter.cast(rewriter.constant(rows, int8), float32) if narrow else rewriter.constant(rows, float32)
+    if weights.ndim == 2:
+        return rewriter.emit("FULLY_CONNECTED", x, y, None, keep_num_dims=len(x.spec.shape) > 2)
+    return rewriter.emit("BATCH_MATMUL", x, y)
 
 
 class Factor(NamedTuple):
@@ -244,6 +307,7 @@ def _size(rewriter: LiteRewriter, group: Sequence[tuple[Factor, str]]) -> Value:
 
 MATMUL = rule_table(
     RewriteRule("fully_connected", "MatMul", _fully_connected, "the rows of its weights are the columns of the matrix"),
+    RewriteRule("integer_matmul", "MatMul", _integer_matmul, "sums below 2^24 of integers are exact in float32"),
     RewriteRule("batch_matmul", "MatMul", _batch_matmul),
     RewriteRule("einsum", "Einsum", _einsum, "a contraction is a matrix product of its factors' transposes"),
 )
