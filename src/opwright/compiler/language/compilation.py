@@ -165,12 +165,20 @@ class KernelFamily:
         return code
 
     def words(self, values: Sequence[Any]) -> np.ndarray:
-        """Return the words of a call: addresses of arrays, pointers and integers, bits of floats."""
+        """Return the words of a call: addresses of arrays, which they keep, pointers and integers, bits of floats."""
         kinds = list(self._words.values())
         if len(values) < len(kinds) or (len(values) > len(kinds) and self.more is None):
             raise TypeError(f"{self.name} takes {', '.join(self.parameters)}; found {len(values)} words")
         kinds += [self.more[1] if self.more else None] * (len(values) - len(kinds))
-        return np.array([word(v, k) for v, k in zip(values, kinds)], np.int64)
+        words = np.array([word(v, k) for v, k in zip(values, kinds)], np.int64).view(_CallWords)
+        words.arrays = [v for v in values if isinstance(v, np.ndarray)]
+        return words
+
+
+class _CallWords(np.ndarray):
+    """Words of a call. arrays: those whose addresses are among them, which may have no other owner."""
+
+    arrays: list[np.ndarray]
 
 
 def _annotation(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
