@@ -234,6 +234,7 @@ def test_a_pool_that_had_lost_a_process_takes_no_task(monkeypatch):
     pool = kit.forked_pool()
     assert pool.apply(pow, (2, 5)) == 32
     before = list(pool._pool)
+    time.sleep(0.2)  # the process that computed it returns the lock of the results, without which others wait unseen
     killed(pool)
     while any(process in pool._pool for process in before):
         time.sleep(0.01)

@@ -28,6 +28,7 @@ def test_products_have_the_threads_of_the_interpreter(tmp_path: Any, monkeypatch
 
     monkeypatch.setattr(Subgraph, "invoke", watched)
     monkeypatch.setattr(ahead, "PATIENCE", 60)  # on a busy machine planning would end before the first answer
+    monkeypatch.setattr(blas_threads, "_limits", {})  # those of others that run in this process
     before = blas_threads.num_threads()
     for _, put in blas_threads.thread_settings():
         put(2)

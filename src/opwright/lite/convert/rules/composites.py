@@ -40,16 +40,18 @@ def _polynomial(rewriter: LiteRewriter, x: Value, coefficients: Sequence[float])
     return rewriter.emit("ADD", total, number(rewriter, coefficients[0], x))
 
 
-def _erf_parts(rewriter: LiteRewriter, x: Value) -> tuple[Value, Value, Value]:
+def _erf_parts(rewriter: LiteRewriter, x: Value, decay: Value | None = None) -> tuple[Value, Value, Value]:
     """Emit whether |x| < 1, erf(x) there by a polynomial, and erfc(|x|) elsewhere, with the coefficients and within the
-    error of `single.erf`."""
+    error of `single.erf`. decay: e^(-x^2), by default of the rounded square, which 1 - erfc(|x|) does not show."""
     only(x, float32)
     size, one = rewriter.emit("ABS", x), number(rewriter, 1, x)
     square = rewriter.emit("MUL", x, x)
     near = rewriter.emit("MUL", _polynomial(rewriter, square, polynomials.SINGLE_ERF), x)
     t = rewriter.emit("DIV", one, rewriter.emit("ADD", rewriter.emit("MUL", size, number(rewriter, 0.4, x)), one))
     scaled = rewriter.emit("MUL", _polynomial(rewriter, t, polynomials.SINGLE_ERFC), t)
-    far = rewriter.emit("MUL", rewriter.emit("EXP", rewriter.emit("NEG", square)), scaled)
+    if decay is None:
+        decay = rewriter.emit("EXP", rewriter.emit("NEG", square))
+    far = rewriter.emit("MUL", decay, scaled)
     return rewriter.emit("LESS", size, one), near, far
 
 
@@ -64,10 +66,21 @@ def _erf(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 def _erfc(node: Node, rewriter: LiteRewriter) -> RuleResult:
     (x,) = node.operands
-    inside, near, beyond = _erf_parts(rewriter, x)
+    only(x, float32)
+    inside, near, beyond = _erf_parts(rewriter, x, _gaussian(rewriter, x))
     negative = rewriter.emit("LESS", x, number(rewriter, 0, x))
     far = rewriter.emit("SELECT_V2", negative, rewriter.emit("SUB", number(rewriter, 2, x), beyond), beyond)
     return rewriter.emit("SELECT_V2", inside, rewriter.emit("SUB", number(rewriter, 1, x), near), far)
+
+
+def _gaussian(rewriter: LiteRewriter, x: Value) -> Value:
+    """Emit e^(-x^2) as e^(-h^2) e^(-(|x| - h)(|x| + h)), where h, |x| in steps of 1/64, has an exact square."""
+    size = rewriter.emit("MINIMUM", rewriter.emit("ABS", x), number(rewriter, 16, x))  # e^-256 is 0
+    steps = rewriter.emit("FLOOR", rewriter.emit("MUL", size, number(rewriter, 64, x)))
+    h = rewriter.emit("MUL", steps, number(rewriter, 1 / 64, x))
+    rest = rewriter.emit("MUL", rewriter.emit("SUB", size, h), rewriter.emit("ADD", size, h))
+    factors = (rewriter.emit("EXP", rewriter.emit("NEG", v)) for v in (rewriter.emit("MUL", h, h), rest))
+    return rewriter.emit("MUL", *factors)
 
 
 def _expm1(node: Node, rewriter: LiteRewriter) -> RuleResult:
