@@ -25,7 +25,7 @@ class ClusterResolver:
 
     def cluster_spec(self) -> ClusterSpec:
         """Return the tasks of the cluster."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define cluster_spec()")
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
         """Return the address of a task, by default of this one; empty without one."""

@@ -33,7 +33,7 @@ class ShardPartitioner:
 
     def shards(self, sizes: list[Any], bytes_per_element: int, axis: int) -> int:
         """Return the number of shards of an axis."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define shards(sizes, bytes_per_element, axis)")
 
 
 class FixedShardsPartitioner(ShardPartitioner):

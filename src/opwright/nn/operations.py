@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,12 +94,12 @@ class OperationCall:
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a node. A result without tensors, such as a known size, needs none."""
-        _inference.active = True
+        outer, _inference.active = _inference.active, True
         try:
             with configuration.names_restored():
                 inferred = self._compute(args, kwargs)
         finally:
-            _inference.active = False
+            _inference.active = outer
 
         def output(x: Any) -> Any:
             if isinstance(x, KerasTensor):
@@ -130,7 +130,7 @@ def recorded(function: Callable[..., Any], operation: OperationClass) -> Callabl
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _inference.active or not (_any_symbol(args) or _any_symbol(kwargs.values())):
+        if _inference.active or not (_any_symbol(args) or (kwargs and _any_symbol(kwargs.values()))):
             return function(*args, **kwargs)
         split = _split(function, operation, args, kwargs)
         if split is None:
@@ -177,14 +177,20 @@ def _split(
     return arguments, tuple(positional), by_name
 
 
-def _any_symbol(values: Iterable[Any]) -> bool:
-    """Return whether there is a KerasTensor among values, or in lists and dicts of them."""
-    return any(
-        isinstance(v, KerasTensor)
-        or (isinstance(v, (list, tuple)) and _any_symbol(v))
-        or (isinstance(v, dict) and _any_symbol(v.values()))
-        for v in values
-    )
+def _any_symbol(values: Collection[Any]) -> bool:
+    """Return whether there is a KerasTensor among values, or in lists and dicts of them.
+
+    The types of a list are found at once, as a million numbers may be in it.
+    """
+    kinds = set(map(type, values))
+    if KerasTensor in kinds:
+        return True
+    if not any(issubclass(kind, NESTED) for kind in kinds):
+        return False
+    return any(_any_symbol(v.values() if isinstance(v, dict) else v) for v in values if isinstance(v, NESTED))
+
+
+NESTED = (list, tuple, dict)
 
 
 # ---- Python's operators ----------------------------------------------------------------------------------------------
