@@ -16,6 +16,7 @@ import numpy as np
 
 from ..core import forks
 from ..core.errors import ResourceExhaustedError
+from ..core.lazy_imports import finalizer
 from ..core.named_tuples import NamedTuple
 
 Key = TypeVar("Key", bound=Hashable)
@@ -167,6 +168,7 @@ class _OwnedBytes(np.ndarray):
 class _Block(np.ndarray):
     """A view of such bytes that every array over them references: when it dies, they may be reused."""
 
+    @finalizer
     def __del__(self) -> None:
         global _kept_bytes
         memory = self.base

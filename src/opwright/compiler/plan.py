@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from ..core import flags
 from ..core.errors import OpError
+from ..core.lazy_imports import finalizer
 from ..graph import Graph, Node
 from ..ops.call import failure_cause, rule_failure
 from ..ops.kernels import computed_by
@@ -115,6 +116,7 @@ class Plan:
     def __str__(self) -> str:
         return f"plan of {self.graph.name}\n{self.source}"
 
+    @finalizer
     def __del__(self) -> None:
         linecache.cache.pop(self.filename, None)
         _names_left.append(self.filename)

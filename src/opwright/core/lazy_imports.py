@@ -2,8 +2,8 @@
 
 Lives here: `import_module`; `lazily`, which derives `__getattr__`, `__dir__` and `__all__` of a package from its stub,
 and `import_homes`, which imports all of its names; `MissingNameError`; `later`, a module that most processes never
-need; `load`, `note_origin`, `is_abandoned`, for tables that modules fill while they are imported; `paused` garbage
-collection.
+need; `load`, `note_origin`, `is_abandoned`, for tables that modules fill while they are imported; `finalizer`, for
+`__del__` after modules are unloaded; `paused` garbage collection.
 
 A process that runs a model, or one operator, needs few of the package's modules. Packages with many public names
 therefore import none of them: each name is imported from its module at the first use and then stored in the package's
@@ -21,6 +21,7 @@ is no longer the one of that name is ignored and replaced by the new definition.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import sys
@@ -234,3 +235,22 @@ def is_abandoned(entry: Any) -> bool:
         return False
     module = None if origin is None else origin()
     return origin is not None and (module is None or sys.modules.get(module.__name__) is not module)
+
+
+def finalizer(method: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Decorate `__del__`: its errors are dropped once Python has unloaded the method's module at exit.
+
+    Python then sets the names of modules that something still references (JAX's compiled code does) to None, in
+    reverse order of their imports, and deletes objects in between.
+    """
+    modules, name = sys.modules, method.__module__  # kept by the closure: names of this module become None, too
+
+    @functools.wraps(method)
+    def delete(self: Any) -> None:
+        try:
+            method(self)
+        except Exception:
+            if modules.get(name) is not None:
+                raise  # Python reports it and continues
+
+    return delete

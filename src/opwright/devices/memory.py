@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
+from ..core.lazy_imports import finalizer
 from ..core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place
 from .context import ALIGNMENT, numpy_dtype, sizes
 from .streams import Event, Stream
@@ -80,6 +81,7 @@ class Storage:
         self.memory = None  # type: ignore[assignment]
         allocator._queue_free(_Freed(memory, self.stream, frozenset(self.uses - {self.stream})))
 
+    @finalizer
     def __del__(self) -> None:
         if getattr(self, "memory", None) is not None and not sys.is_finalizing():
             self.free()
@@ -221,6 +223,7 @@ class Lease:
         offset = array.__array_interface__["data"][0] - self.memory.__array_interface__["data"][0]
         return np.ndarray(array.shape, array.dtype, self.memory, offset, array.strides)
 
+    @finalizer
     def __del__(self) -> None:
         if isinstance(getattr(self, "owner", None), PinnedPool) and not sys.is_finalizing():
             self.owner._queue_free(self.memory, frozenset(self.uses))

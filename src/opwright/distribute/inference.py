@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import errors
 from ..core.errors import InvalidArgumentError, OpError, UnavailableError
+from ..core.lazy_imports import finalizer
 from . import worker
 from .dispatcher import Dispatcher, Lost, Task, Unsendable
 from .elements import ElementSource
@@ -211,6 +212,7 @@ class Results:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @finalizer
     def __del__(self) -> None:
         if "_items" in self.__dict__:
             self.close()

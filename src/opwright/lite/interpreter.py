@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core import flags
 from ..core.errors import InvalidArgumentError, OpError, also
-from ..core.lazy_imports import later
+from ..core.lazy_imports import finalizer, later
 from ..core.named_tuples import NamedTuple
 from ..core.processors import usable_processors
 from .compiled.engine_control import EngineControl
@@ -329,6 +329,7 @@ class Interpreter(EngineControl):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @finalizer
     def __del__(self) -> None:
         if self.__dict__.get("_file") is not None and not self._ownership.torn:
             self.close()  # Python reports an exception raised here, and continues

@@ -32,6 +32,7 @@ import numpy as np
 from ..core.dtypes import DType
 from ..core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from ..core.files import replacing
+from ..core.lazy_imports import finalizer
 from ..core.specs import TensorSpec
 from ..eager import variable_state
 from ..eager.variable import Variable
@@ -284,12 +285,11 @@ class Restoration:
         """Return the names of values that were assigned to no variable."""
         return [self.reader.nodes[i]["value"] for i in sorted(self.values - self.bound.keys())]
 
+    @finalizer
     def __del__(self) -> None:
-        try:
-            unassigned = [] if self.expect_partial else self.unassigned()
-        except (AttributeError, TypeError):  # partly constructed, or at interpreter shutdown
+        if "_tops" not in self.__dict__ or self.expect_partial:  # partly constructed
             return
-        if unassigned and _log is not None:
+        if unassigned := self.unassigned():
             _log.warning(
                 "A checkpoint was restored (e.g. tf.train.Checkpoint.restore or tf.keras.Model.load_weights) but not "
                 "all checkpointed values were used. Use expect_partial() on the load status object to silence this. "

@@ -35,6 +35,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.dtypes import DType
 from ..core.errors import DataLossError, NotFoundError, OpError
+from ..core.lazy_imports import finalizer
 from ..core.specs import TensorSpec, spec_of_short
 from .json_files import without_duplicates
 
@@ -191,6 +192,7 @@ class TensorFile:
         """Close the file."""
         self._file.close()
 
+    @finalizer
     def __del__(self) -> None:
         file = getattr(self, "_file", None)
         if file is not None:

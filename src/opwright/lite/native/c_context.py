@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from ...core.lazy_imports import finalizer
 from ..format.constants import PACKED, pack_strings, unpack_strings
 from ..runtime.constants import unpacked
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor
@@ -353,6 +354,7 @@ class NativeContext:
         self.context.tensors_size = 0
         self._buffers.clear()
 
+    @finalizer
     def __del__(self) -> None:
         if self.__dict__.get("tensors"):
             self.release()
