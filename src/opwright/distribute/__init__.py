@@ -9,7 +9,8 @@ Lives here: the public names, each loaded on first use, so that no engine is imp
     elements.py     elements of any source as columns; slots.py: their way through memory that processes share
     sweeps.py       one function on many sets of parameters
     sinks.py        results on disk; journal.py: which are complete
-    strategy.py     `MultiWorker`: data-parallel training; gradients.py: buckets, overlap; collectives.py: operators
+    strategy.py     strategies; multi_worker.py: data-parallel training; gradients.py: buckets, overlap;
+                    collectives.py: operators
     communicators.py    exchange and sums; mpi.py, mailboxes.py with ray_workers.py and dask_workers.py: of engines
     datasets.py     a worker's part of a batch
     tables.py       tables by rows; sharded_checkpoint.py: their files

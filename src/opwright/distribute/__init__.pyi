@@ -14,6 +14,7 @@ from .inference import map as map
 from .mailboxes import Mailbox as Mailbox
 from .mailboxes import MailboxCommunicator as MailboxCommunicator
 from .mpi import MPICommunicator as MPICommunicator
+from .multi_worker import MultiWorker as MultiWorker
 from .options import DistributedIterator as DistributedIterator
 from .options import InputOptions as InputOptions
 from .options import InputReplicationMode as InputReplicationMode
@@ -29,7 +30,6 @@ from .strategy import CrossDeviceOps as CrossDeviceOps
 from .strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
 from .strategy import InputContext as InputContext
 from .strategy import MirroredStrategy as MirroredStrategy
-from .strategy import MultiWorker as MultiWorker
 from .strategy import NcclAllReduce as NcclAllReduce
 from .strategy import OneDeviceStrategy as OneDeviceStrategy
 from .strategy import ReduceOp as ReduceOp

@@ -25,7 +25,7 @@ from ..saved import json_files, safetensors
 from .tables import ShardVariable, rows_of_shard
 
 if TYPE_CHECKING:
-    from .strategy import MultiWorker
+    from .multi_worker import MultiWorker
 
 FORMAT, VERSION = "opwright.sharded_checkpoint", 1
 _INDEX = "index.json"
