@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ops import dispatch
-from ..ops.random.functions import Generator, install_state_variable
+from ..ops.random.generator import Generator, install_state_variable
 from .variable import Variable
 
 

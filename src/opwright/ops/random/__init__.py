@@ -12,16 +12,11 @@ from .candidates import (
     uniform_candidate_sampler,
 )
 from .functions import (
-    Algorithm,
-    Generator,
     categorical,
-    create_rng_state,
     fold_in,
     gamma,
-    get_global_generator,
     normal,
     poisson,
-    set_global_generator,
     shuffle,
     split,
     stateless_binomial,
@@ -36,6 +31,7 @@ from .functions import (
     truncated_normal,
     uniform,
 )
+from .generator import Algorithm, Generator, create_rng_state, get_global_generator, set_global_generator
 from .state import set_seed
 
 __all__ = [
