@@ -58,7 +58,7 @@ def _matmul(call: Any, a: Any, b: Any) -> object:
 
 def _convolve(call: Any, image: Any, filters: Any) -> object:
     """y[n, p, :] = sum over q of x[n, p * stride + q * dilation - before, :] @ w[q]."""
-    from .nn.convolution import check_depths, from_last, to_last
+    from .nn.convolution_rules import check_depths, from_last, to_last
     from .windows import spatial_windows
 
     x = to_last(image, call.data_format)

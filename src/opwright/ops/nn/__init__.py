@@ -34,18 +34,7 @@ from .activation import (
     stateless_dropout,
     swish,
 )
-from .convolution import (
-    atrous_conv2d,
-    atrous_conv2d_transpose,
-    conv1d,
-    conv1d_transpose,
-    conv2d,
-    conv2d_transpose,
-    conv3d,
-    conv3d_transpose,
-    conv_transpose,
-    convolution,
-)
+from .convolution import atrous_conv2d, conv1d, conv2d, conv3d, convolution
 from .ctc import collapse_repeated, ctc_greedy_decoder, ctc_loss, ctc_unique_labels
 from .ctc_beam_search import ctc_beam_search_decoder
 from .depthwise import (
@@ -94,6 +83,13 @@ from .softmax import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
     weighted_cross_entropy_with_logits,
+)
+from .transposed_convolution import (
+    atrous_conv2d_transpose,
+    conv1d_transpose,
+    conv2d_transpose,
+    conv3d_transpose,
+    conv_transpose,
 )
 
 __all__ = [

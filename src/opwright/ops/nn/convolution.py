@@ -1,8 +1,9 @@
 """Convolutions over one to three dimensions, and their gradients.
 
 Lives here: Conv2D, Conv3D, Conv2DBackpropInput, Conv2DBackpropFilter, Conv3DBackpropInput, Conv3DBackpropFilter; under
-TensorFlow's names conv1d ... conv3d, their transposes, convolution, atrous_conv2d.
-Not here: depthwise convolutions (depthwise.py), the sums (ops/windows.py).
+TensorFlow's names conv1d ... conv3d, convolution, atrous_conv2d.
+Not here: their transposes (transposed_convolution.py), depthwise convolutions (depthwise.py), shape rules
+(convolution_rules.py), the sums (ops/windows.py).
 
 The convolution is linear in its input and in its filter, so the three operators of a rank are gradients of one another.
 In the functions, strides and dilations are one number, one per spatial dimension, or one per dimension of the input;
@@ -18,173 +19,39 @@ import numpy as np
 
 from ...core.dtypes import floating, index, int32
 from ...core.errors import InvalidArgumentError
-from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import dispatch
 from ..array import concat, expand_dims, reshape, squeeze
-from ..array.shape_operators import dims_tensor, shape_op
+from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
-from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import (
     FORMATS,
     PADDINGS,
     AxisWindow,
-    channel_axis,
-    check_sliding,
     convolve,
     convolve_by_filter,
     convolve_by_input,
-    out_size,
     padding_of,
-    pairs,
     sequence,
-    spatial_axes,
-    spatial_windows,
+)
+from .convolution_rules import (
+    Dims,
+    Filters,
+    check_data_format,
+    check_depths,
+    compute_by_filter,
+    compute_by_input,
+    compute_forward,
+    infer_by_filter,
+    infer_by_input,
+    infer_forward,
 )
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
-
-Dims = Sequence["int | None"]
-
-
-def dims_of_rank(shape: TensorShape, rank: int) -> Dims:
-    """Return the sizes of a shape, None if unknown. Raises InvalidArgumentError for another rank."""
-    if shape.dims is None:
-        return (None,) * rank
-    if len(shape.dims) != rank:
-        raise InvalidArgumentError(what="a shape of the wrong rank", found=str(shape), wanted=f"rank {rank}")
-    return shape.dims
-
-
-def check_depths(image: int | None, depth: int | None, filters: int | None) -> None:
-    """Check that the channels of the image are a multiple of the filter's. Raises InvalidArgumentError."""
-    if image is None or depth is None:
-        return
-    if depth == 0 or image % depth:
-        raise InvalidArgumentError(
-            what=f"input depth must be evenly divisible by filter depth: {image} vs {depth}",
-            found={"input channels": image, "filter input channels": depth},
-            wanted="equal numbers, or with groups a multiple",
-        )
-    groups = image // depth
-    if filters is not None and groups and filters % groups:
-        raise InvalidArgumentError(
-            what=f"output depth must be evenly divisible by number of groups: {filters} vs {groups}",
-            found={"filters": filters, "groups": groups},
-        )
-
-
-def output_shape_of(op: Any, n: int, image: Dims, kernel: Dims, channels: int | None) -> TensorShape:
-    """Infer the output shape of a convolution. Raises InvalidArgumentError if the kernel exceeds the padded image."""
-    check_sliding(op, n)
-    out: list[int | None] = [image[0]] * (n + 2)
-    out[channel_axis(op.data_format)] = channels
-    pads = pairs(op.explicit_paddings, n + 2)
-    for axis, k in zip(spatial_axes(op.data_format), kernel):
-        out[axis] = out_size(image[axis], k, op.strides[axis], op.dilations[axis], op.padding, pads[axis])
-    return TensorShape(out)
-
-
-def check_backprop(op: Any, shape: TensorShape, computed: TensorShape) -> None:
-    """Check that out_backprop has the shape of the forward result. Raises InvalidArgumentError."""
-    if not shape.is_compatible_with(computed):
-        raise InvalidArgumentError(
-            what="Size of out_backprop doesn't match computed",
-            found=f"out_backprop {shape}",
-            wanted=str(computed),
-            do="check output_shape, strides and padding against the formula of the convolution",
-        )
-
-
-class Filters(NamedTuple):
-    """A kind of filter: the properties and sums of convolutions by it.
-
-    channels: the channels of the output by those of the image and the sizes of the filter; it raises
-    InvalidArgumentError if these do not agree. forward, by_input, by_filter: the sums (ops/windows.py).
-    """
-
-    channels: Callable[[int | None, Dims], int | None]
-    forward: Callable[..., np.ndarray]
-    by_input: Callable[..., np.ndarray]
-    by_filter: Callable[..., np.ndarray]
-
-
-def infer_forward(op: Any, n: int, filters: Any, kind: Filters) -> TensorSpec:
-    """Infer the output of a convolution over n spatial dimensions. Raises InvalidArgumentError."""
-    image, kernel = dims_of_rank(op.input.spec.shape, n + 2), dims_of_rank(filters.spec.shape, n + 2)
-    result: TensorSpec = op.input.spec.with_shape(_output_shape(op, n, image, kernel, kind))
-    return result
-
-
-def infer_by_input(op: Any, n: int, filters: Any, kind: Filters) -> TensorSpec:
-    """Infer the gradient by the input. Raises InvalidArgumentError."""
-    image, kernel = dims_of_rank(shape_from(op.input_sizes), n + 2), dims_of_rank(filters.spec.shape, n + 2)
-    dy_shape = op.out_backprop.spec.shape
-    check_backprop(op, dy_shape, _output_shape(op, n, image, kernel, kind))
-    if image[0] is None and dy_shape.dims is not None:
-        image = [dy_shape[0], *image[1:]]
-    result: TensorSpec = filters.spec.with_shape(image)
-    return result
-
-
-def infer_by_filter(op: Any, n: int, kind: Filters) -> TensorSpec:
-    """Infer the gradient by the filter. Raises InvalidArgumentError."""
-    kernel, image = dims_of_rank(shape_from(op.filter_sizes), n + 2), dims_of_rank(op.input.spec.shape, n + 2)
-    check_backprop(op, op.out_backprop.spec.shape, _output_shape(op, n, image, kernel, kind))
-    result: TensorSpec = op.input.spec.with_shape(kernel)
-    return result
-
-
-def _output_shape(op: Any, n: int, image: Dims, kernel: Dims, kind: Filters) -> TensorShape:
-    return output_shape_of(op, n, image, kernel, kind.channels(image[channel_axis(op.data_format)], kernel))
-
-
-def to_last(x: np.ndarray, data_format: str) -> np.ndarray:
-    """Move the channels to the last dimension."""
-    return np.moveaxis(x, channel_axis(data_format), -1)
-
-
-def from_last(x: np.ndarray, data_format: str) -> np.ndarray:
-    """Move the channels from the last dimension to their position in `data_format`."""
-    return np.moveaxis(x, -1, channel_axis(data_format))
-
-
-def last_shape(sizes: np.ndarray, data_format: str) -> tuple[int, ...]:
-    """Return the sizes of an image with the channels last."""
-    channel = channel_axis(data_format)
-    dims = sizes.tolist()
-    return (*dims[:channel], *dims[channel + 1 :], dims[channel])
-
-
-def compute_forward(op: Any, input: np.ndarray, filters: np.ndarray, kind: Filters) -> np.ndarray:
-    """Compute a convolution. Raises InvalidArgumentError if the channels do not agree."""
-    x = to_last(input, op.data_format)
-    kind.channels(x.shape[-1], filters.shape)
-    windows = spatial_windows(op, x.shape[1:-1], filters.shape)
-    return from_last(kind.forward(op, x, filters, windows), op.data_format)
-
-
-def compute_by_input(op: Any, sizes: np.ndarray, filters: np.ndarray, dy: np.ndarray, kind: Filters) -> np.ndarray:
-    """Compute the gradient by the input. Raises InvalidArgumentError if dy is not of the output's shape."""
-    dy, shape = to_last(dy, op.data_format), last_shape(sizes, op.data_format)
-    shape = (dy.shape[0] if shape[0] == -1 else shape[0], *shape[1:])
-    channels = kind.channels(shape[-1], filters.shape)
-    windows = spatial_windows(op, shape[1:-1], filters.shape)
-    check_backprop(op, TensorShape(dy.shape), TensorShape([shape[0], *(w.out for w in windows), channels]))
-    return from_last(kind.by_input(dy, filters, shape, windows), op.data_format)
-
-
-def compute_by_filter(op: Any, x: np.ndarray, sizes: np.ndarray, dy: np.ndarray, kind: Filters) -> np.ndarray:
-    """Compute the gradient by the filter. Raises InvalidArgumentError if dy is not of the output's shape."""
-    x, dy, kernel = to_last(x, op.data_format), to_last(dy, op.data_format), sizes.tolist()
-    channels = kind.channels(x.shape[-1], kernel)
-    windows = spatial_windows(op, x.shape[1:-1], kernel[:-2])
-    check_backprop(op, TensorShape(dy.shape), TensorShape([x.shape[0], *(w.out for w in windows), channels]))
-    return kind.by_filter(x, dy, kernel, windows)
 
 
 def _grouped_channels(image: int | None, kernel: Dims) -> int | None:
@@ -329,17 +196,6 @@ BY_INPUT: dict[int, Callable[..., Tensor]] = {2: Conv2DBackpropInput, 3: Conv3DB
 BY_FILTER: dict[int, Callable[..., Tensor]] = {2: Conv2DBackpropFilter, 3: Conv3DBackpropFilter}
 
 
-def check_data_format(op: str, data_format: str | None, n: int) -> str:
-    """Return a data format of n spatial dimensions, by default channels last. Raises InvalidArgumentError."""
-    if data_format is None:
-        return FORMATS[n][0]
-    if data_format not in FORMATS[n]:
-        raise InvalidArgumentError(
-            op=op, what="unknown data_format", found=repr(data_format), wanted=" or ".join(map(repr, FORMATS[n]))
-        )
-    return data_format
-
-
 def attributes_of(n: int, data_format: str, strides: Any, padding: Any, dilations: Any) -> dict[str, Any]:
     kind, explicit = padding_of(padding)
     return {
@@ -406,13 +262,13 @@ def conv3d(
     )
 
 
-def _of_rank_2(value: Any, data_format: str, what: str) -> tuple[int, ...]:
+def of_rank_2(value: Any, data_format: str, what: str) -> tuple[int, ...]:
     """Convert sizes of one spatial dimension to sizes of two, of which the first is 1."""
     n, width, channels = sequence(value, 1, data_format, what)
     return (n, 1, width, channels) if data_format == "NWC" else (n, width, 1, channels)
 
 
-def _padding_of_rank_2(padding: Any, data_format: str) -> str | list[Any]:
+def padding_of_rank_2(padding: Any, data_format: str) -> str | list[Any]:
     if isinstance(padding, str):
         return padding
     pairs = list(padding)
@@ -437,14 +293,14 @@ def conv1d(
     input: [batch, width, channels] (or "NCW"), filters: [width, channels / groups, out].
     """
     data_format = check_data_format("conv1d", data_format, 1)
-    kind, explicit = padding_of(_padding_of_rank_2(padding, data_format))
+    kind, explicit = padding_of(padding_of_rank_2(padding, data_format))
     height_axis = -3 if data_format == "NWC" else -2
     attrs = {
-        "strides": _of_rank_2(stride, data_format, "stride"),
+        "strides": of_rank_2(stride, data_format, "stride"),
         "padding": kind,
         "explicit_paddings": explicit,
         "data_format": "NHWC" if data_format == "NWC" else "NCHW",
-        "dilations": _of_rank_2(dilations, data_format, "dilations"),
+        "dilations": of_rank_2(dilations, data_format, "dilations"),
     }
     filters = expand_dims(filters, 0)
 
@@ -485,107 +341,3 @@ def convolution(
 def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str | None = None) -> Tensor:
     """Compute a dilated 2-D convolution. rate: the dilation of both image dimensions."""
     return conv2d(value, filters, 1, padding, dilations=rate, name=name)
-
-
-def as_sizes(output_shape: Any) -> Tensor:
-    """Convert a shape, which may contain scalar tensors, to one tensor."""
-    if hasattr(output_shape, "spec"):
-        result: Tensor = output_shape
-        return result
-    return dims_tensor([int(d) if isinstance(d, np.integer) else d for d in output_shape])
-
-
-def _transposed(n: int, input: Any, filters: Any, output_shape: Any, attrs: dict[str, Any], name: str | None) -> Tensor:
-    return BY_INPUT[n](as_sizes(output_shape), filters, input, **attrs, name=name)
-
-
-@documented_by(Conv2DBackpropInput)
-def conv2d_transpose(
-    input: Any,
-    filters: Any,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: str = "NHWC",
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Compute a transposed 2-D convolution.
-
-    filters: [height, width, out, channels]; output_shape: of the result, -1 for the batch of the input.
-    """
-    attrs = attributes_of(2, check_data_format("conv2d_transpose", data_format, 2), strides, padding, dilations)
-    return _transposed(2, input, filters, output_shape, attrs, name)
-
-
-@documented_by(Conv3DBackpropInput)
-def conv3d_transpose(
-    input: Any,
-    filters: Any,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: str = "NDHWC",
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Compute a transposed 3-D convolution."""
-    attrs = attributes_of(3, check_data_format("conv3d_transpose", data_format, 3), strides, padding, dilations)
-    return _transposed(3, input, filters, output_shape, attrs, name)
-
-
-def conv1d_transpose(
-    input: Any,
-    filters: Any,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: str = "NWC",
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Compute a transposed 1-D convolution. filters: [width, out, channels]."""
-    data_format = check_data_format("conv1d_transpose", data_format, 1)
-    kind, explicit = padding_of(_padding_of_rank_2(padding, data_format))
-    height_axis = 1 if data_format == "NWC" else 2
-    sizes = dispatch.to_tensor(as_sizes(output_shape))
-    y = Conv2DBackpropInput(
-        concat([sizes[:height_axis], [1], sizes[height_axis:]], 0),
-        expand_dims(filters, 0),
-        expand_dims(input, height_axis),
-        strides=_of_rank_2(strides, data_format, "strides"),
-        padding=kind,
-        explicit_paddings=explicit,
-        data_format="NHWC" if data_format == "NWC" else "NCHW",
-        dilations=_of_rank_2(dilations, data_format, "dilations"),
-        name=name,
-    )
-    return squeeze(y, [height_axis])
-
-
-def conv_transpose(
-    input: Any,
-    filters: Any,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: str | None = None,
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Compute a transposed convolution over one, two or three dimensions, by the length of `output_shape`."""
-    sizes = dispatch.to_tensor(as_sizes(output_shape))
-    rank = sizes.shape[0] if sizes.shape.rank == 1 else None
-    if rank not in (3, 4, 5):
-        raise InvalidArgumentError(
-            op="conv_transpose", node=name, what="output_shape must have 3, 4 or 5 entries", found=sizes.spec.short()
-        )
-    function: Callable[..., Tensor] = {3: conv1d_transpose, 4: conv2d_transpose, 5: conv3d_transpose}[rank]
-    return function(input, filters, sizes, strides, padding, data_format or FORMATS[rank - 2][0], dilations, name=name)
-
-
-def atrous_conv2d_transpose(
-    value: Any, filters: Any, output_shape: Any, rate: int, padding: Any, name: str | None = None
-) -> Tensor:
-    """Compute the transpose of atrous_conv2d."""
-    return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate, name=name)

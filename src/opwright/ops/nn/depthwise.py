@@ -18,21 +18,19 @@ from ..definition import operator
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..windows import FORMATS, PADDINGS, AxisWindow, convolve_depthwise, depthwise_by_filter, depthwise_by_input
-from .convolution import (
+from .convolution import Operators, attributes_of, conv2d
+from .convolution_rules import (
     Dims,
     Filters,
-    Operators,
-    as_sizes,
-    attributes_of,
     check_data_format,
     compute_by_filter,
     compute_by_input,
     compute_forward,
-    conv2d,
     infer_by_filter,
     infer_by_input,
     infer_forward,
 )
+from .transposed_convolution import as_sizes
 
 if TYPE_CHECKING:
     import numpy as np

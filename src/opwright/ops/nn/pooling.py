@@ -45,7 +45,7 @@ from ..windows import (
     wide,
     window,
 )
-from .convolution import check_data_format, dims_of_rank
+from .convolution_rules import check_data_format, dims_of_rank
 
 MAX_POOL_DTYPES = (*floating, int32, int64, uint8, int16, int8, uint16)
 
