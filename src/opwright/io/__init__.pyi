@@ -1,9 +1,9 @@
 from . import gfile as gfile
-from .examples import FixedLenFeature as FixedLenFeature
-from .examples import FixedLenSequenceFeature as FixedLenSequenceFeature
-from .examples import RaggedFeature as RaggedFeature
-from .examples import SparseFeature as SparseFeature
-from .examples import VarLenFeature as VarLenFeature
+from .example_columns import FixedLenFeature as FixedLenFeature
+from .example_columns import FixedLenSequenceFeature as FixedLenSequenceFeature
+from .example_columns import RaggedFeature as RaggedFeature
+from .example_columns import SparseFeature as SparseFeature
+from .example_columns import VarLenFeature as VarLenFeature
 from .examples import parse_example as parse_example
 from .examples import parse_sequence_example as parse_sequence_example
 from .examples import parse_single_example as parse_single_example

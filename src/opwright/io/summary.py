@@ -1,7 +1,7 @@
 """`ow.summary`: curves, histograms, images, texts and graphs in event files, which TensorBoard shows.
 
-Lives here: the names of `tf.summary`, the default writer of a thread.
-Not here: event files (event_files.py), the callback of training (nn/callbacks/tensorboard.py).
+Lives here: the names of `tf.summary`. Not here: writers (summary_writers.py), event files (event_files.py), the
+callback of training (nn/callbacks/tensorboard.py).
 
 Eagerly, a summary is written at once. In a `function`, each run of it writes one: by the writer that was the default
 when it was traced, or if that is closed by the default one, at the step of the time of tracing, which therefore is a
@@ -11,8 +11,6 @@ Variable where it changes.
 from __future__ import annotations
 
 import contextlib
-import threading
-import weakref
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -31,11 +29,24 @@ from ..eager.tensor import constant
 from ..graph import Graph
 from ..graph.ir import GraphDef
 from ..ops import dispatch
-from ..ops.tensor import Tensor, TensorLike
+from ..ops.tensor import Tensor
 from ..tracing.concrete import ConcreteFunction, trace_listeners
 from ..tracing.name_scopes import get_current_name_scope, name_scope
 from . import profiler as profiles
-from .event_files import EventWriter, metadata_bytes, summary_bytes
+from .event_files import metadata_bytes, summary_bytes
+from .summary_writers import (
+    FileWriter,
+    SummaryWriter,
+    create_file_writer,
+    create_noop_writer,
+    current_condition,
+    defaults,
+    flush,
+    get_step,
+    record_if,
+    set_step,
+    should_record_summaries,
+)
 
 __all__ = [
     "SummaryWriter",
@@ -61,177 +72,6 @@ BUCKETS = 30
 _WAV = key(2, VARINT) + varint(11)  # AudioPluginData: 2 encoding, WAV
 
 
-class _Defaults(threading.local):
-    """The default writer, step and condition of a thread."""
-
-    writer: SummaryWriter | None = None
-    step: Any = None
-    recording: Any = True
-
-
-_defaults = _Defaults()
-
-
-class _AsDefault:
-    """Context in which a writer, and possibly a step, are the defaults."""
-
-    def __init__(self, writer: SummaryWriter, step: Any) -> None:
-        self._writer, self._step = writer, step
-
-    def __enter__(self) -> SummaryWriter:
-        self._saved = _defaults.writer, _defaults.step
-        _defaults.writer = self._writer
-        if self._step is not None:
-            _defaults.step = self._step
-        return self._writer
-
-    def __exit__(self, *_: object) -> None:
-        self._writer.flush()
-        _defaults.writer = self._saved[0]
-        if self._step is not None:
-            _defaults.step = self._saved[1]
-
-
-class SummaryWriter:
-    """Base class of writers: this one writes nothing."""
-
-    def as_default(self, step: Any = None) -> Any:
-        """Return a context whose summaries go to this writer, which is flushed at its end. step: their default step."""
-        return contextlib.nullcontext()
-
-    def set_as_default(self, step: Any = None) -> None:
-        """Let this be the writer of the thread from now on. step: the default step, which None leaves."""
-
-    def init(self) -> None:
-        """Do nothing: a writer is ready once it exists."""
-
-    def flush(self) -> None:
-        """Write out what waits to be written."""
-
-    def close(self) -> None:
-        """Flush, and write no more."""
-
-
-class _FileWriter(SummaryWriter):
-    """Writer of an event file."""
-
-    def __init__(self, events: EventWriter) -> None:
-        self.events = events
-        self._finalizer = weakref.finalize(self, events.close)
-
-    def _open(self) -> None:
-        if self.events.closed:
-            raise RuntimeError(f"SummaryWriter {self!r} is already closed")
-
-    def as_default(self, step: Any = None) -> Any:
-        self._open()
-        return _AsDefault(self, step)
-
-    def set_as_default(self, step: Any = None) -> None:
-        self.as_default(step).__enter__()
-
-    def init(self) -> None:
-        self._open()
-
-    def flush(self) -> None:
-        _run(self.events.flush)
-
-    def close(self) -> None:
-        _run(self.events.close)
-
-    def __repr__(self) -> str:
-        return f"<SummaryWriter of {self.events.path}>"
-
-
-def _run(effect: Callable[[], None]) -> None:
-    """Run a function without operands: now, or each time the function that is being traced runs."""
-    if dispatch.state.trace is None:
-        effect()
-        return
-
-    def ran() -> np.ndarray:
-        effect()
-        return np.array(True)
-
-    call_on_arrays(ran, [], TensorSpec((), dtypes.bool), stateful=True)
-
-
-def create_file_writer(
-    logdir: Any,
-    max_queue: int | None = None,
-    flush_millis: int | None = None,
-    filename_suffix: str | None = None,
-    name: str | None = None,
-) -> SummaryWriter:
-    """Return a writer of a new event file.
-
-    logdir: its folder, which is created. max_queue: summaries that wait to be written, 10; flush_millis: for how long,
-    120,000. filename_suffix: ".v2"
-    raises ValueError for None as a folder, InvalidArgumentError for negative numbers, the errors of files
-
-    >>> with ow.summary.create_file_writer("logs").as_default():
-    ...     ow.summary.scalar("loss", 0.5, step=1)
-    """
-    if logdir is None:
-        raise ValueError("Argument `logdir` cannot be None")
-    if isinstance(logdir, TensorLike):
-        logdir = logdir.numpy()
-    return _FileWriter(
-        EventWriter(
-            logdir,
-            10 if max_queue is None else int(max_queue),
-            120_000 if flush_millis is None else int(flush_millis),
-            ".v2" if filename_suffix is None else filename_suffix,
-        )
-    )
-
-
-def create_noop_writer() -> SummaryWriter:
-    """Return a writer that writes nothing."""
-    return SummaryWriter()
-
-
-def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
-    """Write out what waits in a writer, the default one without an argument."""
-    chosen = _defaults.writer if writer is None else writer
-    if chosen is not None:
-        chosen.flush()
-
-
-@contextlib.contextmanager
-def record_if(condition: Any) -> Iterator[None]:
-    """Return a context whose summaries are written if a condition holds.
-
-    condition: a bool or bool tensor, or a function of one, which is called for each summary, and traced in a `function`
-    """
-    saved, _defaults.recording = _defaults.recording, condition
-    try:
-        yield
-    finally:
-        _defaults.recording = saved
-
-
-def should_record_summaries() -> Any:
-    """Return whether summaries are written, a bool tensor: False without a default writer."""
-    if _defaults.writer is None:
-        return constant(False)
-    return dispatch.to_tensor(_condition())
-
-
-def _condition() -> Any:
-    return _defaults.recording() if callable(_defaults.recording) else _defaults.recording
-
-
-def _get_step() -> Any:
-    """Return the default step of the thread, or None."""
-    return _defaults.step
-
-
-def _set_step(step: Any) -> None:
-    """Set the default step of the thread: a number, a Variable, or None."""
-    _defaults.step = step
-
-
 @contextlib.contextmanager
 def _summary_scope(name: str | None, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
     """Return a context for a summary: its tag, the name behind those of the enclosing scopes, and its own scope."""
@@ -247,7 +87,7 @@ def _write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Any
 
 
 experimental = SimpleNamespace(
-    get_step=_get_step, set_step=_set_step, summary_scope=_summary_scope, write_raw_pb=_write_raw_pb
+    get_step=get_step, set_step=set_step, summary_scope=_summary_scope, write_raw_pb=_write_raw_pb
 )
 
 
@@ -258,14 +98,14 @@ def _record(operand: Any, step: Any, message: Callable[[np.ndarray], bytes], nam
     bytes of a Summary
     raises ValueError without any step
     """
-    writer = _defaults.writer
-    if not isinstance(writer, _FileWriter):
+    writer = defaults.writer
+    if not isinstance(writer, FileWriter):
         return constant(False)
-    condition = dispatch.to_tensor(_condition())
+    condition = dispatch.to_tensor(current_condition())
     is_traced = dispatch.state.trace is not None
     if not is_traced and not condition.numpy():
         return constant(False)
-    step = _defaults.step if step is None else step
+    step = defaults.step if step is None else step
     if step is None:
         raise ValueError(
             "No step set. Please specify one either through the `step` argument or through "
@@ -283,10 +123,10 @@ def _record(operand: Any, step: Any, message: Callable[[np.ndarray], bytes], nam
     return call_on_arrays(write_if, operands, TensorSpec((), dtypes.bool), name, stateful=True)
 
 
-def _successor(writer: _FileWriter) -> _FileWriter | None:
+def _successor(writer: FileWriter) -> FileWriter | None:
     """Return the writer of a summary that was traced: that of then, and once it is closed the default one of now."""
-    current = writer if not writer.events.closed else _defaults.writer
-    return current if isinstance(current, _FileWriter) else None
+    current = writer if not writer.events.closed else defaults.writer
+    return current if isinstance(current, FileWriter) else None
 
 
 def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> Any:
@@ -453,7 +293,7 @@ def graph(graph_data: Any) -> None:
     records = graph_data.as_graph_def() if isinstance(graph_data, Graph) else graph_data
     if not isinstance(records, GraphDef):
         raise TypeError(f"graph_data is a Graph or GraphDef, found {type(graph_data).__name__}")
-    if isinstance(writer := _defaults.writer, _FileWriter):
+    if isinstance(writer := defaults.writer, FileWriter):
         writer.events.add(0, sized(4, _graph_bytes(records)))
 
 
