@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.dtypes import as_dtype
 from ..core.lazy_imports import MissingNameError, import_module
-from ..optimizers.base import reset_names
+from ..optimizers.state import reset_names
 from . import configuration
 
 _HOMES = {"is_keras_tensor": ".utils", "result_type": ".keras_ops.promotion"}  # which import this module

@@ -1,7 +1,8 @@
 """`Optimizer`: the base of all optimizers, from gradients to updated variables.
 
-Lives here: learning rate, step count, slot variables, weight decay, accumulation, averages, configuration. Not here:
-the update rules (rules.py, adam.py ...), clipping, sparse gradients (gradients.py), rates (schedules.py).
+Lives here: a step, weight decay, accumulation, averages, configuration. Not here: learning rate, step count, slot
+variables (state.py), the update rules (rules.py, adam.py ...), clipping, sparse gradients (gradients.py), rates
+(schedules.py).
 
 The order of one step: unscale, accumulate and clip the gradients; decay the weights; run `update_step` for each
 variable; update the averages; apply constraints; increment the step count. All state is in variables, so a step can be
@@ -12,29 +13,24 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from ..core import flags, replicas
-from ..core.dtypes import DType, as_dtype
+from ..core.dtypes import DType
 from ..eager.tape import GradientTape
 from ..eager.variable import Variable
 from ..ops import array, dispatch, math
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.optimizer_steps import update_rows, update_variable
 from ..tracing.control import cond
-from ..tracing.trace import init_scope
 from . import gradients, schedules
 from .gradients import scalar, working_dtype
 from .schedules import LearningRateSchedule
+from .state import OptimizerState
 
 if TYPE_CHECKING:
     from ..ops.tensor import Tensor
-
-_used_names: Counter[str] = Counter()
 
 
 class CommonArguments(TypedDict, total=False):
@@ -52,7 +48,7 @@ class CommonArguments(TypedDict, total=False):
     name: str | None
 
 
-class Optimizer:
+class Optimizer(OptimizerState):
     """Base of all optimizers.
 
     learning_rate: a float (stored in a variable, so that it can be set later), a Variable, a LearningRateSchedule, or a
@@ -106,90 +102,20 @@ class Optimizer:
                 "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
                 f"clipnorm={clipnorm}, clipvalue={clipvalue}, global_clipnorm={global_clipnorm}"
             )
-        self.name = name or _unique_name(type(self).__name__)
         self.weight_decay = weight_decay
         self.clipnorm, self.clipvalue, self.global_clipnorm = clipnorm, clipvalue, global_clipnorm
         self.use_ema, self.ema_momentum = use_ema, ema_momentum
         self.ema_overwrite_frequency = ema_overwrite_frequency
         self.loss_scale_factor = loss_scale_factor
         self.gradient_accumulation_steps = gradient_accumulation_steps
-        self.built = False
-        self._variables: list[Variable] = []
-        self._trainable_variables: list[Variable] = []
-        self._index: dict[int, int] = {}  # index of a trainable variable by its id; the list above keeps the ids valid
         self._averages: list[Variable] = []
         self._accumulated: list[Variable] = []
         self._undecayed: set[int] = set()
         self._undecayed_names: re.Pattern[str] | None = None
         self._scalars: dict[DType | str, Any] | None = None
-        self._iterations = self.add_variable((), dtype="int64", name="iteration")
-        self._learning_rate: Any = self._rate_variable(learning_rate)
-
-    # ---- learning rate and step count -------------------------------------------------------------------------------
-
-    def _rate_variable(self, learning_rate: Any) -> object:
-        if isinstance(learning_rate, Variable):
-            self._variables.append(learning_rate)
-            return learning_rate
-        if callable(learning_rate):
-            return learning_rate
-        if not isinstance(learning_rate, float):
-            raise ValueError(
-                "Argument `learning_rate` should be float, or an instance of LearningRateSchedule, or a Variable, or a "
-                "callable (that takes no arguments and returns the learning rate value). "
-                f"Received instead: learning_rate={learning_rate!r}"
-            )
-        return self.add_variable((), learning_rate, "float32", name="learning_rate")
-
-    @property
-    def learning_rate(self) -> Any:
-        """The learning rate of the current step: the variable, or the value of the schedule or function.
-
-        Set it to a float or a schedule; setting a float raises TypeError if there is a schedule or function.
-        """
-        rate = self._learning_rate
-        if isinstance(rate, LearningRateSchedule):
-            return rate(self._iterations)
-        return rate if isinstance(rate, Variable) else rate()
-
-    @learning_rate.setter
-    def learning_rate(self, learning_rate: Any) -> None:
-        old = self._learning_rate
-        if callable(learning_rate):
-            self._variables = [v for v in self._variables if v is not old]
-            self._learning_rate = learning_rate
-        elif isinstance(old, Variable):
-            old.assign(learning_rate)
-        else:
-            kind = "LearningRateSchedule" if isinstance(old, LearningRateSchedule) else "callable"
-            raise TypeError(
-                f"This optimizer was created with a `{kind}` object as its `learning_rate` constructor argument, hence "
-                "its learning rate is not settable. If you need the learning rate to be settable, you should "
-                "instantiate the optimizer with a float `learning_rate` argument."
-            )
-
-    @property
-    def iterations(self) -> Variable | Tensor:
-        """The number of updates: an int64 variable, or a tensor if gradients accumulate over several steps."""
-        if self.gradient_accumulation_steps:
-            return self._iterations // self.gradient_accumulation_steps
-        return self._iterations
+        super().__init__(learning_rate, name)
 
     # ---- state ------------------------------------------------------------------------------------------------------
-
-    @property
-    def variables(self) -> list[Variable]:
-        """All state: step count, learning rate, then slots in order of creation."""
-        return list(self._variables)
-
-    def set_weights(self, weights: Sequence[Any]) -> None:
-        """Assign the state, in the order of `variables`. Raises ValueError before `build`, and for another number."""
-        if not self.built:
-            raise ValueError(f"You are calling `set_weights()` on optimizer {self.name!r} before `build(variables)`.")
-        if len(weights) != len(self._variables):
-            raise ValueError(f"Optimizer {self.name!r} has {len(self._variables)} weights. Received: {len(weights)}")
-        for variable, value in zip(self._variables, weights):
-            variable.assign(value)
 
     def build(self, variables: Sequence[Variable]) -> None:
         """Create the state for `variables`; otherwise the first `apply` does. Extend it to add slots."""
@@ -206,64 +132,6 @@ class Optimizer:
 
     def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create the state of a class of this package."""
-
-    def add_variable(
-        self, shape: Sequence[int], initializer: Any = "zeros", dtype: Any = "float32", name: str | None = None
-    ) -> Variable:
-        """Return a new variable of the optimizer's state.
-
-        initializer: "zeros", "ones", a number, or a function of shape and dtype; called outside any trace. raises
-        ValueError inside a function that was traced before
-        """
-        dtype = as_dtype(dtype)
-        fill = {"zeros": 0, "ones": 1}.get(initializer, initializer) if isinstance(initializer, str) else initializer
-        with init_scope():
-            # a number is broadcast, not filled: the variable copies its argument, and tables are large
-            value = fill(shape, dtype) if callable(fill) else np.broadcast_to(np.asarray(fill, dtype.np), tuple(shape))
-        # Not in init_scope: only the first call of a trace may create variables.
-        variable = Variable(value, trainable=False, dtype=dtype, name=f"{self.name}/{name or 'variable'}")
-        self._variables.append(variable)
-        return variable
-
-    def add_variable_from_reference(
-        self, reference_variable: Variable, name: str | None = None, initializer: Any = "zeros"
-    ) -> Variable:
-        """Return a new variable with the dtype and shape of a trainable one."""
-        path = getattr(reference_variable, "path", None) or reference_variable.name.partition(":")[0]
-        return self.add_variable(
-            reference_variable.read_array().shape,
-            initializer,
-            reference_variable.dtype,
-            f"{path.replace('/', '_')}_{name or 'var'}",
-        )
-
-    @overload
-    def add_optimizer_variables(
-        self, trainable_variables: Iterable[Variable], name: str, initializer: Any = "zeros"
-    ) -> list[Variable]: ...
-    @overload
-    def add_optimizer_variables(
-        self, trainable_variables: Iterable[Variable], name: list[str], initializer: Any = "zeros"
-    ) -> tuple[list[Variable], ...]: ...
-    def add_optimizer_variables(
-        self, trainable_variables: Iterable[Variable], name: Any, initializer: Any = "zeros"
-    ) -> list[Variable] | tuple[list[Variable], ...]:
-        """Return a slot for each variable: a list; or a list per name, with one initializer or one each."""
-        names = [name] if isinstance(name, str) else list(name)
-        fills = list(initializer) if isinstance(initializer, (list, tuple)) else [initializer] * len(names)
-        if len(names) != len(fills):
-            raise ValueError(
-                "The number of provided names must match the number of provided initializers. "
-                f"Received name={name!r}, initializer={initializer!r}"
-            )
-        slots: tuple[list[Variable], ...] = tuple([] for _ in names)
-        for variable in trainable_variables:
-            for slot, each, fill in zip(slots, names, fills):
-                slot.append(self.add_variable_from_reference(variable, each, fill))
-        return slots[0] if isinstance(name, str) else slots
-
-    def _get_variable_index(self, variable: Variable) -> int:
-        return self._index[variable.identity()]
 
     # ---- a step -----------------------------------------------------------------------------------------------------
 
@@ -584,17 +452,3 @@ def _overwritten(grads: list[Any], variables: list[Variable]) -> tuple[list[Any]
             variable.assign(gradient)
     kept = [i for i, is_value in enumerate(special) if not is_value]
     return [grads[i] for i in kept], [variables[i] for i in kept]
-
-
-def _unique_name(class_name: str) -> str:
-    """Return sgd, sgd_1, ...: the class's name in snake case, numbered from the second on."""
-    spaced = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", class_name)
-    base = re.sub(r"([a-z])([A-Z])", r"\1_\2", spaced).lower()
-    count = _used_names[base]
-    _used_names[base] += 1
-    return f"{base}_{count}" if count else base
-
-
-def reset_names() -> None:
-    """Begin names of optimizers without a number again."""
-    _used_names.clear()
