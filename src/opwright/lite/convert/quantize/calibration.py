@@ -25,11 +25,12 @@ from ...interpreter import Interpreter, OpResolverType
 from ...ops import types
 from ...ops.definition import LiteOperator
 from ...ops.module import LiteModule
+from ...runtime.tensor import CONSTANT, FOLDED
 from ..export import ModuleExporter
 from .graphs import CalibratedGraph, Range, constant, is_float, producer
 from .parameters import grid_of, stored_parameters
 from .plan import activations
-from .rules import AVERAGING, RULES, SAME
+from .rules import AVERAGING, JOIN, RULES, SAME
 
 FORMS = (
     "a dictionary with input names and values, a tuple with signature key and a dictionary with input names and "
@@ -141,8 +142,13 @@ def _array(value: Any, tensor: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolver: Any = None) -> dict[Value, Range]:
+def calibrate(
+    module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolver: Any = None
+) -> tuple[dict[Value, Range], dict[Value, Range]]:
     """Return the least and greatest element of each float32 value that was computed, in every graph.
+
+    The second result has the values with elements of -inf that constants brought in, as masks and padding do; their
+    ranges are those of the other elements.
 
     raises InvalidArgumentError for no samples, samples that do not fit the model, and tensors that hold NaN or
     infinity, which it names
@@ -150,16 +156,17 @@ def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolve
     exported = ModuleExporter(module)
     model = Model.read(exported.model.to_bytes())
     seen: list[dict[int, Range]] = [{} for _ in model.subgraphs]
+    masked: list[set[int]] = [set() for _ in model.subgraphs]
     reference = OpResolverType.BUILTIN_REF  # every tensor is looked at
     with Interpreter(
         model_content=model, custom_ops=custom_ops, op_resolver=op_resolver, experimental_op_resolver_type=reference
     ) as interpreter:
-        for ranges, subgraph in zip(seen, interpreter._subgraphs):
-            subgraph.observe(_observer(subgraph, ranges))
+        for ranges, hidden, subgraph in zip(seen, masked, interpreter._subgraphs):
+            subgraph.observe(_observer(subgraph, ranges, hidden))
         count, show, met = 0, TerminalProgress("calibrating", "samples"), set()
         try:
             for sample in samples(dataset, model):
-                _run(interpreter, seen, sample.subgraph, sample.arrays, count)
+                _run(interpreter, seen, masked, sample, count)
                 count += 1
                 met.add(sample.subgraph)
                 show.at(count)
@@ -176,15 +183,19 @@ def calibrate(module: LiteModule, dataset: Any, custom_ops: Any = (), op_resolve
                 what=f"converter.representative_dataset yields no sample of the signature {definition.signature_key!r}",
                 do="yield (signature_key, dict)",
             )
-    return {value: seen[s][t] for value, (s, t) in exported.tensors.items() if t in seen[s]}
+    values: tuple[dict[Value, Range], dict[Value, Range]] = {}, {}
+    for value, (s, t) in exported.tensors.items():
+        if t in seen[s]:
+            values[t in masked[s]][value] = seen[s][t]
+    return values
 
 
 def _run(
-    interpreter: Interpreter, seen: list[dict[int, Range]], index: int, arrays: Iterable[tuple[int, Any]], number: int
+    interpreter: Interpreter, seen: list[dict[int, Range]], masked: list[set[int]], sample: Sample, number: int
 ) -> None:
+    index = sample.subgraph
     try:
-        arrays = list(arrays)
-        for t, array in arrays:
+        for t, array in sample.arrays:
             interpreter._resize(t, array.shape, False, index)
         try:
             interpreter._allocate(index)
@@ -196,9 +207,9 @@ def _run(
                 "or without representative_dataset",
             ) from error
         subgraph = interpreter._subgraphs[index]
-        for t, array in arrays:
+        for t, array in sample.arrays:
             interpreter._set(t, array, index)
-            _note(seen[index], subgraph.tensors[t])
+            _note(seen[index], subgraph.tensors[t], masked[index])
         subgraph.invoke()
     except InvalidArgumentError as error:
         raise InvalidArgumentError(
@@ -206,23 +217,43 @@ def _run(
         ) from error
 
 
-def _observer(subgraph: Any, ranges: dict[int, Range]) -> Callable[[Any, bool], None]:
-    """Return an observer that records the ranges of a node's outer operands before it runs, and of its results."""
+def _observer(subgraph: Any, ranges: dict[int, Range], masked: set[int]) -> Callable[[Any, bool], None]:
+    """Return an observer that records the ranges of a node's outer operands before it runs, and of its results.
+
+    masked: tensors that hold -inf, to which it adds.
+    """
     outer = set(subgraph.inputs)
 
     def observe(node: Any, done: bool) -> None:
         for t in node.tensors_out if done else node.tensors_in:
             if t is not None and (done or t.index in outer):
-                _note(ranges, t)
+                _note(ranges, t, masked, node if done else None)
 
     return observe
 
 
-def _note(ranges: dict[int, Range], t: Any) -> None:
+def _takes_masks(node: Any, masked: set[int]) -> bool:
+    """Return whether -inf in a node's result is that of an operand: a constant, or a masked tensor."""
+    rule = RULES.get(node.name)
+    if rule is None or not (rule.results in (SAME, JOIN) or node.name == "ADD"):
+        return False
+    floats = [t for t in node.tensors_in if t is not None and t.dtype is float32]
+    return any(
+        t.index in masked or (t.kind in (CONSTANT, FOLDED) and t.array.min(initial=0.0) == -np.inf) for t in floats
+    )
+
+
+def _note(ranges: dict[int, Range], t: Any, masked: set[int], node: Any = None) -> None:
+    """Record the range of a tensor. masked: tensors that hold -inf; node: what computed it, if it may be one."""
     array = t.array
     if t.dtype is not float32 or array is None or not array.size:
         return
     low, high = float(array.min()), float(array.max())
+    if low == -np.inf and high < np.inf and node is not None and _takes_masks(node, masked):
+        masked.add(t.index)
+        low = float(array.min(initial=high, where=array > -np.inf))
+        if high == -np.inf:  # nothing else in it
+            return
     if not (np.isfinite(low) and np.isfinite(high)):
         raise InvalidArgumentError(
             what=f"tensor {t.name!r} holds what has no range",
@@ -318,7 +349,7 @@ def carried(graph: CalibratedGraph, explicit: bool = False) -> None:
             ranges = [graph.range_of(v) for v in same]
             known_range = next((r for r in ranges if r is not None), None)
             if known_range is not None:
-                graph.ranges |= {v: known_range for v, r in zip(same, ranges) if r is None}
+                graph.ranges |= {v: known_range for v, r in zip(same, ranges) if r is None and v not in graph.masked}
         elif not isinstance(rule.results, str) and "int8" in rule.results:
             scale, zero = rule.results["int8"]
             graph.ranges.setdefault(node.outputs[0], (scale * (-128 - zero), scale * (127 - zero)))

@@ -12,6 +12,7 @@ wants. Each is created at its first use, so that no form is unused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from ...ops.specs import name_of
 from ..errors import ConverterError
 from . import modes, weights
 from .calibration import calibrate, carried, ranges_of_constants, trained
-from .graphs import CalibratedGraph, QuantizationRewriter, Range, constant, is_float, narrowed, operand, regrouped
+from .graphs import CalibratedGraph, QuantizationRewriter, Range, constant, is_float, operand, regrouped
+from .masks import narrowed
 from .modes import INT16, Mode
 from .parameters import (
     BIAS_LIMIT,
@@ -264,6 +266,7 @@ def quantize(
     if mode.kind == modes.FLOAT16:
         return _each(module, weights.float16)
     ranges: dict[Value, Range] = {}
+    masked: dict[Value, Range] = {}
     bits = 16 if mode.explicit and mode.kind == INT16 else 8
     module = _each(module, lambda graph, inside: trained(graph, inside, ranges, bits))
     customs = rules_of_users(module, custom_ops, op_resolver)
@@ -272,8 +275,9 @@ def quantize(
             module = _integers(module, mode._replace(kind=modes.INT8), ranges, customs)
         return _each(module, lambda graph, inside: weights.dynamic_range(graph, inside, mode))
     if dataset is not None:
-        ranges = calibrate(module, dataset, custom_ops, op_resolver) | ranges
-    return _integers(module, mode, ranges, customs)
+        seen, masked = calibrate(module, dataset, custom_ops, op_resolver)
+        ranges = seen | ranges
+    return _integers(module, mode, ranges, customs, masked)
 
 
 def sparsify(module: LiteModule, mode: Mode) -> LiteModule:
@@ -288,9 +292,13 @@ def _each(module: LiteModule, change: Callable[[Graph, Callable[[Graph], Graph]]
 
 
 def _integers(
-    module: LiteModule, mode: Mode, ranges: Mapping[Value, Range], customs: Mapping[str, QuantizationRule]
+    module: LiteModule,
+    mode: Mode,
+    ranges: Mapping[Value, Range],
+    customs: Mapping[str, QuantizationRule],
+    masked: Mapping[Value, Range] = MappingProxyType({}),
 ) -> LiteModule:
-    graphs = {graph: CalibratedGraph(graph, ranges, customs) for graph in module.all_graphs}
+    graphs = {graph: CalibratedGraph(graph, ranges, customs, masked) for graph in module.all_graphs}
     for graph in graphs.values():
         carried(graph, mode.explicit)
         if mode.explicit:

@@ -1,12 +1,9 @@
 """Graphs of quantisation: a float graph with the ranges of its values, and the rewriter of its integer form.
 
-Lives here: `CalibratedGraph`, queries on operands and nodes; `narrowed`, ranges of scores masked before SOFTMAX;
-`QuantizationRewriter`, which names values as tensors of the file, `ConstantRewriter`, `regrouped`.
-Not here: measuring ranges (calibration.py), choosing parameters (plan.py), the passes (driver.py, weights.py).
-
-Attention masks add -1e9 to scores that do not count. A range with that number would leave one integer for all other
-scores. Integers saturate below their range, so one that reaches `NEGLIGIBLE` below the scores serves as well. For the
-same reason padding with -inf needs no range where maxima pass over it: the least integer is below all elements.
+Lives here: `CalibratedGraph`, queries on operands and nodes; `QuantizationRewriter`, which names values as tensors of
+the file, `ConstantRewriter`, `regrouped`.
+Not here: measuring ranges (calibration.py), ranges of masked values (masks.py), choosing parameters (plan.py), the
+passes (driver.py, weights.py).
 """
 
 from __future__ import annotations
@@ -28,7 +25,6 @@ from ...ops import get
 from ...ops.definition import LiteOperator
 from ...ops.module import is_source
 from ...ops.specs import name_of, with_changes
-from ..rewriter import fused_activation
 from .rules import RULES, QuantizationRule
 
 Range = tuple[float, float]
@@ -37,7 +33,8 @@ Range = tuple[float, float]
 class CalibratedGraph:
     """A graph of the lite dialect with the ranges of its values.
 
-    customs: rules of custom operators, by name. narrowed: ranges that replace observed ones.
+    customs: rules of custom operators, by name. masked: the finite part of values that held -inf, which have no range.
+    narrowed: ranges that replace observed ones. kept: nodes that remain float, and why.
     """
 
     def __init__(
@@ -45,9 +42,11 @@ class CalibratedGraph:
         graph: Graph,
         ranges: Mapping[Value, Range],
         customs: Mapping[str, QuantizationRule] = MappingProxyType({}),
+        masked: Mapping[Value, Range] = MappingProxyType({}),
     ) -> None:
-        self.graph, self.ranges, self.customs = graph, dict(ranges), customs
+        self.graph, self.ranges, self.customs, self.masked = graph, dict(ranges), customs, masked
         self.narrowed: dict[Value, Range] = {}
+        self.kept: dict[Node, str] = {}
         self.operators = [node for node in graph.nodes if not is_source(node)]
         self.readers = Counter(graph.outputs)
         for node in self.operators:
@@ -86,72 +85,6 @@ def operand(node: Node, place: int) -> Value | None:
     """Return one operand, None where it is absent."""
     operands = flat(node.inputs)
     return operands[place] if place < len(operands) else None
-
-
-NEGLIGIBLE = 12.0  # exp(-12) is a fifth of the step of a probability in int16
-MOVERS = ("RESHAPE", "TRANSPOSE", "EXPAND_DIMS", "SQUEEZE")
-CHOICES = ("SELECT", "SELECT_V2")
-
-
-def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
-    """Return the ranges of values that only SOFTMAX or maxima read, and of constants added to them."""
-    ranges_by_value = _padded(graph)
-    added: dict[Value, list[Range]] = {}
-    for node in graph.operators:
-        if node.op.name != "SOFTMAX":
-            continue
-        moved, value = [], operand(node, 0)
-        while is_float(value) and graph.readers[value] == 1 and (source := producer(value)) is not None:
-            moved.append(value)
-            if source.op.name not in MOVERS:
-                beta = float(node.attrs["beta"] or 1.0)
-                kept = _masked(graph, source, NEGLIGIBLE / max(beta, 1e-3), added)
-                ranges_by_value |= {} if kept is None else dict.fromkeys(moved, kept)
-                break
-            value = operand(source, 0)
-    for mask, ranges in added.items():
-        if graph.readers[mask] == len(ranges):  # without another reader
-            ranges_by_value[mask] = min(low for low, _ in ranges), max(high for _, high in ranges)
-    return ranges_by_value
-
-
-def _padded(graph: CalibratedGraph) -> dict[Value, Range]:
-    """Return the ranges of tensors padded with less than all their elements, such as -inf, that only maxima read."""
-    ranges_by_value: dict[Value, Range] = {}
-    maxima = Counter(operand(node, 0) for node in graph.operators if node.op.name in ("MAX_POOL_2D", "REDUCE_MAX"))
-    for node in graph.operators:
-        x, padding = (operand(node, 0), operand(node, 2)) if node.op.name == "PADV2" else (None, None)
-        array, y = constant(padding), next(iter(node.outputs), None)
-        if x is None or padding is None or y is None or array is None or graph.readers[y] != maxima[y]:
-            continue
-        seen = graph.range_of(x)
-        if seen is not None and array.max() < seen[0]:
-            ranges_by_value |= {padding: seen, y: seen}
-    return ranges_by_value
-
-
-def _masked(graph: CalibratedGraph, node: Node, enough: float, added: dict[Value, list[Range]]) -> Range | None:
-    """Return the range that the result of a node needs; None where it masks nothing."""
-    chooses = node.op.name in CHOICES
-    if not (chooses or node.op.name == "ADD") or fused_activation(node) != "NONE":
-        return None
-    pair = [operand(node, place) for place in ((1, 2) if chooses else (0, 1))]
-    for x, mask in (pair, pair[::-1]):
-        if x is None or mask is None:
-            continue
-        array, seen = constant(mask), graph.range_of(x)
-        if array is None or seen is None or not array.size or constant(x) is not None:
-            continue
-        low, high = seen
-        if chooses:
-            return (low - enough, high) if array.max() < low - enough else None
-        kept = array[array >= low - high - enough]
-        if not kept.size or kept.size == array.size:
-            return None
-        bound = float(kept.min()) + low - high - enough
-        added.setdefault(mask, []).append((bound, float(kept.max())))
-        return low + bound, high + float(kept.max())
-    return None
 
 
 QUANTIZED = "quantize: integers with the scales of calibration or of their weights"

@@ -31,7 +31,8 @@ from ...ops.definition import LiteOperator
 from ...ops.specs import LiteTensorSpec, Quantization, name_of
 from ..downlevel import version_of
 from ..rewriter import fused_activation
-from .graphs import CalibratedGraph, constant, is_float, narrowed, operand, producer
+from .graphs import CalibratedGraph, constant, is_float, operand, producer
+from .masks import narrowed
 from .modes import INT16, Mode
 from .parameters import QuantizationParameters, of_range, weights_grid
 from .rules import ALL, AVERAGING, FREE, JOIN, NONE, SAME, LinearOperands, QuantizationRule
@@ -96,6 +97,8 @@ def _declines(graph: CalibratedGraph, node: Node, mode: Mode) -> str | None:
     rule = graph.rule(node)
     if rule is None:
         return "it has no integer kernel"
+    if node in graph.kept:
+        return graph.kept[node]
     if rule.any_form:
         return ""
     if mode.activations not in rule.types:
