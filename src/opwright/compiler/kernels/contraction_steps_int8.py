@@ -327,11 +327,11 @@ def _repeated(form: Contract, times: int) -> tuple[Buffer, ...] | None:
     repeated, lookups = [], tables(form.expr)
     for i, operand in enumerate(form.operands, 1):
         constant = operand.constant
-        if i in lookups or operand.size == 1:
-            repeated.append(operand)
-        elif constant is not None and operand.size == form.output.shape[-1]:
+        if i not in lookups and constant is not None and operand.size == form.output.shape[-1]:
             elements = np.tile(constant.reshape(-1), times)
             repeated.append(Buffer(operand.name, operand.dtype, elements.shape, elements))
+        elif i in lookups or operand.size == 1:
+            repeated.append(operand)
         else:
             return None
     return tuple(repeated)
