@@ -117,6 +117,10 @@ CASES = [
     case((1, 4, 5, 64), 64, Window((3, 3), (1, 2), padding=(1, 1, 1, 1)), 2),
     case((3, 5, 21, 16), 64, groups=4),
     case((1, 3, 3, 8), 64, Window((7, 7), padding=(5, 5, 5, 5)), 8),
+    # and whose outputs leave lanes of vectors unused: of several groups, of one, of a part of one
+    case((1, 5, 9, 18), 18, Window((3, 3), padding=(1, 1, 1, 1)), 6),
+    case((2, 5, 9, 24), 24, Window((3, 3), (2, 1), padding=(1, 1, 1, 1)), 2),
+    case((1, 5, 9, 20), 80, groups=2),
 ]
 
 
@@ -283,7 +287,7 @@ def test_tiles():
         assert block.items == -(-tiles // block.tiles) * -(-panels // block.panels)
 
 
-@pytest.mark.parametrize(("channels", "features"), [(32, 32), (16, 128)])
+@pytest.mark.parametrize(("channels", "features"), [(32, 32), (16, 128), (40, 40), (96, 96)])
 def test_groups_share_a_step(channels, features):
     """One step for all groups, whose output may be the memory of a residual."""
     rest = np.random.default_rng(4).standard_normal((1, 9, 17, features)).astype(np.float32)
@@ -306,7 +310,7 @@ CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
     (gemm_deep, {"more": 0, "rows": 2, "short": False, "epilogue": LIGHT, "turned": False, "packs": False}),
     (convolution, CODE | {"epilogue": HEAVY, "lined": True, "short": False}),
     (convolution, CODE | {"epilogue": LIGHT, "lined": False, "wide": False}),
-    (convolution_grouped, GROUPED | {"tile": GroupTile(2, 2, 4, 1)}),
+    (convolution_grouped, GROUPED | {"tile": GroupTile(2, 2, 4, 1, 4)}),
     (transform_filter, {"dtype": float16, "m": 2}),
     (gemv, {"more": 0, "dtype": float16, "epilogue": LIGHT}),
     (pack, {"dtype": bfloat16, "halves": 3, "biased": True, "along": True}),

@@ -118,6 +118,10 @@ CASES = [
     case((1, 7, 13, 64), 32, Window((3, 3), dilations=(2, 3), padding=(2, 2, 3, 3)), 8, (uint8, int8), (3, 0)),
     case((1, 6, 30, 48), 48, Window((5, 3), padding=(4, 4, 1, 1)), 3),
     case((1, 5, 3, 24), 32, Window((3, 3), padding=SAME), 4),
+    # and whose outputs leave lanes of a vector unused: of several groups, of one, of a part of one
+    case((1, 5, 9, 18), 18, Window((3, 3), padding=SAME), 6),
+    case((2, 5, 9, 24), 24, Window((3, 3), (2, 1), padding=SAME), 2, zeros=(5, 0)),
+    case((1, 5, 9, 20), 80, groups=2),
     # other dtypes, zero points of weights, filters that are no constants
     *(
         case((1, m, 1, k), 37, kinds=d, zeros=z)
@@ -203,7 +207,9 @@ def test_epilogues(name, kind, features):
 
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_epilogues_of_groups(name):
+    """Of vectors that are full, and of some of whose lanes are not used."""
     check_epilogue(name, (1, 9, 17, 32), 64, Window((3, 3), padding=SAME), 8)
+    check_epilogue(name, (1, 5, 9, 15), 30, Window((3, 3), padding=SAME), 5)
 
 
 def check_epilogue(name, x, features, window=None, groups=1):
@@ -304,7 +310,7 @@ GROUPED = {name: SHAPE[name] for name in ("more", "epilogue")} | {"stride": 2, "
     (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False, "flipped": True}),
     (convolution_int8, {**SHAPE, "by_line": True, "flipped": True}),
     (patches, {"rounded": True}),
-    (convolution_grouped_int8, {"tile": GroupTileInt8(2, 2, 4, 4), **GROUPED}),
+    (convolution_grouped_int8, {"tile": GroupTileInt8(2, 2, 4, 4, 4), **GROUPED}),
     (
         pack_int8,
         {
@@ -331,6 +337,7 @@ def test_narrow_images():
         ((2, 17, 1, 8), 16, Window((4, 1), padding=(1, 2, 0, 0)), (int8, int8), (5, 0)),
         ((1, 23, 4, 3), 5, Window((3, 2), (2, 2), padding=(1, 1, 0, 0)), (uint8, uint8), (9, 131)),
         ((2, 21, 3, 2), 4, Window((3, 5), (1, 1), (2, 1), (2, 2, 2, 2)), (int8, int8), (0, 0)),
+        ((1, 7, 3, 3), 1, Window((2, 2), (1, 1), (1, 2), (2, 0, 1, 1)), (int8, int8), (18, 0)),  # a bias of one element
     ):
         form, inputs, expected = made(x, features, window, 1, kinds, zeros, True)
         assert columns_as_channels(form) is not None

@@ -35,16 +35,18 @@ LINES_BYTES = L1_BYTES // 2
 
 
 class GroupTile(NamedTuple):
-    """A block of outputs: `vectors` vectors of `lanes`. channels, features: inputs and outputs of a group."""
+    """A block of `width` outputs in `vectors` vectors of `lanes`, whose last lanes may be unused. channels, features:
+    inputs and outputs of a group."""
 
     channels: int
     features: int
     lanes: int
     vectors: int
+    width: int
 
     @property
-    def width(self) -> int:
-        """Outputs of a block."""
+    def panel(self) -> int:
+        """Numbers of the filter for each step of the sum, with those of unused lanes."""
         return self.lanes * self.vectors
 
     @property
@@ -53,11 +55,18 @@ class GroupTile(NamedTuple):
         return self.channels * max(1, self.width // self.features)
 
     @property
+    def pixel(self) -> int:
+        """Numbers of a copied pixel: a power of two if they are less than a vector, which is loaded at once."""
+        is_part = self.width > self.features and self.seen < self.lanes
+        return 1 << (self.seen - 1).bit_length() if is_part else self.seen
+
+    @property
     def permutations(self) -> list[list[int]] | None:
         """By channel of a group, the input of each lane; None if a block is of one group."""
         if self.width <= self.features:
             return None
-        return [[i // self.features * self.channels + c for i in range(self.lanes)] for c in range(self.channels)]
+        groups = [min(i, self.width - 1) // self.features for i in range(self.lanes)]
+        return [[g * self.channels + c for g in groups] for c in range(self.channels)]
 
     def rows(self, registers: int) -> int:
         """Return the pixels of a tile of outputs, at most: sums leave registers for the filter and a pixel."""
@@ -74,30 +83,34 @@ MOST_SEEN = 4
 """Vectors of the pixels of a block, at most, if their numbers are permuted."""
 
 
-def group_tile(target: Target, channels: int, features: int, total: int) -> GroupTile | None:
-    """Return the block for groups of `channels` inputs and `features` outputs, `total` of all groups.
+def group_tile(target: Target, channels: int, features: int, groups: int) -> GroupTile | None:
+    """Return the block for `groups` groups of `channels` inputs and `features` outputs each.
 
-    Returns None if vectors do not divide the outputs, or for more channels.
+    Returns None if few lanes of a vector would be used, or for more channels.
     """
-    lanes = target.vector_bytes // 4
-    if channels > MOST_CHANNELS:
-        return None
-    if features % (2 * lanes) == 0:
-        return GroupTile(channels, features, lanes, 2)
-    lanes = lanes_of_groups(target, features, total)
-    tile = GroupTile(channels, features, lanes, 1)
-    return tile if lanes and tile.seen <= MOST_SEEN * lanes else None
+    block = None if channels > MOST_CHANNELS else block_of_groups(target, features, groups, 2)
+    tile = None if block is None else GroupTile(channels, features, *block)
+    return tile if tile is not None and tile.seen <= MOST_SEEN * tile.lanes else None
 
 
-def lanes_of_groups(target: Target, features: int, total: int) -> int:
-    """Return the lanes of a vector that lies along `total` outputs, `features` a group, without a rest; 0 if none
-    does."""
-    lanes = target.vector_bytes // 4
-    while lanes >= LEAST_LANES:
-        if total % lanes == 0 and (features % lanes == 0 or lanes % features == 0):
-            return lanes
-        lanes //= 2
-    return 0
+def block_of_groups(target: Target, features: int, groups: int, vectors: int) -> tuple[int, int, int] | None:
+    """Return the lanes, the vectors (so many at most) and the outputs of a block: of several groups in one vector, of
+    one, or of a part of one. Blocks have no rest. None if there are fewer outputs a vector than LEAST_LANES, although
+    there are more.
+    """
+    most = target.vector_bytes // 4
+    widths = [features // n for n in range(1, features + 1) if features % n == 0]
+    widths += [features * n for n in range(2, min(groups, most) + 1) if groups % n == 0]
+    blocks = []
+    for width in widths:
+        lanes = most
+        while lanes > LEAST_LANES and lanes // 2 >= width:
+            lanes //= 2
+        count = -(-width // lanes)
+        if count <= (vectors if width <= features else 1):
+            blocks.append((width / count, count, -lanes, width))
+    used, count, lanes, width = max(blocks)
+    return (-lanes, count, width) if used >= min(LEAST_LANES, features * groups) else None
 
 
 class BandWords(NamedTuple):
@@ -137,10 +150,10 @@ def convolution_grouped(
     line_tiles: tiles of a line of outputs, `tall` of `rows` pixels, the others of one less if short. stride: the
     horizontal one. Items: blocks by bands, blocks first. Scratch: the copied lines, and a vector.
     """
-    blocks, seen = features // tile.width, tile.seen
+    blocks, pixel = features // tile.width, tile.pixel
     output = float_output(work, out, slide.out_pitch, features, epilogue, more)
     lines, depth = work.scratch(f32), size_y * size_x * tile.channels
-    line_size = bands.span * seen
+    line_size = bands.span * pixel
     for item in work.items():
         block, band = item % blocks, item // blocks
         n, first = band // bands.count, band % bands.count * bands.size
@@ -151,15 +164,15 @@ def convolution_grouped(
         needed = (last - first - 1) * slide.stride_y + (size_y - 1) * slide.dilation_y + 1
         for i in range(needed):
             _copy_pixels(image, lines + i * line_size, top + i, slide.left, bands.span, height, width, x_pitch, tile)
-        panel = packed + column * (depth + 1)
+        panel = packed + block * (tile.panel * (depth + 1))
         for oy in range(first, last):
             source = lines + (oy - first) * slide.stride_y * line_size
             for t in range(line_tiles):
                 ox = tile_start(t, tall, rows, short)
                 part = output._replace(row=(n * slide.out_height + oy) * slide.out_width + ox, column=column)
-                part = part._replace(rest=features - column)
-                p = source + ox * (stride * seen)
-                steps = TapSteps(slide.dilation_y * line_size, slide.dilation_x * seen, size_y, size_x)
+                part = part._replace(rest=tile.width)
+                p = source + ox * (stride * pixel)
+                steps = TapSteps(slide.dilation_y * line_size, slide.dilation_x * pixel, size_y, size_x)
                 if short:
                     if t < tall:
                         write_float_tile(_contract(rows, stride, tile, p, panel, steps), part)
@@ -190,34 +203,34 @@ def _copy_pixels(
     tile: GroupTile,
 ) -> None:
     """Copy the channels of a block of a line of an image, from pixel -left on; zeros outside of the image."""
-    lanes, seen = tile.lanes, tile.seen
+    lanes, seen, pixel = tile.lanes, tile.seen, tile.pixel
     before, after = pixels_inside(y, -left, span, height, width)
     source = image + (y * width - left) * pitch
-    for i in range(0, before * seen, lanes):  # may write a vector more, which is written again below
+    for i in range(0, before * pixel, lanes):  # may write a vector more, which is written again below
         target.store(kl.zeros(f32, lanes), i)
     for i in range(before, after):
         for c in range(0, seen, lanes):
             count = min(lanes, seen - c)
-            (target + i * seen).store((source + i * pitch).load(c, count), c)
-    for i in range(after * seen, span * seen, lanes):
+            (target + i * pixel).store((source + i * pitch).load(c, count), c)
+    for i in range(after * pixel, span * pixel, lanes):
         target.store(kl.zeros(f32, lanes), i)
 
 
 def _contract(rows: int, stride: int, tile: GroupTile, p: Pointer, q: Pointer, steps: TapSteps) -> Registers:
     """Compute the sums of `rows` pixels of a block. p: the first number of the first window; q: the panel."""
     sums = accumulators(f32, rows, tile.vectors, tile.lanes, q)
-    q = q + tile.width
+    q = q + tile.panel
     permutations = tile.permutations
     for ky in range(steps.size_y):
         for kx in range(steps.size_x):
             pixels = p + (ky * steps.down + kx * steps.across)
             if permutations is None:
                 for c in range(kl.value(tile.channels)):
-                    _add_numbers(sums, pixels + c, stride * tile.seen, q)
-                    q = q + tile.width
+                    _add_numbers(sums, pixels + c, stride * tile.pixel, q)
+                    q = q + tile.panel
             else:
-                _add_permuted(sums, pixels, stride * tile.seen, q, permutations, tile.seen)
-                q = q + tile.width * tile.channels
+                _add_permuted(sums, pixels, stride * tile.pixel, q, permutations, tile.pixel)
+                q = q + tile.panel * tile.channels
     return sums
 
 
@@ -232,13 +245,13 @@ def _add_numbers(sums: Registers, p: Pointer, pitch: int, q: Pointer) -> None:
 
 
 def _add_permuted(
-    sums: Registers, p: Pointer, pitch: int, q: Pointer, permutations: list[list[int]], seen: int
+    sums: Registers, p: Pointer, pitch: int, q: Pointer, permutations: list[list[int]], size: int
 ) -> None:
     """Add the products of the channels of each pixel, each by the lanes of its group."""
     rows, lanes = sums.shape[0], sums.count
     w = [q.load(c * lanes, lanes) for c in range(len(permutations))]
     for r in range(rows):
-        pixel = p.load(r * pitch, seen)
+        pixel = p.load(r * pitch, size)
         for c in range(len(permutations)):
             sums[r, 0] = kl.fma(kl.shuffle(pixel, None, permutations[c]), w[c], sums[r, 0])
 
@@ -248,48 +261,42 @@ def add_if_grouped(form: Contract, build: Builder) -> bool:
     filter, features = form.filter.constant, form.output.shape[3]
     if form.groups == 1 or filter is None or not form.output.size:
         return False
-    tile = group_tile(host(), form.filter.shape[3], features // form.groups, features)
+    tile = group_tile(host(), form.filter.shape[3], features // form.groups, form.groups)
     if tile is None:
         return False
     bias, expr, operands = without_bias(form.expr, form.operands)
     epilogue, more = epilogue_of(expr, operands, form.output, build)
-    n, height, width, _ = form.input.shape
-    _, out_height, out_width, _ = form.output.shape
-    window, (size_y, size_x) = form.window, form.window.size
-    depth, blocks = size_y * size_x * tile.channels, features // tile.width
+    _, _, out_width, _ = form.output.shape
+    depth, blocks = math.prod(form.window.size) * tile.channels, features // tile.width
     initial = None if bias is None else bias.constant
 
     def fill(packed: np.ndarray) -> None:
-        packed[:, 0] = 0 if initial is None else initial.reshape(blocks, tile.width)
-        packed[:, 1:] = filter.astype(np.float32).reshape(blocks, tile.width, depth).transpose(0, 2, 1)
+        panels = packed.reshape(blocks, depth + 1, tile.panel)[..., : tile.width]
+        packed[...] = 0
+        panels[:, 0] = 0 if initial is None else initial.reshape(blocks, tile.width)
+        panels[:, 1:] = filter.astype(np.float32).reshape(blocks, tile.width, depth).transpose(0, 2, 1)
 
     key = ("grouped", form.filter, "no bias" if bias is None else bias, tile)
-    packed = build.packed((blocks, depth + 1, tile.width), np.float32, fill, key)
-    cut, bands = row_tiles(out_width, tile.rows(host().registers)), copied_bands(form, 4 * tile.seen)
-    words = [
-        build.pointer(form.input),
-        packed,
-        build.pointer(form.output),
-        height,
-        width,
-        form.input.pitch,
-        size_y,
-        size_x,
-        *window_words(window, out_height, out_width, form.output.pitch),
-        features,
-        *bands,
-        cut.tiles,
-        cut.tall,
-        *more,
-    ]
+    packed = build.packed((blocks, depth + 1, tile.panel), np.float32, fill, key)
+    cut, bands = row_tiles(out_width, tile.rows(host().registers)), copied_bands(form, 4 * tile.pixel)
+    words = [*grouped_words(form, packed, bands, build), cut.tiles, cut.tall, *more]
     code = convolution_grouped.code(
-        more=len(more), tile=tile, stride=window.strides[1], rows=cut.height, short=cut.short, epilogue=epilogue
+        more=len(more), tile=tile, stride=form.window.strides[1], rows=cut.height, short=cut.short, epilogue=epilogue
     )
-    items = n * bands.count * blocks
-    scratch = 4 * (bands.lines * bands.span * tile.seen + tile.lanes)
+    items = form.input.shape[0] * bands.count * blocks
+    scratch = 4 * (bands.lines * bands.span * tile.pixel + tile.lanes)
     build.step(code, words, items, scratch, chunk_of(2 * depth * math.prod(form.output.shape), items))
     share_output(form, build, operands, epilogue)
     return True
+
+
+def grouped_words(form: Contract, packed: Any, bands: BandWords, build: Builder) -> list[Any]:
+    """Return the words that kernels of convolutions in groups have first: operands, sizes, window and bands."""
+    _, height, width, _ = form.input.shape
+    _, out_height, out_width, features = form.output.shape
+    window = window_words(form.window, out_height, out_width, form.output.pitch)
+    operands = build.pointer(form.input), packed, build.pointer(form.output)
+    return [*operands, height, width, form.input.pitch, *form.window.size, *window, features, *bands]
 
 
 def copied_bands(form: Contract, pixel_bytes: int) -> BandWords:

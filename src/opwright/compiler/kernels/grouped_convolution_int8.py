@@ -23,10 +23,10 @@ from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr, u8
 from ..target import Target, host
 from .epilogue import Epilogue, epilogue_of, without_bias
-from .grouped_convolution_f32 import BandWords, TapSteps, copied_bands, lanes_of_groups
+from .grouped_convolution_f32 import BandWords, TapSteps, block_of_groups, copied_bands, grouped_words
 from .output_tiles import OutputTile, rows_per_vector, spilled, tile_epilogue, write_registers, write_tile
 from .register_tiles import FOURS, deep_on
-from .tiling import WindowWords, chunk_of, pixels_inside, window_words
+from .tiling import WindowWords, chunk_of, pixels_inside
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value, Work
@@ -40,18 +40,19 @@ MOST_CHANNELS = 16
 
 
 class GroupTileInt8(NamedTuple):
-    """A block of outputs: a vector of `lanes`. channels, features: inputs and outputs of a group; deep: channels of a
-    step, of bytes or of int16."""
+    """A block of `width` outputs in a vector of `lanes`, whose last lanes may be unused. channels, features: inputs and
+    outputs of a group; deep: channels of a step, of bytes or of int16."""
 
     channels: int
     features: int
     lanes: int
+    width: int
     deep: int
 
     @property
     def groups(self) -> int:
         """Groups of a block."""
-        return max(1, self.lanes // self.features)
+        return max(1, self.width // self.features)
 
     @property
     def steps(self) -> int:
@@ -59,9 +60,16 @@ class GroupTileInt8(NamedTuple):
         return -(-self.channels // self.deep)
 
     @property
+    def words(self) -> int:
+        """Steps of all groups of a copied pixel: a power of two if they are less than a vector, which is loaded at
+        once."""
+        words = self.groups * self.steps
+        return 1 << (words - 1).bit_length() if self.groups > 1 and words < self.lanes else words
+
+    @property
     def size(self) -> int:
         """Numbers of a copied pixel."""
-        return self.groups * self.steps * self.deep
+        return self.words * self.deep
 
     @property
     def padding(self) -> list[int] | None:
@@ -69,6 +77,7 @@ class GroupTileInt8(NamedTuple):
         seen = self.groups * self.channels
         places = [(g, c) for g in range(self.groups) for c in range(self.steps * self.deep)]
         indices = [g * self.channels + c if c < self.channels else seen for g, c in places]
+        indices += [seen] * (self.size - len(indices))
         return indices if seen < len(indices) else None
 
     @property
@@ -76,7 +85,8 @@ class GroupTileInt8(NamedTuple):
         """By step, the channels of each lane; None if a block is of one group."""
         if self.groups == 1:
             return None
-        return [[i // self.features * self.steps + s for i in range(self.lanes)] for s in range(self.steps)]
+        groups = [min(i, self.width - 1) // self.features for i in range(self.lanes)]
+        return [[g * self.steps + s for g in groups] for s in range(self.steps)]
 
     def rows(self, registers: int, taps: int, width: int) -> int:
         """Return the pixels of a tile, for lines of `width`: the last tile computes some again, and results of four
@@ -88,15 +98,16 @@ class GroupTileInt8(NamedTuple):
         return min(range(1, min(registers // 2 - 2, width) + 1), key=cost)
 
 
-def group_tile_int8(target: Target, channels: int, features: int, total: int) -> GroupTileInt8 | None:
-    """Return the block for groups of `channels` inputs and `features` outputs, `total` of all groups.
+def group_tile_int8(target: Target, channels: int, features: int, groups: int) -> GroupTileInt8 | None:
+    """Return the block for `groups` groups of `channels` inputs and `features` outputs each.
 
-    Returns None on other targets, if a vector does not divide the outputs, or for more channels.
+    Returns None on other targets, if few lanes of a vector would be used, or for more channels.
     """
-    lanes = lanes_of_groups(target, features, total)
-    if not target.is_x86 or channels > MOST_CHANNELS or not lanes:
+    block = block_of_groups(target, features, groups, 1)
+    if not target.is_x86 or channels > MOST_CHANNELS or block is None:
         return None
-    return GroupTileInt8(channels, features, lanes, deep_on(target))
+    lanes, _, width = block
+    return GroupTileInt8(channels, features, lanes, width, deep_on(target))
 
 
 @kl.family
@@ -127,7 +138,7 @@ def convolution_grouped_int8(
     `rows` pixels; the last one may compute some again. Items: blocks by bands, blocks first. Scratch: the copied lines,
     and a vector.
     """
-    blocks, pixel = features // tile.lanes, tile.size
+    blocks, pixel = features // tile.width, tile.size
     ending = tile_epilogue(epilogue, more, work.target)
     output = ending.output(work, out, slide.out_pitch, features, None)
     lines, steps = work.scratch(u8 if tile.deep == FOURS else i16), size_y * size_x * tile.steps
@@ -135,7 +146,7 @@ def convolution_grouped_int8(
     for item in work.items():
         block, band = item % blocks, item // blocks
         n, first = band // bands.count, band % bands.count * bands.size
-        column = block * tile.lanes
+        column = block * tile.width
         image = x + (n * height * width * x_pitch + column // tile.features * tile.channels)
         last = kl.minimum(first + bands.size, slide.out_height)
         top = first * slide.stride_y - slide.top
@@ -143,7 +154,7 @@ def convolution_grouped_int8(
         for i in range(needed):
             line = LineWords(top + i, slide.left, bands.span, height, width, x_pitch)
             _copy_pixels(image, lines + i * line_size, line, zero, tile, signed)
-        panel = packed + column * (steps + 1)
+        panel = packed + block * (tile.lanes * (steps + 1))
         for oy in range(first, last):
             source = lines + (oy - first) * slide.stride_y * line_size
             for start in range(0, slide.out_width, rows):
@@ -151,9 +162,9 @@ def convolution_grouped_int8(
                 row = (n * slide.out_height + oy) * slide.out_width + ox
                 taps = TapSteps(slide.dilation_y * line_size, slide.dilation_x * pixel, size_y, size_x)
                 sums = _contract(rows, stride * pixel, tile, source + ox * (stride * pixel), panel, taps)
-                _write(output._replace(row=row, column=column, rest=features - column), sums)
+                _write(output._replace(row=row, column=column, rest=tile.width), sums)
                 place = output.out + (row * slide.out_pitch + column)
-                ending.look_up(place, slide.out_pitch, rows, tile.lanes, work.target.vector_bytes)
+                ending.look_up(place, slide.out_pitch, rows, tile.width, work.target.vector_bytes)
 
 
 class LineWords(NamedTuple):
@@ -204,7 +215,7 @@ def _contract(rows: int, pitch: int, tile: GroupTileInt8, p: Pointer, q: Pointer
             weights = [kl.bitcast(q.load(step * lanes, lanes), weights_as) for step in range(tile.steps)]
             for r in range(rows):
                 start = r * pitch // tile.deep
-                pixel = None if permutations is None else pixels.load(start, tile.groups * tile.steps)
+                pixel = None if permutations is None else pixels.load(start, tile.words)
                 for step in range(tile.steps):
                     if pixel is None or permutations is None:
                         channels = pixels[start + step].splat(lanes)
@@ -230,52 +241,37 @@ def add_if_grouped_int8(form: Contract, build: Builder) -> bool:
     filter, features = form.filter.constant, form.filter.shape[0]
     if form.groups == 1 or filter is None or form.filter.dtype is not int8 or form.filter_zero or not form.output.size:
         return False
-    tile = group_tile_int8(host(), form.filter.shape[3], features // form.groups, features)
+    tile = group_tile_int8(host(), form.filter.shape[3], features // form.groups, form.groups)
     if tile is None or form.input.dtype not in (int8, uint8):
         return False
     bias, expr, operands = without_bias(form.expr, form.operands)
     if bias is not None and bias.dtype is not int32:
         bias, expr, operands = None, form.expr, form.operands
     epilogue, more = epilogue_of(expr, operands, form.output, build)
-    n, height, width, _ = form.input.shape
-    window, signed = form.window, form.input.dtype is int8
+    signed, taps = form.input.dtype is int8, math.prod(form.window.size)
     zero = form.input_zero + (128 if signed and tile.deep == FOURS else 0)
-    (size_y, size_x), (_, out_height, out_width, _) = window.size, form.output.shape
-    steps, blocks = size_y * size_x * tile.steps, features // tile.lanes
+    steps, blocks = taps * tile.steps, features // tile.width
     initial = None if bias is None else bias.constant
 
     def fill(packed: np.ndarray) -> None:
+        packed[...] = 0
+        panels = packed[..., : tile.width]
         start = filter.reshape(features, -1).sum(1, dtype=np.int32) * np.int32(-zero)
-        packed[:, 0] = (start if initial is None else start + initial.reshape(-1)).reshape(blocks, tile.lanes)
-        taps = (blocks, tile.lanes, size_y * size_x)
-        padded = np.zeros((*taps, tile.steps * tile.deep), np.int8 if tile.deep == FOURS else np.int16)
-        padded[..., : tile.channels] = filter.reshape(*taps, tile.channels)
-        words = padded.reshape(blocks, tile.lanes, steps, tile.deep).transpose(0, 2, 1, 3)
-        packed[:, 1:] = np.ascontiguousarray(words).view(np.int32)[..., 0]
+        panels[:, 0] = (start if initial is None else start + initial.reshape(-1)).reshape(blocks, tile.width)
+        padded = np.zeros((features, taps, tile.steps * tile.deep), np.int8 if tile.deep == FOURS else np.int16)
+        padded[..., : tile.channels] = filter.reshape(features, taps, tile.channels)
+        words = padded.reshape(blocks, tile.width, steps, tile.deep).transpose(0, 2, 1, 3)
+        panels[:, 1:] = np.ascontiguousarray(words).view(np.int32)[..., 0]
 
     key = ("grouped", form.filter, "no bias" if bias is None else bias, tile, zero)
     packed = build.packed((blocks, steps + 1, tile.lanes), np.int32, fill, key)
-    bands = copied_bands(form, 4 * tile.groups * tile.steps)
-    rows = tile.rows(host().registers, size_y * size_x, out_width)
-    words = [
-        build.pointer(form.input),
-        packed,
-        build.pointer(form.output),
-        height,
-        width,
-        form.input.pitch,
-        size_y,
-        size_x,
-        *window_words(window, out_height, out_width, form.output.pitch),
-        features,
-        *bands,
-        zero,
-        *more,
-    ]
+    bands = copied_bands(form, 4 * tile.words)
+    rows = tile.rows(host().registers, taps, form.output.shape[2])
+    words = [*grouped_words(form, packed, bands, build), zero, *more]
     code = convolution_grouped_int8.code(
-        more=len(more), tile=tile, stride=window.strides[1], rows=rows, signed=signed, epilogue=epilogue
+        more=len(more), tile=tile, stride=form.window.strides[1], rows=rows, signed=signed, epilogue=epilogue
     )
-    items = n * bands.count * blocks
-    scratch = bands.lines * bands.span * 4 * tile.groups * tile.steps + host().vector_bytes
+    items = form.input.shape[0] * bands.count * blocks
+    scratch = bands.lines * bands.span * 4 * tile.words + host().vector_bytes
     build.step(code, words, items, scratch, chunk_of(steps * math.prod(form.output.shape), items))
     return True

@@ -122,7 +122,8 @@ class RowScales(NamedTuple):
 
 
 class OutputTile(NamedTuple):
-    """A tile of the output: out[row * pitch + column], `rest` channels from `column` on.
+    """A tile of the output: out[row * pitch + column], `rest` channels from `column` on (an int if that is known when
+    the kernel is compiled).
 
     light: whether the epilogue is few instructions. For sums of integers: rounded, the quantization of the rows if they
     were floats; panel, of the filter; count, the rows that are stored, if not all.
@@ -139,6 +140,23 @@ class OutputTile(NamedTuple):
     rounded: RowScales | None = None
     panel: Any = None
     count: Any = None
+
+    def mask(self, start: int, lanes: int) -> Value | None:
+        """Return which of the channels from `start` on exist; None on targets without masks unless that is known."""
+        known = isinstance(self.rest, int)
+        return kl.first(self.rest - start, lanes) if self.masked or known else None
+
+    def store(self, results: Value, r: Any, c: Any, mask: Value | None) -> None:
+        """Store the results of row r from channel c on: without masks as parts of 2^n, of which all lanes exist."""
+        out = self.out + (self.row + r) * self.pitch + self.column
+        if self.masked or mask is None:
+            out.store(results, c, mask)
+            return
+        done, end = 0, min(results.count, self.rest - c)
+        while done < end:
+            size = 1 << ((end - done).bit_length() - 1)
+            out.store(kl.part(results, done, size), c + done)
+            done += size
 
     def centred(self, sums: Value, r: Any, c: Any) -> Value:
         """Return the sums of row r less its zero point, and of the channels of the panel from c on.
@@ -172,8 +190,8 @@ def float_output(
 def write_float_tile(sums: Registers, tile: OutputTile) -> None:
     """Apply the epilogue to the sums of a tile and store the results."""
     vectors, lanes = sums.shape[1], sums.count
-    if tile.light and tile.masked:
-        _write_registers(sums, tile, [kl.first(tile.rest - v * lanes, lanes) for v in range(vectors)])
+    if tile.light and (tile.masked or isinstance(tile.rest, int)):
+        _write_registers(sums, tile, [tile.mask(v * lanes, lanes) for v in range(vectors)])
     elif tile.light:
         if tile.rest >= vectors * lanes:
             _write_registers(sums, tile, [None] * vectors)
@@ -188,10 +206,9 @@ def _write_registers(sums: Registers, tile: OutputTile, masks: Sequence[Value | 
     (rows, vectors), lanes = sums.shape, sums.count
     columns = [tile.column + v * lanes for v in range(vectors)]
     for r in range(rows):
-        row = tile.row + r
-        out = tile.out + row * tile.pitch + tile.column
         for v in range(vectors):
-            out.store(tile.finish(sums[r, v], row, columns[v], lanes, masks[v]), v * lanes, masks[v])
+            results = tile.finish(sums[r, v], tile.row + r, columns[v], lanes, masks[v])
+            tile.store(results, r, v * lanes, masks[v])
 
 
 def _write_spilled(sums: Registers, tile: OutputTile, has_full: bool) -> None:
@@ -199,8 +216,8 @@ def _write_spilled(sums: Registers, tile: OutputTile, has_full: bool) -> None:
     (rows, vectors), lanes = sums.shape, sums.count
     width = vectors * lanes
     memory = spilled(sums)
-    if tile.masked:
-        masks = [kl.first(tile.rest - v * lanes, lanes) for v in range(vectors)]
+    if tile.masked or isinstance(tile.rest, int):
+        masks = [tile.mask(v * lanes, lanes) for v in range(vectors)]
         for r in kl.loop(rows):
             for v in range(vectors):
                 _write_floats(tile, memory.load(r * width + v * lanes, lanes), r, v * lanes, lanes, masks[v])
@@ -218,7 +235,7 @@ def _write_spilled(sums: Registers, tile: OutputTile, has_full: bool) -> None:
 
 def _write_floats(tile: OutputTile, sums: Value, r: Any, c: Any, lanes: int, mask: Value | None) -> None:
     results = tile.finish(sums, tile.row + r, tile.column + c, lanes, mask)
-    (tile.out + (tile.row + r) * tile.pitch + tile.column).store(results, c, mask)
+    tile.store(results, r, c, mask)
 
 
 # ---- integers --------------------------------------------------------------------------------------------------------
@@ -239,8 +256,8 @@ def stored_rows(sums: list[Value], width: int) -> Pointer:
 
 def write_registers(tile: OutputTile, sums: list[Value], width: int, group: int) -> None:
     """Apply the epilogue to the sums of each row and store the results, `group` rows at a time."""
-    if tile.masked or kl.likely(tile.rest >= width):
-        mask = kl.first(tile.rest, width) if tile.masked else None
+    if tile.masked or isinstance(tile.rest, int) or kl.likely(tile.rest >= width):
+        mask = tile.mask(0, width)
         groups_end = len(sums) // group * group
         for r in range(0, groups_end, group):
             _write(tile, kl.joined(sums[r : r + group]), r, 0, width, mask, group)
@@ -252,7 +269,7 @@ def write_registers(tile: OutputTile, sums: list[Value], width: int, group: int)
 
 def write_tile(tile: OutputTile, sums: Pointer, rows: int, width: int, lanes: int) -> None:
     """Apply the epilogue to sums [rows, width] in memory and store the results."""
-    if tile.masked or kl.likely(tile.rest >= width):
+    if tile.masked or isinstance(tile.rest, int) or kl.likely(tile.rest >= width):
         _write_rows(tile, sums, rows, width, lanes)
     else:
         _write_scalars(tile, sums, rows, width)
@@ -269,7 +286,7 @@ def _write_rows(tile: OutputTile, sums: Pointer, rows: int, width: int, lanes: i
     """Write all rows of a tile, each with the channels that exist."""
     ungrouped = tile.rounded is not None or sums.dtype is not i32
     group = 1 if ungrouped else rows_per_vector(tile, width, lanes)
-    mask = kl.first(tile.rest, width) if tile.masked else None
+    mask = tile.mask(0, width)
     count = rows if tile.count is None else tile.count
     for r in kl.loop(0, count // group * group, group):
         _write(tile, sums.load(r * width, group * width), r, 0, width, mask, group)
@@ -281,5 +298,4 @@ def _write(tile: OutputTile, sums: Value, r: Any, c: Any, lanes: int, mask: Valu
     centred, row_scale = tile.centred(sums, r, c), tile.row_scale(r)
     results = tile.finish(centred, tile.row + r, tile.column + c, lanes, mask, rows, row_scale)
     for i in range(rows):
-        row = results if rows == 1 else kl.part(results, i * lanes, lanes)
-        (tile.out + (tile.row + r + i) * tile.pitch + tile.column).store(row, c, mask)
+        tile.store(results if rows == 1 else kl.part(results, i * lanes, lanes), r + i, c, mask)
