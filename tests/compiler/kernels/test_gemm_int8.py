@@ -207,7 +207,7 @@ def test_epilogues(name, kind, features):
 
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_epilogues_of_groups(name):
-    """Of vectors that are full, and of some of whose lanes are not used."""
+    """Vectors that are full, and vectors with unused lanes."""
     check_epilogue(name, (1, 9, 17, 32), 64, Window((3, 3), padding=SAME), 8)
     check_epilogue(name, (1, 5, 9, 15), 30, Window((3, 3), padding=SAME), 5)
 

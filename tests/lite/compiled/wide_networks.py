@@ -268,7 +268,7 @@ def arithmetic(d: Draw, x: Activation) -> Activation | None:
 
 
 def concat(d: Draw, x: Activation) -> Activation | None:
-    """Of activations with the same scale, which the official kernels want."""
+    """Activations with the same scale, which the official kernels want."""
     alike = [
         a
         for a in d.activations
@@ -336,8 +336,8 @@ def drawn(seed: int, kind: str) -> tuple[bytes, np.ndarray, list[str]]:
         x = replace(x, steps=18000.0)
     first = x
     d.activations.append(x)
-    words, wanted = [str(shape)], int(d.rng.integers(1, 7))
-    while len(words) <= wanted:
+    words, operators = [str(shape)], int(d.rng.integers(1, 7))
+    while len(words) <= operators:
         make = d.one(*(IMAGES if len(x.shape) == 4 else ROWS))
         y = make(d, x)
         if y is not None:

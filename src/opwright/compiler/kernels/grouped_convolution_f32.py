@@ -94,7 +94,7 @@ def group_tile(target: Target, channels: int, features: int, groups: int) -> Gro
 
 
 def block_of_groups(target: Target, features: int, groups: int, vectors: int) -> tuple[int, int, int] | None:
-    """Return the lanes, the vectors (so many at most) and the outputs of a block: of several groups in one vector, of
+    """Return the lanes, the vectors (`vectors` at most) and the outputs of a block: of several groups in one vector, of
     one, or of a part of one. Blocks have no rest. None if there are fewer outputs a vector than LEAST_LANES, although
     there are more.
     """

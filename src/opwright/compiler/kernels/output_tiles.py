@@ -143,8 +143,8 @@ class OutputTile(NamedTuple):
 
     def mask(self, start: int, lanes: int) -> Value | None:
         """Return which of the channels from `start` on exist; None on targets without masks unless that is known."""
-        known = isinstance(self.rest, int)
-        return kl.first(self.rest - start, lanes) if self.masked or known else None
+        is_constant = isinstance(self.rest, int)
+        return kl.first(self.rest - start, lanes) if self.masked or is_constant else None
 
     def store(self, results: Value, r: Any, c: Any, mask: Value | None) -> None:
         """Store the results of row r from channel c on: without masks as parts of 2^n, of which all lanes exist."""
