@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-MODULES = ("words", "rows", "tables", "pictures", "columns", "elements", "scripts")
+MODULES = ("words", "rows", "tables", "pictures", "columns", "elements", "scripts", "guides")
 PROGRAMS: dict[str, dict[str, Callable]] = {}
 
 

@@ -252,12 +252,12 @@ class GradientTape:
             self._records, self._live = [], set()
         replica = replicas.current()
         if replica is not None and consume and replica.stages_gradients:
-            reached = [s for s in sources if id(s) in live]
+            reached = [s for s in sources if id(s) in live or id(s) in start]
             by_source = dict(zip(map(id, reached), replica.staged_gradients(records, start, reached)))
             grads = [by_source.get(id(s)) for s in sources]
         else:
             grads = reverse_plans.gradients(
-                records, start, [key if key in live else 0 for key in map(id, sources)], consume
+                records, start, [key if key in live or key in start else 0 for key in map(id, sources)], consume
             )
         if unconnected is UnconnectedGradients.ZERO:
             return [array.zeros_like(x) if grad is None else grad for x, grad in zip(originals, grads)]

@@ -153,7 +153,7 @@ class Layer(Weighted, ConstructorConfig):
         self._name = name or configuration.fresh(type(self).__name__)
         self._path: str | None = None
         self.built = False
-        self.supports_masking = False
+        self.supports_masking = type(self).compute_mask is not Layer.compute_mask
         self.input_spec: Any = None
         self.autocast = autocast
         self.nodes: list[OperationNode] = []

@@ -10,13 +10,11 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ..core import nest
 from ..core.dtypes import DType, as_dtype
-
-if TYPE_CHECKING:
-    from ..ops.tensor import Tensor
+from ..ops.tensor import Tensor
 
 
 class CallContext:
@@ -76,6 +74,18 @@ def set_mask(tensor: Any, mask: Any) -> None:
         _MASKS.pop(key, None)
         return
     _MASKS[key] = (weakref.ref(tensor, lambda _: _MASKS.pop(key, None)), mask)
+
+
+def _keras_mask(tensor: Any) -> Any:
+    mask = mask_of(tensor)
+    if mask is None:
+        raise AttributeError(f"{type(tensor).__name__!r} object has no mask")
+    return mask
+
+
+Tensor._keras_mask = property(  # type: ignore[attr-defined]
+    _keras_mask, set_mask, doc="The mask of a layer's output, under Keras's name; an AttributeError without one."
+)
 
 
 class InputSpec:

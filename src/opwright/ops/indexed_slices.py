@@ -232,7 +232,7 @@ class IndexedSlices(CompositeTensor):
     __array_ufunc__ = None
 
     def __repr__(self) -> str:
-        return f"IndexedSlices(indices={self.indices!r}, values={self.values!r}, dense_shape={self.dense_shape!r})"
+        return f"IndexedSlices(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
 
 
 def concatenated(parts: Sequence[IndexedSlices]) -> IndexedSlices:

@@ -211,12 +211,12 @@ class TensorReference:
 
 
 def is_tensor(x: Any) -> bool:
-    """Return whether x is a tensor: eager or symbolic, a variable, or sparse rows. Arrays and numbers are not.
+    """Return whether x is a tensor: eager or symbolic, a variable, ragged or sparse. Arrays and numbers are not.
 
     >>> ow.is_tensor(ow.constant(1.0)), ow.is_tensor(1.0)
     (True, False)
     """
-    return isinstance(x, (TensorLike, IndexedSlices))
+    return isinstance(x, (TensorLike, IndexedSlices)) or getattr(type(x), "is_tensor_like", False) is True
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:

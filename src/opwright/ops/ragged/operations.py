@@ -81,26 +81,48 @@ def matching(x: RaggedTensor, like: RaggedTensor, name: str) -> Any:
 
 
 def _broadcast(x: Any, like: RaggedTensor, name: str) -> Any:
-    """Return a tensor [rows, 1, ...] or [rows, n, ...] as values of the rows of `like`."""
-    rank = x.shape.rank
-    if like.ragged_rank == 1 and rank is not None and rank >= 2:
-        if x.shape[1] == 1:
-            return array.gather(array.squeeze(x, [1]), _row_or_first(x, like))
-        lengths = array.fill([like.nrows()], array.shape(x, int64)[1])
-        debugging.assert_equal(like.row_lengths(), lengths, f"{name}: rows and the tensor's rows differ in length")
-        return array.reshape(x, array.concat([[-1], array.shape(x)[2:]], 0))
-    raise UnimplementedError(
-        op=name,
-        what="a tensor does not broadcast to a ragged one",
-        found=f"{x.spec.short()} to shape {like.shape}",
-        wanted="a scalar, or one value or row of values for each row",
-        do="RaggedTensor.from_tensor, to_tensor()",
-    )
+    """Return the elements of a tensor for the flat values of `like`, aligned at the last dimension.
+
+    A size of 1 repeats; another has to be the length of every row. raises InvalidArgumentError for other lengths
+    """
+    rank, whole = x.shape.rank, like.shape.rank
+    if rank is None or whole is None or rank > whole:
+        raise UnimplementedError(
+            op=name,
+            what="a tensor does not broadcast to a ragged one",
+            found=f"{x.spec.short()} to shape {like.shape}",
+            wanted="no more dimensions than the ragged tensor",
+            do="RaggedTensor.from_tensor, to_tensor()",
+        )
+    first = whole - rank  # the ragged tensor's dimension that is x's first
+    sizes = array.shape(x, int64)
+    counts = [like.nrows(), *(row_lengths_of(splits) for splits in like.nested_row_splits)]
+    positions = []
+    for i, place in enumerate(_coordinates(like)[first:]):
+        if x.shape[i] == 1:
+            positions.append(array.zeros_like(place))
+            continue
+        repeated = math.equal(sizes[i], 1)
+        lengths = array.where(repeated, array.ones_like(counts[first + i]), counts[first + i])
+        debugging.assert_equal(lengths, array.fill(array.shape(lengths), sizes[i]), f"{name}: rows differ in length")
+        positions.append(array.where(repeated, array.zeros_like(place), place))
+    return array.gather_nd(x, array.stack(positions, 1))
 
 
-def _row_or_first(x: Any, like: RaggedTensor) -> Any:
-    rows = like.value_rowids()
-    return array.zeros_like(rows) if x.shape[0] == 1 else rows
+def _coordinates(x: RaggedTensor) -> list[Any]:
+    """Return the position of each flat value along the first dimension and each ragged one."""
+    places: list[Any] = []
+    rows = array.range(array.shape(x.flat_values, int64)[0], dtype=int64)
+    for splits in reversed(x.nested_row_splits):
+        parents = array.searchsorted(splits, rows, side="right", out_type=int64) - 1
+        places.insert(0, rows - array.gather(splits, parents))
+        rows = parents
+    return [rows, *places]
+
+
+def row_lengths_of(splits: Any) -> Any:
+    """Return the lengths of rows between offsets."""
+    return splits[1:] - splits[:-1]
 
 
 # ---- reductions ------------------------------------------------------------------------------------------------------
@@ -214,6 +236,69 @@ def select_rows(condition: Any, x: Any, y: Any) -> Any:
     return gather_rows(concat(parts, 0), rows)
 
 
+def _reverse(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
+    x: Any = inputs[0]
+    rank = x.shape.rank
+    if rank is None:
+        raise UnimplementedError(op="Reverse", what="the rank of a ragged tensor must be known")
+    for axis in sorted({a % rank for a in bound.axis}):
+        x = _reversed(x, axis)
+    return x
+
+
+def _reversed(x: Any, axis: int) -> Any:
+    """Return x with one axis in the opposite order."""
+    if not isinstance(x, RaggedTensor):
+        return array.reverse(x, [axis])
+    if axis == 0:
+        return gather_rows(x, array.range(x.nrows() - 1, -1, -1, dtype=int64))
+    if axis > 1:
+        return x.with_values(_reversed(x.values, axis - 1))
+    ids = x.value_rowids()
+    ends = array.gather(x.row_starts() + x.row_limits(), ids) - 1
+    return x.with_values(gather_rows(x.values, ends - array.range(array.shape(ids, int64)[0], dtype=int64)))
+
+
+def _softmax(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
+    """Return the softmax along the last axis."""
+    x = inputs[0]
+    rank = x.shape.rank
+    if bound.axis not in (-1, None if rank is None else rank - 1):
+        raise UnimplementedError(op=op.name, what="of ragged tensors along the last axis", found=f"axis={bound.axis}")
+    if x.flat_values.shape.rank != 1:
+        return x.with_flat_values(op(x.flat_values, axis=-1, name=name))
+    rows = RaggedTensor.of(x.flat_values, x.nested_row_splits[-1:])
+    ids, count = rows.value_rowids(), rows.nrows()
+    greatest = array.stop_gradient(math.unsorted_segment_max(x.flat_values, ids, count))
+    powers = math.exp(x.flat_values - array.gather(greatest, ids))
+    return x.with_flat_values(powers / array.gather(math.unsorted_segment_sum(powers, ids, count), ids))
+
+
+def _matmul(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
+    """Return the products of matrices with a ragged number of rows and one matrix, or one for each of them."""
+    a, b = inputs
+    plain = not (bound.transpose_a or bound.transpose_b or bound.adjoint_a or bound.adjoint_b)
+    if not (
+        plain and isinstance(a, RaggedTensor) and a.flat_values.shape.rank == 2 and not isinstance(b, RaggedTensor)
+    ):
+        raise UnimplementedError(
+            op=op.name, what="ragged tensors are multiplied by matrices", wanted="[rows, (n), k] and [k, m]"
+        )
+    if b.shape.rank == 2:
+        return a.with_flat_values(dispatch.call(op, [a.flat_values, b], bound, name))
+    if a.ragged_rank != 1 or b.shape.rank != 3:
+        raise UnimplementedError(op=op.name, what="one matrix for each row", found=f"{b.spec.short()}")
+    _check_rows(a, b, op.name)
+    rows = array.expand_dims(a.flat_values, 1)
+    products = dispatch.call(op, [rows, array.gather(b, a.value_rowids())], bound, name)
+    return a.with_flat_values(array.squeeze(products, [1]))
+
+
+def _check_rows(x: RaggedTensor, other: Any, name: str) -> None:
+    message = f"{name}: the number of rows differs"
+    debugging.assert_equal(x.nrows(), array.shape(other, int64)[0], message)
+
+
 CALLS: dict[str, Callable[[Any, Sequence[Any], Any, str | None], Any]] = {
     **dict.fromkeys((*SEGMENTS, "Mean"), _reduction),
     "Concat": lambda op, inputs, bound, name: concat(list(inputs[0]), bound.axis),
@@ -224,6 +309,9 @@ CALLS: dict[str, Callable[[Any, Sequence[Any], Any, str | None], Any]] = {
     "Squeeze": lambda op, inputs, bound, name: squeeze(inputs[0], bound.axis),
     "Gather": _gather,
     "OneHot": _of_first,
+    "Reverse": _reverse,
+    "Softmax": _softmax,
+    "MatMul": _matmul,
     "Tile": lambda op, inputs, bound, name: tile(inputs[0], inputs[1]),
     "Where": _where,
     "LookupTableFind": _of_first,

@@ -75,7 +75,7 @@ class RaggedTensorSpec(TypeSpec):
         return RaggedTensor if self._ragged_rank else Tensor
 
     def _serialize(self) -> tuple[Any, ...]:
-        return self._shape, self._dtype, self._ragged_rank
+        return self._shape, self._dtype, self._ragged_rank, int64
 
     @property
     def _component_specs(self) -> tuple[TensorSpec, list[TensorSpec]]:
@@ -118,6 +118,7 @@ class RaggedTensor(Overriding, CompositeTensor):
     """
 
     __slots__ = ("flat_values", "nested_row_splits")
+    is_tensor_like = True
 
     flat_values: Any
     nested_row_splits: tuple[Any, ...]
@@ -473,9 +474,17 @@ class RaggedTensor(Overriding, CompositeTensor):
     def __repr__(self) -> str:
         if any(getattr(part, "constant", None) is None for part in (self.flat_values, *self.nested_row_splits)):
             return f"tf.RaggedTensor(values={self.values!r}, row_splits={self.row_splits!r})"
-        return f"<tf.RaggedTensor {self.to_list()}>"
+        with np.printoptions(formatter={"all": _text}):
+            return f"<tf.RaggedTensor {_text(self.numpy())}>"
 
     __str__ = __repr__
+
+
+def _text(part: Any) -> str:
+    """Return the text of rows, in lines where TensorFlow breaks them."""
+    if not isinstance(part, np.ndarray):
+        return repr(part.item() if isinstance(part, np.generic) else part)
+    return np.array2string(part, separator=", ") if part.size else repr(part.tolist())
 
 
 def _partition(value: Any, what: str) -> Any:

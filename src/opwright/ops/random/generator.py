@@ -14,10 +14,11 @@ import numpy as np
 
 from ...core import dtypes, flags, forks
 from ...core.dtypes import as_dtype
-from .. import dispatch
+from .. import array, dispatch
 from .functions import UNIFORM, integer_bounds, scaled, sizes, stateless_binomial, uniform_scaled
 from .state import GeneratorSequence
 from .stateful import RandomStandardNormal, RandomUniform, RandomUniformInt, TruncatedNormal
+from .stateless import INTEGERS
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -221,10 +222,16 @@ class Generator:
             return RandomUniformInt(sizes(shape), low, high, **self._attrs(), name=name)
         return uniform_scaled(RandomUniform(sizes(shape), dtype=dtype, **self._attrs(), name=name), minval, maxval)
 
-    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.int64, name: str | None = None) -> Tensor:
-        """Draw uniform integers in [0, maximum of the dtype), int32 or int64."""
+    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: str | None = None) -> Tensor:
+        """Draw uniform integers of the whole range of a dtype: int32, int64, uint32 or uint64."""
         dtype = as_dtype(dtype)
-        return self.uniform(shape, 0, int(dtype.max), dtype, name)
+        if dtype not in INTEGERS:
+            raise ValueError(f"Argument `dtype` got invalid value {dtype!r}. Accepted dtypes are {INTEGERS}.")
+        low = self.uniform(shape, 0, 1 << 32, dtypes.int64)
+        if dtype.size == 4:
+            return array.bitcast(array.cast(low, dtypes.uint32), dtype)
+        high = self.uniform(shape, -(1 << 31), 1 << 31, dtypes.int64)
+        return array.bitcast(high * (1 << 32) + low, dtype)
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """Draw seeds for stateless functions: int64 [2, count]."""

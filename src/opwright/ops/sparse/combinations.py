@@ -29,7 +29,8 @@ def _merged(sp_a: Any, sp_b: Any, function: Callable[..., Any], op: str) -> Spar
     order = math.argsort(numbers, stable=True)
     places, segments = array.unique(array.gather(numbers, order))
     columns = [
-        array.concat([x.values if x is part else array.zeros_like(x.values) for x in (a, b)], 0) for part in (a, b)
+        array.concat([a.values, array.zeros_like(b.values)], 0),
+        array.concat([array.zeros_like(a.values), b.values], 0),
     ]
     one, other = (math.unsorted_segment_sum(array.gather(c, order), segments, array.size(places)) for c in columns)
     return SparseTensor.of(_positions(places, a.dense_shape), function(one, other), a.dense_shape, a.shape)
@@ -141,7 +142,8 @@ def bincount(
     """Return how often each integer occurs: a SparseTensor [bins], or with axis=-1 [rows, bins].
 
     values: a tensor, or a sparse or ragged one of rank 2. weights: added instead of 1, like values. minlength,
-    maxlength: of bins; greater values are left out. binary_output: 1 for each that occurs.
+    maxlength: of bins; greater values are left out. binary_output: 1 for each that occurs. Counts have the dtype of
+    values.
     raises ValueError for another axis, InvalidArgumentError for negative values
     """
     if axis not in (None, 0, -1):
@@ -149,9 +151,9 @@ def bincount(
     if binary_output and weights is not None:
         raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
     flat, rows, count = _elements(values)
+    amounts = array.ones_like(flat) if weights is None else _elements(weights)[0]
     flat = array.cast(flat, int64)
     debugging.assert_non_negative(flat, "sparse.bincount: values must not be negative")
-    amounts = array.ones_like(flat) if weights is None else _elements(weights)[0]
     if maxlength is not None:
         kept = flat < array.cast(maxlength, int64)
         flat, rows, amounts = (array.boolean_mask(t, kept) for t in (flat, rows, amounts))

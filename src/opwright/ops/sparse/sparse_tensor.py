@@ -77,6 +77,7 @@ class SparseTensor(CompositeTensor):
     """
 
     __slots__ = ("_static_shape", "dense_shape", "indices", "values")
+    is_tensor_like = True
 
     indices: Any
     values: Any
@@ -181,7 +182,7 @@ class SparseTensor(CompositeTensor):
         return array.gather_nd(array.broadcast_to(dense, self.dense_shape), self.indices)
 
     def __repr__(self) -> str:
-        return f"SparseTensor(indices={self.indices!r}, values={self.values!r}, dense_shape={self.dense_shape!r})"
+        return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
 
     __str__ = __repr__
 

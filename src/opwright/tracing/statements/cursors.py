@@ -81,7 +81,10 @@ def of_tensor(tensor: Any) -> Indexed:
     if range_cursor is not None:
         return range_cursor
     size = tensor.shape[0] if tensor.shape.rank else None
-    return Indexed(array.shape(tensor)[0] if size is None else size, lambda i: array.gather(tensor, i))
+    if size is None:
+        count_rows = getattr(tensor, "nrows", None)  # of a RaggedTensor
+        size = array.shape(tensor)[0] if count_rows is None else count_rows(dtypes.int32)
+    return Indexed(size, lambda i: array.gather(tensor, i))
 
 
 def _range_of(tensor: Any) -> RangeCursor | None:
