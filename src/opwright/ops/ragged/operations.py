@@ -240,7 +240,7 @@ def _reverse(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> An
     x: Any = inputs[0]
     rank = x.shape.rank
     if rank is None:
-        raise UnimplementedError(op="Reverse", what="the rank of a ragged tensor must be known")
+        raise UnimplementedError(op="Reverse", what="a ragged tensor of unknown rank", wanted="a known rank")
     for axis in sorted({a % rank for a in bound.axis}):
         x = _reversed(x, axis)
     return x
