@@ -1,4 +1,5 @@
-"""Quantised attention masks and padding of -inf: files answer as float64 does, here and in the official interpreter."""
+"""Quantised attention masks, padding of -inf, and divisors next to 0: files answer as float64 does, here and in the
+official interpreter."""
 
 from __future__ import annotations
 
@@ -102,3 +103,25 @@ def test_values_of_minus_infinity_that_others_read_remain_float() -> None:
         assert a[:, 0].shape == b[:, 0].shape
         assert snr([([b], [a])]) > 15
     assert not run(litert(content), [X])[1][:, ~CAUSAL].any()
+
+
+def test_divisors_that_a_constant_keeps_above_zero_remain_so() -> None:
+    def model(x: Any) -> Any:
+        centred = x - ow.reduce_mean(x, -1, keepdims=True)
+        variance = ow.reduce_mean(ow.square(centred), -1, keepdims=True)
+        return centred / ow.sqrt(variance + 1e-6), x / ow.maximum(
+            ow.sqrt(ow.reduce_sum(x * x, -1, keepdims=True)), 1e-6
+        )
+
+    rows = X * np.where(np.arange(12) < 2, 1e-4, 1.0).astype(np.float32)[:, None]
+    x = rows.astype(np.float64)
+    centred = x - x.mean(-1, keepdims=True)
+    expected = [centred / np.sqrt(np.square(centred).mean(-1, keepdims=True) + 1e-6)]
+    expected.append(x / np.sqrt(np.square(x).sum(-1, keepdims=True)))
+    content = convert(model, X.shape, samples=[[rows]])
+    own = ow.lite.Interpreter(model_content=content)
+    own.allocate_tensors()
+    for interpreter in (litert(content), own):
+        for a, b in zip(run(interpreter, [rows]), expected, strict=True):
+            assert np.isfinite(a).all()
+            assert snr([([b[:, 2:]], [a[:, 2:]])]) > 25  # smaller rows are less than a step of the operand

@@ -41,6 +41,8 @@ COARSER = 2.0  # a tensor with other readers takes a scale this much coarser tha
 LEAST_SUM = 2.0**-18  # of an output's scale relative to the inputs': below, the sum's multiplier would pass 1
 CLAMPS = tuple(name for name in FUSED_CLAMPS if name != "RELU")
 LEAST_CLAMPED = 2.0**-28  # below, the bound 6 of these would pass int32
+BOUNDING = ("ADD", "MAXIMUM")
+OF_DIVISORS = ("SQRT", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "TRANSPOSE", "BROADCAST_TO", "TILE")
 LEAST_PRODUCT = 2.0**-6  # of an output's scale relative to a product's: below, the accumulator would be shifted out
 
 
@@ -68,6 +70,8 @@ def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingP
     """Return the plan of a graph for a mode with calibrated activations. late: nodes to leave float, and why."""
     result = QuantizationPlan()
     graph.narrowed = graph.narrowed or narrowed(graph)
+    if not mode.explicit:
+        _keep_divisors(graph)
     for node in graph.operators:
         if not any(map(is_float, (*node.operands, *node.outputs))):
             continue
@@ -83,6 +87,22 @@ def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingP
     asked = _asked(graph, result, mode.activations, mode.explicit)
     _assign(graph, result, asked, mode.activations)
     return result
+
+
+def _keep_divisors(graph: CalibratedGraph) -> None:
+    """Keep float what computes divisors, back to the sum or maximum that keeps them above 0, as of a variance and its
+    epsilon: an integer for both is 0, and the quotient infinite."""
+    for node in graph.operators:
+        rule = graph.rule(node)
+        value = operand(node, rule.divisor) if rule is not None and rule.divisor is not None else None
+        chain: list[Node] = []
+        while value is not None and (source := producer(value)) is not None:
+            chain.append(source)
+            if source.op.name in BOUNDING:
+                if any((array := constant(v)) is not None and array.min(initial=1) > 0 for v in source.operands):
+                    graph.kept.update(dict.fromkeys(chain, "its result is a divisor"))
+                break
+            value = operand(source, 0) if source.op.name in OF_DIVISORS else None
 
 
 def activations(node: Node, rule: QuantizationRule) -> list[Value]:
