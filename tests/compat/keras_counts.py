@@ -14,7 +14,7 @@ OUT_OF_SCOPE = (
         "private classes that read batches; trainer_test.py tests what they read",
     ),
     (r"ops/(node|operation|operation_utils|function|symbolic_arguments)_test", "private classes of recorded calls"),
-    (r"quantizers/(gptq|awq)", "GPTQ and AWQ: calibration of layers by data"),
+    (r"quantizers/(gptq|awq)(_core)?_test", "private classes of GPTQ and AWQ"),
     (r"distillation", "keras.distillation, which is not here"),
     (r"export/|jax_layer|flax_layer|tfsm_layer|torch_utils|torch_module|orbax", "other libraries' formats and layers"),
     (
@@ -32,7 +32,6 @@ def out_of_scope(path: str) -> str | None:
 
 
 REASONS = (
-    ("calibration", r"awq|AWQ|gptq|GPTQ"),
     ("sparse", r"sparse(?!max|_plus|_sigmoid)|ragged"),
     (
         "private",

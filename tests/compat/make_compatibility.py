@@ -37,6 +37,10 @@ DIFFERENCES = {
     "keras.ops.image.gaussian_blur": "sizes are (width, height) as in Keras on JAX; its TensorFlow kernel mixes both",
     "keras.ops.image.sobel_edges": "edges reflect as in `tf.image.sobel_edges`; Keras on JAX pads zeros",
     "keras.optimizers.ScheduleFreeAdamW": "as Keras on JAX; its TensorFlow backend reads a moment after it changed",
+    "keras.quantizers.GPTQConfig": "layers outside of blocks keep their weights, and files have zero points; "
+    "Keras 3.15 observes `call`, which quantized layers do not run, so sees no data; it "
+    "fails for groups that are no part of 128 inputs, and cannot read its own files",
+    "keras.quantizers.AWQConfig": "as `GPTQConfig`",
     "keras.layers.RandomCrop": "boxes move with their images; Keras 3.15 subtracts rows from x and columns from y",
     "keras.layers.MixUp": "joins labels of an image's boxes; Keras 3.15 those of the batch",
     "keras.layers.CategoryEncoding": "`compute_output_shape` is the shape of the result; Keras's keeps another axis",

@@ -287,7 +287,7 @@ def test_configurations_of_quantizers():
         ({"mode": "int8", "config": q.Int4QuantizationConfig()}, "Contradictory"),
         ({"config": 3}, "must be an instance"),
         ({}, "either `mode` or `config`"),
-        ({"mode": "gptq"}, "Invalid quantization mode"),
+        ({"mode": "gptq"}, "must pass `GPTQConfig"),
     ):
         with pytest.raises(ValueError, match=message):
             other.quantize(**arguments)

@@ -69,10 +69,7 @@ WAYS: tuple[tuple[str, str], ...] = (
         "tf.optimizers.* keras.optimizers.*",
         "derive a class from `ow.keras.optimizers.Optimizer` with `build` and `update_step`",
     ),
-    (
-        "tf.quantization.experimental keras.quantizers.* keras.dtype_policies.*",
-        "models are quantized by `ow.lite.TFLiteConverter` (docs/quantization.md)",
-    ),
+    ("tf.quantization.experimental", "models are quantized by `ow.lite.TFLiteConverter` (docs/quantization.md)"),
     (
         "tf.quantization.* tf.dtypes.q* tf.q*int* tf.dtypes.QUANTIZED_DTYPES",
         "quantized tensors are those of `.tflite` files; `ow.quantization.fake_quant_with_min_max_vars` simulates them",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.dtypes import DType, as_dtype
 from ..eager.variable import Variable
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from ..ops.tensor import Tensor
 
 __all__ = [
+    "AWQDTypePolicy",
     "DTypePolicy",
     "DTypePolicyMap",
     "FloatDTypePolicy",
+    "GPTQDTypePolicy",
     "Int4DTypePolicy",
     "QuantizedDTypePolicy",
     "QuantizedFloat8DTypePolicy",
@@ -111,9 +113,11 @@ class DTypePolicy:
 
 
 FloatDTypePolicy = DTypePolicy
-MODES = ("int8", "int4", "float8")
+MODES = ("int8", "int4", "float8", "gptq", "awq")
 """How layers quantize their weights."""
 FROM = "_from_"
+GPTQ_BITS = (2, 3, 4, 8)
+"""Sizes of a weight."""
 
 
 class QuantizedDTypePolicy(DTypePolicy):
@@ -204,6 +208,57 @@ class Int4DTypePolicy(QuantizedDTypePolicy):
         return {**super().get_config(), "mode": f"{self.mode}/{self.block_size}"}
 
 
+class GPTQDTypePolicy(QuantizedDTypePolicy):
+    """The policy of layers whose weights GPTQ chose. mode: "gptq/4/128": bits, and inputs of a group; -1: one group.
+
+    raises ValueError for another form
+    """
+
+    kind: ClassVar[str] = "gptq"
+    bits: ClassVar[tuple[int, ...]] = GPTQ_BITS
+
+    def __init__(self, mode: str, source_name: str | None = None) -> None:
+        base, *numbers = mode.split("/")
+        form, name = f"'{self.kind}/<weight_bits>/<group_size>'", type(self).__name__
+        if base != self.kind or len(numbers) != 2:
+            raise ValueError(f"Invalid mode for {name}. Expected format {form}, but got '{mode}'.")
+        try:
+            self.weight_bits, self.group_size = map(int, numbers)
+        except ValueError:
+            raise ValueError(
+                f"Invalid mode for {name}. <weight_bits> and <group_size> must be integers. Expected format {form}, "
+                f"but got '{mode}'."
+            ) from None
+        if self.weight_bits not in self.bits:
+            supported = " and ".join(map(str, self.bits))
+            raise ValueError(
+                f"Invalid weight_bits in mode. {self.kind.upper()} only supports {supported}-bit quantization, but got "
+                f"{self.weight_bits} from '{mode}'."
+            )
+        if self.group_size < -1 or self.group_size == 0:
+            raise ValueError(
+                "Invalid group_size in mode. Supported values are -1 (whole-tensor) or a positive integer, but got "
+                f"{self.group_size} from '{mode}'."
+            )
+        super().__init__(base, source_name)
+        self._name = f"{mode}{FROM}{self._source_name}"
+        self.mode = base
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "mode": f"{self.mode}/{self.weight_bits}/{self.group_size}"}
+
+
+class AWQDTypePolicy(GPTQDTypePolicy):
+    """The policy of layers whose weights AWQ chose. mode: "awq/4/128": 4 bits, and inputs of a group; -1: one group.
+
+    raises ValueError for another form
+    """
+
+    kind = "awq"
+    bits = (4,)
+
+
 def _of_name(name: str) -> QuantizedDTypePolicy:
     """Return the quantized policy of a name. Raises ValueError for another form."""
     mode, separator, source = name.partition(FROM)
@@ -214,6 +269,8 @@ def _of_name(name: str) -> QuantizedDTypePolicy:
         )
     if mode.startswith("float8"):
         return QuantizedFloat8DTypePolicy(mode, source)
+    if mode.startswith(("gptq", "awq")):
+        return (GPTQDTypePolicy if mode.startswith("gptq") else AWQDTypePolicy)(mode, source)
     return (Int4DTypePolicy if "/" in mode else QuantizedDTypePolicy)(mode, source)
 
 
@@ -354,6 +411,8 @@ def deserialize(config: dict[str, Any], custom_objects: dict[str, Any] | None = 
         "QuantizedDTypePolicy": QuantizedDTypePolicy,
         "QuantizedFloat8DTypePolicy": QuantizedFloat8DTypePolicy,
         "Int4DTypePolicy": Int4DTypePolicy,
+        "GPTQDTypePolicy": GPTQDTypePolicy,
+        "AWQDTypePolicy": AWQDTypePolicy,
     }
     if name not in classes:
         raise ValueError(f"no policy of class {name!r}; there are {', '.join(classes)}; ow.lite quantizes models")

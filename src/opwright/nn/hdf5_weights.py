@@ -249,7 +249,7 @@ def _has_state(layer: Any) -> bool:
 
 
 def is_quantized(layer: Any) -> bool:
-    """Return whether the kernel of a layer is int8."""
+    """Return whether the kernel of a layer is quantized."""
     return getattr(layer, "quantization_mode", None) is not None
 
 
@@ -302,7 +302,8 @@ def assign_weights(
                 stores.append((owner, group.group(name).arrays()))
                 continue
             elements = group.array(name, tuple(owner.read_array().shape))
-            if (elements.dtype == np.int8) != (owner.dtype.name == "int8") and elements.dtype.kind in "if":
+            of_codes = ("int8", "uint8")
+            if (elements.dtype.name in of_codes) != (owner.dtype.name in of_codes) and elements.dtype.kind in "if":
                 raise WeightMismatchError(
                     what=f"the weight {path} does not fit its layer: one of both is quantized",
                     found=elements.dtype.name,

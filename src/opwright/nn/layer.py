@@ -211,6 +211,12 @@ class Layer(Weighted, ConstructorConfig):
     def dtype_policy(self, value: Any) -> None:
         policy = dtype_policies.get(value)
         if policy.quantization_mode is not None and self.built and self.dtype_policy.quantization_mode is None:
+            if policy.quantization_mode in ("gptq", "awq"):
+                raise ValueError(
+                    f"Implicitly enabling {policy.quantization_mode.upper()} quantization by setting `dtype_policy` to "
+                    f"'{value}' is not supported: it chooses weights by data. Use "
+                    f"`.quantize('{policy.quantization_mode}', config=...)` of the layer or model"
+                )
             self.quantize(policy.quantization_mode)
         else:
             self._set_policy(policy)

@@ -16,7 +16,7 @@ from ..core import nest
 from ..core.notebook_reprs import shown_as
 from ..core.specs import TensorSpec
 from ..ops.tensor import Tensor
-from . import configuration, quantizers, state_trees
+from . import calibration, configuration, quantizers, state_trees
 from .keras_tensor import KerasTensor
 from .layer import Layer, keras_tensors
 from .model_config import network_config, network_from_config, serialize
@@ -279,28 +279,47 @@ class Model(Trainer, Layer):
         """Convert the kernels of Dense, EinsumDense, Embedding and ReversibleEmbedding layers: to integers, which are
         not trained any more, or to float8.
 
-        mode: "int8", "int4", "float8" (Dense and EinsumDense), or config, of `keras.quantizers`. filters: of the
-        layers: a regular expression of their names, several, or a function of a layer. type_check: whether subclasses
-        of these layers are left as they are, with a warning.
+        mode: "int8", "int4", "float8" (Dense and EinsumDense), or config, of `keras.quantizers`; "gptq" and "awq" with
+        a config, which convert Dense and EinsumDense layers in the blocks of its structure. filters: of the layers: a
+        regular expression of their names, several, or a function of a layer. type_check: whether subclasses of these
+        layers are left as they are, with a warning.
         raises ValueError for other modes and contradictions
         """
         type_check = kwargs.pop("type_check", True)
         if kwargs:
             raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: {kwargs}")
-        quantizers.resolve(mode, config)
+        config = quantizers.resolve(mode, config)
         patterns = [filters] if isinstance(filters, str) else filters
-        for layer in self._flatten_layers():
-            if patterns is not None:
-                chosen = patterns(layer) if callable(patterns) else any(re.search(p, layer.name) for p in patterns)
-                if not chosen:
-                    continue
-            if hasattr(layer, "quantize") and not isinstance(layer, Model):
-                try:
-                    layer.quantize(mode, type_check=type_check, config=config)
-                except NotImplementedError as error:
-                    warnings.warn(str(error), stacklevel=2)
+
+        def convert(root: Layer) -> list[Any]:
+            converted: list[Any] = []
+            for layer in root._flatten_layers():
+                if patterns is not None:
+                    chosen = patterns(layer) if callable(patterns) else any(re.search(p, layer.name) for p in patterns)
+                    if not chosen:
+                        continue
+                if hasattr(layer, "quantize") and not isinstance(layer, Model):
+                    try:
+                        layer.quantize(config.mode, type_check=type_check, config=config)
+                    except NotImplementedError as error:
+                        warnings.warn(str(error), stacklevel=3)
+                    else:
+                        converted.append(layer)
+            return converted
+
+        if isinstance(config, quantizers.CalibratedConfig):
+            calibration.calibrate(calibration.structure_of(self, config), config, convert)
+        else:
+            convert(self)
         for kind in ("train", "test", "predict"):
             self._trainer.steps.discard(kind)
+
+    def get_quantization_layer_structure(self, mode: str | None = None) -> dict[str, Any] | None:
+        """Return {"pre_block_layers": layers that inputs pass first, "sequential_blocks": blocks in their order}.
+
+        For modes that quantize block by block, "gptq" and "awq"; models that have one override it.
+        """
+        return None
 
     def save(self, filepath: Any, overwrite: bool = True, **kwargs: Any) -> None:
         """Save the model.

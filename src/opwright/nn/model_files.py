@@ -209,7 +209,10 @@ def _load_model(filepath: Any, custom_objects: dict[str, Any] | None, compile: b
     ways = dict.fromkeys(ways) if isinstance(ways, list) else ways  # older files have int8 alone
     for path, layer in layer_paths(model, {}, "", set()):
         if path in ways and not is_quantized(layer):  # inside of one that has no policy for it
-            layer.quantize(config=quantizers.get(ways[path]) or "int8", type_check=False)
+            way = quantizers.get(ways[path]) or "int8"
+            layer.quantize(config=way, type_check=False)
+            if isinstance(way, quantizers.CalibratedConfig):
+                layer.discard_kernel()
     root = None if weights is not None else open_weights(files[H5_WEIGHTS], path)
     if root is None:
         assign(model, parse_arrays(weights or b"", path), path)

@@ -205,6 +205,12 @@ def _quantized_policy(converter: ConfigurationConverter, inner: Any) -> Any:
 
 _SPECIAL = {
     "DTypePolicy": _policy,
-    **dict.fromkeys(("QuantizedDTypePolicy", "QuantizedFloat8DTypePolicy", "Int4DTypePolicy"), _quantized_policy),
+    **dict.fromkeys(
+        (
+            *("QuantizedDTypePolicy", "QuantizedFloat8DTypePolicy", "Int4DTypePolicy"),
+            *("GPTQDTypePolicy", "AWQDTypePolicy"),
+        ),
+        _quantized_policy,
+    ),
     CLASS: _lambda,
 }

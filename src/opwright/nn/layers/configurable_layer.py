@@ -245,6 +245,8 @@ class LowRankAdaptation:
             )
         if not layer.built:
             raise ValueError("Cannot enable lora on a layer that isn't yet built.")
+        if layer.quantization_mode in ("gptq", "awq"):
+            raise NotImplementedError(f"lora is not supported with {layer.quantization_mode.upper()} quantization")
         if self.lora_enabled:
             raise ValueError("lora is already enabled. This can only be done once per layer.")
         shape = tuple(getattr(layer, "_kernel_shape", layer._kernel.shape))  # of two integers a byte, the whole

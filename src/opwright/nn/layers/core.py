@@ -19,7 +19,8 @@ from .. import initializers, model_config
 from ..function_code import SafeModeScope
 from ..layer_calls import InputSpec, set_mask
 from .configurable_layer import ConfigurableLayer
-from .quantized_weights import MATMUL, QuantizedWeights
+from .quantization_modes import MATMUL
+from .quantized_weights import QuantizedWeights
 
 if TYPE_CHECKING:
     from ...eager.variable import Variable

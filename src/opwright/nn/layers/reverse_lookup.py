@@ -12,7 +12,8 @@ from ...ops import array, linalg, math
 from ..layer_calls import set_mask
 from ..quantizers import AbsMaxQuantizer
 from .core import Embedding
-from .quantized_weights import MATMUL, MODES, Table, int8_einsum, rounded_inputs
+from .quantization_modes import MATMUL, Table, int8_einsum, rounded_inputs
+from .quantized_weights import MODES
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
