@@ -258,8 +258,8 @@ def packed_panel(width: int) -> int:
 
 PANEL_BYTES = 1 << 18
 """Bytes of a block of panels, a quarter of a second-level cache."""
-SUM_BYTES = 1 << 18
-"""Bytes of an item's sums."""
+SUM_BYTES = 264 << 10
+"""Bytes of an item's sums: those of 256 rows, in whole tiles, by a block of panels, which are then packed once."""
 CONFLICTING = 1024
 """Floats from row to row such that a first-level cache has all rows of a tile in the same sets, where they evict each
 other: products of 1024 x 1024 run at 106 GFLOP/s in blocks, at 98 without (of 118, Zen 4)."""
@@ -291,10 +291,15 @@ def is_deep(rows: int, panels: PanelsF32, pitch: int, turned: bool, packs: bool 
 
 
 def deep_block(cut: RowTiles, panels: PanelsF32) -> WorkBlocks:
-    """Return the blocks of a product in blocks of steps: panels that stay in a cache, and tiles whose sums do."""
+    """Return the blocks of a product in blocks of steps: panels that stay in a cache, and tiles whose sums do.
+
+    A product of one such block is two of half the panels, for two threads.
+    """
     width = _width(panels, DEPTH_BLOCK)
     height = max(1, min(cut.tiles, SUM_BYTES // (4 * cut.height * panels.width * width)))
     height = -(-cut.tiles // -(-cut.tiles // height))
+    if height == cut.tiles and width == panels.number:
+        width = -(-width // 2)
     return WorkBlocks(height, width, -(-cut.tiles // height) * -(-panels.number // width))
 
 
