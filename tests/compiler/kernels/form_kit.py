@@ -32,21 +32,23 @@ def buffer(x: np.ndarray, name: str = "x") -> Buffer:
     return Buffer(name, dtypes.as_dtype(x.dtype), x.shape)
 
 
-def _bound(forms: Sequence[LoopOp], inputs: Mapping[Buffer, np.ndarray]) -> tuple[LoopPlan, BoundPlan, np.ndarray]:
+def _bound(
+    forms: Sequence[LoopOp], inputs: Mapping[Buffer, np.ndarray], threads: int = 1
+) -> tuple[LoopPlan, BoundPlan, np.ndarray]:
     last = forms[-1].output
     whole = ([last, *parents(last)])[-1]
     plan = plan_of(LoopGraph("test", tuple(inputs), (whole,), tuple(forms)))
     plan.pack()
     out = np.empty(whole.shape, whole.dtype.np)
     out.view(np.uint8).fill(0x5A) if out.size and out.ndim else None
-    running = plan.bind()
+    running = plan.bind(threads)
     running.connect({whole: out.ctypes.data, **{b: x.ctypes.data for b, x in inputs.items()}})
     return plan, running, out
 
 
-def run(forms: LoopOp | Sequence[LoopOp], inputs: Mapping[Buffer, np.ndarray]) -> np.ndarray:
+def run(forms: LoopOp | Sequence[LoopOp], inputs: Mapping[Buffer, np.ndarray], threads: int = 1) -> np.ndarray:
     """Return the output of the last operation (with the array that it is a slice of), in marked memory."""
-    _, running, out = _bound([forms] if isinstance(forms, LoopOp) else forms, inputs)
+    _, running, out = _bound([forms] if isinstance(forms, LoopOp) else forms, inputs, threads)
     running.run()
     return out
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, run_in_used_memory, split, targets
 
-from opwright.compiler.kernels import NoKernel
+from opwright.compiler.kernels import NoKernel, contractions_f32
 from opwright.compiler.kernels.contractions_winograd import LEAST_PIXELS, faster_patch
 from opwright.compiler.kernels.convolution_f32 import convolution
 from opwright.compiler.kernels.epilogue import Epilogue, without_bias
@@ -329,3 +329,35 @@ def test_targets(family, constants, names):
 )
 def test_targets_of_long_kernels(family, constants, names):
     compiles_for(names, family, **constants)
+
+
+@pytest.mark.parametrize(
+    ("x", "features", "window"),
+    [
+        ((3, 32, 33, 16), 33, Window((30, 31))),  # the gradient by a first layer's filter
+        ((2, 34, 35, 5), 7, Window((34, 33), (1, 1), (1, 1), (1, 1, 0, 1))),
+        ((1, 41, 40, 9), 32, Window((20, 19), (1, 2), (2, 2), (2, 0, 1, 1))),
+    ],
+    ids=str,
+)
+def test_few_outputs_with_long_sums_are_computed_in_parts(x, features, window, monkeypatch):
+    """Test that errors are below those of one sum, and the bits those of one thread."""
+    rng = np.random.default_rng(7)
+    images = rng.standard_normal(x, dtype=np.float32)
+    filters = rng.standard_normal((features, *window.size, x[3]), dtype=np.float32)
+    shape = out_shape(x, features, window)
+    source, taps = buffer(images), buffer(filters, "filter")
+    form = Contract(Buffer("y", float32, shape), source, taps, (), SUM, window, 1)
+    inputs = {source: images, taps: filters}
+    wanted = sums(images, filters, window, 1, shape)
+
+    def errors():
+        result = run_in_used_memory(form, inputs)
+        return result, np.sqrt(np.mean((result - wanted) ** 2))
+
+    found, error = errors()
+    np.testing.assert_array_equal(found, run(form, inputs, threads=2))
+    monkeypatch.setattr(contractions_f32, "PARTS", 1)
+    whole, of_whole = errors()
+    assert (found != whole).any()
+    assert error < 0.8 * of_whole

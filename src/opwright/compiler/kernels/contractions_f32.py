@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.dtypes import bfloat16, float16, float32
 from ..loops.buffers import Buffer, Ring, RowBand, ring_lines
-from ..loops.ops import Banded, Contract, Depthwise, LoopOp
+from ..loops.expressions import arg
+from ..loops.ops import Banded, Contract, Depthwise, LoopOp, Reduce
 from ..target import host
 from ..tuning.choices import FEW_ROWS, LINES, Choice, choose
 from . import NoKernel, selector
@@ -32,11 +33,23 @@ from .convolution_f32 import convolution
 from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .gemv_f32 import blocks_of, gemv
 from .grouped_convolution_f32 import add_if_grouped
-from .tiling import ITEM_OPERATIONS, ITEMS, LineTiles, WorkBlocks, chunk_of, evened, grain, row_tiles, window_words
-from .weight_packing_f32 import PanelsF32, packed_filter, panels_of
+from .tiling import (
+    ITEM_OPERATIONS,
+    ITEMS,
+    MANY_TILES,
+    LineTiles,
+    WorkBlocks,
+    chunk_of,
+    evened,
+    grain,
+    row_tiles,
+    window_words,
+)
+from .weight_packing_f32 import PanelsF32, pack_computed, packed_filter, panels_of
 
 if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 FEW, SOME = 1, 8
 """Rows up to which a constant filter, and a computed one, is read unpacked by default; tuning considers up to SOME."""
@@ -188,37 +201,92 @@ def _panels_of_lines(form: Contract) -> PanelsF32:
     return panels_of(host(), features, kx * form.filter.shape[3], ky)
 
 
+def _panels_of_window(group: FloatGroup, lined: bool, lines: int) -> PanelsF32:
+    """Return the layout of a filter of some lines of the window. lined: see `_is_lined`."""
+    run = group.depth // group.form.window.size[0]
+    return panels_of(host(), group.features, run, lines) if lined else panels_of(host(), group.features, lines * run)
+
+
 def _fills_tiles(width: int, panels: PanelsF32) -> bool:
     """Return whether tiles of one line of outputs have at least two thirds of the possible rows."""
     return row_tiles(width, panels.rows).height * 3 >= panels.rows * 2
 
 
 def _add_convolution(group: FloatGroup, build: Builder, rows: int) -> None:
+    form = group.form
+    lined = _is_lined(form, build.choose)
+    height = form.window.size[0]
+    panels = _panels_of_window(group, lined, height)
+    cut = row_tiles(form.output.shape[2] if lined else rows, panels.rows)
+    parts = _window_parts(group, rows, -(-rows // max(1, cut.height)) * panels.number)
+    if parts == 1:
+        packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
+        out = build.pointer(form.output, group.feature)
+        _add_lines(group, build, rows, lined, range(height), packed, out)
+        return
+    sums = Buffer("sums", float32, (parts, *form.output.shape))
+
+    def add_part(number: int) -> None:
+        lines = range(height * number // parts, height * (number + 1) // parts)
+        filters = build.pointer(form.filter, lines.start * (group.depth // height))
+        of_part = _panels_of_window(group, lined, len(lines))
+        packed = pack_computed(build, of_part, filters, form.filter.dtype, group.depth)
+        _add_lines(group, build, rows, lined, lines, packed, build.pointer(sums, number * rows * group.features))
+
+    build.strands(parts, add_part)
+    total = arg(0, float32)
+    build.part(Reduce(form.output, sums, (0,), "sum", total, total))
+
+
+PARTS = 8
+"""Parts of a window, at most."""
+PART_DEPTH = 1 << 10
+"""Steps of the sum of a part, at least."""
+
+
+def _window_parts(group: FloatGroup, rows: int, blocks: int) -> int:
+    """Return the number of parts of a window that are summed one by one, for threads and for accuracy.
+
+    They are more than one for few outputs that are each a long sum, as the gradient by a first layer's filter is: with
+    3 channels, 3 x 3 pixels and 32 x 30 x 30 steps, two threads would have 3 tiles, and each output an error that grows
+    with 28,800 additions. blocks: tiles of rows by panels.
+    """
+    form = group.form
+    is_sum = form.groups == 1 and group.bias is None and group.epilogue.expr.op == "arg" and not group.more
+    if not is_sum or blocks >= MANY_TILES or not rows or form.filter.constant is not None:
+        return 1
+    return max(1, min(PARTS, form.window.size[0], group.depth // PART_DEPTH))
+
+
+def _add_lines(
+    group: FloatGroup, build: Builder, rows: int, lined: bool, lines: range, packed: Address, out: Address
+) -> None:
+    """Add the convolution by some lines of the window, for which the filter is packed. lined: see `_is_lined`."""
     form, window = group.form, group.form.window
     _, height, width, _ = form.input.shape
     _, out_height, out_width, _ = form.output.shape
-    (ky, kx), channels = window.size, form.filter.shape[3]
-    lined = _is_lined(form, build.choose)
-    panels = _panels_of_lines(form) if lined else panels_of(host(), group.features, group.depth)
+    (_, kx), ky, channels = window.size, len(lines), form.filter.shape[3]
+    depth = ky * kx * channels
+    panels = _panels_of_window(group, lined, ky)
     line = out_width if lined else rows
     cut = row_tiles(line, panels.rows)
     tiles = cut.tiles * (rows // line if line else 0)
-    work = 2 * cut.height * group.depth * panels.width
+    work = 2 * cut.height * depth * panels.width
     block = evened(window_blocks(tiles, panels.number, work, tiles // ITEMS), tiles, panels.number)
     span = (cut.height - 1) * window.strides[1] + kx
-    scratch = 4 * (panels.lanes + (ky * span * channels if lined else cut.height * group.depth))
-    packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
+    scratch = 4 * (panels.lanes + (ky * span * channels if lined else cut.height * depth))
+    slide = window_words(window, out_height, out_width, form.output.pitch)
     words = [
         build.pointer(form.input, group.channel),
         packed,
-        build.pointer(form.output, group.feature),
+        out,
         height,
         width,
         form.input.pitch,
         channels,
         ky,
         kx,
-        *window_words(window, out_height, out_width, form.output.pitch),
+        *slide._replace(top=slide.top - lines.start * window.dilations[0]),
         group.features,
         line,
         *LineTiles(cut.tiles, cut.tall, tiles, block.tiles, block.panels),

@@ -263,9 +263,16 @@ def packed_filter(build: Builder, panels: PanelsF32, filters: Buffer, first: int
         rows = filters.constant[first:last]
         key = ("panels", rows, initial, panels)
         return build.packed((panels.size,), np.float32, packer(panels, rows, filters.dtype, initial), key)
-    packed = build.temporary(panels.size * 4)
+    start = None if bias is None else build.pointer(bias, first)
     source = build.pointer(filters, first * panels.depth)
-    start = 0 if bias is None else build.pointer(bias, first)
-    words = [source, start, packed, panels.features, panels.segments, panels.run, panels.depth, 0, 0]
-    build.step(pack_code(panels, filters.dtype, bias is not None), words, panels.number)
+    return pack_computed(build, panels, source, filters.dtype, panels.depth, start)
+
+
+def pack_computed(
+    build: Builder, panels: PanelsF32, source: Address, dtype: DType, pitch: int, bias: Address | None = None
+) -> Address:
+    """Add a step that packs channels, whose numbers are contiguous, `pitch` apart; return their address."""
+    packed = build.temporary(panels.size * 4)
+    words = [source, 0 if bias is None else bias, packed, panels.features, panels.segments, panels.run, pitch, 0, 0]
+    build.step(pack_code(panels, dtype, bias is not None), words, panels.number)
     return packed
