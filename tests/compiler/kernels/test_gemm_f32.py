@@ -355,9 +355,9 @@ def test_few_outputs_with_long_sums_are_computed_in_parts(x, features, window, m
         result = run_in_used_memory(form, inputs)
         return result, np.sqrt(np.mean((result - wanted) ** 2))
 
-    found, error = errors()
-    np.testing.assert_array_equal(found, run(form, inputs, threads=2))
+    in_parts, error = errors()
+    np.testing.assert_array_equal(in_parts, run(form, inputs, threads=2))
     monkeypatch.setattr(contractions_f32, "PARTS", 1)
     whole, of_whole = errors()
-    assert (found != whole).any()
+    assert (in_parts != whole).any()
     assert error < 0.8 * of_whole
