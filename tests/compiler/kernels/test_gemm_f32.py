@@ -349,11 +349,11 @@ def test_few_outputs_with_long_sums_are_computed_in_parts(x, features, window, m
     source, taps = buffer(images), buffer(filters, "filter")
     form = Contract(Buffer("y", float32, shape), source, taps, (), SUM, window, 1)
     inputs = {source: images, taps: filters}
-    wanted = sums(images, filters, window, 1, shape)
+    exact = sums(images, filters, window, 1, shape)
 
     def errors():
         result = run_in_used_memory(form, inputs)
-        return result, np.sqrt(np.mean((result - wanted) ** 2))
+        return result, np.sqrt(np.mean((result - exact) ** 2))
 
     in_parts, error = errors()
     np.testing.assert_array_equal(in_parts, run(form, inputs, threads=2))
