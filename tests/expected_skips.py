@@ -48,6 +48,7 @@ EXPECTED = (
     Expected(26, "tests/frontends/test_jax_*.py", "could not import '(jax|flax|equinox)"),
     Expected(1, "tests/frontends/test_stablehlo_modules.py", "could not import 'jax"),
     Expected(20, "tests/frontends/*", "could not import 'onnx"),
+    Expected(1, "tests/tools/test_tools_convert.py", "could not import 'jax"),
     Expected(1, "tests/tools/test_tools_run_batches.py", "could not import 'pyarrow"),
     Expected(160, "tests/formats/*", "could not import 'PIL"),
     Expected(3, "tests/formats/test_summaries.py", "could not import '(matplotlib|tensorboard)"),

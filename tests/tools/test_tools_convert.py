@@ -270,3 +270,25 @@ def test_op_new_writes_the_class_of_an_operator_that_a_framework_knows(tmp_path)
     ):
         assert text in opwright("op", "new", "--from", source, exit_code=code).stderr
     assert "wanted NAME" in opwright("op", "new", exit_code=2).stderr
+
+
+def test_op_new_writes_the_class_of_a_primitive_of_jax(tmp_path, monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "op.py"
+    (tmp_path / "my_primitive.py").write_text(
+        "from jax.extend import core\n"
+        "scale_p = core.Primitive('my_scale')\n"
+        "scale_p.def_impl(lambda x, *, factor: x * factor)\n"
+        "scale_p.def_abstract_eval(lambda x, *, factor: x)\n"
+    )
+    opwright("op", "new", "--from", "jax:my_scale", "--import", "my_primitive", "-o", file)
+    namespace = {}
+    exec(file.read_text().replace('raise NotImplementedError("my_scale in NumPy")', "return x * op.factor"), namespace)
+    import my_primitive
+
+    spec, custom = ow.TensorSpec([2], ow.float32), {"my_scale": namespace["MyScale"]}
+    function = ow.from_jax(lambda x: my_primitive.scale_p.bind(x, factor=2.5), spec, custom=custom)
+    np.testing.assert_array_equal(function(np.float32([1, -2])), [2.5, -5])
+    assert "has a rule" in opwright("op", "new", "--from", "jax:tanh", exit_code=3).stderr
+    assert "--import MODULE" in opwright("op", "new", "--from", "jax:my_gone", exit_code=3).stderr
