@@ -206,6 +206,22 @@ def convolution_bytes(window: Window) -> Case:
     return Case([form], {a: x}, np.clip(np.rint(exact * 0.004) + 7, -128, 127), 1)
 
 
+def grouped_bytes(window: Window) -> Case:
+    """Eight groups of three channels and two outputs."""
+    x, w = integers(1, 9, 10, 24), integers(16, *window.size, 3)
+    a = buffer("x", x)
+    y = out(int8, 1, *output_size(x.shape, window), 16)
+    form = Contract(y, a, buffer("w", w, True), (), SCALED, window, groups=8, input_zero=-9)
+    filters = w.astype(np.int64).reshape(8, 2, *window.size, 3)
+
+    def sums(pixels: np.ndarray, i: int, j: int) -> np.ndarray:
+        by_group = pixels.reshape(*pixels.shape[:-1], 8, 3)
+        return np.einsum("nhwgc,gfc->nhwgf", by_group, filters[:, :, i, j]).reshape(*pixels.shape[:-1], 16)
+
+    exact = correlated(x.astype(np.int64) + 9, window, sums)
+    return Case([form], {a: x}, np.clip(np.rint(exact * 0.004) + 7, -128, 127), 1)
+
+
 def spread() -> Case:
     x, w = floats(1, 4, 5, 6), floats(7, 3, 3, 6)
     a = buffer("x", x)
@@ -240,6 +256,7 @@ CASES: dict[str, Callable[[], Case]] = {
             "int8 depthwise": depthwise_bytes,
             "convolution": convolution,
             "int8 convolution": convolution_bytes,
+            "int8 convolution in groups": grouped_bytes,
         }.items()
     },
 }

@@ -310,7 +310,7 @@ GROUPED = {name: SHAPE[name] for name in ("more", "epilogue")} | {"stride": 2, "
     (gemm_int8, {**SHAPE, "parts": 1, "blocked": False, "halved": False, "flipped": True}),
     (convolution_int8, {**SHAPE, "by_line": True, "flipped": True}),
     (patches, {"rounded": True}),
-    (convolution_grouped_int8, {"tile": GroupTileInt8(2, 2, 4, 4, 4), **GROUPED}),
+    (convolution_grouped_int8, {"tile": GroupTileInt8(2, 2, 4, 4, uint8), **GROUPED}),
     (
         pack_int8,
         {

@@ -79,6 +79,8 @@ MOST_CHANNELS = 32
 """Inputs of a group, at most: products of more fill their tiles. Zen 4: 0.9 of their time at 32, 1.04 at 64."""
 LEAST_LANES = 4
 """Lanes of the narrowest vectors."""
+LEAST_OUTPUTS = 3
+"""Outputs of a block for each of its vectors, at least, if there are as many."""
 MOST_SEEN = 4
 """Vectors of the pixels of a block, at most, if their numbers are permuted."""
 
@@ -95,7 +97,7 @@ def group_tile(target: Target, channels: int, features: int, groups: int) -> Gro
 
 def block_of_groups(target: Target, features: int, groups: int, vectors: int) -> tuple[int, int, int] | None:
     """Return the lanes, the vectors (`vectors` at most) and the outputs of a block: of several groups in one vector, of
-    one, or of a part of one. Blocks have no rest. None if there are fewer outputs a vector than LEAST_LANES, although
+    one, or of a part of one. Blocks have no rest. None if there are fewer outputs a vector than LEAST_OUTPUTS, although
     there are more.
     """
     most = target.vector_bytes // 4
@@ -110,7 +112,7 @@ def block_of_groups(target: Target, features: int, groups: int, vectors: int) ->
         if count <= (vectors if width <= features else 1):
             blocks.append((width / count, count, -lanes, width))
     used, count, lanes, width = max(blocks)
-    return (-lanes, count, width) if used >= min(LEAST_LANES, features * groups) else None
+    return (-lanes, count, width) if used >= min(LEAST_OUTPUTS, features * groups) else None
 
 
 class BandWords(NamedTuple):

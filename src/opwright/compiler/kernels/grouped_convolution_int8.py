@@ -1,14 +1,15 @@
-"""Convolutions of int8 in groups of few channels on x86: vectors lie along the outputs of one group or of several.
+"""Convolutions of int8 in groups of few channels on x86 and 64-bit ARM: vectors lie along the outputs of one group or
+of several.
 
 Lives here: the family `convolution_grouped_int8`, `GroupTileInt8` (which groups it computes), its step.
 Not here: groups of more channels and other targets, a product of matrices each (contractions_int8.py), and one output
 for each channel (depthwise.py).
 
 As for floats (grouped_convolution_f32.py), a work item is a block of outputs of all groups that fill a vector, and the
-pixels that it reads are copied first. With VNNI they are unsigned bytes x' = x + 128, and each step multiplies four
-channels of a group by four weights of each output; otherwise x' = x is int16, and steps are of two channels. Channels
-are padded to whole steps; pixels outside of the image are x'_zero. The initial sums are the bias less x'_zero times the
-sum of the weights.
+pixels that it reads are copied first. With VNNI they are unsigned bytes x' = x + 128, on ARM signed ones, and each step
+multiplies four channels of a group by four weights of each output; otherwise x' = x is int16, and steps are of two
+channels. Channels are padded to whole steps; pixels outside of the image are x'_zero. The initial sums are the bias
+less x'_zero times the sum of the weights.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import int8, int32, uint8
+from ...core.dtypes import int8, int16, int32, uint8
 from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr, u8
 from ..target import Target, host
 from .epilogue import Epilogue, epilogue_of, without_bias
+from .gemm_int16 import widens
 from .grouped_convolution_f32 import BandWords, TapSteps, block_of_groups, copied_bands, grouped_words
 from .output_tiles import OutputTile, rows_per_vector, spilled, tile_epilogue, write_registers, write_tile
-from .register_tiles import FOURS, deep_on
+from .register_tiles import FOURS, PAIRS
 from .tiling import WindowWords, chunk_of, pixels_inside
 
 if TYPE_CHECKING:
+    from ...core.dtypes import DType
     from ..language import Pointer, Registers, Value, Work
     from ..loops.ops import Contract
     from ..loops.plan_builder import Builder
@@ -37,17 +40,28 @@ EPILOGUE = 12
 """Time of an epilogue of one vector of results, in products."""
 MOST_CHANNELS = 16
 """Inputs of a group, at most: the tiles of a product of matrices of more are full."""
+MOST_CHANNELS_ARM = 8
+"""The same on 64-bit ARM, whose vectors have four lanes: each block of four outputs copies the pixels of its group."""
 
 
 class GroupTileInt8(NamedTuple):
     """A block of `width` outputs in a vector of `lanes`, whose last lanes may be unused. channels, features: inputs and
-    outputs of a group; deep: channels of a step, of bytes or of int16."""
+    outputs of a group; dtype: of x'."""
 
     channels: int
     features: int
     lanes: int
     width: int
-    deep: int
+    dtype: DType
+
+    @property
+    def deep(self) -> int:
+        """Channels of a step."""
+        return FOURS if self.dtype.size == 1 else PAIRS
+
+    def shift(self, dtype: DType) -> int:
+        """Return x' - x of an image's dtype."""
+        return 0 if self.dtype in (dtype, int16) else 128 if self.dtype is uint8 else -128
 
     @property
     def groups(self) -> int:
@@ -104,10 +118,16 @@ def group_tile_int8(target: Target, channels: int, features: int, groups: int) -
     Returns None on other targets, if few lanes of a vector would be used, or for more channels.
     """
     block = block_of_groups(target, features, groups, 1)
-    if not target.is_x86 or channels > MOST_CHANNELS or block is None:
+    most = MOST_CHANNELS if target.is_x86 else MOST_CHANNELS_ARM if target.is_aarch64 else 0
+    if channels > most or block is None:
         return None
     lanes, _, width = block
-    return GroupTileInt8(channels, features, lanes, width, deep_on(target))
+    return GroupTileInt8(channels, features, lanes, width, int16 if widens(target) else dot_dtype(target))
+
+
+def dot_dtype(target: Target) -> DType:
+    """Return the dtype of bytes that the target multiplies by int8, four at a time."""
+    return int8 if target.is_aarch64 else uint8
 
 
 @kl.family
@@ -141,7 +161,7 @@ def convolution_grouped_int8(
     blocks, pixel = features // tile.width, tile.size
     ending = tile_epilogue(epilogue, more, work.target)
     output = ending.output(work, out, slide.out_pitch, features, None)
-    lines, steps = work.scratch(u8 if tile.deep == FOURS else i16), size_y * size_x * tile.steps
+    lines, steps = work.scratch(tile.dtype), size_y * size_x * tile.steps
     line_size = bands.span * pixel
     for item in work.items():
         block, band = item % blocks, item // blocks
@@ -191,7 +211,7 @@ def _copy_pixels(
     for i in range(before, after):
         numbers = (source + i * line.pitch).load(0, seen)
         if tile.deep == FOURS:
-            numbers = numbers ^ (128 if signed else 0)
+            numbers = kl.bitcast(numbers ^ (tile.shift(i8 if signed else u8) & 128), tile.dtype)
         else:
             numbers = (kl.bitcast(numbers, i8) if signed else numbers).to(i16)
         if tile.padding is not None:
@@ -204,7 +224,8 @@ def _copy_pixels(
 def _contract(rows: int, pitch: int, tile: GroupTileInt8, p: Pointer, q: Pointer, taps: TapSteps) -> Registers:
     """Compute the sums of `rows` pixels of a block. p: the first number of the first window; q: the panel."""
     lanes, permutations = tile.lanes, tile.permutations
-    pixels_as, weights_as, dot = (u8, i8, kl.dot4) if tile.deep == FOURS else (i16, i16, kl.pair_dot)
+    weights_as = i8 if tile.deep == FOURS else i16
+    dot = kl.pair_dot if tile.dtype is int16 else kl.dot4 if tile.dtype is uint8 else kl.dot4_signed
     sums = kl.registers(i32, lanes, rows, 1)
     for r in range(rows):
         sums[r, 0] = q.load(0, lanes)
@@ -221,7 +242,7 @@ def _contract(rows: int, pitch: int, tile: GroupTileInt8, p: Pointer, q: Pointer
                         channels = pixels[start + step].splat(lanes)
                     else:
                         channels = kl.shuffle(pixel, None, permutations[step])
-                    sums[r, 0] = dot(sums[r, 0], kl.bitcast(channels, pixels_as), weights[step])
+                    sums[r, 0] = dot(sums[r, 0], kl.bitcast(channels, tile.dtype), weights[step])
             q = q + tile.steps * lanes
     return sums
 
@@ -249,7 +270,7 @@ def add_if_grouped_int8(form: Contract, build: Builder) -> bool:
         bias, expr, operands = None, form.expr, form.operands
     epilogue, more = epilogue_of(expr, operands, form.output, build)
     signed, taps = form.input.dtype is int8, math.prod(form.window.size)
-    zero = form.input_zero + (128 if signed and tile.deep == FOURS else 0)
+    zero = form.input_zero + tile.shift(form.input.dtype)
     steps, blocks = taps * tile.steps, features // tile.width
     initial = None if bias is None else bias.constant
 

@@ -142,9 +142,10 @@ class OutputTile(NamedTuple):
     count: Any = None
 
     def mask(self, start: int, lanes: int) -> Value | None:
-        """Return which of the channels from `start` on exist; None on targets without masks unless that is known."""
-        is_constant = isinstance(self.rest, int)
-        return kl.first(self.rest - start, lanes) if self.masked or is_constant else None
+        """Return which of the channels from `start` on exist; None if all do, or if it is the caller's to look."""
+        if isinstance(self.rest, int):
+            return None if self.rest - start >= lanes else kl.first(self.rest - start, lanes)
+        return kl.first(self.rest - start, lanes) if self.masked else None
 
     def store(self, results: Value, r: Any, c: Any, mask: Value | None) -> None:
         """Store the results of row r from channel c on: without masks as parts of 2^n, of which all lanes exist."""
