@@ -63,6 +63,12 @@ def maxima() -> np.ndarray:
     return x.transpose(0, 2, 3, 1)
 
 
+def masked_twice(x: Any, keys: Any) -> Any:
+    """Two masks of the least number, whose sum is -inf."""
+    least = np.finfo(np.float32).min
+    return attend(x, lambda scores: ow.where(CAUSAL, scores, least) + (1.0 - keys) * least)
+
+
 ADDED = np.where(CAUSAL, 0, NEVER).astype(np.float32)
 MODELS: dict[str, tuple[Callable[..., Any], list[np.ndarray], np.ndarray]] = {
     "-inf added": (lambda x: attend(x, lambda s: s + ADDED), [X], attention(CAUSAL)),
@@ -70,6 +76,7 @@ MODELS: dict[str, tuple[Callable[..., Any], list[np.ndarray], np.ndarray]] = {
     "-inf computed": (computed(True, float("-inf")), [X, KEYS], attention(KEYS > 0, 2)),
     "-1e4 computed": (computed(False, -1e4), [X, KEYS], attention(KEYS > 0, 2)),
     "least computed": (computed(False, float(np.finfo(np.float32).min)), [X, KEYS], attention(KEYS > 0, 2)),
+    "two masks": (masked_twice, [X, KEYS], attention(CAUSAL & (KEYS > 0))),
     "-1e9 given": (lambda x, m: attend(x, lambda s: s + m), [X, (1 - KEYS) * np.float32(-1e9)], attention(KEYS > 0)),
     "padding": (pooled, [IMAGES], maxima()),
 }

@@ -232,15 +232,18 @@ def _observer(subgraph: Any, ranges: dict[int, Range], masked: set[int]) -> Call
     return observe
 
 
-def _takes_masks(node: Any, masked: set[int]) -> bool:
-    """Return whether -inf in a node's result is that of an operand: a constant, or a masked tensor."""
+def _takes_masks(node: Any, masked: set[int], ranges: dict[int, Range]) -> bool:
+    """Return whether -inf in a node's result is that of an operand, a constant or a masked tensor, or the sum of two
+    masks of the least numbers."""
     rule = RULES.get(node.name)
     if rule is None or not (rule.results in (SAME, JOIN) or node.name == "ADD"):
         return False
     floats = [t for t in node.tensors_in if t is not None and t.dtype is float32]
-    return any(
-        t.index in masked or (t.kind in (CONSTANT, FOLDED) and t.array.min(initial=0.0) == -np.inf) for t in floats
-    )
+    lows = [
+        t.array.min(initial=0.0) if t.kind in (CONSTANT, FOLDED) else ranges.get(t.index, (0, 0))[0] for t in floats
+    ]
+    least = float(np.finfo(np.float32).min) / 4
+    return any(t.index in masked or low < least for t, low in zip(floats, lows))
 
 
 def _note(ranges: dict[int, Range], t: Any, masked: set[int], node: Any = None) -> None:
@@ -249,7 +252,7 @@ def _note(ranges: dict[int, Range], t: Any, masked: set[int], node: Any = None) 
     if t.dtype is not float32 or array is None or not array.size:
         return
     low, high = float(array.min()), float(array.max())
-    if low == -np.inf and high < np.inf and node is not None and _takes_masks(node, masked):
+    if low == -np.inf and high < np.inf and node is not None and _takes_masks(node, masked, ranges):
         masked.add(t.index)
         low = float(array.min(initial=high, where=array > -np.inf))
         if high == -np.inf:  # nothing else in it

@@ -39,15 +39,8 @@ def narrowed(graph: CalibratedGraph) -> dict[Value, Range]:
     for node in graph.operators:
         if node.op.name != "SOFTMAX":
             continue
-        moved, value = [], operand(node, 0)
-        while is_float(value) and graph.readers[value] == 1 and (source := producer(value)) is not None:
-            moved.append(value)
-            if source.op.name not in MOVERS:
-                beta = float(node.attrs["beta"] or 1.0)
-                kept = _masked(graph, source, NEGLIGIBLE / max(beta, 1e-3), demands)
-                ranges_by_value |= {} if kept is None else dict.fromkeys(moved, kept)
-                break
-            value = operand(source, 0)
+        beta = float(node.attrs["beta"] or 1.0)
+        _scores(graph, operand(node, 0), NEGLIGIBLE / max(beta, 1e-3), demands, ranges_by_value)
     return ranges_by_value | _masks(graph, demands)
 
 
@@ -114,30 +107,49 @@ def _below_maxima(graph: CalibratedGraph, value: Value, readers: defaultdict[Val
     return moved
 
 
-def _masked(graph: CalibratedGraph, node: Node, enough: float, demands: Demands) -> Range | None:
-    """Return the range that the result of a node needs; None where it masks nothing."""
+def _scores(
+    graph: CalibratedGraph, value: Value | None, enough: float, demands: Demands, narrow: dict[Value, Range]
+) -> Range | None:
+    """Return the range of a value's elements that count, and narrow the value if others are masked."""
+    moved, last = [], value
+    while is_float(last) and graph.readers[last] == 1 and (source := producer(last)) is not None:
+        moved.append(last)
+        if source.op.name not in MOVERS:
+            masked = _masked(graph, source, enough, demands, narrow)
+            if masked is None:
+                break
+            narrow |= dict.fromkeys(moved, (masked[0] - enough, masked[1]))
+            return masked
+        last = operand(source, 0)
+    return None if value is None or constant(value) is not None else graph.range_of(value)
+
+
+def _masked(
+    graph: CalibratedGraph, node: Node, enough: float, demands: Demands, narrow: dict[Value, Range]
+) -> Range | None:
+    """Return the range of the elements of a node's result that count; None where it masks nothing."""
     chooses = node.op.name in CHOICES
     if not (chooses or node.op.name == "ADD") or fused_activation(node) != "NONE":
         return None
     pair = [operand(node, place) for place in ((1, 2) if chooses else (0, 1))]
     for x, mask in (pair, pair[::-1]):
-        seen = None if x is None or constant(x) is not None else graph.range_of(x)
-        if mask is None or seen is None:
+        array = constant(mask)
+        if mask is None or (chooses and (array is None or not array.size)):
+            continue
+        seen = _scores(graph, x, enough, demands, narrow)
+        if seen is None:
             continue
         low, high = seen
-        array = constant(mask)
         if chooses:
-            if array is None or not array.size:
-                continue
-            if not array.max() < low - enough:
+            if array is None or not array.max() < low - enough:
                 return None
             demands[mask].append((low - enough, low - enough))
-            return low - enough, high
+            return seen
         kept = _kept(graph, mask, low - high - enough)
         if kept is not None:
             bound = kept[0] + low - high - enough
             demands[mask].append((bound, kept[1]))
-            return low + bound, high + kept[1]
+            return low + kept[0], high + kept[1]
     return None
 
 
@@ -147,7 +159,7 @@ def _kept(graph: CalibratedGraph, mask: Value, bound: float) -> Range | None:
     if array is not None:
         kept = array[array >= bound]
         return (float(kept.min()), float(kept.max())) if 0 < kept.size < array.size else None
-    if mask in graph.masked:
-        return graph.masked[mask]
-    seen = graph.range_of(mask)
-    return (seen[1], seen[1]) if seen is not None and seen[0] < min(EXTREME, bound) else None
+    seen = graph.masked.get(mask) or graph.range_of(mask)
+    if seen is not None and seen[0] < min(EXTREME, bound):
+        return seen[1], seen[1]
+    return graph.masked.get(mask)
