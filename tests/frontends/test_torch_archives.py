@@ -34,11 +34,14 @@ def members():
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def archive_of(parts, method=zipfile.ZIP_STORED):
+def archive_of(parts, method=zipfile.ZIP_STORED, offset=None):
+    """Return an archive; offset: where the last member is said to begin."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", method) as archive:
         for name, data in parts.items():
             archive.writestr(name, data)
+        if offset is not None:
+            archive.infolist()[-1].header_offset = offset
     return content.getvalue()
 
 
@@ -76,6 +79,7 @@ HOSTILE = {
     "no archive of one object ": lambda: edited(WEIGHTS, lambda v: v["config"]["linear.bias"].update(use_pickle=True)),
     "no tensor": lambda: edited(CONSTANTS, lambda v: v["config"].update(c={"path_name": "opaque_obj_0"})),
     "outside of the file": lambda: members() | {"linear/../../weight": b"x"},
+    "no program of torch.export": lambda: members() | {SAMPLES: archive_of({"a/data.pkl": b"."}, offset=(1 << 64) - 1)},
     "has code": lambda: members() | {SAMPLES: archive_of({"a/data.pkl": b".", "a/code/model.py": b"x"})},
 }
 

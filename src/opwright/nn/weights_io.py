@@ -199,7 +199,15 @@ def members(content: bytes, path: str) -> dict[str, bytes]:
                     what=f"{path} expands to more than {MOST_RATIO} times its size: a decompression bomb"
                 )
             return {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        OverflowError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ) as error:
         if isinstance(error, DataLossError):
             raise
         raise DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}") from None

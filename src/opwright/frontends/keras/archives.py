@@ -27,7 +27,7 @@ class Archive:
         self.path = os.fspath(path) if isinstance(path, str | os.PathLike) else "the file"
         try:
             self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        except (zipfile.BadZipFile, NotImplementedError, OverflowError, ValueError) as error:
             raise DataLossError(what=f"{self.path} is not a .keras file: {error}") from error
         try:
             text = self._read(CONFIGURATION, MOST_TEXT)
@@ -68,5 +68,13 @@ class Archive:
         try:
             with self._zip.open(member) as stream:
                 return stream.read(member.file_size)
-        except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        except (
+            zipfile.BadZipFile,
+            OSError,
+            OverflowError,
+            EOFError,
+            NotImplementedError,
+            RuntimeError,
+            ValueError,
+        ) as error:
             raise DataLossError(what=f"{name} of {self.path} is damaged: {error}") from error

@@ -62,6 +62,7 @@ def check_archive(path: str | os.PathLike[str]) -> None:
     except (
         zipfile.BadZipFile,
         OSError,
+        OverflowError,  # an offset beyond ssize_t
         EOFError,
         RuntimeError,
         NotImplementedError,

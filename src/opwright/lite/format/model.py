@@ -96,7 +96,16 @@ class Model(_Root):
                 if sum(entry.file_size for entry in archive.infolist()) > ASSOCIATED_LIMIT:
                     raise zipfile.BadZipFile(f"more than {ASSOCIATED_LIMIT} bytes when unpacked")
                 return {name: archive.read(name) for name in archive.namelist()}
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, RuntimeError, zlib.error) as e:
+        except (
+            zipfile.BadZipFile,
+            ValueError,
+            OverflowError,
+            NotImplementedError,
+            OSError,
+            EOFError,
+            RuntimeError,
+            zlib.error,
+        ) as e:
             raise DataLossError(what=f"the archive of associated files is damaged: {e}") from None
 
     @staticmethod

@@ -48,7 +48,7 @@ def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
             return {name.removesuffix(".npy"): _read(archive, name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError) as error:
+    except (zipfile.BadZipFile, OSError, OverflowError, ValueError, EOFError) as error:
         raise DataLossError(op="keras.datasets", what=f"{os.fspath(path)} is damaged: {error}") from None
 
 
