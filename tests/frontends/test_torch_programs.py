@@ -214,6 +214,34 @@ def test_rare_arguments(function):
     np.testing.assert_array_equal(ow.from_torch(Called(), (x,))(x.numpy()).numpy(), function(x).numpy())
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_norms_and_deviations_of_zeros_have_a_gradient(jit_compile):
+    """Test rows that are 0 and rows whose elements are equal: PyTorch's gradients of their roots are 0."""
+
+    class Norms(nn.Module):
+        def forward(self, x):
+            rows = nn.functional.normalize(x, dim=1) + torch.std(x, 1, keepdim=True)
+            return rows + torch.linalg.vector_norm(x, dim=1, keepdim=True), torch.cdist(x, x[1:3])
+
+    x = images(4, 6)
+    x[1], x[2] = 0, 3
+    x.requires_grad_(True)
+    rows, distances = Norms()(x)
+    (rows.square().sum() + distances.sum()).backward()
+    module = ow.from_torch(torch.export.export(Norms(), (x.detach(),)))
+
+    @ow.function(jit_compile=jit_compile)
+    def gradient(x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            rows, distances = module(x)
+            loss = ow.reduce_sum(ow.square(rows)) + ow.reduce_sum(distances)
+        return tape.gradient(loss, x)
+
+    result = gradient(ow.constant(x.detach().numpy()))
+    np.testing.assert_allclose(result, x.grad.numpy(), rtol=1e-5, atol=1e-5 * float(x.grad.abs().max()))
+
+
 def test_buffers_are_state():
     cache, x = Cache(), images(1, 3)
     function = ow.from_torch(Cache(), (x,))

@@ -19,6 +19,7 @@ from ....core.dtypes import float32, int32, int64
 from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, linalg, math, nn
 from ....ops.windows import is_same_padding
+from .reductions import root
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
 
 # ---- products ---------------------------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ def cdist(op: AtenCall, x: Any, y: Any, p: float = 2.0, *rest: Any) -> Any:
 def _norm(apart: Any, p: float) -> Any:
     """Return norms over the last dimension of absolute differences."""
     if p == 2.0:
-        return math.sqrt(math.reduce_sum(math.square(apart), [-1]))
+        return root(math.reduce_sum(math.square(apart), [-1]))
     if p == 0.0:
         return math.reduce_sum(array.cast(apart > tensor(0, apart.dtype), apart.dtype), [-1])
     if p == 1.0:

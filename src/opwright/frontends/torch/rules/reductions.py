@@ -12,6 +12,7 @@ from typing import Any
 
 from ....core.dtypes import bool as bool_
 from ....core.dtypes import int64
+from ....eager.tape import custom_gradient
 from ....ops import array, math
 from ....ops.array.indexing import gather_along_axis
 from .elementwise import _truth as truth
@@ -148,10 +149,20 @@ def _of_variance(name: str, result: Callable[[Any, Any], Any]) -> None:
     aten(name)(rule)
 
 
+def root(total: Any) -> Any:
+    """Return a square root whose gradient is 0 where it is 0, as of norms and standard deviations in PyTorch."""
+
+    def of_total(total: Any) -> Any:
+        y = math.sqrt(total)
+        return y, lambda dy: math.divide_no_nan(dy, 2.0 * y)
+
+    return custom_gradient(of_total)(total)
+
+
 _of_variance("var", lambda variance, mean: variance)
-_of_variance("std", lambda variance, mean: math.sqrt(variance))
+_of_variance("std", lambda variance, mean: root(variance))
 _of_variance("var_mean", lambda variance, mean: (variance, mean))
-_of_variance("std_mean", lambda variance, mean: (math.sqrt(variance), mean))
+_of_variance("std_mean", lambda variance, mean: (root(variance), mean))
 
 
 @aten("linalg_vector_norm", "norm.ScalarOpt_dim", "norm.Scalar")
@@ -162,7 +173,7 @@ def vector_norm(op: AtenCall, x: Any, ord: Any = 2, dim: Any = None, keepdim: bo
     size = math.abs(x)
     order = 2.0 if ord is None else float(ord)
     if order == 2.0:
-        return math.sqrt(math.reduce_sum(math.square(x), axes, keepdim))
+        return root(math.reduce_sum(math.square(x), axes, keepdim))
     if order == 1.0:
         return math.reduce_sum(size, axes, keepdim)
     if order in (float("inf"), float("-inf")):
