@@ -14,7 +14,7 @@ LEFT_OUT = {"tf.keras", "tf.compat.v1", "tf.compat.v2", "tf.raw_ops", "keras.src
 
 
 def is_public(module):
-    return module.__name__.startswith("keras") or "_api" in module.__name__
+    return module.__name__.startswith(("keras", "tensorflow.experimental")) or "_api" in module.__name__
 
 
 def parameters(thing):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-MODULES = ("words", "rows", "tables", "pictures", "columns", "elements", "scripts", "guides")
+MODULES = ("words", "rows", "tables", "pictures", "columns", "elements", "scripts", "guides", "arrays")
 PROGRAMS: dict[str, dict[str, Callable]] = {}
 
 

@@ -48,7 +48,6 @@ WAYS: tuple[tuple[str, str], ...] = (
         "or `ow.keras.utils.FeatureSpace`",
     ),
     ("tf.queue tf.nondifferentiable_batch_function", "use `ow.data.Dataset`, or Python's `queue` and `threading`"),
-    ("tf.linalg.experimental", "use `ow.linalg.solve`, or `scipy.sparse.linalg.cg`"),
     (
         "tf.saved_model.experimental tf.saved_model.Asset tf.saved_model.[A-Z]*",
         "saved models have a format of their own (docs/saved_model.md), without these names",
@@ -73,6 +72,33 @@ WAYS: tuple[tuple[str, str], ...] = (
     (
         "tf.quantization.* tf.dtypes.q* tf.q*int* tf.dtypes.QUANTIZED_DTYPES",
         "quantized tensors are those of `.tflite` files; `ow.quantization.fake_quant_with_min_max_vars` simulates them",
+    ),
+    (
+        "tf.experimental.dtensor",
+        "replicas are processes of `ow.distribute` (docs/distribute.md), whose variables are ordinary ones",
+    ),
+    (
+        "tf.experimental.tensorrt",
+        "`opwright` compiles models for the CPU; TensorRT reads ONNX, which `ow.to_onnx` writes",
+    ),
+    (
+        "tf.experimental.dispatch_for_* tf.experimental.unregister_dispatch_for",
+        "call functions of the parts of an extension type, or define an operator by `ow.operator`",
+    ),
+    ("tf.experimental.dlpack", "tensors and other libraries' arrays exchange memory by `numpy.from_dlpack`"),
+    (
+        "tf.experimental.DynamicRaggedShape tf.experimental.RowPartition tf.experimental.StructuredTensor "
+        "tf.experimental.ExtensionTypeBatchEncoder",
+        "partitions are the `row_splits` of `ow.RaggedTensor`; records are `ow.experimental.ExtensionType`s",
+    ),
+    (
+        "tf.experimental.async_* tf.experimental.function_executor_type tf.experimental.enable_strict_mode",
+        "calls are finished when they return; nothing needs to be set",
+    ),
+    ("tf.experimental.*register_filesystem_plugin", "files are those of the system; pass a local path"),
+    (
+        "tf.experimental.float* tf.experimental.*int[24]",
+        "there are no float8 dtypes nor integers of 2 bits; `ow.int4` is one of 4",
     ),
     ("tf.dtypes.experimental", "there are no float8 dtypes nor integers of 2 bits; `ow.int4` is one of 4"),
     ("tf.random_index_shuffle tf.random.experimental.*", "use `ow.random.stateless_shuffle` of `ow.range(n)`"),

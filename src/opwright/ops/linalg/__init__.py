@@ -1,5 +1,6 @@
 """Linear algebra: products, decompositions, systems of equations. Public names as in `ow.linalg`."""
 
+from ...core.lazy_imports import MissingNameError, import_module
 from ..array import eye
 from ..math.rounding import global_norm
 from ..math.statistics import l2_normalize
@@ -101,3 +102,9 @@ __all__ = [
     "tridiagonal_matmul",
     "tridiagonal_solve",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "experimental":  # loops are a layer above this one
+        return import_module("opwright.tracing.linear_solvers")
+    raise MissingNameError(__name__, name)
