@@ -44,6 +44,7 @@ DIFFERENCES = {
     "keras.layers.RandomCrop": "boxes move with their images; Keras 3.15 subtracts rows from x and columns from y",
     "keras.layers.MixUp": "joins labels of an image's boxes; Keras 3.15 those of the batch",
     "keras.layers.CategoryEncoding": "`compute_output_shape` is the shape of the result; Keras's keeps another axis",
+    "keras.Input": "models make SparseTensors of `sparse` inputs dense",
     "keras.KerasTensor": "`x == y` is an operator; Keras compares identities",
     "keras.layers.Layer": "`add_weight` takes Keras 2's order, too, and weights may be created in any call",
     "keras.utils.Progbar": "writes one line at the end where the output is no terminal",

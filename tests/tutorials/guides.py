@@ -92,3 +92,29 @@ def integers_of_generators(tf):
     generator = tf.random.Generator.from_seed(3)
     drawn = [generator.uniform_full_int([2]), generator.uniform_full_int([], tf.int32)]
     return [[x.dtype.name, list(x.shape)] for x in drawn]
+
+
+@program
+def distributed_iterators(tf):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    batches = iter(strategy.experimental_distribute_dataset(tf.data.Dataset.range(9).batch(4)))
+    factor = tf.Variable(3, dtype=tf.int64)
+
+    @tf.function
+    def step(iterator):
+        return strategy.run(lambda x: tf.reduce_sum(x) * factor, args=(next(iterator),))
+
+    return [strategy.reduce("SUM", step(batches), axis=None) for _ in range(3)]
+
+
+@program
+def sparse_inputs_of_models(tf):
+    words = tf.SparseTensor([(0, 0), (0, 2), (4, 3), (5, 0), (5, 1)], [1.0, 1.0, 2.0, 1.0, 1.0], (6, 4))
+    inputs = tf.keras.Input(shape=(4,), sparse=True)
+    outputs = tf.keras.layers.Dense(2, kernel_initializer=tf.keras.initializers.Constant([[1.0, 2.0]] * 4))(inputs)
+    model = tf.keras.Model(inputs, outputs)
+    batches = tf.data.Dataset.from_tensor_slices((words, tf.ones([6, 2]))).batch(3)
+    results = [model(words), model.predict(words, verbose=0), model.get_config()["layers"][0]["config"]["sparse"]]
+    model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+    model.fit(batches, verbose=0)
+    return [*results, model.get_weights()]

@@ -20,6 +20,7 @@ import numpy as np
 from ..core import nest
 from ..core.errors import FailedPreconditionError, InvalidArgumentError
 from ..nn.training.batches import ArrayBatches, Batches
+from ..ops import array
 from .collectives import Group
 from .communicators import Communicator
 
@@ -41,8 +42,10 @@ def _bounds_of(rank: int, count: int, size: int) -> slice:
     return slice(count * rank // size, count * (rank + 1) // size)
 
 
-def _length(batch: Any) -> int:
-    return int(next(x for x in nest.flatten(batch) if x is not None).shape[0])
+def _length(batch: Any) -> Any:
+    """Return the number of examples: a tensor if it is not known while a function is traced."""
+    first = next(x for x in nest.flatten(batch) if x is not None)
+    return array.shape(first)[0] if first.shape[0] is None else int(first.shape[0])
 
 
 def _part(batch: Any, part: slice) -> Any:
@@ -73,10 +76,14 @@ class DistributedDataset:
         return self._dataset.cardinality()
 
     def __iter__(self) -> Iterator[Any]:
-        for batch in self._dataset:
-            if self._communicator is not None:
-                batch = _part(batch, _bounds_of(self._communicator.rank, _length(batch), self._communicator.size))
-            yield batch
+        batches = iter(self._dataset)  # created here, as the first `next` may be one that a function traces
+        shared = self._communicator is not None and self._communicator.size > 1
+        return self._parts(batches) if shared else batches
+
+    def _parts(self, batches: Iterator[Any]) -> Iterator[Any]:
+        communicator: Any = self._communicator
+        for batch in batches:
+            yield _part(batch, _bounds_of(communicator.rank, _length(batch), communicator.size))
 
 
 def innermost(batches: Any) -> Any:
@@ -196,8 +203,8 @@ class SharedBatches(Batches):
             )
         whole = [np.empty((count, *a.shape[1:]), a.dtype) for a in arrays]
         received = [[w[part] for w in whole] for part in parts]
-        for place, array in zip(received[rank], arrays):
-            place[...] = array
+        for place, values in zip(received[rank], arrays):
+            place[...] = values
 
         def collective() -> list[np.ndarray]:
             self._communicator.exchange([arrays] * size, received)

@@ -18,6 +18,7 @@ import numpy as np
 from ..core import nest
 from ..core.dtypes import as_dtype, string
 from ..ops import array, dispatch
+from ..ops.sparse import SparseTensor, to_dense
 from . import backend
 from .keras_tensor import KerasTensor, OperationNode, find
 from .layer import Layer
@@ -61,12 +62,13 @@ class InputLayer(Layer):
             batch_shape = (batch_size, *sizes)
         if batch_shape is None:
             raise ValueError("You must pass a `shape` argument.")
-        if sparse or ragged:
-            raise ValueError("Inputs are dense: `sparse` and `ragged` cannot be True. Pass dense tensors and masks")
+        if ragged:
+            raise ValueError("Inputs are not ragged: pass `to_tensor()` of a RaggedTensor, and masks")
         super().__init__(name=name, **kwargs)
         self.batch_shape = tuple(batch_shape)
         self._input_dtype = as_dtype(backend.floatx() if dtype is None else dtype)
         self.optional = optional
+        self.sparse = bool(sparse)
         self.built = True
         if input_tensor is None:
             tensor = KerasTensor(self.batch_shape, self._input_dtype, name=self.name)
@@ -91,7 +93,7 @@ class InputLayer(Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        config = {"batch_shape": self.batch_shape, "dtype": self.dtype, "sparse": False, "name": self.name}
+        config = {"batch_shape": self.batch_shape, "dtype": self.dtype, "sparse": self.sparse, "name": self.name}
         return {**config, "optional": True} if self.optional else config
 
 
@@ -132,8 +134,8 @@ def Input(
     """Return a KerasTensor, an input of a functional model.
 
     shape: without the batch, None for unknown sizes; batch_size: the batch size, if it is fixed; or batch_shape: both.
-    dtype: by default "float32". name: the key of its data in dicts. tensor: a KerasTensor that becomes the input.
-    optional: whether None may be passed.
+    dtype: by default "float32". sparse: whether SparseTensors are passed, which the model makes dense. name: the
+    key of its data in dicts. tensor: a KerasTensor that becomes the input. optional: whether None may be passed.
     raises ValueError unless exactly one of `shape` and `batch_shape` is passed
 
     >>> x = ow.keras.Input((3,)); x.shape
@@ -349,7 +351,7 @@ class Network:
                     "tensor, or make it by `Input(..., optional=True)`."
                 )
             return None
-        x = dispatch.to_tensor(x)
+        x = to_dense(x) if isinstance(x, SparseTensor) else dispatch.to_tensor(x)
         objection = self.specs[i].objection(x.shape, x.dtype)
         if objection is not None:
             path = _path_text(nest.flatten_with_paths(self.inputs)[i][0])

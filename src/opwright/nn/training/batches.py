@@ -23,6 +23,7 @@ import numpy as np
 from ...core import flags, nest
 from ...core.dtypes import as_dtype
 from ...ops import array, dispatch
+from ...ops.sparse import SparseTensor, to_dense
 from ...ops.tensor import TensorLike
 from .. import backend
 from ..random import default_seed
@@ -57,6 +58,8 @@ def unpack(data: Any) -> tuple[Any, Any, Any]:
 
 def as_array(value: Any) -> np.ndarray:
     """Convert data to an array; float64 becomes the default dtype of weights."""
+    if isinstance(value, SparseTensor):
+        value = to_dense(value)
     array = np.asarray(value.numpy() if isinstance(value, TensorLike) else value)
     if array.dtype == np.float64:
         array = array.astype(as_dtype(backend.floatx()).np)
