@@ -13,6 +13,14 @@ FIGURES = {module: tutorial_programs.figures(module) for module in tutorial_prog
 NAMES = [(module, name) for module, results in FIGURES.items() for name in results if name != "made_with"]
 
 
+@pytest.fixture(autouse=True)
+def level_of_messages():
+    """Restore the logger's level, which programs set."""
+    level = ow.get_logger().level
+    yield
+    ow.get_logger().setLevel(level)
+
+
 def differences(result, expected, close, where=""):
     """Return where two results differ."""
     if isinstance(expected, dict) and "elements" in expected:
