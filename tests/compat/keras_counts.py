@@ -15,7 +15,6 @@ OUT_OF_SCOPE = (
     ),
     (r"ops/(node|operation|operation_utils|function|symbolic_arguments)_test", "private classes of recorded calls"),
     (r"quantizers/(gptq|awq)(_core)?_test", "private classes of GPTQ and AWQ"),
-    (r"distillation", "keras.distillation, which is not here"),
     (r"export/|jax_layer|flax_layer|tfsm_layer|torch_utils|torch_module|orbax", "other libraries' formats and layers"),
     (
         r"optimizer_distribute|distribution",

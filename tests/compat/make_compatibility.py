@@ -37,6 +37,8 @@ DIFFERENCES = {
     "keras.ops.image.gaussian_blur": "sizes are (width, height) as in Keras on JAX; its TensorFlow kernel mixes both",
     "keras.ops.image.sobel_edges": "edges reflect as in `tf.image.sobel_edges`; Keras on JAX pads zeros",
     "keras.optimizers.ScheduleFreeAdamW": "as Keras on JAX; its TensorFlow backend reads a moment after it changed",
+    "keras.distillation.LogitsDistillation": "the loss by name, `kl_divergence`, is between softmaxes; Keras 3.15 "
+    "compares logits, unless it is a `KLDivergence`",
     "keras.quantizers.GPTQConfig": "layers outside of blocks keep their weights, and files have zero points; "
     "Keras 3.15 observes `call`, which quantized layers do not run, so sees no data; it "
     "fails for groups that are no part of 128 inputs, and cannot read its own files",

@@ -123,7 +123,6 @@ WAYS: tuple[tuple[str, str], ...] = (
     ("tf.train.*", "checkpoints are `ow.train.Checkpoint` (docs/saved_model.md), without this option"),
     ("tf.NoneTensorSpec tf.check_pinned", "types of values that are no tensors are found by `ow.type_spec_from_value`"),
     ("tf.initializers.* keras.initializers.*", "pass a function of shape and dtype as initializer"),
-    ("keras.distillation", "override `compute_loss` of a `ow.keras.Model` with the teacher's outputs"),
     ("keras.export", "use `Model.export`, `ow.saved_model.save` or `ow.lite.TFLiteConverter`"),
     (
         "keras.callbacks.RemoteMonitor keras.callbacks.OrbaxCheckpoint",

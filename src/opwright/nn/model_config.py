@@ -40,7 +40,7 @@ M = TypeVar("M", bound="Model")
 
 REGISTRY_MODULES = (
     *("layers", "initializers", "activations", "regularizers", "constraints", "losses", "metrics"),
-    "quantizers",
+    *("quantizers", "distillation"),
 )
 
 
