@@ -63,10 +63,10 @@ for module in list(sys.modules.values()):
 """
 
 
-def test_finalizers_are_silent_once_their_modules_are_unloaded():
+def test_finalizers_are_silent_once_their_modules_are_unloaded():  # and without docstrings and asserts
     b = Build()
     b.op("ABS", "x", "y")
-    command = [sys.executable, "-c", AT_EXIT, b.done().hex()]
+    command = [sys.executable, "-OO", "-W", "error", "-c", AT_EXIT, b.done().hex()]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     assert printed.count("Exception ignored") == printed.count("ValueError: of a loaded module") == 1, printed
     source = Path(opwright.__file__).parent

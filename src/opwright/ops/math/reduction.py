@@ -338,7 +338,7 @@ def _function(op: Any, name: str) -> _Reduction:
         return reduced(op, input_tensor, axis, keepdims, name)
 
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = f"{op.__doc__.rstrip()}\n\n    axis: None for all, an int, a list of them, or a tensor."
+    reduce.__doc__ = f"{(op.__doc__ or '').rstrip()}\n\n    axis: None for all, an int, a list of them, or a tensor."
     reduce.operator = op  # type: ignore[attr-defined]  # the registry's mark of public functions
     registry.name_function(name, op)
     return reduce
