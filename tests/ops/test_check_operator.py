@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -296,3 +298,9 @@ def test_attributes_of_any_form_come_through_files_and_text(value: Any) -> None:
     op = defined(kernel=..., extra=ow.Attr(object, default=7))
     result = {o.check: o.state for o in check_operator(op, [{"x": X, "extra": value}])}
     assert result["versions"] == result["traces"] == "ok"
+
+
+def test_no_check_is_an_assert_statement() -> None:  # python -O leaves them out: wrong gradients passed
+    for path in Path(checked_files.__file__).parent.glob("*.py"):
+        statements = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Assert)]
+        assert not statements, f"{path.name}:{statements[0].lineno}"

@@ -213,7 +213,8 @@ class _PatternCase:
         converter = TFLiteConverter.from_concrete_functions([concrete])
         converter.patterns = [self.pattern]
         content = converter.convert()
-        assert converter.patterns_found[0].count == 1, f"not fused as one: {converter.patterns_found[0]}"
+        if converter.patterns_found[0].count != 1:
+            raise AssertionError(f"not fused as one: {converter.patterns_found[0]}")
         interpreter = Interpreter(model_content=content, custom_ops=self.custom_ops)
         interpreter.allocate_tensors()
         for detail, tensor in zip(interpreter.get_input_details(), self.tensors.values()):
@@ -223,20 +224,23 @@ class _PatternCase:
 
     def compare(self, actual: list[np.ndarray], expected: list[np.ndarray]) -> str:
         """Compare the results with those of the unfused form; return the largest difference. Raises AssertionError."""
-        assert len(actual) == len(expected), f"{len(actual)} results, the unfused form has {len(expected)}"
+        if len(actual) != len(expected):
+            raise AssertionError(f"{len(actual)} results, the unfused form has {len(expected)}")
         worst = 0.0
         for i, (a, b) in enumerate(zip(actual, expected)):
             kinds = [f"{array.dtype}{list(array.shape)}" for array in (a, b)]
-            assert kinds[0] == kinds[1], f"result {i} is {kinds[0]}, unfused {kinds[1]}"
+            if kinds[0] != kinds[1]:
+                raise AssertionError(f"result {i} is {kinds[0]}, unfused {kinds[1]}")
             if a.dtype.kind in "biuOSU":
-                assert (a == b).all(), f"result {i} differs in {int((a != b).sum())} of {a.size} elements"
+                if not (a == b).all():
+                    raise AssertionError(f"result {i} differs in {int((a != b).sum())} of {a.size} elements")
                 continue
             wide = np.complex128 if a.dtype.kind == "c" else np.float64  # bfloat16 and similar dtypes have kind V
             x, y = a.astype(wide), b.astype(wide)
             same = np.isclose(x, y, *self.tolerances, equal_nan=True)
-            assert same.all(), (
-                f"result {i} differs in {int((~same).sum())} of {a.size} elements, by {_largest_difference(x, y):.3g}"
-            )
+            if not same.all():
+                count, largest = int((~same).sum()), _largest_difference(x, y)
+                raise AssertionError(f"result {i} differs in {count} of {a.size} elements, by {largest:.3g}")
             worst = max(worst, _largest_difference(x, y))
         return f"largest difference {worst:.3g}"
 

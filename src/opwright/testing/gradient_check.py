@@ -197,8 +197,10 @@ def compare_slopes(
     for k, (x, grad) in enumerate(zip(values, grads)):
         numbers = array(x)
         analytic = np.zeros_like(numbers) if grad is None else array(grad)
-        assert analytic.shape == numbers.shape, f"of {names[k]!r}: shape {analytic.shape}, wanted {numbers.shape}"
-        assert grad is None or lod_of(grad) == lod_of(x), f"of {names[k]!r}: LoD {lod_of(grad)}, wanted {lod_of(x)}"
+        if analytic.shape != numbers.shape:
+            raise AssertionError(f"of {names[k]!r}: shape {analytic.shape}, wanted {numbers.shape}")
+        if not (grad is None or lod_of(grad) == lod_of(x)):
+            raise AssertionError(f"of {names[k]!r}: LoD {lod_of(grad)}, wanted {lod_of(x)}")
         indices = range(numbers.size)
         if numbers.size > max_elements:
             indices = np.unique(np.linspace(0, numbers.size - 1, max_elements).astype(int)).tolist()
@@ -217,9 +219,10 @@ def compare_slopes(
         a, b = np.array(gradients), np.array(differences)
         finite = np.isfinite(b)
         tolerance = limit * (1 + np.abs(b[finite]).max(initial=0))
-        assert np.abs(a - b)[finite].max(initial=0) <= tolerance, (
-            f"of {names[k]!r}: gradient {np.round(a[:4], 5).tolist()}, by differences {np.round(b[:4], 5).tolist()}"
-        )
+        if not (np.abs(a - b)[finite].max(initial=0) <= tolerance):
+            raise AssertionError(
+                f"of {names[k]!r}: gradient {np.round(a[:4], 5).tolist()}, by differences {np.round(b[:4], 5).tolist()}"
+            )
     return count
 
 
@@ -247,11 +250,13 @@ def backward_is_tape(run: Function, values: Sequence[Any], bits: bool = True) ->
     many = any(n.op.name == "AddN" and len(list(n.operands)) > 2 for n in result.graph.nodes)
     for value, expected in zip(inputs, grads):
         pair = by_name.get(value.name)
-        assert (pair is None) == (expected is None), f"{value.name}: only one of tape and graph has a gradient"
+        if (pair is None) != (expected is None):
+            raise AssertionError(f"{value.name}: only one of tape and graph has a gradient")
         if pair is None or expected is None:
             continue
         name, actual = pair
-        assert name.startswith(f"{value.name}@GRAD"), f"the gradient of {value.name} is named {name}"
+        if not name.startswith(f"{value.name}@GRAD"):
+            raise AssertionError(f"the gradient of {value.name} is named {name}")
         assert_same([actual], [expected], name, bits=bits and not many)
     return len(by_name)
 
@@ -282,7 +287,8 @@ def gradient_reads_no_more(call: CheckedCall) -> int:
             expected = [None if g is None else make(array(g).copy()) for g in grads]
             continue
         for x, a, b in zip(values, grads, expected):
-            assert (a is None) == (b is None)
+            if (a is None) != (b is None):
+                raise AssertionError("only one of two calls has a gradient")
             if a is not None:
                 label = f"a gradient of shape {array(x).shape} reads what it says it does not need"
                 assert_same([make(array(a))], [b], label)

@@ -99,7 +99,8 @@ def run(
         model_content=content or file.content, custom_ops=custom_ops, experimental_op_resolver_type=kind
     )
     details, tensors = interpreter.get_input_details(), file.call.tensors()
-    assert len(details) == len(tensors), f"the file has {len(details)} inputs for {len(tensors)} tensors"
+    if len(details) != len(tensors):
+        raise AssertionError(f"the file has {len(details)} inputs for {len(tensors)} tensors")
     for detail, t in zip(details, tensors):
         if tuple(detail["shape"]) != tuple(t.shape.as_list()):
             interpreter.resize_tensor_input(detail["index"], t.shape.as_list())
@@ -164,11 +165,13 @@ def versions(call: CheckedCall) -> str:
     raw = bytes(node.custom_options) if node.custom_options is not None else b""
     options = decode_options(raw)
     expected = {name for name, attr in op.attr_defs.items() if attr.since <= version}
-    assert set(options) == expected, f"the file has options {sorted(options)}, wanted {sorted(expected)}"
+    if set(options) != expected:
+        raise AssertionError(f"the file has options {sorted(options)}, wanted {sorted(expected)}")
     read, original = bind_options(op, raw, version), op.bind(dict(file.call.attrs))
     for name in op.attr_defs:
         a, b = getattr(read, name), getattr(original, name)
-        assert same_attr(a, b), f"attribute {name!r} comes back as {a!r}, written was {b!r}"
+        if not same_attr(a, b):
+            raise AssertionError(f"attribute {name!r} comes back as {a!r}, written was {b!r}")
     older = sum(_runs_as_older(file, options, v) for v in range(1, op.version))
     newer = op.version + 1
     _check_refused(file, f"version {newer}", str(newer), version=newer)
@@ -185,7 +188,8 @@ def _check_stamp(file: ModelFile, version: int) -> None:
     ]
     used += [i for i, x in zip(op.inputs, call.inputs) if x is not None and x != ()]
     needed = max((part.since for part in used), default=1)
-    assert needed <= version <= op.version, f"stamped version {version}, the call needs {needed} of {op.version}"
+    if not (needed <= version <= op.version):
+        raise AssertionError(f"stamped version {version}, the call needs {needed} of {op.version}")
 
 
 def _runs_as_older(file: ModelFile, options: Mapping[str, Any], version: int) -> bool:
@@ -218,9 +222,11 @@ def _check_refused(file: ModelFile, what: str, word: str, **changes: Any) -> Non
         run(file, content=_modified(file, **changes))
     except (OpError, RuntimeError) as error:
         message = str(error)
-    assert message is not None, f"a file with {what}, which the definition does not know, was run"
+    if message is None:
+        raise AssertionError(f"a file with {what}, which the definition does not know, was run")
     for part in (file.call.op.name, word):
-        assert part in message, f"a file with {what} is refused without naming {part}: {message}"
+        if part not in message:
+            raise AssertionError(f"a file with {what} is refused without naming {part}: {message}")
 
 
 def _with_custom(call: CheckedCall) -> ModelFile:
@@ -242,7 +248,8 @@ def exported(call: CheckedCall) -> str:
             library = build_custom_ops([p for p in paths if Path(p).suffix == ".c"])
         except UnavailableError as error:
             raise NotApplicable(str(error).splitlines()[0]) from None
-        assert call.op.name in library, f"the library has {', '.join(library) or 'nothing'}, and no {call.op.name}"
+        if call.op.name not in library:
+            raise AssertionError(f"the library has {', '.join(library) or 'nothing'}, and no {call.op.name}")
         assert_same(run(file, library)[0], file.expected, "exported to C", bits=False)
     return "as C"
 

@@ -234,19 +234,22 @@ def assert_same(actual: Sequence[Any], expected: Sequence[Any], where: str, bits
 
     Objects behind handles are ignored. raises AssertionError
     """
-    assert len(actual) == len(expected), f"{where}: {len(actual)} results, wanted {len(expected)}"
+    if len(actual) != len(expected):
+        raise AssertionError(f"{where}: {len(actual)} results, wanted {len(expected)}")
     for i, (a, b) in enumerate(zip(actual, expected)):
         if getattr(b, "dtype", None) is not None and getattr(b.dtype, "is_handle", False):
             continue
-        assert lod_of(a) == lod_of(b), f"{where}, result {i}: LoD {lod_of(a)}, wanted {lod_of(b)}"
+        if lod_of(a) != lod_of(b):
+            raise AssertionError(f"{where}, result {i}: LoD {lod_of(a)}, wanted {lod_of(b)}")
         x, y = array(a), array(b)
-        assert (x.dtype, x.shape) == (y.dtype, y.shape), (
-            f"{where}, result {i}: {x.dtype} {x.shape}, wanted {y.dtype} {y.shape}"
-        )
+        if (x.dtype, x.shape) != (y.dtype, y.shape):
+            raise AssertionError(f"{where}, result {i}: {x.dtype} {x.shape}, wanted {y.dtype} {y.shape}")
         if bits and x.dtype != object:
-            assert x.tobytes() == y.tobytes(), f"{where}, result {i}: {_first_differences(x, y)}"
+            if x.tobytes() != y.tobytes():
+                raise AssertionError(f"{where}, result {i}: {_first_differences(x, y)}")
         elif x.dtype == object:
-            assert x.ravel().tolist() == y.ravel().tolist(), f"{where}, result {i}: {_first_differences(x, y)}"
+            if x.ravel().tolist() != y.ravel().tolist():
+                raise AssertionError(f"{where}, result {i}: {_first_differences(x, y)}")
         else:
             assert_near(x, y, f"{where}, result {i}")
 
@@ -258,10 +261,12 @@ def assert_near(
     dtype.
     """
     expected = np.asarray(expected)
-    assert actual.shape == expected.shape, f"{where}: shape {actual.shape}, wanted {expected.shape}"
+    if actual.shape != expected.shape:
+        raise AssertionError(f"{where}: shape {actual.shape}, wanted {expected.shape}")
     if actual.dtype == object or actual.dtype.name not in TOLERANCE:
         same = [a == b for a, b in zip(actual.ravel().tolist(), expected.ravel().tolist())]
-        assert all(same), f"{where}: {_first_differences(actual, expected)}"
+        if not all(same):
+            raise AssertionError(f"{where}: {_first_differences(actual, expected)}")
         return
     relative, absolute = TOLERANCE[actual.dtype.name]
     kind = np.complex128 if actual.dtype.kind == "c" else np.float64

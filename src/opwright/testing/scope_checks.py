@@ -85,11 +85,11 @@ def reuse_changes_no_bits(run: Function, values: Sequence[Any]) -> int:
                 x, y = np.asarray(a), np.asarray(b)
                 if x.dtype == object:
                     continue
-                assert (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes()), (
-                    f"gradient {order}, result {k}: memory used again changes bits"
-                )
+                if (x.dtype, x.shape, x.tobytes()) != (y.dtype, y.shape, y.tobytes()):
+                    raise AssertionError(f"gradient {order}, result {k}: memory used again changes bits")
             for a, original in zip(arrays, before):
-                assert a.tobytes() == original, f"gradient {order}: an argument was written"
+                if a.tobytes() != original:
+                    raise AssertionError(f"gradient {order}: an argument was written")
     return reused
 
 
@@ -175,17 +175,20 @@ def _run(
     with warnings.catch_warnings(), flags.override(check_unused_inputs=unused):
         warnings.simplefilter("ignore", RuntimeWarning)  # fallback warnings; the Explanation has the kernel
         explanation = instance.run(scope, place)
-    assert scope.kids == (), f"at {place}: the run left a scope behind"
+    if scope.kids != ():
+        raise AssertionError(f"at {place}: the run left a scope behind")
     after = _fingerprints(contents)
     for name in contents:
-        assert before[name] == after[name], f"at {place}: input {name!r} was written"
+        if before[name] != after[name]:
+            raise AssertionError(f"at {place}: input {name!r} was written")
     results = [w if w.dtype.is_handle else scope.var(name).value for name, w in expected.items()]
     if place.kind == "cpu":
         inputs = [(name, a) for name, value in contents.items() for a in refs(value)]
         for out, result in zip(expected, results):
             for array in refs(result)[:1]:
                 for name, other in inputs:
-                    assert not _overlap(array, other), f"{out.rstrip(':')!r} lies in the memory of input {name!r}"
+                    if _overlap(array, other):
+                        raise AssertionError(f"{out.rstrip(':')!r} lies in the memory of input {name!r}")
     return results, explanation
 
 
@@ -279,19 +282,21 @@ def _check_forward(call: CheckedCall, results: list[Any]) -> None:
     shown = [o for o in op.outputs if not o.intermediate and not (lod_rule == "changed" and o.lod_of is not None)]
     outs = [o for o in shown if not o.repeated] if len(results) == len(shown) else []
     for output, y in zip(outs or [None] * len(results), results):
-        if isinstance(y, LoDTensor):
-            assert y.has_valid_recursive_sequence_lengths(), f"{op.name}: rows {y.shape} under {y.lod()}"
+        if isinstance(y, LoDTensor) and not y.has_valid_recursive_sequence_lengths():
+            raise AssertionError(f"{op.name}: rows {y.shape} under {y.lod()}")
         if output is None or first is None:
             continue
         levels = y.lod_level if isinstance(y, LoDTensor) else 0
         where = f"{op.name} ({lod_rule}), output {output.name!r}"
         source = carriers.get(lod_rule[3:]) if lod_rule.startswith("as ") else first
         if lod_rule == "vanishes" or source is None:
-            assert levels == 0, f"{where} has {levels} LoD levels"
+            if levels != 0:
+                raise AssertionError(f"{where} has {levels} LoD levels")
         elif lod_rule == "unchanged" or lod_rule.startswith("as "):
-            assert not output.rows or (levels and y.lod() == source.lod()), f"{where} has not the LoD of its input"
-        elif lod_rule == "above":
-            assert not output.rows or levels == source.lod_level - 1, f"{where} has {levels} LoD levels"
+            if output.rows and not (levels and y.lod() == source.lod()):
+                raise AssertionError(f"{where} has not the LoD of its input")
+        elif lod_rule == "above" and output.rows and levels != source.lod_level - 1:
+            raise AssertionError(f"{where} has {levels} LoD levels")
 
 
 def _check_traced_levels(call: CheckedCall, results: list[Any]) -> None:
@@ -306,13 +311,16 @@ def _check_traced_levels(call: CheckedCall, results: list[Any]) -> None:
     specs = [LoDTensorSpec(t.shape, t.dtype, t.lod_level) if isinstance(t, LoDTensor) else t for t in tensors]
     concrete = function(traced_call, autograph=False).get_concrete_function(*specs)
     traced = flat(concrete.structured_outputs)
-    assert len(traced) == len(results), f"{call.op.name}: {len(traced)} results traced, {len(results)} produced"
+    if len(traced) != len(results):
+        raise AssertionError(f"{call.op.name}: {len(traced)} results traced, {len(results)} produced")
     for spec, y in zip(traced, results):
         declared = getattr(spec, "lod_level", 0)
         levels = y.lod_level if isinstance(y, LoDTensor) else 0
-        assert declared == levels, f"{call.op.name}: {declared} LoD levels while tracing, {levels} produced"
+        if declared != levels:
+            raise AssertionError(f"{call.op.name}: {declared} LoD levels while tracing, {levels} produced")
     for spec, y in zip(flat(concrete(*tensors)), results):
-        assert getattr(spec, "lod", list)() == getattr(y, "lod", list)(), f"{call.op.name}: another LoD when traced"
+        if getattr(spec, "lod", list)() != getattr(y, "lod", list)():
+            raise AssertionError(f"{call.op.name}: another LoD when traced")
 
 
 def _check_backward(call: CheckedCall) -> None:
@@ -332,8 +340,10 @@ def _check_backward(call: CheckedCall) -> None:
         return
     for x, g in zip(values, grads):
         if isinstance(x, LoDTensor) and g is not None:
-            assert isinstance(g, LoDTensor), f"{call.op.name}: the gradient of a LoDTensor has no LoD"
-            assert g.lod() == x.lod(), f"{call.op.name}: the gradient has LoD {g.lod()}, the input {x.lod()}"
+            if not isinstance(g, LoDTensor):
+                raise AssertionError(f"{call.op.name}: the gradient of a LoDTensor has no LoD")
+            if g.lod() != x.lod():
+                raise AssertionError(f"{call.op.name}: the gradient has LoD {g.lod()}, the input {x.lod()}")
 
 
 EDGES: tuple[tuple[int, ...], ...] = ((0, 2, 1), (2, 0, 1), (1, 0, 0, 2), (2, 1, 0), (0, 0), (3,), (0,), (1,))
@@ -365,7 +375,7 @@ def edge_cases(original: CheckedCall) -> int:
             raise AssertionError(f"sequences of lengths {lengths} are refused: {error}") from error
         count += 1
         for y in results:
-            if isinstance(y, LoDTensor):
-                assert y.has_valid_recursive_sequence_lengths(), f"lengths {lengths}: {y.shape} under {y.lod()}"
+            if isinstance(y, LoDTensor) and not y.has_valid_recursive_sequence_lengths():
+                raise AssertionError(f"lengths {lengths}: {y.shape} under {y.lod()}")
         _check_backward(call)
     return count

@@ -45,7 +45,8 @@ def matches_oracle(call: CheckedCall, expect: Any, rtol: float | None = None, at
         expected = expect(*[list(x) if isinstance(x, tuple) else x for x in arguments])
     parts = list(expected) if isinstance(expected, tuple) else [expected]
     results = call.flat()
-    assert len(results) == len(parts), f"{len(results)} results, {len(parts)} expected"
+    if len(results) != len(parts):
+        raise AssertionError(f"{len(results)} results, {len(parts)} expected")
     names = [o.name for o in call.op.outputs if not o.intermediate]
     for i, (y, part) in enumerate(zip(results, parts)):
         where = f"output {names[i]!r}" if len(names) == len(results) else f"result {i}"
@@ -53,7 +54,8 @@ def matches_oracle(call: CheckedCall, expect: Any, rtol: float | None = None, at
         if isinstance(part, tuple):
             part, lod = part
         assert_near(array(y), part, where, rtol, atol)
-        assert lod is None or lod_of(y) == [list(map(int, level)) for level in lod], f"{where}: LoD {lod_of(y)}"
+        if not (lod is None or lod_of(y) == [list(map(int, level)) for level in lod]):
+            raise AssertionError(f"{where}: LoD {lod_of(y)}")
 
 
 def _exact(a: np.ndarray) -> np.ndarray:
@@ -88,12 +90,14 @@ def inference(call: CheckedCall) -> None:
         inferred = []
         for s in op.infer(bound, plain.operands(specs)):
             inferred.extend(s) if isinstance(s, list) else inferred.append(s)
-        assert len(inferred) == len(results), f"{len(results)} results, {len(inferred)} inferred from {level}"
+        if len(inferred) != len(results):
+            raise AssertionError(f"{len(results)} results, {len(inferred)} inferred from {level}")
         for y, spec in zip(results, inferred):
             if not spec.dtype.is_handle:
                 actual = TensorSpec(np.shape(y), y.dtype if isinstance(y.dtype, type(spec.dtype)) else spec.dtype)
                 fits = spec.shape.is_compatible_with(np.shape(y)) and np.dtype(y.dtype) == spec.dtype.np
-                assert fits, f"{actual.short()} came out; inferred from {level}: {spec.short()}"
+                if not fits:
+                    raise AssertionError(f"{actual.short()} came out; inferred from {level}: {spec.short()}")
 
 
 def _reference_results(call: CheckedCall, bound: Any) -> object:
@@ -111,7 +115,8 @@ def inputs_stay(call: CheckedCall) -> None:
     call.call()
     for (name, t), before in zip(call.parts(), copies):
         same_bits = all(a.tobytes() == b.tobytes() for a, b in zip(refs(t), before) if a.dtype != object)
-        assert same_bits, f"input {name!r} was written to"
+        if not same_bits:
+            raise AssertionError(f"input {name!r} was written to")
 
 
 def every_dtype(call: CheckedCall) -> None:
@@ -162,14 +167,16 @@ def traces(call: CheckedCall) -> None:
         printed = text(graph)
         if "opaque(" not in printed:
             read = parse(printed, lambda name: op if name == op.name else registry.get(name))
-            assert same(read, graph), f"{label}: its graph's text reads back as another graph"
+            if not same(read, graph):
+                raise AssertionError(f"{label}: its graph's text reads back as another graph")
 
 
 def pickles(call: CheckedCall) -> None:
     """Check that it is found by its name, which identifies it in files and pickles."""
     op = call.op
     is_found = registry.get(op.name) is op
-    assert is_found, f"ow.ops.get({op.name!r}) gives another operator: the catalogue's has this name"
+    if not is_found:
+        raise AssertionError(f"ow.ops.get({op.name!r}) gives another operator: the catalogue's has this name")
 
 
 def converted_call(call: CheckedCall, name: str) -> CheckedCall:
