@@ -21,11 +21,10 @@ import mmap
 import os
 import re
 import time
-import warnings
 
 from ..core.files import LOCKLESS_SECONDS, remove_leftovers
 from ..core.named_tuples import NamedTuple
-from ..core.private_files import MAC_BYTES, PrivateFolder, cache_folder
+from ..core.private_files import MAC_BYTES, PrivateFolder, cache_folder, warn_not_kept
 
 SUFFIX, SEEN, WRITTEN = ".kernel", ".seen", "written"
 MOST_BYTES = 1 << 30
@@ -131,12 +130,7 @@ class Objects:
     def _warn(self, error: OSError) -> None:
         if not self._told:
             self._told = True
-            warnings.warn(
-                f"compiled kernels cannot be kept in {self.files.path}: {error}; each process compiles "
-                "them again. OPWRIGHT_CACHE_DIR names another folder.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+            warn_not_kept("compiled kernels", self.files.path, error, stacklevel=4)
 
     def _count(self, size: int) -> None:
         """Count written bytes, and sweep the folder when they reach the limit. Raises OSError."""

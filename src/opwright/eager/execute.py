@@ -283,14 +283,21 @@ def _check_addressable(op: Operator, promised: Sequence[Any], name: str | None) 
                     wanted=f"at most {ADDRESSABLE}",
                 )
             if limit is not None and nbytes > limit:
-                raise ResourceExhaustedError(
-                    op=op.name,
-                    node=name,
-                    what="constants computed at import take too much memory",
-                    found=f"{spec.short()}: {nbytes} bytes",
-                    wanted=f"at most {limit}",
-                    do="set the flag max_activation_bytes higher if the model is right",
-                )
+                raise constants_too_large(f"{spec.short()}: {nbytes} bytes", limit, op=op.name, node=name)
+
+
+def constants_too_large(
+    found: str, limit: int, op: str | None = None, node: str | None = None
+) -> ResourceExhaustedError:
+    """Return the error of an importer whose constants exceed the flag max_activation_bytes."""
+    return ResourceExhaustedError(
+        op=op,
+        node=node,
+        what="constants computed at import take too much memory",
+        found=found,
+        wanted=f"at most {limit}",
+        do="set the flag max_activation_bytes higher if the model is right",
+    )
 
 
 def _first_dtype(inputs: Sequence[Any]) -> DType | None:

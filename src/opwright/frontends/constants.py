@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core import flags, nest
-from ..core.errors import ResourceExhaustedError
+from ..eager.execute import constants_too_large
 from ..ops import dispatch
 from ..ops.tensor import TensorLike
 from ..tracing.trace import init_scope
@@ -41,12 +41,7 @@ class FoldingMemory(threading.local):
         nbytes = itemsize * math.prod(sizes)
         left = int(flags.get("max_activation_bytes")) if self.left is None else self.left
         if nbytes > left:
-            raise ResourceExhaustedError(
-                what="constants computed at import take too much memory",
-                found=f"{list(sizes)}: {nbytes} bytes",
-                wanted=f"at most {left}",
-                do="set the flag max_activation_bytes higher if the model is right",
-            )
+            raise constants_too_large(f"{list(sizes)}: {nbytes} bytes", left)
 
     def fold(self, rule: Callable[[], Any], inputs: Sequence[Any]) -> Any:
         """Return the result of a rule of known inputs, with arrays in place of tensors.

@@ -102,6 +102,12 @@ def _check_alike(operator: LiteOperator, node: Node) -> None:
         operand.check_same(operand.Operand(moved), *map(operand.Operand, node.tensors_out))
 
 
+def another_number_of_outputs(op: str, found: int, wanted: int, node: str | None = None) -> InvalidArgumentError:
+    """Return the error of a node that does not have an operator's outputs."""
+    what = "the node has another number of outputs than the operator"
+    return InvalidArgumentError(op=op, node=node, what=what, found=found, wanted=wanted)
+
+
 def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any]:
     """Return the integer kernel of a quantized node with valid shapes, by the rule of this path.
 
@@ -111,12 +117,7 @@ def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[.
     inputs = group(operator, [None if t is None else operand.Operand(t) for t in node.tensors_in], node)
     outputs: list[Any] = [operand.Operand(t) for t in node.tensors_out]
     if len(outputs) != len(operator.outputs) and not any(o.repeated for o in operator.outputs):
-        raise InvalidArgumentError(
-            op=node.name,
-            what="the node has another number of outputs than the operator",
-            found=len(outputs),
-            wanted=len(operator.outputs),
-        )
+        raise another_number_of_outputs(node.name, len(outputs), len(operator.outputs))
     if not operator.profile.single and len(operator.outputs) == 1:
         outputs = [tuple(outputs)]
     blocked = next((o for o in inputs if isinstance(o, operand.Operand) and o.blocks is not None), None)

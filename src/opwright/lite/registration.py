@@ -24,7 +24,16 @@ from ..ops.dispatch import quietly
 from .custom_options import bind_options, group_inputs
 from .ops.definition import LiteOperator
 from .ops.tiling import BLOCK, store_parts
-from .quantized_registration import as_real, divided, is_quantized, kernel_of, real_dtype, rule_of, run_quantized
+from .quantized_registration import (
+    another_number_of_outputs,
+    as_real,
+    divided,
+    is_quantized,
+    kernel_of,
+    real_dtype,
+    rule_of,
+    run_quantized,
+)
 from .runtime.dynamic_shapes import RecordedOperand, ReusableStep, fold, is_folded, nothing
 from .runtime.node import Context, Node, check_dynamic_outputs, check_return_value, check_status
 from .runtime.string_steps import string_step, text_step
@@ -129,12 +138,7 @@ class OperatorRegistration(Registration):
                 break  # an older file lacks outputs that later versions added for the gradient
             specs.extend(spec) if isinstance(spec, list) else specs.append(spec)
         if len(specs) != len(node.tensors_out):
-            raise InvalidArgumentError(
-                op=node.name,
-                what="the node has another number of outputs than the operator",
-                found=len(node.tensors_out),
-                wanted=len(specs),
-            )
+            raise another_number_of_outputs(node.name, len(node.tensors_out), len(specs))
         for spec, t in zip(specs, node.tensors_out):
             if spec.dtype is not (t.dtype if node.kernel is None else real_dtype(t)):
                 if isinstance(self.operator, LiteOperator) and self.operator.retypes:

@@ -27,7 +27,7 @@ from ..ops import registry
 from .ops.definition import LiteOperator
 from .ops.module import VARIABLE, ExternalOp
 from .ops.specs import with_changes
-from .quantized_registration import as_real, is_quantized
+from .quantized_registration import another_number_of_outputs, as_real, is_quantized
 from .runtime.dynamic_shapes import MOST, can_fold
 from .runtime.errors import COMPUTE_ERRORS
 
@@ -175,13 +175,7 @@ def _inferred(node: Node, inputs: Sequence[Operand], attrs: Mapping[str, Any]) -
     grouped = view.grouped(seen)
     specs = flat(tuple(s) if isinstance(s, list) else s for s in node.op.infer(node.op.bind(dict(attrs)), grouped))
     if len(specs) < len(node.outputs):
-        raise InvalidArgumentError(
-            op=node.op.name,
-            node=node.name,
-            what="the node has another number of outputs than the operator",
-            found=len(node.outputs),
-            wanted=len(specs),
-        )
+        raise another_number_of_outputs(node.op.name, len(node.outputs), len(specs), node.name)
     if getattr(node.op, "retypes", False):
         return [with_changes(v.spec, shape=s.shape, dtype=s.dtype, sizes=None) for v, s in zip(node.outputs, specs)]
     return [_with_shape(v.spec, s.shape) for v, s in zip(node.outputs, specs)]

@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from ..core.class_names import snake_case
+
 _PLAIN = (str, int, float, bool, type(None), np.generic)
 
 
@@ -103,17 +105,6 @@ def _is_plain(value: Any) -> bool:
 
 
 _USED: Counter[str] = Counter()
-
-
-def snake_case(name: str) -> str:
-    """Convert a class name to snake case, as layers do: `MyConv2D` to `my_conv2d`.
-
-    >>> snake_case("MultiHeadAttention"), snake_case("Conv2DTranspose")
-    ('multi_head_attention', 'conv2d_transpose')
-    """
-    name = re.sub(r"\W+", "", name)
-    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 def fresh(class_name: str) -> str:

@@ -59,6 +59,11 @@ def enable_unsafe_deserialization() -> None:
     _ALWAYS["unsafe"] = True
 
 
+def unserializable(value: object) -> TypeError:
+    """Return the error of a value that no configuration can hold."""
+    return TypeError(f"{value!r} cannot be serialized: it has neither get_config() nor a name")
+
+
 def encode(function: Callable[..., Any]) -> dict[str, Any]:
     """Return a lambda as its bytecode, defaults and closure, with a warning.
 
@@ -66,7 +71,7 @@ def encode(function: Callable[..., Any]) -> dict[str, Any]:
     """
     package = __name__.partition(".")[0]
     if not isinstance(function, types.FunctionType) or str(function.__module__).partition(".")[0] == package:
-        raise TypeError(f"{function!r} cannot be serialized: it has neither get_config() nor a name")
+        raise unserializable(function)
     warnings.warn(
         "The object being serialized includes a `lambda`: its bytecode is stored, which only this version of Python "
         "loads, and only with `safe_mode=False`. Use a named function, registered by register_keras_serializable",

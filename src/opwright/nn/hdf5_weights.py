@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,15 +21,25 @@ from typing import Any
 
 import numpy as np
 
+from ..core.class_names import snake_case
 from ..core.dtypes import bfloat16
 from ..core.errors import DataLossError
 from ..core.extras import optional_module
-from .configuration import snake_case
 from .layer import Layer
 
 OPTIMIZER = "optimizer"
 MOST_RATIO = 2000
 """Most times that a member of a .keras file may be larger than it is compressed: constant weights reach 1,000."""
+DAMAGED_ARCHIVE = (
+    zipfile.BadZipFile,
+    OSError,
+    OverflowError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+"""Errors of reading damaged zip files."""
 CLASSES = {"GroupQueryAttention": "GroupedQueryAttention"}
 """Classes that have another name in Keras, whatever it exports them as."""
 

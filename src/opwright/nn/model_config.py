@@ -112,7 +112,7 @@ def plain_value(value: object) -> JsonValue:
     if hasattr(value, "get_config"):
         return serialize(value)
     if not callable(value):
-        raise TypeError(f"{value!r} cannot be serialized: it has neither get_config() nor a name")
+        raise function_code.unserializable(value)
     if getattr(value, "__name__", "<lambda>") == "<lambda>":
         code: JsonValue = plain_value(function_code.encode(value))
         return code

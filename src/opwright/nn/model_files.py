@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core import nest
-from ..core.errors import DataLossError, UnimplementedError
+from ..core.errors import UnimplementedError
 from ..core.extras import optional_module
 from ..core.files import replacing
 from ..tracing.function import Function
@@ -42,7 +42,18 @@ from .keras_tensor import KerasTensor
 from .legacy_hdf5 import model_file
 from .model_config import deserialize, has_build_config, plain_value, serialize_model
 from .shared_objects import ObjectSharingScope
-from .weights_io import FORMAT, H5_WEIGHTS, NotFound, arrays_of, assign, file_content, members, parse_arrays, to_bytes
+from .weights_io import (
+    FORMAT,
+    H5_WEIGHTS,
+    NotFound,
+    arrays_of,
+    assign,
+    corrupt,
+    file_content,
+    members,
+    parse_arrays,
+    to_bytes,
+)
 
 OWN_CONFIG = "opwright.json"
 """The own configuration, next to that of Keras."""
@@ -195,7 +206,7 @@ def _load_model(filepath: Any, custom_objects: dict[str, Any] | None, compile: b
             return _package().from_keras(source, custom=custom_objects, compile=compile, safe_mode=None)
         weights = None if H5_WEIGHTS in files else files["model.safetensors"]
     except (KeyError, ValueError) as error:
-        raise DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}") from None
+        raise corrupt(path, error) from None
     if any(b'"KerasOperation"' in files.get(name, b"") for name in (OWN_CONFIG, "config.json")):
         operations = importlib.import_module(f"{_package().__name__}.frontends.keras.operations")  # in a higher layer
         custom_objects = {**(custom_objects or {}), "KerasOperation": operations.KerasOperation}

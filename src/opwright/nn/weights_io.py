@@ -22,7 +22,15 @@ from ..core.errors import DataLossError
 from ..core.files import replacing
 from ..eager.variable import Variable
 from . import weight_shards
-from .hdf5_weights import MOST_RATIO, assign_weights, open_weights, stored_arrays, stores_itself, weights_file
+from .hdf5_weights import (
+    DAMAGED_ARCHIVE,
+    MOST_RATIO,
+    assign_weights,
+    open_weights,
+    stored_arrays,
+    stores_itself,
+    weights_file,
+)
 from .legacy_hdf5 import assign_legacy_weights, weights_of
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
@@ -199,18 +207,15 @@ def members(content: bytes, path: str) -> dict[str, bytes]:
                     what=f"{path} expands to more than {MOST_RATIO} times its size: a decompression bomb"
                 )
             return {name: archive.read(name) for name in archive.namelist()}
-    except (
-        zipfile.BadZipFile,
-        OSError,
-        OverflowError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-    ) as error:
+    except DAMAGED_ARCHIVE as error:
         if isinstance(error, DataLossError):
             raise
-        raise DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}") from None
+        raise corrupt(path, error) from None
+
+
+def corrupt(path: Any, error: Exception) -> DataLossError:
+    """Return the error of a file that is no saved model."""
+    return DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}")
 
 
 def assign(model: Any, arrays: dict[str, np.ndarray], path: str, skip_mismatch: bool = False) -> None:

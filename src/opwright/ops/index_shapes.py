@@ -135,11 +135,13 @@ def unsorted_segment_dims(x: TensorSpec, ids: TensorSpec, count: int | None) -> 
         return None
     depth = len(ids.shape.dims)
     if depth > len(x.shape.dims) or not ids.shape.is_compatible_with(x.shape.dims[:depth]):
-        raise InvalidArgumentError(
-            what="data.shape does not start with segment_ids.shape",
-            found={"data": x.short(), "segment_ids": ids.short()},
-        )
+        raise misfit_segments({"data": x.short(), "segment_ids": ids.short()})
     return [count, *x.shape.dims[depth:]]
+
+
+def misfit_segments(found: Any) -> InvalidArgumentError:
+    """Return the error of segment ids whose shape is not the beginning of the data's."""
+    return InvalidArgumentError(what="data.shape does not start with segment_ids.shape", found=found)
 
 
 def check_sequences(x: TensorSpec, lengths: TensorSpec, seq: int, batch: int) -> None:

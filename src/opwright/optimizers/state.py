@@ -6,13 +6,13 @@ Lives here: this base of `Optimizer`, names of optimizers. Not here: steps, conf
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from ..core.class_names import snake_case
 from ..core.dtypes import as_dtype
 from ..eager.variable import Variable
 from ..tracing.trace import init_scope
@@ -169,8 +169,7 @@ class OptimizerState:
 
 def _unique_name(class_name: str) -> str:
     """Return sgd, sgd_1, ...: the class's name in snake case, numbered from the second on."""
-    spaced = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", class_name)
-    base = re.sub(r"([a-z])([A-Z])", r"\1_\2", spaced).lower()
+    base = snake_case(class_name)
     count = _used_names[base]
     _used_names[base] += 1
     return f"{base}_{count}" if count else base

@@ -26,6 +26,7 @@ from rich.text import Text
 
 from .. import ops
 from ..core import __version__
+from ..core.class_names import spaced_words
 from ..core.errors import OpError
 from ..core.files import replacing_folder
 from ..lite import ops as lite_ops
@@ -291,7 +292,7 @@ NAME_RULES: tuple[tuple[Callable[[str], object], str], ...] = (  # what refuses 
 
 def module_of(name: str) -> str:
     """Return leaky_clip for LeakyClip."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    return spaced_words(name).lower()
 
 
 def _is_module(name: str) -> bool:

@@ -112,9 +112,15 @@ class SymbolicTensor(Tensor):
     def out_of_scope(self) -> str:
         """Return the error text for its use outside of its trace."""
         return (
+            f"{self.out_of_scope_in()}, and has no value outside it. Return it from the function, or keep it in an "
+            "ow.Variable. (opwright explain OW602)"
+        )
+
+    def out_of_scope_in(self) -> str:
+        """Return the beginning of error texts for its use elsewhere: the trace that it belongs to."""
+        return (
             f"{self!r} is out of scope and cannot be used here: it belongs to the trace of function "
-            f"{self.trace.name!r}, created at {self._where()}, and has no value outside it. Return it from the "
-            "function, or keep it in an ow.Variable. (opwright explain OW602)"
+            f"{self.trace.name!r}, created at {self._where()}"
         )
 
     def _where(self) -> str:

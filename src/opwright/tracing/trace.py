@@ -293,8 +293,7 @@ class FuncTrace:
                 ancestor = ancestor.parent
             if ancestor is None:
                 raise OutOfScopeError(
-                    what=f"{outer!r} is out of scope and cannot be used here: it belongs to the trace of function "
-                    f"{outer.trace.name!r}, created at {outer._where()}, and is used in {self.name!r}",
+                    what=f"{outer.out_of_scope_in()}, and is used in {self.name!r}",
                     wanted="a tensor of this function",
                     do="return it from its function, or keep it in an ow.Variable",
                     explain="OW602",

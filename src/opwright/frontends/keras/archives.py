@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from ...core.errors import DataLossError
-from ...nn.hdf5_weights import MOST_RATIO, WeightGroup, open_weights
+from ...nn.hdf5_weights import DAMAGED_ARCHIVE, MOST_RATIO, WeightGroup, open_weights
 
 CONFIGURATION, WEIGHTS = "config.json", "model.weights.h5"
 MOST_TEXT = 1 << 28
@@ -68,13 +68,5 @@ class Archive:
         try:
             with self._zip.open(member) as stream:
                 return stream.read(member.file_size)
-        except (
-            zipfile.BadZipFile,
-            OSError,
-            OverflowError,
-            EOFError,
-            NotImplementedError,
-            RuntimeError,
-            ValueError,
-        ) as error:
+        except DAMAGED_ARCHIVE as error:
             raise DataLossError(what=f"{name} of {self.path} is damaged: {error}") from error

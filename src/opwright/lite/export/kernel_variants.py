@@ -23,6 +23,7 @@ from ...compiler.kernel import Kernel
 from ...compiler.language.llvm_types import ELEMENT_DTYPES, KIND
 from ...compiler.language.operators import LOWER
 from ...core import dtypes as core_dtypes
+from ...core.class_names import spaced_words
 from ...core.dtypes import DType
 from ...core.errors import InvalidArgumentError, OpError, SignatureError, UnimplementedError
 from ...ops.attributes import Attr
@@ -106,8 +107,7 @@ def c_name(text: str) -> str:
 
 def stem_of(name: str) -> str:
     """Return an operator's name as a prefix of function names: LeakyClip is leaky_clip."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", c_name(name))
-    return re.sub(r"_+", "_", spaced).strip("_").lower() or "op"
+    return re.sub(r"_+", "_", spaced_words(c_name(name))).strip("_").lower() or "op"
 
 
 def scalar_export_of(op: Operator, attrs: Mapping[str, Any]) -> OperatorExport:

@@ -19,14 +19,13 @@ import os
 import shutil
 import tempfile
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from ...core import flags, forks
 from ...core.errors import UnavailableError
 from ...core.files import remove_leftovers, replacing_folder
-from ...core.private_files import PrivateFolder, cache_folder
+from ...core.private_files import PrivateFolder, cache_folder, warn_not_kept
 
 INCLUDE = Path(__file__).parent / "include"
 """The headers that are not generated."""
@@ -198,12 +197,7 @@ def store(key: str, name: str, content: bytes, made_of: Sequence[Path]) -> Path:
         if library is not None:
             return library
     except OSError as error:
-        warnings.warn(
-            f"compiled operators cannot be kept in {files.path}: {error}; each process compiles them again. "
-            "OPWRIGHT_CACHE_DIR names another folder.",
-            RuntimeWarning,
-            stacklevel=5,
-        )
+        warn_not_kept("compiled operators", files.path, error, stacklevel=6)
     library = _write(own_folder(), key, name, content, made_of)
     if library is None:
         raise UnavailableError(

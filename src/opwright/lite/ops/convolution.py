@@ -31,7 +31,6 @@ from .tiling import (
     out_size,
     output_piece,
     sliding_spec,
-    window,
     windows_of,
 )
 
@@ -255,7 +254,7 @@ def _steps(op: Any) -> list[tuple[int, int]]:
 
 
 def _windows(op: Any, volume: Any, kernel: Any) -> list[AxisWindow]:
-    return [window(size, k, s, d, op.padding) for size, k, (s, d) in zip(volume, kernel, _steps(op))]
+    return windows_of(op, volume, kernel, _steps(op))
 
 
 @lite_operator("CONV_3D")

@@ -116,9 +116,10 @@ def window(size: int, kernel: int, stride: int, dilation: int, padding: str) -> 
     return catalogue.window(size, kernel, stride, dilation, padding, truncates=True)
 
 
-def windows_of(op: Any, image: Any, kernel: Any) -> list[AxisWindow]:
-    """Return the windows over h and w. image, kernel: (h, w) sizes."""
-    return [window(size, k, s, d, op.padding) for size, k, (s, d) in zip(image, kernel, _steps(op))]
+def windows_of(op: Any, image: Any, kernel: Any, steps: Sequence[tuple[int, int]] | None = None) -> list[AxisWindow]:
+    """Return an operator's windows. image, kernel: sizes. steps: (stride, dilation) of each, by default of h and w."""
+    steps = _steps(op) if steps is None else steps
+    return [window(size, k, s, d, op.padding) for size, k, (s, d) in zip(image, kernel, steps)]
 
 
 def _steps(op: Any) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -16,7 +16,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, math, registry
 from ..definition import operator
-from ..index_shapes import unsorted_segment_dims
+from ..index_shapes import misfit_segments, unsorted_segment_dims
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from .segment import UNSORTED_SEGMENT_SUM, as_column, product_gradient, reduce_rows
@@ -34,9 +34,7 @@ def _spec(op: Any) -> TensorSpec:
 def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_segments: Any, empty: Any) -> np.ndarray:
     n, depth = int(num_segments), np.ndim(ids)
     if data.shape[:depth] != ids.shape:
-        raise InvalidArgumentError(
-            what="data.shape does not start with segment_ids.shape", found=f"{list(data.shape)}, {list(ids.shape)}"
-        )
+        raise misfit_segments({"data": list(data.shape), "segment_ids": list(ids.shape)})
     flat = ids.reshape(-1)
     if np.any(flat >= n):
         index = int(np.argmax(flat >= n))
