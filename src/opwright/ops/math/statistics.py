@@ -301,7 +301,10 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
 
 
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """Square root of reduce_variance, which see."""
+    """Return the standard deviation over axes: the square root of `reduce_variance`, which has the errors, too.
+
+    axis: None for all, an int or a list of them. keepdims: reduced axes remain, with size 1
+    """
     return math.sqrt(reduce_variance(input_tensor, axis, keepdims), name=name)
 
 

@@ -338,7 +338,10 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: 
 def stateless_dropout(
     x: Any, rate: Any, seed: Any, rng_alg: Any = "auto_select", noise_shape: Any = None, name: str | None = None
 ) -> Tensor:
-    """Apply dropout with zeros determined by `seed` (two integers)."""
+    """Apply `dropout` with zeros that are a function of `seed`, two integers.
+
+    x, rate, noise_shape: see `dropout`, which has the errors, too. rng_alg: accepted, and ignored
+    """
     return _dropout(x, rate, noise_shape, lambda shape, dtype: stateless_uniform(shape, seed, dtype=dtype), name)
 
 

@@ -103,7 +103,12 @@ def sufficient_statistics(
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Compute mean and variance from the results of sufficient_statistics."""
+    """Return mean and variance of the results of `sufficient_statistics`.
+
+    .. math:: mean = m / n + shift, \\quad variance = v / n - (m / n)^2
+
+    counts n: the number of elements; mean_ss m, variance_ss v: sums of x - shift and of its square; shift: None for 0
+    """
     counts, mean_ss, variance_ss = (dispatch.to_tensor(t) for t in (counts, mean_ss, variance_ss))
     shifted = mean_ss / counts
     mean = shifted if shift is None else shifted + shift

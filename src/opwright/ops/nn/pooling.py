@@ -491,7 +491,9 @@ def pool(
 ) -> Tensor:
     """Compute max pooling or average pooling, by pooling_type "MAX" or "AVG".
 
-    raises UnimplementedError for dilations other than 1
+    input: [batch, *spatial, channels], of one to three spatial dimensions, or channels second by data_format;
+    window_shape, strides: a number for each spatial dimension, strides by default 1; padding: "SAME" or "VALID".
+    raises InvalidArgumentError for another pooling_type, UnimplementedError for dilations other than 1
     """
     if dilations is not None and set(sequence(dilations, len(window_shape), "NHWC", "dilations")) != {1}:
         raise UnimplementedError(

@@ -121,7 +121,8 @@ def nce_loss(
 ) -> Tensor:
     """Return the loss that tells true classes from sampled ones, [batch] (Gutmann and Hyvarinen, 2010); for training.
 
-    Arguments: see `sampled_softmax_loss`.
+    The sum over true and sampled classes of the sigmoid cross-entropy of their logits, from which the logarithms of
+    expected counts are subtracted. Arguments: see `sampled_softmax_loss`.
     """
     logits, targets = _sampled_logits(
         weights,

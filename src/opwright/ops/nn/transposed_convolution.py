@@ -66,7 +66,10 @@ def conv3d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Compute a transposed 3-D convolution."""
+    """Compute a transposed 3-D convolution.
+
+    filters: [depth, height, width, out, channels]; output_shape: of the result, -1 for the batch of the input.
+    """
     attrs = attributes_of(3, check_data_format("conv3d_transpose", data_format, 3), strides, padding, dilations)
     return _transposed(3, input, filters, output_shape, attrs, name)
 
@@ -81,7 +84,12 @@ def conv1d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Compute a transposed 1-D convolution. filters: [width, out, channels]."""
+    """Compute a transposed 1-D convolution: the gradient of `conv1d` by its input.
+
+    input: [batch, width, channels], or [batch, channels, width] with data_format "NCW"; filters: [width, out,
+    channels]; output_shape: of the result, three sizes; strides, dilations: a number; padding: "SAME" or "VALID".
+    raises InvalidArgumentError if `conv1d` of a tensor of output_shape has not the shape of the input
+    """
     data_format = check_data_format("conv1d_transpose", data_format, 1)
     kind, explicit = padding_of(padding_of_rank_2(padding, data_format))
     height_axis = 1 if data_format == "NWC" else 2
@@ -110,7 +118,11 @@ def conv_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Compute a transposed convolution over one, two or three dimensions, by the length of `output_shape`."""
+    """Compute a transposed convolution over one, two or three dimensions, by the length of `output_shape`.
+
+    Arguments as of `conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`; data_format: channels last by default.
+    raises InvalidArgumentError unless output_shape has 3, 4 or 5 entries
+    """
     sizes = dispatch.to_tensor(as_sizes(output_shape))
     rank = sizes.shape[0] if sizes.shape.rank == 1 else None
     if rank not in (3, 4, 5):
@@ -124,5 +136,9 @@ def conv_transpose(
 def atrous_conv2d_transpose(
     value: Any, filters: Any, output_shape: Any, rate: int, padding: Any, name: str | None = None
 ) -> Tensor:
-    """Compute the transpose of atrous_conv2d."""
+    """Compute the transpose of `atrous_conv2d`: `conv2d_transpose` with stride 1 and dilation `rate`.
+
+    value: [batch, height, width, channels]; filters: [height, width, out, channels]; output_shape: of the result, four
+    sizes; padding: "SAME" or "VALID"
+    """
     return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate, name=name)

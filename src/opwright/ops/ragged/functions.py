@@ -186,7 +186,10 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
 
 
 def row_splits_to_segment_ids(splits: Any, out_type: Any = None, name: str | None = None) -> Any:
-    """Return the number of the row of each value."""
+    """Return the row of each value, as row splits say: [0, 2, 2, 3] to [0, 0, 2].
+
+    splits: integers [rows + 1], from 0, not falling. Returns [splits[-1]], of out_type, by default int64
+    """
     splits = array.cast(splits, int64)
     ids = row_ids(splits, splits[-1])
     return ids if out_type is None else array.cast(ids, out_type)
@@ -195,6 +198,13 @@ def row_splits_to_segment_ids(splits: Any, out_type: Any = None, name: str | Non
 def segment_ids_to_row_splits(
     segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Any:
-    """Return where the rows of sorted segment ids begin and end."""
+    """Return the row splits of sorted segment ids: where the values of each row begin, and where the last ends.
+
+    segment_ids: integers [n], not falling; num_segments: the number of rows, by default the last id + 1; out_type: of
+    the result [rows + 1]. raises InvalidArgumentError for ids that fall or are out of range
+
+    >>> segment_ids_to_row_splits([0, 0, 2])
+    [0, 2, 2, 3]
+    """
     splits = RaggedTensor.from_value_rowids(segment_ids, segment_ids, num_segments).row_splits
     return splits if out_type is None else array.cast(splits, out_type)

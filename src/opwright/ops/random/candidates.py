@@ -127,6 +127,9 @@ def fixed_unigram_candidate_sampler(
 def all_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Any = None, name: Any = None
 ) -> Candidates:
-    """Return all classes of [0, num_sampled), each once."""
+    """Return all classes of [0, num_sampled), each once, in order; expected counts are 1.
+
+    true_classes: [batch, num_true]. num_true, unique and seed are accepted for the interface of samplers
+    """
     true = dispatch.to_tensor(true_classes)
     return Candidates(array.range(num_sampled, dtype=int64), array.ones(array.shape(true)), array.ones([num_sampled]))

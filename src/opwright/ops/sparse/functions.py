@@ -385,7 +385,9 @@ def safe_embedding_lookup_sparse(
 ) -> Tensor:
     """Return `embedding_lookup_sparse` without ids below 0 and weights that are not positive.
 
-    Rows without an id are zeros, or the embedding of default_id.
+    embedding_weights: a table [ids, ...]; sparse_ids: integers of rank 2; sparse_weights, combiner, max_norm: see
+    `embedding_lookup_sparse`. Rows without an id are zeros, or the embedding of default_id.
+    raises InvalidArgumentError for ids of another rank
     """
     ids = _sparse(sparse_ids, "nn.safe_embedding_lookup_sparse")
     if ids.shape.rank != 2:
