@@ -38,7 +38,7 @@ from opwright.compiler.tuning import choices
 from opwright.compiler.tuning.autotuner import measured, questions_of
 from opwright.compiler.tuning.choices import CHOICES, Key, MeasuredRow, Question, decided, from_json, to_json
 from opwright.core import flags
-from opwright.ops.autotuner import machine
+from opwright.ops.tuning_file import machine
 
 MOST_NOISE = 0.1
 EACH_S = 0.25

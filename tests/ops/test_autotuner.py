@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.ops import autotuner, kernels
+from opwright.ops import autotuner, kernels, tuning_file
 
 SLOW_S = 0.003
 
@@ -22,11 +22,11 @@ SLOW_S = 0.003
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path) -> Any:
     autotuner.forget()
-    autotuner.reread()
+    tuning_file.reread()
     with ow.flags(cache_dir=tmp_path):
         yield
     autotuner.forget()
-    autotuner.reread()
+    tuning_file.reread()
 
 
 def fresh(name: str = "Twice", **settings: Any) -> Any:
@@ -43,7 +43,7 @@ def slow(op: Any, x: Any) -> Any:
 
 
 def choices() -> dict[str, Any]:
-    return json.loads(Path(autotuner.path()).read_text())["choices"]
+    return json.loads(Path(tuning_file.path()).read_text())["choices"]
 
 
 def test_off_it_is_not_reached_at_all() -> None:
@@ -150,7 +150,7 @@ def test_what_has_effects_is_never_called_to_be_timed() -> None:
         effect(ow.constant([1.0]))
         impure(ow.constant([1.0]))
     assert len(seen) == 2
-    assert not Path(autotuner.path()).exists()
+    assert not Path(tuning_file.path()).exists()
 
 
 def test_a_kernel_that_declines_is_passed_over_in_silence(recwarn: Any) -> None:
@@ -222,12 +222,12 @@ def test_algorithms_are_measured_too_and_give_what_they_gave() -> None:
 
 
 def measured(seconds: float = 1e-6) -> Any:
-    return autotuner.Measured("a", {"a": seconds, "b": 2.0})
+    return tuning_file.Measured("a", {"a": seconds, "b": 2.0})
 
 
 def test_a_choice_outlives_the_process() -> None:
-    autotuner.write("key", measured())
-    autotuner.reread()
+    tuning_file.write("key", measured())
+    tuning_file.reread()
     assert autotuner.remembered("key") == measured()
     assert autotuner.remembered("other") is None
 
@@ -248,11 +248,11 @@ def test_a_choice_outlives_the_process() -> None:
     ],
 )
 def test_damage_counts_as_empty_and_is_mended(damage: bytes) -> None:
-    here = Path(autotuner.path())
+    here = Path(tuning_file.path())
     here.parent.mkdir(parents=True, exist_ok=True)
     here.write_bytes(damage)
-    assert autotuner.read() == {}
-    autotuner.write("key", measured())
+    assert tuning_file.read() == {}
+    tuning_file.write("key", measured())
     assert list(choices()) == ["key"]
 
 
@@ -269,40 +269,40 @@ def test_entries_that_are_none_are_left_out_one_by_one() -> None:
     ]
     content = {
         "format": 1,
-        "machine": autotuner.machine(),
+        "machine": tuning_file.machine(),
         "choices": {"right": right} | {str(i): w for i, w in enumerate(wrong)},
     }
-    Path(autotuner.path()).write_text(json.dumps(content))
-    assert list(autotuner.read()) == ["right"]
+    Path(tuning_file.path()).write_text(json.dumps(content))
+    assert list(tuning_file.read()) == ["right"]
 
 
 def test_another_machines_choices_and_files_too_large_are_ignored() -> None:
-    autotuner.write("key", measured())
-    content = json.loads(Path(autotuner.path()).read_text())
-    for change in ({"machine": "another"}, {"padding": "x" * (autotuner.MOST_BYTES + 1)}):
-        Path(autotuner.path()).write_text(json.dumps(content | change))
-        autotuner.reread()
-        assert autotuner.read() == {}
+    tuning_file.write("key", measured())
+    content = json.loads(Path(tuning_file.path()).read_text())
+    for change in ({"machine": "another"}, {"padding": "x" * (tuning_file.MOST_BYTES + 1)}):
+        Path(tuning_file.path()).write_text(json.dumps(content | change))
+        tuning_file.reread()
+        assert tuning_file.read() == {}
 
 
 def test_the_file_is_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(autotuner, "MOST_ENTRIES", 5)
     for i in range(9):
-        autotuner.write(str(i), measured())
+        tuning_file.write(str(i), measured())
     assert list(choices()) == ["4", "5", "6", "7", "8"]
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with ow.flags(cache_dir=tmp_path / "file" / "below"):
-        autotuner.write("key", measured())
-        assert autotuner.read()["key"] == measured()
+        tuning_file.write("key", measured())
+        assert tuning_file.read()["key"] == measured()
 
 
 def _write_many(folder: str, start: int) -> None:
     with ow.flags(cache_dir=folder):
         for i in range(start, start + 20):
-            autotuner.write(str(i), measured())
+            tuning_file.write(str(i), measured())
 
 
 @pytest.mark.slow
@@ -312,8 +312,8 @@ def test_processes_and_threads_write_at_once(tmp_path: Path) -> None:
     for p in processes:
         p.start()
     while any(p.is_alive() for p in processes):
-        if Path(autotuner.path()).exists():
-            json.loads(Path(autotuner.path()).read_text())  # never half a file
+        if Path(tuning_file.path()).exists():
+            json.loads(Path(tuning_file.path()).read_text())  # never half a file
         time.sleep(0.001)
     assert [p.exitcode for p in processes] == [0, 0]
     threads = [threading.Thread(target=_write_many, args=(str(tmp_path), 100 + i * 20)) for i in range(4)]

@@ -50,7 +50,7 @@ from .kernels import LAYOUTS, KernelKey, install_key_rules, must_reproduce, serv
 
 if TYPE_CHECKING:
     from . import cuda_kernels
-    from .autotuner import Measured
+    from .tuning_file import Measured
 else:
     cuda_kernels = later(".cuda_kernels", __package__)
 
@@ -253,7 +253,7 @@ class Explanation:
 
     branch: "kernel", "reference", "host", "fallback", "control" or "none". reason: as text. place: where it runs.
     transforms: of inputs, applied before. otherwise: candidates tried next if the kernel declines. algorithm: the
-    reference's choice among several, and why (strategies.py). measured: an autotuner.Measured, the autotuner's times
+    reference's choice among several, and why (strategies.py). measured: a tuning_file.Measured, the autotuner's times
     for such shapes.
     """
 

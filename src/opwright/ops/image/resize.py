@@ -20,7 +20,7 @@ from ..array.shape_operators import dims_tensor, shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..slots import Input, OperatorDefinition, Output
-from . import resize_operators
+from . import resize_weights
 from .geometry import batched, dims_of, is_known, larger, pad_to_bounding_box, require, static_or_tensor
 from .resize_operators import (
     PIXELS,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ...core.specs import TensorSpec
     from ..tensor import Tensor
 
-KERNELS = tuple(resize_operators.KERNELS)
+KERNELS = tuple(resize_weights.KERNELS)
 
 
 def _check(op: Any) -> None:
@@ -55,11 +55,11 @@ def _check_scale(scale: np.ndarray) -> None:
         raise InvalidArgumentError(what="Scale must be greater than zero.", found=f"scale {scale.tolist()}")
 
 
-def _taps(op: Any, image: Any, out: Any, scale: Any, translation: Any) -> list[resize_operators.Taps]:
+def _taps(op: Any, image: Any, out: Any, scale: Any, translation: Any) -> list[resize_weights.Taps]:
     check_sizes(image, out)
     _check_scale(scale)
     return [
-        resize_operators.scaled(n, m, factor, shift, op.kernel_type, op.antialias)
+        resize_weights.scaled(n, m, factor, shift, op.kernel_type, op.antialias)
         for n, m, factor, shift in zip(image, out, scale.tolist(), translation.tolist())
     ]
 
@@ -93,7 +93,7 @@ class ScaleAndTranslate(OperatorDefinition):
 
     def compute(op, images: Any, size: Any, scale: Any, translation: Any) -> np.ndarray:
         taps = _taps(op, images.shape[1:3], size.tolist(), scale, translation)
-        return resize_operators.applied(images.astype(np.float32, copy=False), *taps)
+        return resize_weights.applied(images.astype(np.float32, copy=False), *taps)
 
     def gradient(op, doutput: Any) -> tuple[None, None, None, None] | tuple[Tensor, None, None, None]:
         if not op.images.dtype.is_floating:
@@ -131,7 +131,7 @@ class ScaleAndTranslateGrad(OperatorDefinition):
         image = original_image.shape[1:3]
         taps = _taps(op, image, grads.shape[1:3], scale, translation)
         dy = grads.astype(gradient_dtype(grads), copy=False)
-        dx = resize_operators.transposed(dy, *(resize_operators.matrix(t, n) for t, n in zip(taps, image)))
+        dx = resize_weights.transposed(dy, *(resize_weights.matrix(t, n) for t, n in zip(taps, image)))
         return dx.astype(original_image.dtype, copy=False)
 
     def gradient(op, doutput: Any) -> tuple[Any, None, None, None]:

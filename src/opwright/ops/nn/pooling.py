@@ -1,8 +1,7 @@
-"""Max pooling and average pooling, and their gradients.
+"""Max pooling and its gradients; pooling under TensorFlow's names.
 
-Lives here: MaxPool, MaxPool3D, AvgPool, AvgPool3D with MaxPoolGrad, MaxPoolGradGrad, AvgPoolGrad, MaxPoolWithArgmax;
-max_pool ... avg_pool3d and pool, under TensorFlow's names.
-Not here: the positions of windows (../windows.py).
+Lives here: MaxPool, MaxPool3D with MaxPoolGrad, MaxPoolGradGrad, MaxPoolWithArgmax; max_pool ... avg_pool3d and pool.
+Not here: AvgPool, AvgPool3D (avg_pooling.py), shape rules (pooling_rules.py), the positions of windows (../windows.py).
 
 The operators have window sizes for all dimensions of the input; data_format only determines which must be 1.
 """
@@ -18,64 +17,20 @@ import numpy as np
 
 from ...core.dtypes import DType, as_dtype, floating, index, int8, int16, int32, int64, of_numpy, uint8, uint16
 from ...core.errors import InvalidArgumentError, UnimplementedError
-from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import dispatch, like_device
 from ..array import expand_dims, squeeze
-from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
-from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from ..windows import (
-    FORMATS,
-    PADDINGS,
-    AxisWindow,
-    check_explicit,
-    check_positive,
-    out_size,
-    pad,
-    padding_of,
-    pairs,
-    sequence,
-    taps,
-    unpadded,
-    wide,
-    window,
-)
+from ..windows import FORMATS, PADDINGS, pad, padding_of, sequence, taps
+from .avg_pooling import AvgPool, AvgPool3D
 from .convolution_rules import check_data_format, dims_of_rank
+from .pooling_rules import check_gradient, pooled_shape, windows_of
 
 MAX_POOL_DTYPES = (*floating, int32, int64, uint8, int16, int8, uint16)
-
-
-def _check(op: Any, rank: int) -> None:
-    """Check ksize, strides and paddings. Raises InvalidArgumentError."""
-    for name in ("ksize", "strides"):
-        values = check_positive(op, name, rank)
-        if values[0] != 1:
-            raise InvalidArgumentError(
-                what="Pooling is not supported on the batch dimension", found=f"{name} {list(values)}"
-            )
-    explicit = check_explicit(op, rank)
-    for k, (before, after) in zip(op.ksize, pairs(explicit, rank)):
-        if min(before, after) < 0 or max(before, after) >= k > 1 or (k == 1 and before + after):
-            raise InvalidArgumentError(
-                what=f"padding ({before}, {after}) needs to be smaller than the window size {k}", found=list(explicit)
-            )
-
-
-def _out_shape(op: Any, image: TensorShape, rank: int) -> TensorShape:
-    _check(op, rank)
-    pads = pairs(getattr(op, "explicit_paddings", ()), rank)
-    dims = dims_of_rank(image, rank)
-    return TensorShape([out_size(d, op.ksize[i], op.strides[i], 1, op.padding, pads[i]) for i, d in enumerate(dims)])
-
-
-def _windows(op: Any, shape: Sequence[int]) -> list[AxisWindow]:
-    pads = pairs(getattr(op, "explicit_paddings", ()), len(shape))
-    return [window(d, op.ksize[i], op.strides[i], 1, op.padding, pads[i]) for i, d in enumerate(shape)]
 
 
 def _lowest(dtype: np.dtype) -> float | np.generic:
@@ -85,7 +40,7 @@ def _lowest(dtype: np.dtype) -> float | np.generic:
 
 
 def _window_max(op: Any, x: np.ndarray) -> np.ndarray:
-    windows = _windows(op, x.shape)
+    windows = windows_of(op, x.shape)
     padded = pad(x, windows, _lowest(x.dtype), 0)
     maxima = like_device.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
     for _, tap in taps(windows):
@@ -95,7 +50,7 @@ def _window_max(op: Any, x: np.ndarray) -> np.ndarray:
 
 def _window_argmax(op: Any, x: np.ndarray) -> np.ndarray:
     """Return the flat index of the maximum of each window; of equal elements, the first in row-major order."""
-    windows = _windows(op, x.shape)
+    windows = windows_of(op, x.shape)
     values = pad(x, windows, _lowest(x.dtype), 0)
     indices = pad(like_device.arange(x, x.size).reshape(x.shape), windows, -1, 0)
     maxima = like_device.full(x, [w.out for w in windows], _lowest(x.dtype), x.dtype)
@@ -112,14 +67,6 @@ def _scatter_add(indices: np.ndarray, values: np.ndarray, like: np.ndarray) -> n
     """Add values at flat indices into zeros of the shape of `like`; in float64, so that the order is irrelevant."""
     summed = np.bincount(indices.ravel(), values.ravel().astype(np.float64), like.size)
     return summed.reshape(like.shape).astype(values.dtype)
-
-
-def _check_grad(op: Any, shape: TensorShape) -> None:
-    if not op.grad.spec.shape.is_compatible_with(shape):
-        raise InvalidArgumentError(
-            what=f"Expected grad shape to be {shape}, but got {op.grad.spec.shape}",
-            found=f"grad {op.grad.spec.short()}",
-        )
 
 
 def _define_max(n: int) -> tuple[Any, Any, Any]:
@@ -146,7 +93,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         lod = "as input"
 
         def infer(op) -> TensorSpec:
-            return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
+            return op.input.spec.with_shape(pooled_shape(op, op.input.spec.shape, rank))
 
         def compute(op, input: Any) -> np.ndarray:
             return _window_max(op, input)
@@ -174,7 +121,7 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:
-            _check_grad(op, _out_shape(op, op.orig_input.spec.shape, rank))
+            check_gradient(op, pooled_shape(op, op.orig_input.spec.shape, rank))
             return op.orig_input.spec.with_shape(dims_of_rank(op.orig_input.spec.shape, rank))
 
         def compute(op, orig_input: Any, orig_output: Any, grad: Any) -> np.ndarray:
@@ -203,8 +150,8 @@ def _define_max(n: int) -> tuple[Any, Any, Any]:
         lod = "vanishes"
 
         def infer(op) -> TensorSpec:
-            _check_grad(op, op.orig_input.spec.shape)
-            return op.orig_input.spec.with_shape(_out_shape(op, op.orig_input.spec.shape, rank))
+            check_gradient(op, op.orig_input.spec.shape)
+            return op.orig_input.spec.with_shape(pooled_shape(op, op.orig_input.spec.shape, rank))
 
         def compute(op, orig_input: np.ndarray, orig_output: np.ndarray, grad: np.ndarray) -> np.ndarray:
             output: np.ndarray = grad.reshape(-1)[_window_argmax(op, orig_input)]
@@ -243,7 +190,7 @@ class MaxPoolWithArgmax(OperatorDefinition[tuple[Tensor, Tensor]]):
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         if op.output_dtype not in index:
             raise InvalidArgumentError(what="output_dtype is int32 or int64", found=op.output_dtype.name)
-        shape = _out_shape(op, op.input.spec.shape, 4)
+        shape = pooled_shape(op, op.input.spec.shape, 4)
         return op.input.spec.with_shape(shape), TensorSpec(shape, op.output_dtype)
 
     def compute(op, input: Any) -> tuple[Any, np.ndarray]:
@@ -257,95 +204,6 @@ class MaxPoolWithArgmax(OperatorDefinition[tuple[Tensor, Tensor]]):
         window = {"ksize": op.ksize, "strides": op.strides, "padding": op.padding}
         result: Tensor = MaxPoolGrad(op.input, op.output, doutput, **window)
         return result
-
-
-def _counts(windows: Sequence[AxisWindow]) -> np.ndarray:
-    """Count the elements of the image in each window, excluding padding."""
-    total = np.ones((), np.int64)
-    for w in windows:
-        starts = np.arange(w.out) * w.stride - w.before
-        count = np.minimum(starts + w.kernel, w.size) - np.maximum(starts, 0)
-        total = np.multiply.outer(total, np.maximum(count, 1))
-    return total
-
-
-def _define_avg(n: int) -> tuple[Any, Any]:
-    rank, suffix = n + 2, "3D" if n == 3 else ""
-
-    @operator(name=f"AvgPool{suffix}")
-    class AvgPooling(OperatorDefinition):
-        """Compute the mean of each window, excluding padding.
-
-        .. math:: output_p = \\frac{1}{|W_p|} \\sum_{i \\in W_p} input_i, \\quad
-                  W_p = \\{p \\cdot strides + q - before\\} \\text{ inside the image}
-
-        ksize, strides: one entry per dimension of input, 1 for the batch. 16-bit floats are accumulated in float32.
-        raises InvalidArgumentError if a window is larger than the image and padding is VALID
-        """
-
-        input = Input(floating, rank=rank)
-        output = Output(like="input")
-        ksize = Attr([int])
-        strides = Attr([int])
-        padding = Attr(str, check=one_of("SAME", "VALID"))
-        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
-        no_need_buffer = ("input",)
-        lod = "as input"
-
-        def infer(op) -> TensorSpec:
-            return op.input.spec.with_shape(_out_shape(op, op.input.spec.shape, rank))
-
-        def compute(op, input: Any) -> np.ndarray:
-            windows = _windows(op, input.shape)
-            padded = pad(input.astype(wide(input.dtype), copy=False), windows, 0, 0)
-            total = like_device.zeros(input, [w.out for w in windows], padded.dtype)
-            for _, tap in taps(windows):
-                total += padded[tap]
-            total /= like_device.array(input, _counts(windows).astype(padded.dtype))
-            return total.astype(input.dtype, copy=False)
-
-        def gradient(op, doutput: Any) -> Tensor:
-            return AvgPoolingGrad(shape_op(op.input), doutput, **op.attrs)
-
-    @operator(name=f"AvgPool{suffix}Grad")
-    class AvgPoolingGrad(OperatorDefinition):
-        """Compute the gradient of average pooling: distribute each window's gradient equally over its elements.
-
-        .. math:: output_i = \\sum_{p :\\; i \\in W_p} grad_p / |W_p|
-
-        orig_input_shape: the shape of the pool's input.
-        """
-
-        orig_input_shape = Input(index, rank=1)
-        grad = Input(floating, rank=rank)
-        output = Output(like="grad")
-        ksize = Attr([int])
-        strides = Attr([int])
-        padding = Attr(str, check=one_of("SAME", "VALID"))
-        data_format = Attr(str, default=FORMATS[n][0], check=one_of(*FORMATS[n]))
-        lod = "vanishes"
-
-        def infer(op) -> TensorSpec:
-            shape = TensorShape(dims_of_rank(shape_from(op.orig_input_shape), rank))
-            _check_grad(op, _out_shape(op, shape, rank))
-            return op.grad.spec.with_shape(shape)
-
-        def compute(op, orig_input_shape: Any, grad: Any) -> np.ndarray:
-            windows = _windows(op, orig_input_shape.tolist())
-            padded = like_device.zeros(grad, [w.before + w.size + w.after for w in windows], wide(grad.dtype))
-            share = grad / like_device.array(grad, _counts(windows).astype(padded.dtype))
-            for _, tap in taps(windows):
-                padded[tap] += share
-            return padded[unpadded(windows)].astype(grad.dtype, copy=False)
-
-        def gradient(op, doutput: Any) -> tuple[None, Tensor]:
-            return None, AvgPooling(doutput, **op.attrs)
-
-    return AvgPooling, AvgPoolingGrad
-
-
-AvgPool, AvgPoolGrad = _define_avg(2)
-AvgPool3D, AvgPool3DGrad = _define_avg(3)
 
 
 def _pool(
