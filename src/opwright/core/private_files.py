@@ -325,7 +325,7 @@ def _warn_once(about: str, text: str) -> None:
         warnings.warn(text, RuntimeWarning, stacklevel=5)
 
 
-def warn_not_kept(what: str, folder: str, error: OSError, stacklevel: int) -> None:
+def warn_not_kept(what: str, folder: str | None, error: OSError, stacklevel: int) -> None:
     """Warn that machine code cannot be written to its cache. stacklevel: see warnings.warn, counted from here."""
     text = f"{what} cannot be kept in {folder}: {error}; each process compiles them again. "
     warnings.warn(f"{text}OPWRIGHT_CACHE_DIR names another folder.", RuntimeWarning, stacklevel)

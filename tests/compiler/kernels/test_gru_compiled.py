@@ -6,7 +6,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels.rnn import gru
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.domain_ops import Gru
+from opwright.compiler.loops.recurrent_ops import Gru
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(15)

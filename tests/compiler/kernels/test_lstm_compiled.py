@@ -7,9 +7,9 @@ from form_kit import buffer, compiles_for, targets
 from opwright.compiler.kernels.lstm import lstm
 from opwright.compiler.kernels.lstm_int8 import lstm_int8
 from opwright.compiler.loops.buffers import Buffer
-from opwright.compiler.loops.domain_ops import Lstm
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.planner import plan_of
+from opwright.compiler.loops.recurrent_ops import Lstm
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(11)

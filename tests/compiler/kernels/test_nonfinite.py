@@ -376,7 +376,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_lstm_and_gru_with_an_infinity_in_the_state(cells: int, value: float) -> None:
     """Gates of infinities are 0 and 1: the cells that follow are finite, also behind vectors' ends."""
-    from opwright.compiler.loops.domain_ops import Gru, Lstm
+    from opwright.compiler.loops.recurrent_ops import Gru, Lstm
 
     rng = np.random.default_rng(11)
     gates = [rng.normal(size=(3, 2, cells)).astype(F) for _ in range(4)]
@@ -413,7 +413,7 @@ def test_lstm_and_gru_with_an_infinity_in_the_state(cells: int, value: float) ->
 @pytest.mark.parametrize("cells", [3, 17])
 def test_nan_in_cells_that_are_clipped(cells: int) -> None:
     """A bound on cells and outputs holds infinities, and lets NaN through."""
-    from opwright.compiler.loops.domain_ops import Lstm
+    from opwright.compiler.loops.recurrent_ops import Lstm
 
     rng = np.random.default_rng(12)
     gates = [rng.normal(size=(1, 4, cells)).astype(F) for _ in range(4)]

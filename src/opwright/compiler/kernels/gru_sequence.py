@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import language as kl
 from ..language import f32, i64, ptr
-from ..loops.domain_ops import GruSequence, GruSequenceGrad
+from ..loops.recurrent_ops import GruSequence, GruSequenceGrad
 from ..target import host
 from . import selector
 from .lstm_sequence import (

@@ -19,7 +19,7 @@ from ...core.dtypes import DType, float32, int8
 from .. import language as kl
 from ..language import f32, i64, ptr, u8
 from ..loops.buffers import Buffer
-from ..loops.domain_ops import Lstm, LstmInt8
+from ..loops.recurrent_ops import Lstm, LstmInt8
 from ..target import host
 from . import NoKernel, selector
 from .quantization import rounded_floats

@@ -21,7 +21,7 @@ from ...core.dtypes import int8, int16
 from ...scalar.fixed_point_layers import GATE, GateNormalization, IntegerCells
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
-from ..loops.domain_ops import LstmInt8
+from ..loops.recurrent_ops import LstmInt8
 from . import NoKernel, selector
 from .lstm import layer_of
 from .quantization import INT16, INT32

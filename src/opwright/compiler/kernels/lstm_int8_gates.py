@@ -19,7 +19,7 @@ from ...scalar.fixed_point_layers import NARROW_SCALE, IntegerCells
 from ...scalar.formulas import round_away
 from .. import language as kl
 from ..language import f32, f64, i8, i16, i32, i64, ptr
-from ..loops.domain_ops import LstmInt8Gates
+from ..loops.recurrent_ops import LstmInt8Gates
 from . import NoKernel, selector
 from .quantization import INT16, INT32
 from .recurrent_cells import VARIANCE_EPSILON

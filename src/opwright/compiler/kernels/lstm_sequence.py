@@ -18,8 +18,8 @@ from ...core.dtypes import float32
 from .. import language as kl
 from ..language import f32, i64, ptr
 from ..loops.buffers import Buffer, IndexMap
-from ..loops.domain_ops import GruSequence, GruSequenceGrad, LstmSequence, LstmSequenceGrad
 from ..loops.ops import LoopOp, Move
+from ..loops.recurrent_ops import GruSequence, GruSequenceGrad, LstmSequence, LstmSequenceGrad
 from ..target import host
 from . import NoKernel, selector
 from .moves import select_move

@@ -17,7 +17,7 @@ from ...core.dtypes import DType, float32, int16, int32
 from ...scalar.formulas import CLAMPS, FUSED_CLAMPS
 from .. import language as kl
 from ..language import f32, i8, i64, ptr, u8
-from ..loops.domain_ops import Svdf
+from ..loops.recurrent_ops import Svdf
 from ..target import Target, host
 from . import NoKernel, selector
 from .epilogue import epilogue_of

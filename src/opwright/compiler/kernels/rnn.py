@@ -16,8 +16,8 @@ from ...scalar.fixed_point_layers import IntegerCells
 from .. import language as kl
 from ..language import f32, i16, i32, i64, ptr, u8
 from ..loops.buffers import Buffer, IndexMap
-from ..loops.domain_ops import BasicLstm, Gru, Rnn
 from ..loops.ops import Move
+from ..loops.recurrent_ops import BasicLstm, Gru, Rnn
 from ..target import host
 from . import NoKernel, selector
 from .lstm import pack_cells

@@ -1,7 +1,7 @@
 """Operations of the loop graph, to which the operators of both dialects are lowered.
 
 Lives here: `LoopOp` and most operations, immutable and compared by identity.
-Not here: buffers (buffers.py), operations of sequences (domain_ops.py), images (domain_ops.py), indices
+Not here: buffers (buffers.py), operations of sequences (recurrent_ops.py), images (domain_ops.py), indices
 (indexing_ops.py) and numeric algorithms (domain_ops.py); expressions of elements (expressions.py), fusion (fusion.py),
 machine code (../kernels/).
 

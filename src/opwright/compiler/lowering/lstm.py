@@ -18,9 +18,9 @@ import numpy as np
 from ...core.dtypes import float32, int8, int16, int32, uint8
 from ...scalar.fixed_point import multiplier
 from ..loops.buffers import Buffer, IndexMap, Window, row_major
-from ..loops.domain_ops import BasicLstm, GruSequence, GruSequenceGrad, Lstm, LstmSequence, LstmSequenceGrad
 from ..loops.expressions import apply, arg, scalar
 from ..loops.ops import Contract, Move
+from ..loops.recurrent_ops import BasicLstm, GruSequence, GruSequenceGrad, Lstm, LstmSequence, LstmSequenceGrad
 from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import check_sums, hybrid_product
 from .lstm_int8 import BIASES, NORMS, PEEPHOLES, PROJECTION, RECURRENT, STATE, WEIGHTS, integer_lstm

@@ -15,9 +15,9 @@ from ...core.dtypes import DType, float32, int8, int16, int32
 from ...scalar.fixed_point import multiplier
 from ...scalar.fixed_point_layers import NARROW_SCALE, least_variance, narrow_table, normalization_factor
 from ..loops.buffers import Buffer, Window
-from ..loops.domain_ops import LstmInt8, LstmInt8Gates
 from ..loops.expressions import Expr, apply, arg
 from ..loops.ops import Contract
+from ..loops.recurrent_ops import LstmInt8, LstmInt8Gates
 from .context import LoweringContext, NoLowering, RuleOperand
 
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, STATE, NORMS = 1, 5, 9, 12, 16, 18, 20

@@ -16,9 +16,9 @@ import numpy as np
 
 from ...core.dtypes import float32, int8, int16, int32, uint8
 from ..loops.buffers import Buffer, IndexMap, Window
-from ..loops.domain_ops import Gru, Rnn, Svdf
 from ..loops.expressions import apply, arg, convert, quantize, scalar
 from ..loops.ops import Contract, Move
+from ..loops.recurrent_ops import Gru, Rnn, Svdf
 from .context import LoweringContext, NoLowering, RuleOperand
 from .lstm import direction_outputs, from_input, matrix, state_of
 from .operand_expressions import clamped, in_steps, map_elements, steps_per

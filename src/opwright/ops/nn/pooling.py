@@ -1,7 +1,8 @@
 """Max pooling and its gradients; pooling under TensorFlow's names.
 
 Lives here: MaxPool, MaxPool3D with MaxPoolGrad, MaxPoolGradGrad, MaxPoolWithArgmax; max_pool ... avg_pool3d and pool.
-Not here: AvgPool, AvgPool3D (avg_pooling.py), shape rules (pooling_rules.py), the positions of windows (../windows.py).
+Not here: AvgPool, AvgPool3D (average_pool.py), shape rules (pooling_rules.py), the positions of windows
+(../windows.py).
 
 The operators have window sizes for all dimensions of the input; data_format only determines which must be 1.
 """
@@ -26,7 +27,7 @@ from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
 from ..windows import FORMATS, PADDINGS, pad, padding_of, sequence, taps
-from .avg_pooling import AvgPool, AvgPool3D
+from .average_pool import AvgPool, AvgPool3D
 from .convolution_rules import check_data_format, dims_of_rank
 from .pooling_rules import check_gradient, pooled_shape, windows_of
 

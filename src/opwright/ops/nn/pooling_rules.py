@@ -1,6 +1,6 @@
 """Shape rules of pooling operators: checks of windows, output shapes, positions along each dimension.
 
-Not here: operators (pooling.py, avg_pooling.py), the positions of windows (../windows.py).
+Not here: operators (pooling.py, average_pool.py), the positions of windows (../windows.py).
 """
 
 from __future__ import annotations
