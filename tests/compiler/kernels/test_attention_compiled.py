@@ -5,8 +5,9 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.kernels.attention import attend, attend_groups, pack_keys
+from opwright.compiler.kernels.attention import attend, pack_keys
 from opwright.compiler.kernels.epilogue import ELEMENT, Epilogue
+from opwright.compiler.kernels.grouped_attention import attend_groups
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
 from opwright.compiler.loops.ops import FusedAttention, GroupedAttention

@@ -39,7 +39,7 @@ class NoKernel(Exception):
 
 
 FAMILIES: dict[str, str] = {
-    "attention": "FusedAttention GroupedAttention",
+    "attention": "FusedAttention",
     "contractions_f32": "Banded Contract",
     "contractions_winograd": "Contract",
     "contractions_int8": "Contract",
@@ -47,6 +47,7 @@ FAMILIES: dict[str, str] = {
     "dynamic_sizes": "BroadcastSizes Distinct Expected ExpectedCount ExpectedNumber Numbers Places",
     "fourier": "Fourier",
     "gather": "Gather GatherAt ReverseStart SliceAt UpdateSlice",
+    "grouped_attention": "GroupedAttention",
     "gru_sequence": "GruSequence GruSequenceGrad",
     "hadamard": "Hadamard",
     "image_warp": "AffineImage AffinePoints CropMatrix PixelsAt",
