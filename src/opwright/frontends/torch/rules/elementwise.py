@@ -1,21 +1,19 @@
-"""Functions of one element: arithmetic, comparisons, logic, activations.
+"""Functions of one element: arithmetic, comparisons, logic.
 
-Lives here: rules of ATen's point-wise operators. Not here: normalisations (normalization.py).
+Lives here: rules of ATen's point-wise operators. Not here: activations (activations.py), Python's operators on sizes
+(size_arithmetic.py), normalisations (normalization.py).
 """
 
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
 from ....core.dtypes import as_dtype
 from ....core.dtypes import bool as bool_
-from ....core.errors import UnimplementedError
 from ....nn import activations
 from ....ops import array, bitwise, composed_functions, math, nn
-from ....ops.tensor import TensorLike
 from ... import trigonometry
 from .table import AtenCall, aten, tensor
 
@@ -441,146 +439,3 @@ def nan_to_num(
     if not op.dtype.is_floating:
         return x
     return composed_functions.nan_to_num(x, nan or 0.0, posinf, neginf)
-
-
-# ---- activations ------------------------------------------------------------------------------------------------
-
-
-@aten("gelu")
-def gelu(op: AtenCall, x: Any, approximate: str = "none") -> Any:
-    return nn.gelu(tensor(x), approximate=approximate == "tanh")
-
-
-@aten("leaky_relu")
-def leaky_relu(op: AtenCall, x: Any, slope: float = 0.01) -> Any:
-    return nn.leaky_relu(tensor(x), alpha=float(slope))
-
-
-@aten("elu")
-def elu(op: AtenCall, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
-    x = tensor(x)
-    if scale == input_scale == 1:
-        return activations.elu(x, alpha)
-    low = math.expm1(x * tensor(input_scale, op.dtype)) * tensor(alpha, op.dtype)
-    return array.where(x > tensor(0, op.dtype), x, low) * tensor(scale, op.dtype)
-
-
-@aten("celu")
-def celu(op: AtenCall, x: Any, alpha: Any = 1.0) -> Any:
-    return activations.celu(tensor(x), alpha)
-
-
-@aten("softplus")
-def softplus(op: AtenCall, x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
-    x = tensor(x)
-    scaled = x if beta == 1 else x * tensor(beta, op.dtype)
-    y = nn.softplus(scaled)
-    y = y if beta == 1 else y / tensor(beta, op.dtype)
-    return array.where(scaled > tensor(threshold, op.dtype), x, y)
-
-
-@aten("threshold")
-def threshold(op: AtenCall, x: Any, limit: Any, value: Any) -> Any:
-    return activations.threshold(tensor(x, op.dtype), limit, value)
-
-
-@aten("hardshrink")
-def hardshrink(op: AtenCall, x: Any, lambd: Any = 0.5) -> Any:
-    x = tensor(x)
-    inside = math.less_equal(math.abs(x), tensor(lambd, op.dtype))
-    return array.where(inside, tensor(0, op.dtype), x)
-
-
-@aten("softshrink")
-def softshrink(op: AtenCall, x: Any, lambd: Any = 0.5) -> Any:
-    x = tensor(x)
-    limit = tensor(lambd, op.dtype)
-    return array.where(x > limit, x - limit, array.where(x < -limit, x + limit, x * tensor(0, op.dtype)))
-
-
-@aten("prelu", "_prelu_kernel")
-def prelu(op: AtenCall, x: Any, weight: Any) -> Any:
-    x, weight = tensor(x), tensor(weight)
-    rank = len(x.shape)
-    if len(weight.shape) == 1 and rank > 2 and weight.shape[0] != 1:
-        weight = array.reshape(weight, [-1] + [1] * (rank - 2))
-    elif len(weight.shape) == 1 and weight.shape[0] == 1:
-        weight = array.reshape(weight, [])
-    return array.where(x > tensor(0, op.dtype), x, x * weight)
-
-
-@aten("glu")
-def glu(op: AtenCall, x: Any, dim: int = -1) -> Any:
-    return activations.glu(tensor(x), dim)
-
-
-@aten("dropout", "feature_dropout", "alpha_dropout")
-def dropout(op: AtenCall, x: Any, p: float = 0.5, train: bool = False) -> Any:
-    if train and p == 1.0:
-        return tensor(x) * tensor(0, op.dtype)
-    if train and p:
-        raise UnimplementedError(what="dropout of a program in training mode: export the module after module.eval()")
-    return tensor(x)
-
-
-@aten("native_dropout")
-def native_dropout(op: AtenCall, x: Any, p: float = 0.5, train: bool | None = False) -> Any:
-    x = dropout(op, x, p, bool(train))
-    return x, array.ones_like(x, bool_)
-
-
-# ---- arithmetic on sizes ----------------------------------------------------------------------------------------
-
-NUMBERS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "truediv": operator.truediv,
-    "mod": operator.mod,
-    "pow": operator.pow,
-    "neg": operator.neg,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "and_": operator.and_,
-    "or_": operator.or_,
-    "sym_not": operator.not_,
-    "sym_max": max,
-    "sym_min": min,
-    "sym_float": float,
-    "sym_int": int,
-    "sym_sum": sum,
-}
-ON_TENSORS: dict[str, Callable[..., Any]] = {
-    "eq": math.equal,
-    "ne": math.not_equal,
-    "sym_not": math.logical_not,
-    "sym_max": math.maximum,
-    "sym_min": math.minimum,
-    "sym_float": lambda x: array.cast(x, as_dtype("float32")),
-    "sym_int": lambda x: array.cast(x, as_dtype("int64")),
-    "sym_sum": lambda xs: sum(xs[1:], start=xs[0]),
-    "truediv": lambda x, y: array.cast(x, as_dtype("float32")) / array.cast(y, as_dtype("float32")),
-}
-
-
-def _number(name: str, function: Callable[..., Any]) -> None:
-    def rule(op: AtenCall, *args: Any) -> Any:
-        if not any(
-            isinstance(a, TensorLike) for arg in args for a in (arg if isinstance(arg, (list, tuple)) else (arg,))
-        ):
-            return function(*args)
-        if name == "sym_sum":
-            return ON_TENSORS[name]([tensor(a, as_dtype("int64")) for a in args[0]])
-        like = next(a for a in args if isinstance(a, TensorLike)).dtype
-        return ON_TENSORS.get(name, function)(*(tensor(a, like) for a in args))
-
-    aten(f"operator::{name}")(rule)
-
-
-for _name, _function in NUMBERS.items():
-    _number(_name, _function)

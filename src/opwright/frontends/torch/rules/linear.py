@@ -19,6 +19,7 @@ from ....core.dtypes import float32, int32, int64
 from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, linalg, math, nn
 from ....ops.windows import is_same_padding
+from .activations import training_dropout
 from .reductions import root
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, spread, tensor, to_nchw, to_nhwc, vector
 
@@ -140,7 +141,7 @@ def attention(
     enable_gqa: bool = False,
 ) -> Any:
     if dropout_p:
-        raise UnimplementedError(what="dropout of a program in training mode: export the module after module.eval()")
+        raise training_dropout()
     query, key, value = tensor(query), tensor(key), tensor(value)
     if enable_gqa and query.shape[-3] != key.shape[-3]:
         groups = int(query.shape[-3]) // int(key.shape[-3])

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....ops import array, linalg, math, nn
 from ...recurrence import gru_sequence, lstm_sequence, projected, run_steps, with_gates
-from .elementwise import dropout
+from .activations import dropout
 from .table import AtenCall, aten, tensor
 
 Direction = Callable[[Any, Sequence[Any], "list[Any]"], "tuple[Any, list[Any]]"]
