@@ -286,7 +286,7 @@ def test_another_machines_choices_and_files_too_large_are_ignored() -> None:
 
 
 def test_the_file_is_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(autotuner, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(tuning_file, "MOST_ENTRIES", 5)
     for i in range(9):
         tuning_file.write(str(i), measured())
     assert list(choices()) == ["4", "5", "6", "7", "8"]
