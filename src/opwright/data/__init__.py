@@ -11,7 +11,7 @@ Lives here: the public names.
     iterator.py optional.py    iterators, optionals
 """
 
-from . import batch, buffers, combination, elementwise, experimental, order, sources  # noqa: F401  register their classes
+from . import batch, buffers, combination, elementwise, experimental, order, sources, windows  # noqa: F401  register their classes
 from .base import INFINITE as INFINITE_CARDINALITY
 from .base import UNKNOWN as UNKNOWN_CARDINALITY
 from .base import DatasetSpec

@@ -1,4 +1,6 @@
 from . import gfile as gfile
+from .encoded_images import encode_jpeg as encode_jpeg
+from .encoded_images import encode_png as encode_png
 from .example_columns import FixedLenFeature as FixedLenFeature
 from .example_columns import FixedLenSequenceFeature as FixedLenSequenceFeature
 from .example_columns import RaggedFeature as RaggedFeature
@@ -19,8 +21,6 @@ from .images import decode_image as decode_image
 from .images import decode_jpeg as decode_jpeg
 from .images import decode_png as decode_png
 from .images import decode_webp as decode_webp
-from .images import encode_jpeg as encode_jpeg
-from .images import encode_png as encode_png
 from .images import extract_jpeg_shape as extract_jpeg_shape
 from .images import is_jpeg as is_jpeg
 from .json_examples import decode_json_example as decode_json_example

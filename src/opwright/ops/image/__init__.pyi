@@ -1,4 +1,8 @@
-from ...io.images import adjust_jpeg_quality as adjust_jpeg_quality
+from ...io.encoded_images import adjust_jpeg_quality as adjust_jpeg_quality
+from ...io.encoded_images import encode_jpeg as encode_jpeg
+from ...io.encoded_images import encode_png as encode_png
+from ...io.encoded_images import random_jpeg_quality as random_jpeg_quality
+from ...io.encoded_images import stateless_random_jpeg_quality as stateless_random_jpeg_quality
 from ...io.images import decode_and_crop_jpeg as decode_and_crop_jpeg
 from ...io.images import decode_bmp as decode_bmp
 from ...io.images import decode_gif as decode_gif
@@ -6,12 +10,8 @@ from ...io.images import decode_image as decode_image
 from ...io.images import decode_jpeg as decode_jpeg
 from ...io.images import decode_png as decode_png
 from ...io.images import decode_webp as decode_webp
-from ...io.images import encode_jpeg as encode_jpeg
-from ...io.images import encode_png as encode_png
 from ...io.images import extract_jpeg_shape as extract_jpeg_shape
 from ...io.images import is_jpeg as is_jpeg
-from ...io.images import random_jpeg_quality as random_jpeg_quality
-from ...io.images import stateless_random_jpeg_quality as stateless_random_jpeg_quality
 from .adjustment import adjust_brightness as adjust_brightness
 from .adjustment import adjust_contrast as adjust_contrast
 from .adjustment import adjust_gamma as adjust_gamma
@@ -38,6 +38,7 @@ from .color_spaces import rgb_to_yiq as rgb_to_yiq
 from .color_spaces import rgb_to_yuv as rgb_to_yuv
 from .color_spaces import yiq_to_rgb as yiq_to_rgb
 from .color_spaces import yuv_to_rgb as yuv_to_rgb
+from .combined_nms import combined_non_max_suppression as combined_non_max_suppression
 from .crops import crop_and_resize as crop_and_resize
 from .crops import extract_patches as extract_patches
 from .geometry import central_crop as central_crop
@@ -55,7 +56,6 @@ from .geometry import stateless_random_flip_left_right as stateless_random_flip_
 from .geometry import stateless_random_flip_up_down as stateless_random_flip_up_down
 from .geometry import transpose as transpose
 from .glimpses import extract_glimpse as extract_glimpse
-from .nms import combined_non_max_suppression as combined_non_max_suppression
 from .nms import non_max_suppression as non_max_suppression
 from .nms import non_max_suppression_overlaps as non_max_suppression_overlaps
 from .nms import non_max_suppression_padded as non_max_suppression_padded

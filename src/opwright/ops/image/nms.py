@@ -1,8 +1,8 @@
 """Non-maximum suppression: select boxes by score, and discard boxes that overlap a better one.
 
-Lives here: the operators NonMaxSuppression, NonMaxSuppressionPadded, NonMaxSuppressionWithOverlaps and
-CombinedNonMaxSuppression, and TensorFlow's functions over them.
-Not here: the overlaps of boxes (../array_functions.py).
+Lives here: the operators NonMaxSuppression, NonMaxSuppressionPadded and NonMaxSuppressionWithOverlaps, and TensorFlow's
+functions over them.
+Not here: of all classes at once (combined_nms.py), the overlaps of boxes (../array_functions.py).
 
 Boxes are [..., 4]: two opposite corners, (y1, x1, y2, x2). The overlap of two boxes is the area of their intersection
 divided by the area of their union. The first of boxes with equal scores is better.
@@ -11,7 +11,7 @@ divided by the area of their union. The first of boxes with equal scores is bett
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from ...core.dtypes import float32, float64, floating, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array_functions, dispatch
-from ..array import cast
 from ..attributes import Attr
 from ..definition import operator
 from ..registry import documented_by
@@ -28,14 +27,14 @@ from ..tensor import Tensor
 from .geometry import static_or_tensor
 
 
-def _constant(operand: Any) -> Any:
+def static_number(operand: Any) -> Any:
     return None if operand.constant is None else operand.constant.item()
 
 
 def check_thresholds(*arrays: Any) -> None:
     """Check that thresholds are in [0, 1] and counts not negative. Raises InvalidArgumentError."""
     for operand, name in arrays:
-        value = operand if not hasattr(operand, "constant") else _constant(operand)
+        value = operand if not hasattr(operand, "constant") else static_number(operand)
         if value is None:
             continue
         if name.endswith("threshold") and not 0 <= value <= 1:
@@ -46,7 +45,7 @@ def check_thresholds(*arrays: Any) -> None:
             raise InvalidArgumentError(what=f"{name} must be non-negative", found=f"{name} {value}")
 
 
-def _check_boxes(op: Any, *classes: Any) -> None:
+def check_boxes(op: Any, *classes: Any) -> None:
     """Check that boxes have 4 columns, and one score each, or one per class. Raises InvalidArgumentError."""
     boxes, scores, boxes_type = op.boxes.spec.shape, op.scores.spec.shape, op.boxes.spec.short()
     if boxes.rank is None:
@@ -89,13 +88,13 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     gradient = None
 
     def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
-        _check_boxes(op)
+        check_boxes(op)
         check_thresholds(
             (op.iou_threshold, "iou_threshold"),
             (op.soft_nms_sigma, "soft_nms_sigma"),
             (op.max_output_size, "max_output_size"),
         )
-        number = _constant(op.max_output_size) if op.pad_to_max_output_size else None
+        number = static_number(op.max_output_size) if op.pad_to_max_output_size else None
         return TensorSpec([number], int32), TensorSpec([number], op.boxes.spec.dtype), TensorSpec([], int32)
 
     def compute(
@@ -190,7 +189,7 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def infer(op) -> tuple[TensorSpec, TensorSpec]:
         boxes, scores = op.boxes.spec.shape, op.scores.spec.shape
-        _check_boxes(op)
+        check_boxes(op)
         check_thresholds((op.max_output_size, "max_output_size"))
         if boxes.rank is None:
             lead = None if scores.rank is None else list(scores[:-1])
@@ -198,7 +197,7 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
             lead = list(boxes[:-2])
         if lead is None:
             return TensorSpec(None, int32), TensorSpec(None, int32)
-        return TensorSpec([*lead, _constant(op.max_output_size)], int32), TensorSpec(lead, int32)
+        return TensorSpec([*lead, static_number(op.max_output_size)], int32), TensorSpec(lead, int32)
 
     def compute(
         op, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
@@ -223,104 +222,6 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
             counts[k] = len(chosen)
             idx[k, : len(chosen)] = order[chosen]
         return idx.reshape(*lead, max_boxes), counts.reshape(lead)
-
-
-@operator
-class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor, Tensor]]):
-    """Select boxes of every class by non-maximum suppression, then the best of all classes.
-
-    .. math:: selected_c = \\{i : scores_{i,c} > score\\_threshold,\\; IoU(b_i, b_j) \\le iou\\_threshold
-              \\text{ for all selected before}\\}
-
-    boxes: [n, k, q, 4], q 1 or the number of classes; scores: [n, k, classes]. nmsed_boxes: [n, m, 4], nmsed_scores
-    and nmsed_classes: [n, m], padded with 0; valid_detections: int32 [n]. m is max_total_size, with pad_per_class
-    at most max_output_size_per_class * classes. clip_boxes: corners are clipped to [0, 1].
-    raises InvalidArgumentError for inconsistent shapes of boxes and scores, or a threshold out of [0, 1]
-    """
-
-    boxes = Input((float32, float64), rank=4)
-    scores = Input((float32, float64), rank=3, like="boxes")
-    max_output_size_per_class = Input(int32, rank=0)
-    max_total_size = Input(int32, rank=0)
-    iou_threshold = Input((float32, float64), rank=0)
-    score_threshold = Input((float32, float64), rank=0)
-    nmsed_boxes = Output(like="boxes")
-    nmsed_scores = Output(like="boxes")
-    nmsed_classes = Output(like="boxes")
-    valid_detections = Output(dtype=int32)
-    pad_per_class = Attr(bool, default=False)
-    clip_boxes = Attr(bool, default=True)
-    lod = "as boxes"
-    gradient = None
-
-    def infer(op) -> tuple[TensorSpec, TensorSpec, TensorSpec, TensorSpec]:
-        boxes, scores = op.boxes.spec.shape, op.scores.spec.shape
-        n, classes = None, None
-        if boxes.rank is not None:
-            _check_boxes(op, None)
-            n = boxes[0]
-        if scores.rank is not None:
-            n, classes = scores[0] if n is None else n, scores[2]
-        if boxes.rank is not None and boxes[2] not in (None, 1) and classes not in (None, boxes[2]):
-            raise InvalidArgumentError(
-                what="third dimension of boxes must be either 1 or num classes",
-                found=boxes[2],
-                wanted=f"1 or {classes}",
-            )
-        check_combined(op)
-        max_boxes = output_capacity(op, _constant(op.max_output_size_per_class), _constant(op.max_total_size), classes)
-        dtype = op.boxes.spec.dtype
-        return (
-            TensorSpec([n, max_boxes, 4], dtype),
-            TensorSpec([n, max_boxes], dtype),
-            TensorSpec([n, max_boxes], dtype),
-            TensorSpec([n], int32),
-        )
-
-    def compute(
-        op,
-        boxes: Any,
-        scores: Any,
-        max_output_size_per_class: Any,
-        max_total_size: Any,
-        iou_threshold: Any,
-        score_threshold: Any,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        check_thresholds((iou_threshold, "iou_threshold"))
-        n, classes = len(scores), int(scores.shape[2])
-        per_class, total = int(max_output_size_per_class), int(max_total_size)
-        max_boxes = output_capacity(op, per_class, total, classes)
-        out_boxes, out_scores = np.zeros((n, max_boxes, 4), boxes.dtype), np.zeros((n, max_boxes), boxes.dtype)
-        out_classes, valid = np.zeros((n, max_boxes), boxes.dtype), np.zeros(n, np.int32)
-        kind = boxes.dtype.type
-        for b in range(n):
-            candidates: list[tuple[Any, int, Any]] = []
-            for c in range(classes):
-                class_boxes = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
-                chosen, kept_scores = array_functions.suppressed(
-                    array_functions.BoxAreas(class_boxes).iou,
-                    scores[b, :, c],
-                    per_class,
-                    lambda shares: shares > kind(iou_threshold),
-                    kind(score_threshold),
-                    0.0,
-                )
-                candidates.extend((score, c, class_boxes[i]) for i, score in zip(chosen, kept_scores))
-            candidates.sort(key=lambda candidate: -candidate[0])
-            valid[b] = min(len(candidates), max_boxes)
-            for k, (score, c, box) in enumerate(candidates[:max_boxes]):
-                out_boxes[b, k] = np.clip(box, 0, 1) if op.clip_boxes else box
-                out_scores[b, k], out_classes[b, k] = score, c
-        return out_boxes, out_scores, out_classes, valid
-
-
-def check_combined(op: Any) -> None:
-    """Check threshold and counts of a combined suppression. Raises InvalidArgumentError."""
-    check_thresholds((op.iou_threshold, "iou_threshold"))
-    for name in ("max_output_size_per_class", "max_total_size"):
-        value = _constant(getattr(op, name))
-        if value is not None and value <= 0:
-            raise InvalidArgumentError(what=f"{name} must be > 0", found=f"{name} {value}")
 
 
 @overload
@@ -425,39 +326,3 @@ def non_max_suppression_padded(
         name=name,
     )
     return (idx, valid) if pad_to_max_output_size else (idx[:valid], valid)
-
-
-class CombinedBoxes(NamedTuple):
-    """Selected boxes of a batch: boxes [n, m, 4], scores [n, m], classes [n, m] and their numbers [n]."""
-
-    nmsed_boxes: Any
-    nmsed_scores: Any
-    nmsed_classes: Any
-    valid_detections: Any
-
-
-@documented_by(CombinedNonMaxSuppression)
-def combined_non_max_suppression(
-    boxes: Any,
-    scores: Any,
-    max_output_size_per_class: Any,
-    max_total_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = NO_THRESHOLD,
-    pad_per_class: bool = False,
-    clip_boxes: bool = True,
-    name: str | None = None,
-) -> CombinedBoxes:
-    """Select boxes of a batch by non-maximum suppression per class; return boxes, scores, classes and counts."""
-    outputs: Any = CombinedNonMaxSuppression(
-        boxes,
-        scores,
-        max_output_size_per_class,
-        max_total_size,
-        cast(iou_threshold, float32),
-        cast(score_threshold, float32),
-        pad_per_class=pad_per_class,
-        clip_boxes=clip_boxes,
-        name=name,
-    )
-    return CombinedBoxes(*outputs)
