@@ -130,7 +130,7 @@ def lower_branch(block: BlockLowering, node: Node, ctx: LoweringContext, decided
     if way.inner is not None:
         inner = {way.inner[1].index: RunNumber(number - way.first, way.ways - 1, offset + way.first, count)}
     operands = [_operand(ctx, t) for t in way.callee.inputs]
-    _yield(ctx, *block(way.callee.subgraph, operands, ctx, inner))
+    add_results(ctx, *block(way.callee.subgraph, operands, ctx, inner))
 
 
 def lower_iterations(block: BlockLowering, node: Node, ctx: LoweringContext, decided: RunNumber, count: Buffer) -> None:
@@ -152,7 +152,7 @@ def lower_iterations(block: BlockLowering, node: Node, ctx: LoweringContext, dec
             ops, values = block(loop.body, variables, ctx)
             ctx.ops += ops
             variables = [None if x is None or y is None else x.with_buffer(y) for x, y in zip(variables, values)]
-    _yield(ctx, [], [None if x is None else x.buffer for x in variables])
+    add_results(ctx, [], [None if x is None else x.buffer for x in variables])
 
 
 def _guard(ctx: LoweringContext, source: Buffer, number: Expr, count: Buffer) -> None:
@@ -166,7 +166,7 @@ def _operand(ctx: LoweringContext, t: Tensor) -> RuleOperand | None:
     return None if t.is_object else ctx.buffers.at(t.index)  # type: ignore[attr-defined]
 
 
-def _yield(ctx: LoweringContext, ops: Sequence[LoopOp], results: Sequence[Buffer | None]) -> None:
+def add_results(ctx: LoweringContext, ops: Sequence[LoopOp], results: Sequence[Buffer | None]) -> None:
     """Add operations and let the results of the node be theirs."""
     ctx.ops += ops
     for i, x in enumerate(results):

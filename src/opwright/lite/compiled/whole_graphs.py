@@ -32,7 +32,7 @@ from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC, Tensor
 from ..runtime.while_loop import LoopState
 from .counted_rows import NO_NUMBERS, CountingBuffers, RunNumbers, results_of_nothing
-from .decided_control_flow import lower_branch, lower_iterations
+from .decided_control_flow import add_results, lower_branch, lower_iterations
 from .partition_plans import PartitionPlanner, TensorBuffers, claim, is_caller
 
 _BOUND_SIZES = "bounds of the elements of inputs that sizes or axes follow from: 'INPUT[0]=1..8'"
@@ -184,14 +184,7 @@ class SubgraphCalls:
         operands = [self._operand(ctx, t) for t in branches[0].inputs]
         if not first:  # a call
             branches[0].accept()
-            ops, results = self._block(branches[0].subgraph, operands, ctx)
-            ctx.ops += ops
-            for i, x in enumerate(results):
-                if x is not None:
-                    y = ctx.output(x.shape, i).buffer
-                    ctx.ops.append(
-                        slice_copy(x, y, ctx.origin) if x.constant is not None else View(y, x, origin=ctx.origin)
-                    )
+            add_results(ctx, *self._block(branches[0].subgraph, operands, ctx))
             return
         selector = ctx.operand(0)
         captured, parameters, inside = _parameters(operands)

@@ -32,7 +32,7 @@ from ...scalar.counter_generators import (
 from ..registration import OperatorRegistration, Registration
 from . import types
 from .definition import EnumAttr, LiteDefinition, LiteOperator, lite_operator
-from .shapes import bounded, ints, refuse, spec, text, unknown
+from .shapes import bounded, ints, refuse, spec, spec_of_sizes, text
 
 SKIPPED = 2 * 256  # blocks that MULTINOMIAL passes over for each sample, however few it used
 
@@ -62,14 +62,10 @@ def resume(op: Any, node: Any) -> None:
 
 def filled_spec(op: Any, dtype: Any) -> TensorSpec:
     """Infer a tensor of random numbers from the operand `shape`."""
-    sizes = ints(op.shape)
-    if sizes is None:
-        rank = op.shape.spec.shape[0]
-        return spec(None if rank is None else unknown(rank), dtype)
-    if min(sizes, default=0) < 0:
-        raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
-    bounded((*sizes, 8), int64, "the random words")  # of which arithmetic keeps some eight at a time
-    return spec(sizes, dtype)
+    result, sizes = spec_of_sizes(op.shape, dtype)
+    if sizes is not None:
+        bounded((*sizes, 8), int64, "the random words")  # of which arithmetic keeps some eight at a time
+    return result
 
 
 def sampled_spec(op: Any, output_type: str) -> TensorSpec:

@@ -21,7 +21,7 @@ from ...ops.shape_inference import bitcast_spec
 from ...ops.slots import Input, Output
 from . import types
 from .definition import EnumAttr, LiteDefinition, lite_operator
-from .shapes import ints, refuse, spec, unknown
+from .shapes import ints, refuse, spec, spec_of_sizes, unknown
 from .types import ANY, INDEX
 
 
@@ -169,14 +169,10 @@ class BroadcastToOp(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        target = ints(op.shape)
-        if target is None:
-            rank = op.shape.spec.shape[0]
-            return spec(None if rank is None else unknown(rank), op.x.spec.dtype)
-        if any(d < 0 for d in target):
-            raise refuse("the shape has a negative size", found=target, wanted="sizes of at least 0")
-        check_broadcast_to(op.x.spec, TensorShape(target))
-        return spec(target, op.x.spec.dtype)
+        result, sizes = spec_of_sizes(op.shape, op.x.spec.dtype)
+        if sizes is not None:
+            check_broadcast_to(op.x.spec, result.shape)
+        return result
 
     def compute(op: Any, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
         return np.broadcast_to(x, tuple(int(d) for d in shape))

@@ -81,6 +81,20 @@ def ints(operand: Any) -> list[int] | None:
     return None if constant is None else [int(v) for v in constant.reshape(-1).tolist()]
 
 
+def spec_of_sizes(shape: Any, dtype: Any) -> tuple[TensorSpec, list[int] | None]:
+    """Return the spec of a result of the sizes in an operand, and the sizes; None if they are unknown.
+
+    raises InvalidArgumentError for a negative size
+    """
+    sizes = ints(shape)
+    if sizes is None:
+        rank = shape.spec.shape[0]
+        return spec(None if rank is None else unknown(rank), dtype), None
+    if min(sizes, default=0) < 0:
+        raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
+    return spec(sizes, dtype), sizes
+
+
 def fixed(operand: Any) -> Any:
     """Return the elements of an operand that never change, else None: kernels check all others at run time."""
     return operand.constant if getattr(operand, "fixed", True) else None

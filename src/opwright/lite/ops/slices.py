@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.dtypes import bfloat16, float16, float32, int4, int8, int16, int32, int64, string, uint8
 from ...core.dtypes import bool as bool_
-from ...core.shapes import UNKNOWN, TensorShape
+from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from ...ops.array_functions import gathered
 from ...ops.array_shapes import batch_dims_of, gathered_dims, vectors_gathered_dims
@@ -21,7 +21,7 @@ from ...ops.slots import Input, Output
 from ..format.constants import MAX_RANK
 from ..runtime.builtin_registrations import DynamicUpdateSliceRegistration
 from .definition import LiteDefinition, lite_operator
-from .shapes import fixed, ints, refuse, same, spec, text, unknown
+from .shapes import fixed, ints, refuse, same, spec, spec_of_sizes, text
 from .types import ANY, INDEX
 
 _GATHERED = (float32, float16, bfloat16, int32, int64, int4, int8, uint8, int16, bool_, string)
@@ -190,16 +190,12 @@ class ScatterNdOp(LiteDefinition):
     moves = True
 
     def infer(op: Any) -> TensorSpec:
-        sizes, dtype = ints(op.shape), op.updates.spec.dtype
-        if sizes is None:
-            rank = op.shape.spec.shape[0]
-            return spec(None if rank is None else unknown(rank), dtype)
-        if min(sizes, default=0) < 0:
-            raise refuse("the shape has a negative size", found=sizes, wanted="sizes of at least 0")
-        check_updates(op.indices.spec.shape, op.updates.spec.shape, TensorShape(sizes))
-        if (elements := fixed(op.indices)) is not None:
-            _locate(elements, sizes, "scatter_nd")
-        return spec(sizes, dtype)
+        result, sizes = spec_of_sizes(op.shape, op.updates.spec.dtype)
+        if sizes is not None:
+            check_updates(op.indices.spec.shape, op.updates.spec.shape, result.shape)
+            if (elements := fixed(op.indices)) is not None:
+                _locate(elements, sizes, "scatter_nd")
+        return result
 
     def compute(op: Any, indices: np.ndarray, updates: np.ndarray, shape: np.ndarray) -> np.ndarray:
         sizes = tuple(int(d) for d in shape)

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core import dtypes
 from ...core.dtypes import floating
-from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device, math
@@ -22,20 +21,14 @@ from ..definition import operator
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from .lstm import check_shape
+from .lstm import check_shape, width_of
 from .segments import ACTIVATIONS, SLOPES, TimeBatches, count
 
 
 def _check(shapes: dict[str, Any], n: int | None) -> int | None:
     """Check shapes and return the width d. shapes: of the present inputs. n: the number of sequences, if known."""
     weight, x = TensorShape(shapes["weight"]), TensorShape(shapes["x"])
-    d = weight[0] if weight.rank else None
-    if d is None and x.rank and x[1] is not None:
-        if x[1] % 3:
-            raise InvalidArgumentError(
-                what="the width of x is no multiple of 3", found=f"shape {x}", wanted="shape [rows, 3 * d]"
-            )
-        d = x[1] // 3
+    d = width_of(weight, x, 3)
     tripled = None if d is None else 3 * d
     check_shape("weight", weight, [d, tripled], "its first size says, [d, 3 * d]")
     check_shape("x", x, [None, tripled], "follows from the weight")

@@ -35,6 +35,18 @@ def check_shape(name: str, shape: Any, expected: Iterable[int | None], why: str)
         )
 
 
+def width_of(weight: TensorShape, x: TensorShape, gates: int) -> int | None:
+    """Return the width d of a cell of weights [d, gates d] and inputs [rows, gates d]. Raises InvalidArgumentError."""
+    d = weight[0] if weight.rank else None
+    if d is not None or not x.rank or x[1] is None:
+        return d
+    if x[1] % gates:
+        raise InvalidArgumentError(
+            what=f"the width of x is no multiple of {gates}", found=f"shape {x}", wanted=f"shape [rows, {gates} * d]"
+        )
+    return x[1] // gates
+
+
 def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
     """Check shapes and return the width d. shapes: of the present inputs. n: the number of sequences, if known."""
     if ("h0" in shapes) != ("c0" in shapes):
@@ -43,13 +55,7 @@ def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
             op="DynamicLstm", what=f"input {present!r} is given without {missing!r}", wanted="both or neither"
         )
     weight, x = TensorShape(shapes["weight"]), TensorShape(shapes["x"])
-    d = weight[0] if weight.rank else None
-    if d is None and x.rank and x[1] is not None:
-        if x[1] % 4:
-            raise InvalidArgumentError(
-                what="the width of x is no multiple of 4", found=f"shape {x}", wanted="shape [rows, 4 * d]"
-            )
-        d = x[1] // 4
+    d = width_of(weight, x, 4)
 
     def times(k: int) -> int | None:
         return None if d is None else k * d
