@@ -25,8 +25,9 @@ from typing import Any
 
 from .expressions import Expressions, lazy
 from .jumps import JumpLowering, ag_call, load, with_location
+from .liveness import LivenessAnalysis, StatementLiveness
 from .source import FunctionNode, Unsupported, copy, nodes
-from .static_analysis import Effects, FunctionScope, LivenessAnalysis, StatementLiveness, local_functions, own_nodes
+from .static_analysis import Effects, FunctionScope, local_functions, own_nodes
 
 SUFFIX = "_ag"  # of generated functions' names; see conversion.restore_names
 _EXCLUDING_DECORATORS = frozenset({"do_not_convert", "kernel"})  # decorators of functions that are not rewritten

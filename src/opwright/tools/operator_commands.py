@@ -91,7 +91,7 @@ def op_export(
     Exit codes: 0 written; 1 it cannot be expressed in C; 2 wrong usage; 3 there is no such operator or file, or the
     folder cannot be written.
     """
-    from .conversion import export_operator
+    from .operator_files import export_operator
 
     export_operator(name, folder, customs, api, attrs, as_json)
 
@@ -160,7 +160,7 @@ def op_model(name: str, output: str, as_json: bool, **settings: Any) -> None:
     Exit codes: 0 written; 1 the operator refuses these inputs or attributes; 2 wrong usage; 3 there is no such
     operator, or a file cannot be read or written.
     """
-    from .conversion import write_model
+    from .operator_files import write_model
 
     write_model(name, output, as_json=as_json, **settings)
 

@@ -45,6 +45,7 @@ from .depthwise import (
 )
 from .fractional import fractional_avg_pool, fractional_max_pool
 from .isotonic import isotonic_regression
+from .moments import moments, normalize_moments, sufficient_statistics, weighted_moments
 from .morphology import dilation2d, erosion2d
 from .normalization import (
     batch_norm_with_global_normalization,
@@ -53,10 +54,6 @@ from .normalization import (
     layer_normalization,
     local_response_normalization,
     lrn,
-    moments,
-    normalize_moments,
-    sufficient_statistics,
-    weighted_moments,
 )
 from .pooling import (
     avg_pool,
