@@ -264,7 +264,7 @@ from .ops.math import tanh as tanh
 from .ops.math import truediv as truediv
 from .ops.math import truncatediv as truncatediv
 from .ops.math import truncatemod as truncatemod
-from .ops.math.top_k import approx_top_k as approx_top_k
+from .ops.math.largest_elements import approx_top_k as approx_top_k
 from .ops.nn.raw_convolution import conv as conv
 from .ops.nn.raw_convolution import conv2d_backprop_filter_v2 as conv2d_backprop_filter_v2
 from .ops.nn.raw_convolution import conv2d_backprop_input_v2 as conv2d_backprop_input_v2

@@ -66,6 +66,10 @@ from .elementary import xlogy as xlogy
 from .incomplete_gamma import betainc as betainc
 from .incomplete_gamma import igamma as igamma
 from .incomplete_gamma import igammac as igammac
+from .largest_elements import approx_max_k as approx_max_k
+from .largest_elements import approx_min_k as approx_min_k
+from .largest_elements import in_top_k as in_top_k
+from .largest_elements import top_k as top_k
 from .reduction import reduce_all as reduce_all
 from .reduction import reduce_any as reduce_any
 from .reduction import reduce_euclidean_norm as reduce_euclidean_norm
@@ -121,10 +125,6 @@ from .statistics import reduce_logsumexp as reduce_logsumexp
 from .statistics import reduce_std as reduce_std
 from .statistics import reduce_variance as reduce_variance
 from .statistics import zero_fraction as zero_fraction
-from .top_k import approx_max_k as approx_max_k
-from .top_k import approx_min_k as approx_min_k
-from .top_k import in_top_k as in_top_k
-from .top_k import top_k as top_k
 from .ufunc import approximate_equal as approximate_equal
 from .ufunc import equal as equal
 from .ufunc import greater as greater

@@ -1,7 +1,7 @@
 """Order: where the extremes are, sorting.
 
 Lives here: ArgMax, ArgMin, Sort, InvertPermutation and the functions over them.
-Not here: the k largest (top_k.py), the extremes themselves (reduction.py), counting (statistics.py).
+Not here: the k largest (largest_elements.py), the extremes themselves (reduction.py), counting (statistics.py).
 """
 
 from __future__ import annotations

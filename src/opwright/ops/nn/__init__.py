@@ -45,7 +45,6 @@ from .depthwise import (
 )
 from .fractional import fractional_avg_pool, fractional_max_pool
 from .isotonic import isotonic_regression
-from .moments import moments, normalize_moments, sufficient_statistics, weighted_moments
 from .morphology import dilation2d, erosion2d
 from .normalization import (
     batch_norm_with_global_normalization,
@@ -81,6 +80,7 @@ from .softmax import (
     sparse_softmax_cross_entropy_with_logits,
     weighted_cross_entropy_with_logits,
 )
+from .tensor_moments import moments, normalize_moments, sufficient_statistics, weighted_moments
 from .transposed_convolution import (
     atrous_conv2d_transpose,
     conv1d_transpose,

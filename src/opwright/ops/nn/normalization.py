@@ -1,7 +1,7 @@
 """Batch, layer and local response normalization.
 
 Lives here: FusedBatchNorm, LayerNorm, LRN, and batch_normalization by given statistics.
-Not here: moments (moments.py), moving averages (nn/layers/).
+Not here: moments (tensor_moments.py), moving averages (nn/layers/).
 """
 
 from __future__ import annotations
