@@ -37,14 +37,15 @@ def check_shape(name: str, shape: Any, expected: Iterable[int | None], why: str)
 
 def width_of(weight: TensorShape, x: TensorShape, gates: int) -> int | None:
     """Return the width d of a cell of weights [d, gates d] and inputs [rows, gates d]. Raises InvalidArgumentError."""
-    d = weight[0] if weight.rank else None
-    if d is not None or not x.rank or x[1] is None:
+    d: int | None = weight[0] if weight.rank else None
+    width: int | None = x[1] if x.rank else None
+    if d is not None or width is None:
         return d
-    if x[1] % gates:
+    if width % gates:
         raise InvalidArgumentError(
             what=f"the width of x is no multiple of {gates}", found=f"shape {x}", wanted=f"shape [rows, {gates} * d]"
         )
-    return x[1] // gates
+    return width // gates
 
 
 def _check(op: Any, shapes: dict[str, Any], n: int | None) -> int | None:
