@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import warnings
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,8 +29,6 @@ from .layer import Layer
 OPTIMIZER = "optimizer"
 MOST_RATIO = 2000
 """Most times that a member of a .keras file may be larger than it is compressed: constant weights reach 1,000."""
-DAMAGED_ARCHIVE = (zipfile.BadZipFile, OSError, OverflowError, EOFError, NotImplementedError, RuntimeError, ValueError)
-"""Errors of reading damaged zip files."""
 CLASSES = {"GroupQueryAttention": "GroupedQueryAttention"}
 """Classes that have another name in Keras, whatever it exports them as."""
 

@@ -18,19 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.archives import DAMAGED_ZIP
 from ..core.errors import DataLossError
 from ..core.files import replacing
 from ..eager.variable import Variable
 from . import weight_shards
-from .hdf5_weights import (
-    DAMAGED_ARCHIVE,
-    MOST_RATIO,
-    assign_weights,
-    open_weights,
-    stored_arrays,
-    stores_itself,
-    weights_file,
-)
+from .hdf5_weights import MOST_RATIO, assign_weights, open_weights, stored_arrays, stores_itself, weights_file
 from .legacy_hdf5 import assign_legacy_weights, weights_of
 
 FORMAT = {"format": "opwright.weights", "version": "1"}
@@ -207,7 +200,7 @@ def members(content: bytes, path: str) -> dict[str, bytes]:
                     what=f"{path} expands to more than {MOST_RATIO} times its size: a decompression bomb"
                 )
             return {name: archive.read(name) for name in archive.namelist()}
-    except DAMAGED_ARCHIVE as error:
+    except DAMAGED_ZIP as error:
         if isinstance(error, DataLossError):
             raise
         raise corrupt(path, error) from None

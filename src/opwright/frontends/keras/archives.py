@@ -12,8 +12,9 @@ import zipfile
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from ...core.archives import DAMAGED_ZIP
 from ...core.errors import DataLossError
-from ...nn.hdf5_weights import DAMAGED_ARCHIVE, MOST_RATIO, WeightGroup, open_weights
+from ...nn.hdf5_weights import MOST_RATIO, WeightGroup, open_weights
 
 CONFIGURATION, WEIGHTS = "config.json", "model.weights.h5"
 MOST_TEXT = 1 << 28
@@ -27,7 +28,9 @@ class Archive:
         self.path = os.fspath(path) if isinstance(path, str | os.PathLike) else "the file"
         try:
             self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, NotImplementedError, OverflowError, ValueError) as error:
+        except OSError:  # no such file
+            raise
+        except DAMAGED_ZIP as error:
             raise DataLossError(what=f"{self.path} is not a .keras file: {error}") from error
         try:
             text = self._read(CONFIGURATION, MOST_TEXT)
@@ -68,5 +71,5 @@ class Archive:
         try:
             with self._zip.open(member) as stream:
                 return stream.read(member.file_size)
-        except DAMAGED_ARCHIVE as error:
+        except DAMAGED_ZIP as error:
             raise DataLossError(what=f"{name} of {self.path} is damaged: {error}") from error

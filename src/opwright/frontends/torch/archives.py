@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+from ...core.archives import DAMAGED_ZIP
 from ...core.errors import InvalidArgumentError
 
 TARGETS = re.compile(
@@ -59,16 +60,7 @@ def check_archive(path: str | os.PathLike[str]) -> None:
                     _check_pickles(archive.read(name), file, name)
     except InvalidArgumentError:
         raise
-    except (
-        zipfile.BadZipFile,
-        OSError,
-        OverflowError,  # an offset beyond ssize_t
-        EOFError,
-        RuntimeError,
-        NotImplementedError,
-        RecursionError,
-        ValueError,
-    ) as error:
+    except DAMAGED_ZIP as error:
         raise InvalidArgumentError(
             op="from_torch", what=f"no program of torch.export: {error or type(error).__name__}", found=file
         ) from error

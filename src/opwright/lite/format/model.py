@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import mmap
 import os
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,21 +90,14 @@ class Model(_Root):
             return {}
         import zipfile
 
+        from ...core.archives import DAMAGED_ZIP
+
         try:
             with zipfile.ZipFile(io.BytesIO(self.attachment)) as archive:
                 if sum(entry.file_size for entry in archive.infolist()) > ASSOCIATED_LIMIT:
                     raise zipfile.BadZipFile(f"more than {ASSOCIATED_LIMIT} bytes when unpacked")
                 return {name: archive.read(name) for name in archive.namelist()}
-        except (
-            zipfile.BadZipFile,
-            ValueError,
-            OverflowError,
-            NotImplementedError,
-            OSError,
-            EOFError,
-            RuntimeError,
-            zlib.error,
-        ) as e:
+        except DAMAGED_ZIP as e:
             raise DataLossError(what=f"the archive of associated files is damaged: {e}") from None
 
     @staticmethod

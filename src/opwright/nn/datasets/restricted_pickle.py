@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ...core.archives import DAMAGED_ZIP
 from ...core.errors import DataLossError
 
 ALLOWED = {
@@ -48,7 +49,7 @@ def load_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
             return {name.removesuffix(".npy"): _read(archive, name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, OSError, OverflowError, ValueError, EOFError) as error:
+    except DAMAGED_ZIP as error:
         raise DataLossError(op="keras.datasets", what=f"{os.fspath(path)} is damaged: {error}") from None
 
 
