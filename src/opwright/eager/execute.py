@@ -287,14 +287,14 @@ def _check_addressable(op: Operator, promised: Sequence[Any], name: str | None) 
 
 
 def constants_too_large(
-    found: str, limit: int, op: str | None = None, node: str | None = None
+    size: str, limit: int, op: str | None = None, node: str | None = None
 ) -> ResourceExhaustedError:
     """Return the error of an importer whose constants exceed the flag max_activation_bytes."""
     return ResourceExhaustedError(
         op=op,
         node=node,
         what="constants computed at import take too much memory",
-        found=found,
+        found=size,
         wanted=f"at most {limit}",
         do="set the flag max_activation_bytes higher if the model is right",
     )

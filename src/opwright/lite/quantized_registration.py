@@ -102,10 +102,10 @@ def _check_alike(operator: LiteOperator, node: Node) -> None:
         operand.check_same(operand.Operand(moved), *map(operand.Operand, node.tensors_out))
 
 
-def another_number_of_outputs(op: str, found: int, wanted: int, node: str | None = None) -> InvalidArgumentError:
+def another_number_of_outputs(op: str, count: int, expected: int, node: str | None = None) -> InvalidArgumentError:
     """Return the error of a node that does not have an operator's outputs."""
     what = "the node has another number of outputs than the operator"
-    return InvalidArgumentError(op=op, node=node, what=what, found=found, wanted=wanted)
+    return InvalidArgumentError(op=op, node=node, what=what, found=count, wanted=expected)
 
 
 def kernel_of(operator: Any, path: Any, call: Any, node: Node, group: Callable[..., list[Any]]) -> Callable[..., Any]:

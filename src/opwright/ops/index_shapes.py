@@ -139,9 +139,9 @@ def unsorted_segment_dims(x: TensorSpec, ids: TensorSpec, count: int | None) -> 
     return [count, *x.shape.dims[depth:]]
 
 
-def misfit_segments(found: Any) -> InvalidArgumentError:
+def misfit_segments(shapes: Any) -> InvalidArgumentError:
     """Return the error of segment ids whose shape is not the beginning of the data's."""
-    return InvalidArgumentError(what="data.shape does not start with segment_ids.shape", found=found)
+    return InvalidArgumentError(what="data.shape does not start with segment_ids.shape", found=shapes)
 
 
 def check_sequences(x: TensorSpec, lengths: TensorSpec, seq: int, batch: int) -> None:
