@@ -156,6 +156,28 @@ def graph_uniform():
     return LoopGraph("uniform", (x,), (y,), (Map(y, (x, zeros), plus()),))
 
 
+def graph_filled():
+    """Two maps read an array of one computed number, one of them under another shape; a third has no other array."""
+    x, v, f, g, y, z, w = (
+        buf("x", 2, 3),
+        buf("v", 1),
+        buf("f", 6),
+        buf("g", 2, 3),
+        buf("y", 2, 3),
+        buf("z", 6),
+        buf("w", 6),
+    )
+    k = buf("k", 6)
+    forms = (
+        Move(f, (v,), (IndexMap((0,), (6,), 0, (0,)),)),
+        View(g, f),
+        Map(y, (x, g), plus()),
+        Map(z, (f, k), apply("mul", arg(0, F), arg(1, F))),
+        Map(w, (f,), relu(arg(0, F))),
+    )
+    return LoopGraph("filled", (x, v, k), (y, z, w), forms)
+
+
 def graph_negated():
     """A short map of two reductions, and a longer one of one."""
     x, a, b, y, z, w = buf("x", 4, 5), buf("a", 4, 5), buf("b", 4, 5), buf("y", 5), buf("z", 4, 1), buf("w", 4)
@@ -231,6 +253,7 @@ CASES = {  # the graph, and the classes of the forms that fusion leaves
     "view_of_product": (graph_view_of_product(), "View View MatMul View"),
     "view_of_product_by_row": (graph_view_of_product((2, 3, 10), (3, 1)), "MatMul View Map"),
     "uniform": (graph_uniform(), "Map"),
+    "filled": (graph_filled(), "Move Map Map Map"),
     "negated": (graph_negated(), "Reduce Reduce Reduce"),
     "views": (graph_views(), "View Map"),
     "mean": (graph_mean(), "Reduce"),
@@ -276,6 +299,11 @@ def test_a_rule_leaves_these_forms_and_the_same_meaning(name):
 def test_a_uniform_constant_is_a_number():
     (form,) = fused(CASES["uniform"][0])[0].ops
     assert len(form.operands) == 1
+
+
+def test_maps_read_the_number_that_fills_an_array():
+    y, z, w = (op for op in fused(CASES["filled"][0])[0].ops if isinstance(op, Map))
+    assert [b.shape for b in (*y.operands, *z.operands, *w.operands)] == [(2, 3), (1,), (1,), (6,), (6,)]
 
 
 def test_a_chain_of_bytes_is_one_look_up():

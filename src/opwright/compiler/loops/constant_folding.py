@@ -1,6 +1,7 @@
 """Constant folding: operations on constants are computed once, when a graph is planned.
 
-Lives here: these rules.  Not here: their order (fusion.py), packing of weights (planner.py).
+Lives here: these rules; `filled_operand`, which reads what fills an array instead.
+Not here: their order (fusion.py), packing of weights (planner.py).
 
 Files store weights as float16 or quantized integers and convert them by DEQUANTIZE before each reader. Kernels of
 products read short floats directly, so those weights are not converted; everything else becomes a constant.
@@ -20,7 +21,7 @@ from .buffers import Buffer
 from .expressions import Expr, evaluate_arrays, simplified
 from .graph import Rewriting
 from .indexing_ops import Gather
-from .map_fusion import reading
+from .map_fusion import reading, tables_of
 from .ops import Contract, LoopOp, Map, MatMul, Move, TransposedContract, View, slice_copy
 
 FILTERS: dict[type[LoopOp], str] = {Contract: "filter", TransposedContract: "filter", MatMul: "b"}
@@ -132,6 +133,30 @@ def constant_move(state: Rewriting, op: Move) -> bool:
         region = tuple(slice(start, start + extent) for start, extent in zip(box.start, box.extent))
         elements[region] = flat[index]
     return _fold(state, op, elements)
+
+
+def filled_operand(state: Rewriting, op: Map) -> bool:
+    """Read the one element that fills an operand instead of the operand, next to another one of the output's shape."""
+    for index, b in enumerate(op.operands):
+        others = op.operands[:index] + op.operands[index + 1 :]
+        element = _element_of(state, b)
+        if element is None or all(o.shape != op.output.shape for o in others) or index in tables_of(op.expr):
+            continue
+        state.replace(op, dataclasses.replace(op, operands=(*op.operands[:index], element, *op.operands[index + 1 :])))
+        return True
+    return False
+
+
+def _element_of(state: Rewriting, b: Buffer) -> Buffer | None:
+    """Return the buffer of one element that a move repeats in all of a larger buffer, or under views of it."""
+    producer = state.writer(b)
+    while isinstance(producer, View):
+        producer = state.writer(producer.input)
+    if not isinstance(producer, Move) or b.size == 1 or len(producer.operands) != 1:
+        return None
+    (source,), (box,) = producer.operands, producer.maps
+    repeats = box.extent == producer.output.shape and not any(box.strides)
+    return source if repeats and source.size == 1 and source.parent is None else None
 
 
 def _is_small(op: Map | Move) -> bool:

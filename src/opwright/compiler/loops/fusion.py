@@ -25,7 +25,7 @@ from ...core.dtypes import float32
 from ..native.host import cache_bytes
 from ..tuning.choices import BANDS, choose
 from .buffers import Buffer, Window, ring_lines
-from .constant_folding import constant_map, constant_move, constant_view, gathered_map, short_filter
+from .constant_folding import constant_map, constant_move, constant_view, filled_operand, gathered_map, short_filter
 from .control_flow import BlockOp
 from .expressions import Expr, arg, substitute
 from .graph import LoopGraph, Rewriting, verify
@@ -236,8 +236,11 @@ PASSES: tuple[Pass, ...] = (
     Pass("constant_map", Map, constant_map, "a map of constants is computed once"),
     Pass("constant_move", Move, constant_move, "a move of constants is done once"),
     Pass("constant_view", View, constant_view, "a view of a constant is a constant"),
+    Pass("filled_operand", Map, filled_operand, "an array of one number is that number where maps read it"),
     Pass("scalar_operands", Map, scalar_operands, "a constant of equal elements is a number of the expression"),
     Pass("into_chain", Map, into_chain, "a map that only another map reads is part of its expression"),
+    Pass("filled_operand", Map, filled_operand, "a chain may have another operand of the output's shape"),
+    Pass("scalar_operands", Map, scalar_operands, "a constant of equal elements is a number of the expression"),
     Pass("into_table", Map, into_table, "a function of one byte is a table of 256"),
     Pass("over_view", Map, over_view, "a map under another shape is a map under the producer's, so that it fuses"),
     Pass("into_producer", Map, into_producer, "what follows a contraction runs on its results in registers"),

@@ -182,7 +182,7 @@ def scalar_operands(state: Rewriting, op: Map) -> bool:
     """Convert constant operands of one element, or of equal ones, to scalars; remove repeated and unused operands."""
     args: dict[int, Expr] = {}
     operands: list[Buffer] = []
-    used, tables = used_arguments(op.expr), _tables(op.expr)
+    used, tables = used_arguments(op.expr), tables_of(op.expr)
     for i, b in enumerate(op.operands):
         if i not in used:
             continue
@@ -329,12 +329,13 @@ def _viewed(op: Map, index: int, shape: tuple[int, ...], views: list[View]) -> B
 
 
 def _is_table(op: Map, index: int) -> bool:
-    return op.operands[index].shape == (256,) and index in _tables(op.expr)
+    return op.operands[index].shape == (256,) and index in tables_of(op.expr)
 
 
-def _tables(expr: Expr) -> set[int]:
+def tables_of(expr: Expr) -> set[int]:
+    """Return the indices of the operands that an expression looks up bytes in."""
     indices = {expr.args[1].value} if expr.op == "lookup" else set()
-    return indices.union(*map(_tables, expr.args))
+    return indices.union(*map(tables_of, expr.args))
 
 
 def into_producer(state: Rewriting, op: Map) -> bool:
