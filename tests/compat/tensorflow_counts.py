@@ -14,6 +14,7 @@ REASONS = (
     (
         "graphs",
         r"GraphsUnavailable|graphs with placeholders|'EagerTensor' object has no attribute 'name'|'initializer'"
+        r"|no attribute 'compute_gradient"
         r"|tf\.gradients is not supported when eager|Lists differ: \[None, \d+\] != \[\d+|Invalid pattern: A\[",
     ),
     ("private", r"is not part of opwright|no attribute '_|Expected 'warning' to have been called"),

@@ -118,3 +118,12 @@ def sparse_inputs_of_models(tf):
     model.compile(tf.keras.optimizers.SGD(0.1), "mse")
     model.fit(batches, verbose=0)
     return [*results, model.get_weights()]
+
+
+@program
+def gradients_of_complex_functions(tf):
+    z, x = np.array([1 + 2j, 0.5 - 1j]), np.array([1.5, 2.0])
+    functions = [lambda a: a * a, tf.math.conj, tf.abs, tf.math.real, lambda a: tf.linalg.qr(a[None])[1]]
+    pairs = [tf.test.compute_gradient(f, [z], delta=1e-3) for f in functions]
+    pairs.append(tf.test.compute_gradient(lambda a: tf.complex(a, a * 2), [x], delta=1e-3))
+    return [[np.round(np.array(part), 5) + 0.0 for part in parts] for pair in pairs for parts in pair]

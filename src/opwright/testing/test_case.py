@@ -99,6 +99,7 @@ def compute_gradient(
 ) -> tuple[list[Any], list[Any]]:
     """Return the Jacobians of f(*x) by each x, [outputs, inputs] arrays: from the tape, and from central differences.
 
+    Of complex elements the real and the imaginary part are two inputs or outputs.
     delta: the step of the differences; 2^-10 by default, as in TensorFlow
     raises ValueError if x is no list
     """
@@ -110,24 +111,43 @@ def compute_gradient(
         tape.watch(tensors)
         y = f(*tensors)
     arrays = [np.array(t.numpy()) for t in tensors]
-    size = y.numpy().size
+    size = _parts(y.numpy()).size
     theoretical, numerical = [], []
     for i, (tensor, array) in enumerate(zip(tensors, arrays)):
-        jacobian = tape.jacobian(y, tensor)
-        dense = np.zeros((size, array.size), array.dtype) if jacobian is None else np.asarray(jacobian)
-        theoretical.append(dense.reshape(size, array.size))
-        columns = np.zeros((size, array.size), array.dtype)
-        for j in range(array.size):
+        theoretical.append(_derivatives(tape, y, tensor))
+        columns = np.zeros((size, _parts(array).size), _parts(array).dtype)
+        for j in range(columns.shape[1]):
             values = []
             for sign in (1, -1):
                 moved = array.copy()
-                moved.reshape(-1)[j] += sign * step
-                values.append(
-                    f(*(dispatch.to_tensor(moved) if k == i else t for k, t in enumerate(tensors))).numpy().reshape(-1)
-                )
+                _parts(moved)[j] += sign * step
+                result = f(*(dispatch.to_tensor(moved) if k == i else t for k, t in enumerate(tensors)))
+                values.append(_parts(np.ascontiguousarray(result.numpy())))
             columns[:, j] = (values[0] - values[1]) / (2 * step)
         numerical.append(columns)
     return theoretical, numerical
+
+
+def _parts(array: np.ndarray) -> np.ndarray:
+    """Return the elements of a contiguous array as a vector that shares memory; of complex ones both parts."""
+    flat = array.reshape(-1)
+    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+
+
+def _derivatives(tape: GradientTape, y: Any, x: Any) -> np.ndarray:
+    """Return the Jacobian of y by x from a tape."""
+    values, point = np.ascontiguousarray(y.numpy()), np.ascontiguousarray(x.numpy())
+    rows = np.zeros((_parts(values).size, _parts(point).size), _parts(point).dtype)
+    if not (y.dtype.is_complex or x.dtype.is_complex):
+        jacobian = tape.jacobian(y, x)
+        return rows if jacobian is None else np.asarray(jacobian).reshape(rows.shape)
+    for i in range(len(rows)):
+        seed = np.zeros_like(values)
+        _parts(seed)[i] = 1
+        gradient = tape.gradient(y, x, output_gradients=dispatch.to_tensor(seed))
+        if gradient is not None:
+            rows[i] = _parts(np.ascontiguousarray(dispatch.to_tensor(gradient).numpy()))
+    return rows
 
 
 def _array(value: Any) -> np.ndarray:

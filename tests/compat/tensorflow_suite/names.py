@@ -126,6 +126,11 @@ PRIVATE: dict[tuple[str, str], Any] = {
     ("tensor_shape", "unknown_shape"): lambda rank=None: ow.TensorShape(None if rank is None else [None] * rank),
     ("tensor_shape", "as_shape"): ow.TensorShape,
     ("tensor_spec", "TensorSpec"): ow.TensorSpec,
+    ("sparse_ops", "sparse_to_dense"): lambda indices, shape, values: ow.sparse.to_dense(
+        ow.SparseTensor(indices, values, shape)
+    ),
+    ("string_ops", "string_length"): lambda input, name=None, unit="BYTE": ow.strings.length(input, unit, name),
+    ("test_util", "matmul_without_tf32"): ow.linalg.matmul,
     ("ops", "Graph"): helpers.Graph,
     ("ops", "inside_function"): ow.inside_function,
     ("array_ops", "placeholder"): helpers.placeholder,
