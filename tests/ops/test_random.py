@@ -95,6 +95,15 @@ def test_seed_of_any_integer() -> None:
         random.set_seed("5")
 
 
+def test_no_global_seed() -> None:
+    drawn = []
+    for _ in range(2):
+        random.set_seed(5)
+        random.set_seed(None)
+        drawn.append(random.uniform([4]).numpy().tolist())
+    assert drawn[0] != drawn[1]
+
+
 def test_negative_seeds_differ() -> None:
     """Keys of 64 bits, of which NumPy would make one float64."""
     seeds = [[1, -5], [1, -6], [1, 0], [-1, 1], [-2, 1], [1 << 62, -1]]

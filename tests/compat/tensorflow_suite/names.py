@@ -131,6 +131,8 @@ PRIVATE: dict[tuple[str, str], Any] = {
     ),
     ("string_ops", "string_length"): lambda input, name=None, unit="BYTE": ow.strings.length(input, unit, name),
     ("test_util", "matmul_without_tf32"): ow.linalg.matmul,
+    ("stateless_random_ops", "stateless_random_normal"): ow.random.stateless_normal,
+    ("stateless_random_ops", "stateless_random_uniform"): ow.random.stateless_uniform,
     ("ops", "Graph"): helpers.Graph,
     ("ops", "inside_function"): ow.inside_function,
     ("array_ops", "placeholder"): helpers.placeholder,

@@ -19,6 +19,7 @@ state of a sequence is the number of its calls. The numbers differ from TensorFl
 from __future__ import annotations
 
 import itertools
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Hashable
@@ -48,11 +49,15 @@ _entropy: Any = None
 
 
 def set_seed(seed: Any) -> None:
-    """Set the global seed, and restart every sequence of random numbers.
+    """Set the global seed, and restart every sequence of random numbers. None: numbers differ from run to run again.
 
     raises TypeError for a seed that is not an integer
     """
-    value = int(getattr(seed, "constant", seed)) if hasattr(seed, "constant") else seed.__index__()
+    value: int | None = None
+    if hasattr(seed, "constant"):
+        value = int(seed.constant)
+    elif seed is not None:
+        value = operator.index(seed)
     global _global_seed, _seed_count
     with _lock:
         _global_seed, _seed_count = value, 0
