@@ -99,7 +99,7 @@ def compute_gradient(
 ) -> tuple[list[Any], list[Any]]:
     """Return the Jacobians of f(*x) by each x, [outputs, inputs] arrays: from the tape, and from central differences.
 
-    Of complex elements the real and the imaginary part are two inputs or outputs.
+    The parts of complex elements are two inputs or outputs.
     delta: the step of the differences; 2^-10 by default, as in TensorFlow
     raises ValueError if x is no list
     """
