@@ -206,7 +206,7 @@ def _assembly(text: str, chosen: Target) -> bytes:
     with LLVM:
         machine = chosen.machine()
         machine.set_asm_verbosity(False)
-        result: str = machine.emit_assembly(target.optimised(text, machine))
+        result: str = machine.emit_assembly(target.optimised(text, machine, target.needs_short_passes(text)))
     return result.encode()
 
 

@@ -119,6 +119,35 @@ def test_the_flag_refuses_what_cannot_run_here(name: str, error: type[Exception]
         targets.host()
 
 
+@pytest.mark.parametrize("short", [False, True])
+def test_the_short_passes_hoist_nothing_out_of_loops(short: bool) -> None:
+    """But they keep values in registers, and compute what is there twice once."""
+    text = """
+        define void @f(ptr noalias %x, ptr noalias %scale, i64 %n) {
+        entry:
+          %place = alloca i64
+          store i64 0, ptr %place
+          br label %loop
+        loop:
+          %i = load i64, ptr %place
+          %to = getelementptr float, ptr %x, i64 %i
+          %s = load float, ptr %scale
+          %t = load float, ptr %scale
+          %y = fmul float %s, %t
+          store float %y, ptr %to
+          %next = add i64 %i, 1
+          store i64 %next, ptr %place
+          %more = icmp slt i64 %next, %n
+          br i1 %more, label %loop, label %done
+        done:
+          ret void
+        }"""
+    passed = str(targets.optimised(text, targets.named("x86-64-v3").machine(), short=short))
+    assert "alloca" not in passed
+    assert passed.count("load float") == 1
+    assert (passed.index("load float") < passed.index("loop:")) is not short
+
+
 def test_every_processor_has_a_target_whose_kernels_a_wheel_can_ship() -> None:
     beyond = "bmi", "bmi2", "lzcnt", "movbe"  # of x86-64-v3, which no kernel queries
     for cpu, features in targets.IMPLIED.items():

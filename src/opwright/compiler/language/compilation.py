@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -78,10 +78,11 @@ class FamilyCode(NamedTuple):
 
 class KernelFamily:
     """Kernels of one function. code(**constants): machine code; emit(target, **constants): LLVM's module; guarded:
-    whether the function returns a value, the number of a failed guard."""
+    whether the function returns a value, the number of a failed guard; hoisted: whether LLVM moves invariant
+    instructions out of its loops (target.py: SHORT_PASSES)."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.name = function, function.__name__
+    def __init__(self, function: Callable[..., Any], hoisted: bool = False) -> None:
+        self.function, self.name, self.hoisted = function, function.__name__, hoisted
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
         parameters = list(inspect.signature(function).parameters.values())
         self.parameters = {
@@ -194,10 +195,18 @@ def word(v: Any, kind: Any) -> int:
     return number_word(v, kind)
 
 
-def family(function: Callable[..., Any]) -> KernelFamily:
+@overload
+def family(function: Callable[..., Any]) -> KernelFamily: ...
+
+
+@overload
+def family(*, hoisted: bool) -> Callable[[Callable[..., Any]], KernelFamily]: ...
+
+
+def family(function: Callable[..., Any] | None = None, *, hoisted: bool = False) -> Any:
     """Return the family of kernels of a function on the language's values, with its keyword-only parameters as
-    constants."""
-    return KernelFamily(function)
+    constants. hoisted: whether LLVM moves invariant instructions out of its loops, which takes longer."""
+    return functools.partial(KernelFamily, hoisted=hoisted) if function is None else KernelFamily(function)
 
 
 def call(code: FamilyCode, arguments: Sequence[Any], items: int, scratch: int = 0) -> None:

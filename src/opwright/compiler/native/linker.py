@@ -23,7 +23,7 @@ from llvmlite import binding as llvm
 from ...core import flags
 from ...core.errors import UnimplementedError
 from ..background import LLVM
-from ..target import Target, host, optimised
+from ..target import Target, host, needs_short_passes, optimised
 from .image import PAGE, Image, runs_images
 
 
@@ -37,7 +37,7 @@ def _object_code(text: str, target: Target) -> bytes:
     machine = target.machine(jit=not runs_images())
     if "kernel" in flags.show:
         print(text, file=sys.stderr)
-    parsed = optimised(text, machine)
+    parsed = optimised(text, machine, needs_short_passes(text))
     if "llvm" in flags.show:
         print(parsed, file=sys.stderr)
     if "asm" in flags.show:
