@@ -79,8 +79,26 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+_PLACES = {}  # of files and folders among their neighbours, where they were collected in another order
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Every second test process collects from the last file to the first. Without kept bytecode each file's asserts are
+    rewritten once, 20 s in all, and not by two processes at a time."""
+    report = yield
+    number = getattr(collector.config, "workerinput", {}).get("workerid", "gw0").removeprefix("gw")
+    if int(number) % 2 and isinstance(collector, pytest.Session | pytest.Directory):
+        _PLACES.update((node, place) for place, node in enumerate(report.result))
+        report.result = report.result[::-1]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Against a peer only tests of common behaviour run."""
+    """Restore the order of collection. Against a peer only tests of common behaviour run."""
+    if _PLACES:
+        items.sort(key=lambda item: [_PLACES[node] for node in item.listchain() if node in _PLACES])
     if UNDER_TEST != "opwright":
         skip = pytest.mark.skip(reason="about opwright alone")
         for item in items:

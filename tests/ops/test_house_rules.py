@@ -32,7 +32,7 @@ MOST_ROUNDS = 60
 JITTER = 0.02
 
 CATALOGUE = registry.catalogue()
-WITH_GRADIENT = [name for name, op in CATALOGUE.items() if op.gradient_rule is not None]
+WITH_GRADIENT = [name for name, op in sorted(CATALOGUE.items()) if op.gradient_rule is not None]
 
 # Operators of which no row can take differences in float64, and what compares their gradients.
 ELSEWHERE = {
