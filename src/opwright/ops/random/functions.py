@@ -9,6 +9,7 @@ and hence differentiable; as in TensorFlow, rounding may then yield maxval itsel
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...core import dtypes
@@ -120,13 +121,20 @@ def uniform(
 
     raises ValueError for another dtype, or integers without maxval
     """
+    return draw_uniform(shape, minval, maxval, dtype, lambda: seeds_for(seed), name)
+
+
+def draw_uniform(
+    shape: Any, minval: Any, maxval: Any, dtype: Any, seeds: Callable[[], dict[str, Any]], name: str | None
+) -> Tensor:
+    """Implement `uniform`. seeds: returns the attributes by which the operator draws, once all else is checked."""
     dtype = as_dtype(dtype)
     if dtype not in UNIFORM:
         raise ValueError(f"Argument `dtype` got invalid value {dtype!r}. Accepted dtypes are {UNIFORM}.")
     if dtype.is_integer:
         low, high = integer_bounds(minval, maxval, dtype)
-        return RandomUniformInt(sizes(shape), low, high, **seeds_for(seed), name=name)
-    return uniform_scaled(RandomUniform(sizes(shape), dtype=dtype, **seeds_for(seed), name=name), minval, maxval)
+        return RandomUniformInt(sizes(shape), low, high, **seeds(), name=name)
+    return uniform_scaled(RandomUniform(sizes(shape), dtype=dtype, **seeds(), name=name), minval, maxval)
 
 
 @documented_by(RandomShuffle)

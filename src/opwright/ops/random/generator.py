@@ -15,9 +15,9 @@ import numpy as np
 from ...core import dtypes, flags, forks
 from ...core.dtypes import as_dtype
 from .. import array, dispatch
-from .functions import UNIFORM, integer_bounds, scaled, sizes, stateless_binomial, uniform_scaled
+from .functions import draw_uniform, scaled, sizes, stateless_binomial
 from .state import GeneratorSequence
-from .stateful import RandomStandardNormal, RandomUniform, RandomUniformInt, TruncatedNormal
+from .stateful import RandomStandardNormal, TruncatedNormal
 from .stateless import INTEGERS
 
 if TYPE_CHECKING:
@@ -214,13 +214,7 @@ class Generator:
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: str | None = None
     ) -> Tensor:
         """Draw uniform numbers in [minval, maxval). Raises ValueError for another dtype, or integers without maxval."""
-        dtype = as_dtype(dtype)
-        if dtype not in UNIFORM:
-            raise ValueError(f"Argument `dtype` got invalid value {dtype!r}. Accepted dtypes are {UNIFORM}.")
-        if dtype.is_integer:
-            low, high = integer_bounds(minval, maxval, dtype)
-            return RandomUniformInt(sizes(shape), low, high, **self._attrs(), name=name)
-        return uniform_scaled(RandomUniform(sizes(shape), dtype=dtype, **self._attrs(), name=name), minval, maxval)
+        return draw_uniform(shape, minval, maxval, dtype, self._attrs, name)
 
     def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: str | None = None) -> Tensor:
         """Draw uniform integers of the whole range of a dtype: int32, int64, uint32 or uint64."""
