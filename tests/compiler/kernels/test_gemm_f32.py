@@ -121,6 +121,11 @@ CASES = [
     case((1, 5, 9, 18), 18, Window((3, 3), padding=(1, 1, 1, 1)), 6),
     case((2, 5, 9, 24), 24, Window((3, 3), (2, 1), padding=(1, 1, 1, 1)), 2),
     case((1, 5, 9, 20), 80, groups=2),
+    # few channels, which are one group: strided, more outputs than a block; as many by panels; one column
+    case((2, 13, 15, 3), 7, Window((3, 3), (2, 2), padding=(0, 1, 2, 0))),
+    case((1, 9, 10, 8), 72, Window((5, 4), dilations=(1, 2), padding=(2, 2, 3, 3))),
+    case((2, 9, 15, 9), 7, Window((3, 3), (2, 2), padding=(0, 1, 2, 1))),
+    case((2, 23, 1, 5), 20, Window((4, 3), (2, 1), padding=(2, 1, 1, 1))),
 ]
 
 
@@ -287,13 +292,13 @@ def test_tiles():
         assert block.items == -(-tiles // block.tiles) * -(-panels // block.panels)
 
 
-@pytest.mark.parametrize(("channels", "features"), [(32, 32), (16, 128), (40, 40), (96, 96)])
-def test_groups_share_a_step(channels, features):
+@pytest.mark.parametrize(("channels", "features", "groups"), [(32, 32, 8), (40, 40, 8), (96, 96, 8), (3, 40, 1)])
+def test_groups_share_a_step(channels, features, groups):
     """One step for all groups, whose output may be the memory of a residual."""
     rest = np.random.default_rng(4).standard_normal((1, 9, 17, features)).astype(np.float32)
     more, window = (buffer(rest, "rest"),), Window((3, 3), padding=(1, 1, 1, 1))
     (expr, wanted) = EPILOGUES["residual"]
-    form, given, total = contraction((1, 9, 17, channels), features, window, 8, float32, True, expr, more)
+    form, given, total = contraction((1, 9, 17, channels), features, window, groups, float32, True, expr, more)
     given |= dict.fromkeys(more, rest)
     steps = plan_of(LoopGraph("groups", tuple(given), (form.output,), (form,))).steps
     assert [step.code.name.split(".")[-1] for step in steps] == ["convolution_grouped"]

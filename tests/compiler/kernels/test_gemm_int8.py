@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
-from opwright.compiler.kernels.contraction_steps_int8 import columns_as_channels
 from opwright.compiler.kernels.convolution_int8 import convolution_int8, patches
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.kernels.grouped_convolution_int8 import GroupTileInt8, convolution_grouped_int8
+from opwright.compiler.kernels.narrow_images import columns_as_channels
 from opwright.compiler.kernels.tiling import WorkBlocks, evened
 from opwright.compiler.kernels.weight_packing_int8 import pack_int8
 from opwright.compiler.loops.buffers import Buffer, Window

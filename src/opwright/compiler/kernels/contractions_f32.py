@@ -33,6 +33,7 @@ from .convolution_f32 import convolution
 from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .gemv_f32 import blocks_of, gemv
 from .grouped_convolution_f32 import add_if_grouped
+from .narrow_images import columns_as_channels
 from .tiling import (
     ITEM_OPERATIONS,
     ITEMS,
@@ -77,6 +78,8 @@ def select_contract(form: Contract, build: Builder) -> None:
         raise NoKernel(f"a filter of {form.filter.dtype.name} with an input of float32")
     if any(n > 0 for n in form.window.padding) and not is_finite(form.filter):
         raise NoKernel("weights that are infinities or NaN, which are multiplied with zeros outside of the image")
+    if form.input.shape[2] == 1:  # of more columns, weights would multiply columns outside of their windows by 0
+        form = columns_as_channels(form) or form
     features = form.filter.shape[0] // form.groups
     channels = form.filter.shape[3]
     bias, expr, operands = without_bias(form.expr, form.operands)

@@ -22,7 +22,6 @@ from .contraction_steps_int8 import (
     QuantizedRows,
     add_convolution,
     add_patches,
-    columns_as_channels,
     copies_windows,
     gemm_int8_step,
     round_to_int8,
@@ -32,6 +31,7 @@ from .gemm_int8 import FLIP
 from .gemm_int16 import bounded_steps
 from .gemm_neon import is_paired
 from .grouped_convolution_int8 import add_if_grouped_int8
+from .narrow_images import columns_as_channels
 from .register_tiles import PanelsInt8, RegisterTile, parts_of, tile_of, vector_tile
 from .tiling import abreast, blocks, chunk_of, evened, has_all_panels, is_order_relevant, row_tiles
 from .weight_packing_int8 import are_halved, packed_blocks, packed_filter, packed_halves, packed_pairs
