@@ -130,7 +130,7 @@ def test_policies():
     with pytest.raises(ValueError, match="mixed_float16"):
         policies.DTypePolicy("mixed_int8")
     with pytest.raises(ValueError, match=r"ow\.lite quantizes"):
-        policies.deserialize({"class_name": "GPTQDTypePolicy", "config": {}})
+        policies.deserialize({"class_name": "OtherDTypePolicy", "config": {}})
 
 
 def test_limits_of_fit():
