@@ -9,6 +9,7 @@ from drawn_table import ROWS
 from foreign import HERE
 
 from opwright.core import flags
+from thorough import THOROUGH
 
 NAMES = (
     "ONE_HOT",
@@ -59,11 +60,11 @@ MODELS = 1
 MOST = 12  # models of a type until one is compiled
 
 
-def check(name: str) -> None:
-    """All rows of an operator."""
+def check(name: str, every: int) -> None:
+    """All rows of an operator. every: of so many types one is tried, another one in the next row."""
     pytest.importorskip("ai_edge_litert.interpreter")
-    for row in (row for row in ROWS if row.name == name):
-        for kind in row.kinds:
+    for number, row in enumerate(row for row in ROWS if row.name == name):
+        for kind in row.kinds[number % every :: every] or row.kinds:
             allowed = row.within + (1 if kind in NARROW else REORDERED.get(kind, 0))
             reasons, seed, taken = set(), 0, False
             while seed < MODELS or not (taken or seed >= MOST or (name, kind) in INTERPRETED):
@@ -78,7 +79,7 @@ def check(name: str) -> None:
 @pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_compiled_agrees_with_the_official_kernels(name, target):
     with flags.override(target=target, verify=True):
-        check(name)
+        check(name, 1 if target == HERE[0] or THOROUGH else 2)  # types differ less on the second kind of vectors
 
 
 RARE = [
