@@ -61,7 +61,7 @@ MOST = 12  # models of a type until one is compiled
 
 
 def check(name: str, every: int) -> None:
-    """All rows of an operator. every: of so many types one is tried, another one in the next row."""
+    """All rows of an operator. every: the step between the types of a row; the next begins with another."""
     pytest.importorskip("ai_edge_litert.interpreter")
     for number, row in enumerate(row for row in ROWS if row.name == name):
         for kind in row.kinds[number % every :: every] or row.kinds:
