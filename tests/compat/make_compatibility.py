@@ -240,15 +240,16 @@ def lessons():
         "## Tutorials in small",
         "",
         "Programs in the style of tutorials of tensorflow.org and keras.io, by `tests/tutorials/lessons.py`: a figure",
-        "of merit (accuracy, loss, reward) in both, and the quickest step of `fit` in ms;",
-        f"{made_with}, two cores under load.",
+        "of merit (accuracy, loss, reward) in both, and the quickest step of `fit` in ms, where marked * of 20 times",
+        f"the epochs, alone on two cores, others under load; {made_with}.",
         "",
         "| program | figure | TensorFlow's | step | TensorFlow's |",
         "|---|---|---|---|---|",
     ]
     for name, row in sorted(rows.items()):
         cells = [row.get(key) for key in ("opwright_figure", "figure", "opwright_step_ms", "step_ms")]
-        out.append(f"| {name} | " + " | ".join("" if cell is None else f"{cell:.3g}" for cell in cells) + " |")
+        mark = " *" if row.get("opwright_longer", 1) > 1 else ""
+        out.append(f"| {name}{mark} | " + " | ".join("" if cell is None else f"{cell:.3g}" for cell in cells) + " |")
     return out
 
 

@@ -164,3 +164,13 @@ def test_values_and_dtypes(name, args, options, expected, dtype):
 def test_a_vector_of_weights_needs_an_axis():
     with pytest.raises(ValueError, match="weights"):
         ops.average(X[0], weights=[1.0, 2.0, 3.0])
+
+
+def test_area_of_gains_and_moments_of_half_precision():
+    """Gains by their definition: 1 - odds fn / tp of recall, 1 - odds fp / tp of precision."""
+    area = ow.keras.metrics.AUC(curve="PRGAIN", thresholds=[0.5])
+    area.update_state([0, 0, 1, 1, 1], [0.1, 0.6, 0.55, 0.8, 0.3])
+    recall, precision = [1, 1 - 1.5 * 1 / 2, 0], [1 - 1.5 * 2 / 3, 1 - 1.5 * 1 / 2, 1]  # odds 3 : 2, three thresholds
+    np.testing.assert_allclose(area.result().numpy(), -np.trapezoid(precision, recall), rtol=1e-6)
+    mean, variance = ow.keras.ops.moments(np.array([-1800, 1000, 500], np.float16), [0])
+    assert (mean.numpy(), variance.numpy()) == (np.float16(-100), np.finfo(np.float16).max)

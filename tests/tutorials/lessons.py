@@ -2,8 +2,10 @@
 
 Rewritten from descriptions of tutorials of tensorflow.org and keras.io. A lesson returns its figure, which does not
 depend on seeds but for noise: test_lessons.py demands that the task is learnt, and compares with TensorFlow's figures
-where they are recorded. `python tests/tutorials/lessons.py
-[NAME ...]` with a Python that has TensorFlow renews lessons.json, with OPWRIGHT as a name the times of this package.
+where they are recorded. `python tests/tutorials/lessons.py [NAME ...]` with a Python that has TensorFlow renews
+lessons.json, with OPWRIGHT as a name the times of this package. With LONGER among the names, steps are those of a
+second run with LONGER times the epochs: steps become machine code once they have taken about as long as compiling,
+which the few epochs of a lesson do not reach.
 """
 
 import importlib
@@ -739,11 +741,17 @@ def records_in_files(tf):
         return model.evaluate(data, verbose=0)[1]
 
 
-class StepTimes:
-    """While it is entered, `fit` notes the milliseconds of each training step, from callback to callback."""
+LONGER = 20
 
-    def __init__(self, keras):
-        self._keras, self._fit = keras, keras.Model.fit
+
+class StepTimes:
+    """While it is entered, `fit` notes the milliseconds of each training step, from callback to callback.
+
+    longer: by which epochs are multiplied
+    """
+
+    def __init__(self, keras, longer=1):
+        self._keras, self._fit, self._longer = keras, keras.Model.fit, longer
         self.milliseconds = []
 
     def __enter__(self):
@@ -756,8 +764,8 @@ class StepTimes:
             def on_train_batch_end(self, batch, logs=None):
                 times.append((time.perf_counter() - self.start) * 1e3)
 
-        def timed(model, *args, callbacks=(), **kwargs):
-            return fit(model, *args, callbacks=[*callbacks, Clock()], **kwargs)
+        def timed(model, *args, callbacks=(), epochs=1, **kwargs):
+            return fit(model, *args, callbacks=[*callbacks, Clock()], epochs=epochs * self._longer, **kwargs)
 
         self._keras.Model.fit = timed
         return self
@@ -770,8 +778,11 @@ class StepTimes:
         return round(min(self.milliseconds), 3) if self.milliseconds else None
 
 
-def figures(tf, names=tuple(LESSONS)):
-    """Return the figure of lessons, their seconds, and the milliseconds of the quickest step of `fit`."""
+def figures(tf, names=tuple(LESSONS), longer=1):
+    """Return the figure of lessons, their seconds, and the milliseconds of the quickest step of `fit`.
+
+    longer: times the epochs, in a second run, of which the steps are
+    """
     results = {}
     for name in names:
         tf.keras.utils.set_random_seed(1)
@@ -779,7 +790,10 @@ def figures(tf, names=tuple(LESSONS)):
         with StepTimes(tf.keras) as times:
             figure = float(LESSONS[name].run(tf))
         seconds = round(time.perf_counter() - start, 2)
-        results[name] = {"figure": round(figure, 4), "seconds": seconds, "step_ms": times.least()}
+        if longer > 1:
+            with StepTimes(tf.keras, longer) as times:
+                LESSONS[name].run(tf)
+        results[name] = {"figure": round(figure, 4), "seconds": seconds, "step_ms": times.least(), "longer": longer}
         print(name, results[name], flush=True)
     return results
 
@@ -787,14 +801,15 @@ def figures(tf, names=tuple(LESSONS)):
 def renew(names):
     """Write the figures of TensorFlow, or with OPWRIGHT among the names those of this package, to lessons.json."""
     own = "OPWRIGHT" in names
-    names = [name for name in names if name != "OPWRIGHT"] or list(LESSONS)
+    longer = LONGER if "LONGER" in names else 1
+    names = [name for name in names if name not in ("OPWRIGHT", "LONGER")] or list(LESSONS)
     tf = importlib.import_module("opwright" if own else "tensorflow")
     path = pathlib.Path(__file__).with_name("lessons.json")
     results = json.loads(path.read_text())
     if not own:
         results["made_with"] = f"tensorflow {tf.__version__}, keras {tf.keras.__version__}"
     for name in names:
-        row = figures(tf, [name])[name]
+        row = figures(tf, [name], longer)[name]
         results[name] = results.get(name, {}) | ({f"opwright_{k}": v for k, v in row.items()} if own else row)
         path.write_text(json.dumps(results, indent=0) + "\n")
 

@@ -156,7 +156,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def moments(x: Any, axes: Any, keepdims: bool = False, synchronized: bool = False) -> tuple[Tensor, Tensor]:
-    """Compute means and variances over axes; half precision through float32.
+    """Compute means and variances over axes; half precision through float32, at most the greatest number of float16.
 
     raises NotImplementedError for `synchronized`: layers synchronize over workers (BatchNormalization)
     """
@@ -168,6 +168,8 @@ def moments(x: Any, axes: Any, keepdims: bool = False, synchronized: bool = Fals
     x = as_floating(x)
     wide = convert(x, "float32") if x.dtype.size < 4 else x
     m, v = ops_nn.moments(wide, _axis(axes), keepdims=keepdims)
+    if x.dtype.name == "float16":
+        v = math.minimum(v, x.dtype.max)
     return convert(m, x.dtype), convert(v, x.dtype)
 
 

@@ -56,7 +56,8 @@ class _ThresholdCurve(Metric):
 class AUC(_ThresholdCurve):
     """Area under a curve, approximated at `num_thresholds` thresholds.
 
-    curve: "ROC" (true positive rate over false positive rate) or "PR" (precision over recall). summation_method:
+    curve: "ROC" (true positive rate over false positive rate), "PR" (precision over recall) or "PRGAIN" (the gains of
+    both, Flach and Kull 2015; a recall below the share of positives counts as none). summation_method:
     "interpolation" (linear between thresholds; for PR, of the counts), "minoring" or "majoring". thresholds: custom
     ones, between 0 and 1. multi_label: one curve per label of [batch, labels], and their mean weighted by
     label_weights; otherwise one curve of all labels. from_logits: whether y_pred contains logits.
@@ -76,8 +77,8 @@ class AUC(_ThresholdCurve):
         label_weights: Any = None,
         from_logits: bool = False,
     ) -> None:
-        if curve.upper() not in ("ROC", "PR"):
-            raise ValueError(f'Invalid `curve` argument value "{curve}". Expected one of: ROC, PR')
+        if curve.upper() not in ("ROC", "PR", "PRGAIN"):
+            raise ValueError(f'Invalid `curve` argument value "{curve}". Expected one of: ROC, PR, PRGAIN')
         if summation_method not in ("interpolation", "minoring", "majoring"):
             raise ValueError(
                 f'Invalid `summation_method` argument value "{summation_method}". Expected one of: '
@@ -144,6 +145,10 @@ class AUC(_ThresholdCurve):
         recall = math.divide_no_nan(tp, tp + fn)
         if self.curve == "ROC":
             x, y = math.divide_no_nan(fp, fp + tn), recall
+        elif self.curve == "PRGAIN":
+            odds = math.divide_no_nan(tp + fn, tn + fp)
+            gain = math.maximum(1.0 - odds * math.divide_no_nan(fn, tp), 0.0)
+            x, y = array.where(tp > 0.0, gain, array.zeros_like(gain)), 1.0 - odds * math.divide_no_nan(fp, tp)
         else:
             x, y = recall, math.divide_no_nan(tp, tp + fp)
         left, right = y[:-1], y[1:]
