@@ -250,6 +250,10 @@ def pad(context: Any, inputs: Any, attributes: Any) -> Any:
 
 def _padded(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
     whole = dims(x)[axis]
+    if whole is None and mode == "edge":
+        ends = [array.gather(x, np.zeros(before, np.int32), axis=axis)] if before else []
+        last = array.gather(array.reverse(x, [axis]), np.zeros(after, np.int32), axis=axis) if after else None
+        return array.concat([*ends, x, *([] if last is None else [last])], axis)
     if whole is None:
         raise InvalidArgumentError(what=f"padding of mode {mode} needs the size at import")
     position = np.arange(-before, whole + after)

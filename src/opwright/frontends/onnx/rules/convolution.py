@@ -63,6 +63,10 @@ def windows_of(sizes: Sequence[int | None], kernel: Sequence[int], attributes: A
         elif mode == "VALID":
             before[i] = after[i] = 0
         if size is None:
+            if attributes.get("ceil_mode") and s > 1:  # more padding gives the last window where there is one
+                if s + after[i] > k:
+                    raise InvalidArgumentError(what="ceil_mode of these windows needs the sizes at import")
+                after[i] += s - 1
             results.append(None)
             continue
         span = size + before[i] + after[i] - (k - 1) * d - 1
@@ -210,31 +214,36 @@ def conv_transpose(context: Any, inputs: Any, attributes: Any) -> Any:
     """Return the whole sum of shifted windows, cut by the pads and filled up by output_padding."""
     x, w = inputs[:2]
     lifted = rank_of(x) == 3
-    sizes, filters = static_dims(x, "ConvTranspose")[2:], static_dims(w, "a convolution's weights")
+    sizes, filters = list(dims(x)[2:]), static_dims(w, "a convolution's weights")
     rank, group = len(sizes), attributes.get("group", 1)
     strides = list(attributes.get("strides") or [1] * rank)
     dilations = list(attributes.get("dilations") or [1] * rank)
     extra = list(attributes.get("output_padding") or [0] * rank)
     pads = list(attributes.get("pads") or [0] * 2 * rank)
     kernel = list(attributes.get("kernel_shape") or filters[2:])
-    whole = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(sizes, strides, kernel, dilations)]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
     mode, shape = attributes.get("auto_pad", "NOTSET"), attributes.get("output_shape")
-    if shape is None and mode in ("SAME_UPPER", "SAME_LOWER"):
-        shape = [n * s for n, s in zip(sizes, strides)]
+    more: list[int] | None = None  # by how much the whole sum is larger than the result
     if shape is not None:
-        shape = list(shape)[-rank:]
-        total = [max(f + e - s, 0) for f, e, s in zip(whole, extra, shape)]
+        known_sizes = static_dims(x, "output_shape of ConvTranspose")[2:]
+        more = [(n - 1) * s + r - t for n, s, r, t in zip(known_sizes, strides, reach, list(shape)[-rank:])]
+    elif mode in ("SAME_UPPER", "SAME_LOWER"):
+        more = [r - s for r, s in zip(reach, strides)]
+    if more is not None:
+        total = [max(m + e, 0) for m, e in zip(more, extra)]
         less = [t // 2 for t in total]
-        begin = less if mode == "SAME_UPPER" else [t - n for t, n in zip(total, less)]
-        if mode == "NOTSET":
-            begin = less if "output_shape" in attributes else begin
+        begin = less if mode in ("SAME_UPPER", "NOTSET") else [t - n for t, n in zip(total, less)]
+        end = [m - b for m, b in zip(more, begin)]
     else:
         begin = pads[:rank] if mode != "VALID" else [0] * rank
-        end = pads[rank:] if mode != "VALID" else [0] * rank
-        shape = [f + e - b - a for f, e, b, a in zip(whole, extra, begin, end)]
+        end = [p - e for p, e in zip(pads[rank:] if mode != "VALID" else [0] * rank, extra)]
     if lifted:
-        x, w = array.expand_dims(x, 2), array.expand_dims(w, 2)
-        strides, dilations, whole, begin, shape = [1, *strides], [1, *dilations], [1, *whole], [0, *begin], [1, *shape]
+        x, w, sizes = array.expand_dims(x, 2), array.expand_dims(w, 2), [1, *sizes]
+        strides, dilations, reach, begin, end = [1, *strides], [1, *dilations], [1, *reach], [0, *begin], [0, *end]
+    whole: list[Any] = [
+        ((array.shape(x)[2 + i] if n is None else n) - 1) * s + r
+        for i, (n, s, r) in enumerate(zip(sizes, strides, reach))
+    ]
     spatial = len(whole)
     if spatial not in (2, 3):
         raise InvalidArgumentError(what="convolutions are over one to three axes", found=rank)
@@ -249,16 +258,16 @@ def conv_transpose(context: Any, inputs: Any, attributes: Any) -> Any:
     ):
         channels = filters[1]
         target: Any = [batch, *whole, channels]
-        target = np.asarray(target, np.int32) if isinstance(batch, int) else array.stack(target)
+        target = np.asarray(target, np.int32) if all(isinstance(t, int) for t in target) else array.stack(target)
         order = [*range(2, spatial + 2), 1, 0]
         weights = _dilated(weights, dilations)
         results.append(transposed(part, array.transpose(weights, order), target, [1, *strides, 1], "VALID"))
     y = array.concat(results, -1) if group > 1 else results[0]
     index: list[Any] = [slice(None)]
     missing = []
-    for first, size, count in zip(begin, shape, whole):
-        index.append(slice(first, min(first + size, count)))
-        missing.append([0, max(first + size - count, 0)])
+    for first, last_ones in zip(begin, end):
+        index.append(slice(first, -last_ones if last_ones > 0 else None))
+        missing.append([0, max(-last_ones, 0)])
     y = to_tensor(y)[tuple(index)]
     if any(m[1] for m in missing):
         y = array.pad(y, np.asarray([[0, 0], *missing, [0, 0]], np.int32))

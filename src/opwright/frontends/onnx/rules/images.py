@@ -15,8 +15,10 @@ from ....core.dtypes import float32, int32, int64
 from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, image, linalg, math
 from ....ops.array import cast
+from ....ops.dispatch import to_tensor
 from ....ops.registry import get
 from ...constants import FOLDING
+from ...importing import known as static
 from ..execution import RULES
 from ..operands import at, axis_of, dims, dtype_of, rank_of, static_dims
 from .convolution import sample
@@ -42,9 +44,11 @@ def resize(context: Any, inputs: Any, attributes: Any) -> Any:
     axes = [axis_of(a, rank) for a in attributes.get("axes", range(rank))]
     roi, scales, sizes = (None if at(inputs, i) is None else inputs[i] for i in (1, 2, 3))
     scales = None if scales is None else context.required(scales, "scales").tolist()
-    sizes = None if sizes is None else context.required(sizes, "sizes").tolist()
     if not scales:
         scales = None
+    if (y := _of_unknown_sizes(x, axes, scales, sizes, attributes)) is not None:
+        return y
+    sizes = None if sizes is None else context.required(sizes, "sizes").tolist()
     if sizes is not None and attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         whole = static_dims(x, "Resize")
         ratios = [s / whole[a] for s, a in zip(sizes, axes)]
@@ -96,6 +100,44 @@ def _resized(x: Any, axes: list[int], scales: Any, sizes: Any, attributes: Any, 
     return y if dtype_of(y) is dtype else cast(math.rint(y) if dtype.is_integer else y, dtype)
 
 
+def _of_unknown_sizes(x: Any, axes: list[int], scales: Any, sizes: Any, attributes: Any) -> Any:
+    """Return images resized to sizes that a run decides, or by whole factors of such sizes; None for other cases."""
+    if rank_of(x) != 4 or dtype_of(x) is not float32 or attributes.get("antialias") or not {2, 3} <= {*axes}:
+        return None
+    if None not in dims(x)[2:]:
+        return None
+    if attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return None
+    places = [axes.index(2), axes.index(3)]
+    target: Any
+    if sizes is None:
+        others = [s for a, s in zip(axes, scales or []) if a < 2]
+        factors = [scales[p] for p in places] if scales else [0.5]
+        if set(others) > {1.0} or not all(f >= 1 and float(f).is_integer() for f in factors):
+            return None
+        target = math.multiply(array.shape(x)[2:4], np.asarray(factors, np.int32))
+    elif (given := static(sizes)) is not None:
+        target = np.asarray(given, np.int32)[places]
+    else:  # those of the batch and of channels are the input's, as exporters write them
+        target = cast(array.gather(to_tensor(sizes), np.asarray(places, np.int32)), int32)
+    how = attributes.get("coordinate_transformation_mode", "half_pixel")
+    if how == "pytorch_half_pixel":  # half pixels, but for results of one row or column, which are the first
+        sides = array.where(math.equal(target, np.int32(1)), np.int32(1), array.shape(x)[2:4])
+        x, how = to_tensor(x)[:, :, : sides[0], : sides[1]], "half_pixel"
+    mode = attributes.get("mode", "nearest")
+    if mode == "linear" and how in ("half_pixel", "align_corners", "asymmetric"):
+        return _resized_images(x, "ResizeBilinear", target, how)
+    if mode == "nearest" and how == "asymmetric" and attributes.get("nearest_mode") == "floor":
+        return _resized_images(x, "ResizeNearestNeighbor", target, how)
+    return None
+
+
+def _resized_images(x: Any, name: str, size: Any, how: str) -> Any:
+    last = array.transpose(x, [0, 2, 3, 1])
+    y = get(name)(last, size, align_corners=how == "align_corners", half_pixel_centers=how == "half_pixel")
+    return array.transpose(y, [0, 3, 1, 2])
+
+
 def _native(x: Any, plans: list[Any], attributes: Any) -> Any:
     """Return the result of the catalogue's operator for the last two axes of four, or None."""
     if rank_of(x) != 4 or [p[0] for p in plans] != [2, 3] or dtype_of(x) is not float32 or attributes.get("antialias"):
@@ -112,10 +154,7 @@ def _native(x: Any, plans: list[Any], attributes: Any) -> Any:
         name = "ResizeNearestNeighbor"
     else:
         return None
-    last = array.transpose(x, [0, 2, 3, 1])
-    size = np.asarray([p[2] for p in plans], np.int32)
-    y = get(name)(last, size, align_corners=how == "align_corners", half_pixel_centers=how == "half_pixel")
-    return array.transpose(y, [0, 3, 1, 2])
+    return _resized_images(x, name, np.asarray([p[2] for p in plans], np.int32), how)
 
 
 def _coordinates(size: int, result: int, scale: float, region: Any, attributes: Any) -> Any:

@@ -134,6 +134,8 @@ def average_pool(context: Any, inputs: Any, attributes: Any) -> Any:
             return channels_second(nn.avg_pool2d(last, exact.kernel, exact.strides, "VALID"))
         if counted:
             return channels_second(nn.avg_pool2d(padded(last, exact), exact.kernel, exact.strides, "VALID"))
+    if plain and None in sizes:
+        return channels_second(_average_of_unknown_sizes(last, exact, counted, attributes))
     last, windows = _cut(last, extended)
     elements = columns(padded(last, windows), windows)
     total = math.reduce_sum(elements, rank_of(last) - 1)
@@ -145,6 +147,22 @@ def average_pool(context: Any, inputs: Any, attributes: Any) -> Any:
         counts = counts[..., None] * ((place >= low) & (place < high)).sum(1)
     average = math.realdiv(total, counts[None, ..., None].astype(dtype_of(x).np))
     return channels_second(average)
+
+
+def _average_of_unknown_sizes(last: Any, windows: Windows, counted: bool, attributes: Any) -> Any:
+    """Return the means of zeros and elements, divided by the share of the elements that count."""
+    ones = array.ones_like(last[..., :1])
+    if counted:  # pads count, except for the pads of ceil_mode
+        added = [
+            s - 1 if size is None and attributes.get("ceil_mode") else 0
+            for size, s in zip(dims(last)[1:], windows.strides)
+        ]
+        ones = padded(ones, windows._replace(after=[a - e for a, e in zip(windows.after, added)]), 1)
+        ends = padded(ones, windows._replace(before=[0, 0], after=added))
+    else:
+        ends = padded(ones, windows)
+    sums, shares = (nn.avg_pool2d(v, windows.kernel, windows.strides, "VALID") for v in (padded(last, windows), ends))
+    return math.realdiv(sums, shares)
 
 
 @rule("LpPool")
