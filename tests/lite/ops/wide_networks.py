@@ -1,7 +1,7 @@
 """Networks of one to six operators, drawn with channels and sizes at and around every threshold of the kernels.
 
 Lives here: `KINDS`, `drawn`, which returns a model and its inputs.  Not here: one operator alone, small and of any
-options (ops/drawn_rows_*.py), the comparison (test_wide_networks.py).
+options (drawn_rows_*.py), the comparison (test_wide_networks.py).
 
 Scales follow the values: an output's range holds two to four standard deviations of what is computed, as calibration
 would find it, so that errors neither vanish nor saturate.
