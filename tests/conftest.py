@@ -84,11 +84,12 @@ _PLACES = {}  # of files and folders among their neighbours, where they were col
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
-    """Every second test process collects from the last file to the first. Without kept bytecode each file's asserts are
-    rewritten once, 20 s in all, and not by two processes at a time."""
+    """Collect a whole folder in every second test process from the last file to the first. Without kept bytecode each
+    file's asserts are rewritten once, 20 s in all, and not by two processes at a time."""
     report = yield
     number = getattr(collector.config, "workerinput", {}).get("workerid", "gw0").removeprefix("gw")
-    if int(number) % 2 and isinstance(collector, pytest.Session | pytest.Directory):
+    is_reversed = int(number) % 2 and len(collector.config.args) == 1
+    if is_reversed and isinstance(collector, pytest.Session | pytest.Directory):
         _PLACES.update((node, place) for place, node in enumerate(report.result))
         report.result = report.result[::-1]
     return report
