@@ -16,8 +16,10 @@ import pytest
 
 import opwright as ow
 from opwright.core.dtypes import as_dtype
+from opwright.frontends.stablehlo.execution import ModuleContext
 from opwright.frontends.stablehlo.module import walk
 from opwright.frontends.stablehlo.program import read_module
+from opwright.frontends.stablehlo.text import read_text
 from thorough import examples
 
 RECORD = json.loads(gzip.decompress(Path(__file__).with_name("stablehlo_modules.json.gz").read_bytes()))["modules"]
@@ -547,3 +549,13 @@ def test_operations_of_all_regions_are_walked():
     main = read_module(module(body)).main()
     names = [o.name for o in walk(main.body)]
     assert names == ["stablehlo.map", "stablehlo.multiply", "stablehlo.constant", "stablehlo.add"]
+
+
+def test_values_of_another_function_are_an_error():
+    kind = "(%a: tensor<2xf32>) -> tensor<2xf32>"
+    body = "%0 = stablehlo.negate %a : tensor<2xf32> return %0 : tensor<2xf32>"
+    module = read_text(f"func.func @main{kind} {{ {body} }} func.func private @other{kind} {{ {body} }}")
+    main, other = (module.functions[name].body for name in ("main", "other"))
+    main.operations[0].operands[:] = other.arguments  # as damaged bytecode may have it
+    with pytest.raises(ow.errors.InvalidArgumentError, match="of another function or region"):
+        ModuleContext(module).execute(main, [np.zeros(2, np.float32)])

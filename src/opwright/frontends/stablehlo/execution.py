@@ -138,6 +138,12 @@ class ModuleContext:
 
     # ---- what rules ask ------------------------------------------------------------------------------------------
 
+    def value(self, value: HloValue) -> Any:
+        """Return the array or tensor of a value. Raises InvalidArgumentError for one that nothing executed defines."""
+        if value not in self.values:
+            raise InvalidArgumentError(op="from_stablehlo", what="a region reads a value of another function or region")
+        return self.values[value]
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the current operation's first result; sizes that its type leaves open follow from operands."""
@@ -145,7 +151,7 @@ class ModuleContext:
             return self.sizes
         declared = self.operation.results[0].type.shape
         if None in declared:
-            shapes = [dims(self.values[v]) for v in self.operation.operands]
+            shapes = [dims(self.value(v)) for v in self.operation.operands]
             declared = np.broadcast_shapes(*(s for s in shapes if len(s) == len(declared)))
         return (*self.lifted, *declared)
 
@@ -204,7 +210,7 @@ class ModuleContext:
                     op=operation.name, what="the rule returned another number of results", found=len(results)
                 )
             self.values.update(zip(operation.results, results))
-        results = [self.values[v] for v in region.outputs]
+        results = [self.value(v) for v in region.outputs]
         for operation in region.operations:  # arrays computed at import are not kept
             for value in operation.results:
                 self.values.pop(value, None)
@@ -213,7 +219,7 @@ class ModuleContext:
     def _execute(self, operation: Operation) -> list[Any]:
         name, file, line = self.module.place(operation.location)
         self.operation, self.label, self.sizes = operation, scope_of(self.prefix, name), None
-        inputs = [self.values[v] for v in operation.operands]
+        inputs = [self.value(v) for v in operation.operands]
         call = functools.partial(self._by_rule, operation, inputs)
         try:
             return list(call() if not file else jaxprs.at_line(file, line)(call))
@@ -236,7 +242,7 @@ class ModuleContext:
             return inputs
         if self.lifted and any(r.type.shape for r in operation.results):
             raise InvalidArgumentError(op=operation.name, what="a region of scalars computes a tensor")
-        captured = [self.values[v] for region in operation.regions for v in region.captures()]
+        captured = [self.value(v) for region in operation.regions for v in region.captures()]
         attributes = operation.attributes
         if name in self.custom or operation.name == "stablehlo.composite":
             attributes = {k: v for k, v in attributes.items() if k not in CALL_ATTRIBUTES}
