@@ -559,3 +559,13 @@ def test_values_of_another_function_are_an_error():
     main.operations[0].operands[:] = other.arguments  # as damaged bytecode may have it
     with pytest.raises(ow.errors.InvalidArgumentError, match="of another function or region"):
         ModuleContext(module).execute(main, [np.zeros(2, np.float32)])
+
+
+def test_attributes_of_a_composite_that_are_no_dictionary_are_an_error():
+    kind = "(%a: tensor<2xf32>) -> tensor<2xf32>"
+    attributes = "composite_attributes = 3 : i32, decomposition = @f"
+    call = f'%0 = stablehlo.composite "my.op" %a {{{attributes}}} : (tensor<2xf32>) -> tensor<2xf32>'
+    text = f"func.func @main{kind} {{ {call} return %0 : tensor<2xf32> }}\n"
+    text += f"func.func private @f{kind} {{ return %a : tensor<2xf32> }}"
+    with pytest.raises(ow.errors.InvalidArgumentError, match="composite_attributes are no dictionary"):
+        ow.from_stablehlo(text, custom={"my.op": lambda a, **_: a}).concrete()

@@ -246,7 +246,10 @@ class ModuleContext:
         attributes = operation.attributes
         if name in self.custom or operation.name == "stablehlo.composite":
             attributes = {k: v for k, v in attributes.items() if k not in CALL_ATTRIBUTES}
-            attributes |= dict(operation.attributes.get("composite_attributes") or {})
+            more = operation.attributes.get("composite_attributes") or {}
+            if not isinstance(more, dict):
+                raise InvalidArgumentError(what="composite_attributes are no dictionary", found=type(more).__name__)
+            attributes |= more
         return RULES.apply(
             name, self, inputs, attributes, node=self.label, custom=self.custom, traced=not is_known(captured)
         )
