@@ -339,7 +339,7 @@ def test_targets_of_long_kernels(family, constants, names):
 @pytest.mark.parametrize(
     ("x", "features", "window"),
     [
-        ((3, 32, 33, 16), 33, Window((30, 31))),  # the gradient by a first layer's filter
+        ((3, 32, 33, 16), 13, Window((30, 31))),  # the gradient by a first layer's filter
         ((2, 34, 35, 5), 7, Window((34, 33), (1, 1), (1, 1), (1, 1, 0, 1))),
         ((1, 41, 40, 9), 32, Window((20, 19), (1, 2), (2, 2), (2, 0, 1, 1))),
     ],
