@@ -72,7 +72,7 @@ def residual(dtype: DType) -> list[LoopOp]:
 FORMS: dict[str, Callable[[], list[LoopOp]]] = {
     "winograd": lambda: [convolution(float32, 9, 32, 64)],
     "winograd_int8": lambda: [convolution(int8, 9, 64, 64)],
-    "lines_f32": lambda: [convolution(float32, 10, 6, 20, Window((3, 3), (2, 2), (1, 1), (0, 1, 0, 1)))],
+    "lines_f32": lambda: [convolution(float32, 10, 12, 20, Window((3, 3), (2, 2), (1, 1), (0, 1, 0, 1)))],
     "few_rows_f32": lambda: [product(float32, 3, 40, 50)],
     "blocks_f32": lambda: [product(float32, 130, 130, 100)],
     "blocks_int8": lambda: [product(int8, 130, 520, 100)],

@@ -18,9 +18,12 @@ SCALES = ((0.5, 0.5), (1e-9, 1e-9), (0.5, 1e-6), (0.5, 1e-5), (100.0, 0.5), (1e9
 AXIS = np.array([1], np.int32)
 
 
+def parameters(scale: float, zero: int = 0) -> objects.QuantizationParameters:
+    return objects.QuantizationParameters(scale=np.array([scale], np.float32), zero_point=np.array([zero]))
+
+
 def quantized(build: Build, name: str, shape: tuple[int, ...], kind: str, scale: float, zero: int = 0) -> None:
-    parameters = objects.QuantizationParameters(scale=np.array([scale], np.float32), zero_point=np.array([zero]))
-    build.tensor(name, shape, kind, quantization=parameters)
+    build.tensor(name, shape, kind, quantization=parameters(scale, zero))
 
 
 def model(op: str, kind: str, to: str, scales: tuple[float, float]) -> bytes:
@@ -69,6 +72,29 @@ def test_engines_agree(op: str, kind: str, to: str) -> None:
             result = integers(answer, lite.Interpreter(model_content=content), x)
         gap = np.abs(result - integers(plain, content, x)).max()
         assert gap <= 1, (scales, int(gap))
+
+
+def test_attention_masked_by_the_least_float32_is_machine_code() -> None:
+    """As Keras's layer of attention is converted: MUL, SELECT_V2 and SOFTMAX of a scale of 9.3e35, beside the official
+    reference kernels."""
+    peer = pytest.importorskip("ai_edge_litert.interpreter")
+    rng, shape, least = np.random.default_rng(5), (2, 37, 64), 9.30459185e35
+    build = Build().tensor("seen", data=rng.random(shape) < 0.6, type="BOOL")
+    quantized(build, "x", shape, "INT8", 0.0316, -7)
+    build.tensor("factor", data=np.array(127, np.int8), type="INT8", quantization=parameters(0.002264, -128))
+    build.tensor("hidden", data=np.array(-128, np.int8), type="INT8", quantization=parameters(least, 127))
+    quantized(build, "scaled", shape, "INT8", least, 127)
+    quantized(build, "scores", shape, "INT8", least, 127)
+    quantized(build, "y", shape, "INT8", 1 / 256, -128)
+    build.op("MUL", "x factor", "scaled").op("SELECT_V2", "seen scaled hidden", "scores")
+    content = build.op("SOFTMAX", "scores", "y", beta=1.0).done()
+    official = peer.Interpreter(model_content=content, experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)
+    x = rng.integers(-128, 128, shape, np.int8)
+    with engine(verify=True):
+        interpreter = lite.Interpreter(model_content=content)
+        result = answer(interpreter, x)
+        assert interpreter._engine.delegate.refused == {}
+    np.testing.assert_array_equal(result, answer(official, x))
 
 
 @pytest.mark.parametrize(("kind", "zero"), [("INT8", 0), ("UINT8", 128)])

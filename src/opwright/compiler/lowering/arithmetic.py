@@ -184,12 +184,13 @@ def _quantized(
     ):
         raise NoLowering(f"{name} of {a.dtype.name} and {b.dtype.name} to {y.dtype.name}")
     for o in (a, b, y):
-        if o.scale <= 0.0 or (o.dtype is int16 and o.zero):
+        if o.unbounded_scale <= 0.0 or (o.dtype is int16 and o.zero):
             raise NoLowering(f"the parameters of {o.name!r}")
-    for scale in {"MUL": (a.scale * b.scale,), "DIV": (a.scale / b.scale,)}.get(name, (a.scale, b.scale)):
-        steps_per(scale, y)
     if name == "MUL":
+        steps_per(a.unbounded_scale * b.unbounded_scale, y, y.unbounded_scale)
         return in_steps(_product(a, b, y), y, activation)
+    for scale in (a.scale / b.scale,) if name == "DIV" else (a.scale, b.scale):
+        steps_per(scale, y)
     if name == "DIV":
         return in_steps(_quotient(a, b, y), y, activation)
     if name != "SQUARED_DIFFERENCE":
@@ -234,12 +235,16 @@ def _sum_by_shifts(a: RuleOperand, b: RuleOperand, y: RuleOperand, function: str
 
 
 def _product(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
-    factor, parts = 1.0 / y.scale, []
+    """Return the product in steps of the output. The factor is computed in float64, so that scales may have any size.
+
+    Masks of attention have the least float32 for their least number.
+    """
+    factor, parts = 1.0 / y.unbounded_scale, []
     for index, o in ((0, a), (1, b)):
+        factor *= o.unbounded_scale
         if o.size == 1 and o.constant is not None:
-            factor *= real_number(o)
+            factor *= float(o.constant.reshape(-1)[0]) - o.zero
         else:
-            factor *= o.scale
             parts.append(steps(o, index))
     total = scalar(factor, float32)
     for x in reversed(parts):

@@ -122,31 +122,42 @@ class RuleOperand:
 
     @property
     def scale(self) -> float:
-        """Scale per tensor. Raises NoLowering for none or several, and if quotients by it may overflow."""
-        scales = self.scales
-        if scales.size != 1:
-            raise NoLowering(f"{self.name!r} has {scales.size} scales")
-        if not scales[0] >= 1 / MOST_SCALE:
-            raise NoLowering(f"{self.name!r} has the scale {scales[0]:g}")
+        """Scale per tensor. Raises NoLowering for none or several, and if products or quotients by it may overflow."""
+        scale = self.unbounded_scale
+        if not 1 / MOST_SCALE <= scale <= MOST_SCALE:
+            raise NoLowering(f"{self.name!r} has the scale {scale:g}")
+        return scale
+
+    @property
+    def unbounded_scale(self) -> float:
+        """Scale per tensor, of any finite size. Raises NoLowering for none or several."""
+        scales = self._scales()
+        if scales.size != 1 or not np.isfinite(scales[0]):
+            raise NoLowering(f"{self.name!r} has {scales.size} scales, of at most {scales.max(initial=0.0):g}")
         return float(scales[0])
 
     @property
     def scales(self) -> np.ndarray:
         """All scales, float32.
 
-        raises NoLowering if there are none, if products may overflow, and for zero points outside of the type, which
-        operators reject. Channels whose weights are all 0 may have arbitrarily small scales.
+        raises NoLowering if there are none, and if products may overflow. Channels whose weights are all 0 may have
+        arbitrarily small scales.
         """
+        scales = self._scales()
+        if not np.all(scales <= MOST_SCALE):
+            raise NoLowering(f"{self.name!r} has the scale {scales.max():g}")
+        return scales
+
+    def _scales(self) -> np.ndarray:
+        """Return all scales, float32. Raises NoLowering for none, and for zero points outside of the type, which
+        operators reject."""
         if not self.is_quantized:
             raise NoLowering(f"{self.name!r} has no scale")
         low, high = self.dtype.limits
         points = self.zero_points
         if points.size and (points.min() < low or points.max() > high):
             raise NoLowering(f"{self.name!r} has the zero points {points[:8].tolist()}")
-        scales = np.asarray(self.quantization.scale, np.float32)
-        if not np.all(scales <= MOST_SCALE):
-            raise NoLowering(f"{self.name!r} has the scale {scales.max():g}")
-        return scales
+        return np.asarray(self.quantization.scale, np.float32)
 
     @property
     def zero(self) -> int:

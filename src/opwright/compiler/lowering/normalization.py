@@ -60,7 +60,7 @@ def softmax(ctx: LoweringContext) -> None:
     if not 0 < beta < 1e30:
         raise NoLowering(f"softmax with beta {beta}")
     short = x.dtype in (float16, bfloat16)
-    value = convert(arg(0, x.dtype), float32) if short else real(x, 0)
+    value = convert(arg(0, x.dtype), float32) if short else _scores(x, beta)
     before = value if ctx.node.dialect == CATALOGUE else apply("mul", value, scalar(beta, float32))
     probability = arg(0, float32)
     if y.dtype in STEPS:  # independently of y's scale and zero point
@@ -70,6 +70,19 @@ def softmax(ctx: LoweringContext) -> None:
     else:
         after = convert(probability, x.dtype) if short else stored(probability, y)
     ctx.add(RowPass, y.buffer, x.buffer, (), "softmax", before, after)
+
+
+def _scores(x: RuleOperand, beta: float) -> Expr:
+    """Return the real values of a softmax's operand, which masks of attention bring near the least float32.
+
+    raises NoLowering if beta times their distances overflows
+    """
+    if x.dtype not in (int8, uint8) or not x.is_quantized:
+        return real(x, 0)
+    scale = x.unbounded_scale
+    if not 0 < 256 * scale * max(beta, 1.0) < float32.max:
+        raise NoLowering(f"softmax of {x.name!r}, whose scale is {scale:g}, with beta {beta:g}")
+    return apply("mul", steps(x, 0), scalar(scale, float32))
 
 
 def _of_int16(ctx: LoweringContext) -> None:

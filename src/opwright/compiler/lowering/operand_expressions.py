@@ -53,9 +53,12 @@ def real(operand: RuleOperand, index: int) -> Expr:
     return apply("mul", value, scalar(operand.scale, float32))
 
 
-def steps_per(scale: Scale, output: RuleOperand) -> Scale:
-    """Return an input's scale in steps of the output. scale: may be an array. Raises NoLowering above MAX_STEPS."""
-    ratio = scale / output.scale
+def steps_per(scale: Scale, output: RuleOperand, unit: float | None = None) -> Scale:
+    """Return an input's scale in steps of the output, or of `unit`. scale: may be an array.
+
+    raises NoLowering above MAX_STEPS
+    """
+    ratio = scale / (output.scale if unit is None else unit)
     if not np.all(ratio <= MAX_STEPS):
         raise NoLowering(f"the scale {np.max(scale):g} is {np.max(ratio):g} steps of {output.name!r}")
     return ratio
@@ -100,7 +103,7 @@ def in_steps(value: Expr, output: RuleOperand, activation: Any = 0) -> Expr:
     """Round values in steps of the output's scale to integers, after an activation."""
     low, high = bounds(activation)
     type_min, type_max = (int(v) for v in output.dtype.limits)
-    zero, scale = output.zero, output.scale
+    zero, scale = output.zero, output.unbounded_scale
     low_step = type_min if low is None else max(type_min, zero + round(low / scale))
     high_step = type_max if high is None else min(type_max, zero + round(high / scale))
     within = () if (low_step, high_step) == (type_min, type_max) else (low_step, high_step)
