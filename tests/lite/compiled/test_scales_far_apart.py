@@ -75,7 +75,7 @@ def test_engines_agree(op: str, kind: str, to: str) -> None:
 
 
 def test_attention_masked_by_the_least_float32_is_machine_code() -> None:
-    """As Keras's layer of attention is converted: MUL, SELECT_V2 and SOFTMAX of a scale of 9.3e35, beside the official
+    """As Keras's layer of attention is converted: MUL, SELECT_V2 and SOFTMAX of a scale of 9.3e35, as by the official
     reference kernels."""
     peer = pytest.importorskip("ai_edge_litert.interpreter")
     rng, shape, least = np.random.default_rng(5), (2, 37, 64), 9.30459185e35
