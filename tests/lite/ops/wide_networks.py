@@ -317,10 +317,17 @@ def _too_large(batch: int, positions: tuple[int, int], out: int, depth: int) -> 
     return results > MOST_ELEMENTS or results * depth > MOST_PRODUCTS
 
 
-IMAGES: tuple[Callable[[Draw, Activation], Activation | None], ...] = (
-    *(conv,) * 4, *(depthwise,) * 3, *(transpose_conv,) * 2, dense, gram, matmul,
-    pool, pool, arithmetic, arithmetic, concat, pad, pad, resize, mean,
-)  # fmt: skip
+SHARES: dict[Callable[[Draw, Activation], Activation | None], int] = {
+    conv: 4,
+    depthwise: 3,
+    transpose_conv: 2,
+    **dict.fromkeys((dense, gram, matmul), 1),
+    **dict.fromkeys((pool, arithmetic), 2),
+    concat: 1,
+    pad: 2,
+    **dict.fromkeys((resize, mean), 1),
+}
+IMAGES = tuple(make for make, share in SHARES.items() for _ in range(share))
 ROWS: tuple[Callable[[Draw, Activation], Activation | None], ...] = (dense, dense, gram, matmul, arithmetic, concat)
 
 

@@ -47,6 +47,7 @@ from .operand_expressions import (
     real,
     real_number,
     steps,
+    steps_of_constant,
     steps_per,
     truth,
 )
@@ -243,7 +244,7 @@ def _product(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:
     for index, o in ((0, a), (1, b)):
         factor *= o.unbounded_scale
         if o.size == 1 and o.constant is not None:
-            factor *= float(o.constant.reshape(-1)[0]) - o.zero
+            factor *= steps_of_constant(o)
         else:
             parts.append(steps(o, index))
     total = scalar(factor, float32)

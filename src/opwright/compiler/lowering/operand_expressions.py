@@ -78,11 +78,15 @@ def steps(operand: RuleOperand, index: int) -> Expr:
 
 def real_number(operand: RuleOperand) -> float:
     """Return the real value of a constant of one element."""
+    number = steps_of_constant(operand)
+    return number if operand.dtype is float32 else number * operand.scale
+
+
+def steps_of_constant(operand: RuleOperand) -> float:
+    """Return the value of a constant of one element in steps of its scale; of float32 as it is."""
     assert operand.constant is not None
-    value = operand.constant.reshape(-1)[0]
-    if operand.dtype is float32:
-        return float(value)
-    return (float(value) - operand.zero) * operand.scale
+    value = float(operand.constant.reshape(-1)[0])
+    return value if operand.dtype is float32 else value - operand.zero
 
 
 def power(x: Expr, y: Expr) -> Expr:

@@ -96,7 +96,7 @@ def _broadcast(x: Any, like: RaggedTensor, name: str) -> Any:
         )
     first = whole - rank  # the ragged tensor's dimension that is x's first
     sizes = array.shape(x, int64)
-    counts = [like.nrows(), *(row_lengths_of(splits) for splits in like.nested_row_splits)]
+    counts = [like.nrows(), *like.nested_row_lengths()]
     positions = []
     for i, place in enumerate(_coordinates(like)[first:]):
         if x.shape[i] == 1:
@@ -113,16 +113,11 @@ def _coordinates(x: RaggedTensor) -> list[Any]:
     """Return the position of each flat value along the first dimension and each ragged one."""
     places: list[Any] = []
     rows = array.range(array.shape(x.flat_values, int64)[0], dtype=int64)
-    for splits in reversed(x.nested_row_splits):
-        parents = array.searchsorted(splits, rows, side="right", out_type=int64) - 1
+    for splits, ids in zip(reversed(x.nested_row_splits), reversed(x.nested_value_rowids())):
+        parents = array.gather(ids, rows)
         places.insert(0, rows - array.gather(splits, parents))
         rows = parents
     return [rows, *places]
-
-
-def row_lengths_of(splits: Any) -> Any:
-    """Return the lengths of rows between offsets."""
-    return splits[1:] - splits[:-1]
 
 
 # ---- reductions ------------------------------------------------------------------------------------------------------
