@@ -20,6 +20,7 @@ from rich.table import Table
 
 from .. import distribute, lite
 from ..core.files import replacing
+from ..distribute.executors import runs_on_each_rank
 from .benchmark import Settings, measure_model
 from .conversion import QUANTIZE, converter_of, samples_of
 from .report import BadFile, notes, out, print_json
@@ -33,7 +34,7 @@ def drive_ranks() -> None:
 
     Rank 0 then has the command, and the others compute for it. Returns where that is so already, and on one rank.
     """
-    if distribute.executors.runs_on_each_rank():
+    if runs_on_each_rank():
         sys.argv = ["mpi4py.futures", "-m", "opwright", *sys.argv[1:]]
         runpy.run_module("mpi4py.futures", run_name="__main__", alter_sys=True)
         sys.exit()

@@ -436,3 +436,11 @@ def test_the_same_results_are_nan_as_eagerly(name, special):
         np.testing.assert_array_equal(np.isposinf(actual), np.isposinf(expected))
         np.testing.assert_array_equal(np.isneginf(actual), np.isneginf(expected))
         assert np.isnan(actual).sum() + np.isinf(actual).sum() < actual.size / 2
+
+
+@pytest.mark.parametrize("count", [3, 64, 300])
+def test_moments_of_equal_elements(count):
+    x = np.full((2, count), 7.5e10, np.float32)
+    mean, variance = ow.function(lambda x: ow.nn.moments(x, [1]), jit_compile=True)(x)
+    np.testing.assert_array_equal(mean, x[:, 0])
+    np.testing.assert_array_equal(variance, [0, 0])

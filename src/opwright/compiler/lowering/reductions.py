@@ -74,7 +74,7 @@ def reduce(ctx: LoweringContext) -> None:
     if not count:
         raise NoLowering("a reduction of no elements")
     if ctx.node.dialect == CATALOGUE:
-        _reduce_catalogue(ctx, x.buffer, axes, kind, scalar(1.0 / count, dtype) if is_mean else None)
+        _reduce_catalogue(ctx, x.buffer, axes, kind, count if is_mean else None)
         return
     keep_dims = bool(ctx.attr("keep_dims"))
     y = ctx.output([1 if i in axes else n for i, n in enumerate(x.shape) if keep_dims or i not in axes])
@@ -94,21 +94,21 @@ def reduce(ctx: LoweringContext) -> None:
         _reduce_numbers(ctx, x, y, axes, kind)
 
 
-def _reduce_catalogue(ctx: LoweringContext, x: Buffer, axes: tuple[int, ...], kind: str, scale: Expr | None) -> None:
-    """Lower a reduction of the catalogue, whose maximum and minimum of a set with NaN is NaN.
+def _reduce_catalogue(ctx: LoweringContext, x: Buffer, axes: tuple[int, ...], kind: str, count: int | None) -> None:
+    """Lower a reduction of the catalogue, whose maximum and minimum of a set with NaN is NaN; count: see `_mean`.
 
     raises NoLowering for integers and booleans whose result type NumPy widens
     """
     dtype = x.dtype
-    is_bool, is_number = kind in ("any", "all"), dtype.is_floating or (dtype is int32 and scale is None)
+    is_bool, is_number = kind in ("any", "all"), dtype.is_floating or (dtype is int32 and count is None)
     if not (dtype is bool_ if is_bool else is_number):
         raise NoLowering(f"{ctx.operator} of {x}")
     y, element, result = ctx.output().buffer, arg(0, dtype), arg(0, dtype)
     if math.prod(x.shape[i] for i in axes) == 1:
         ctx.add(View, y, x)
         return
-    if scale is not None:
-        result = apply("mul", result, scale)
+    if count is not None:
+        result = _mean(result, count)
     if kind not in ("max", "min") or not dtype.is_floating:
         reduced(ctx, y, x, axes, kind, element, result)
         return
@@ -119,20 +119,26 @@ def _reduce_catalogue(ctx: LoweringContext, x: Buffer, axes: tuple[int, ...], ki
     map_elements(ctx, y, [extremum, has_nan], lambda e, n: apply("select", n, nan, e, dtype=dtype))
 
 
+def _mean(total: Expr, count: int) -> Expr:
+    """Divide a sum of `count` elements: by the rounded reciprocal, means of equal elements would differ from them, and
+    their variances from 0."""
+    return apply("div", total, scalar(count, total.dtype))
+
+
 def _reduce_numbers(
-    ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], kind: str, scale: Expr | None = None
+    ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], kind: str, count: int | None = None
 ) -> None:
-    """Reduce numbers in their own type, short floats in float32; scale: a factor of the result."""
+    """Reduce numbers in their own type, short floats in float32; count: see `_mean`."""
     element = convert(arg(0, x.dtype), float32 if x.dtype in SHORT else x.dtype)
     result = arg(0, element.dtype)
-    if scale is not None:
-        result = apply("mul", result, scale)
+    if count is not None:
+        result = _mean(result, count)
     ctx.add(Reduce, y.buffer, x.buffer, axes, kind, element, convert(result, x.dtype))
 
 
 def _reduce_mean(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axes: tuple[int, ...], count: int) -> None:
     if x.dtype in (float32, *SHORT) and y.dtype is x.dtype:
-        _reduce_numbers(ctx, x, y, axes, "sum", scalar(1.0 / count, float32))
+        _reduce_numbers(ctx, x, y, axes, "sum", count)
     elif x.dtype.is_integer and y.dtype is x.dtype and not ctx.node.quantized:
         quotient = apply("div", arg(0, int64), scalar(count, int64))  # toward zero
         ctx.add(Reduce, y.buffer, x.buffer, axes, "sum", convert(arg(0, x.dtype), int64), convert(quotient, x.dtype))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import float32, int32
 from ...ops import array, dispatch
 from ...ops import nn as ops_nn
+from ...ops.nn import ctc_beam_search
 from .promotion import as_floating
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def ctc_decode(
     logits = _single(inputs)
     lengths = array.cast(dispatch.to_tensor(sequence_lengths), int32)
     if strategy == "beam_search":
-        paths, _, probabilities = ops_nn.ctc_beam_search.CTCBeamSearch(
+        paths, _, probabilities = ctc_beam_search.CTCBeamSearch(
             array.transpose(logits, [1, 0, 2]), lengths, beam_width, top_paths, mask_index
         )
         return array.transpose(array.cast(paths, int32), [1, 0, 2]), probabilities

@@ -16,6 +16,7 @@ from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_propagation, math, registry
+from ..accumulation import mean_over, sum_over
 from ..array_functions import reduced_dims
 from ..attributes import Attr
 from ..definition import operator
@@ -46,13 +47,6 @@ def _wide(dtype: np.dtype) -> np.dtype:
     if dtype.itemsize != 2:
         return dtype
     return dtypes.float32.np if dtype in (dtypes.float16.np, dtypes.bfloat16.np) else dtype
-
-
-def _sum(x: Any, axis: Any, keepdims: bool, wide: np.dtype) -> np.ndarray:
-    """Sum in a wider dtype. `np.sum` takes a microsecond longer to choose the same reduction."""
-    add: Any = np.add
-    total: np.ndarray = add.reduce(x, axis=axis, dtype=wide, keepdims=keepdims)
-    return total if total.dtype == x.dtype else total.astype(x.dtype)
 
 
 def _expanded(op: Any, y: Any) -> Tensor:
@@ -105,7 +99,8 @@ class Sum(_AxisReduction):
     no_need_buffer = ("input_tensor",)
 
     def compute(op, input_tensor: Any) -> np.ndarray:
-        return _sum(input_tensor, op.axis, op.keepdims, _wide(input_tensor.dtype))
+        total = sum_over(input_tensor, op.axis, _wide(input_tensor.dtype), op.keepdims)
+        return total if total.dtype == input_tensor.dtype else total.astype(input_tensor.dtype)
 
     def gradient(op, doutput: Any) -> Tensor:
         return _spread(op, doutput)
@@ -125,14 +120,12 @@ class Mean(_AxisReduction):
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
-        count = x.size if op.axis is None else int(np.prod([x.shape[a] for a in op.axis], dtype=np.int64))
         if x.dtype.kind in "iu":
+            count = x.size if op.axis is None else int(np.prod([x.shape[a] for a in op.axis], dtype=np.int64))
             wide = np.int64 if x.dtype.kind == "i" else np.uint64
             total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=wide)
             return (np.sign(total) * (np.abs(total) // total.dtype.type(max(1, count)))).astype(x.dtype)
-        add: Any = np.add
-        total = add.reduce(x, axis=op.axis, dtype=_wide(x.dtype), keepdims=op.keepdims)
-        mean: np.ndarray = np.divide(total, total.dtype.type(count))
+        mean = mean_over(x, op.axis, _wide(x.dtype), op.keepdims)
         return mean if mean.dtype == x.dtype else mean.astype(x.dtype)
 
     def gradient(op, doutput: Any) -> Tensor:

@@ -15,6 +15,7 @@ from ...core.dtypes import index, numeric, of_numpy, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, math, registry
+from ..array import indexing
 from ..definition import operator
 from ..index_shapes import misfit_segments, unsorted_segment_dims
 from ..registry import documented_by
@@ -163,7 +164,7 @@ class UnsortedSegmentProd(_UnsortedSegmentReduction):
 @documented_by(UnsortedSegmentSum)
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """Sum the rows of each segment."""
-    return UnsortedSegmentSum(data, array.indexing.wide_index(segment_ids), num_segments, name=name)
+    return UnsortedSegmentSum(data, indexing.wide_index(segment_ids), num_segments, name=name)
 
 
 registry.name_function("unsorted_segment_sum", registry.get("UnsortedSegmentSum"))

@@ -22,6 +22,7 @@ from ...core.shapes import TensorShape
 from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 from ...scalar.table import FUNCTIONS
 from .. import dispatch
+from ..accumulation import sum_over
 from ..array import cast, concat, where, zero_of, zeros_like
 from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
@@ -302,7 +303,7 @@ class BiasAddGrad(OperatorDefinition):
     def compute(op, out_backprop: np.ndarray) -> np.ndarray:
         axis = _channel_axis(op, out_backprop.ndim)
         axes = tuple(i for i in range(out_backprop.ndim) if i != axis)
-        output: np.ndarray = np.sum(out_backprop, axes, dtype=wide(out_backprop.dtype)).astype(out_backprop.dtype)
+        output: np.ndarray = sum_over(out_backprop, axes, wide(out_backprop.dtype)).astype(out_backprop.dtype)
         return output
 
     def gradient(op, doutput: Any) -> Tensor:

@@ -16,6 +16,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import dispatch, lod_propagation
+from ..accumulation import mean_over
 from ..array import cast, expand_dims, ones_like, reshape
 from ..array import range as range_
 from ..array.shape_operators import shape_op, sum_to_shape_of
@@ -153,9 +154,9 @@ class FusedBatchNorm(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         wide_x = x.astype(scale.dtype, copy=False)
         if op.is_training:
             n = x.size // max(x.shape[channel], 1)
-            mu = wide_x.mean(axes) if n else np.full_like(scale, np.nan)
+            mu = mean_over(wide_x, axes, wide_x.dtype) if n else np.full_like(scale, np.nan)
             centered = wide_x - mu.reshape(broadcast_shape)
-            sigma2 = (centered * centered).mean(axes) if n else np.full_like(scale, np.nan)
+            sigma2 = mean_over(centered * centered, axes, wide_x.dtype) if n else np.full_like(scale, np.nan)
             factor = scale.dtype.type(op.exponential_avg_factor)
             batch_mean, batch_variance = mu, sigma2 * scale.dtype.type(n / max(n - 1, 1))
             if factor != 1:
@@ -267,8 +268,8 @@ class LayerNorm(OperatorDefinition):
         axes: tuple[int, ...] = tuple(op.axis)
         wide_x = x.astype(wide(x.dtype), copy=False)
         broadcast_shape = _sizes_at(axes, x.ndim, x.shape)
-        centered = wide_x - wide_x.mean(axes, keepdims=True)
-        variance = (centered * centered).mean(axes, keepdims=True)
+        centered = wide_x - mean_over(wide_x, axes, wide_x.dtype, keepdims=True)
+        variance = mean_over(centered * centered, axes, wide_x.dtype, keepdims=True)
         y = centered / np.sqrt(variance + wide_x.dtype.type(op.epsilon))
         if scale is not None:
             y = y * scale.reshape(broadcast_shape)
