@@ -1,4 +1,4 @@
-"""What a module reads of a package is a name of the package, or a module that the reader imports.
+"""Attributes that modules read of a package are names of the package, or modules that the reader imports.
 
 `package.module` works without that only after something else has imported the module: in a process that calls one
 function, it is an AttributeError.
@@ -75,10 +75,10 @@ def missing_names(root: Path) -> list[str]:
     """Return what modules below a folder read of packages there without having it."""
     modules = modules_of(root)
     packages = {name: path for name, path in modules.items() if path.name == "__init__.py"}
-    known = {name: names_of(name, path) for name, path in packages.items()}
+    names = {name: names_of(name, path) for name, path in packages.items()}
     heads: dict[str, set[str]] = {}
     for name in packages:
-        heads.setdefault(name.rpartition(".")[2], set()).update(known[name])
+        heads.setdefault(name.rpartition(".")[2], set()).update(names[name])
     result = []
     for module, path in modules.items():
         source = path.read_text()
@@ -105,14 +105,14 @@ def missing_names(root: Path) -> list[str]:
                 continue
             package = local[node.value.id]
             full = f"{package}.{node.attr}"
-            if node.attr in known[package] or node.attr.startswith("__") or full in imported:
+            if node.attr in names[package] or node.attr.startswith("__") or full in imported:
                 continue
             if not any(other.startswith(f"{full}.") for other in imported):
                 result.append(f"{path}:{node.lineno}: {full}")
     return result
 
 
-def test_a_missing_name_is_found(tmp_path: Path) -> None:
+def test_a_missing_name_is_reported(tmp_path: Path) -> None:
     root = tmp_path / "one"
     (root / "inner").mkdir(parents=True)
     (root / "__init__.py").write_text("")
