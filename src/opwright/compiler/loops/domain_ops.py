@@ -2,7 +2,8 @@
 
 Lives here: of images, `Resize`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`, `Suppression`, `Detection`; of
 random numbers, `RandomWords`, `Advanced`, `NormalPairs`, `Classes`, `RandomElements`, `AcceptedElements`;
-`FixedProduct`, `TabledSoftmax`, `Fourier`, `Hadamard`, `Projection` (of locality-sensitive hashing). Not here:
+`FixedProduct`, `TabledSoftmax`, `Fourier`, `Hadamard`, `Projection` (of locality-sensitive hashing), `Alignment` (the
+loss of connectionist temporal classification). Not here:
 recurrent layers (recurrent_ops.py), other operations (ops.py), kernels (../kernels/), the storage of generators' states
 (lite/runtime/resources.py).
 
@@ -266,3 +267,20 @@ class Projection(LoopOp):
     weights: tuple[Buffer, ...]
     sparse: bool
     size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment(LoopOp):
+    """The catalogue's CTCLoss of float32 logits [time, batch, classes] and labels [batch, length], of which each
+    sequence has its numbers of labels and of steps, [batch] each.
+
+    results: the losses [batch], their gradient by the logits; and the byte in `output` where each begins. A length or
+    a label out of range, or a class `blank` that there is not, is a failed guard.
+    """
+
+    logits: Buffer
+    labels: Buffer
+    label_length: Buffer
+    logit_length: Buffer
+    blank: int
+    results: tuple[tuple[Buffer, int], ...]

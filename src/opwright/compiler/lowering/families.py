@@ -13,6 +13,7 @@ FAMILIES: dict[str, str] = {
     ),
     "contractions": "CONV_2D Conv2D DEPTHWISE_CONV_2D DepthwiseConv2dNative FULLY_CONNECTED",
     "control_flow": "Case If Undefined While",
+    "ctc": "CTCLoss",
     "data_movement": (
         "BATCH_TO_SPACE_ND BatchToSpaceND CONCATENATION Concat DEPTH_TO_SPACE DepthToSpace MIRROR_PAD PACK PAD Pack "
         "Pad SPACE_TO_BATCH_ND SPACE_TO_DEPTH SpaceToBatchND SpaceToDepth TILE Tile custom:Roll"

@@ -1,7 +1,7 @@
 """Exponential, hyperbolic and error functions, logarithms and powers of float32, computed in float64.
 
 Lives here: exp, expm1, log, log1p, pow, sigmoid, softplus, rsqrt; sinh, cosh, tanh and their inverses; erf, erfc, gelu;
-the cores that other modules use (`wide_*`, with float32's accuracy).
+the cores that other modules use (`wide_*`, with float32's accuracy; `exp_parts`, `decompose`, `power_of_two`).
 Not here: coefficients (polynomials.py).
 
 float64 represents the ends of float32's range without overflow or denormals: these arise in the last step, when the
@@ -24,7 +24,7 @@ LN2, LOG2E, ROOT_HALF_BITS = 0.6931471805599453, 1.4426950408889634, 0x3FE6A09E6
 _MANTISSA, _BIAS = 52, 1023
 
 
-def _power_of_two(m: MathNamespace[Values], n: Values) -> Values:
+def power_of_two(m: MathNamespace[Values], n: Values) -> Values:
     """Compute 2^n as float64, of integers in float64, |n| <= 1000."""
     return m.bitcast((m.convert(m.convert(n, int32), int64) + _BIAS) << _MANTISSA, float64)
 
@@ -37,10 +37,15 @@ def _clamped(m: MathNamespace[Values], x: Values, limit: float) -> Values:
 
 def wide_exp(m: MathNamespace[Values], x: Values) -> Values:
     """Compute exp in float64 with float32's accuracy: 2^n exp(r), r = x - n ln 2, |x| clamped to 400."""
-    x = _clamped(m, x, 400.0)
+    f, n = exp_parts(m, _clamped(m, x, 400.0))
+    return f * power_of_two(m, n)
+
+
+def exp_parts(m: MathNamespace[Values], x: Values) -> tuple[Values, Values]:
+    """Compute f and an integer n, both float64, with exp(x) = f 2^n and f between the roots of 1/2 and 2; finite x."""
     n = m.round_even(x * LOG2E)
     r = m.fma(n, -LN2, x)
-    return (m.fma(polynomial(m, r, polynomials.EXP), r * r, r) + 1.0) * _power_of_two(m, n)
+    return m.fma(polynomial(m, r, polynomials.EXP), r * r, r) + 1.0, n
 
 
 def wide_expm1(m: MathNamespace[Values], x: Values) -> Values:
@@ -48,11 +53,11 @@ def wide_expm1(m: MathNamespace[Values], x: Values) -> Values:
     x = _clamped(m, x, 400.0)
     n = m.round_even(x * LOG2E)
     r = m.fma(n, -LN2, x)
-    scale = _power_of_two(m, n)
+    scale = power_of_two(m, n)
     return m.fma(m.fma(polynomial(m, r, polynomials.EXP), r * r, r), scale, scale - 1.0)
 
 
-def _decompose(m: MathNamespace[Values], x: Values) -> tuple[Values, Values]:
+def decompose(m: MathNamespace[Values], x: Values) -> tuple[Values, Values]:
     """Split positive normal float64 into e and f, x = 2^e f with f between the roots of 1/2 and 2."""
     bits = m.bitcast(x, int64)
     e = (bits - ROOT_HALF_BITS) >> _MANTISSA
@@ -68,14 +73,14 @@ def _log_of(m: MathNamespace[Values], e: Values, above: Values, below: Values) -
 
 def wide_log(m: MathNamespace[Values], x: Values) -> Values:
     """Compute log of positive normal float64; callers handle all other values."""
-    e, f = _decompose(m, x)
+    e, f = decompose(m, x)
     return _log_of(m, e, f - 1.0, f + 1.0)
 
 
 def wide_log1p(m: MathNamespace[Values], x: Values) -> Values:
     """Compute log(1 + x) of x > -1, and IEEE 754's values for -1, below, inf and NaN."""
     near = m.abs(x) < 0.25
-    e, f = _decompose(m, x + 1.0)
+    e, f = decompose(m, x + 1.0)
     logarithm = _log_of(m, m.select(near, 0.0, e), m.select(near, x, f - 1.0), m.select(near, x + 2.0, f + 1.0))
     return _ends(m, x, -1.0, logarithm)
 
@@ -125,7 +130,7 @@ def pow(m: MathNamespace[Values], x: Values, y: Values) -> Values:
     t = _clamped(m, power * (wide_log(m, size) * LOG2E), 400.0)
     n = m.round_even(t)
     r = t - n
-    power_ = m.fma(polynomial(m, r, polynomials.EXP2), r, 1.0) * _power_of_two(m, n)
+    power_ = m.fma(polynomial(m, r, polynomials.EXP2), r, 1.0) * power_of_two(m, n)
     infinity = float("inf")
     power_ = m.select(size == 0.0, m.select(power > 0.0, m.full_like(power_, 0.0), infinity), power_)
     power_ = m.select(size == infinity, m.select(power > 0.0, m.full_like(power_, infinity), 0.0), power_)
