@@ -270,8 +270,8 @@ from .ops.nn.raw_convolution import conv2d_backprop_filter_v2 as conv2d_backprop
 from .ops.nn.raw_convolution import conv2d_backprop_input_v2 as conv2d_backprop_input_v2
 from .ops.ragged import RaggedTensor as RaggedTensor
 from .ops.ragged import RaggedTensorSpec as RaggedTensorSpec
-from .ops.ragged.partitions import ragged_fill_empty_rows as ragged_fill_empty_rows
-from .ops.ragged.partitions import ragged_fill_empty_rows_grad as ragged_fill_empty_rows_grad
+from .ops.ragged.empty_rows import ragged_fill_empty_rows as ragged_fill_empty_rows
+from .ops.ragged.empty_rows import ragged_fill_empty_rows_grad as ragged_fill_empty_rows_grad
 from .ops.signal import fftnd as fftnd
 from .ops.signal import ifftnd as ifftnd
 from .ops.signal import irfftnd as irfftnd

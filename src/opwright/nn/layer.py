@@ -1,8 +1,9 @@
 """Layer: a module whose weights are created by its first call, with a training mode, masks and losses.
 
 Lives here: the constructor, building, calling.
-Not here: weights and their order (module.py), configuration (configuration.py), the layers (layers/), masks and the
-call's context (layer_calls.py), models (model.py).
+Not here: weights and their order (module.py), dtypes (layer_dtypes.py), configuration (configuration.py), parameters of
+`call` (call_spec.py), structures of shapes (layer_shapes.py), masks and the call's context (layer_calls.py), the layers
+(layers/), models (model.py).
 
 A call converts arrays to tensors and floating-point tensors to the compute dtype, checks the inputs, creates the
 weights by `build` if it is the first, passes training mode and masks to `call` where it has such parameters, runs
@@ -13,28 +14,29 @@ node.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from ..autograph.api import convert_if_enabled
 from ..core import nest
-from ..core.dtypes import DType, as_dtype
-from ..core.introspection import signature_of
+from ..core.dtypes import DType
 from ..ops import array, dispatch, math
 from ..ops.tensor import Tensor, TensorLike
 from ..tracing.name_scopes import name_scope
 from ..tracing.trace import TRACING, FuncTrace
 from ..tracing.tracer import autograph_enabled
 from . import configuration, dtype_policies, regularizers, rematerialization
+from .call_spec import CallSpec
 from .configuration import ConstructorConfig
 from .keras_tensor import KerasTensor, OperationNode, find
-from .layer_calls import CallContext, assert_input_compatibility, current, mask_of, set_mask, within
+from .layer_calls import CallContext, assert_input_compatibility, current, mask_of, masks_of, set_mask, within
+from .layer_dtypes import LayerDTypes
+from .layer_shapes import keras_tensors, plain_shapes, shapes_of
 from .module import Weighted
 
 if TYPE_CHECKING:
-    from .keras_tensor import KerasTensors
     from .layer_calls import Masks
 
 L = TypeVar("L", bound="Layer")
@@ -56,50 +58,7 @@ _ARGUMENTS = (
 )
 
 
-class BuildShape(tuple[Any, ...]):
-    """Shape passed to `build`: a tuple of sizes, None if unknown, with attributes of TensorShape."""
-
-    __slots__ = ()
-
-    @property
-    def rank(self) -> int:
-        """Number of dimensions."""
-        return len(self)
-
-    ndims = rank
-    dims = property(lambda self: tuple(self))
-
-    def as_list(self) -> list[int | None]:
-        """Return the sizes as a list."""
-        return list(self)
-
-
-class CallSpec:
-    """Parameters of a class's `call` and `build`."""
-
-    def __init__(self, cls: type) -> None:
-        # Layers of this package cast their weights themselves.
-        self.autocasts = not (cls.call.__module__ or "").startswith("opwright.")  # type: ignore[attr-defined]
-        parameters = list(signature_of(cls.call).parameters.values())[1:]  # type: ignore[attr-defined]
-        self.names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        self.known = frozenset(self.names)
-        positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        self.required = [p.name for p in positional if p.default is p.empty]
-        self.first = self.names[0] if self.names else None
-        self.training, self.mask = "training" in self.known, "mask" in self.known
-        by_name = {p.name: p.default for p in parameters}
-        default = by_name.get("training")
-        self.default_training = default if isinstance(default, (bool, int)) else None
-        self.masks = {n: f"{n}_mask" for n in self.names if f"{n}_mask" in self.known}
-        build = signature_of(cls.build).parameters.values()  # type: ignore[attr-defined]
-        parameter_names = [p.name for p in list(build)[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        self.build_names = parameter_names if len(parameter_names) > 1 else []
-        self.free = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
-        needed = [p.name for p in list(build)[2:] if p.default is p.empty and p.name in parameter_names]
-        self.build_unnamed = next((name for name in needed if not name.endswith("_shape")), None)
-
-
-class Layer(Weighted, ConstructorConfig):
+class Layer(Weighted, LayerDTypes, ConstructorConfig):
     """Base class of layers.
 
     trainable: whether its weights are trained. name: by default the numbered class name in snake case. dtype: the dtype
@@ -180,69 +139,7 @@ class Layer(Weighted, ConstructorConfig):
         """Mark a layer without weights as built, unless a class of a user overrides `build`."""
         self.built = type(self).build.__module__.startswith("opwright.")
 
-    # ---- dtypes -----------------------------------------------------------------------------------------------------
-
-    def _set_dtype(self, dtype: Any) -> None:
-        self._dtype_policy = dtype_policies.get(dtype)
-        self._apply_policy()
-
-    def _apply_policy(self) -> None:
-        policy = self.dtype_policy
-        self._variable_dtype, self._compute_dtype = as_dtype(policy.variable_dtype), as_dtype(policy.compute_dtype)
-
-    def _set_policy(self, policy: dtype_policies.DTypePolicy) -> None:
-        """Set the policy; in a map of policies, that of the layer's path."""
-        policies = self._dtype_policy
-        if isinstance(policies, dtype_policies.DTypePolicyMap):
-            if self.path in policies:
-                del policies[self.path]
-            policies[self.path] = policy
-            self._apply_policy()
-        else:
-            self._set_dtype(policy)
-
-    @property
-    def dtype_policy(self) -> dtype_policies.DTypePolicy:
-        """The dtypes of weights and computation; setting a quantized policy quantizes a layer that is built."""
-        policy = self._dtype_policy
-        return policy[self.path] if isinstance(policy, dtype_policies.DTypePolicyMap) else policy
-
-    @dtype_policy.setter
-    def dtype_policy(self, value: Any) -> None:
-        policy = dtype_policies.get(value)
-        if policy.quantization_mode is not None and self.built and self.dtype_policy.quantization_mode is None:
-            if policy.quantization_mode in ("gptq", "awq"):
-                raise ValueError(
-                    f"Implicitly enabling {policy.quantization_mode.upper()} quantization by setting `dtype_policy` to "
-                    f"'{value}' is not supported: it chooses weights by data. Use "
-                    f"`.quantize('{policy.quantization_mode}', config=...)` of the layer or model"
-                )
-            self.quantize(policy.quantization_mode)
-        else:
-            self._set_policy(policy)
-
-    @property
-    def quantization_mode(self) -> str | None:
-        """The name of the mode after `quantize`, else None."""
-        return self.dtype_policy.quantization_mode
-
-    def quantize(self, mode: str | None = None, type_check: bool = True, config: Any = None) -> None:
-        """Convert the weights to integers; layers that can, override it. Raises NotImplementedError."""
-        raise NotImplementedError(f"Layer {type(self).__name__} does not have a `quantize` method implemented.")
-
-    @property
-    def dtype(self) -> str:
-        """Name of the dtype of the weights."""
-        return self._variable_dtype.name
-
-    variable_dtype = dtype
-
-    @property
-    def compute_dtype(self) -> str:
-        """Name of the dtype of the computation, to which floating-point inputs are cast."""
-        return self._compute_dtype.name
-
-    input_dtype = compute_dtype
+    # ---- configuration ----------------------------------------------------------------------------------------------
 
     def _base_config(self) -> dict[str, Any]:
         policy = dtype_policies.serialize(self._dtype_policy)
@@ -324,9 +221,9 @@ class Layer(Weighted, ConstructorConfig):
     def _declared_spec(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return KerasTensors of the shapes that a user's class declares, in the compute dtype."""
         first = args[0] if args else kwargs[self._call_spec().first or ""]
-        result = keras_tensors(self.compute_output_shape(_plain_shapes(first)), self.compute_dtype)
+        result = keras_tensors(self.compute_output_shape(plain_shapes(first)), self.compute_dtype)
         if self.supports_masking:
-            self._mask_outputs(first, result, _masks(first))
+            self._mask_outputs(first, result, masks_of(first))
         return result
 
     # ---- calling ----------------------------------------------------------------------------------------------------
@@ -431,7 +328,7 @@ class Layer(Weighted, ConstructorConfig):
         spec = self._call_spec()
         arguments = {**dict(zip(spec.names, args)), **kwargs}
         if len(spec.build_names) > 1 and all(n.endswith("_shape") for n in spec.build_names):
-            shapes = {n: _shapes(arguments.get(n.removesuffix("_shape"))) for n in spec.build_names}
+            shapes = {n: shapes_of(arguments.get(n.removesuffix("_shape"))) for n in spec.build_names}
             unknown = [n for n in spec.build_names if n.removesuffix("_shape") not in spec.known]
             if unknown and not spec.free:
                 raise ValueError(
@@ -446,7 +343,7 @@ class Layer(Weighted, ConstructorConfig):
                     f"{self.name!r}, received argument `{spec.build_unnamed}`, which does not end in `_shape`"
                 )
             first = args[0] if args else arguments.get(spec.first or "")
-            self.build(_shapes(first))
+            self.build(shapes_of(first))
         self.built = True
         if self._initial_weights is not None:
             self.set_weights(self._initial_weights)
@@ -456,7 +353,7 @@ class Layer(Weighted, ConstructorConfig):
         """Pass the masks of the inputs to `call` where it has parameters for them; return the first argument's mask."""
         positional = dict(zip(spec.names, args))
         first = args[0] if args else kwargs.get(spec.first or "")
-        masks = _masks(first)
+        masks = masks_of(first)
         if spec.mask and "mask" not in positional:
             if kwargs.get("mask") is None and masks is not None:
                 kwargs["mask"] = masks
@@ -464,7 +361,7 @@ class Layer(Weighted, ConstructorConfig):
         for name, parameter in spec.masks.items():
             value = positional.get(name, kwargs.get(name))
             if kwargs.get(parameter) is None and parameter not in positional and value is not None:
-                mask = _masks(value)
+                mask = masks_of(value)
                 if mask is not None:
                     kwargs[parameter] = mask
         return masks
@@ -557,48 +454,3 @@ def _marks_built(build: Callable[Concatenate[L, P], R]) -> Callable[Concatenate[
 
     noting.notes_built = True  # type: ignore[attr-defined]
     return noting
-
-
-def is_shape(value: Any) -> bool:
-    """Return whether a value is one shape, and not a structure of shapes."""
-    return not isinstance(value, dict) and all(v is None or isinstance(v, (int, np.integer)) for v in value)
-
-
-def keras_tensors(shapes: Any, dtype: str) -> KerasTensors:
-    """Return KerasTensors of these shapes, in their structure."""
-    if isinstance(shapes, dict):
-        return {k: keras_tensors(v, dtype) for k, v in shapes.items()}
-    if is_shape(shapes):
-        return KerasTensor(tuple(shapes), dtype)
-    tensors: Sequence[KerasTensors] = type(shapes)([keras_tensors(v, dtype) for v in shapes])
-    return tensors
-
-
-def _plain_shapes(value: Any) -> Any:
-    """Return the shapes of tensors as tuples, in their structure."""
-    return nest.map_structure(lambda t: None if t.shape.dims is None else tuple(t.shape.dims), value)
-
-
-def _shapes(value: Any) -> Any:
-    """Return the shapes of tensors, in their structure; None for leaves without a shape."""
-    if value is None:
-        return None
-
-    def leaf(x: Any) -> BuildShape | None:
-        shape = getattr(x, "shape", None)
-        if shape is None:
-            return BuildShape(()) if isinstance(x, (int, float)) else None
-        dims = getattr(shape, "dims", shape)
-        return None if dims is None else BuildShape(dims)
-
-    return nest.map_structure(leaf, value)
-
-
-def _masks(value: Any) -> Masks:
-    """Return the masks of tensors, in their structure; None if no tensor has one."""
-    if isinstance(value, TensorLike):
-        return mask_of(value)
-    if not isinstance(value, (list, tuple, dict)):
-        return None
-    masks: Masks = nest.map_structure(mask_of, value)
-    return masks if any(m is not None for m in nest.flatten(masks)) else None

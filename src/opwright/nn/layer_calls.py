@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..core import nest
 from ..core.dtypes import DType, as_dtype
-from ..ops.tensor import Tensor
+from ..ops.tensor import Tensor, TensorLike
 
 
 class CallContext:
@@ -74,6 +74,16 @@ def set_mask(tensor: Any, mask: Any) -> None:
         _MASKS.pop(key, None)
         return
     _MASKS[key] = (weakref.ref(tensor, lambda _: _MASKS.pop(key, None)), mask)
+
+
+def masks_of(value: Any) -> Masks:
+    """Return the masks of tensors, in their structure; None if no tensor has one."""
+    if isinstance(value, TensorLike):
+        return mask_of(value)
+    if not isinstance(value, (list, tuple, dict)):
+        return None
+    masks: Masks = nest.map_structure(mask_of, value)
+    return masks if any(m is not None for m in nest.flatten(masks)) else None
 
 
 def _keras_mask(tensor: Any) -> Any:

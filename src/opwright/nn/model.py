@@ -18,7 +18,8 @@ from ..core.specs import TensorSpec
 from ..ops.tensor import Tensor
 from . import calibration, configuration, quantizers, state_trees
 from .keras_tensor import KerasTensor
-from .layer import Layer, keras_tensors
+from .layer import Layer
+from .layer_shapes import keras_tensors
 from .model_config import network_config, network_from_config, serialize
 from .model_files import export, save_model
 from .network import Network

@@ -12,8 +12,9 @@ from typing import Any, Self, TypeVar
 from ..core import nest
 from . import dtype_policies, tree
 from .keras_tensor import KerasTensor
-from .layer import Layer, is_shape
+from .layer import Layer
 from .layer_calls import set_mask, within
+from .layer_shapes import is_shape
 from .layers import Lambda
 from .model import Model
 from .model_config import compile_arguments, compile_config, deserialize, plain_value, serialize

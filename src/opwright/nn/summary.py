@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import nest
 from .keras_tensor import KerasTensor, OperatorCall
-from .layer import keras_tensors
+from .layer_shapes import keras_tensors
 from .operations import OperationCall
 
 

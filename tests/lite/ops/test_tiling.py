@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from opwright.lite.ops import tiling
-from opwright.ops.windows import AxisWindow, convolve, convolve_by_input, convolve_depthwise, window
+from opwright.ops.array_convolution import convolve, convolve_by_input, convolve_depthwise
+from opwright.ops.windows import AxisWindow, window
 
 SHAPES = [(), (0,), (5,), (3, 0, 2), (4, 5), (1, 7, 1, 3), (2, 3, 4, 5)]
 
@@ -101,7 +102,7 @@ def test_bands_have_whole_lines_where_lines_fit():
 @pytest.mark.parametrize("line_channels", [1, 64])  # pixels under strides as they lie, and gathered into lines
 @pytest.mark.parametrize("geometry", _geometries(), ids=str)
 def test_depthwise_convolutions(geometry: Any, line_channels: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opwright.ops.windows.LINE_CHANNELS", line_channels)
+    monkeypatch.setattr("opwright.ops.array_convolution.LINE_CHANNELS", line_channels)
     n, size, kernel, *steps, padding = geometry
     windows = [window(s, k, stride, dilation, padding) for s, k, stride, dilation in zip(size, kernel, *steps)]
     random = np.random.RandomState(1)

@@ -2,7 +2,7 @@
 CONV_3D_TRANSPOSE.
 
 Lives here: shape rules and checks of these operators, and their results in parts.
-Not here: windows (tiling.py), pools (pooling.py), convolutions of arrays (ops/windows.py), of integers
+Not here: windows (tiling.py), pools (pooling.py), convolutions of arrays (ops/array_convolution.py), of integers
 (quantized/images.py).
 """
 
@@ -16,8 +16,9 @@ import numpy as np
 
 from ...core.dtypes import float32, int32
 from ...core.specs import TensorSpec
+from ...ops.array_convolution import convolve, convolve_by_input, convolve_depthwise
 from ...ops.slots import Input, Output
-from ...ops.windows import AxisWindow, convolve, convolve_by_input, convolve_depthwise
+from ...ops.windows import AxisWindow
 from .definition import LiteDefinition, lite_operator
 from .shapes import Size, check_vector, ints, product, refuse, same, spec, text
 from .tiling import (

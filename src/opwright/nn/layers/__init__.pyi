@@ -71,8 +71,7 @@ from .geometric_augmentation import RandomRotation as RandomRotation
 from .geometric_augmentation import RandomShear as RandomShear
 from .geometric_augmentation import RandomTranslation as RandomTranslation
 from .geometric_augmentation import RandomZoom as RandomZoom
-from .index_lookup import IntegerLookup as IntegerLookup
-from .index_lookup import StringLookup as StringLookup
+from .integer_lookup import IntegerLookup as IntegerLookup
 from .merge import Add as Add
 from .merge import Average as Average
 from .merge import Concatenate as Concatenate
@@ -163,6 +162,7 @@ from .sized_images import CenterCrop as CenterCrop
 from .sized_images import MaxNumBoundingBoxes as MaxNumBoundingBoxes
 from .sized_images import RandomCrop as RandomCrop
 from .sized_images import Resizing as Resizing
+from .string_lookup import StringLookup as StringLookup
 from .text_vectorization import TextVectorization as TextVectorization
 from .wrappers import Bidirectional as Bidirectional
 from .wrappers import SpectralNormalization as SpectralNormalization

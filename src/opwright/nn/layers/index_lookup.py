@@ -1,16 +1,15 @@
-"""Layers that number the words, or integers, of a vocabulary: StringLookup, IntegerLookup.
+"""IndexLookup: the base of layers that map the tokens of a vocabulary to indices.
 
-Lives here: the layers and their base `IndexLookup`: vocabularies, `adapt`, inverse document frequencies, assets.
-Not here: the table's operator (ops/lookup/), texts (text_vectorization.py), vectors of categories (categories.py).
+Lives here: the arguments of StringLookup and IntegerLookup, the table, `adapt`, the call.
+Not here: those layers (string_lookup.py, integer_lookup.py), counts and files of tokens (vocabulary.py), the table's
+operator (ops/lookup.py), texts (text_vectorization.py), vectors of categories (categories.py).
 
-The index of a token: the mask token's (0, in mode "int"), those of unknown tokens, then the vocabulary in order. The
-table is held by variables, so a model that was traced with one vocabulary sees the next.
+Indices count the mask token (in mode "int"), the unknown tokens, then the vocabulary in order. Variables hold the
+table, so that a model traced with one vocabulary sees the next.
 """
 
 from __future__ import annotations
 
-import json
-import math as python_math
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,6 +26,7 @@ from .. import backend
 from ..keras_tensor import KerasTensor
 from .categories import MODES, batches_of, check_mode, check_salt, encode, encoded_shape, hash_bucket
 from .configurable_layer import ConfigurableLayer
+from .vocabulary import TokenCounts, read_lines, read_tokens, read_weights, reads_as_lines, write_assets
 
 _MASKED = int(np.iinfo(np.int64).max)
 """Index of masked tokens in modes that count: that of no category."""
@@ -161,8 +161,7 @@ class IndexLookup(ConfigurableLayer):
         if isinstance(vocabulary, (str, os.PathLike)):
             if not os.path.exists(vocabulary):
                 raise ValueError(f"Vocabulary file {vocabulary} does not exist.")
-            with open(vocabulary, "rb") as file:
-                vocabulary = file.read().removesuffix(b"\n").split(b"\n")
+            vocabulary = read_lines(vocabulary)
         tokens = [self._token(t) for t in _listed(vocabulary)]
         if not tokens:
             raise ValueError(f"Cannot set an empty vocabulary. Received: vocabulary={vocabulary}")
@@ -238,9 +237,7 @@ class IndexLookup(ConfigurableLayer):
 
     def reset_state(self) -> None:
         """Forget what `update_state` counted."""
-        self._counts: Counter[Any] = Counter()
-        self._document_counts: Counter[Any] = Counter()
-        self._documents = 0
+        self._token_counts = TokenCounts(by_document=self.output_mode == "tf_idf")
 
     def update_state(self, data: Any) -> None:
         """Count the tokens of documents, the rows of an array; one dimension is one document."""
@@ -254,24 +251,20 @@ class IndexLookup(ConfigurableLayer):
                 f"Cannot adapt layer '{self.name}' after setting a static vocabulary via `vocabulary` argument."
             )
         for document in documents:
-            tokens = [self._token(t) for t in document]
-            self._counts.update(tokens)
-            self._documents += 1
-            if self.output_mode == "tf_idf":
-                self._document_counts.update(set(tokens))
+            self._token_counts.add([self._token(t) for t in document])
 
     def finalize_state(self) -> None:
         """Set the vocabulary to the tokens counted."""
+        counts = self._token_counts
         for token in (self.mask_token, self.oov_token):
             if token is not None:
-                self._counts.pop(self._token(token), None)
-        if self._has_input_vocabulary or not self._counts:
+                counts.discard(self._token(token))
+        if self._has_input_vocabulary or not counts:
             return
-        ranked = sorted(self._counts, key=lambda t: (self._counts[t], t), reverse=True)
         start = self._token_start()
-        tokens = ranked[: None if self.max_tokens is None else self.max_tokens - start]
+        tokens = counts.most_frequent(None if self.max_tokens is None else self.max_tokens - start)
         if self.output_mode == "tf_idf":
-            idf = [python_math.log(1 + self._documents / (1 + self._document_counts[t])) for t in tokens]
+            idf = counts.inverse_document_frequencies(tokens)
             self._set_idf(np.concatenate([np.full(start, np.mean(idf)), idf]))
         self._set_tokens(tokens)
         self.reset_state()
@@ -366,17 +359,18 @@ class IndexLookup(ConfigurableLayer):
         }
 
     def save_assets(self, dir_path: str) -> None:
-        """Write the vocabulary to vocabulary.txt, a token per line; as JSON where lines would not read as tokens."""
-        if self._input_vocabulary is not None or not self._tokens:
-            return
-        tokens = self.get_vocabulary()
-        text = "\n".join(map(str, tokens))
-        name = "vocabulary.txt" if text.splitlines() == list(map(str, tokens)) else "vocabulary.json"
-        content = text if name == "vocabulary.txt" else json.dumps(tokens)
-        with open(os.path.join(dir_path, name), "wb") as file:
-            file.write(bytes_of(content))
-        if self.output_mode == "tf_idf":
-            np.save(os.path.join(dir_path, "idf_weights.npy"), self._idf.numpy())
+        """Write the vocabulary to a folder, unless it is an argument of the constructor."""
+        if self._input_vocabulary is None and self._tokens:
+            idf = self._idf.numpy() if self.output_mode == "tf_idf" else None
+            write_assets(dir_path, self.get_vocabulary(), idf)
+
+    def load_assets(self, dir_path: str) -> None:
+        """Read the vocabulary that `save_assets` wrote."""
+        tokens = read_tokens(dir_path)
+        if tokens is not None:
+            self._set_tokens([self._token(t) for t in tokens[self._token_start() :]])
+            if self.output_mode == "tf_idf":
+                self._idf.assign(read_weights(dir_path))
 
     def lacks_keras_files(self) -> str | None:
         """Return why Keras does not read the vocabulary of a file, None if it does."""
@@ -384,22 +378,7 @@ class IndexLookup(ConfigurableLayer):
             return None
         if self.output_mode == "tf_idf":
             return "its weights of tokens are in a file, in Keras among those of the model"
-        text = "\n".join(map(str, self.get_vocabulary()))
-        return None if text.splitlines() == list(map(str, self.get_vocabulary())) else "its tokens have line breaks"
-
-    def load_assets(self, dir_path: str) -> None:
-        """Read the vocabulary that `save_assets` wrote."""
-        for name in "vocabulary.txt", "vocabulary.json":
-            path = os.path.join(dir_path, name)
-            if not os.path.exists(path):
-                continue
-            with open(path, "rb") as file:
-                text = text_of(file.read())
-            tokens = text.splitlines() if name == "vocabulary.txt" else json.loads(text)
-            special = self._token_start()
-            self._set_tokens([self._token(t) for t in tokens[special:]])
-            if self.output_mode == "tf_idf":
-                self._idf.assign(np.load(os.path.join(dir_path, "idf_weights.npy")))
+        return None if reads_as_lines(self.get_vocabulary()) else "its tokens have line breaks"
 
 
 def _indices_from(start: int, tokens: list[Any]) -> np.ndarray:
@@ -420,108 +399,3 @@ def _plain_list(values: Any) -> list[Any] | None:
 
 def _as_array(values: Any, dtype: Any) -> Any:
     return values if dtype is string else np.asarray(values, np.int64)
-
-
-class StringLookup(IndexLookup):
-    """Indices of strings in a vocabulary, int64, or with invert the strings of indices.
-
-    max_tokens: of the vocabulary, special tokens included. num_oov_indices: how many indices unknown tokens share, by
-    hash; with 0 they are an error. mask_token: a token with index 0 (in modes that count: without one). oov_token: with
-    invert what unknown indices become. vocabulary: a list or the path of a file; without it `adapt` finds one.
-    output_mode: "int"; "one_hot", "multi_hot", "count": as CategoryEncoding; "tf_idf": counts by inverse document
-    frequencies, of `adapt` or idf_weights. pad_to_max_tokens: whether vectors have max_tokens elements. salt: the key
-    of SipHash64 for unknown tokens; without it FarmHash64.
-
-    >>> layer = ow.keras.layers.StringLookup(vocabulary=["a", "b"])
-    >>> layer(["b", "z", "a"]).numpy()
-    array([2, 0, 1])
-    """
-
-    def __init__(
-        self,
-        max_tokens: int | None = None,
-        num_oov_indices: int = 1,
-        mask_token: Any = None,
-        oov_token: Any = "[UNK]",
-        vocabulary: Any = None,
-        idf_weights: Any = None,
-        invert: bool = False,
-        output_mode: str = "int",
-        pad_to_max_tokens: bool = False,
-        sparse: bool = False,
-        encoding: str = "utf-8",
-        name: str | None = None,
-        salt: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        if encoding.lower().replace("-", "") != "utf8":
-            raise ValueError(f"Strings are read as UTF-8. Received: encoding={encoding}")
-        kwargs.pop("vocabulary_dtype", None)
-        super().__init__(
-            max_tokens=max_tokens,
-            num_oov_indices=num_oov_indices,
-            mask_token=mask_token,
-            oov_token=oov_token,
-            vocabulary=vocabulary,
-            idf_weights=idf_weights,
-            invert=invert,
-            output_mode=output_mode,
-            pad_to_max_tokens=pad_to_max_tokens,
-            sparse=sparse,
-            name=name,
-            salt=salt,
-            vocabulary_dtype="string",
-            **kwargs,
-        )
-        self.encoding = encoding
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        config = {**super().get_config(), "encoding": self.encoding}
-        del config["vocabulary_dtype"]
-        return config
-
-
-class IntegerLookup(IndexLookup):
-    """Indices of integers in a vocabulary, int64; arguments as StringLookup.
-
-    oov_method: how unknown integers share num_oov_indices: "floormod", by remainder, or "farmhash".
-    """
-
-    def __init__(
-        self,
-        max_tokens: int | None = None,
-        num_oov_indices: int = 1,
-        mask_token: Any = None,
-        oov_token: Any = -1,
-        vocabulary: Any = None,
-        vocabulary_dtype: str = "int64",
-        idf_weights: Any = None,
-        invert: bool = False,
-        output_mode: str = "int",
-        sparse: bool = False,
-        pad_to_max_tokens: bool = False,
-        oov_method: str = "floormod",
-        salt: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if vocabulary_dtype != "int64":
-            raise ValueError(f"Only `vocabulary_dtype='int64'` is supported. Received: {vocabulary_dtype}")
-        super().__init__(
-            max_tokens=max_tokens,
-            num_oov_indices=num_oov_indices,
-            mask_token=mask_token,
-            oov_token=oov_token,
-            vocabulary=vocabulary,
-            vocabulary_dtype=vocabulary_dtype,
-            idf_weights=idf_weights,
-            invert=invert,
-            output_mode=output_mode,
-            sparse=sparse,
-            pad_to_max_tokens=pad_to_max_tokens,
-            oov_method=oov_method,
-            salt=salt,
-            name=name,
-            **kwargs,
-        )

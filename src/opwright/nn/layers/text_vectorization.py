@@ -14,7 +14,7 @@ from ...ops.ragged import RaggedTensor
 from ..keras_tensor import KerasTensor
 from .categories import MODES, batches_of, check_mode
 from .configurable_layer import ConfigurableLayer
-from .index_lookup import StringLookup
+from .string_lookup import StringLookup
 
 STANDARDS = ("lower_and_strip_punctuation", "lower", "strip_punctuation")
 SPLITS = ("whitespace", "character")

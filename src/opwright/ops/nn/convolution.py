@@ -3,7 +3,7 @@
 Lives here: Conv2D, Conv3D, Conv2DBackpropInput, Conv2DBackpropFilter, Conv3DBackpropInput, Conv3DBackpropFilter; under
 TensorFlow's names conv1d ... conv3d, convolution, atrous_conv2d.
 Not here: their transposes (transposed_convolution.py), depthwise convolutions (depthwise.py), shape rules
-(convolution_rules.py), the sums (ops/windows.py).
+(convolution_rules.py), the sums (ops/array_convolution.py).
 
 The convolution is linear in its input and in its filter, so the three operators of a rank are gradients of one another.
 In the functions, strides and dilations are one number, one per spatial dimension, or one per dimension of the input;
@@ -23,20 +23,12 @@ from ...core.specs import TensorSpec
 from .. import dispatch
 from ..array import concat, expand_dims, reshape, squeeze
 from ..array.shape_operators import shape_op
+from ..array_convolution import convolve, convolve_by_filter, convolve_by_input
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..windows import (
-    FORMATS,
-    PADDINGS,
-    AxisWindow,
-    convolve,
-    convolve_by_filter,
-    convolve_by_input,
-    padding_of,
-    sequence,
-)
+from ..windows import FORMATS, PADDINGS, AxisWindow, padding_of, sequence
 from .convolution_rules import (
     Dims,
     Filters,

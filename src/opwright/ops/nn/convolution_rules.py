@@ -76,7 +76,7 @@ class Filters(NamedTuple):
     """A kind of filter: the properties and sums of convolutions by it.
 
     channels: the channels of the output by those of the image and the sizes of the filter; it raises
-    InvalidArgumentError if these do not agree. forward, by_input, by_filter: the sums (ops/windows.py).
+    InvalidArgumentError if these do not agree. forward, by_input, by_filter: the sums (ops/array_convolution.py).
     """
 
     channels: Callable[[int | None, Dims], int | None]

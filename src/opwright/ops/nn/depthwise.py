@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from ...core.dtypes import floating, index
 from ...core.errors import InvalidArgumentError
 from .. import dispatch
+from ..array_convolution import convolve_depthwise, depthwise_by_filter, depthwise_by_input
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..windows import FORMATS, PADDINGS, AxisWindow, convolve_depthwise, depthwise_by_filter, depthwise_by_input
+from ..windows import FORMATS, PADDINGS, AxisWindow
 from .convolution import Operators, attributes_of, conv2d
 from .convolution_rules import (
     Dims,

@@ -6,7 +6,7 @@ from .functions import range as range
 from .functions import row_splits_to_segment_ids as row_splits_to_segment_ids
 from .functions import segment_ids_to_row_splits as segment_ids_to_row_splits
 from .functions import stack as stack
-from .partitions import stack_dynamic_partitions as stack_dynamic_partitions
+from .functions import stack_dynamic_partitions as stack_dynamic_partitions
 from .ragged_tensor import RaggedTensor as RaggedTensor
 from .ragged_tensor import RaggedTensorSpec as RaggedTensorSpec
 

@@ -10,7 +10,8 @@ from ...core import dtypes
 from ...core.dtypes import int64
 from .. import array, dispatch, math
 from ..sparse.sparse_tensor import SparseTensor
-from .ragged_tensor import RaggedTensor, row_ids, splits_of
+from .ragged_tensor import RaggedTensor
+from .row_partitions import row_ids, splits_of
 from .rows import range_in_rows, ranges
 
 

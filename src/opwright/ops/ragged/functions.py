@@ -16,7 +16,8 @@ from ...core.dtypes import as_dtype
 from ...core.errors import InvalidArgumentError
 from .. import array, debugging, dispatch, math
 from . import operations, shapes
-from .ragged_tensor import RaggedTensor, row_ids, splits_of
+from .ragged_tensor import RaggedTensor
+from .row_partitions import row_ids, splits_of
 from .rows import gather_rows, range_in_rows
 
 int64 = dtypes.int64
@@ -208,3 +209,45 @@ def segment_ids_to_row_splits(
     """
     splits = RaggedTensor.from_value_rowids(segment_ids, segment_ids, num_segments).row_splits
     return splits if out_type is None else array.cast(splits, out_type)
+
+
+def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> Any:
+    """Return a ragged tensor whose row i has the values of data in partition i, in their order.
+
+    partitions: integers of the shape of data, or of its first dimensions; both may be ragged.
+    raises InvalidArgumentError for a partition that is not in [0, num_partitions), and for other shapes
+
+    >>> ow.ragged.stack_dynamic_partitions(["a", "b", "c"], [1, 0, 1], 2)
+    <tf.RaggedTensor [[b'b'], [b'a', b'c']]>
+    """
+    x: Any = data if isinstance(data, RaggedTensor) else dispatch.to_tensor(data)
+    parts: Any = partitions if isinstance(partitions, RaggedTensor) else dispatch.to_tensor(partitions)
+    count = array.cast(num_partitions, int64)
+    rank = parts.shape.rank
+    if rank is None:
+        raise ValueError("ragged.stack_dynamic_partitions: the rank of the partitions must be known")
+    if rank == 0:
+        return RaggedTensor.from_value_rowids(
+            array.expand_dims(x, 0), array.reshape(array.cast(parts, int64), [1]), count, validate=True
+        )
+    if rank > 1:
+        if not isinstance(x, RaggedTensor):
+            x = RaggedTensor.from_tensor(x)
+        if not isinstance(parts, RaggedTensor):
+            parts = RaggedTensor.from_tensor(parts)
+        debugging.assert_equal(
+            x.row_splits, parts.row_splits, "ragged.stack_dynamic_partitions: the rows of data and partitions differ"
+        )
+        return stack_dynamic_partitions(x.values, parts.values, count)
+    parts = array.cast(parts, int64)
+    if x.shape.rank is not None and not x.shape[:1].is_compatible_with(parts.shape[:1]):
+        raise InvalidArgumentError(
+            op="ragged.stack_dynamic_partitions",
+            what="data and partitions differ in number",
+            found={"data": x.shape, "partitions": parts.shape},
+        )
+    debugging.assert_non_negative(parts, "ragged.stack_dynamic_partitions: partitions must be non-negative")
+    debugging.assert_less(parts, count, "ragged.stack_dynamic_partitions: partitions must be less than num_partitions")
+    order = math.argsort(parts, stable=True)
+    values = gather_rows(x, array.cast(order, int64))
+    return RaggedTensor.from_value_rowids(values, array.gather(parts, order), count, validate=False)

@@ -6,7 +6,8 @@ from typing import Any
 
 from ...core.dtypes import int64
 from .. import array
-from .ragged_tensor import RaggedTensor, row_ids, splits_of
+from .ragged_tensor import RaggedTensor
+from .row_partitions import row_ids, splits_of
 
 
 def ranges(starts: Any, lengths: Any, step: int = 1) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 from ...core.dtypes import int64
 from .. import array, debugging, dispatch
 from .conversions import from_tensor
-from .ragged_tensor import RaggedTensor, splits_of
+from .ragged_tensor import RaggedTensor
+from .row_partitions import splits_of
 from .rows import gather_rows, ranges
 
 

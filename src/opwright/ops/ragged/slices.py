@@ -10,7 +10,8 @@ from ...core.dtypes import int64
 from ...core.errors import InvalidArgumentError
 from .. import array, math
 from ..tensor import TensorLike
-from .ragged_tensor import RaggedTensor, splits_of
+from .ragged_tensor import RaggedTensor
+from .row_partitions import splits_of
 from .rows import gather_rows, ranges
 from .shapes import expand_dims
 

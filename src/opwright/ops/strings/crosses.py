@@ -13,7 +13,8 @@ import numpy as np
 
 from ...core import dtypes
 from .. import array, bitwise, debugging, dispatch, math
-from ..ragged.ragged_tensor import RaggedTensor, row_ids, splits_of
+from ..ragged.ragged_tensor import RaggedTensor
+from ..ragged.row_partitions import row_ids, splits_of
 from ..sparse.sparse_tensor import SparseTensor
 from ..tensor import Tensor
 from .conversion import as_string, to_hash_bucket_fast

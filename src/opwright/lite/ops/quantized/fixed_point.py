@@ -4,7 +4,7 @@ tables of functions of 8 and 16 bits, and exact sums of products.
 Lives here: `INT16`, `INT32`, `requantizer` and its variants, building and reading of tables; weights as floats and sums
 over windows and rows, for convolutions and FULLY_CONNECTED of quantized tensors.
 Not here: the formulas (opwright/scalar), the rules that use them (activation.py, images.py, matmul.py and others),
-products of floats (ops/windows.py).
+products of floats (ops/array_convolution.py).
 
 The sums are integers, and floats represent them exactly if their mantissa has room for the greatest sum that the
 weights allow; so products of matrices of floats compute them. Images become floats a band at a time and weights a block
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ops.windows import convolve_by_input, convolve_depthwise, im2col
+from ....ops.array_convolution import convolve_by_input, convolve_depthwise, im2col
 from ....scalar import numpy_namespace
 from ....scalar.fixed_point import MOST_LEFT, FixedPoint, FixedPointInt32, short_multiplier
 from ....scalar.fixed_point import array_round_away as round_away
