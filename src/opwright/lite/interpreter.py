@@ -141,7 +141,7 @@ class Interpreter(EngineControl):
         self._content = model_content if is_bytes else None
         self._file: _File | None = None
         self._fast_path: FastPath | None = None  # for a model with a cached plan, until more of the file is needed
-        if self._compiled and model_path and model_content is None and self._custom_resolver is None:
+        if self._compiled and self._custom_resolver is None and (not model_path or model_content is None):
             self._fast_path = self._find_fast_path()
         if self._fast_path is None:
             self._open(model_path, model_content)
@@ -161,7 +161,7 @@ class Interpreter(EngineControl):
         self._file = _File(model, subgraphs, {d.signature_key: d for d in model.signature_defs})
 
     def _find_fast_path(self) -> FastPath | None:
-        return None if flags.check_inputs or flags.verify else find_fast_path(self._source)
+        return None if flags.check_inputs or flags.verify else find_fast_path(self._source, self._content)
 
     @property
     def _resolver(self) -> resolver.OpResolver:

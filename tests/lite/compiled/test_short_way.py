@@ -110,6 +110,29 @@ def test_details_are_those_of_the_file(tmp_path: Path) -> None:
     assert short._fast_path is not None
 
 
+def test_bytes_go_it_as_files_do(tmp_path: Path) -> None:
+    rows = np.asarray([6, 0, 3], np.int32)
+    for function, x in ((network, X), (rows_of, rows)):
+        path = written(tmp_path / "m.tflite", function)
+        content = Path(path).read_bytes()
+        lite.Interpreter(model_content=content).allocate_tensors()
+        again = bytes(bytearray(content))  # known by what they hold
+        short = lite.Interpreter(model_content=again)
+        assert short._fast_path is not None
+        assert short._fast_path.mapping is again
+        short.allocate_tensors()
+        correct = reference(path, x)
+        np.testing.assert_allclose(run(short, x), correct, rtol=1e-5, atol=1e-6)
+        assert short.get_tensor_details()
+        assert short._fast_path is None  # opened, with the memory as it was
+        np.testing.assert_allclose(
+            short.get_tensor(short.get_output_details()[0]["index"]), correct, rtol=1e-5, atol=1e-6
+        )
+        short.invoke()
+        changed = bytearray(content)
+        assert lite.Interpreter(model_content=changed)._fast_path is None  # its owner may write to it
+
+
 LEAVING = {
     "tensor details": lambda i: i.get_tensor_details(),
     "view": lambda i: i.tensor(i.get_input_details()[0]["index"])(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,11 +209,13 @@ def test_another_value_from_another_signature() -> None:
 
 def test_the_short_way_keeps_variables_and_hands_them_over(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
-    path.write_bytes(program(PROGRAMS["counter"]))
+    content = program(PROGRAMS["counter"])
+    path.write_bytes(content)
     with engine():
         lite.Interpreter(str(path)).allocate_tensors()
-        for runs in (0, 1, 2):
-            short = lite.Interpreter(str(path))
+        lite.Interpreter(model_content=content).allocate_tensors()
+        for runs, source in itertools.product((0, 1, 2), ({"model_path": str(path)}, {"model_content": content})):
+            short = lite.Interpreter(**source)
             short.allocate_tensors()
             for count in range(runs):
                 assert invoke(short, X)[0].tolist() == (1 + (1 + count) * X).tolist()

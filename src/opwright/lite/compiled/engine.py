@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import mmap
 import threading
 import warnings
 import weakref
@@ -34,7 +35,7 @@ from .cached_partitions import UnsavedPlans
 from .delegate import CompiledDelegate
 from .eligibility import is_user_operator, served_elsewhere
 from .fast_path import Use, address_of, digest_of, has_places
-from .plan_registration import mapping_of
+from .plan_registration import owner_of
 
 
 class SubgraphDescription(NamedTuple):
@@ -43,6 +44,7 @@ class SubgraphDescription(NamedTuple):
     inputs, outputs: rows of `_row`; state: those of variable tensors; indices: of these tensors; tensors: the
     subgraph's, whose constants never move.
     once: subgraphs that CALL_ONCE runs; initial: the values they assign, by the variables' containers and names
+    content: the model's bytes, None for a file
     """
 
     inputs: list[dict[str, Any]]
@@ -52,9 +54,10 @@ class SubgraphDescription(NamedTuple):
     tensors: list[Tensor]
     once: list[int]
     initial: dict[tuple[str, str], np.ndarray]
+    content: bytes | None
 
 
-def describe_subgraph(subgraph: Subgraph) -> SubgraphDescription | None:
+def describe_subgraph(subgraph: Subgraph, content: bytes | None) -> SubgraphDescription | None:
     """Describe the main subgraph of a model for a note; None if a note cannot.
 
     That is the case if a tensor's details are more than a note has, inputs have other shapes than in the file,
@@ -85,7 +88,7 @@ def describe_subgraph(subgraph: Subgraph) -> SubgraphDescription | None:
         return [_row(t, _shape_in_file(file[t.index])) for t in group]
 
     tensors = [*subgraph.tensors]
-    return SubgraphDescription(rows(inputs), rows(outputs), rows(state), indices, tensors, once, initial)
+    return SubgraphDescription(rows(inputs), rows(outputs), rows(state), indices, tensors, once, initial, content)
 
 
 def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
@@ -106,10 +109,9 @@ def _assigned(subgraph: Subgraph) -> dict[tuple[str, str], np.ndarray] | None:
     return values
 
 
-def write_note(path: Any, plan_key: str, described: SubgraphDescription) -> None:
-    """Write the note of a model in a file, whose only subgraph one cached plan runs entirely. A note for another plan
-    is replaced."""
-    key = plan_cache.key_of_file(path)
+def write_note(key: str | None, plan_key: str, described: SubgraphDescription) -> None:
+    """Write the note of a model, whose only subgraph one cached plan runs entirely, or replace that of another plan.
+    key: the model's, None if its file is gone."""
     digest = "" if key is None else digest_of(key)
     before = None if key is None else objects(flags.cache_dir).find(digest)
     cached = plan_cache.find(plan_key)
@@ -121,7 +123,8 @@ def write_note(path: Any, plan_key: str, described: SubgraphDescription) -> None
     handles = {Use.of_note(row).handle for row in cached.note["parts"][0]["variables"]}
     if not set(cached.plans[0].outside) <= described.indices | handles:
         return
-    places = {i: _place(described.tensors[i].array) for i in cached.plans[0].inside}
+    content = described.content
+    places = {i: _place(described.tensors[i].array, content) for i in cached.plans[0].inside}
     initial = [
         {
             "container": container,
@@ -129,7 +132,7 @@ def write_note(path: Any, plan_key: str, described: SubgraphDescription) -> None
             "dtype": dtypes.as_dtype(array.dtype).name,
             "shape": list(array.shape),
             "bytes": array.nbytes,
-            "place": _place(array),
+            "place": _place(array, content),
         }
         for (container, name), array in described.initial.items()
     ]
@@ -151,10 +154,14 @@ def _is_plain(t: Tensor) -> bool:
     return t.sparsity is None and t.blocks is None and not t.is_object
 
 
-def _place(array: np.ndarray | None) -> int | None:
-    """Return the offset of a contiguous array's elements in the mapped file; None if they are not in it."""
-    mapping = None if array is None or not array.flags.c_contiguous else mapping_of(array)
-    return None if mapping is None else address_of(array) - address_of(np.frombuffer(mapping, np.uint8))
+def _place(array: np.ndarray | None, content: bytes | None) -> int | None:
+    """Return the offset of a contiguous array's elements in the mapped file or in `content`; None if not there."""
+    if array is None or not array.flags.c_contiguous:
+        return None
+    whole: Any = owner_of(array)
+    if not isinstance(whole, mmap.mmap) and (content is None or whole is not content):
+        return None
+    return address_of(array) - address_of(np.frombuffer(whole, np.uint8))
 
 
 def _shape_in_file(t: Any) -> tuple[int, ...]:
@@ -198,8 +205,13 @@ class Engine:
         background: bool,
         late: bool = False,
     ) -> None:
-        self._subgraphs, self._path, self._background = subgraphs, path, background
+        self._subgraphs, self._background = subgraphs, background
         identity = plan_cache.key_of_model(path, content)
+        self._model_key: Callable[[], str | None] = (
+            functools.partial(plan_cache.key_of_file, path) if path else lambda: identity
+        )
+        self._content = content if type(content) is bytes else None
+        self._notable = bool(path) or self._content is not None  # bytes of other objects may change
         key = identity or f"{[len(s.nodes) for s in subgraphs]} {[len(s.tensors) for s in subgraphs]}"
         self.delegate = CompiledDelegate(key, identity, background)
         self.delegate.late = late
@@ -220,12 +232,12 @@ class Engine:
         cache = self.delegate.cache
         unsaved, cache.unsaved = cache.unsaved, []
         described = None
-        if self._path and (cache.model_key is not None or any(one.covers_model for one in unsaved)):
-            described = describe_subgraph(self._subgraphs[0])
+        if self._notable and (cache.model_key is not None or any(one.covers_model for one in unsaved)):
+            described = describe_subgraph(self._subgraphs[0], self._content)
         if cache.model_key is not None and described is not None:
-            write_note(self._path, cache.model_key, described)
+            write_note(self._model_key(), cache.model_key, described)
         for one in unsaved:
-            save_plans = functools.partial(_save_plans, one, self._path, described if one.covers_model else None)
+            save_plans = functools.partial(_save_plans, one, self._model_key, described if one.covers_model else None)
             if self._background:
                 compiling.submit(save_plans, urgent=True)
             else:
@@ -292,12 +304,14 @@ class Engine:
                 s.delegation.withdraw(self.delegate)
 
 
-def _save_plans(unsaved: UnsavedPlans, path: Any, described: SubgraphDescription | None) -> None:
-    """Save a subgraph's plans, and the fast path's note if one plan is the entire model of a file."""
+def _save_plans(
+    unsaved: UnsavedPlans, model_key: Callable[[], str | None], described: SubgraphDescription | None
+) -> None:
+    """Save a subgraph's plans, and the fast path's note if one plan is the entire model."""
     with contextlib.suppress(OSError, MemoryError):
         save(*unsaved[:-1])
         if described is not None:
-            write_note(path, unsaved.key, described)
+            write_note(model_key(), unsaved.key, described)
 
 
 def _warn(error: Exception) -> None:

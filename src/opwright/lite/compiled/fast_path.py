@@ -1,6 +1,6 @@
 """Run a model that was planned before by its cached plan, without reading the file.
 
-Lives here: `FastPath`: a model's inputs and outputs, running it; `find`, the fast path of a file; `Use`, a variable or
+Lives here: `FastPath`: a model's inputs and outputs, running it; `find`, the fast path of a model; `Use`, a variable or
 random state as a plan states it, and `Variables`, those of a plan as a node runs it.
 Not here: the note that is read (engine.py), the plan cache (compiler/plan_cache.py), rules of nodes that read and
 assign variables (compiler/lowering/stateful.py), resources (lite/runtime/resources.py), the interpreter that takes the
@@ -150,12 +150,12 @@ class StoredQuantization(NamedTuple):
 class FastPath:
     """One model executed by its cached plan. inputs, outputs: its tensors, in the file's order; tensors: these and the
     variable tensors, such as the state of an LSTM, by index; mapping: the file, which all interpreters of it share,
-    like the plan.
+    like the plan; or the bytes that the caller gave.
 
     Callers own the interpreter (runtime/ownership.py): nothing here checks whether it runs.
     """
 
-    def __init__(self, mapping: mmap.mmap, note: dict[str, Any], cached: plan_cache.CachedPlans) -> None:
+    def __init__(self, mapping: mmap.mmap | bytes, note: dict[str, Any], cached: plan_cache.CachedPlans) -> None:
         self.mapping, self._note, self._cached, self._plan = mapping, note, cached, cached.plans[0]
         self._uses = uses = [Use.of_note(row) for row in cached.note["parts"][0]["variables"]]
         self._variables: dict[tuple[str, str], np.ndarray] | None = None if uses or note["once"] else {}
@@ -296,19 +296,21 @@ def has_places(note: dict[str, Any], cached: plan_cache.CachedPlans) -> bool:
     return all(str(i) in note["places"] for i in cached.plans[0].inside)
 
 
-def find(path: Any) -> FastPath | None:
-    """Return the fast path of the model in a file; None if it has no plan of the entire model."""
-    key = plan_cache.key_of_file(path)
+def find(path: Any, content: Any = None) -> FastPath | None:
+    """Return the fast path of the model in a file or in bytes; None if it has no plan of the entire model."""
+    if not path and type(content) is not bytes:  # the bytes of other objects may change
+        return None
+    key = plan_cache.key_of_model(path, content)
     if key is None or not is_described():  # the digest would import LLVM, to describe a processor without plans
         return None
-    content = objects(flags.cache_dir).find(digest_of(key))
-    if content is None:
+    stored = objects(flags.cache_dir).find(digest_of(key))
+    if stored is None:
         return None
-    note = json.loads(content)
+    note = json.loads(stored)
     cached = plan_cache.find(note["plan"]) if plan_cache.serves(note["plan"]) else None
     if cached is None or not has_places(note, cached):
         return None
-    mapping = _mappings.get(key)
+    mapping = _mappings.get(key) if path else content
     if mapping is None:
         try:
             with open(path, "rb") as file:

@@ -314,8 +314,13 @@ def pack_and_release(plan: LoopPlan, node: Node) -> None:
 
 def mapping_of(array: Any) -> mmap.mmap | None:
     """Return the mapped file that contains an array's elements, if any."""
-    base = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    base = base.obj if isinstance(base, memoryview) else base
-    return base if isinstance(base, mmap.mmap) else None
+    owner = owner_of(array)
+    return owner if isinstance(owner, mmap.mmap) else None
+
+
+def owner_of(array: Any) -> Any:
+    """Return the object whose memory an array's elements are in, such as a model's bytes; None if it is the array's."""
+    owner = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return owner.obj if isinstance(owner, memoryview) else owner
