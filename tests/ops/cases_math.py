@@ -176,6 +176,7 @@ CASES = {
         case(array(-2, -2, -1.5, 0), array(2, 3, -1, 2), expect=array(4, -8, -1 / 1.5, 0), grad=[0]),
         case(array(0, 0, 2, inf, 1), array(0, -1, inf, 0, nan), expect=array(1, inf, inf, 1, 1), grad=False),
         case(array(0, 0), array(2, 3), expect=array(0, 0), grad=[0]),
+        case(array(-inf, 4), np.array(0.5), expect=array(inf, 2), grad=False),
         *integers(lambda x, y: x**y, i32, i64),
         bad(i32(2), np.array([1, -1], np.int32), says="negative integer powers"),
     ],

@@ -210,10 +210,12 @@ def rsqrt(x: Any, out: Any = None) -> np.ndarray:
 
 def power(x: Any, y: Any) -> np.ndarray:
     """Compute x^y; of integers as formulas.integer_power."""
-    if x.dtype.kind != "i" or not np.any(y < 0):
-        result: np.ndarray = np.power(x, y)
-        return result
-    return formulas.integer_power(numpy_namespace, x, y)
+    if x.dtype.kind == "i" and np.any(y < 0):
+        return formulas.integer_power(numpy_namespace, x, y)
+    result: np.ndarray = np.power(x, y)
+    if x.dtype.kind == "f" and y.size == 1 and y.item() == 0.5:  # NumPy takes roots: NaN of -inf, -0 of -0
+        result = np.where(x == -np.inf, -x, result + x.dtype.type(0))
+    return result
 
 
 def round_even(x: Any, out: Any = None) -> np.ndarray:

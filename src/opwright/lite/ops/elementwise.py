@@ -288,7 +288,9 @@ def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """
     _check_exponents(y)
     result: np.ndarray
-    if x.dtype.kind == "f" or (y.size == 1 and y.shape != x.shape):
+    if x.dtype.kind == "f":
+        result = FUNCTIONS["pow"].of_arrays(x, y)
+    elif y.size == 1 and y.shape != x.shape:
         result = np.power(x, y)
     else:
         limits, wide = np.iinfo(x.dtype), np.power(x, y, dtype=np.float64)
