@@ -1,8 +1,10 @@
 """Check names and prose of the source against docs/glossary.md's vocabulary: `make lint` runs this.
 
-Four checks, each a table below: phrases of the house's old dialect in docstrings, comments and pages; local names that
-say nothing; module names that are participles; class names that several modules define. Tests, benchmarks and examples
-have budgets instead, which may only be lowered: uses of phrases, of vague locals, of such words in names of tests.
+Six checks, each a table below: phrases of the house's old dialect in docstrings, comments and pages; docstrings of
+functions that start with no verb; local names that say nothing; module names that are participles; class names that
+several modules define; modules that docstrings and comments refer to and that do not exist. Tests, benchmarks and
+examples have budgets instead, which may only be lowered: uses of phrases, of vague locals, of such words in names of
+tests.
 Prints each finding as path:line: the violation and what to write instead; exits with 1 if there are any.
 """
 
@@ -33,6 +35,12 @@ PHRASES = (
 )
 """Patterns of the old dialect, with what to write instead."""
 
+NO_VERBS = re.compile(
+    r"(?:A|After|All|An|As|At|Before|Between|By|During|Each|Every|For|From|How|If|In|It|Its|No|Of|On|One|Only|Some|The|"
+    r"These|This|To|When|Where|Whether|Which|With|Within|Without)\b"
+)
+"""First words of a docstring that is no instruction: functions are described by a verb, properties by a noun."""
+
 VAGUE_NAMES = ("found", "made", "given", "known", "wanted")
 MOST_USES = 100
 """How often src may use each vague name for a local or a parameter."""
@@ -57,6 +65,15 @@ TERMS = {
 MOST_SHARED_CLASSES = 20
 """How many class names several modules may define, such as an operator and the Keras layer of its name."""
 
+OTHER_FILES = {
+    "BytecodeFormat.md",  # of MLIR
+    "NAME.ll",
+    "graph_builder.py",  # of Model Explorer
+    "head.py",  # of a user, in examples
+    "node_data_builder.py",
+}
+"""Files of other projects that docstrings and comments name."""
+FILE_NAME = re.compile(r"(?<![\w.*/-])(?:\.\./)*[\w-]+(?:/[\w-]+)*\.(?:pyi?|ll|md)\b")
 
 TEST_FOLDERS = ("tests", "benchmarks", "examples")
 TEST_PHRASES = {
@@ -124,18 +141,22 @@ def prose(path: Path, source: str) -> Iterator[tuple[int, str]]:
 
 
 class Outline(NamedTuple):
-    """Lines of a module's docstrings and comments, of uses of vague names, of its classes and functions."""
+    """Lines of a module's docstrings and comments, of uses of vague names, of its classes and functions.
+
+    summaries: the docstrings of functions that are no properties.
+    """
 
     prose: list[tuple[int, str]]
     vague: list[tuple[int, str]]
     classes: list[tuple[int, str]]
     functions: list[tuple[int, str]]
+    summaries: list[tuple[int, str]]
 
 
 @functools.cache
 def outline(source: str) -> Outline:
     """Return the outline of a module, read once for all rules."""
-    result = Outline([], [], [], [])
+    result = Outline([], [], [], [], [])
     hashes = {i: line for i, line in enumerate(source.split("\n"), 1) if "#" in line}
     texts: dict[int, list[tuple[int, float]]] = {i: [] for i in hashes}
     for node in ast.walk(ast.parse(source)):
@@ -157,6 +178,12 @@ def outline(source: str) -> Outline:
                 result.classes.append((node.lineno, node.name))
             elif isinstance(node, ast.FunctionDef):
                 result.functions.append((node.lineno, node.name))
+                first = node.body[0]
+                text = (
+                    first.value.value if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else ""
+                )
+                if isinstance(text, str) and not any("property" in ast.dump(d) for d in node.decorator_list):
+                    result.summaries.append((first.lineno, text.partition("\n")[0]))
     result.prose.extend((i, comment) for i, line in hashes.items() if (comment := _comment(line, texts[i])))
     return result
 
@@ -177,6 +204,32 @@ def phrases(path: Path, source: str) -> Iterator[Finding]:
             for match in re.finditer(pattern, text):
                 at = line + text.count("\n", 0, match.start())
                 yield Finding(path, at, f"{' '.join(match.group().split())!r}: {instead}")
+
+
+def without_verb(path: Path, source: str) -> Iterator[Finding]:
+    """Yield the docstrings of functions that start with no verb."""
+    for line, text in outline(source).summaries:
+        if NO_VERBS.match(text):
+            yield Finding(path, line, f"{' '.join(text.split()[:3])!r}: start with a verb")
+
+
+def missing_files(path: Path, source: str, package: Path) -> Iterator[Finding]:
+    """Yield the files that docstrings and comments of a module of the package refer to and that do not exist.
+
+    A name is relative to the module's folder, to one that contains it, to the repository, or to the file named before.
+    """
+    folders = [path.parent, *(p for p in path.parents if p.is_relative_to(package)), package.parent, ROOT]
+    for line, text in outline(source).prose:
+        before: list[Path] = []
+        for match in FILE_NAME.finditer(text):
+            name = match.group()
+            file = next((f / name for f in (*folders, *before) if (f / name).exists()), None)
+            if file is not None:
+                before = [file.parent]
+            elif name.rpartition("/")[2] not in OTHER_FILES:
+                yield Finding(
+                    path, line + text.count("\n", 0, match.start()), f"{name!r} does not exist: name the file"
+                )
 
 
 def vague_names(sources: dict[Path, str], most: Mapping[str, int] | None = None) -> Iterator[Finding]:
@@ -249,6 +302,9 @@ def findings(root: Path) -> Iterator[Finding]:
     }
     for path, source in {**sources, **pages}.items():
         yield from phrases(path, source)
+    for path, source in sources.items():
+        yield from without_verb(path, source)
+        yield from missing_files(path, source, root / "src" / "opwright")
     yield from vague_names(sources)
     yield from participles(sources)
     yield from shared_classes(sources)

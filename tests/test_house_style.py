@@ -78,3 +78,33 @@ def test_budgets_of_tests() -> None:
 def test_vague_locals_of_tests() -> None:
     many = "".join(f"found = {i}\n" for i in range(house_style.TEST_LOCALS["found"] + 1))
     assert len(list(house_style.vague_names({Path("a.py"): many}, house_style.TEST_LOCALS))) == many.count("\n")
+
+
+def test_references_to_modules() -> None:
+    package = house_style.ROOT / "src" / "opwright"
+    source = '"""Return it (core/errors.py, dtypes.py; table.py of ../scalar, nowhere.py)."""\n# see core/nowhere.py\n'
+    findings = list(house_style.missing_files(package / "ops" / "call.py", source, package))
+    assert [(f.line, f.text.split("'")[1]) for f in findings] == [
+        (1, "table.py"),
+        (1, "nowhere.py"),
+        (2, "core/nowhere.py"),
+    ]
+
+
+def test_docstrings_start_with_a_verb() -> None:
+    source = '''
+class C:
+    """A class."""
+
+    @property
+    def size(self):
+        """The number of elements."""
+
+    def full(self):
+        """Whether no element can be added."""
+
+    def add(self):
+        """Add an element."""
+'''
+    (finding,) = house_style.without_verb(Path("module.py"), source)
+    assert (finding.line, finding.text) == (10, "'Whether no element': start with a verb")

@@ -55,7 +55,7 @@ def _decided(node: Node) -> Tensor | None:
 
 
 def is_unbounded(node: Node) -> bool:
-    """Whether there is no most number but the user's bound."""
+    """Return whether there is no most number but the user's bound."""
     return node.name == "RANGE" or isinstance(node.user_data, LoopState)
 
 

@@ -148,7 +148,7 @@ class SizedPlans:
         return decided
 
     def _is_read(self, tensor: int) -> bool:
-        """Whether plans have other shapes for other numbers: all but those of counted rows that no node reads."""
+        """Return whether shapes of plans depend on the number: all but those of counted rows that no node reads."""
         nodes = self.subgraph.execution_plan
         return any(
             any(x is not None and x.index == tensor for x in node.tensors_in)

@@ -124,7 +124,7 @@ class Worker:
             self._current = None
 
     def finish(self, until: float) -> None:
-        """At the end of the process: run urgent jobs, drop the others, wait for a running urgent job."""
+        """Run urgent jobs at the end of the process, drop the others, wait for a running urgent job."""
         with self._lock:
             jobs, self._queue = self._queue, collections.deque()
             current = self._current

@@ -64,12 +64,12 @@ class CertainNodes:
         return rule(self, node) if rule is not None else _is_total(node)
 
     def _assigns_its_shape(self, node: Node) -> bool:
-        """Whether an assignment has the type of a value of the variable."""
+        """Return whether an assignment has the type of a value of the variable."""
         handle, value = node.operands
         return value.shape.is_fully_defined() and self._read.get(handle) == _shape(value)
 
     def _merges_checked_rows(self, node: Node) -> bool:
-        """Whether rows are merged by indices that were looked up in a table of that height."""
+        """Return whether rows are merged by indices that were looked up in a table of that height."""
         values, indices, dense_shape = node.inputs
         assert isinstance(values, Value)
         assert isinstance(indices, Value)
@@ -78,14 +78,14 @@ class CertainNodes:
         return self._are_rows_of(values, indices, tuple(dense_shape.constant.tolist()))
 
     def _are_rows_of(self, values: Any, indices: Any, table: tuple[int, ...]) -> bool:
-        """Whether values are rows of a table of this shape, whose indices were looked up in a table of that height."""
+        """Return whether values are rows of a table of this shape, at indices looked up in one of its height."""
         height, *row = table
         is_typed = values.shape.is_fully_defined() and indices.shape.is_fully_defined()
         is_typed = is_typed and _shape(values) == (*_shape(indices), *row)
         return is_typed and self._are_in_range(indices, height)
 
     def _are_in_range(self, indices: Value, height: int) -> bool:
-        """Whether indices were looked up in a table of that height; those of two lookups stand one after the other."""
+        """Return whether indices were looked up in a table of that height; two lookups may be concatenated."""
         source = self._source(indices)
         if (source, height) in self._in_range:
             return True
@@ -94,7 +94,8 @@ class CertainNodes:
         return isinstance(parts, tuple) and bool(parts) and all(self._are_in_range(v, height) for v in parts)
 
     def _updates_checked_rows(self, node: Node) -> bool:
-        """Whether rows were looked up, or are those of a merge that cannot fail, for a variable of its dense shape.
+        """Return whether a node updates rows that were looked up or merged, of a variable of its dense shape.
+
         State is of the variable's shape: optimizers create it so."""
         variable, _, values, indices, numbers = node.inputs
         assert isinstance(variable, Value)

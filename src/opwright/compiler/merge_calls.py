@@ -23,7 +23,7 @@ LEAST_ROWS, LEAST_WIDTH = 256, 4
 
 
 def use_machine_code() -> None:
-    """Let `merge` use machine code in this process: training on several workers merges rows in every step."""
+    """Make `merge` use machine code in this process: training on several workers merges rows in every step."""
     array_functions.set_merge_kernel(merged_rows)
 
 

@@ -80,7 +80,7 @@ def _python() -> str | None:
 
 
 def serve(head: dict[str, Any], pipe: BinaryIO) -> None:
-    """Make the call that the parent requests, in the child."""
+    """Execute the call that the parent requests, in the child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's
     content = None if head["bytes"] is None else pipe.read(head["bytes"])
     threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()

@@ -92,7 +92,7 @@ def check(levels: Levels, rows: int | None, op: str = "LoDTensor") -> None:
 
 
 def from_lengths(lengths: Any) -> Levels:
-    """Offsets of each level from the lengths of its sequences. Raises InvalidArgumentError for a negative length."""
+    """Return the offsets of each level for lengths of its sequences. Raises InvalidArgumentError for negative ones."""
     levels = []
     for k, level in enumerate(as_levels(lengths)):
         if len(level) and level.min() < 0:

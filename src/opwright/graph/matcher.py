@@ -87,7 +87,7 @@ class Template:
         return node
 
     def reached(self) -> set[Node]:
-        """Nodes reachable from the anchor by operands and readers; a search matches no others."""
+        """Return the nodes reachable from the anchor by operands and readers; a search matches no others."""
         seen, todo = {self.anchor}, [self.anchor]
         readers = readers_of(self.graph)
         while todo:

@@ -353,7 +353,7 @@ def accumulate(a: Any, b: Any) -> Any:
 def backpropagate(
     records: list[Any], targets: Mapping[int, Any], sources: set[int], use_up: bool = False
 ) -> dict[int, Any]:
-    """Gradients by identity of tensor (identity.identity_key), for the tensors in `sources`.
+    """Return gradients by identity of tensor (identity.identity_key), for the tensors in `sources`.
 
     records: calls in the order they ran. targets: gradient of each target, by identity. Identities stay alive in the
     records, so their ids are theirs alone. Only records between the wanted tensors and the targets are visited.

@@ -69,7 +69,7 @@ def _tree(source: str) -> ast.Module:
 
 
 def _declared_once(op: Any) -> Iterator[str]:
-    """No name twice among inputs, outputs and attributes: Python keeps the second of two and says nothing."""
+    """Check that inputs, outputs and attributes have different names: Python silently keeps the second of two."""
     body = _class_body(op)
     seen: set[str] = set()
     for statement in body:
@@ -170,7 +170,7 @@ SIGNALS = {"OutOfRangeError"}  # the end of a sequence refuses nothing
 
 
 def lint_errors(source: str, where: str) -> list[str]:
-    """Places in a module's source that raise an error whose text is empty, or says neither what was found nor wanted.
+    """Return the lines that raise an error whose text is empty, or says neither what was found nor wanted.
 
     A text that is put together from values (an f-string, or a name) says what was found itself.
     """

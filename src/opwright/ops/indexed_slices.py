@@ -182,17 +182,17 @@ class IndexedSlices(CompositeTensor):
         return self._with(-self.values)
 
     def __mul__(self, other: Any) -> IndexedSlices:
-        """By a scalar. Raises ValueError for what has dimensions: such factors depend on the row."""
+        """Multiply by a scalar. Raises ValueError for what has dimensions: such factors depend on the row."""
         return self._with(self.values * self._scalar(other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> IndexedSlices:
-        """By a scalar."""
+        """Divide by a scalar."""
         return self._with(self.values / self._scalar(other))
 
     def __add__(self, other: Any) -> IndexedSlices | Tensor:
-        """With sparse rows: sparse rows, those of both, not merged. With a tensor: a tensor."""
+        """Add sparse rows, which results in the rows of both, not merged; or a tensor, which results in a tensor."""
         if isinstance(other, IndexedSlices):
             return concatenated([self, other])
         return self.added_to(other)

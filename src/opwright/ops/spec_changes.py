@@ -58,17 +58,17 @@ Rule = Callable[[str, Any, Any, Spec, Spec], Iterator[Found]]
 
 
 def _fixed(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
-    """No change at all: not even a relaxation, since files written by the new one are read by the old one too."""
+    """Forbid any change, even a relaxation: files written by the new operator are read by the old one, too."""
     yield key, old, new, f"{key} {_turned(old, new)}", False
 
 
 def _free(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
-    """Memory and speed: no result depends on it."""
+    """Permit any change: it concerns memory and speed, and no result depends on it."""
     yield key, old, new, f"{key} {_turned(old, new)}", True
 
 
 def _widening(key: str, old: Any, new: Any, a: Spec, b: Spec) -> Iterator[Found]:
-    """More may be taken, nothing less. None takes all."""
+    """Permit more values, but not fewer. None accepts all."""
     lost = [] if new is None else ["others"] if old is None else [v for v in old if v not in new]
     more = [] if old is None else ["any"] if new is None else [v for v in new if v not in old]
     if lost:

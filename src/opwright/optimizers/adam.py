@@ -29,7 +29,7 @@ class _Moments(Optimizer):
     """Base of optimizers by moments: updates by rows."""
 
     def takes_slices(self) -> bool:
-        """Rows without gradient move by their moments, or are unchanged in lazy mode."""
+        """Return True: rows without gradient move by their moments, or are unchanged in lazy mode."""
         return True
 
     def get_config(self) -> dict[str, Any]:

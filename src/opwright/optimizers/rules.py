@@ -49,7 +49,7 @@ class SGD(Optimizer):
             self.momentums = self.add_optimizer_variables(variables, "momentum")
 
     def takes_slices(self) -> bool:
-        """Rows are updated individually; with momentum, rows without gradient still move by theirs."""
+        """Return True: rows are updated individually; with momentum, rows without gradient still move by theirs."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
@@ -97,7 +97,7 @@ class Lion(Optimizer):
         return scalar(learning_rate, dtype), beta_1, 1.0 - beta_1, beta_2, 1.0 - beta_2
 
     def takes_slices(self) -> bool:
-        """Rows without gradient still move by their momentum."""
+        """Return True: rows without gradient still move by their momentum."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
@@ -298,7 +298,7 @@ class Ftrl(Optimizer):
         )
 
     def takes_slices(self) -> bool:
-        """Rows without gradient are recomputed from their z and n, as by the dense gradient."""
+        """Return True: rows without gradient are recomputed from their z and n, as by the dense gradient."""
         return True
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:

@@ -66,12 +66,12 @@ def _on_each_place(call: CheckedCall) -> str:
 
 
 def _gradient_on_graph(call: CheckedCall) -> None:
-    """`append_backward` computes the same bits as the tape."""
+    """Check that `append_backward` computes the same bits as the tape."""
     gradient_check.backward_is_tape(*gradient_check.as_function(gradient_check.widened(call.plain())))
 
 
 def _in_place(call: CheckedCall) -> str:
-    """Reusing memory, forward and backward twice, changes no bit."""
+    """Check that reusing memory, forward and backward twice, changes no bit."""
     call = call.plain()
     with contextlib.suppress(NotApplicable):
         call = gradient_check.widened(call)
@@ -86,12 +86,12 @@ def _gradient_reads(call: CheckedCall) -> str:
 
 
 def _lods(call: CheckedCall) -> str:
-    """LoD levels are as declared, traced and run, forward and backward."""
+    """Check that LoD levels are as declared, traced and run, forward and backward."""
     return f"{scope_checks.lod_as_declared(call)} calls"
 
 
 def _empty_sequences(call: CheckedCall) -> str:
-    """Sequences without rows work in any position, and so does a batch of one."""
+    """Check that sequences without rows work in any position, and so does a batch of one."""
     count = scope_checks.edge_cases(call)
     if not count:
         raise NotApplicable("other inputs have a row for each sequence")
@@ -203,7 +203,7 @@ def outcomes_of(
 
 
 def run_checks(call: CheckedCall, without: Iterable[str] = ()) -> Iterator[Outcome]:
-    """Every check of CHECKS on one call."""
+    """Yield the outcome of every check of CHECKS on one call."""
     left_out = set(without)
     for name, one in CHECKS.items():
         if name not in left_out:

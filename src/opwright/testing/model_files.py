@@ -121,7 +121,7 @@ def interpreted(call: CheckedCall) -> str:
 
 
 def compiled(call: CheckedCall) -> str:
-    """Compiled to machine code the file computes the same."""
+    """Check that the file computes the same compiled to machine code."""
     file = file_of(call)
     with flags.override(compiled=True, background=False):
         results, interpreter = run(file, kind=OpResolverType.AUTO)
@@ -134,7 +134,7 @@ def compiled(call: CheckedCall) -> str:
 
 
 def same_again(call: CheckedCall) -> None:
-    """Repeated calls compute the same bits, eagerly and in a file."""
+    """Check that repeated calls compute the same bits, eagerly and in a file."""
     if call.op.effect is not None:
         raise NotApplicable(f"it has an effect: {call.op.effect}")
     assert_same(call.flat(), call.flat(), "called again")
@@ -151,7 +151,7 @@ def same_again(call: CheckedCall) -> None:
 
 
 def versions(call: CheckedCall) -> str:
-    """Attributes survive a file; older files use defaults; newer ones are refused by name.
+    """Check that attributes survive a file; that older files use defaults; newer ones are refused by name.
 
     The node is stamped with a version that has everything it uses, and holds exactly the attributes of that version.
     """

@@ -68,7 +68,7 @@ def _exact(a: np.ndarray) -> np.ndarray:
 
 
 def inference(call: CheckedCall) -> None:
-    """Inference agrees with the results for any knowledge of inputs: values, shapes, ranks, dtypes, single sizes."""
+    """Check that inference agrees with results whatever is known of inputs: values, shapes, ranks, dtypes, sizes."""
     op = call.op
     bound = op.bind(dict(call.attrs))
     plain = call.plain()
@@ -156,7 +156,7 @@ def kernel_is_compute(call: CheckedCall) -> None:
 
 
 def traces(call: CheckedCall) -> None:
-    """Within a function it computes the same, with sizes known and unknown, and the graph prints and parses."""
+    """Check that a function computes the same, with sizes known and unknown, and the graph prints and parses."""
     op, expected, tensors = call.op, call.flat(), call.tensors()
     unknown = [t if isinstance(t, LoDTensor) else TensorSpec([None] * t.shape.rank, t.dtype) for t in tensors]
     for label, specs in (("traced", tensors), ("traced with unknown sizes", unknown)):

@@ -214,7 +214,7 @@ class TensorArray(CompositeTensor):
         return self if self._eager else self._with(array.identity(self._flow))
 
     def close(self, name: str | None = None) -> None:
-        """Eagerly, release the elements; the array is empty afterwards."""
+        """Release the elements, if eager; the array is empty afterwards."""
         if self._eager:
             self._flow, self._size = list_ops.ListResize(self._flow, 0), 0
 

@@ -243,11 +243,11 @@ class VariableType(TraceType):
         self.number, self.first = number, first
 
     def is_subtype_of(self, other: TraceType) -> bool:
-        """Whether it is the same type."""
+        """Return whether it is the same type."""
         return self == other
 
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:
-        """Itself, if all are the same."""
+        """Return this type if all are the same, else None."""
         return self if all(o == self for o in others) else None
 
     def placeholder_value(self, placeholder_context: Any) -> object:

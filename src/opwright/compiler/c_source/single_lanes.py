@@ -269,7 +269,7 @@ class _Rewriter:
     # ---- calls --------------------------------------------------------------------------------------------------
 
     def _CallInstr(self, x: llvm.CallInstr) -> None:
-        if isinstance(x.callee, ir.InlineAsm):  # of vectors.py: the first operand, which optimizations do not see
+        if isinstance(x.callee, ir.InlineAsm):  # language/vectors.py: an operand hidden from optimizations
             self.values[x] = self.lanes(x.args[0])
             return
         name = x.callee.name

@@ -69,7 +69,7 @@ def dot_chains(work: Work, out: ptr[kl.i32], left: ptr[u8], right: ptr[i8], turn
 
 @kl.family
 def tile_chains(work: Work, out: ptr[kl.i32], left: ptr[i8], right: ptr[i8], turns: i64) -> None:
-    """Four tiles of sums, two by two. out: one of them; left, right: a tile each."""
+    """Sum products in four tiles, two by two. out: one of them; left, right: a tile each."""
     kl.tile_config([(16, 64)] * 8)
     for t in range(2):
         kl.tile_load(4 + t, left, 64)

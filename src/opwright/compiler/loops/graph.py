@@ -302,12 +302,12 @@ class Rewriting:
         return list(self._readers.get(id(buffer), ()))
 
     def only_reader(self, buffer: Buffer, op: LoopOp) -> bool:
-        """Whether an operation is the only reader of a buffer that is no output."""
+        """Return whether an operation is the only reader of a buffer that is no output."""
         readers = self._readers.get(id(buffer), {})
         return len(readers) == 1 and op in readers and id(buffer) not in self._outputs
 
     def is_output(self, buffer: Buffer) -> bool:
-        """Whether a buffer is an output of the graph."""
+        """Return whether a buffer is an output of the graph."""
         return id(buffer) in self._outputs
 
     def replace(self, old: LoopOp, *new: LoopOp) -> None:

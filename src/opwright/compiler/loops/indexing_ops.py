@@ -4,7 +4,7 @@ Lives here: `Gather`, `GatherAt`, `ScatterAt`, `Segments`, `SliceAt`, `UpdateSli
 `ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`, `PutInWindows`, `WindowGradient`,
 `ChannelFilterGradient`; `Expected`, `ExpectedCount`, `ExpectedNumber`, `GUARDS`,
 `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
-Not here: kernels (gather.py, slices.py, scatter.py, pooling.py and dynamic_sizes.py of ../kernels/).
+Not here: kernels (../kernels/gather.py, slices.py, scatter.py, pooling.py, dynamic_sizes.py).
 
 A plan has fixed sizes. A plan for the sizes of an earlier run asserts the elements from which those sizes followed, and
 stops when a later run has others. A result with as many rows as elements satisfy a condition has memory for the largest

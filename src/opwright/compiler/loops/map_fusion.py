@@ -99,7 +99,7 @@ def _is_finite(b: Buffer) -> bool:
 
 
 def _is_padding(op: Move) -> bool:
-    """Whether it is one entire input with a number around it."""
+    """Return whether it is one entire input with a number around it."""
     if len(op.maps) != 1 or op.fill is None:
         return False
     box, x = op.maps[0], op.operands[0]
@@ -107,14 +107,14 @@ def _is_padding(op: Move) -> bool:
 
 
 def _touches(w: Window, more: tuple[int, int, int, int]) -> bool:
-    """Whether every window still covers a pixel of the image."""
+    """Return whether every window still covers a pixel of the image."""
     spans = [(k - 1) * d + 1 for k, d in zip(w.size, w.dilations)]
     old = w.padding
     return all(w.dilations[i // 2] == 1 and old[i] + more[i] < spans[i // 2] for i in range(4))
 
 
 def _at_least(state: Rewriting, x: Buffer, bound: float | None) -> bool:
-    """Whether the expression that wrote a buffer has a lower bound."""
+    """Return whether the expression that wrote a buffer has a lower bound."""
     writer = state.writer(x)
     expr = getattr(writer, "expr", None)
     return isinstance(expr, Expr) and bound is not None and _least(expr) >= bound
@@ -155,7 +155,7 @@ def into_parent(state: Rewriting, op: Move) -> bool:
 
 
 def _is_concatenation(op: Move) -> bool:
-    """Whether entire operands are concatenated along the last axis and fill the output."""
+    """Return whether entire operands are concatenated along the last axis and fill the output."""
     offset, shape = 0, op.output.shape
     for x, box in zip(op.operands, op.maps):
         if not shape or x.shape[:-1] != shape[:-1] or box.extent != x.shape or box.offset != 0 or x.parent is not None:

@@ -94,7 +94,7 @@ def copies(
 def _may_overwrite(
     old: Buffer, new: Buffer, op: LoopOp, position: int, shares: Sequence[Share], memory: PlanMemory
 ) -> bool:
-    """Whether an operation, the only one that reads the old value and writes the new one, may do so in place."""
+    """Return whether an operation, the only one that reads the old value and writes the new one, may do so in place."""
     for share in shares:
         if (
             share.position == position
@@ -143,7 +143,7 @@ class PlanMemory:
                 return buffer, offset
 
     def own(self, buffer: Buffer) -> bool:
-        """Whether a buffer may be placed in the memory of another."""
+        """Return whether a buffer may be placed in the memory of another."""
         return (
             buffer.parent is None
             and buffer.constant is None

@@ -98,12 +98,12 @@ def _readable(ctx: LoweringContext, w: RuleOperand) -> RuleOperand:
 
 
 def _is_dense(x: RuleOperand, w: RuleOperand) -> bool:
-    """Whether a constant filter may become that of another kind of convolution."""
+    """Return whether a constant filter may become that of another kind of convolution."""
     return x.dtype in _DENSE and w.dtype in _DENSE
 
 
 def _is_packed(x: RuleOperand, w: RuleOperand) -> bool:
-    """Whether kernels pack the weights of a contraction: with inputs of int16, constants of at most 8 bits only."""
+    """Return whether kernels pack the weights of a contraction: for int16 inputs, only constants of at most 8 bits."""
     return x.dtype is not int16 or (w.dtype is not int16 and w.buffer.constant is not None)
 
 
@@ -126,7 +126,7 @@ def _windows(ctx: LoweringContext, x: RuleOperand, window: Window, sizes: tuple[
 
 
 def _is_pointwise(ctx: LoweringContext, x: RuleOperand, w: RuleOperand) -> bool:
-    """Whether a filter [height, width, in, out] is a matrix that each pixel is multiplied by."""
+    """Return whether a filter [height, width, in, out] is a matrix that each pixel is multiplied by."""
     return window_of(ctx, x.shape, w.shape[:2])[0] == Window((1, 1)) and x.dtype is w.dtype is float32
 
 
@@ -298,7 +298,7 @@ def epilogue(
 
 
 def is_hybrid(x: RuleOperand, w: RuleOperand) -> bool:
-    """Whether float inputs are quantized at run time. Raises NoLowering for weights with a zero point."""
+    """Return whether float inputs are quantized at run time. Raises NoLowering for weights with a zero point."""
     if x.dtype is not float32 or w.dtype not in (int8, uint8, int4) or not w.is_quantized:
         return False
     if np.any(w.quantization.zero_point):

@@ -66,7 +66,7 @@ def integer_lstm(ctx: LoweringContext, x: RuleOperand) -> None:
         or any(b.constant is None or b.dtype is not int32 or b.shape != (outputs,) for b in projection[1:])
     ):
         raise NoLowering("a projection")
-    # With a projection, the official kernel negates this zero point (ops/quantized/recurrent.py).
+    # With a projection, the official kernel negates this zero point (lite/ops/quantized/recurrent.py).
     zero = -hidden.zero if projection else hidden.zero
     norms = _norms(ctx, gates, cells)
     steps = [ctx.buffers.of(intermediates[g]).scale if norms else GATE for g in gates]

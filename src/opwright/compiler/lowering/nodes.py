@@ -87,7 +87,7 @@ class GraphNode:
         return self.node.op.bind(dict(self.node.attrs))
 
     def takes(self, index: int, dtype: DType) -> bool:
-        """Whether the operator declares this type for an input: the graph was checked when it was traced."""
+        """Return whether the operator declares this type for an input: the graph was checked when it was traced."""
         return True
 
     def evaluate(self, operands: Sequence[RuleOperand], arrays: Sequence[Any]) -> list[Any]:

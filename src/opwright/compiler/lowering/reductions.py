@@ -4,7 +4,7 @@ Lives here: these rules, of both dialects; sums that reverse broadcasting; Sort,
 UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum to -Min; REVERSE_SEQUENCE; SHAPE, RANK, BROADCAST_ARGS,
 BroadcastGradientArgs, WHERE, UNIQUE.
 Not here: pooling (pooling.py), non-maximum suppression (images.py), updates at coordinates (gather_scatter.py), sizes
-read by other nodes, which are folded before planning (lite/runtime/shape_constant_folding.py).
+read by other nodes, which are folded before planning (lite/runtime/dynamic_shapes.py).
 
 Sorted values are gathered by their positions. Sizes known before a run are constants that a run copies. WHERE and
 UNIQUE have memory for the largest possible number of elements.

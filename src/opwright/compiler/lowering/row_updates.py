@@ -120,7 +120,7 @@ def _number(v: Any) -> Value | None:
 
 
 def _is_next(j: Value, i: Value) -> bool:
-    """Whether j is i + 1."""
+    """Return whether j is i + 1."""
     node = j.node
     if node is None or node.op.name != "ADD" or _activates(node):
         return False

@@ -37,7 +37,7 @@ class Ahead:
         self._job: Job | None = None
 
     def compile_missing(self) -> bool:
-        """After allocation, request plans of the model for its shapes. Return True: something is missing."""
+        """Request plans of the model for its shapes, after allocation. Return True: something is missing."""
         shapes = shapes_of(self._subgraphs)
         if self._job is None or shapes != self._shapes:
             self.cancel()
@@ -79,7 +79,7 @@ class Ahead:
         self.look()
 
     def runs_nodes(self) -> bool:
-        """Whether nodes are claimed."""
+        """Return whether nodes are claimed."""
         return False
 
     def withdraw(self) -> None:
@@ -107,7 +107,7 @@ def shapes_of(subgraphs: Sequence[Subgraph]) -> Shapes:
 
 
 def was_planned(identity: str, shapes: Shapes) -> bool:
-    """Whether an interpreter has planned a model for these shapes, here or in an earlier process."""
+    """Return whether an interpreter has planned a model for these shapes, here or in an earlier process."""
     return is_described() and objects(flags.cache_dir).find(_digest(identity, shapes)) is not None
 
 

@@ -198,12 +198,12 @@ class CompiledDelegate(Delegate):
             self.cache.note(subgraph, self, params, plans, uses, covers_plan, measured)
 
     def is_open(self, subgraph: Subgraph) -> bool:
-        """Whether plans for sizes that are determined at run time are still to be built."""
+        """Return whether plans for sizes that are determined at run time are still to be built."""
         closed = subgraph.index in self.tried or self.pending or self.failure
         return not closed and runs_images() and bool(open_nodes(subgraph))
 
     def look(self, subgraph: Subgraph) -> None:
-        """After a run, record the elements from which sizes follow."""
+        """Record the elements from which sizes follow, after a run."""
         nodes = [node for node in open_nodes(subgraph) if has_run(node)]
         if nodes:
             self.seen[subgraph.index] = seen_by(nodes)

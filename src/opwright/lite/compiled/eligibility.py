@@ -49,7 +49,7 @@ COUNTED = frozenset({"WHERE", "UNIQUE", "RANGE"})
 
 
 def is_user_operator(node: Node) -> bool:
-    """Whether a user's operator serves the node, a custom one."""
+    """Return whether a user's operator serves the node, a custom one."""
     registration = node.registration
     return (
         type(node.options) is bytes
@@ -59,7 +59,7 @@ def is_user_operator(node: Node) -> bool:
 
 
 def served_elsewhere(node: Node) -> bool:
-    """Whether the kernel is not that of the operator's definition: a resolver or the user supplies another."""
+    """Return whether the kernel is not that of the operator's definition: a resolver or the user supplies another."""
     registration = node.registration
     if type(node.options) is bytes:
         definitions: Sequence[Any] = defined_customs.get(node.name, ())
@@ -134,7 +134,7 @@ class TensorOrder:
 
 
 def only_initialises(subgraph: Subgraph) -> bool:
-    """Whether only CALL_ONCE runs a subgraph: it runs once, so that kernels would not pay."""
+    """Return whether only CALL_ONCE runs a subgraph: it runs once, so that kernels would not pay."""
     model = subgraph.model
     if subgraph.index == 0 or any(d.subgraph_index == subgraph.index for d in model.signature_defs):
         return False
@@ -170,7 +170,7 @@ def open_nodes(subgraph: Subgraph) -> list[Node]:
 
 
 def _has_effects(node: Node) -> bool:
-    """Whether an operator has effects beyond its results: on the world, or on its persistent state."""
+    """Return whether an operator has effects beyond its results: on the world, or on its persistent state."""
     operator = getattr(node.registration, "operator", None)
     return getattr(operator, "effect", None) is not None or hasattr(node.user_data, "restart")
 
@@ -186,5 +186,5 @@ def seen_by(nodes: Iterable[Node]) -> dict[int, np.ndarray]:
 
 
 def has_run(node: Node) -> bool:
-    """Whether all tensors that a node reads and writes have elements, and thus sizes."""
+    """Return whether all tensors that a node reads and writes have elements, and thus sizes."""
     return all(t is None or t.kind != DYNAMIC or t.array is not None for t in (*node.tensors_in, *node.tensors_out))

@@ -220,15 +220,14 @@ class Engine:
         self.delegate.late = False
 
     def claim_prepared(self) -> bool:
-        """Between two runs, claim prepared nodes. Return whether kernels are missing."""
+        """Claim prepared nodes, between two runs. Return whether kernels are missing."""
         for s in self._subgraphs:
             if s.delegation is not None and not s.delegation.has(self.delegate):
                 s.reclaim(self.delegate)
         return self.compile_missing()
 
     def compile_missing(self) -> bool:
-        """After allocation, begin to compile missing kernels, or to save new plans. Return whether kernels are
-        missing."""
+        """Compile missing kernels, or save new plans, after allocation. Return whether kernels are missing."""
         cache = self.delegate.cache
         unsaved, cache.unsaved = cache.unsaved, []
         described = None
@@ -250,12 +249,12 @@ class Engine:
         return self._job is not None or any(map(self._is_open, self._subgraphs))
 
     def _is_open(self, subgraph: Subgraph) -> bool:
-        """Whether plans for sizes that are determined at run time are still to be built."""
+        """Return whether plans for sizes that are determined at run time are still to be built."""
         applied = subgraph.delegation is not None and (subgraph.ready or subgraph.accepted is not None)
         return applied and self.delegate.is_open(subgraph)
 
     def look(self) -> None:
-        """After a run, record sizes if plans for them are to be built."""
+        """Record sizes after a run, if plans for them are to be built."""
         for s in self._subgraphs:
             if s.index in self.delegate.seen or self._is_open(s):
                 self.delegate.look(s)
@@ -271,8 +270,7 @@ class Engine:
             self._job.cancel()
 
     def switch(self) -> bool:
-        """Between two runs, claim the nodes if their kernels are available. Return whether kernels are still
-        missing."""
+        """Claim the nodes between two runs, if their kernels are available. Return whether kernels are missing."""
         job, delegate = self._job, self.delegate
         if job is None and not delegate.seen:
             return any(map(self._is_open, self._subgraphs))
@@ -294,7 +292,7 @@ class Engine:
         return self.compile_missing()
 
     def runs_nodes(self) -> bool:
-        """Whether nodes are claimed in any subgraph."""
+        """Return whether nodes are claimed in any subgraph."""
         return any(s.delegation is not None and s.delegation.has(self.delegate) for s in self._subgraphs)
 
     def withdraw(self) -> None:

@@ -80,7 +80,7 @@ class Use(NamedTuple):
         return resources.variable(self.container, self.shared_name)
 
     def fits(self, value: np.ndarray | None) -> bool:
-        """Whether the plan may read and write the memory of a variable with this value."""
+        """Return whether the plan may read and write the memory of a variable with this value."""
         if value is None or value.dtype != dtypes.as_dtype(self.dtype).np:
             return False
         return value.size == self.size if self.shape is None else value.shape == self.shape

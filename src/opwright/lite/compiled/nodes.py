@@ -141,7 +141,7 @@ class NodeGraph:
         return self._values[tensor]
 
     def has(self, tensor: int) -> bool:
-        """Whether one of the nodes reads or writes a tensor."""
+        """Return whether one of the nodes reads or writes a tensor."""
         return tensor in self._values
 
     def number(self, value: Value) -> int:
@@ -238,7 +238,7 @@ class LiteNode(GraphNode):
         return not moves and is_quantized(op, self.rules)
 
     def takes(self, index: int, dtype: DType) -> bool:
-        """Whether the operator declares this type for an input."""
+        """Return whether the operator declares this type for an input."""
         declared = self.node.op.inputs
         return dtype in declared[min(index, len(declared) - 1)].dtypes
 

@@ -127,7 +127,7 @@ Calls = Callable[[Node, LoweringContext], None]
 
 
 def is_caller(node: Node) -> bool:
-    """Whether a node runs subgraphs of the file each time: a branch, a loop, a call, a composite with effects."""
+    """Return whether a node runs subgraphs of the file each time: branch, loop, call, composite with effects."""
     if node.name == "STABLEHLO_COMPOSITE":
         return ineligible(node) is not None
     return node.name in CALLERS and node.name != "CALL_ONCE"

@@ -163,7 +163,7 @@ class PlanStep:
         self()
 
     def is_ready(self) -> bool:
-        """Whether the plan's variables, if any, are at the connected addresses; checks their current ones."""
+        """Return whether the plan's variables, if any, are at the connected addresses; checks their current ones."""
         variables = self._variables
         if not variables or variables.seen == variables.resources.changes:
             return True

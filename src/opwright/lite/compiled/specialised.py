@@ -90,11 +90,11 @@ class Specialisation:
         self._used: list[tuple[Tensor, Any]] = []
 
     def matches(self) -> bool:
-        """Whether the node's inputs, whose shapes it supports, have the assumed elements."""
+        """Return whether the node's inputs, whose shapes it supports, have the assumed elements."""
         return all(t.array is not None and t.array.tobytes() == was for t, was in self._assumed)
 
     def is_connected(self) -> bool:
-        """Whether it reads the node's current tensors, and its results are connected to them."""
+        """Return whether it reads the node's current tensors, and its results are connected to them."""
         for t, array in self._used:
             if t.array is not array:
                 return False
@@ -196,7 +196,7 @@ class SpecialisedRegistration(Registration):
         self.first, self.kept, self._all = None, {}, []
 
     def missed(self, context: Context, node: Node, seen: Seen) -> None:
-        """After a run without a plan, build one if these sizes have occurred before."""
+        """Build a plan after a run without one, if these sizes have occurred before."""
         first = self.first
         if first is None or self._left <= 0 or (self._job is not None and not self._job.done):
             return
@@ -250,8 +250,10 @@ class SpecialisedStep:
         self.executor = Executor([Step(functions().nested, [0], 1)], inner=context.recommended_num_threads)
 
     def is_ready(self) -> bool:
-        """Whether the executor may run: the last plan reads and writes the current tensors. Without a last plan, the
-        executor stops at once."""
+        """Return whether the executor may run: the last plan reads and writes the current tensors.
+
+        Without a last plan, the executor stops at once.
+        """
         return self._current is None or self._current.is_connected()
 
     def __call__(self) -> None:
@@ -279,7 +281,7 @@ class SpecialisedStep:
         return not self.executor.entry() or self.follow()
 
     def follow(self) -> bool:
-        """After the executor has stopped, continue by the count or by another plan; return whether there is one."""
+        """Continue a stopped run by the count or by another plan; return whether there is one."""
         raise_pending()
         current = self._current
         if current is not None and current.has_counted:

@@ -112,7 +112,7 @@ class CustomOperator(LiteOperator):
 def custom_operator(
     name: str, *also: str, versions: tuple[int, int] = (1, 1), **settings: Any
 ) -> Callable[[type], CustomOperator]:
-    """Class decorator: define the custom operator of that name, and of the others that files give it.
+    """Return a class decorator that defines the custom operator of that name, and of the others that files give it.
 
     settings: typed_by, counted_by, as CustomOperator has them.
     """

@@ -313,7 +313,7 @@ class CacheRegistration(OperatorRegistration):
         return functools.partial(self._invoke, context, node)
 
     def _invoke(self, context: Any, node: Any) -> None:
-        """Put keys and values into the layer's cache and give all of it."""
+        """Put keys and values into the layer's cache and return all of it."""
         position, keys, values = (t.readonly for t in node.tensors_in)
         call: Any = self._call(node)
         all_keys, all_values = node.tensors_out

@@ -336,7 +336,7 @@ class NumericVerifyOp(LiteDefinition):
     quantized = _quantized
 
     def is_checked(op: Any) -> bool:
-        """Whether too large a difference is an error: with smaller tolerances, differences are computed alone."""
+        """Return whether too large a difference is an error; with smaller tolerances, differences are only computed."""
         return bool(op.log_if_failed) and op.tolerance >= 0.1
 
     def infer(op: Any) -> TensorSpec:

@@ -270,7 +270,7 @@ def facts(name: str) -> dict[str, Any]:
 def lite_operator(
     name: str, *, typed_by: str | None = None, graphs: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[type], LiteOperator]:
-    """Class decorator: define the builtin operator of that name. Arguments as the attributes of LiteOperator.
+    """Return a class decorator that defines the builtin operator of that name. Arguments: see LiteOperator.
 
     The options table, its fields and the versions follow from the schema and versions.json.
     """

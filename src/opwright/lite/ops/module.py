@@ -127,7 +127,7 @@ VARIABLE = _Variable()
 
 
 def is_source(node: Node) -> bool:
-    """Whether a node represents a tensor that no operator writes: a constant, or state."""
+    """Return whether a node represents a tensor that no operator writes: a constant, or state."""
     return node.op.name == "Const" or node.op is VARIABLE
 
 

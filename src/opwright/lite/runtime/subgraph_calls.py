@@ -37,7 +37,7 @@ from .tensor import DYNAMIC, Tensor
 if TYPE_CHECKING:
     from .while_loop import LoopState
 
-_CHOSEN, _CHOICES, _CHOICE = 3, 4, 3  # kernel arguments of `branches` and `choice` in executor.ll
+_CHOSEN, _CHOICES, _CHOICE = 3, 4, 3  # kernel arguments of `branches` and `choice` in compiler/native/executor.ll
 _COND, _ANSWER, _BODY, _FIRST, _FIRSTS, _ROWS, _COUNT, _POLL, _WHERE = range(9)  # kernel arguments of `loops`
 
 

@@ -112,7 +112,7 @@ class RandomHue(_Color):
         return {"factor": side * self._uniform(seed, shape, *self.factor) * 0.5}
 
     def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
-        """Turn the hues."""
+        """Rotate the hues."""
         if not training:
             return images
         pixels = image.rgb_to_hsv(rescaled(self._last(images), self.value_range, (0, 1)))

@@ -68,7 +68,7 @@ def _by_sorting(op: Any, data: np.ndarray, ids: np.ndarray, n: int) -> np.ndarra
 
 
 def _of_sorted(op: Any, data: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
-    """As by sorting, of ids that rise already: nothing is sorted, no row is copied."""
+    """Sum rows whose ids increase: nothing is sorted, no row is copied."""
     half = data.dtype.itemsize == 2 and data.dtype.kind not in "iu"
     out = np.zeros((n, *data.shape[1:]), np.float32 if half else data.dtype)
     if ids.size:
@@ -96,7 +96,7 @@ def _counted(op: Any, data: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
 
 
 def _one_by_one(op: Any, data: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
-    """All first rows of segments together, then all second ones: for many segments of few rows."""
+    """Sum the first rows of all segments, then the second ones: for many segments of few rows."""
     data, ids = _inside(data, ids)
     out = np.zeros((n, *data.shape[1:]), data.dtype)
     combine(np.add, out, ids, data)
@@ -179,7 +179,7 @@ def _count_segments(data: np.ndarray, ids: np.ndarray) -> int:
 
 
 def _per_row(op: Any, value: Any) -> Tensor:
-    """For each row of data, `value` of its segment."""
+    """Return, for each row of data, `value` of its segment."""
     return array.gather(value, op.segment_ids)
 
 

@@ -125,7 +125,7 @@ def erfcinv(x: Any, name: str | None = None) -> Tensor:
 
 
 def lbeta(x: Any, name: str | None = None) -> Tensor:
-    """Logarithm of the absolute value of the beta function, over the last dimension; of one of size 0 -infinity.
+    """Return the logarithm of the absolute value of the beta function over the last dimension; -infinity for size 0.
 
     .. math:: \\ln |B(x)| = \\sum_i \\ln |\\Gamma(x_i)| - \\ln |\\Gamma(\\sum_i x_i)|
     """

@@ -45,7 +45,7 @@ def _compute(op: Any, ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, num_se
 
 
 def _per_row(op: Any, value: Any) -> Tensor:
-    """For each row of data, `value` of its segment; 0 for rows that are in none."""
+    """Return, for each row of data, `value` of its segment; 0 for rows that are in none."""
     ids = op.segment_ids
     mask = ids >= array.zeros_like(ids)
     values = array.gather(value, array.where(mask, ids, array.zeros_like(ids)))

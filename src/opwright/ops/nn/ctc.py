@@ -1,7 +1,7 @@
 """Connectionist temporal classification: the loss of sequences without alignment, and greedy decoding.
 
 Lives here: CTCLoss, `ctc_loss`, `ctc_greedy_decoder`, `collapse_repeated`, `ctc_unique_labels`.
-Not here: other losses (losses.py).
+Not here: other losses (softmax.py, sampled.py).
 Source: Graves et al., Connectionist Temporal Classification, 2006; the names and conventions of TensorFlow.
 """
 

@@ -2,7 +2,7 @@
 
 Lives here: `call`, which operators it supports, broadcasting.
 Not here: the type (ragged_tensor.py), public functions (functions.py), rows (rows.py), shapes (shapes.py), slices
-(slices.py), conversions (conversions.py), construction from lists (constructors.py).
+(slices.py), conversions (conversions.py).
 
 A call maps the flat values where the operator works element by element; what else is supported has a row in `CALLS`.
 """

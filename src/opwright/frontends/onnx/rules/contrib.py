@@ -247,7 +247,7 @@ def _rotated(x: Any, positions: Any, cos: Any, sin: Any, interleaved: int) -> An
 
 @rule("com.microsoft::RotaryEmbedding")
 def rotary_embedding(context: Any, inputs: Any, attributes: Any) -> Any:
-    """Turn heads [b, n, s, h], or [b, s, n h], by positions [b, s], or from one offset on."""
+    """Rotate heads [b, n, s, h], or [b, s, n h], by positions [b, s], or from one offset on."""
     x, positions, cos, sin = inputs[:4]
     flat = rank_of(x) == 3
     if flat:

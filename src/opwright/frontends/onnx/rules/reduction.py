@@ -84,7 +84,7 @@ rule("ArgMin")(_arg(math.argmin))
 
 def _softmax(function: Callable[..., Any]) -> Any:
     def softmax(context: Any, inputs: Any, attributes: Any) -> Any:
-        """Before version 13 all axes from `axis` on are one."""
+        """Compute the softmax; before version 13 all axes from `axis` on are one."""
         x = inputs[0]
         if context.opset >= 13:
             return function(x, attributes.get("axis", -1))
@@ -125,7 +125,7 @@ def lp_normalization(context: Any, inputs: Any, attributes: Any) -> Any:
 
 @rule("MatMul")
 def matmul(context: Any, inputs: Any, attributes: Any) -> Any:
-    """As numpy.matmul: vectors are rows on the left and columns on the right."""
+    """Multiply as numpy.matmul: vectors are rows on the left and columns on the right."""
     a, b = inputs
     left, right = rank_of(a) == 1, rank_of(b) == 1
     a = array.expand_dims(a, 0) if left else a

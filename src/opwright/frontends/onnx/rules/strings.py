@@ -54,7 +54,7 @@ def string_normalizer(context: Any, inputs: Any, attributes: Any) -> Any:
 
 @rule("StringSplit")
 def string_split(context: Any, inputs: Any, attributes: Any) -> Any:
-    """Parts of each text, filled up with empty ones, and how many there are."""
+    """Return the parts of each text, padded with empty strings, and how many there are."""
     values = context.required(inputs[0], "texts to split: the number of parts is a size of the result")
     delimiter, limit = attributes.get("delimiter", ""), attributes.get("maxsplit", -1)
     parts = [v.decode().split(delimiter or None, -1 if limit is None else limit) for v in values.reshape(-1)]

@@ -280,7 +280,7 @@ def tree_ensemble_regressor(context: Any, inputs: Any, attributes: Any) -> Any:
 
 @rule("ai.onnx.ml::TreeEnsemble")
 def tree_ensemble(context: Any, inputs: Any, attributes: Any) -> Any:
-    """Version 5: leaves have a table of their own, and a node may ask for a member of a set."""
+    """Evaluate trees of version 5: leaves have a table of their own, and a node may ask for a member of a set."""
     x = _rows(inputs[0])
     forest = _split(attributes)
     aggregate = AGGREGATES[attributes.get("aggregate_function", 1)]

@@ -1,6 +1,6 @@
 """The table of List operators as operators on tensors [length, ...element].
 
-Lives here: `OPERATORS`.  Not here: the rewriter (lowering.py).
+Lives here: `OPERATORS`.  Not here: the rewriter (list_rewriter.py).
 
 Each function receives the rewriter and the node, and returns the replacements of the node's outputs. Unset elements
 are zeros. An index out of range, an error in the function, is an error of GATHER too; DYNAMIC_UPDATE_SLICE clamps it,

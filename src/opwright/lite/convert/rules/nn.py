@@ -223,7 +223,7 @@ def _strided_slice_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
 
 
 def _spread(rewriter: LiteRewriter, y: Value, axis: int, step: int) -> Value:
-    """Space elements `step` apart along an axis, with zeros between."""
+    """Spread elements `step` apart along an axis, with zeros between."""
     dims = sizes(y)
     apart = reshaped(rewriter, y, [*dims[: axis + 1], 1, *dims[axis + 1 :]])
     pads = [(0, 0)] * (len(dims) + 1)
