@@ -1,6 +1,7 @@
-"""Sums of many elements: the order in which they are added.
+"""Accumulation: the dtype of sums, and the order in which many elements are added.
 
-Lives here: `sum_over` and `mean_over` axes, in blocks where NumPy would add one row after the other.
+Lives here: `wide`, `wide_dtype` and `widened`, by which 16-bit floats are accumulated in float32; `sum_over` and
+`mean_over` axes, in blocks where NumPy would add one row after the other.
 Not here: the operators (math/reduction.py), sums over segments and windows.
 """
 
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import DType, bfloat16, float16, float32
 from .shape_inference import axes_in
 
 Axes = tuple[int, ...] | None
@@ -18,6 +20,24 @@ BLOCK = 64
 """How many rows each partial sum of a long sum has."""
 LONG = 256
 """The number of rows up to which one is added after the other."""
+
+
+def wide(dtype: Any) -> np.dtype[Any]:
+    """Return the NumPy dtype to accumulate in: float32 for the 16-bit floats, else the dtype itself."""
+    result: np.dtype[Any] = np.dtype(dtype)
+    if result.itemsize != 2:  # bfloat16.np imports ml_dtypes
+        return result
+    return np.dtype(np.float32) if result in (float16.np, bfloat16.np) else result
+
+
+def wide_dtype(dtype: DType) -> DType:
+    """Return the DType to accumulate in; see `wide`."""
+    return float32 if dtype in (float16, bfloat16) else dtype
+
+
+def widened(x: np.ndarray) -> np.ndarray:
+    """Convert 16-bit floats to float32, in which sums are accumulated; return others unchanged."""
+    return x.astype(wide(x.dtype), copy=False)
 
 
 def sum_over(x: np.ndarray, axis: Axes, dtype: np.dtype, keepdims: bool = False) -> np.ndarray:

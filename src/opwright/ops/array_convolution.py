@@ -18,8 +18,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from . import like_device
+from .accumulation import wide
 from .strategies import Strategies, Strategy
-from .windows import AxisWindow, channel_axis, pad, spatial_windows, taps, unpadded, wide
+from .windows import AxisWindow, channel_axis, pad, spatial_windows, taps, unpadded
 
 Windows = Sequence[AxisWindow]
 COLUMN_BYTES = 1 << 26

@@ -19,6 +19,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.errors import InvalidArgumentError
 from . import like_device
+from .accumulation import widened
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -26,13 +27,6 @@ Pairs = Sequence[tuple[int, int]]
 def is_of_floats(x: np.ndarray) -> bool:
     """Return whether x is of floating numbers, bfloat16 among them."""
     return dtypes.of_numpy(x.dtype).is_floating
-
-
-def wide(x: np.ndarray) -> np.ndarray:
-    """Convert 16-bit floats to float32, in which sums are accumulated; return others unchanged."""
-    if x.dtype.itemsize != 2:  # bfloat16.np imports ml_dtypes
-        return x
-    return x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
 
 
 # ---- borders and blocks ---------------------------------------------------------------------------------------------
@@ -193,7 +187,7 @@ def scanned(ufunc: np.ufunc, x: np.ndarray, axis: int, first: Any, exclusive: bo
 
     first: the first result where exclusive leaves out the element itself. reverse: from the end.
     """
-    wide = x.astype(np.float32) if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x
+    wide = widened(x)
     if not (exclusive or reverse):
         return ufunc.accumulate(wide, axis=axis, dtype=wide.dtype).astype(x.dtype, copy=False)
     lines = np.moveaxis(wide, axis, -1)

@@ -1,7 +1,7 @@
 """Sliding windows: positions of a kernel on an image, paddings and output sizes.
 
 Lives here: data formats, strides, dilations and paddings as arguments, output sizes, `AxisWindow`, shared by
-convolutions and pools; the dtype in which windows are summed.
+convolutions and pools.
 Not here: convolutions of arrays (array_convolution.py), reductions of windows (nn/pooling.py), operators and checks of
 their shapes (nn/convolution.py, nn/depthwise.py).
 """
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DType, bfloat16, float16, float32
 from ..core.errors import InvalidArgumentError
 from ..core.named_tuples import NamedTuple
 from . import like_device
@@ -173,20 +172,6 @@ def taps(windows: Sequence[AxisWindow]) -> Iterable[tuple[tuple[int, ...], tuple
     """Yield each element of the kernel in row-major order, with the slices that it reads of the padded image."""
     for index in np.ndindex(*(w.kernel for w in windows)):
         yield index, tuple(w.tap(i) for w, i in zip(windows, index))
-
-
-def wide(dtype: Any) -> np.dtype[Any]:
-    """Return the NumPy dtype to accumulate in: float32 for the 16-bit floats, else the dtype itself."""
-    dtype = np.dtype(dtype)
-    if dtype.itemsize != 2:  # bfloat16.np imports ml_dtypes
-        result: np.dtype[Any] = dtype
-        return result
-    return np.dtype(np.float32) if dtype in (float16.np, bfloat16.np) else dtype
-
-
-def wide_dtype(dtype: DType) -> DType:
-    """Return the DType to accumulate in; see `wide`."""
-    return float32 if dtype in (float16, bfloat16) else dtype
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------

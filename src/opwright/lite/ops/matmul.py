@@ -15,9 +15,9 @@ from ...core.dtypes import float16, float32, int8, int32
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
+from ...ops.accumulation import widened
 from ...ops.array_shapes import product_dims
 from ...ops.slots import Input, Output
-from ...ops.windows import wide
 from ..runtime.builtin_registrations import ShuffledFullyConnectedRegistration
 from .definition import EnumAttr, LiteDefinition, lite_operator
 from .shapes import product, refuse, same, spec, text
@@ -79,9 +79,9 @@ class FullyConnectedOp(LiteDefinition):
         if not k:
             yield (), without_columns(op, x, n)
             return
-        vectors, w = x if op.keep_num_dims else x.reshape(-1, k), _widened(weights).T
+        vectors, w = x if op.keep_num_dims else x.reshape(-1, k), widened(weights).T
         for where in tiles(vectors.shape[:-1], SCRATCH // max(2 * w.itemsize * n, 1)):
-            rows = _widened(vectors[where])
+            rows = widened(vectors[where])
             y = np.matmul(rows.reshape(-1, k), w)
             if bias is not None:
                 y += bias.reshape(-1)
@@ -93,11 +93,6 @@ class FullyConnectedOp(LiteDefinition):
             return without_columns(op, x, n)
         lead = x.shape[:-1] if op.keep_num_dims else (x.size // k,)
         return merge_parts(op.parts(x, weights, bias), (*lead, n), x.dtype)
-
-
-def _widened(x: np.ndarray) -> np.ndarray:
-    """Convert 16-bit floats to float32; return others unchanged."""
-    return x.astype(wide(x.dtype), copy=False)
 
 
 def without_columns(op: Any, x: Any, n: int) -> np.ndarray:
@@ -152,10 +147,10 @@ class BatchMatMulOp(LiteDefinition):
         return spec(product_dims(op.x.spec, op.y.spec, op.adj_x, op.adj_y), dtype)
 
     def parts(op: Any, x: np.ndarray, y: np.ndarray) -> Iterator[Part]:
-        return products(op, x, y, lambda a, b: np.matmul(_widened(a), _widened(b)))
+        return products(op, x, y, lambda a, b: np.matmul(widened(a), widened(b)))
 
     def compute(op: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        a, b = _widened(x), _widened(y)
+        a, b = widened(x), widened(y)
         z = np.matmul(a.swapaxes(-1, -2) if op.adj_x else a, b.swapaxes(-1, -2) if op.adj_y else b)
         result: np.ndarray = z.astype(x.dtype, copy=False)
         return result

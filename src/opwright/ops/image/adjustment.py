@@ -17,13 +17,13 @@ import numpy as np
 from ...core.dtypes import float32, float64, floating
 from ...core.errors import InvalidArgumentError
 from .. import array, lod_propagation, math
+from ..accumulation import wide, wide_dtype
 from ..array import cast
 from ..array.shape_operators import shape_op
 from ..definition import operator
 from ..random import stateless_uniform, uniform
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
-from ..windows import wide, wide_dtype
 from .color_spaces import (
     PixelExtrema,
     as_floats,

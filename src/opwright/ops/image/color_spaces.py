@@ -16,12 +16,12 @@ import numpy as np
 from ...core.dtypes import DType, as_dtype, float32, floating
 from ...core.errors import InvalidArgumentError
 from .. import array, dispatch, lod_propagation, math
+from ..accumulation import wide, wide_dtype
 from ..array import cast, concat, expand_dims, identity, ones, rank, saturate_cast, tile
 from ..definition import operator
 from ..linalg import matmul, tensordot
 from ..math import floordiv, reduce_sum
 from ..slots import Input, OperatorDefinition, Output
-from ..windows import wide, wide_dtype
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

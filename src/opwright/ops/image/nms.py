@@ -19,6 +19,7 @@ from ...core.dtypes import float32, float64, floating, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array_functions, dispatch
+from ..accumulation import widened
 from ..attributes import Attr
 from ..definition import operator
 from ..registry import documented_by
@@ -103,11 +104,11 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         check_thresholds(
             (iou_threshold, "iou_threshold"), (soft_nms_sigma, "soft_nms_sigma"), (max_output_size, "max_output_size")
         )
-        max_boxes, wide = int(max_output_size), array_functions.wide(boxes)
+        max_boxes, wide = int(max_output_size), widened(boxes)
         kind = wide.dtype.type
         chosen, kept_scores = array_functions.suppressed(
             array_functions.BoxAreas(wide).iou,
-            array_functions.wide(scores),
+            widened(scores),
             max_boxes,
             None if soft_nms_sigma > 0 else lambda shares: shares > kind(iou_threshold),
             kind(score_threshold),
@@ -203,8 +204,8 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
         op, boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         lead, number, max_boxes = boxes.shape[:-2], boxes.shape[-2], int(max_output_size)
-        flat = array_functions.wide(boxes).reshape(math.prod(lead), number, 4)
-        flat_scores = array_functions.wide(scores).reshape(flat.shape[:2])
+        flat = widened(boxes).reshape(math.prod(lead), number, 4)
+        flat_scores = widened(scores).reshape(flat.shape[:2])
         if score_threshold != -np.inf:
             above = flat_scores > score_threshold
             flat, flat_scores = flat * above[..., None], flat_scores * above

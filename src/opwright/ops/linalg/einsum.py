@@ -18,7 +18,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, lod_propagation
-from ..array_functions import wide
+from ..accumulation import widened
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import _conj
@@ -193,7 +193,7 @@ class Einsum(OperatorDefinition):
         terms, output = _terms(op.equation, len(inputs))
         labeled, result = expand_ellipsis(terms, output, [x.ndim for x in inputs])
         sizes_of(labeled, [x.shape for x in inputs], "".join(c for c in result if c not in output))
-        return contract(labeled, result, [wide(x) for x in inputs]).astype(inputs[0].dtype, copy=False)
+        return contract(labeled, result, [widened(x) for x in inputs]).astype(inputs[0].dtype, copy=False)
 
     def gradient(op, doutput: Any) -> list[Any]:
         # The gradient of a factor contracts the other factors and doutput; its output term is that of the factor.

@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.dtypes import DType, as_dtype, numeric
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_propagation
-from ..array_functions import wide
+from ..accumulation import widened
 from ..array_shapes import product_dims
 from ..attributes import Attr
 from ..definition import operator
@@ -58,7 +58,7 @@ class MatMul(OperatorDefinition):
         if op.output_type is not None:
             a, b = a.astype(dtype), b.astype(dtype)
         if dtype.itemsize == 2:
-            a, b = wide(a), wide(b)
+            a, b = widened(a), widened(b)
         if op.transpose_a or op.adjoint_a:
             a = (a.conj() if op.adjoint_a else a).swapaxes(-1, -2)
         if op.transpose_b or op.adjoint_b:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core import dtypes
 from ...core.dtypes import floating, floating_or_complex, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, like_device, math
+from ..accumulation import wide
 from ..array_functions import scanned
 from ..attributes import Attr
 from ..definition import operator
@@ -166,10 +166,10 @@ class LinearRecurrence(OperatorDefinition):
         return TensorSpec(spec.shape.merge_with(op.factor.spec.shape), spec.dtype)
 
     def compute(op, x: np.ndarray, factor: np.ndarray) -> np.ndarray:
-        wide = np.float32 if x.dtype in (dtypes.float16.np, dtypes.bfloat16.np) else x.dtype
-        lines, factors = np.moveaxis(x, op.axis, 0).astype(wide), np.moveaxis(factor, op.axis, 0).astype(wide)
+        dtype = wide(x.dtype)
+        lines, factors = np.moveaxis(x, op.axis, 0).astype(dtype), np.moveaxis(factor, op.axis, 0).astype(dtype)
         places = range(len(lines))
-        running = like_device.zeros(lines, lines.shape[1:], wide)
+        running = like_device.zeros(lines, lines.shape[1:], dtype)
         for i in reversed(places) if op.reverse else places:
             lines[i] = running = lines[i] + factors[i] * running
         return np.moveaxis(lines, 0, op.axis).astype(x.dtype, copy=False)

@@ -16,7 +16,7 @@ from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_propagation, math, registry
-from ..accumulation import mean_over, sum_over
+from ..accumulation import mean_over, sum_over, wide
 from ..array_functions import reduced_dims
 from ..attributes import Attr
 from ..definition import operator
@@ -40,13 +40,6 @@ def _reduced(op: Any) -> TensorSpec:
     except InvalidArgumentError as error:
         raise InvalidArgumentError(what=f"Invalid reduction dimension: {error.message}", found=spec.short()) from None
     return TensorSpec(reduced_dims(dims, axes, op.keepdims), spec.dtype)
-
-
-def _wide(dtype: np.dtype) -> np.dtype:
-    """Return the dtype in which sums accumulate: float32 for float16 and bfloat16."""
-    if dtype.itemsize != 2:
-        return dtype
-    return dtypes.float32.np if dtype in (dtypes.float16.np, dtypes.bfloat16.np) else dtype
 
 
 def _expanded(op: Any, y: Any) -> Tensor:
@@ -99,7 +92,7 @@ class Sum(_AxisReduction):
     no_need_buffer = ("input_tensor",)
 
     def compute(op, input_tensor: Any) -> np.ndarray:
-        total = sum_over(input_tensor, op.axis, _wide(input_tensor.dtype), op.keepdims)
+        total = sum_over(input_tensor, op.axis, wide(input_tensor.dtype), op.keepdims)
         return total if total.dtype == input_tensor.dtype else total.astype(input_tensor.dtype)
 
     def gradient(op, doutput: Any) -> Tensor:
@@ -122,10 +115,9 @@ class Mean(_AxisReduction):
         x = input_tensor
         if x.dtype.kind in "iu":
             count = x.size if op.axis is None else int(np.prod([x.shape[a] for a in op.axis], dtype=np.int64))
-            wide = np.int64 if x.dtype.kind == "i" else np.uint64
-            total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=wide)
+            total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=np.int64 if x.dtype.kind == "i" else np.uint64)
             return (np.sign(total) * (np.abs(total) // total.dtype.type(max(1, count)))).astype(x.dtype)
-        mean = mean_over(x, op.axis, _wide(x.dtype), op.keepdims)
+        mean = mean_over(x, op.axis, wide(x.dtype), op.keepdims)
         return mean if mean.dtype == x.dtype else mean.astype(x.dtype)
 
     def gradient(op, doutput: Any) -> Tensor:
@@ -152,7 +144,7 @@ class Prod(_AxisReduction):
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
-        result: np.ndarray = np.prod(x, axis=op.axis, keepdims=op.keepdims, dtype=_wide(x.dtype)).astype(x.dtype)
+        result: np.ndarray = np.prod(x, axis=op.axis, keepdims=op.keepdims, dtype=wide(x.dtype)).astype(x.dtype)
         return result
 
     def gradient(op, doutput: Any) -> Tensor:
@@ -286,7 +278,7 @@ class EuclideanNorm(_AxisReduction):
 
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = np.abs(input_tensor) if input_tensor.dtype.kind == "c" else input_tensor
-        x = x.astype(np.float64 if x.dtype.kind in "iu" else _wide(x.dtype))
+        x = x.astype(np.float64 if x.dtype.kind in "iu" else wide(x.dtype))
         result: np.ndarray = np.sqrt(np.sum(x * x, axis=op.axis, keepdims=op.keepdims)).astype(input_tensor.dtype)
         return result
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core import dtypes
 from ...core.dtypes import index, numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, like_device
+from ..accumulation import wide, widened
 from ..array_functions import combine
 from ..definition import operator
 from ..index_shapes import count_segments, segment_dims
@@ -38,8 +38,7 @@ def reduce_rows(ufunc: np.ufunc, data: np.ndarray, ids: np.ndarray, n: int, empt
 
     Rows are sorted by id, stably, so that each segment is one stretch; 16-bit floats go through float32.
     """
-    half = data.dtype in (dtypes.float16.np, dtypes.bfloat16.np)
-    out = like_device.full(data, (n, *data.shape[1:]), empty, np.float32 if half else data.dtype)
+    out = like_device.full(data, (n, *data.shape[1:]), empty, wide(data.dtype))
     if ufunc in (np.maximum, np.minimum) and not like_device.on_host(data):
         inside = ids >= 0  # GPUs have no `reduceat` of these; of several rows any may come first
         places, rows = ids[inside], data[inside].astype(out.dtype, copy=False)
@@ -234,8 +233,7 @@ class SegmentMean(_SegmentReduction):
 
     def compute(op, data: Any, segment_ids: Any) -> np.ndarray:
         n = _count_segments(data, segment_ids)
-        half = data.dtype in (dtypes.float16.np, dtypes.bfloat16.np)
-        total = reduce_rows(np.add, data.astype(np.float32) if half else data, segment_ids, n, 0)
+        total = reduce_rows(np.add, widened(data), segment_ids, n, 0)
         counts = np.maximum(np.bincount(segment_ids, minlength=n), 1).reshape(-1, *[1] * (data.ndim - 1))
         if data.dtype.kind in "iu":
             result: np.ndarray = (np.sign(total) * (np.abs(total) // counts)).astype(data.dtype)

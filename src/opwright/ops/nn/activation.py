@@ -22,7 +22,7 @@ from ...core.shapes import TensorShape
 from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 from ...scalar.table import FUNCTIONS
 from .. import dispatch
-from ..accumulation import sum_over
+from ..accumulation import sum_over, wide, wide_dtype
 from ..array import cast, concat, where, zero_of, zeros_like
 from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
@@ -32,7 +32,6 @@ from ..random import stateless_uniform, uniform
 from ..registry import documented_by
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor, TensorLike
-from ..windows import wide, wide_dtype
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

@@ -15,13 +15,14 @@ from ...core.dtypes import floating, index
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device
+from ..accumulation import wide
 from ..array.shape_operators import shape_op
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..shape_inference import shape_from
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from ..windows import FORMATS, AxisWindow, pad, taps, unpadded, wide
+from ..windows import FORMATS, AxisWindow, pad, taps, unpadded
 from .convolution_rules import dims_of_rank
 from .pooling_rules import check_gradient, pooled_shape, windows_of
 

@@ -15,8 +15,8 @@ from ...core.dtypes import floating
 from ...core.specs import TensorSpec
 from ...scalar.arrays import sigmoid
 from .. import like_device
+from ..accumulation import widened
 from ..array import concat, expand_dims, zeros_like
-from ..array_functions import wide
 from ..definition import operator
 from ..linalg import matmul
 from ..math import reduce_sum
@@ -66,9 +66,9 @@ class GRUSequence(OperatorDefinition[tuple[Tensor, Tensor]]):
         return state, TensorSpec(states[1:], dtype), TensorSpec(gates, dtype), state
 
     def compute(op, x: Any, recurrent_kernel: Any, bias: Any, h0: Any) -> tuple[np.ndarray, ...]:
-        units, kernel, gates = len(recurrent_kernel), wide(recurrent_kernel), wide_copy(x)
+        units, kernel, gates = len(recurrent_kernel), widened(recurrent_kernel), wide_copy(x)
         h, inner = (like_device.empty(gates, (*x.shape[:2], units), gates.dtype) for _ in range(2))
-        state, added = wide(h0), wide(bias)
+        state, added = widened(h0), widened(bias)
         for step in range(len(x)):
             n = state @ kernel + added
             z = gates[step]
@@ -130,7 +130,7 @@ class GRUSequenceGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
     def compute(
         op, dh: Any, dlast_h: Any, x: Any, recurrent_kernel: Any, bias: Any, h0: Any, h: Any, gates: Any, inner: Any
     ) -> tuple[np.ndarray, ...]:
-        grads = _backpropagate(*map(wide, (dh, dlast_h, recurrent_kernel, h0, h, gates, inner)))[:3]
+        grads = _backpropagate(*map(widened, (dh, dlast_h, recurrent_kernel, h0, h, gates, inner)))[:3]
         return tuple([a.astype(dh.dtype, copy=False) for a in grads])
 
     def gradient(op, ddx: Tensor, ddn: Tensor, ddh0: Tensor) -> tuple[Any, ...]:
@@ -227,7 +227,7 @@ class GRUSequenceGradGrad(OperatorDefinition[tuple[Tensor, ...]]):
         gates: Any,
         inner: Any,
     ) -> tuple[np.ndarray, ...]:
-        arrays = [wide(a) for a in (dh, dlast_h, recurrent_kernel, h0, h, gates, inner)]
+        arrays = [widened(a) for a in (dh, dlast_h, recurrent_kernel, h0, h, gates, inner)]
         _, _, kernel, h0, h, gates, inner = arrays
         dx, _, _, p = _backpropagate(*arrays)
         z, r, g = gates_of(gates, GATES)

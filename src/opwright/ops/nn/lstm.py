@@ -17,8 +17,8 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...scalar.arrays import sigmoid
 from .. import like_device
+from ..accumulation import widened
 from ..array import concat, expand_dims, reshape, shape, zeros_like
-from ..array_functions import wide
 from ..definition import operator
 from ..linalg import matmul
 from ..slots import Input, OperatorDefinition, Output
@@ -33,7 +33,7 @@ def gates_of(x: np.ndarray, number: int) -> list[np.ndarray]:
 
 def wide_copy(x: np.ndarray) -> np.ndarray:
     """Return a copy of x in the dtype that it is computed in."""
-    result = wide(x)
+    result = widened(x)
     return x.copy() if result is x else result
 
 
@@ -118,9 +118,9 @@ class LSTMSequence(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
 
     def compute(op, x: Any, recurrent_kernel: Any, h0: Any, c0: Any) -> tuple[np.ndarray, ...]:
         steps, batch, _ = x.shape
-        units, kernel, gates = len(recurrent_kernel), wide(recurrent_kernel), wide_copy(x)
+        units, kernel, gates = len(recurrent_kernel), widened(recurrent_kernel), wide_copy(x)
         h, c = (like_device.empty(gates, (steps, batch, units), gates.dtype) for _ in range(2))
-        state, cell = wide(h0), wide(c0)
+        state, cell = widened(h0), widened(c0)
         for step in range(steps):
             z = gates[step]
             z += state @ kernel
@@ -205,7 +205,7 @@ class LSTMSequenceGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         gates: Any,
         dc: Any,
     ) -> tuple[np.ndarray, ...]:
-        arrays = [None if a is None else wide(a) for a in (dh, dlast_h, dlast_c, recurrent_kernel, c0, c, gates, dc)]
+        arrays = [None if a is None else widened(a) for a in (dh, dlast_h, dlast_c, recurrent_kernel, c0, c, gates, dc)]
         grads = _backpropagate(*arrays)[:3]
         return tuple([a.astype(dh.dtype, copy=False) for a in grads])
 
@@ -309,7 +309,7 @@ class LSTMSequenceGradGrad(OperatorDefinition[tuple[Tensor, ...]]):
         dc: Any,
     ) -> tuple[np.ndarray, ...]:
         dtype = ddx.dtype
-        arrays = [None if a is None else wide(a) for a in (dh, dlast_h, dlast_c, recurrent_kernel, c0, c, gates, dc)]
+        arrays = [None if a is None else widened(a) for a in (dh, dlast_h, dlast_c, recurrent_kernel, c0, c, gates, dc)]
         _, _, _, kernel, c0, c, gates, _ = arrays
         _, _, _, p, q = _backpropagate(*arrays)
         i, f, g, o = gates_of(gates, 4)

@@ -16,7 +16,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import dispatch, lod_propagation
-from ..accumulation import mean_over
+from ..accumulation import mean_over, wide, wide_dtype
 from ..array import cast, expand_dims, ones_like, reshape
 from ..array import range as range_
 from ..array.shape_operators import shape_op, sum_to_shape_of
@@ -30,7 +30,7 @@ from ..registry import documented_by
 from ..shape_inference import axes_in, static_axes
 from ..slots import Input, OperatorDefinition, Output
 from ..tensor import Tensor
-from ..windows import channel_axis, wide, wide_dtype
+from ..windows import channel_axis
 
 if TYPE_CHECKING:
     from .. import signatures

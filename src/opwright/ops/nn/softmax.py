@@ -21,6 +21,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape, broadcast
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_propagation
+from ..accumulation import wide
 from ..array import cast, expand_dims, one_hot, where, zero_of
 from ..array.shape_operators import shape_op, sum_to_shape_of
 from ..attributes import Attr
@@ -29,7 +30,6 @@ from ..math import divide_no_nan, exp, log, log1p, negative, reduce_sum
 from ..registry import documented_by
 from ..shape_inference import axis_in, static_int
 from ..slots import Input, OperatorDefinition, Output
-from ..windows import wide
 
 if TYPE_CHECKING:
     from ...core.specs import TensorSpec

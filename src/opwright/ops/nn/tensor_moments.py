@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import dispatch
+from ..accumulation import wide_dtype
 from ..array import cast, gather, ones_like, rank
 from ..array.run_time_axes import as_axes
 from ..array.shape_operators import shape_op
 from ..math import divide_no_nan, reduce_mean, reduce_prod, reduce_sum, square, squared_difference
 from ..shape_inference import is_static, static_axes
 from ..tensor import Tensor
-from ..windows import wide_dtype
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

@@ -15,7 +15,7 @@ from ...core.dtypes import floating
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device, math
-from ..array_functions import wide
+from ..accumulation import widened
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
@@ -87,13 +87,13 @@ class DynamicGru(OperatorDefinition):
         inputs = {"x": x, "weight": weight, "bias": bias, "h0": h0}
         _check({k: v.shape for k, v in inputs.items() if v is not None}, len(offsets) - 1)
         batches = TimeBatches(offsets, op.is_reverse, len(x))
-        gates = wide(batches.sort(x))
+        gates = widened(batches.sort(x))
         if bias is not None:
-            gates += wide(bias)
+            gates += widened(bias)
         hidden = like_device.empty(gates, (len(x), len(weight)), gates.dtype)
         reset = np.zeros_like(hidden)
-        h = None if h0 is None else wide(h0)[batches.active]
-        _run(op, batches, gates, *_blocks(wide(weight)), h, hidden, reset)
+        h = None if h0 is None else widened(h0)[batches.active]
+        _run(op, batches, gates, *_blocks(widened(weight)), h, hidden, reset)
         outputs = batches.restore(hidden), gates, reset, hidden
         return tuple([a.astype(x.dtype, copy=False) for a in outputs])
 
@@ -201,13 +201,13 @@ class DynamicGruGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         batch_hidden: Any,
     ) -> tuple[Any, ...]:
         batches = TimeBatches(offsets, op.is_reverse, len(batch_hidden), "hidden")
-        h_before = batches.before(wide(batch_hidden), h0)
-        dh = batches.sort(wide(dhidden))
-        w_gates, w_candidate = _blocks(wide(weight))
-        dz, dh_first = _run_back(op, batches, wide(batch_gate), h_before, dh, w_gates, w_candidate)
+        h_before = batches.before(widened(batch_hidden), h0)
+        dh = batches.sort(widened(dhidden))
+        w_gates, w_candidate = _blocks(widened(weight))
+        dz, dh_first = _run_back(op, batches, widened(batch_gate), h_before, dh, w_gates, w_candidate)
         d = batch_hidden.shape[1]
         dw_gates = h_before.T @ dz[:, : 2 * d]
-        dw_candidate = wide(batch_reset_hidden_prev).T @ dz[:, 2 * d :]
+        dw_candidate = widened(batch_reset_hidden_prev).T @ dz[:, 2 * d :]
         dweight = np.concatenate([dw_gates.reshape(-1), dw_candidate.reshape(-1)]).reshape(weight.shape)
         grads = batches.restore(dz), dweight, batches.spread(dh_first, len(offsets) - 1)
         return tuple([a.astype(batch_hidden.dtype, copy=False) for a in grads])

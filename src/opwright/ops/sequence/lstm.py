@@ -17,7 +17,7 @@ from ...core.errors import InvalidArgumentError, NotFoundError
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device
-from ..array_functions import wide
+from ..accumulation import widened
 from ..attributes import Attr, one_of
 from ..definition import operator
 from ..registry import documented_by
@@ -122,13 +122,13 @@ class DynamicLstm(OperatorDefinition[tuple[Tensor, Tensor]]):
         _check(op, {k: v.shape for k, v in inputs.items() if v is not None}, len(offsets) - 1)
         d = len(weight)
         batches = TimeBatches(offsets, op.is_reverse, len(x))
-        gates = wide(batches.sort(x))
-        weight, bias = wide(weight), wide(bias)
+        gates = widened(batches.sort(x))
+        weight, bias = widened(weight), widened(bias)
         gates += bias[:, : 4 * d]
         hidden = like_device.empty(gates, (len(x), d), gates.dtype)
         cell, activated = np.empty_like(hidden), np.empty_like(hidden)
-        h = None if h0 is None else wide(h0)[batches.active]
-        c = None if c0 is None else wide(c0)[batches.active]
+        h = None if h0 is None else widened(h0)[batches.active]
+        c = None if c0 is None else widened(c0)[batches.active]
         _run(op, batches, gates, weight, bias[0, 4 * d :].reshape(-1, d), h, c, hidden, cell, activated)
         outputs = [batches.restore(hidden), batches.restore(cell), gates, activated]
         return tuple([a.astype(x.dtype, copy=False) for a in outputs])
@@ -262,13 +262,13 @@ class DynamicLstmGrad(OperatorDefinition[tuple[Tensor, Tensor, Tensor, Tensor, T
     ) -> tuple[Any, ...]:
         d, dtype = hidden.shape[1], hidden.dtype
         batches = TimeBatches(offsets, op.is_reverse, len(hidden), "hidden")
-        weight, peepholes, gates = wide(weight), wide(bias)[0, 4 * d :].reshape(-1, d), wide(batch_gate)
-        h_before = batches.before(batches.sort(wide(hidden)), h0)
-        cells = batches.sort(wide(cell))
+        weight, peepholes, gates = widened(weight), widened(bias)[0, 4 * d :].reshape(-1, d), widened(batch_gate)
+        h_before = batches.before(batches.sort(widened(hidden)), h0)
+        cells = batches.sort(widened(cell))
         c_before = batches.before(cells, c0)
-        dh, dc = batches.sort(wide(dhidden)), batches.sort(wide(dcell))
+        dh, dc = batches.sort(widened(dhidden)), batches.sort(widened(dcell))
         dz, dh_first, dc_first = _run_back(
-            op, batches, gates, wide(batch_cell_pre_act), c_before, dh, dc, weight, peepholes
+            op, batches, gates, widened(batch_cell_pre_act), c_before, dh, dc, weight, peepholes
         )
         dbias = dz.sum(0)
         if op.use_peepholes:

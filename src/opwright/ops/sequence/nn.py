@@ -17,7 +17,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device, linalg
-from ..array_functions import wide
+from ..accumulation import widened
 from ..attributes import Attr, greater_than
 from ..definition import operator
 from ..registry import documented_by
@@ -159,7 +159,7 @@ class SequenceContextGrad(OperatorDefinition[tuple[Tensor, Tensor]]):
 
     def compute(op, dy: Any, offsets: Any) -> tuple[Any, Any]:
         lengths, rows = lengths_of(offsets, len(dy)), len(dy)
-        parts = wide(dy).reshape(rows, op.context_length, dy.shape[1] // op.context_length)
+        parts = widened(dy).reshape(rows, op.context_length, dy.shape[1] // op.context_length)
         window_rows = _window_rows(offsets, lengths, op.context_start, op.context_length, op.padding_trainable)
         dx = like_device.zeros(parts, (rows, parts.shape[2]), parts.dtype)
         padding_rows = sum(_padding_rows(op.context_start, op.context_length)) if op.padding_trainable else 0
@@ -222,7 +222,7 @@ class SequenceConv(OperatorDefinition):
         if len(filter) != x.shape[1] * op.context_length:
             _raise_filter_mismatch(filter.shape, x.shape[1] * op.context_length)
         windows = _windows(op, x, padding_data, offsets).reshape(len(x), len(filter))
-        y: np.ndarray = (wide(windows) @ wide(filter)).astype(x.dtype, copy=False)
+        y: np.ndarray = (widened(windows) @ widened(filter)).astype(x.dtype, copy=False)
         return y
 
     def gradient(op, dy: Any) -> tuple[Tensor, Any, Tensor | None, None]:
@@ -298,7 +298,7 @@ class SequenceSoftmax(OperatorDefinition):
     def compute(op, x: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         lengths = lengths_of(offsets, len(x))
         _check_steps(x.shape)
-        flat = wide(x.reshape(-1))
+        flat = widened(x.reshape(-1))
         y = flat - np.repeat(reduced(np.maximum, flat, offsets, lengths, 0.0), lengths)
         np.exp(y, out=y)
         y /= np.repeat(reduced(np.add, y, offsets, lengths, 1.0), lengths)
@@ -334,8 +334,8 @@ class SequenceSoftmaxGrad(OperatorDefinition):
 
     def compute(op, dy: np.ndarray, y: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         lengths = lengths_of(offsets, len(y), "y")
-        shares = wide(y.reshape(-1))
-        dx = wide(dy.reshape(-1)) * shares
+        shares = widened(y.reshape(-1))
+        dx = widened(dy.reshape(-1)) * shares
         dx -= shares * np.repeat(reduced(np.add, dx, offsets, lengths, 0.0), lengths)
         result: np.ndarray = dx.astype(dy.dtype, copy=False).reshape(dy.shape)
         return result

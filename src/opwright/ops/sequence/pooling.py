@@ -19,7 +19,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
 from .. import array, like_device
-from ..array_functions import wide
+from ..accumulation import widened
 from ..attributes import Attr, at_least, one_of
 from ..definition import operator
 from ..math.unsorted_segment import UnsortedSegmentSum
@@ -109,7 +109,7 @@ def _argmax(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, lengths: np.ndarr
     """Return the first row of each maximum of each sequence. NaN counts as the maximum."""
     if len(x) > 2**31 - 1:
         raise InvalidArgumentError(what="there are too many rows for int32 indices", found=len(x), wanted=2**31 - 1)
-    is_maximum = wide(x) == np.repeat(y, lengths, axis=0)
+    is_maximum = widened(x) == np.repeat(y, lengths, axis=0)
     if x.dtype.kind not in "iu" and np.isnan(y).any():
         is_maximum |= np.isnan(x)
     positions = np.flatnonzero(is_maximum)[::-1]  # descending, so that the first of several is written last
@@ -159,7 +159,7 @@ class SequencePoolGrad(OperatorDefinition):
         if op.pooltype == "SUM":
             return np.repeat(dy, lengths, axis=0)
         if op.pooltype in DIVIDING:
-            share = wide(dy) / as_column(_divisors(op.pooltype, lengths, wide(dy[:0]).dtype), dy)
+            share = widened(dy) / as_column(_divisors(op.pooltype, lengths, widened(dy[:0]).dtype), dy)
             return np.repeat(share.astype(dy.dtype, copy=False), lengths, axis=0)
         filled = lengths > 0
         dx = like_device.zeros(dy, (int(offsets[-1]), *dy.shape[1:]), dy.dtype)

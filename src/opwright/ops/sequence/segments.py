@@ -23,7 +23,7 @@ from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from .. import like_device
-from ..array_functions import wide
+from ..accumulation import widened
 from ..math.segment import reduce_rows
 
 # Sequences of at least this many numbers are reduced one by one, the others together by `reduceat`, which takes 0.9 ns
@@ -141,7 +141,7 @@ def windows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 def reduced(ufunc: np.ufunc, x: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, empty: Any) -> np.ndarray:
     """Reduce the rows of each sequence by `ufunc`; 16-bit floats in float32. empty: the value of empty sequences."""
-    x = wide(x)
+    x = widened(x)
     if not like_device.on_host(x):
         return reduce_rows(ufunc, x, owners(lengths), len(lengths), empty)
     long = (lengths * (x.size // max(len(x), 1)) >= LONG).nonzero()[0]

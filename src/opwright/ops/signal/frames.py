@@ -19,8 +19,8 @@ from ...core.dtypes import DType, as_dtype, index, numeric
 from ...core.errors import InvalidArgumentError
 from ...core.shapes import UNKNOWN
 from .. import array, dispatch, like_device, lod_propagation
+from ..accumulation import widened
 from ..array import run_time_axes
-from ..array_functions import wide
 from ..attributes import Attr
 from ..definition import operator
 from ..math.arithmetic import maximum
@@ -256,7 +256,7 @@ class OverlapAndAdd(OperatorDefinition):
         step, axis = int(frame_step), op.axis % (signal.ndim - 1)
         if step < 1:
             raise InvalidArgumentError(what="frame_step is too small", found=step, wanted="at least 1")
-        x = np.moveaxis(wide(signal), (axis, axis + 1), (-2, -1))
+        x = np.moveaxis(widened(signal), (axis, axis + 1), (-2, -1))
         frames, length = x.shape[-2:]
         n, pieces = max(0, (frames - 1) * step + length), -(-length // step)
         rows = like_device.zeros(x, (*x.shape[:-2], max(frames + pieces - 1, -(-n // step)), step), x.dtype)
