@@ -2,9 +2,10 @@
 
 A slow machine is no failure, so hypothesis has no deadline (pytest-timeout has one). It draws the same examples in
 every run, so that a run says something about the change; OPWRIGHT_EXPLORE=1 draws new ones, and OPWRIGHT_THOROUGH=1
-four times as many (thorough.py). With OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use `tf` run against TensorFlow
-itself, in an environment that has it: what they expect is then the peer's behaviour, and not ours written down. Tests
-marked `ours` are left out there.
+four times as many (thorough.py). Both also draw constants of the package's sources: reading these takes a process 5 s,
+and other runs would draw other examples after each change. With OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use
+`tf` run against TensorFlow itself, in an environment that has it: what they expect is then the peer's behaviour, and
+not ours written down. Tests marked `ours` are left out there.
 
 The suite runs with the compiled engine, and waits for it where a user's program would start with the reference
 kernels: what a test compares must not depend on how quick the compiler is. `make test` runs the interpreter's tests a
@@ -24,10 +25,11 @@ import sys
 import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 import expected_skips
 import orphans
-from thorough import examples
+from thorough import THOROUGH, examples
 
 HERE = pathlib.Path(__file__).parent
 sys.path += [
@@ -45,6 +47,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # a busy machine's fault: one took 34 s to draw two inputs
 )
 settings.load_profile("opwright")
+if not (os.environ.get("OPWRIGHT_EXPLORE") or THOROUGH):
+    providers._get_local_constants = lambda: providers._local_constants  # none
 
 os.environ.setdefault("OPWRIGHT_CACHE_DIR", str(HERE.parent / "build" / "test-cache"))  # not the user's own
 os.environ.setdefault("OPWRIGHT_COMPILED", "1")
@@ -66,6 +70,16 @@ def reference_engine():
     from opwright.core import flags
 
     with flags.override(compiled=False):
+        yield
+
+
+@pytest.fixture(scope="module")
+def reference_unless_thorough():
+    """Within the module, which is not about machine code, interpreters run reference kernels, as compiling takes half
+    of the time of such tests; in a thorough run they run what the suite does."""
+    from opwright.core import flags
+
+    with flags.override(compiled=flags.compiled and THOROUGH):
         yield
 
 

@@ -15,6 +15,7 @@ import pytest
 import opwright as ow
 from opwright import distribute
 from opwright.distribute import journal
+from replaced_files import replace_file
 from thorough import THOROUGH, sampled
 
 KINDS = ("numpy", "parquet", "zarr")
@@ -267,7 +268,7 @@ def test_a_journal_cut_off_anywhere_keeps_its_whole_lines(tmp_path, monkeypatch)
     entries = [json.loads(line) for line in content.splitlines()]
     monkeypatch.setattr(journal.Journal, "sync", lambda log: None)  # 600 waits for the disk
     for length in range(len(content) + 1):
-        file.write_bytes(content[:length])
+        replace_file(file, content[:length])
         log = journal.Journal(tmp_path, {"n": 1})
         whole = entries[: sum(end <= length for end in ends)]
         assert list(log.elements) == [entry["part"] for entry in whole if "part" in entry]

@@ -5,6 +5,7 @@ Lives here: its cases as models, inputs and expected results; `run` and `run_fil
 
 from __future__ import annotations
 
+import importlib
 import re
 import warnings
 from pathlib import Path
@@ -59,6 +60,17 @@ def cases(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the suite's own NumPy
         return [case for case in load_model_tests(kind=kind) if reason(case.name) is None]
+
+
+def node_cases(*modules):
+    """Return the cases of single nodes that modules of the suite define when they are imported; all take seconds."""
+    from onnx.backend.test.case import node
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in modules:
+            importlib.import_module(f"{node.__name__}.{module}")
+    return node._NodeTestCases
 
 
 def value_of(value):

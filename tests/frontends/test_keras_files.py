@@ -30,6 +30,7 @@ from opwright.core.errors import (
 from opwright.frontends.keras import archives
 from opwright.nn.keras_form import keras_configuration
 from opwright.tools.cli import cli
+from thorough import examples
 
 FILES = Path(__file__).parents[1] / "data" / "keras"
 EXPECTED = np.load(FILES / "expected.npz")
@@ -315,7 +316,7 @@ def test_changed_configurations_are_models_or_errors_with_a_name(tmp_path, name)
         original = json.loads(archive.read("config.json"))
     rng = np.random.default_rng(0)
     paths = [p for p in places(original) if p]
-    for number in rng.choice(len(paths), 60, replace=False):
+    for number in rng.choice(len(paths), examples(60), replace=False):
         changed = copy.deepcopy(original)
         *parents, last = paths[number]
         inside = changed

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
+from replaced_files import replace_file
 
 h5py = pytest.importorskip("h5py")
 ARCHIVE = pathlib.Path(__file__).parents[1] / "data" / "keras" / "legacy_h5.zip"
@@ -98,7 +99,7 @@ def test_damaged_files(path, tmp_path):
     for _ in range(40):
         damaged = bytearray(content[: random.integers(100, len(content))] if random.random() < 0.3 else content)
         damaged[random.integers(0, len(damaged))] ^= int(random.integers(1, 256))
-        (tmp_path / "damaged.h5").write_bytes(damaged)
+        replace_file(tmp_path / "damaged.h5", damaged)
         try:
             ow.keras.models.load_model(tmp_path / "damaged.h5")
         except (ow.errors.OpError, ValueError):

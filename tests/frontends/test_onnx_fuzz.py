@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
+from replaced_files import replace_file
 
 onnx = pytest.importorskip("onnx")
 contrib = pytest.importorskip("record_contrib_operators")
@@ -158,7 +159,7 @@ def external_findings(numbers, root):
     path = folder / "m.onnx"
     for number in numbers:
         model, entries, size = external_model(number, root)
-        path.write_bytes(model.SerializeToString())
+        replace_file(path, model.SerializeToString())
         values = None
         with opened() as paths:
             try:

@@ -9,6 +9,7 @@ import pytest
 
 import opwright as ow
 
+pytestmark = pytest.mark.usefixtures("reference_unless_thorough")
 onnx = pytest.importorskip("onnx")
 FILE, inputs_of = (getattr(pytest.importorskip("record_quantized_models"), name) for name in ("FILE", "inputs_of"))
 

@@ -17,6 +17,7 @@ import pytest
 
 from opwright.core.errors import InvalidArgumentError, OpError
 from opwright.frontends.torch.archives import check_archive
+from replaced_files import replace_file
 from thorough import examples
 
 FILE = Path(__file__).parent / "linear.pt2"
@@ -85,7 +86,7 @@ HOSTILE = {
 
 
 def check(content, path):
-    path.write_bytes(content)
+    replace_file(path, content)
     check_archive(path)
 
 

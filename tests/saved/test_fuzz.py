@@ -17,6 +17,7 @@ import pytest
 import opwright as ow
 from opwright.core.errors import OpError
 from opwright.saved import safetensors
+from replaced_files import replace_file
 
 pytestmark = pytest.mark.ours
 ODD = [
@@ -170,7 +171,7 @@ def fuzz_model(tmp_path, seed, count):
     loaded = 0
     for _ in range(count):
         for name, data in files.items():
-            (folder / name).write_bytes(data)
+            replace_file(folder / name, data)
         what = rng.random()
         new = content
         if what < 0.45:
@@ -179,13 +180,13 @@ def fuzz_model(tmp_path, seed, count):
                 new = mutate_json(rng, new)
         elif what < 0.85:
             text = mutate_text(rng, files["graphs.txt"].decode()).encode()
-            (folder / "graphs.txt").write_bytes(text)
+            replace_file(folder / "graphs.txt", text)
             new = {**content, "graphs_crc32": zlib.crc32(text)}
         else:
-            (folder / "variables.safetensors").write_bytes(mutate_bytes(rng, files["variables.safetensors"]))
+            replace_file(folder / "variables.safetensors", mutate_bytes(rng, files["variables.safetensors"]))
             if rng.random() < 0.5:
                 new = {**content, "tensors": {k: {"type": t["type"]} for k, t in content["tensors"].items()}}
-        (folder / "saved_model.json").write_text(json.dumps(new))
+        replace_file(folder / "saved_model.json", json.dumps(new))
 
         def load():
             nonlocal loaded
@@ -210,12 +211,12 @@ def fuzz_checkpoint(tmp_path, seed, count):
     index = tmp_path / "c.index"
     first, second = index.read_bytes(), data.read_bytes()
     for _ in range(count):
-        index.write_bytes(first)
-        data.write_bytes(second)
+        replace_file(index, first)
+        replace_file(data, second)
         if rng.random() < 0.7:
-            index.write_text(json.dumps(mutate_json(rng, json.loads(first))))
+            replace_file(index, json.dumps(mutate_json(rng, json.loads(first))))
         else:
-            data.write_bytes(mutate_bytes(rng, second))
+            replace_file(data, mutate_bytes(rng, second))
         fresh = model()
         with contextlib.suppress(OpError, ValueError):  # ValueError: another shape
             ow.train.Checkpoint(m=fresh).read(tmp_path / "c").expect_partial()
@@ -251,7 +252,7 @@ def test_tensor_files(tmp_path, seed):
         safetensors.write(file, {"a": np.arange(6.0).reshape(2, 3), "b": np.zeros(0, np.int8), "c": np.float16([1])})
     original = path.read_bytes()
     for _ in range(300):
-        path.write_bytes(mutate_bytes(rng, original))
+        replace_file(path, mutate_bytes(rng, original))
 
         def load():
             file = safetensors.TensorFile(str(path))

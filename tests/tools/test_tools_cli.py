@@ -114,8 +114,15 @@ def test_lines_are_not_broken_where_no_terminal_is():
     assert all(row.count("│") == 6 for row in rows)
 
 
-@pytest.mark.parametrize(("name", "exit_code"), [("cnn_float", 0), ("activations", 1)])
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize(
+    ("name", "exit_code", "options"),
+    [
+        ("cnn_float", 0, ("--json",)),
+        ("activations", 1, ()),
+        pytest.param("cnn_float", 0, (), marks=pytest.mark.slow),
+        pytest.param("activations", 1, ("--json",), marks=pytest.mark.slow),
+    ],
+)
 def test_the_exit_code_is_that_of_the_command_when_nobody_reads(name, exit_code, options):
     model = Path(__file__).parents[1] / "data" / "tflite" / f"{name}.tflite"
     ours, theirs = os.pipe()

@@ -151,17 +151,20 @@ def test_gradients_of_tiles(multiples):
     np.testing.assert_allclose(f(x, weights).numpy(), expected, 1e-5, 1e-5)
 
 
-@pytest.mark.parametrize("channels", [3, 16, 70])
-@pytest.mark.parametrize("multiplier", [1, 2])
 @pytest.mark.parametrize(
-    ("size", "stride", "dilation", "padding"),
-    [
-        (3, 1, 1, "SAME"),
-        (3, 2, 1, "SAME"),
-        (5, 1, 1, "VALID"),
-        (3, 1, 2, "SAME"),
-        (2, 3, 1, "VALID"),
-        (1, 1, 1, "SAME"),
+    ("channels", "multiplier", "size", "stride", "dilation", "padding"),
+    [  # quick: each window with each number of channels or its multiple
+        pytest.param(channels, multiplier, *window, marks=() if (i + multiplier) % 2 else pytest.mark.slow)
+        for i, channels in enumerate((3, 16, 70))
+        for multiplier in (1, 2)
+        for window in (
+            (3, 1, 1, "SAME"),
+            (3, 2, 1, "SAME"),
+            (5, 1, 1, "VALID"),
+            (3, 1, 2, "SAME"),
+            (2, 3, 1, "VALID"),
+            (1, 1, 1, "SAME"),
+        )
     ],
 )
 def test_gradients_of_depthwise_convolutions(channels, multiplier, size, stride, dilation, padding):

@@ -12,6 +12,7 @@ from opwright.compiler.native import store
 from opwright.compiler.tuning.autotuner import questions_of
 from opwright.compiler.tuning.choices import CHOICES, answering
 from opwright.core import flags
+from thorough import sampled
 
 
 def test_every_choice_has_forms():
@@ -40,8 +41,10 @@ def described(plan):
     return [(s.code.address, s.items, [w for w in s.words if isinstance(w, int)]) for s in plan.steps]
 
 
-@pytest.mark.parametrize("target", HERE)
-@pytest.mark.parametrize("name", sorted(FORMS))
+@pytest.mark.parametrize(
+    ("name", "target"),
+    sampled([(name, target) for target in HERE for name in sorted(FORMS)], by=lambda name, target: target),
+)
 def test_ways_agree(name, target):
     with flags.override(target=target):
         graph = graph_of(FORMS[name]())

@@ -238,7 +238,7 @@ def _bits(a: np.ndarray) -> Any:
 
 
 def test_small_models_answer_the_same_in_every_process(tmp_path: Path) -> None:
-    models = write(tmp_path)[:: 1 if THOROUGH else 4]
+    models = write(tmp_path)[:: 1 if THOROUGH else 8]
     actual = check(Processes(tmp_path, [*models, *(p for p in FILES if p.stem in QUICK_FILES)]), damaged=1)
     for path in models:
         if path.stem in OFFICIAL_REFUSES:

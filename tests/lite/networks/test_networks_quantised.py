@@ -75,8 +75,16 @@ def _near(actual: Found, expected: Found, steps: list[float], most: float) -> No
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=max(1.001 * most * step, 1e-5 * largest))
 
 
-@pytest.mark.parametrize("name", ["mobilenet_v2", "mobilenet_v3", "unet", "transformer"])
-@pytest.mark.parametrize("kind", ["dynamic", "int8"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mobilenet_v2", "int8"),
+        ("transformer", "dynamic"),
+        ("unet", "int8"),
+        *(pytest.param(name, "dynamic", marks=pytest.mark.slow) for name in ("mobilenet_v2", "mobilenet_v3", "unet")),
+        *(pytest.param(name, "int8", marks=pytest.mark.slow) for name in ("mobilenet_v3", "transformer")),
+    ],
+)
 def test_older_run_times(name: str, kind: str) -> None:
     """A file for run time 2.8 returns the same results."""
     content, inputs = content_of(name, kind, "2.8"), inputs_of(name)

@@ -11,13 +11,18 @@ from compiled_kit import agrees, compiled_gaps
 from drawn import Draw, Drawn, Row, T, differences
 from drawn_table import ROWS
 
+from thorough import sampled
+
 NAMES = frozenset(("CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL"))
-EACH = [
-    pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
-    for row in ROWS
-    if row.name in NAMES
-    for kind in row.kinds
-]
+EACH = sampled(
+    (
+        pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
+        for row in ROWS
+        if row.name in NAMES
+        for kind in row.kinds
+    ),
+    by=lambda row, kind: row.label,
+)
 MODELS = [1, pytest.param(12, marks=pytest.mark.slow)]
 
 

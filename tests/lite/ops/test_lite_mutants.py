@@ -30,6 +30,8 @@ from opwright.core.errors import InternalError, OpError
 from opwright.lite.format import Model, objects, schema
 from thorough import THOROUGH, examples
 
+pytestmark = pytest.mark.usefixtures("reference_unless_thorough")
+
 ROWS = [(name, row) for name, rows in cases.CASES.items() for row in rows if not row.says]
 EXTREME = (-(2**31), -65536, -7, -2, -1, 0, 1, 2, 3, 5, 7, 127, 255, 1 << 16, 1 << 20, 2**31 - 1)
 SLOW = 5.0  # seconds that one mutant may take

@@ -16,6 +16,8 @@ from opwright.lite.ops import get, types
 from opwright.ops.attributes import REQUIRED
 from thorough import sampled
 
+pytestmark = pytest.mark.usefixtures("reference_unless_thorough")
+
 GOOD = [(name, row) for name, rows in cases.CASES.items() for row in rows if not row.says]
 BAD = [(name, row) for name, rows in cases.CASES.items() for row in rows if row.says]
 
