@@ -10,7 +10,9 @@ Not here: the files (models.py), the machine's limits (probes.py), the table of 
     load            the same in a fresh process, code in the cache; start: with the import of the library before it
     memory          peak of the process until its second run is over, above what it had with the library imported
 
-and `cold_WHAT`, with nothing in the cache and no kernels in the package: answer, up to a result; ready, until all is
+`networks_KIND` and `networks_KIND_TARGET`, runs of all networks: the geometric mean of the speeds relative to the
+official one's, and each of them.
+`cold_WHAT`, with nothing in the cache and no kernels in the package: answer, up to a result; ready, until all is
 compiled and kept; processor, the processor's time until then; memory, the peak until then. `shipped_WHAT`: the same
 with the kernels of a wheel (prebuild.py).
 """
@@ -140,6 +142,28 @@ def restricted(network: str, kind: str, target: str) -> dict[str, Any]:
     os.environ["OPWRIGHT_TARGET"] = target  # read when Opwright is imported, which this process has not done yet
     peer.restrict(target)
     return invoke(network, kind)
+
+
+def mean_speed(kind: str, target: str = "") -> dict[str, Any]:
+    """Return the geometric mean of the speeds of all networks relative to the official run time, and each of them.
+
+    target: see `restricted`.
+    """
+    if target:
+        os.environ["OPWRIGHT_TARGET"] = target
+        peer.restrict(target)
+    sides = present()
+    if "litert" not in sides:
+        raise RuntimeError("ai_edge_litert is not installed")
+    speeds = {}
+    for network in models.NETWORKS:
+        path = models.path_of(network, kind)
+        own, official = in_turn([ready(side, path).invoke for side in sides])
+        files = models.converter_of(path)
+        words = f"{network} {official / own:.3f}x ({own * 1e3:.3f} ms, {official * 1e3:.3f}; {files})"
+        speeds[words] = official / own
+    mean = statistics.geometric_mean(speeds.values())
+    return {"ours": mean, "worst": sorted(speeds, key=lambda words: speeds[words])}
 
 
 def threads(network: str, kind: str) -> dict[str, float]:
@@ -274,6 +298,9 @@ def _runs() -> dict[str, measure.Prepare]:
         "start": lambda network, kind: in_process("start", models.path_of(network, kind), 4),
         "memory": lambda network, kind: in_process("memory", models.path_of(network, kind), 2),
     }
+    for kind in models.KINDS:
+        for target in ("", *peer.targets()):
+            found[f"networks_{kind}{target and '_'}{target}"] = functools.partial(mean_speed, kind, target)
     for network in models.NETWORKS:
         for kind in models.KINDS:
             for what in WHATS:

@@ -25,8 +25,8 @@ class Result:
     """ours: the figure, or None with the reason in `error`; peers: a figure for each peer that was there.
 
     share: ours as a part of the machine's limit, or of the models where the row is of many, which `of` names; files:
-    whose converter made what was run; worst: of many models, those furthest behind, in words; errors: of the results
-    of ours and of peers, as parts of the greatest number of a run in float64.
+    whose converter made what was run; worst: of many models, those furthest behind or all, in words, the slowest
+    first; errors: of the results of ours and of peers, as parts of the greatest number of a run in float64.
     """
 
     row: Row
@@ -102,7 +102,9 @@ def print_table(results: Sequence[Result], console: Console) -> None:
     console.print(table)
     for result in results:
         if result.worst:
-            console.print(f"{result.row.what}: the worst", *result.worst, sep="\n  ", markup=False, highlight=False)
+            console.print(
+                f"{result.row.what}: the slowest first", *result.worst, sep="\n  ", markup=False, highlight=False
+            )
     for result in results:
         for who, error in [("ours", result.error), *result.peer_errors.items()]:
             if error:

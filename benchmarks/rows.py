@@ -68,13 +68,32 @@ INVOKE_MS = {
 """The targets of a run of float32 and of int8 on one thread."""
 RESTRICTED = {("x86-64-v3", "f32"): 1.3, ("x86-64-v3", "int8"): 1.3, ("x86-64-v3-vnni", "int8"): 1.5}
 """The minimum speed relative to the official run time, where both are restricted to a target."""
+MEANS = {"f32": (1.3, 1.3), "int8": (1.3, 1.5)}
+"""By kind, the minimum of the geometric mean over the networks on this processor's own target without VNNI, with it."""
 
 WORDS = {"x86-64-v3": "AVX2", "x86-64-v3-vnni": "AVX2 with AVX-VNNI"}
 
 
 def _duels() -> tuple[Row, ...]:
     """The rows of duels.py."""
+    module = "benchmarks.duels"
+    mean = "geometric mean of the speeds of a run relative to the official run time"
     rows: list[Row] = []
+    for kind, targets in MEANS.items():
+        rows.append(
+            Row(f"networks_{kind}", f"networks {kind}: {mean}", targets[restricted.has_vnni()], (), "x", module)
+        )
+        rows += [
+            Row(
+                f"networks_{kind}_{lesser}",
+                f"(a) networks {kind}, restricted to {WORDS[lesser]}: {mean}",
+                RESTRICTED[lesser, kind],
+                unit="x",
+                module=module,
+            )
+            for lesser in restricted.targets()
+            if (lesser, kind) in RESTRICTED
+        ]
     for network, targets in INVOKE_MS.items():
         for kind, target in zip(("f32", "int8"), targets):
             name, what = f"{network}_{kind}", f"{network} {kind}"

@@ -62,9 +62,20 @@ def targets() -> list[str]:
     """Return the targets that this processor can be restricted to."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return []
-    flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    has = set(flags[1].split()) if flags else set()
+    has = features()
     return [name for name in KEPT if has >= HAS[name] and has & LACKS[name]]
+
+
+def features() -> set[str]:
+    """Return what /proc/cpuinfo lists of this processor, nothing on other systems than Linux."""
+    path = Path("/proc/cpuinfo")
+    flags = re.search(r"^flags\s*:(.*)$", path.read_text(), re.MULTILINE) if path.exists() else None
+    return set(flags[1].split()) if flags else set()
+
+
+def has_vnni() -> bool:
+    """Return whether this processor multiplies bytes by VNNI."""
+    return bool(features() & {"avx512_vnni", "avx_vnni"})
 
 
 def restrict(target: str) -> None:
