@@ -278,7 +278,7 @@ def _limits() -> dict[str, float]:
 
 
 def _runs() -> dict[str, measure.Prepare]:
-    found: dict[str, measure.Prepare] = {
+    runs: dict[str, measure.Prepare] = {
         "limits": _limits,
         "cold_answer": lambda: cold("answer"),
         "cold_ready": lambda: cold("ready"),
@@ -300,14 +300,14 @@ def _runs() -> dict[str, measure.Prepare]:
     }
     for kind in models.KINDS:
         for target in ("", *peer.targets()):
-            found[f"networks_{kind}{target and '_'}{target}"] = functools.partial(mean_speed, kind, target)
+            runs[f"networks_{kind}{target and '_'}{target}"] = functools.partial(mean_speed, kind, target)
     for network in models.NETWORKS:
         for kind in models.KINDS:
             for what in WHATS:
-                found[f"{network}_{kind}_{what}"] = functools.partial(makers[what], network, kind)
+                runs[f"{network}_{kind}_{what}"] = functools.partial(makers[what], network, kind)
             for target in peer.targets():
-                found[f"{network}_{kind}_{target}"] = functools.partial(restricted, network, kind, target)
-    return found
+                runs[f"{network}_{kind}_{target}"] = functools.partial(restricted, network, kind, target)
+    return runs
 
 
 RUNS = _runs()

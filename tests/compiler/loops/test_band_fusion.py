@@ -335,6 +335,15 @@ def test_lines_are_few_where_they_are_long(small, monkeypatch):
     assert lines(28, 1 << 19) > lines(112, 1 << 19)
 
 
+@pytest.mark.parametrize(("height", "cache_kib", "is_cut"), [(14, 112, False), (14, 80, True), (64, 448, True)])
+def test_small_images_of_which_strands_repeat_many_lines_are_left(monkeypatch, height, cache_kib, is_cut):
+    """Strands compute 2 lines of [1, 14, 42, 40] float32, 92 KiB, twice: more than a sixteenth."""
+    monkeypatch.setattr(fusion, "cache_bytes", lambda: cache_kib << 10)
+    forms = block(image(1, height, WIDTH, 16), 40)
+    first = fused(LoopGraph("g", (forms[0].input,), (forms[-1].output,), tuple(forms)))[0].ops[0]
+    assert isinstance(first, Banded) == is_cut
+
+
 # ---- plans -----------------------------------------------------------------------------------------------------------
 
 

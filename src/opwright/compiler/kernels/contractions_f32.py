@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.dtypes import bfloat16, float16, float32
-from ..loops.buffers import Buffer, Ring, RowBand, ring_lines
+from ..loops.buffers import STRANDS, Buffer, Ring, RowBand, ring_lines
 from ..loops.expressions import arg
 from ..loops.ops import Banded, Contract, Depthwise, LoopOp, Reduce
 from ..target import host
@@ -317,10 +317,6 @@ def window_blocks(tiles: int, panels: int, work: int, height: int) -> WorkBlocks
         return WorkBlocks(height, panels, -(-tiles // height))
     width = max(1, -(-panels * tiles // 8)) if tiles else 1
     return WorkBlocks(1, width, tiles * -(-panels // width))
-
-
-STRANDS = 2
-"""Number of strands, and so of threads with work. Each additional strand computes a few lines twice."""
 
 
 @selector(Banded)

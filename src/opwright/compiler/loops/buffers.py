@@ -108,6 +108,10 @@ class Window:
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
+STRANDS = 2
+"""Number of strands of row bands, and so of threads with work. Each additional strand computes a few lines twice."""
+
+
 def ring_lines(window: Window, lines: int) -> int:
     """Return the lines of a ring for a window that computes `lines` output lines at a time: at least the lines
     that it reads, and a multiple of its advance, so that new lines are contiguous."""
