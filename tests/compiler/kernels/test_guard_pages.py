@@ -16,7 +16,7 @@ from opwright.compiler.loops.buffers import Buffer, IndexMap
 from opwright.compiler.loops.expressions import arg, convert
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.indexing_ops import Gather, ReverseStart, Segments
-from opwright.compiler.loops.ops import ArgReduce, Checked, FusedAttention, Move, Ordered, Reduce, RowPass, Scan
+from opwright.compiler.loops.ops import ArgReduce, Checked, FusedAttention, MatMul, Move, Ordered, Reduce, RowPass, Scan
 from opwright.compiler.loops.planner import plan_of
 from opwright.core import dtypes
 
@@ -172,6 +172,15 @@ def divisors(rng):
     return Checked(Buffer("y", operand.dtype, x.shape), operand), {operand: x}, x
 
 
+def multiplied_columns(rng):
+    """A product of columns, whose tiles are copied by whole vectors."""
+    depth, columns = int(rng.integers(257, 520)), int(32 * rng.integers(1, 4) - rng.integers(8))
+    x, w = numbers(rng, (depth, 53), np.float32), numbers(rng, (depth, columns), np.float32)
+    a, b = buffer(x, "a"), buffer(w, "b")
+    form = MatMul(Buffer("y", dtypes.float32, (53, columns)), a, b, (), arg(0, dtypes.float32), transpose_a=True)
+    return form, {a: x, b: w}, x.T.astype(np.float64) @ w
+
+
 DRAWS = [
     view,
     padded,
@@ -185,6 +194,7 @@ DRAWS = [
     segmented,
     reversed_starts,
     divisors,
+    multiplied_columns,
 ]
 
 

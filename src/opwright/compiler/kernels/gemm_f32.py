@@ -78,15 +78,15 @@ def accumulate(sums: Registers, lhs: LhsF32, q: Pointer, is_distant: bool = True
             pairs_end = done + (lhs.run - done) // 2 * 2
             for k in range(done, pairs_end, 2):  # unrolled twice, which halves counting and branching
                 for i in range(2):
-                    _add_step(sums, p, pitch, k + i, q + i * vectors * lanes, is_distant, lhs.step)
+                    add_step(sums, p, pitch, k + i, q + i * vectors * lanes, is_distant, lhs.step)
                 q = q + 2 * vectors * lanes
         for k in range(pairs_end, lhs.run):
-            _add_step(sums, p, pitch, k, q, is_distant, lhs.step)
+            add_step(sums, p, pitch, k, q, is_distant, lhs.step)
             q = q + vectors * lanes
         p = p + lhs.stride
 
 
-def _add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_distant: bool, step: int) -> None:
+def add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_distant: bool, step: int) -> None:
     """Add the products of one step. A pitch that is known is part of an instruction."""
     (rows, vectors), lanes = sums.shape, sums.count
     if lanes == HOISTING:
