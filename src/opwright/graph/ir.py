@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from ..core.deferred import DeferredArray
 from ..core.dtypes import DType
+from ..core.named_tuples import NamedTuple
 from ..core.notebook_reprs import shown_as
 from ..core.shapes import TensorShape
 from ..core.specs import TensorSpec

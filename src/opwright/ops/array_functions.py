@@ -174,12 +174,7 @@ def first_occurrences(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return y[order], rank[idx.reshape(-1)], count[order]
 
 
-# ---- reductions and scans -------------------------------------------------------------------------------------------
-
-
-def reduced_dims(dims: Sequence[int | None], axes: Any, keepdims: bool) -> list[int | None]:
-    """Return the sizes of a reduction over axes counted from the front."""
-    return [1 if i in axes else d for i, d in enumerate(dims) if keepdims or i not in axes]
+# ---- scans ----------------------------------------------------------------------------------------------------------
 
 
 def scanned(ufunc: np.ufunc, x: np.ndarray, axis: int, first: Any, exclusive: bool, reverse: bool) -> np.ndarray:

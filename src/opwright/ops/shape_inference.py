@@ -81,6 +81,11 @@ def axes_in(axes: Any, rank: int) -> tuple[int, ...]:
     return normalized
 
 
+def reduced_dims(dims: Sequence[int | None], axes: Any, keepdims: bool) -> list[int | None]:
+    """Return the sizes of a reduction over axes counted from the front."""
+    return [1 if i in axes else d for i, d in enumerate(dims) if keepdims or i not in axes]
+
+
 def static_axes(axis: Any, what: str = "axis") -> tuple[int, ...] | None:
     """Return constant axes: from None, an int, a sequence, or a tensor or array whose value is known.
 

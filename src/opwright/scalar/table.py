@@ -12,11 +12,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.dtypes import DType
+from ..core.named_tuples import NamedTuple
 from . import arrays, formulas, numpy_namespace
 
 if TYPE_CHECKING:

@@ -104,5 +104,7 @@ class EngineControl:
 
     def _blas_threads(self) -> int:
         """Return the threads of reference kernels' products: after the first answer, the compiler has a processor."""
+        if self._threads == 1:
+            return 1
         planning = isinstance(self._engine, ahead.Ahead) and self._engine.answered
         return max(1, min(self._threads, usable_processors() - planning))

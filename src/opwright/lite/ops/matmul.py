@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import float16, float32, int8, int32
 from ...core.errors import InvalidArgumentError
+from ...core.lazy_imports import later
 from ...core.shapes import UNKNOWN, TensorShape
 from ...core.specs import TensorSpec
 from ...ops.accumulation import widened
-from ...ops.array_shapes import product_dims
 from ...ops.slots import Input, Output
 from ..runtime.builtin_registrations import ShuffledFullyConnectedRegistration
 from .definition import EnumAttr, LiteDefinition, lite_operator
 from .shapes import product, refuse, same, spec, text
 from .tiling import SCRATCH, Part, broadcast_slice, fuse, merge_parts, tiles
+
+if TYPE_CHECKING:
+    from ...ops import array_shapes
+else:  # for BATCH_MATMUL
+    array_shapes = later("...ops.array_shapes", __package__)
 
 _FLOATS = (float32, float16)
 
@@ -144,7 +149,7 @@ class BatchMatMulOp(LiteDefinition):
             if getattr(op.x, "stored", None) is not int8:
                 raise refuse("sums without scales are of int8", found=op.x.spec.short(), wanted="x of type int8")
             dtype = int32
-        return spec(product_dims(op.x.spec, op.y.spec, op.adj_x, op.adj_y), dtype)
+        return spec(array_shapes.product_dims(op.x.spec, op.y.spec, op.adj_x, op.adj_y), dtype)
 
     def parts(op: Any, x: np.ndarray, y: np.ndarray) -> Iterator[Part]:
         return products(op, x, y, lambda a, b: np.matmul(widened(a), widened(b)))

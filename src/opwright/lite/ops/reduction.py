@@ -5,19 +5,25 @@ Lives here: the tables of reductions.  Not here: searches (sorting.py), normaliz
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import DType, float16, float32, int8, int16, int32, int64, of_numpy, uint8
 from ...core.dtypes import bool as bool_
+from ...core.lazy_imports import later
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.array_functions import reduced_dims, scanned
-from ...ops.index_shapes import count_segments, segment_dims, unsorted_segment_dims
+from ...ops.shape_inference import reduced_dims
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, LiteOperator, lite_operator
 from .shapes import axis_in, ints, one_int, refuse, spec
+
+if TYPE_CHECKING:
+    from ...ops import array_functions, index_shapes
+else:  # of operators that few models have
+    array_functions = later("...ops.array_functions", __package__)
+    index_shapes = later("...ops.index_shapes", __package__)
 
 
 def axes_of(axes: list[int], rank: int) -> tuple[int, ...]:
@@ -147,7 +153,7 @@ class CumsumOp(LiteDefinition):
         return TensorSpec(shape, op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
-        return scanned(np.add, x, int(axis.reshape(-1)[0]), 0, op.exclusive, op.reverse)
+        return array_functions.scanned(np.add, x, int(axis.reshape(-1)[0]), 0, op.exclusive, op.reverse)
 
 
 _SEGMENTED = (float32, int32)
@@ -167,17 +173,17 @@ class SegmentSumOp(LiteDefinition):
     y = Output(like="x")
 
     def infer(op: Any) -> TensorSpec:
-        return spec(segment_dims(op.x.spec, op.segment_ids.spec, op.segment_ids.constant), op.x.spec.dtype)
+        return spec(index_shapes.segment_dims(op.x.spec, op.segment_ids.spec, op.segment_ids.constant), op.x.spec.dtype)
 
     def compute(op: Any, x: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
-        y = np.zeros((count_segments(segment_ids), *x.shape[1:]), x.dtype)
+        y = np.zeros((index_shapes.count_segments(segment_ids), *x.shape[1:]), x.dtype)
         np.add.at(y, segment_ids, x)
         return y
 
 
 def _unsorted(op: Any) -> TensorSpec:
     count, ids = one_int(op.num_segments, "num_segments"), ints(op.segment_ids)
-    dims = unsorted_segment_dims(op.x.spec, op.segment_ids.spec, count)
+    dims = index_shapes.unsorted_segment_dims(op.x.spec, op.segment_ids.spec, count)
     if count is not None and ids is not None:
         _check_range(max(ids, default=-1), count)
     return spec(dims, op.x.spec.dtype)

@@ -17,8 +17,9 @@ from ...core.dtypes import float32, float64, int8, int16, int32, int64, string, 
 from ...core.errors import ResourceExhaustedError
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.array_functions import check_lengths, first_occurrences, reduced_dims, reversed_sequences, sort_order
+from ...ops.array_functions import check_lengths, first_occurrences, reversed_sequences, sort_order
 from ...ops.index_shapes import check_sequences, top_k_dims
+from ...ops.shape_inference import reduced_dims
 from ...ops.slots import Input, Output
 from . import types
 from .definition import EnumAttr, LiteDefinition, LiteOperator, lite_operator

@@ -17,10 +17,9 @@ from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_propagation, math, registry
 from ..accumulation import mean_over, sum_over, wide
-from ..array_functions import reduced_dims
 from ..attributes import Attr
 from ..definition import operator
-from ..shape_inference import axes_in, is_static, static_axes
+from ..shape_inference import axes_in, is_static, reduced_dims, static_axes
 from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import _conj
 from .cumulative import cumprod
