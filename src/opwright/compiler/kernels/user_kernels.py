@@ -10,12 +10,12 @@ A kernel with several outputs writes them into one buffer, each at an offset (`L
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.errors import InvalidArgumentError
+from ...core.records import record
 from ..language.compilation import FamilyCode
 from ..language.parameters import number_word
 from ..loops.buffers import Buffer, row_major
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class UserKernelCall(LoopOp):
     """A call of a user-defined kernel.
 

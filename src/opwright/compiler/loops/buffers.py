@@ -17,6 +17,7 @@ import numpy as np
 
 from ...core.dtypes import DType
 from ...core.errors import InternalError
+from ...core.records import record
 
 
 def row_major(shape: Sequence[int], pitch: int | None = None) -> tuple[int, ...]:
@@ -28,7 +29,7 @@ def row_major(shape: Sequence[int], pitch: int | None = None) -> tuple[int, ...]
     return tuple(reversed(strides))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Buffer:
     """A tensor of the loop graph. constant: its elements, if known at compile time.
 
@@ -68,7 +69,7 @@ class Buffer:
         return f"{self.name}: {self.dtype.short}{list(self.shape)}"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RowBand(Buffer):
     """Consecutive rows (all but the last axis) of another buffer, from its row `first` on: a band of an image."""
 
@@ -81,7 +82,7 @@ class RowBand(Buffer):
         return self.of.pitch
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Ring(Buffer):
     """An image of which a few lines are stored: line i is line (i + shift) mod `lines` of another buffer."""
 
@@ -90,7 +91,7 @@ class Ring(Buffer):
     shift: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class SameMemory(Buffer):
     """The memory of another buffer under its own shape; of a variable, its value after the graph has run."""
 

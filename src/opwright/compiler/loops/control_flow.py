@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol
 
+from ...core.records import record
 from ..kernels import NoKernel
 from .buffers import Buffer, SameMemory
 from .ops import LoopOp, Store, slice_copy
@@ -32,7 +33,7 @@ class OpBlock(NamedTuple):
     results: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class BlockOp(LoopOp):
     """Blocks of operations, of which some are executed. output: an empty buffer, which `Yielded` operations read.
 
@@ -55,7 +56,7 @@ class BlockOp(LoopOp):
         return dataclasses.replace(self, blocks=tuple(blocks))
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Switch(BlockOp):
     """The block whose number the selector, int32 or bool, has: block 0 of a bool is executed if it is true. Any other
     number executes the last block."""
@@ -68,7 +69,7 @@ class Switch(BlockOp):
         return (self.selector, *self.captured)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class WhileLoop(BlockOp):
     """Blocks (condition, body), executed in turn until the condition, a bool, is false. Both read the present values of
     the variables in `results`; initial: values before the first iteration, None for any."""
@@ -86,14 +87,14 @@ class WhileLoop(BlockOp):
         return (*self.results, *self.parameters)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Yielded(LoopOp):
     """A result of control flow, which its blocks have written. input: the output of the operation."""
 
     input: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Jump(LoopOp):
     """A jump unless the selector equals `value`; without a selector, in any case. output: an empty buffer."""
 

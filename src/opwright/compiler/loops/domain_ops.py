@@ -12,16 +12,16 @@ A matrix is 4 by 4, of which the first two rows are used: (x, y) maps to m[i, 0]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from ...core.dtypes import DType
+from ...core.records import record
 from .buffers import Buffer
 from .expressions import Expr
 from .ops import LoopOp
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Resize(LoopOp):
     """Images resized, NHWC. kind: bilinear or nearest; then expr of the float32 result (nearest: of the element).
 
@@ -37,7 +37,7 @@ class Resize(LoopOp):
     differences: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class AffinePoints(LoopOp):
     """Points [points, 2 or 3] mapped by a matrix; a third coordinate is copied. scale: of the translation."""
 
@@ -46,7 +46,7 @@ class AffinePoints(LoopOp):
     scale: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class AffineImage(LoopOp):
     """output [1, OH, OW, C]: the input [1, H, W, C] read between four pixels where the matrix takes a pixel (column,
     row); 0 beyond the middle of the outermost pixels. centred: pixels lie in the middle of their squares."""
@@ -56,7 +56,7 @@ class AffineImage(LoopOp):
     centred: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class PixelsAt(LoopOp):
     """Images [N, H, W, C] read between four pixels at places [N, OH, OW, 2] of each pixel of the output.
 
@@ -69,7 +69,7 @@ class PixelsAt(LoopOp):
     flow: bool
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class CropMatrix(LoopOp):
     """The matrix that takes a crop to the image: of points [points, 3] the box of `subset`, turned by an angle.
 
@@ -90,7 +90,7 @@ class CropMatrix(LoopOp):
     halves: tuple[float, float]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Suppression(LoopOp):
     """Non-maximum suppression, float32: indices of boxes by descending score whose overlap (IoU) with better ones is
     less than `threshold`; the overlap with a flat box is 0.
@@ -108,7 +108,7 @@ class Suppression(LoopOp):
     results: tuple[tuple[Buffer, int], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Detection(LoopOp):
     """Boxes of detected objects, float32: codes [n, 4 or more], anchors [n, 4], both (y, x, h, w), to corners, and
     those without what shares more than `threshold` with better ones.
@@ -132,7 +132,7 @@ class Detection(LoopOp):
     scales: tuple[float, float, float, float]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class TabledSoftmax(LoopOp):
     """Softmax of rows of int16, whole numbers throughout; results are steps of 2^-15.
 
@@ -145,7 +145,7 @@ class TabledSoftmax(LoopOp):
     factor: tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RandomWords(LoopOp):
     """The next words of a random generator's sequence after its state, uint32, as many as the output has.
 
@@ -160,7 +160,7 @@ class RandomWords(LoopOp):
     pairs: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Advanced(LoopOp):
     """The state advanced by a number of blocks."""
 
@@ -169,7 +169,7 @@ class Advanced(LoopOp):
     carries: bool
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RandomElements(LoopOp):
     """output[i] = expr(word i) of the stream of words of `numpy.random.Philox` (4x64-10) from its start on.
 
@@ -182,7 +182,7 @@ class RandomElements(LoopOp):
     expr: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class AcceptedElements(LoopOp):
     """Numbers from the same stream by rejection sampling, as NumPy draws them: one after the other.
 
@@ -195,7 +195,7 @@ class AcceptedElements(LoopOp):
     span: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class NormalPairs(LoopOp):
     """Standard normal float32, two of each two numbers in [0, 1): sqrt(-2 log u) sin(2 pi v) and the same with cos.
 
@@ -205,7 +205,7 @@ class NormalPairs(LoopOp):
     uniform: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Classes(LoopOp):
     """The class that each float64 in [0, 1) falls into, int32 or int64 [rows, n].
 
@@ -218,7 +218,7 @@ class Classes(LoopOp):
     capped: bool
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class FixedProduct(LoopOp):
     """The product of each column of the input, [n, m] of int8 or int16, as integers of the same type.
 
@@ -232,7 +232,7 @@ class FixedProduct(LoopOp):
     output_zero: int
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Fourier(LoopOp):
     """The discrete Fourier transform of rows, float32: y[k] = sum_j x[j] exp(-2 pi i j k / size), 0 behind a row's end.
 
@@ -245,7 +245,7 @@ class Fourier(LoopOp):
     complex: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Hadamard(LoopOp):
     """The Walsh-Hadamard transform of runs of `size` elements, a power of 2, over sqrt(size), float32."""
 
@@ -253,7 +253,7 @@ class Hadamard(LoopOp):
     size: int
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Projection(LoopOp):
     """Bits of locality-sensitive hashing, int32: [sum_r weight_r fingerprint(hash_ij, x_r) > 0].
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ...core.records import record
 from .buffers import Buffer, Window
 from .expressions import Expr
 from .ops import LoopOp
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Gather(LoopOp):
     """output[..., i, ...] = input[..., indices[i], ...] along an axis; indices outside are a failed guard."""
 
@@ -31,7 +32,7 @@ class Gather(LoopOp):
     batch_dims: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class KeyPlaces(LoopOp):
     """Index of the first occurrence of each wanted key among keys, -1 if there is none; all int32, of rank 1. Keys that
     do not ascend are a failed guard; in_order: they are known to ascend."""
@@ -41,7 +42,7 @@ class KeyPlaces(LoopOp):
     in_order: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class GatherAt(LoopOp):
     """output[p, ...] = input[indices[p, 0], indices[p, 1] ...]: indices [..., coordinates], guarded as Gather's."""
 
@@ -49,7 +50,7 @@ class GatherAt(LoopOp):
     indices: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ScatterAt(LoopOp):
     """A number or the base, combined with each update at its coordinates, in order: updates [p..., inner...], indices
     [p..., coordinates], guarded as Gather's. kind: the combination; sums of booleans are disjunctions."""
@@ -61,7 +62,7 @@ class ScatterAt(LoopOp):
     kind: Literal["sum", "prod", "max", "min", "set"] = "sum"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Segments(LoopOp):
     """output[s, inner...] = the reduction of input[i..., inner...] with ids[i...] equal to s.
 
@@ -76,7 +77,7 @@ class Segments(LoopOp):
     exact: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ReverseStart(LoopOp):
     """Slices b along the axis `batch` with the first lengths[b] elements along the axis `time` reversed; a length that
     is negative or longer than the axis is a failed guard."""
@@ -87,7 +88,7 @@ class ReverseStart(LoopOp):
     batch: int
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class SliceAt(LoopOp):
     """The box of the output's shape at the computed `starts`, [rank]; a box outside of the input is a failed guard."""
 
@@ -95,7 +96,7 @@ class SliceAt(LoopOp):
     starts: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class UpdateSlice(LoopOp):
     """The input with a box replaced by the update, at the computed `starts`, [rank], clamped to the input.
 
@@ -122,7 +123,7 @@ class SliceLayout:
     kept: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class GatherSlices(LoopOp):
     """output[b..., w...] = input[start[b...] + w]: a slice that would leave the input is moved inside.
 
@@ -135,7 +136,7 @@ class GatherSlices(LoopOp):
     sizes: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ScatterSlices(LoopOp):
     """The base with updates combined at start[b...] + w, in the order of their elements; those outside are skipped.
 
@@ -149,7 +150,7 @@ class ScatterSlices(LoopOp):
     kind: Literal["sum", "prod", "max", "min", "set"]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class PutEntries(LoopOp):
     """The input [entries, ...] with update[i] at positions[i], int32 [n], in order. The first position below its
     predecessor ends the list; a position out of bounds before that is a failed guard."""
@@ -159,7 +160,7 @@ class PutEntries(LoopOp):
     positions: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class AppendEntries(LoopOp):
     """The input [entries, ...] with an update [n, ...] at position offset, int64 [1], not negative. If that passes the
     end, the last n entries are the update, and those before move to the beginning by as many as it passes the end by;
@@ -170,7 +171,7 @@ class AppendEntries(LoopOp):
     offset: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class MaxPlaces(LoopOp):
     """The first maximum of each window, then expr of it; and its tap's index plus `more`.
 
@@ -185,7 +186,7 @@ class MaxPlaces(LoopOp):
     more: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class PutInWindows(LoopOp):
     """Zeros, with each element of the input [N, P, Q, C] at a tap of its window over the output [N, H, W, C].
 
@@ -197,7 +198,7 @@ class PutInWindows(LoopOp):
     window: Window
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class WindowGradient(LoopOp):
     """Zeros, to which each element of the gradient [N, P, Q, C m] is added in its window of the output [N, H, W, C].
 
@@ -211,7 +212,7 @@ class WindowGradient(LoopOp):
     window: Window
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ChannelFilterGradient(LoopOp):
     """The gradient of a depthwise convolution by its filter: output [KH, KW, C, m], of the sums over n, p, q of the
     input [N, H, W, C] at each tap of the window times the gradient [N, P, Q, C m]."""
@@ -221,7 +222,7 @@ class ChannelFilterGradient(LoopOp):
     window: Window
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Expected(LoopOp):
     """A guard: the input equals these elements bit for bit. output: a byte without readers and writers."""
 
@@ -229,7 +230,7 @@ class Expected(LoopOp):
     elements: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ExpectedCount(LoopOp):
     """A guard: an earlier operation has counted as many as the caller expects. output: as of Expected.
 
@@ -241,7 +242,7 @@ class ExpectedCount(LoopOp):
     results: tuple[Buffer, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ExpectedNumber(LoopOp):
     """A guard: a number is the one that the caller expects. output: as of Expected; number: int64, one element; count:
     as of ExpectedCount, whose first element receives the number."""
@@ -254,7 +255,7 @@ GUARDS = (Expected, ExpectedCount, ExpectedNumber)
 """Operations without results, executed for their guards."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Places(LoopOp):
     """Coordinates of the elements that are not 0, in row-major order, int64 [elements, rank].
 
@@ -265,7 +266,7 @@ class Places(LoopOp):
     count: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Distinct(LoopOp):
     """The distinct elements of a row in the order of first occurrence, and for each element the index of its equal.
 
@@ -279,7 +280,7 @@ class Distinct(LoopOp):
     results: tuple[tuple[Buffer, int], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Numbers(LoopOp):
     """An arithmetic sequence from start, up to but without limit, in memory of a maximum size.
 
@@ -293,7 +294,7 @@ class Numbers(LoopOp):
     count: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class BroadcastSizes(LoopOp):
     """The broadcast shape of two shapes, lists of integers; incompatible shapes and negative sizes are a failed
     guard."""

@@ -11,14 +11,15 @@ require them, the remaining arithmetic is in their expressions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from ...core.records import record
 from .buffers import Buffer, IndexMap, Window, row_major
 from .expressions import Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LoopOp:
     """One operation of a loop graph. output: the buffer that it writes entirely. origin: names of its operators, for
     messages."""
@@ -38,7 +39,7 @@ class LoopOp:
         return tuple(buffers)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Map(LoopOp):
     """output[i] = expr(operands[0][i], ...): operands broadcast to the output's shape as in NumPy."""
 
@@ -46,7 +47,7 @@ class Map(LoopOp):
     expr: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Contract(LoopOp):
     """Convolution and matrix product with a filter: sum over taps and channels, then an expression of the sum.
 
@@ -77,7 +78,7 @@ class Contract(LoopOp):
     scales: Buffer | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Depthwise(LoopOp):
     """A convolution of each channel by itself: input [N, H, W, C], filter [KH, KW, C * multiplier]; otherwise as
     Contract."""
@@ -93,7 +94,7 @@ class Depthwise(LoopOp):
     rounding: Literal["", "symmetric", "asymmetric"] = ""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Banded(LoopOp):
     """A chain of operations, each the only reader of the one before, computed a band of lines at a time, so that
     intermediate lines stay in the cache.
@@ -111,7 +112,7 @@ class Banded(LoopOp):
         return tuple(b for part in self.parts for b in part.inputs if id(b) not in inside)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class TransposedContract(LoopOp):
     """The transpose of a convolution: input [N, H, W, C], filter [F, KH, KW, C], output [N, OH, OW, F]; each input
     pixel is distributed over the window at its position times strides, less the top and left padding. rounding: as
@@ -127,7 +128,7 @@ class TransposedContract(LoopOp):
     rounding: Literal["", "symmetric", "asymmetric"] = ""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class MatMul(LoopOp):
     """output[..., m, n] = expr(sum_k a[..., m, k] b[..., k, n], operands...); leading axes broadcast.
 
@@ -146,7 +147,7 @@ class MatMul(LoopOp):
     rounding: Literal["", "symmetric", "asymmetric"] = ""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class FusedAttention(LoopOp):
     """output = softmax(before(q k^T, operands...)) v, float32, over the last axis.
 
@@ -162,7 +163,7 @@ class FusedAttention(LoopOp):
     turned: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class GroupedAttention(LoopOp):
     """Attention over keys and values as a cache has them: y = softmax(scale q k^T + mask) v, float32.
 
@@ -177,7 +178,7 @@ class GroupedAttention(LoopOp):
     scale: float
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Pool(LoopOp):
     """The maximum of a window, or its sum over the pixels inside the image, then expr(result, number of pixels as
     float32). propagates_nan: the maximum of a window with NaN is NaN; else NaN is ignored."""
@@ -189,7 +190,7 @@ class Pool(LoopOp):
     propagates_nan: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Reduce(LoopOp):
     """output = expr(reduction over axes of before(input)). kind: sum, max, min, prod, any, all.
 
@@ -203,7 +204,7 @@ class Reduce(LoopOp):
     expr: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ArgReduce(LoopOp):
     """The index of the first largest (or smallest) element along an axis."""
 
@@ -212,7 +213,7 @@ class ArgReduce(LoopOp):
     kind: Literal["max", "min"]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Ordered(LoopOp):
     """Positions of the first elements of each sorted row (the last axis), as many as the output's rows have, in
     descending or ascending order; the sort is stable. nan: comes last, or counts as infinity."""
@@ -222,7 +223,7 @@ class Ordered(LoopOp):
     nan: Literal["last", "infinite"] = "last"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Part(LoopOp):
     """The bytes of the input from `start` on: one result of an operation that has several."""
 
@@ -230,7 +231,7 @@ class Part(LoopOp):
     start: int
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Scan(LoopOp):
     """Cumulative sums along an axis. exclusive: without the element itself; reverse: from the last to the first."""
 
@@ -240,7 +241,7 @@ class Scan(LoopOp):
     reverse: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RowPass(LoopOp):
     """A function of whole rows (the last axis).
 
@@ -257,7 +258,7 @@ class RowPass(LoopOp):
     numbers: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Move(LoopOp):
     """Data movement: boxes of the output, each an affine map of an input. fill: for elements in no box, if any.
 
@@ -269,7 +270,7 @@ class Move(LoopOp):
     fill: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ReduceWindow(LoopOp):
     """Reductions of windows along one axis, as many as the output has elements there: of the elements i * stride + k *
     dilation for k < size, in order; NaN propagates through maxima and minima. start: an initial value."""
@@ -283,7 +284,7 @@ class ReduceWindow(LoopOp):
     start: tuple[Buffer, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Checked(LoopOp):
     """The input, with a guard that fails for an element that equals `limit`, is below it, or exceeds it in magnitude.
     NaN passes."""
@@ -293,7 +294,7 @@ class Checked(LoopOp):
     limit: float = 0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Store(LoopOp):
     """The value of a variable after the run; output: a SameMemory of the variable, an input of the graph.
 
@@ -303,7 +304,7 @@ class Store(LoopOp):
     input: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Update(LoopOp):
     """Arrays written in place, element by element: targets[k][i] = exprs[k](targets[0][i], ..., operands[0][i], ...).
 
@@ -316,7 +317,7 @@ class Update(LoopOp):
     exprs: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RowsUpdate(Update):
     """An Update of the given rows of targets [height, ...], each by the sum of its rows of a gradient, in order.
 
@@ -328,14 +329,14 @@ class RowsUpdate(Update):
     idle: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class View(LoopOp):
     """The input's elements in order under another shape; free if the planner can share the memory."""
 
     input: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Reinterpret(LoopOp):
     """The input's bytes as elements of another dtype; free if the planner can share the memory."""
 

@@ -5,15 +5,15 @@ Not here: operations of other domains (domain_ops.py), their kernels (compiler/k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ...core.records import record
 from .buffers import Buffer
 from .expressions import Expr
 from .ops import LoopOp
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Lstm(LoopOp):
     """A sequence of steps of a long short-term memory, float32; output [time, batch, out] (or [batch, time, out]).
 
@@ -45,7 +45,7 @@ class Lstm(LoopOp):
     scales: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LstmInt8(LoopOp):
     """The steps of an LSTM of int8 with int16 cells; output int8 [time, batch, out] (or [batch, time, out]).
 
@@ -80,7 +80,7 @@ class LstmInt8(LoopOp):
     norm_factors: tuple[tuple[int, int, int], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LstmInt8Gates(LoopOp):
     """One step of an LSTM of int8 whose gates are int8, with cells of 2^-15; output int8 [batch, out].
 
@@ -108,7 +108,7 @@ class LstmInt8Gates(LoopOp):
     clips: tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class BasicLstm(LoopOp):
     """One step of an LSTM whose gates are i, g, f, o side by side: c' = sigmoid(f) c + sigmoid(i) tanh(g), h' =
     sigmoid(o) tanh(c').
@@ -126,7 +126,7 @@ class BasicLstm(LoopOp):
     power: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LstmSequence(LoopOp):
     """All steps of the catalogue's LSTMSequence, float32.
 
@@ -142,7 +142,7 @@ class LstmSequence(LoopOp):
     results: tuple[tuple[Buffer, int], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LstmSequenceGrad(LoopOp):
     """The gradients of LstmSequence with respect to x and the first states, from the last step to the first.
 
@@ -161,7 +161,7 @@ class LstmSequenceGrad(LoopOp):
     results: tuple[tuple[Buffer, int], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class GruSequence(LoopOp):
     """All steps of the catalogue's GRUSequence, float32.
 
@@ -177,7 +177,7 @@ class GruSequence(LoopOp):
     results: tuple[tuple[Buffer, int], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class GruSequenceGrad(LoopOp):
     """The gradients of GruSequence with respect to x, n and the first state, from the last step to the first.
 
@@ -196,7 +196,7 @@ class GruSequenceGrad(LoopOp):
     results: tuple[tuple[Buffer, int], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Gru(LoopOp):
     """A sequence's steps of gated recurrent units, float32; output [batch, time, cells], all sequences of one length.
 
@@ -215,7 +215,7 @@ class Gru(LoopOp):
     backward: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Rnn(LoopOp):
     """A sequence's steps of simple recurrence, float32: h' = act(x + R h).
 
@@ -235,7 +235,7 @@ class Rnn(LoopOp):
     scale: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Svdf(LoopOp):
     """Filters over time: output [batch, units] = expr(sum over a unit's filters and m of time[f, m] state[f, m],
     operands...).

@@ -16,13 +16,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int32, int64, uint16, uint32, uint64
 from ...core.dtypes import bool as bool_
+from ...core.records import record
 from ...graph import Node, Value
 from ...scalar.counter_generators import BIT_TYPES, BLOCK_WORDS, ZIGGURAT_END
 from ..loops.buffers import Buffer, IndexMap, SameMemory
@@ -52,14 +52,14 @@ class ResourceState(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Reading(LoopOp):
     """The value of a variable at this point of the plan."""
 
     variable: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Assignment(LoopOp):
     """An assignment of a variable. output: a placeholder without readers."""
 
