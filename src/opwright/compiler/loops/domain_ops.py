@@ -269,7 +269,7 @@ class Projection(LoopOp):
     size: int
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Alignment(LoopOp):
     """The catalogue's CTCLoss of float32 logits [time, batch, classes] and labels [batch, length], of which each
     sequence has its numbers of labels and of steps, [batch] each.
