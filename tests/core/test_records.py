@@ -56,11 +56,11 @@ def test_records_are_made_as_dataclasses_are(values: tuple[object, ...], named: 
         with pytest.raises(type(error)):
             _Weighted(*values, **named)  # type: ignore[arg-type]
         return
-    made = _Weighted(*values, **named)  # type: ignore[arg-type]
-    assert vars(made) == vars(expected)
-    assert [f.name for f in dataclasses.fields(made)] == [f.name for f in dataclasses.fields(expected)]
-    assert repr(made) == repr(expected).replace("make_dataclass.", "")
-    assert vars(dataclasses.replace(made, x=7)) == vars(expected) | {"x": 7}
+    weighted = _Weighted(*values, **named)  # type: ignore[arg-type]
+    assert vars(weighted) == vars(expected)
+    assert [f.name for f in dataclasses.fields(weighted)] == [f.name for f in dataclasses.fields(expected)]
+    assert repr(weighted) == repr(expected).replace("make_dataclass.", "")
+    assert vars(dataclasses.replace(weighted, x=7)) == vars(expected) | {"x": 7}
 
 
 def test_records_are_immutable_and_compared_by_identity() -> None:

@@ -40,9 +40,9 @@ else:
 
         @classmethod
         def _complete(cls, items: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-            rest, known = cls._fields[len(items) :], cls._field_defaults | named
-            if named.keys() <= set(rest) <= known.keys() and len(items) <= len(cls._fields):
-                return (*items, *[known[field] for field in rest])
+            rest, by_name = cls._fields[len(items) :], cls._field_defaults | named
+            if named.keys() <= set(rest) <= by_name.keys() and len(items) <= len(cls._fields):
+                return (*items, *[by_name[field] for field in rest])
             values = dict(zip(cls._fields, items))
             repeated, all_items = values.keys() & named.keys(), cls._field_defaults | values | named
             missing = [field for field in cls._fields if field not in all_items]

@@ -19,15 +19,15 @@ _Class = TypeVar("_Class", bound=type)
 def record(cls: _Class) -> _Class:
     """Decorate a class as `dataclass(frozen=True, eq=False)` does; subclasses are decorated as well. Defaults are
     values, no factories."""
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-    fields = dataclasses.fields(made)
-    made._field_order = tuple(f.name for f in fields if not f.kw_only)
-    made._field_names = frozenset(f.name for f in fields)
-    made._field_defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
+    as_dataclass: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+    fields = dataclasses.fields(as_dataclass)
+    as_dataclass._field_order = tuple(f.name for f in fields if not f.kw_only)
+    as_dataclass._field_names = frozenset(f.name for f in fields)
+    as_dataclass._field_defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
     for method in (__init__, __repr__, __setattr__, __delattr__):
         if method.__name__ not in cls.__dict__:
-            setattr(made, method.__name__, method)
-    result: _Class = made
+            setattr(as_dataclass, method.__name__, method)
+    result: _Class = as_dataclass
     return result
 
 
