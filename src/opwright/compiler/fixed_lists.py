@@ -101,18 +101,25 @@ def _reads(node: Node, item: Value, readers: Mapping[Value, list[Node]]) -> bool
 
 
 def counted_down(loop: Node) -> int | None:
-    """Return the number of iterations of a While whose only condition is that its first variable, which starts at a
-    constant and decreases by 1, is positive; None for others."""
+    """Return the number of iterations of a While that `start_of_countdown` tells from a constant; None for others."""
+    start = start_of_countdown(loop)
+    return None if start is None or start.constant is None else int(start.constant)
+
+
+def start_of_countdown(loop: Node) -> Value | None:
+    """Return the first value of the first variable of a While that decreases by 1 as long as it is positive, if this is
+    the loop's only condition; None for others."""
     cond, body, variables = loop.attrs["cond"], loop.attrs["body"], loop.inputs[0]
     assert isinstance(variables, tuple)
     test, step = cond.outputs[0].node, body.outputs[0].node
     if test is None or step is None or (test.op.name, step.op.name) != ("Greater", "Sub"):
         return None
-    (tested, limit), (counter, difference), start = test.inputs, step.inputs, variables[0].constant
-    if tested is not cond.inputs[0] or counter is not body.inputs[0] or start is None or tested.shape.rank != 0:
+    (tested, limit), (counter, difference) = test.inputs, step.inputs
+    if tested is not cond.inputs[0] or counter is not body.inputs[0] or tested.shape.rank != 0:
         return None
     numbers = [limit.constant, difference.constant]
-    return int(start) if all(x is not None for x in numbers) and [int(x) for x in numbers] == [0, 1] else None
+    counts = all(x is not None for x in numbers) and [int(x) for x in numbers] == [0, 1]
+    return variables[0] if counts else None
 
 
 def constant_length(value: Value, known: Mapping[Value, int] | None = None) -> int | None:

@@ -14,14 +14,13 @@ if the length is the same in all iterations. That of a list with one element mor
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.dtypes import variant
 from ..graph import Graph, Node, Value
 from ..graph.builder import GraphRewriter, map_subgraphs
 from ..graph.ir import loop_inputs
 from ..graph.passes.rewrite_rules import prune
 from .fixed_lists import SAME_LENGTH, filled_lists, is_empty
+from .list_items import kept_item
 
 
 def without_nested_lists(graph: Graph) -> Graph:
@@ -78,16 +77,8 @@ def _with_lengths(node: Node, copy: Node) -> Node:
 
 def _kept_list(value: Value) -> tuple[Node, Value] | None:
     """Return the loop that pushes a list to this list of lists in each iteration, and that list, of its body."""
-    loop = value.node
-    if value.dtype is not variant or loop is None or loop.op.name != "While":
-        return None
-    place = loop.outputs.index(value)
-    body: Graph = loop.attrs["body"]
-    push = body.outputs[place].node
-    if push is None or push.op.name != "ListPush" or push.inputs[0] is not body.inputs[place]:
-        return None
-    item: Any = push.inputs[1]
-    return (loop, item) if item.dtype is variant and is_empty(loop_inputs(loop)[0][place]) else None
+    kept = kept_item(value)
+    return kept if kept is not None and kept[1].dtype is variant else None
 
 
 def _reads_of_lengths(body: Graph, lists: Value) -> dict[Node, list[Node]] | None:

@@ -31,6 +31,7 @@ from .background import compiling
 from .calls import every_node, function_of
 from .fixed_lists import with_fixed_lists
 from .functional_control_flow import with_keys
+from .list_items import with_list_items
 from .list_lengths import without_nested_lists
 from .plan import Plan
 from .regions import ROWS, CompiledGraph, CompiledRegion, NativeOperator
@@ -59,11 +60,13 @@ def specialize(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     Shapes are inferred again, in program order, in graphs of control flow as well; values that depend on shapes only
     are computed, so that computed shapes are known, too.
     """
-    result = without_nested_lists(_sized(graph, shapes))
+    result = hoist_reads(without_nested_lists(_sized(graph, shapes)))
+    if (read := with_list_items(result)) is not result:
+        result = _sized(read, shapes)
     while (fixed := with_fixed_lists(result)) is not result:  # the length of one list is the trip count of another loop
         result = _sized(fixed, shapes)
     result.keep_origin(graph.origin)
-    return with_keys(run_passes(with_unmerged_rows(hoist_reads(result))))
+    return with_keys(run_passes(with_unmerged_rows(result)))
 
 
 def _sized(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
