@@ -59,7 +59,7 @@ class TensorDescription(NamedTuple):
 class SignaturePlan(NamedTuple):
     """A signature of a model. key: its name in the model, empty without one; function: the name as a C identifier;
     sizes: what a run decides; plans: one for each combination of sizes, the last one's first, and for each level of
-    processors; numbers: which combinations these are, as some are no shapes of the model; reported: by position of an
+    processors; numbers: which combinations these are, as some are not shapes of the model; reported: by position of an
     output, the count that is its number of rows."""
 
     key: str

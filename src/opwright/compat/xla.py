@@ -19,7 +19,7 @@ __all__ = ["experimental"]
 def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Any:
     """Compile a function and return its results for the inputs, as a list.
 
-    raises TypeError for inputs that are no list
+    raises TypeError for inputs that are not a list
     """
     if inputs is not None and not isinstance(inputs, (list, tuple)):
         raise TypeError("inputs must be a list")

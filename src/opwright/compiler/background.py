@@ -55,7 +55,7 @@ class Job:
 
     def run(self) -> None:
         """Run it on this thread, unless another thread has begun it or it was dropped. Propagates exceptions that are
-        no Exception."""
+        not an Exception."""
         work = self._take()
         if work is not None:
             try:

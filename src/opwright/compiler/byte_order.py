@@ -21,6 +21,6 @@ def in_other_order(
     for view in (copy,) if numbers is None else numbers(copy):
         size = view.dtype.itemsize // (2 if view.dtype.kind == "c" else 1)
         if size > 1:
-            parts = view.view(f"u{size}")  # bfloat16 is no type that NumPy swaps
+            parts = view.view(f"u{size}")  # bfloat16 is not a type that NumPy swaps
             parts.byteswap(inplace=True)
     return copy

@@ -36,7 +36,7 @@ SAME_LENGTH = frozenset({"ListSet", "ListUnset", "ListAdd", "ListZerosLike", *AL
 READERS = frozenset({"ListStack", "ListConcat", "ListGet", "ListGather", "ListLength", "ListUnset"})
 """Operators that may read the list after the loop."""
 MOST_ELEMENTS = 1 << 20
-"""Longest list with elements from the start: one that is no array after all is a Python list."""
+"""Longest list with elements from the start: one that is not an array after all is a Python list."""
 
 
 def with_fixed_lists(graph: Graph) -> Graph:

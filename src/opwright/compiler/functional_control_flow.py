@@ -107,7 +107,7 @@ def functionalized(graph: Graph, chosen: Container[int] | None = None) -> tuple[
 
 
 class _NotFunctional(Exception):
-    """Control flow has effects that are no values."""
+    """Control flow has effects that are not values."""
 
 
 class _VariableEffect:

@@ -9,7 +9,7 @@ of this holds, first by the graph:
     the operator computes by a ufunc, or by a `compute` that takes `out=`, and no other kernel is registered for it
     input and output are there, are different values, and dense: arrays of numbers, not of objects or handles
     this node is the last reader of the input, and reads it once, under no other name
-    a node computed the input: it is no argument, captured tensor or constant; and that node does not access state
+    a node computed the input: it is not an argument, captured tensor or constant; and that node does not access state
     each buffer is reused at most once, by one result
     dtypes are equal, shapes are equal or compared at run time, and the buffer is large enough to be worth it
 

@@ -4,7 +4,7 @@ Lives here: `without_nested_lists`.
 Not here: lists of constant length (fixed_lists.py), lists as arrays (lowering/tensor_lists.py).
 
 The gradient of a write reads the length of the list before it. A loop thus keeps the list of each iteration in another
-list, which is no array:
+list, which is not an array:
 
     for i in range(n): kept = push(kept, ta); ta = set(ta, i, f(i))    for i in range(n): ta = set(ta, i, f(i))
     while k > 0: k = k - 1; d = zeros_like(get(kept, k))       -->     while k > 0: k = k - 1; d = zeros_like(ta)

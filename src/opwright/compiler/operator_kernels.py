@@ -39,7 +39,7 @@ class OperatorKernel:
     arrays: annotations by parameter; roles: the role of each parameter, with the index of the input or output, or the
     name of the attribute.
 
-    raises TypeError if a parameter is no part of the operator, an output is no parameter, or an annotation does not
+    raises TypeError if a parameter is not part of the operator, an output is not a parameter, or an annotation does not
     match its role
     """
 

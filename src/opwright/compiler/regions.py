@@ -185,7 +185,7 @@ def _detour(later: dict[int, set[int]], a: int, b: int, steps: int) -> tuple[boo
 def schedule(dependencies: Dependencies, groups: Sequence[Sequence[int]]) -> list[tuple[int | None, int]]:
     """Return the order in which each group is contiguous: (group, its first node) and (None, node), as early as before.
 
-    raises ValueError if the groups are no partitions, as a cycle runs through one of them
+    raises ValueError if the groups are not partitions, as a cycle runs through one of them
     """
     of: dict[int, int] = {node: index for index, group in enumerate(groups) for node in group}
     first = [min(group) for group in groups]

@@ -23,7 +23,7 @@ V = TypeVar("V")
 
 
 class UntracedRule(Exception):
-    """A rule calls what is no function of the scalar table."""
+    """A rule calls what is not a function of the scalar table."""
 
 
 class _TracedArray(np.lib.mixins.NDArrayOperatorsMixin, Generic[V]):

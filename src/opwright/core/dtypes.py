@@ -172,7 +172,7 @@ complex128 = DType("complex128", "c128", np.complex128, "c")
 resource = DType("resource", "resource", np.object_, "r")
 """A handle to state that lives outside the graph: a variable, a table, a dataset's iterator."""
 variant = DType("variant", "variant", np.object_, "v")
-"""An immutable value that is no array, such as a list of tensors."""
+"""An immutable value that is not an array, such as a list of tensors."""
 
 ALL: tuple[DType, ...] = (
     float16,

@@ -265,7 +265,7 @@ def load(environ: Mapping[str, str] | None = None) -> None:
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
-    """Return variables with the prefix of flags that are no flags, sorted: for `opwright doctor`."""
+    """Return variables with the prefix of flags that are not flags, sorted: for `opwright doctor`."""
     variables = {flag.variable for flag in FLAGS.values()}
     environ = os.environ if environ is None else environ
     return sorted(v for v in environ if v.startswith(PREFIX) and not v.startswith(PEER_PREFIX) and v not in variables)

@@ -51,7 +51,7 @@ def as_levels(lod: Any) -> Levels:
 
 
 def wrong(levels: Levels, rows: int | None) -> str | None:
-    """Return the reason why these are no LoD over `rows` rows; None if they are one. No levels are a LoD.
+    """Return the reason why these are not a LoD over `rows` rows; None if they are one. No levels are a LoD.
 
     Each level starts at 0, is nondecreasing and has at least two offsets; its last offset is the number of units of the
     next level, or of rows for the last level. rows: None if unknown.
@@ -77,7 +77,7 @@ def wrong(levels: Levels, rows: int | None) -> str | None:
 
 
 def check(levels: Levels, rows: int | None, op: str = "LoDTensor") -> None:
-    """Raise InvalidArgumentError with the reason for levels that are no LoD over `rows` rows."""
+    """Raise InvalidArgumentError with the reason for levels that are not a LoD over `rows` rows."""
     reason = wrong(levels, rows)
     if reason is not None:
         shown = [level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels]

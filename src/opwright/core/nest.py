@@ -113,7 +113,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
     """Pack the leaves of `flat_sequence` into the structure of `structure`; the inverse of `flatten`.
 
     Types, and the order of a dict's keys, are those of `structure`.
-    raises ValueError if the number of leaves differs, TypeError if `flat_sequence` is no list or tuple.
+    raises ValueError if the number of leaves differs, TypeError if `flat_sequence` is not a list or tuple.
 
     >>> pack_sequence_as({"b": [1, 2], "a": 3}, [10, 20, 30])
     {'b': [20, 30], 'a': 10}

@@ -74,7 +74,7 @@ def read_varint(data: bytes | memoryview, offset: int, damaged: Damaged) -> tupl
 def fields(data: bytes | memoryview, damaged: Damaged) -> Iterator[tuple[int, int, Any]]:
     """Yield (number, wire type, value) of each field: an int for varints, bytes (views, of a memoryview) otherwise.
 
-    raises `damaged` with the reason where the bytes are no message
+    raises `damaged` with the reason where the bytes are not a message
     """
     offset, end = 0, len(data)
     while offset < end:

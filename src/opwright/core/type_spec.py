@@ -189,7 +189,7 @@ class TypeSpec(TraceType):
         return flat
 
     def cast(self, value: Any, cast_context: Any) -> object:
-        """Return the value with its components cast. Raises TypeError if it is no value of this type."""
+        """Return the value with its components cast. Raises TypeError if it is not a value of this type."""
         if getattr(cast_context, "allow_specs", False) and isinstance(value, TypeSpec):
             if not value.is_subtype_of(self):
                 raise TypeError(f"Can not cast {value!r} to {self!r}: it is no subtype of it")

@@ -330,8 +330,7 @@ def read_elements(path: str, dtypes: tuple[DType, ...]) -> Iterator[Any]:
                     if min(shape, default=0) < 0 or n * (dtype.size or 8) > size:
                         raise damaged(f"a shape of {shape}")
                     if dtype.name == "string":
-                        array = np.empty(n, object)
-                        array[:] = [exactly(*numbers(1)) for _ in range(n)]
+                        array = np.fromiter((exactly(*numbers(1)) for _ in range(n)), object, n)
                     else:
                         array = np.frombuffer(exactly(n * dtype.size), dtype.np)
                     item.append(array.reshape(shape))

@@ -20,7 +20,7 @@ from ..core.lazy_imports import import_module
 from ..core.specs import TensorSpec
 from ..ops import dispatch
 from .base import DatasetBase, dataset_classes, int_operand
-from .structure import check_spec_structure, flatten, is_structure, map_leaves
+from .structure import check_spec_structure, flatten, is_scalar_int64, is_structure, map_leaves
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -219,11 +219,7 @@ class DatasetConstructors(DatasetBase):
         if not isinstance(choice_dataset, DatasetBase):
             raise TypeError(f"`choice_dataset` should be a `tf.data.Dataset`; found {choice_dataset!r}")
         choice_spec = choice_dataset.element_spec
-        if (
-            not isinstance(choice_spec, TensorSpec)
-            or choice_spec.shape.rank not in (0, None)
-            or choice_spec.dtype.name != "int64"
-        ):
+        if not is_scalar_int64(choice_spec):
             raise TypeError(f"Elements of `choice_dataset` must be scalar `tf.int64` tensors; found {choice_spec!r}")
         return dataset_classes.DirectedInterleaveDataset(choice_dataset, datasets, stop_on_empty_dataset)
 

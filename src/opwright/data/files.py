@@ -27,7 +27,7 @@ from .structure import operand
 class FilesDataset(Dataset):
     """Elements from files, read one after the other; a subclass reads one file.
 
-    element_spec: of elements that are no strings.
+    element_spec: of elements that are not strings.
     """
 
     def __init__(
@@ -79,9 +79,7 @@ class FilesDataset(Dataset):
     def items(self, file: IO[bytes], name: str) -> Iterator[Any]:
         """Yield the elements of one file."""
         for record in self.records(file, name):
-            array = np.empty((), object)
-            array[()] = record
-            yield (array,)
+            yield (np.array(record, object),)
 
     def records(self, file: IO[bytes], name: str) -> Iterator[bytes]:
         """Yield the strings of one file."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..core.dtypes import int64
 from ..core.specs import TensorSpec
 from ..core.structures import PLAIN
 from ..core.type_spec import CompositeTensor, TypeSpec
@@ -212,6 +213,11 @@ def check_spec_structure(spec: T, what: str) -> T:
                 f"`{what}` must contain objects that are subclass of `tf.TypeSpec` but found {type(leaf)} which is not."
             )
     return spec
+
+
+def is_scalar_int64(spec: Any) -> bool:
+    """Return whether elements of a spec are int64 scalars, as far as is known."""
+    return isinstance(spec, TensorSpec) and spec.shape.rank in (0, None) and spec.dtype is int64
 
 
 def common_spec(datasets: Sequence[Any]) -> Any:

@@ -6,7 +6,7 @@ Not here: interleaving of datasets (combination.py), batches (batch.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
@@ -16,10 +16,7 @@ from .batch import static_bool
 from .combination import dataset_function, int64_key
 from .dataset import Dataset
 from .functions import ElementFunction, Failure, IteratorContext
-from .structure import flatten, map_leaves
-
-if TYPE_CHECKING:
-    pass
+from .structure import flatten, is_scalar_int64, map_leaves
 
 
 class _ItemsDataset(Dataset):
@@ -111,11 +108,7 @@ class _GroupByWindowDataset(Dataset):
         spec = input_dataset.element_spec
         key = ElementFunction(int64_key(key_func), spec, "group_by_window", "key_func")
         key_spec = key.form.spec
-        if (
-            not isinstance(key_spec, TensorSpec)
-            or key_spec.shape.rank not in (0, None)
-            or key_spec.dtype.name != "int64"
-        ):
+        if not is_scalar_int64(key_spec):
             raise ValueError(
                 "Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but "
                 f"{key.name} returns {key_spec!r}."

@@ -332,7 +332,7 @@ def check_same(target: Any, source: Any, op: str) -> None:
 def place_of_array(array: Any) -> Place:
     """Return the place of an array: CPUPlace for NumPy's, CUDAPinnedPlace for page-locked ones, else the array's own.
 
-    raises InvalidArgumentError for an object that is no array of a known device
+    raises InvalidArgumentError for an object that is not an array of a known device
     """
     if isinstance(array, np.ndarray | np.generic):
         return CUDAPinnedPlace() if is_pinned(array) else CPUPlace()

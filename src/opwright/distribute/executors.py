@@ -1,7 +1,7 @@
 """Executors by name, and those of engines that have none of their own.
 
 Lives here: `executor`; `Workers`, an executor with what a job needs to know of it; `RayExecutor`.
-Not here: pools that are no executors (pools.py), the jobs (inference.py, sweeps.py), which submit module-level
+Not here: pools that are not executors (pools.py), the jobs (inference.py, sweeps.py), which submit module-level
 functions and data.
 
 | name | engine |
@@ -279,7 +279,7 @@ def end_with_driver() -> None:
 
 PIPE_BYTES = 1 << 20
 """The largest pipe that Linux grants to every user. Through one of 64 KiB, a worker waits for the driver's threads four
-times to receive 200 KB of elements that are no arrays, and as often to send results."""
+times to receive 200 KB of elements that are not arrays, and as often to send results."""
 
 
 def _widen_pipes(pool: ProcessPoolExecutor) -> None:

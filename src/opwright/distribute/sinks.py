@@ -213,7 +213,7 @@ class ColumnSink(Sink):
     """A sink with a column for each output, of one type: a result of another type is an error of its element."""
 
     reserved: tuple[str, ...] = ()
-    """Names of columns that are no outputs; outputs with these names are stored as `output_NAME`."""
+    """Names of columns that are not outputs; outputs with these names are stored as `output_NAME`."""
 
     def _begin(self) -> None:
         self._types = self._stored_types()
@@ -350,7 +350,7 @@ class ZarrSink(ColumnSink):
         self._group: Any = None
 
     def _journal_path(self) -> Path:
-        """Return a path next to the group: readers of a group warn of files that are no arrays."""
+        """Return a path next to the group: readers of a group warn of files that are not arrays."""
         return self.path.with_name(f"{self.path.name}.journal.jsonl")
 
     def _begin(self) -> None:

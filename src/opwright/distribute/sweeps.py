@@ -90,7 +90,7 @@ def sweep(
     >>> report = ow.distribute.sweep(measure, ow.distribute.grid(bits=[4, 8]), "processes:2")
     >>> report.best("error").parameters
 
-    raises InvalidArgumentError for an unknown executor or jobs that are no mappings; UnavailableError as `map`
+    raises InvalidArgumentError for an unknown executor or jobs that are not mappings; UnavailableError as `map`
     """
     parameters = [_checked(job) for job in jobs]
     trials: list[Trial | None] = [None] * len(parameters)

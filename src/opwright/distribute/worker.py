@@ -108,7 +108,7 @@ class ModelInput(NamedTuple):
 
 
 class _WholeInputs(Exception):
-    """Elements that have the model's batch axis already; they run one by one, which is no defect of the model."""
+    """Elements that have the model's batch axis already; they run one by one, which is not a defect of the model."""
 
 
 class OpenModel:

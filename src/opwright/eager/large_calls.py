@@ -172,7 +172,7 @@ def _tiered(
 ) -> Kernel | None:
     """Return the plan of a call as a kernel; None for the first calls, and where nothing is compiled.
 
-    dims: of the operands; shape: of the result, None for the plan's; dtype: of the operands that are no bools
+    dims: of the operands; shape: of the result, None for the plan's; dtype: of the operands that are not bools
     """
     if not flags.jit or flags.deterministic:  # equal calls have equal bits then, the first one's
         return None

@@ -46,7 +46,7 @@ class _IsolatedState:
 
 
 def _tensors(arrays: Sequence[Any]) -> list[EagerTensor]:
-    """Return eager tensors of the arrays of a kernel; an argument that is no array is the object of a handle."""
+    """Return eager tensors of the arrays of a kernel; an argument that is not an array is the object of a handle."""
     return [
         EagerTensor(a, dtypes.string if a.dtype == object else of_numpy(a.dtype))
         if isinstance(a, np.ndarray)
@@ -155,10 +155,6 @@ class HostFunction:
 
 
 def _host_array(value: Any, dtype: DType) -> np.ndarray:
-    if dtype is dtypes.string and not isinstance(value, np.ndarray):
-        array = np.empty((), object)
-        array[()] = value
-        return array
     return np.asarray(value, dtype.np)
 
 

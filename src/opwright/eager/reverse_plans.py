@@ -170,7 +170,7 @@ def _plan(records: Sequence[Any], start: Mapping[int, Any], sources: Sequence[in
 
 
 class _NoPlan(Exception):
-    """A reverse pass with a part that is no ordinary call of one result: it runs as it is."""
+    """A reverse pass with a part that is not an ordinary call of one result: it runs as it is."""
 
 
 class _AnyTensor(ShapeOnlyTensor):

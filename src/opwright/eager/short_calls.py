@@ -146,7 +146,7 @@ BUILDERS: dict[str, Builder] = {
     "ArgMin": _extreme(least=True),
     "Reshape": _reshape,
 }
-"""Functions that build the short path of operators that are no ufuncs."""
+"""Functions that build the short path of operators that are not ufuncs."""
 
 
 def _with_constant(function: Callable[..., Any], constant: float) -> Callable[..., Any]:

@@ -219,10 +219,6 @@ def _numpy_text(array: np.ndarray, show: Any) -> str:
 
 def _as_array(value: Any, dtype: DType) -> np.ndarray:
     """Return a kernel's scalar result as an array of shape ()."""
-    if dtype is dtypes.string:
-        array = np.empty((), object)
-        array[()] = value
-        return array
     if dtype.is_handle:
         result: np.ndarray = value  # the object itself, which has a `shape` of ()
         return result

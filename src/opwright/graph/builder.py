@@ -172,12 +172,12 @@ class GraphBuilder:
 
     @staticmethod
     def locate(node: Node, at: str | None) -> None:
-        """Set the source line of a node, which is no part of its meaning."""
+        """Set the source line of a node, which is not part of its meaning."""
         _set_node_at(node, at)
 
     @staticmethod
     def attribute(node: Node, rules: tuple[str, ...]) -> None:
-        """Set the rules that made a node, which are no part of its meaning."""
+        """Set the rules that made a node, which are not part of its meaning."""
         _set_node_rules(node, rules)
 
     @staticmethod

@@ -95,6 +95,11 @@ def flat(operands: Iterable[Any]) -> list[Any]:
     return [v for operand in operands for v in (operand if isinstance(operand, tuple) else (operand,))]
 
 
+def map_operands(function: Callable[[Any], Any], operands: Iterable[Any]) -> list[Any]:
+    """Return a function of each operand; of each element of repeated ones, which are tuples; None of absent ones."""
+    return [None if o is None else tuple(map(function, o)) if isinstance(o, tuple) else function(o) for o in operands]
+
+
 class Node:
     """One call of an operator. inputs: one Operand per declared input; attrs: all attributes.
 

@@ -9,7 +9,7 @@ Lives here: `parse(text, operators)`, the syntax.  Not here: printing (printer.p
     }
 
 A node without outputs prints as `name: () = Op(...)`; an absent optional input as `_`; a repeated input as `[a, b]`. A
-dialect may extend types: `x: i8[2]{scale=0.5, zero_point=3}`; names of graphs that are no words are strings, and
+dialect may extend types: `x: i8[2]{scale=0.5, zero_point=3}`; names of graphs that are not words are strings, and
 operators may be named by strings. Attribute values: Python's literals, complex(1.0, 2.0), dtype(f32), shape(2,?),
 type(i8[2]), tensor(f32[2], [1.0, 2.0]), subgraphs in place. In files, large arrays may be stored separately:
 stored(f32[1000], 'name').
@@ -307,9 +307,7 @@ class _Parser:
             elif not isinstance(elements, tuple) or not all(isinstance(e, element_type) for e in elements):
                 raise TypeError(f"wanted a list of {element_type.__name__}")
             elif spec.dtype is dtypes.string:
-                array = np.empty(len(elements), object)
-                array[:] = elements
-                array = array.reshape(shape)
+                array = np.fromiter(elements, object, len(elements)).reshape(shape)
             else:
                 array = np.array(elements, np_dtype).reshape(shape)
         except (ValueError, TypeError, OverflowError) as error:

@@ -48,9 +48,7 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
 
     def write(array: np.ndarray) -> Any:
         if array.ndim == 4:
-            result = np.empty(len(array), object)
-            result[:] = [png_samples.write(each, compression) for each in array]
-            return result
+            return np.fromiter((png_samples.write(each, compression) for each in array), object, len(array))
         return png_samples.write(array, compression)
 
     operand = dispatch.to_tensor(image)

@@ -333,9 +333,7 @@ def read_feature(data: bytes) -> tuple[DType | None, Any]:
         else:
             raise damaged(f"a list of {dtype.name} has a value of wire type {wire}")
     if dtype is dtypes.string:
-        strings = np.empty(len(parts), object)
-        strings[:] = parts
-        return dtype, strings
+        return dtype, np.fromiter(parts, object, len(parts))
     if len(parts) == 1:
         return dtype, parts[0]
     return dtype, np.concatenate(parts) if parts else np.zeros(0, dtype.np)

@@ -49,9 +49,7 @@ def scalar(array: np.ndarray, op: str) -> bytes:
 
 def strings(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array of strings in a shape."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array.reshape(shape)
+    return np.fromiter(values, object, len(values)).reshape(shape)
 
 
 def string_spec(shape: Any = ()) -> TensorSpec:

@@ -55,7 +55,7 @@ def example_of_json(text: bytes) -> Example:
 def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
     """Return Examples in JSON, strings of any shape, as serialized messages, which `parse_example` reads.
 
-    raises InvalidArgumentError for texts that are no Example
+    raises InvalidArgumentError for texts that are not an Example
     """
     texts = string_operand(json_examples, "io.decode_json_example")
 

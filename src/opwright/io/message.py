@@ -263,7 +263,7 @@ class Message:
 
 
 def _nothing() -> None:
-    """Do nothing: the message is no field of another."""
+    """Do nothing: the message is not a field of another."""
 
 
 def _read_values(kind: str, wire: int, value: Any) -> list[Any]:

@@ -5,7 +5,7 @@ Not here: reading files (importer.py), the rules (ops/), shapes while a model ru
 
 Values that follow from shapes alone, SHAPE of a known shape and small arithmetic on it, become constants, as when the
 interpreter allocates tensors (runtime/dynamic_shapes.py); so a graph for inputs of any size has no open
-shape once they have one. Nodes keep their names and the operators they came from; types keep all that is no shape.
+shape once they have one. Nodes keep their names and the operators they came from; types keep all that is not a shape.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def windows(config: Any) -> np.ndarray:
     """Return samples of a configuration's dataset, [num_samples, 1, sequence_length], evenly spaced.
 
     A short dataset is repeated. raises ValueError without dataset and tokenizer, and for an empty dataset; TypeError
-    for one that is no iterable
+    for one that is not an iterable
     """
     if config.dataset is None or config.tokenizer is None:
         raise ValueError(

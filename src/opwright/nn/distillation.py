@@ -249,7 +249,7 @@ class Distiller(Model):
     ) -> None:
         """Set the optimizer, the loss of targets (a name, a loss or a structure like the outputs), and metrics.
 
-        raises ValueError without a loss, and for metrics that are no list
+        raises ValueError without a loss, and for metrics that are not a list
         """
         if loss is None:
             raise ValueError("'loss' cannot be `None`.")

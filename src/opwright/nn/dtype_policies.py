@@ -42,7 +42,7 @@ class DTypePolicy:
 
     name: a dtype for computation and weights, or "mixed_float16", "mixed_bfloat16": these dtypes for the computation,
     float32 for weights; the global policy by default.
-    raises TypeError if it is no text, ValueError for unknown ones
+    raises TypeError if it is not text, ValueError for unknown ones
     """
 
     def __init__(self, name: str | None = None) -> None:

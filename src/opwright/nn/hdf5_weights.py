@@ -315,10 +315,7 @@ def assign_weights(
             if not skip_mismatch:
                 raise
             skipped.append(path)
-    if skipped:
-        warnings.warn(f"Weights that do not fit the model are not loaded: {', '.join(skipped)}", stacklevel=4)
-    for variable, array in rows:
-        variable.assign(array.astype(variable.dtype.np))
+    assign_arrays(rows, skipped)
     for layer, store in stores:
         layer.load_own_variables(store)
 
@@ -393,3 +390,11 @@ def file_of(rows: Iterable[tuple[str, np.ndarray]]) -> bytes:
             else:
                 file.create_dataset(path, data=array)
     return buffer.getvalue()
+
+
+def assign_arrays(rows: Sequence[tuple[Any, np.ndarray]], skipped: Sequence[str]) -> None:
+    """Assign arrays to variables; warn of the names of skipped ones."""
+    if skipped:
+        warnings.warn(f"Weights that do not fit the model are not loaded: {', '.join(skipped)}", stacklevel=5)
+    for variable, array in rows:
+        variable.assign(array.astype(variable.dtype.np))

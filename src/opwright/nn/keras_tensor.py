@@ -101,7 +101,7 @@ class KerasTensor(Overriding):
         return result
 
     def _elements(self, depth: int) -> np.ndarray | None:
-        """Return the known elements, None for unknown ones; None if the tensor is no size, or nothing is known."""
+        """Return the known elements, None for unknown ones; None if the tensor is not a size, or nothing is known."""
         if hasattr(self, "_known_elements"):
             return self._known_elements
         if self.history is None or depth > symbolic.DEPTH or not isinstance(self.history[0], OperatorCall):

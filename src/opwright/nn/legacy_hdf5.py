@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import json
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from ..core.errors import DataLossError
 from ..core.extras import optional_module
-from .hdf5_weights import WeightGroup
+from .hdf5_weights import WeightGroup, assign_arrays
 from .keras_form import KERAS_VERSION, keras_configuration
 
 MOST_BYTES = 64512
@@ -85,10 +84,7 @@ def assign_legacy_weights(model: Any, group: WeightGroup, skip_mismatch: bool = 
             if not skip_mismatch:
                 raise
             skipped.append(f"{part.path}/{name}")
-    if skipped:
-        warnings.warn(f"Weights that do not fit the model are not loaded: {', '.join(skipped)}", stacklevel=4)
-    for variable, array in arrays:
-        variable.assign(array.astype(variable.dtype.np))
+    assign_arrays(arrays, skipped)
 
 
 def _pairs(variables: Sequence[Any], group: WeightGroup, what: str) -> list[tuple[Any, WeightGroup, str]]:

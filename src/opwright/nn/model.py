@@ -20,9 +20,10 @@ from . import calibration, configuration, quantizers, state_trees
 from .keras_tensor import KerasTensor
 from .layer import Layer
 from .layer_shapes import keras_tensors
-from .model_config import network_config, network_from_config, serialize
+from .model_config import serialize
 from .model_files import export, save_model
 from .network import Network
+from .network_config import network_config, network_from_config
 from .summary import text_of
 from .training.trainer import Trainer
 from .weights_io import load_weights, save_weights

@@ -1,11 +1,9 @@
 """Serialization of models and layers to plain values, for JSON and files.
 
-Lives here: objects by class name, graphs of layers, arguments of `compile`.  Not here: weights (weights_io.py).
+Lives here: objects by class name, arguments of `compile`.
+Not here: graphs of layers (network_config.py), weights (weights_io.py).
 
-An object is {"module", "class_name", "config", "registered_name"}; a KerasTensor in a node's arguments is
-{"class_name": "__keras_tensor__", "config": {"shape", "dtype", "keras_history": [layer, node, output]}}; a call of an
-operator is a layer of class "__operator__" with the operator's name and attributes, one of a function of `keras.ops`
-a layer of class "__operation__" with its class in Keras and that class's arguments.
+An object is {"module", "class_name", "config", "registered_name"}.
 """
 
 from __future__ import annotations
@@ -19,21 +17,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import optimizers
-from ..core import nest
 from ..core.dtypes import DType, as_dtype
 from ..core.shapes import TensorShape
-from ..ops import dispatch, registry
+from ..ops import dispatch
 from ..ops.tensor import TensorLike
 from . import function_code, shared_objects
 from .configuration import CUSTOM, CustomObjectScope, function_config, registered_name
-from .keras_tensor import KerasTensor, OperationNode, OperatorCall
+from .keras_tensor import KerasTensor
 from .layer import Layer
 from .network import InputLayer
-from .operations import OperationCall, operation_classes
 
 if TYPE_CHECKING:
     from .configuration import JsonValue
-    from .keras_tensor import KerasTensors
     from .model import Model
 
 M = TypeVar("M", bound="Model")
@@ -236,201 +231,13 @@ def is_known(name: str) -> bool:
 # ---- graphs of layers ------------------------------------------------------------------------------------------------
 
 
-def network_config(model: Any) -> dict[str, Any]:
-    """Return the configuration of a functional model."""
-    network = model._network
-    network_nodes = {id(n) for n in network.nodes}
-    index: dict[int, tuple[str, int]] = {}
-    by_operation: dict[int, list[OperationNode]] = {}
-    for operation in network.operations:
-        nodes = [n for n in operation.nodes if id(n) in network_nodes or _is_input(n, network)]
-        by_operation[id(operation)] = nodes
-        for i, node in enumerate(nodes):
-            index[id(node)] = operation.name, i
-
-    def leaf(x: Any) -> JsonValue:
-        if not isinstance(x, KerasTensor):
-            return plain_value(x)
-        name, i = index[id(x.node)]
-        return {
-            "class_name": "__keras_tensor__",
-            "config": {
-                "shape": None if x.shape.dims is None else list(x.shape.dims),
-                "dtype": x.dtype.name,
-                "keras_history": [name, i, x.history[2] if x.history else 0],
-            },
-        }
-
-    def tree(x: Any) -> JsonValue:
-        if isinstance(x, dict):
-            return {k: tree(v) for k, v in x.items()}
-        return [tree(v) for v in x] if isinstance(x, (list, tuple)) else leaf(x)
-
-    layers = []
-    for operation in network.operations:
-        described = _described(operation)
-        described["name"] = operation.name
-        described["inbound_nodes"] = [
-            {"args": [tree(a) for a in n.args], "kwargs": {k: tree(v) for k, v in n.kwargs.items()}}
-            for n in by_operation[id(operation)]
-            if not _is_input(n, network)
-        ]
-        layers.append(described)
-    history_of = lambda t: [*index[id(t.node)], t.history[2]]  # noqa: E731
-    return {
-        "name": model.name,
-        "trainable": model.trainable,
-        "layers": layers,
-        "input_layers": nest.map_structure(history_of, network.inputs),
-        "output_layers": nest.map_structure(history_of, network.outputs),
-    }
-
-
-def _is_input(node: OperationNode, network: Any) -> bool:
-    return bool(node.flat_outputs) and all(id(t) in network._inputs_by_id for t in node.flat_outputs)
-
-
-def _described(operation: Any) -> dict[str, Any]:
-    """Return a layer, operator or operation as plain values, without its calls."""
-    if isinstance(operation, OperatorCall):
-        attrs = {k: plain_value(getattr(operation.bound, k)) for k in operation.op.attr_defs}
-        config = {"name": operation.name, "operator": operation.op.name, "attributes": attrs}
-        return {"module": None, "class_name": "__operator__", "registered_name": None, "config": config}
-    if isinstance(operation, OperationCall):
-        return operation_config(operation.name, operation.operation.name, plain_value(operation.arguments))
-    return serialize(operation)
-
-
-def operation_config(name: str, operation: str, arguments: JsonValue) -> dict[str, Any]:
-    """Return the configuration of an operation of `keras.ops`. operation: its class in Keras."""
-    config = {"name": name, "operation": operation, "arguments": arguments}
-    return {"module": None, "class_name": "__operation__", "registered_name": None, "config": config}
-
-
-def _operation(config: Any) -> OperationCall:
-    operation = operation_classes().get(config["operation"])
-    if operation is None:
-        raise ValueError(f"Unknown operation: {config['operation']!r} is no class of keras.ops")
-    return OperationCall(operation, _revived(config["arguments"]), config["name"])
-
-
-def _revived(value: Any, custom_objects: dict[str, Any] | None = None) -> Any:
+def revived(value: Any, custom_objects: dict[str, Any] | None = None) -> Any:
     """Return plain values with the objects that they configure."""
     if isinstance(value, dict):
         if "class_name" in value:
             return deserialize(value, custom_objects)
-        return {k: _revived(v, custom_objects) for k, v in value.items()}
-    return [_revived(v, custom_objects) for v in value] if isinstance(value, list) else value
-
-
-def network_from_config(cls: type[M], config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> M:
-    """Return the functional model of a configuration."""
-    operations: dict[str, Any] = {}
-    tensors: dict[tuple[str, int], list[KerasTensor]] = {}
-    waiting: list[tuple[dict[str, Any], int]] = []
-    for described in config["layers"]:
-        if described["class_name"] == "__operator__":
-            inner = described["config"]
-            op = registry.get(inner["operator"])
-            attrs = {k: _attribute_from_json(op.attr_defs[k], v) for k, v in inner["attributes"].items()}
-            operation = OperatorCall(op, op.bind(attrs), inner["name"])
-            operation.name = inner["name"]  # as in the other model, though it may not be new
-            operations[described["name"]] = operation
-        elif described["class_name"] == "__operation__":
-            operations[described["name"]] = _operation(described["config"])
-        else:
-            operations[described["name"]] = deserialize(described, custom_objects)
-        layer = operations[described["name"]]
-        if isinstance(layer, InputLayer):
-            tensors[described["name"], 0] = [layer.output]
-        described = {**described, "inbound_nodes": [node_arguments(n) for n in described.get("inbound_nodes", ())]}
-        waiting += [(described, i) for i in range(len(described.get("inbound_nodes", ())))]
-
-    def ready(x: Any) -> bool:
-        if isinstance(x, dict) and x.get("class_name") == "__keras_tensor__":
-            if x["config"]["keras_history"][0] not in operations:
-                raise ValueError(
-                    f"Invalid Functional model configuration of model {config.get('name')!r}. Missing node: "
-                    f"{x['config']['keras_history'][0]}"
-                )
-            return tuple(x["config"]["keras_history"][:2]) in tensors
-        if isinstance(x, dict):
-            return all(map(ready, x.values()))
-        return all(map(ready, x)) if isinstance(x, list) else True
-
-    def revive(x: object) -> object:
-        if isinstance(x, dict):
-            if x.get("class_name") == "__keras_tensor__":
-                name, node, output = x["config"]["keras_history"]
-                return tensors[name, node][output]
-            return deserialize(x, custom_objects) if "class_name" in x else {k: revive(v) for k, v in x.items()}
-        return [revive(v) for v in x] if isinstance(x, list) else x
-
-    while waiting:
-        later = []
-        for described, i in waiting:
-            node = described["inbound_nodes"][i]
-            first_free = sum(1 for key in tensors if key[0] == described["name"])
-            if first_free != i or not ready([node["args"], node["kwargs"]]):
-                later.append((described, i))
-                continue
-            layer = operations[described["name"]]
-            args = [revive(a) for a in node["args"]]
-            if isinstance(layer, OperatorCall):
-                args = [tuple(a) if isinstance(a, list) else a for a in args]
-                outputs = _record_call(layer, args)
-            else:
-                outputs = layer(*args, **{k: revive(v) for k, v in node["kwargs"].items()})
-            tensors[described["name"], i] = [t for t in nest.flatten(outputs) if isinstance(t, KerasTensor)]
-        if len(later) == len(waiting):
-            raise ValueError(
-                f"Invalid Functional model configuration of model {config.get('name')!r}: its graph has loops or "
-                f"disconnected nodes. Nodes of these layers remain: {sorted({d['name'] for d, _ in later})}"
-            )
-        waiting = later
-
-    def resolve(reference: Any) -> KerasTensor | dict[Any, Any] | list[Any] | tuple[Any, ...]:
-        if isinstance(reference, (list, tuple)) and len(reference) == 3 and isinstance(reference[0], str):
-            return tensors[reference[0], reference[1]][reference[2]]
-        if isinstance(reference, dict) and reference.get("class_name") == "__tuple__":
-            return tuple(resolve(part) for part in reference["items"])
-        if isinstance(reference, dict):
-            return {k: resolve(v) for k, v in reference.items()}
-        parts = [resolve(part) for part in reference]
-        return tuple(parts) if isinstance(reference, tuple) else parts
-
-    model = cls(resolve(config["input_layers"]), resolve(config["output_layers"]), name=config.get("name"))
-    if not config.get("trainable", True):
-        model.trainable = False
-    return model
-
-
-def node_arguments(node: Any) -> dict[str, Any]:
-    """Return a node's arguments; files of Keras 2 list its input tensors, the last with the keyword arguments."""
-    if isinstance(node, dict):
-        return node
-    tensors: list[Any] = [{"class_name": "__keras_tensor__", "config": {"keras_history": each[:3]}} for each in node]
-    kwargs: dict[str, Any] = next((each[3] for each in node if len(each) > 3), {})
-    return {"args": tensors if len(tensors) == 1 else [tensors], "kwargs": kwargs}
-
-
-def _record_call(operation: OperatorCall, inputs: list[Any]) -> KerasTensors:
-    """Record a call of an operation that keeps its name."""
-    fresh = operation.op.infer(operation.bound, inputs, operation.name)
-    flat = [s for spec in fresh for s in (spec if isinstance(spec, list) else (spec,))]
-    outputs = [KerasTensor(s.shape, s.dtype, name=operation.name) for s in flat]
-    packed: KerasTensors = operation.op.pack_outputs(outputs)
-    OperationNode(operation, tuple(inputs), {}, packed)
-    return packed
-
-
-def _attribute_from_json(declared: Any, value: Any) -> Any:
-    """Convert an attribute from JSON, where dtypes are names and tuples are lists."""
-    if isinstance(value, dict) and "class_name" in value:
-        return deserialize(value)
-    if declared.type is DType and value is not None:
-        return as_dtype(value)
-    return tuple(value) if isinstance(value, list) else value
+        return {k: revived(v, custom_objects) for k, v in value.items()}
+    return [revived(v, custom_objects) for v in value] if isinstance(value, list) else value
 
 
 # ---- compile ---------------------------------------------------------------------------------------------------------
@@ -446,21 +253,10 @@ def compile_config(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def compile_arguments(config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the arguments of `compile` from plain values."""
-    arguments = {k: _revived(v, custom_objects) for k, v in config.items() if k != "optimizer"}
+    arguments = {k: revived(v, custom_objects) for k, v in config.items() if k != "optimizer"}
     if config.get("optimizer") is not None:
         arguments["optimizer"] = optimizers.deserialize(config["optimizer"], custom_objects)
     return arguments
 
 
-__all__ = [
-    "Layer",
-    "compile_arguments",
-    "compile_config",
-    "deserialize",
-    "find",
-    "network_config",
-    "network_from_config",
-    "node_arguments",
-    "plain_value",
-    "serialize",
-]
+__all__ = ["Layer", "compile_arguments", "compile_config", "deserialize", "find", "plain_value", "revived", "serialize"]

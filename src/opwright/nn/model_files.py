@@ -58,7 +58,7 @@ from .weights_io import (
 OWN_CONFIG = "opwright.json"
 """The own configuration, next to that of Keras."""
 NOT_MODELS = (".png", ".jpg", ".json", ".pkl", ".txt", ".tflite", ".onnx", ".pt", ".pb", ".zip", ".npz", ".safetensors")
-"""Suffixes of files that are no models, and no folders."""
+"""Suffixes of files that are neither models nor folders."""
 
 
 def save_model(
@@ -79,8 +79,7 @@ def save_model(
             raise ValueError(f"The following argument(s) are not supported with the .h5 format: {sorted(kwargs)}")
         content = model_file(model, include_optimizer)
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)  # as Keras for this format
-        with replacing(path) as file:
-            file.write(content)
+        _write(path, content)
         return
     zipped = kwargs.pop("zipped", None) is not False
     if not path.endswith(".keras") and zipped:
@@ -95,6 +94,27 @@ def save_model(
         raise ValueError(f"With `zipped=False` the model is a folder, whose name should not end in .keras: {path}")
     if kwargs:
         raise ValueError(f"The following argument(s) are not supported with the .keras format: {sorted(kwargs)}")
+    files = keras_files(model, keras_format)
+    if not zipped:
+        for name, content in files.items():
+            os.makedirs(os.path.dirname(os.path.join(path, name)), exist_ok=True)
+            _write(os.path.join(path, name), content)
+    elif is_open:
+        filepath.write(_archive(files))
+    else:
+        _write(path, _archive(files))
+
+
+def _write(path: str, content: bytes) -> None:
+    with replacing(path) as file:
+        file.write(content)
+
+
+def keras_files(model: Any, keras_format: bool | None = None) -> dict[str, bytes]:
+    """Return the files of a .keras archive by name: configuration, weights, state of the optimizer, assets.
+
+    keras_format: whether Keras reads them; by default if it can
+    """
     config = serialize_model(model)
     shapes = getattr(model, "_build_shapes", None)
     if not has_build_config(model):
@@ -124,18 +144,7 @@ def save_model(
         if model.optimizer is not None and model.optimizer.built:
             state = {f"{i:04d}": np.asarray(v.read_array()) for i, v in enumerate(model.optimizer.variables)}
             files["optimizer.safetensors"] = to_bytes(state)
-    files.update(assets_of(model))
-    if not zipped:
-        for name, content in files.items():
-            os.makedirs(os.path.dirname(os.path.join(path, name)), exist_ok=True)
-            with replacing(os.path.join(path, name)) as file:
-                file.write(content)
-        return
-    if is_open:
-        filepath.write(_archive(files))
-        return
-    with replacing(path) as file:
-        file.write(_archive(files))
+    return {**files, **assets_of(model)}
 
 
 def _archive(files: dict[str, bytes]) -> bytes:

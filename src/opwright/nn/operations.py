@@ -28,7 +28,7 @@ else:
 
 class _Inference(threading.local):
     active = False
-    """Whether a function is executed for the shapes and dtypes of its results: what it calls is no node."""
+    """Whether a function is executed for the shapes and dtypes of its results: what it calls is not a node."""
 
 
 _inference = _Inference()

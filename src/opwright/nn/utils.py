@@ -170,7 +170,7 @@ def pad_sequences(
 
     maxlen: the longest length by default; longer sequences are cut. padding, truncating: where, "pre" or "post".
     dtype: of the array; object or str for text
-    raises ValueError for sequences that are no lists, whose items differ in shape, or other arguments
+    raises ValueError for sequences that are not lists, whose items differ in shape, or other arguments
 
     >>> ow.keras.utils.pad_sequences([[1], [2, 3]])
     array([[0, 1],

@@ -207,7 +207,7 @@ def members(content: bytes, path: str) -> dict[str, bytes]:
 
 
 def corrupt(path: Any, error: Exception) -> DataLossError:
-    """Return the error of a file that is no saved model."""
+    """Return the error of a file that is not a saved model."""
     return DataLossError(what=f"{path} is not a model saved by `Model.save`, or is corrupt: {error}")
 
 

@@ -208,7 +208,7 @@ def natural_dtype(value: Any) -> DType:
     """Return the dtype of `constant(value)`: an array's own; bool, int32, float32, complex128 or string for Python
     values.
 
-    raises ValueError for a list of text and numbers and for what is no number, text or nesting of these
+    raises ValueError for a list of text and numbers and for what is not a number, text or nesting of these
     """
     if isinstance(value, TensorLike):
         return value.dtype

@@ -401,7 +401,7 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
 
     operands: one for each declared input, None or () where it is left out. read: for each declared output whether
     it is read; by default intermediate ones are not.
-    raises DefinitionError where the definition's version_needed gives what is no version of it
+    raises DefinitionError where the definition's version_needed gives what is not a version of it
     """
     needed = _unaccounted(op)
     for name, attr in op.attr_defs.items():

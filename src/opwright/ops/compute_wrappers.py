@@ -153,7 +153,7 @@ def guarded(op: Operator, compute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_offsets(op: Operator, pairs: Sequence[tuple[int, int, bool]], results: Sequence[Any]) -> None:
-    """Raise DefinitionError if offsets among the results are no LoD over the rows they are for.
+    """Raise DefinitionError if offsets among the results are not a LoD over the rows they are for.
 
     pairs: of results, the rows, their offsets, and whether these are all levels. For a last level below the levels
     of an input, this is only the part that the result determines.
@@ -169,7 +169,7 @@ def _check_offsets(op: Operator, pairs: Sequence[tuple[int, int, bool]], results
 def offsets_violation(
     op: Operator, rule: str, output: str, why: str, levels: Sequence[Sequence[int]], node: str | None = None
 ) -> OpError:
-    """Return the error for offsets of an output that are no LoD over its rows."""
+    """Return the error for offsets of an output that are not a LoD over its rows."""
     return contract_violation(
         op,
         rule,

@@ -49,6 +49,12 @@ def check_inputs(graph: Graph, inputs: Any, role: str) -> None:
         raise InvalidArgumentError(what=f"the {role} does not take these inputs", found=dtypes, wanted=expected)
 
 
+def merged_spec(values: Sequence[Any]) -> TensorSpec:
+    """Return the most specific spec that holds for all values, which have one dtype."""
+    first, *others = values
+    return TensorSpec(first.shape.most_specific_common_supertype([v.shape for v in others]), first.dtype)
+
+
 def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
     """Return the most specific spec of each output that holds for every graph. Raises InvalidArgumentError if dtypes
     differ.
@@ -60,10 +66,7 @@ def merged_specs(graphs: Any, roles: Any) -> list[TensorSpec]:
                 what=f"the {roles[0]} and the {role} give different dtypes",
                 found={roles[0]: [v.dtype.name for v in first.outputs], role: [v.dtype.name for v in graph.outputs]},
             )
-    return [
-        TensorSpec(values[0].shape.most_specific_common_supertype([v.shape for v in values[1:]]), values[0].dtype)
-        for values in zip(*(g.outputs for g in graphs))
-    ]
+    return [merged_spec(values) for values in zip(*(g.outputs for g in graphs))]
 
 
 def if_specs(op: Any) -> list[TensorSpec]:

@@ -190,7 +190,7 @@ class Operator(OperatorInference):
         """Return the Call of all defaults: the same one at each call, and of `bind` with defaults as arguments."""
         if self._default is None:
             call = self._default = self.bind({})
-            with contextlib.suppress(TypeError):  # an attribute that is no key
+            with contextlib.suppress(TypeError):  # an attribute that is not a key
                 if self.profile.keeps_calls:
                     self._bound.setdefault(tuple(call.attrs.items()), call)
         return self._default

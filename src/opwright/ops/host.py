@@ -124,7 +124,7 @@ class _Slot:
 def print(*inputs: Any, **kwargs: Any) -> None:
     """Write `inputs` out, each time the program runs: inside `function` in program order with other effects.
 
-    inputs: tensors, Python values, and structures of them; what is no tensor is written as it is while tracing.
+    inputs: tensors, Python values, and structures of them; what is not a tensor is written as it is while tracing.
     output_stream: sys.stderr (the default), sys.stdout, a level or function of `logging`, or "file://path", which is
     added to. summarize: elements shown at each end of each axis of a tensor, 3; -1 for all. sep: between inputs, " ".
     end: after the last, a new line.

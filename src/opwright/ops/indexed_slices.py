@@ -150,7 +150,7 @@ class IndexedSlices(CompositeTensor):
         """Return the rows with each index once, duplicates summed in order, indices ascending.
 
         raises InvalidArgumentError where indices and values differ in number; where dense_shape is known, for an index
-        that is no row of it and for values that are not as wide as its rows
+        that is not a row of it and for values that are not as wide as its rows
         """
         rows, where = array.MergeRows(self.values, self.indices, self.dense_shape)
         return IndexedSlices(rows, where, self.dense_shape)

@@ -49,7 +49,7 @@ def register_library(name: str, *, before: str = "foreign") -> str:
     >>> ow.ops.register_library("xnnpack", before="compiled")
     'xnnpack'
 
-    raises ValueError for a name that is no identifier and for an unknown `before`, AlreadyExistsError for a name
+    raises ValueError for a name that is not an identifier and for an unknown `before`, AlreadyExistsError for a name
     registered elsewhere in the order
     """
     global _libraries
@@ -143,7 +143,7 @@ class KernelKey:
 
 
 def _kind_of(name: str) -> str:
-    """Return the kind of places of a name: "gpu" for "cuda:1"; an identifier that is no device is itself a kind."""
+    """Return the kind of places of a name: "gpu" for "cuda:1"; an identifier that is not a device is itself a kind."""
     try:
         return place_of(name).kind
     except InvalidArgumentError:
@@ -173,7 +173,7 @@ def register_kernel(
     tolerance: its greatest error relative to the reference, in units of the dtype's eps at the largest result; the
     autotuner excludes kernels beyond it (by default 64).
     raises AlreadyExistsError if the key has a kernel, ValueError for an unknown layout, library or kind of places,
-    SignatureError for what is no operator or no function
+    SignatureError for what is neither an operator nor a function
     """
     op = registry.operator_of(op)
     library = _ALIASES.get(library, library)

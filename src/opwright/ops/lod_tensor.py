@@ -75,7 +75,7 @@ class LoDTensor(Overriding, CompositeTensor):
     >>> x.recursive_sequence_lengths()
     [[2, 1]]
 
-    raises InvalidArgumentError for offsets that are no LoD over these rows
+    raises InvalidArgumentError for offsets that are not a LoD over these rows
     """
 
     __slots__ = ("_values", "layout", "levels")
@@ -159,7 +159,7 @@ class LoDTensor(Overriding, CompositeTensor):
             self.levels = ()
 
     def set_lod(self, offsets: Any) -> None:
-        """Replace the LoD, by offsets. Raises InvalidArgumentError if they are no LoD over the rows.
+        """Replace the LoD, by offsets. Raises InvalidArgumentError if they are not a LoD over the rows.
 
         Offsets that are known only when a function runs are given by `ow.sequence.lod_reset`.
         """

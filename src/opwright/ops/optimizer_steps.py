@@ -84,7 +84,7 @@ class UpdateRows(OperatorDefinition[None]):
     variable, state: variables of one shape and dtype; values: [n, ...]; indices: [n], any order, equal ones allowed;
     n may be 0. scalars: the rule's, in its order. rule: a name of ops/optimizer_rules.py. lazy: rows that are not given
     are left alone by every rule, with their state.
-    raises InvalidArgumentError for indices that are no rows of the variable, values of another width or dtype
+    raises InvalidArgumentError for indices that are not rows of the variable, values of another width or dtype
     """
 
     variable = Input(resource)

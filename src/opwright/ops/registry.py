@@ -176,7 +176,7 @@ def get(name: str) -> Operator:
     """Return the operator of that name, such as "Atan", or of that public function, such as "atan".
 
     The catalogue's come first, then those defined in this process, then those of installed packages.
-    raises UnknownOperatorError, a KeyError, with names that look alike; SignatureError for a name that is no text
+    raises UnknownOperatorError, a KeyError, with names that look alike; SignatureError for a name that is not text
     """
     if not isinstance(name, str):
         raise SignatureError(

@@ -6,7 +6,7 @@ Not here: the conditions themselves (attributes.py), the fields of a specificati
 (spec_changes.py).
 
 A condition is a list of its constructor's name and arguments: ["at_least", 0], ["one_of", "a", "b"], ["each", form],
-["all", form, form], ["words", "a text"]. None is no condition.
+["all", form, form], ["words", "a text"]. None is not a condition.
 """
 
 from __future__ import annotations
@@ -109,8 +109,7 @@ def value_of(data: Any) -> object:
 def _read_array(content: Any) -> np.ndarray:
     dtype, shape, data = dtypes.as_dtype(content["dtype"]), tuple(content["shape"]), content["data"]
     if dtype is dtypes.string:
-        array = np.empty(len(data), object)
-        array[:] = [base64.b64decode(item, validate=True) for item in data]
+        array = np.fromiter((base64.b64decode(item, validate=True) for item in data), object, len(data))
     else:
         array = np.frombuffer(base64.b64decode(data, validate=True), dtype.np.newbyteorder("<")).astype(dtype.np)
     array = array.reshape(shape)
@@ -209,7 +208,7 @@ def _follows(premises: list[list[Any]], conclusion: list[Any], integral: bool) -
 
 
 def _interval(parts: list[list[Any]], integral: bool) -> Interval | None:
-    """Return the intersection of the bounds among the conditions; None for bounds that are no numbers."""
+    """Return the intersection of the bounds among the conditions; None for bounds that are not numbers."""
     interval = Interval()
     for kind, *bounds in parts:
         if kind not in BOUNDS:

@@ -3,7 +3,7 @@
 Lives here: `spec`, the tables of what a specification says, `document` and `operators_of` for files.
 Not here: changes from one specification to another (spec_changes.py), how values become data (spec_values.py).
 
-Computations, texts, kernels and formulas of operators are no part of it. A file is a document
+Computations, texts, kernels and formulas of operators are not part of it. A file is a document
 
     {"format": 1, "opwright": "0.2.0", "operators": {name: {...}}}
 

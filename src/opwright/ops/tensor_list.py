@@ -389,10 +389,6 @@ def _zeros(shape: Sequence[int], dtype: DType) -> np.ndarray:
 
 def element(item: Any, dtype: DType) -> np.ndarray:
     """Return a kernel's scalar as an array of shape ()."""
-    if dtype is dtypes.string:
-        array = np.empty((), object)
-        array[()] = item
-        return array
     return np.asarray(item, dtype.np)
 
 

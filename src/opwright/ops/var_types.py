@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.dtypes import DType
 from ..core.errors import InvalidArgumentError
 from ..core.specs import TensorSpec
+from ..graph.ir import map_operands
 from .call import call_rule, contract_violation
 
 if TYPE_CHECKING:
@@ -177,10 +178,7 @@ def of_graph(graph: Graph, input_types: Mapping[str, str] | None = None) -> dict
     """
     kinds: dict[Any, str] = {v: (input_types or {}).get(v.name, of_dtype(v.dtype)) for v in graph.inputs}
     for node in graph.nodes:
-        read = [
-            None if o is None else tuple([kinds[v] for v in o]) if isinstance(o, tuple) else kinds[o]
-            for o in node.inputs
-        ]
+        read = map_operands(kinds.__getitem__, node.inputs)
         results = infer(node.op, read, node.attrs, node.inputs, node.name)
         repeats = len(node.outputs) - sum(not o.repeated for o in node.op.outputs)
         flat: list[str] = []

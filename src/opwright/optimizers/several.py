@@ -25,7 +25,7 @@ class OptimizerMap(MutableMapping[str, Optimizer]):
 
     default_optimizer: of variables that no expression matches. A map is a function of variables, as MultiOptimizer
     takes it.
-    raises TypeError for a default that is no optimizer, ValueError for a variable that several expressions match
+    raises TypeError for a default that is not an optimizer, ValueError for a variable that several expressions match
     """
 
     def __init__(self, default_optimizer: Optimizer, optimizer_map: dict[str, Optimizer] | None = None) -> None:

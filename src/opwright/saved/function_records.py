@@ -34,7 +34,7 @@ from ..ops.autodiff import CustomRecord, OpRecord, is_trainable
 from ..ops.indexed_slices import IndexedSlices
 from ..tracing.concrete import ConcreteFunction
 from ..tracing.control.body import rerecord
-from ..tracing.program import Program
+from ..tracing.program import Program, gradients_by_kind
 from ..tracing.signature import SignatureContext, kind_of
 from ..tracing.symbolic import SymbolicTensor
 from ..tracing.trace import FuncTrace
@@ -331,10 +331,7 @@ def _gradient(
                 dy = dy.to_dense() if isinstance(dy, IndexedSlices) else dy
                 gradients.append(array.zeros_like(y) if dy is None else dy)
         flat = iter(program.call(gradients))
-        return [
-            None if k is None else next(flat) if k == "dense" else IndexedSlices(next(flat), next(flat), next(flat))
-            for k in kinds
-        ]
+        return gradients_by_kind(kinds, flat)
 
     return CustomRecord(inputs, ys, backward)
 

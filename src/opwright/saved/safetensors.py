@@ -250,9 +250,7 @@ def _decode_strings(stored: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if int(ends[0]) != 0 or int(ends[-1]) != len(data) or (ends[1:] < ends[:-1]).any():
         raise ValueError("its strings do not fill it")
     bounds = ends.tolist()
-    array = np.empty(count, object)
-    array[:] = [data[a:b] for a, b in itertools.pairwise(bounds)]
-    return array.reshape(shape)
+    return np.fromiter((data[a:b] for a, b in itertools.pairwise(bounds)), object, count).reshape(shape)
 
 
 def describe(array: np.ndarray, dtype: DType, stored: np.ndarray) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""NumPy implementations of functions of the table that are no ufunc, or faster than their formula.
+"""NumPy implementations of functions of the table that are not a ufunc, or faster than their formula.
 
 Lives here: functions of arrays, in place where possible; `wide_erf` and `wide_erfc`, the error functions of float64,
 with `polynomial` and `piecewise`, building blocks of such approximations.
@@ -170,7 +170,7 @@ def truncate_div(x: Any, y: Any) -> np.ndarray:
     """Return x / y rounded toward zero; of integers 0 where y is 0."""
     if x.dtype.kind in "iu":
         return _quotient(x, y)
-    if x.dtype.itemsize < 8:  # a quotient of float32 that is no integer stays below the next one in float64
+    if x.dtype.itemsize < 8:  # a quotient of float32 that is not an integer stays below the next one in float64
         result: np.ndarray = np.trunc(np.true_divide(x.astype(np.float64), y.astype(np.float64))).astype(x.dtype)
         return result
     quotient = np.true_divide(x, y)

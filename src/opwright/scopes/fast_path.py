@@ -20,6 +20,7 @@ from ..core import flags
 from ..core.places import CPUPlace
 from ..eager.execute import OperandUseTracker
 from ..eager.tensor import EagerTensor
+from ..graph.ir import map_operands
 from ..ops import autotuner, dispatch
 from ..ops.kernel_operands import on_devices
 from ..ops.kernel_selection import Explanation
@@ -129,10 +130,7 @@ def cache_run(op: Any, call: Any, kernel: Any, tensors: Sequence[Any], plain: Pl
     """
     if any(part.lod_of for part in (*op.inputs, *op.outputs)):
         return
-    operands = [
-        None if t is None else tuple(map(OperandUseTracker, t)) if isinstance(t, tuple) else OperandUseTracker(t)
-        for t in tensors
-    ]
+    operands = map_operands(OperandUseTracker, tensors)
     specs: list[Any] = []
     for spec in op.infer(call, operands):
         specs.extend(spec) if isinstance(spec, list) else specs.append(spec)

@@ -96,8 +96,8 @@ class Scope:
     def rename(self, old: str, new: str) -> ScopeVariable:
         """Rename a variable of this scope.
 
-        raises NotFoundError if there is none, AlreadyExistsError if the new name is taken, SignatureError if it is no
-        name
+        raises NotFoundError if there is none, AlreadyExistsError if the new name is taken, SignatureError if it is not
+        a name
         """
         with self._lock:
             self._check_alive()

@@ -101,7 +101,7 @@ def compute_gradient(
 
     The parts of complex elements are two inputs or outputs.
     delta: the step of the differences; 2^-10 by default, as in TensorFlow
-    raises ValueError if x is no list
+    raises ValueError if x is not a list
     """
     if not isinstance(x, (list, tuple)):
         raise ValueError(f"`x` must be a list of tensors. Received: {type(x).__name__}")

@@ -41,7 +41,7 @@ def write_file(path: str, content: bytes) -> None:
 
 
 def out() -> Console:
-    """Return the console of results: stdout. Honours NO_COLOR; plain text with unlimited lines if it is no terminal.
+    """Return the console of results: stdout. Honours NO_COLOR; plain text with unlimited lines if it is not a terminal.
 
     Names in files may be bytes that are not text, or characters that the stream cannot encode: these are escaped.
     """

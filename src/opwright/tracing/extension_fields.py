@@ -4,7 +4,7 @@ Lives here: validation of annotations, conversion of values and specs, `Immutabl
 Not here: the classes (extension_type.py).
 
     annotation                          a value                               in the Spec
-    int, float, str, bytes, bool, None  an instance (a bool is no int here)   itself
+    int, float, str, bytes, bool, None  an instance (a bool is not an int here)   itself
     Tensor                              convertible by `convert_to_tensor`    TensorSpec
     a TensorSpec or other TypeSpec      a value it is compatible with         its spec
     ExtensionType or other composite    an instance                           its `_type_spec`

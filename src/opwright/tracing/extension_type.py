@@ -51,7 +51,7 @@ class ExtensionTypeSpec(TypeSpec):
 
     @classmethod
     def from_value(cls, value: Any) -> ExtensionTypeSpec:
-        """Return the type of a value. Raises TypeError if it is no instance of the ExtensionType."""
+        """Return the type of a value. Raises TypeError if it is not an instance of the ExtensionType."""
         if not isinstance(value, cls._value_class()):
             raise TypeError(f"{cls.__qualname__} describes {cls._value_class().__name__}, found {value!r}")
         return cls._deserialize(tuple(to_spec(getattr(value, n)) for n in fields_of(type(value))))

@@ -237,7 +237,7 @@ def with_unique_tensors(value: Any) -> Any:
 def can_cache(required: Sequence[Any], specs: Sequence[Any], args: Any) -> bool:
     """Return whether all calls of one key may use one trace.
 
-    They may not if the trace depends on the number of rows of a LoDTensor, which is no part of the key. required: the
+    They may not if the trace depends on the number of rows of a LoDTensor, which is not part of the key. required: the
     tensors that the trace takes, with their `specs`. args: the arguments; each tensor is a separate object.
     """
     packed_rows = set(_packed_rows(args))

@@ -26,7 +26,7 @@ class name_scope:
     name: appended to the enclosing scopes, with a suffix _1, _2 ... in a traced function if it is already used. A name
     that ends with "/", such as the value of a scope, is entered unchanged; an empty one leaves all scopes.
 
-    raises ValueError for a name that is no string
+    raises ValueError for a name that is not a string
     """
 
     __slots__ = ("_name", "_saved")

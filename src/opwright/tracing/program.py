@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..compiler.plan import Plan
@@ -37,6 +37,14 @@ if TYPE_CHECKING:
 
 state = dispatch.state
 quietly = dispatch.quietly
+
+
+def gradients_by_kind(kinds: Sequence[str | None], flat: Iterator[Any]) -> list[Any]:
+    """Return gradients from their tensors: None, one for "dense", three of IndexedSlices for "sparse"."""
+    return [
+        None if kind is None else next(flat) if kind == "dense" else IndexedSlices(next(flat), next(flat), next(flat))
+        for kind in kinds
+    ]
 
 
 class Program:
@@ -364,11 +372,4 @@ class _Derivative:
             flat = iter(built.program.consume(arrays))
         else:
             flat = iter(built.program.call(arguments, captured))
-        return [
-            None
-            if kind is None
-            else next(flat)
-            if kind == "dense"
-            else IndexedSlices(next(flat), next(flat), next(flat))
-            for kind in kinds
-        ]
+        return gradients_by_kind(kinds, flat)

@@ -182,7 +182,7 @@ install_named(SymbolicTensor)
 
 # Operators that only move elements.
 MOVES = ("Pack", "Concat", "StridedSlice", "Slice", "Gather", "Identity", "ExpandDims", "Squeeze", "Reshape")
-SMALL = 64  # elements; larger tensors are no sizes, axes or permutations
+SMALL = 64  # elements; larger tensors are not sizes, axes or permutations
 DEPTH = 32  # operators between a value and the shapes that determine it
 
 

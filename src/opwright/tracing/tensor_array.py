@@ -406,7 +406,7 @@ class TensorArray(CompositeTensor):
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Return the array whose elements are pieces of `value` with the numbers of rows in `lengths`, a vector.
 
-        raises InvalidArgumentError if lengths is no vector, does not add up to the rows of `value`, or differs in
+        raises InvalidArgumentError if lengths is not a vector, does not add up to the rows of `value`, or differs in
         number from a fixed size; for a scalar
         """
         value = self._value(value)

@@ -63,7 +63,7 @@ class ModelView:
         return node_data(self.documents[0], figure)
 
     def netron(self) -> list[bytes]:
-        """Return the models as ONNX files that Netron opens, without weights; their operators are no ONNX operators."""
+        """Return the models as ONNX files that Netron opens, without weights; their operators are not ONNX's."""
         return [onnx_graph(document) for document in self.documents]
 
     def _repr_html_(self) -> str:

@@ -50,7 +50,7 @@ def copy_floats(target: Pointer, source: Pointer, n: Any, lanes: int, masked: bo
 
 
 def clear(target: Pointer, n: Any, lanes: int) -> None:
-    """Write n zeros, and more if n is no multiple of lanes."""
+    """Write n zeros, and more if n is not a multiple of lanes."""
     for i in range(0, n, lanes):
         target.store(kl.zeros(f32, lanes), i)
 

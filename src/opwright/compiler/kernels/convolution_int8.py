@@ -58,7 +58,7 @@ def _flipped(x: Value, flips: Value | None) -> Value:
 
 
 def fill(target: Pointer, n: Any, x: Value) -> None:
-    """Write n elements x, and more if n is no multiple of its lanes."""
+    """Write n elements x, and more if n is not a multiple of its lanes."""
     for i in range(0, n, x.count):
         target.store(x, i)
 

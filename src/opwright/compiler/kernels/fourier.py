@@ -15,7 +15,7 @@ j + 1], whose transform Z yields, with w = exp(-2 pi i / N),
 
     X[k] = (Z[k] + conj Z[N / 2 - k]) / 2 - i w^k (Z[k] - conj Z[N / 2 - k]) / 2
 
-Short rows, and lengths that are no powers of two, are products with a matrix of sines.
+Short rows, and lengths that are not powers of two, are products with a matrix of sines.
 Source: Van Loan, Computational Frameworks for the Fast Fourier Transform (1992), 1.7 and 4.3.
 """
 

@@ -261,7 +261,7 @@ def transposed(a: Buffer, build: Builder) -> Buffer:
 
 
 def _integer_lhs(a: Buffer, build: Builder) -> QuantizedRows:
-    """Return the rows of a; a step copies them if they are no multiple of four bytes."""
+    """Return the rows of a; a step copies them if they are not a multiple of four bytes."""
     depth, rows = a.shape[-1], math.prod(a.shape[:-1])
     flip = FLIP if a.dtype is int8 else 0
     if depth % 4 == 0:

@@ -253,7 +253,7 @@ def packer(
 
 
 def packed_filter(build: Builder, panels: PanelsF32, filters: Buffer, first: int, bias: Buffer | None) -> Address:
-    """Return the address of the packed channels of a filter from `first` on; add a step if it is no constant.
+    """Return the address of the packed channels of a filter from `first` on; add a step if it is not a constant.
 
     filters: [all features, ...]; bias: a constant of as many numbers, the initial sums.
     """

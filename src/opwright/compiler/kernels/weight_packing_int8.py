@@ -237,7 +237,7 @@ def pack_code(panels: PanelsInt8, dtype: DType, biased: bool = False) -> FamilyC
 def packed_filter(
     build: Builder, panels: PanelsInt8, filters: Buffer, first: int, zero: int, offset: int, bias: Buffer | None
 ) -> Address:
-    """Return the address of the packed channels of a filter from `first` on; add a step if it is no constant.
+    """Return the address of the packed channels of a filter from `first` on; add a step if it is not a constant.
 
     filters: [all features, ...]; bias: a constant of as many numbers, the initial sums; zero, offset: see `pack_int8`.
     """

@@ -302,7 +302,7 @@ class Rewriting:
         return list(self._readers.get(id(buffer), ()))
 
     def only_reader(self, buffer: Buffer, op: LoopOp) -> bool:
-        """Return whether an operation is the only reader of a buffer that is no output."""
+        """Return whether an operation is the only reader of a buffer that is not an output."""
         readers = self._readers.get(id(buffer), {})
         return len(readers) == 1 and op in readers and id(buffer) not in self._outputs
 

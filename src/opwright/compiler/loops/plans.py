@@ -139,7 +139,7 @@ _FLOATS = {dtypes.float32: "<f4x", dtypes.float64: "<d"}
 
 
 def word(value: Any, parameter: Any) -> int:
-    """Return a number as the 8-byte word of a parameter. Raises InternalError for a value that is no number of its
+    """Return a number as the 8-byte word of a parameter. Raises InternalError for a value that is not a number of its
     type."""
     if parameter is dtypes.float32:
         try:

@@ -50,7 +50,7 @@ def move(
 def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.ndarray, layout: np.ndarray) -> None:
     """Write the elements of a view of the source's layout in order; as a View if it contains all of them in order.
 
-    layout: of the source. raises NoLowering if the array is no view of it
+    layout: of the source. raises NoLowering if the array is not a view of it
     """
     if math.prod(view.shape) != output.size or (view.size and not np.may_share_memory(view, layout)):
         raise NoLowering(f"{view.shape} is no view for {output}")

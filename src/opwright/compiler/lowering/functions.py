@@ -32,16 +32,17 @@ from ...scalar.formulas import CLAMPS, GELU_CUBIC, GELU_SLOPE
 from ...scalar.table import ACTIVATIONS, BITS, OF_BUILTIN, OF_OPERATOR, chosen
 from ..inlined_kernels import InlinedKernel, call, own_kernel
 from ..kernel import COMPILED, Kernel
-from ..loops.buffers import Buffer
-from ..loops.expressions import Expr, apply, arg, const, convert, lookup, scalar
-from ..loops.ops import Checked, Map, View
+from ..loops.expressions import Expr, apply, arg, const, convert, scalar
+from ..loops.ops import Checked, View
 from .context import Buffers, LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import (
     NARROW,
     alike,
     broadcast,
     clamped,
+    every_integer,
     in_steps,
+    look_up,
     map_elements,
     mapped,
     plain,
@@ -276,7 +277,7 @@ def _tabulated(ctx: LoweringContext, operands: Sequence[RuleOperand], y: RuleOpe
         raise NoLowering("its class defines its own quantized rule")
     (x,) = operands
     kernel = ctx.node.integer_kernel()
-    integers = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
+    integers = every_integer(x.dtype)
     results = np.empty(integers.shape, y.dtype.np)
     try:
         with np.errstate(all="ignore"):
@@ -284,8 +285,7 @@ def _tabulated(ctx: LoweringContext, operands: Sequence[RuleOperand], y: RuleOpe
     except OpError as error:
         raise NoLowering(error.message) from None
     results.flags.writeable = False
-    table = Buffer(f"{y.buffer.name}.table", y.dtype, results.shape, results)
-    ctx.add(Map, y.buffer, (x.buffer, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    look_up(ctx, x.buffer, y, results)
 
 
 def lower_kernel(

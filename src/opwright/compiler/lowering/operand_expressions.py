@@ -115,7 +115,7 @@ def in_steps(value: Expr, output: RuleOperand, activation: Any = 0) -> Expr:
 
 
 def bounds(activation: Any) -> tuple[float | None, float | None]:
-    """Return the bounds of a fused activation. Raises NoLowering for an activation that is no clamp."""
+    """Return the bounds of a fused activation. Raises NoLowering for an activation that is not a clamp."""
     if activation in (0, "NONE"):
         return None, None
     if activation not in CLAMPS:
@@ -220,6 +220,18 @@ def _parameters(o: RuleOperand) -> tuple[Any, ...]:
     return o.dtype, o.scales.tobytes() if o.is_quantized else b"", o.zero if o.is_quantized else 0
 
 
+def every_integer(dtype: DType) -> np.ndarray:
+    """Return all values of an integer dtype in the order of their bits, which is that of look-up tables."""
+    integers: np.ndarray = np.arange(1 << (8 * dtype.size), dtype=f"u{dtype.size}").view(dtype.np)
+    return integers
+
+
+def look_up(ctx: LoweringContext, x: Buffer, y: RuleOperand, entries: np.ndarray) -> None:
+    """Add the look-up of integers in a table of results, which is in the order of `every_integer`."""
+    table = Buffer(f"{y.buffer.name}.table", y.dtype, entries.shape, entries)
+    ctx.add(Map, y.buffer, (x, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+
+
 def tabulated(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
     """Lower a function of one quantized tensor to a look-up table.
 
@@ -235,7 +247,7 @@ def tabulated(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
     entries = _tables.get(key)
     if entries is None:
         kernel = ctx.node.integer_kernel()
-        integers = np.arange(1 << (8 * x.dtype.size), dtype=f"u{x.dtype.size}").view(x.dtype.np)
+        integers = every_integer(x.dtype)
         entries = np.empty(integers.shape, y.dtype.np)
         with np.errstate(all="ignore"):
             kernel([np.maximum(integers, integers.dtype.type(lower_bound))], [entries])
@@ -244,8 +256,7 @@ def tabulated(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
             _tables[key] = entries
         if len(_tables) > _CACHE_SIZE:
             _tables.popitem(last=False)
-    table = Buffer(f"{y.buffer.name}.table", y.dtype, entries.shape, entries)
-    ctx.add(Map, y.buffer, (source, table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    look_up(ctx, source, y, entries)
 
 
 def unary(ctx: LoweringContext, expr_of: Any) -> None:

@@ -299,7 +299,7 @@ class _List:
         self.latest: _List = self
 
     def add(self, kind: str, lists: list[_List], dtype: DType, shape: tuple[int, ...]) -> None:
-        """Become the next list of a kind. Raises NoLowering for elements that are no numbers."""
+        """Become the next list of a kind. Raises NoLowering for elements that are not numbers."""
         if kind != ARRAY and (dtype.is_handle or np.prod(shape) != 1):
             raise NoLowering(f"a list of elements of {dtype.name}{list(shape)}")
         self.kind, self.position, self.element = kind, len(lists), (dtype, shape)

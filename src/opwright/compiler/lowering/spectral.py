@@ -138,7 +138,7 @@ def product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, z: RuleOperand
 
 
 def _image(ctx: LoweringContext, dtype: DType) -> tuple[RuleOperand, int, int]:
-    """Return the operand and the transform's lengths. Raises NoLowering if it is no image of this dtype."""
+    """Return the operand and the transform's lengths. Raises NoLowering if it is not an image of this dtype."""
     x, lengths = ctx.operand(0), [int(n) for n in ctx.constant(1).reshape(-1)]
     if x.dtype is not dtype or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
         raise NoLowering(f"a transform of {x} by {lengths}")

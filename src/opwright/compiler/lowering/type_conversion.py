@@ -26,10 +26,20 @@ from ...scalar.fixed_point import nudged
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
 from ..loops.constant_folding import computed
-from ..loops.expressions import Expr, apply, arg, const, convert, lookup, quantize, scalar
+from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ..loops.ops import Checked, LoopOp, Map, Reinterpret, View
 from .context import LoweringContext, NoLowering, RuleOperand
-from .operand_expressions import NARROW, as_type, map_elements, mapped, plain, steps_per, tabulated
+from .operand_expressions import (
+    NARROW,
+    as_type,
+    every_integer,
+    look_up,
+    map_elements,
+    mapped,
+    plain,
+    steps_per,
+    tabulated,
+)
 from .registry import CATALOGUE, Rule, lower, rule
 from .spectral import join, pairs, part
 
@@ -333,10 +343,9 @@ def table(ctx: LoweringContext) -> None:
     y = ctx.output(x.shape)
     if x.dtype not in (int8, int16) or y.dtype.np != entries.dtype or entries.size != (256 if x.dtype is int8 else 513):
         raise NoLowering(f"a table of {entries.size} for {x}")
-    integers = np.arange(1 << 8 * x.dtype.size, dtype=f"u{x.dtype.size}").view(x.dtype.np)
-    (results,) = map(np.ascontiguousarray, ctx.node.evaluate([x, ctx.operand(1)], [integers, entries]))
-    lookup_table = Buffer(f"{y.buffer.name}.table", y.dtype, results.shape, results)
-    ctx.add(Map, y.buffer, (x.buffer, lookup_table), lookup(arg(0, x.dtype), arg(1, y.dtype)))
+    operands = [every_integer(x.dtype), entries]
+    (results,) = map(np.ascontiguousarray, ctx.node.evaluate([x, ctx.operand(1)], operands))
+    look_up(ctx, x.buffer, y, results)
 
 
 @rule(custom=("NumericVerify",))

@@ -16,7 +16,8 @@ from ...core.errors import InvalidArgumentError, UnimplementedError
 from ...nn.applications.own_layers import LAYERS
 from ...nn.configuration import CUSTOM
 from ...nn.function_code import CLASS, in_safe_mode
-from ...nn.model_config import find, node_arguments, operation_config
+from ...nn.model_config import find
+from ...nn.network_config import node_arguments, operation_config
 from ...nn.operations import operation_classes
 
 WITHOUT_EFFECT = ("renorm_momentum", "seed", "shared_object_id")  # momentum of `renorm`, which is False

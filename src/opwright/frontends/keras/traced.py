@@ -78,7 +78,7 @@ class TracedLayer(Layer):
         )
 
     def call(self, inputs: Any, *others: Any, training: Any = None, **options: Any) -> Any:
-        """Compute the recorded program. Arguments that are no tensors are constants of it."""
+        """Compute the recorded program. Arguments that are not tensors are constants of it."""
         mode, structure = bool(training), [inputs, others, options]
         leaves = nest.flatten(structure)
         tensors = [x for x in leaves if isinstance(x, TensorLike)]

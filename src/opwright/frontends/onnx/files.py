@@ -86,7 +86,7 @@ def read_model(model: Any) -> tuple[Any, TensorReader]:
     """Return a ModelProto, and the reader of its tensors.
 
     model: a path, bytes, or a ModelProto
-    raises InvalidArgumentError for what is no ONNX model, NotFoundError of a missing file as OSError
+    raises InvalidArgumentError for what is not an ONNX model, NotFoundError of a missing file as OSError
     """
     onnx = onnx_module()
     if isinstance(model, onnx.ModelProto):
@@ -144,7 +144,7 @@ _GRAPH, _INITIALIZER, _NAME, _RAW_DATA = 7, 5, 8, 9  # numbers of fields: ModelP
 def _without_weights(content: bytes | mmap.mmap) -> tuple[bytes, dict[str, memoryview]]:
     """Return the bytes of a ModelProto without the raw data of large initializers, and these as views by name.
 
-    Protobuf would copy them when it parses, and at each access. Bytes that are no message are returned as they are.
+    Protobuf would copy them when it parses, and at each access. Bytes that are not a message are returned as they are.
     """
     weights: dict[str, memoryview] = {}
 
@@ -218,9 +218,7 @@ class TensorReader:
         shape = tuple(tensor.dims)
         _check_shape(shape, name)
         if code == 8:
-            data = np.empty(len(tensor.string_data), object)
-            data[:] = list(tensor.string_data)
-            return self._shaped(data, shape, name)
+            return self._shaped(np.fromiter(tensor.string_data, object), shape, name)
         if code not in DTYPES and code not in _FOREIGN:
             raise InvalidArgumentError(op="from_onnx", node=name, what="a tensor has no dtype", found=code)
         dtype = np.dtype(_FOREIGN[code] if code in _FOREIGN else DTYPES[code].np)

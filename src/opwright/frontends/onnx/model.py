@@ -71,6 +71,29 @@ def _array(value: Any) -> np.ndarray:
     return np.asarray(value.numpy() if isinstance(value, TensorLike) else value)
 
 
+def _graph_inputs(graph: Any, fixed: Mapping[str, np.ndarray]) -> list[Any]:
+    """Return the inputs of a graph without an initial or fixed value.
+
+    raises InvalidArgumentError for repeated names, nameless outputs, and fixed values that are of no input
+    """
+    initial = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    if len({i.name for i in graph.input}) < len(graph.input):
+        raise InvalidArgumentError(
+            op="from_onnx", what="two inputs of one name", found=", ".join(i.name for i in graph.input)
+        )
+    if any(not o.name for o in graph.output):
+        raise InvalidArgumentError(op="from_onnx", what="an output has no name", node=graph.name)
+    unknown = fixed.keys() - {i.name for i in graph.input}
+    if unknown:
+        raise InvalidArgumentError(
+            op="from_onnx",
+            what="no inputs of these names",
+            found=", ".join(sorted(unknown)),
+            wanted=", ".join(i.name for i in graph.input),
+        )
+    return [i for i in graph.input if i.name not in initial and i.name not in fixed]
+
+
 def from_onnx(
     model: Any,
     *,
@@ -97,22 +120,7 @@ def from_onnx(
     program = OnnxProgram(proto, reader, custom)
     graph = proto.graph
     fixed = {name: np.asarray(v) for name, v in (values or {}).items()}
-    initial = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
-    inputs = [i for i in graph.input if i.name not in initial and i.name not in fixed]
-    if len({i.name for i in graph.input}) < len(graph.input):
-        raise InvalidArgumentError(
-            op="from_onnx", what="two inputs of one name", found=", ".join(i.name for i in graph.input)
-        )
-    if any(not o.name for o in graph.output):
-        raise InvalidArgumentError(op="from_onnx", what="an output has no name", node=graph.name)
-    unknown = fixed.keys() - {i.name for i in graph.input}
-    if unknown:
-        raise InvalidArgumentError(
-            op="from_onnx",
-            what="no inputs of these names",
-            found=", ".join(sorted(unknown)),
-            wanted=", ".join(i.name for i in graph.input),
-        )
+    inputs = _graph_inputs(graph, fixed)
     specs = [_spec(i) for i in inputs]
     texts = {s.name or "": spec_text(s.dtype, s.shape.dims) for s in specs if isinstance(s, TensorSpec)}
     program.rules.check(program.calls(graph, texts), program.custom)

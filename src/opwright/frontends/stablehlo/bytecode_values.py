@@ -27,7 +27,7 @@ INTEGERS = {11: "i8", 12: "i16", 13: "i32", 14: "i64", 16: "ui8", 17: "ui16", 18
 
 
 def damaged(what: str) -> InvalidArgumentError:
-    """Return the error of bytes that are no module."""
+    """Return the error of bytes that are not a module."""
     return InvalidArgumentError(op="from_stablehlo", what=f"damaged bytecode: {what}")
 
 

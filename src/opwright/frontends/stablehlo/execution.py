@@ -54,6 +54,17 @@ def primitive(name: str, context: ModuleContext, inputs: Sequence[Any], **params
     return rule(context, inputs, params)
 
 
+def window_numbers(attributes: Mapping[str, Any], name: str, rank: int) -> list[int]:
+    """Return the numbers of an attribute of windows by axis, ones without it."""
+    values = attributes.get(name)
+    return [1] * rank if values is None else [int(v) for v in np.broadcast_to(values, [rank])]
+
+
+def padding_pairs(padding: Any, rank: int) -> list[tuple[int, int]]:
+    """Return an attribute of paddings as (before, after) by axis, zeros without it."""
+    return [(0, 0)] * rank if padding is None else [(int(a), int(b)) for a, b in np.reshape(padding, [-1, 2])]
+
+
 def operator_name(operation: Operation) -> str:
     """Return the name under which a rule of an operation stands: the target of a custom call, a composite's name."""
     if operation.name == "stablehlo.custom_call":

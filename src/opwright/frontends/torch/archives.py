@@ -24,7 +24,7 @@ TARGETS = re.compile(
     r"torch\.ops\.[A-Za-z]\w*\.\w+(\.\w+)?|torch\.(sym|_sym)_\w+|_operator\.[a-z]\w*|math\.[a-z]\w*"
     r"|torch\._higher_order_ops(\.[A-Za-z]\w*)+"
 )
-"""Operators, functions of sizes, control flow. `torch.ops.x.__f__` is no attribute of a namespace."""
+"""Operators, functions of sizes, control flow. `torch.ops.x.__f__` is not an attribute of a namespace."""
 SYMBOL = re.compile(r"Symbol\('[A-Za-z]\w*'(, [a-z_]+=(True|False))*\)")
 EXPRESSIONS = re.compile(r"(?!.*(__|[A-Za-z)]\s*\.|\.\s*[A-Za-z_]))[\w\s()+\-*/%,<>=&|~.]*", re.DOTALL)
 """Arithmetic on sizes: no texts, no members."""

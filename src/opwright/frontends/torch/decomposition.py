@@ -155,8 +155,8 @@ def is_functional(program: ExportedProgram) -> bool:
 def unaliased(program: ExportedProgram) -> ExportedProgram:
     """Return a program in which a constant that has the memory of a buffer is that buffer.
 
-    Caches of `transformers` are such: an object that is no module holds the tensors, and the module the same memory as
-    buffers. PyTorch does not make programs functional that change such memory.
+    Caches of `transformers` are such: an object that is not a module holds the tensors, and the module the same memory
+    as buffers. PyTorch does not make programs functional that change such memory.
     """
     import copy
 

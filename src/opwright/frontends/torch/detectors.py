@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ...ops.image.resize_weights import keys_weights
+
 
 def nms_by_class(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
     """Return the boxes that remain of each class: those of different classes are moved apart, as torchvision does for
@@ -88,14 +90,7 @@ def _linear(share: Any) -> list[Any]:
 
 def _cubic(share: Any, a: float = -0.75) -> list[Any]:
     """Return the weights of two points before a place and of two behind it: Keys' kernel, with PyTorch's parameter."""
-
-    def near(x: Any) -> Any:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x: Any) -> Any:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(share + 1), near(share), near(1 - share), far(2 - share)]
+    return keys_weights(share, a)
 
 
 def _interpolation(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ...core.dtypes import int32
 from ..builder import GraphRewriter, has_subgraphs, map_subgraphs
-from ..ir import Graph, Node, Value, loop_inputs
+from ..ir import Graph, Node, Value, loop_inputs, map_operands
 from .rewrite_rules import Answer, PatternRewriter, RewriteRule, fold_constants
 
 _LONGEST_CONDITION = 40  # nodes; longer conditions are not worked out ahead
@@ -215,10 +215,7 @@ class _InvariantHoister:
         self.rewriter.changes.append(f"  {'hoist':22} {node.at or '':16} {node!r}  out of {self.loop.name}")
 
     def _copy(self, node: Node) -> None:
-        outer = self.outer
-        inputs = tuple(
-            tuple(outer[v] for v in o) if isinstance(o, tuple) else None if o is None else outer[o] for o in node.inputs
-        )
+        inputs = tuple(map_operands(self.outer.__getitem__, node.inputs))
         copy = self.rewriter.insert(self.rewriter.clone(node, inputs, self.loop.name))
         self.outer.update(zip(node.outputs, copy.outputs))
 

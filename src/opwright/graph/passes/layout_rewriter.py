@@ -8,7 +8,7 @@ The walk removes each Transpose and records the equation
 
 for its output. An operator of such values is computed on the stored ones if it has a rule. Any other operator reads
 transpose(stored, perm), one node for each value; the same holds for outputs of the graph, so that they keep their
-layout. Two equations that meet compose, and a perm that is the identity is no node.
+layout. Two equations that meet compose, and a perm that is the identity is not a node.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Specialisation:
 
 
 def shapes_of(node: Node) -> Shapes:
-    """Return the shapes of a node's inputs that are no constants."""
+    """Return the shapes of a node's inputs that are not constants."""
     return tuple([t.shape for t in node.tensors_in if t is not None and t.constant is None])
 
 

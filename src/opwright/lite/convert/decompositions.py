@@ -7,7 +7,7 @@ Not here: which variables stay (freeze.py), the lite operators that follow (rule
 optimizers (ops/optimizer_rules.py), which run here on tensors of the graph in place of arrays; the recurrent operators
 (ops/nn/lstm.py, gru.py), the lists that such loops read and fill (lists/).
 
-UNIDIRECTIONAL_SEQUENCE_LSTM is no target: its states persist from run to run, and those of an operator do not.
+UNIDIRECTIONAL_SEQUENCE_LSTM is not a target: its states persist from run to run, and those of an operator do not.
 """
 
 from __future__ import annotations

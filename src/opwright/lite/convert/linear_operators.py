@@ -22,7 +22,7 @@ from ...ops.windows import window
 from ...scalar.formulas import FUSED_CLAMPS
 from .canonicalization import order_of
 from .operator_fusion import LINEAR, NO, bias_of, channels_of
-from .rewriter import LiteRewriter, RuleResult, fused_activation, rule_table
+from .rewriter import LiteRewriter, RuleResult, fused_activation, reshaped, rule_table
 
 
 def _constant_weights(node: Node, rewriter: LiteRewriter) -> RuleResult:
@@ -74,10 +74,7 @@ def _around(node: Node, rewriter: LiteRewriter) -> RuleResult:
     if len(dims) >= 2 and dims[-1] == k and (dims[:-1], result[-1]) == (result[:-1], n) and dims.count(None) < 2:
         return rewriter.recreate(product, x, *product.inputs[1:], keep_num_dims=len(dims) > 2, like=like)
     if result[-1] == n and len(result) > 2 and result.count(None) < 2:
-        inner = [*result[:-1], k]
-        rows_apart = rewriter.emit(
-            "RESHAPE", x, rewriter.int32([-1 if d is None else d for d in inner]), like=x.spec.with_shape(inner)
-        )
+        rows_apart = reshaped(rewriter, x, [*result[:-1], k])
         return rewriter.recreate(product, rows_apart, *product.inputs[1:], keep_num_dims=True, like=like)
     if len(dims) > 2 and dims[-1] == k and not product.attrs["keep_num_dims"]:
         whole = rewriter.recreate(

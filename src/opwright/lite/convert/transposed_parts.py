@@ -128,7 +128,7 @@ def _as_transposed(
     place = None
     if shape is not None:
         apart = reshape_groups(parts[0].spec.shape.dims or (), shape) or ()
-        if parts[0].spec.shape[axis] == 1:  # which is no dimension of a group
+        if parts[0].spec.shape[axis] == 1:  # which is not a dimension of a group
             place = next((right[0] for left, right in apart if left[0] > axis), len(shape))
         else:
             place = next((right[0] for left, right in apart if left == [axis]), None)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, int32, int64, uint8, uint16, uint32
 from ...graph import Node, Value
-from ...graph.ir import Operand
+from ...graph.ir import map_operands
 from ...graph.passes.rewrite_rules import RewriteRule
 from .rewriter import LiteRewriter, NoMatch, Rewrite, RuleResult
 
@@ -68,12 +68,9 @@ class WiderTypes:
                 return self._rewriter.constant(value.constant.astype(to.np), to)
             return self.exact.get(value) or self._rewriter.cast(value, to)
 
-        def operand(x: Operand) -> Operand:
-            return tuple(map(widened, x)) if isinstance(x, tuple) else None if x is None else widened(x)
-
         def rewrite(node: Node, rewriter: LiteRewriter) -> RuleResult:
             specs = [v.spec.with_dtype(wider.get(v.dtype, v.dtype)) for v in node.outputs]
-            result = rule.rewrite(node.replaced(inputs=list(map(operand, node.inputs)), specs=specs), rewriter)
+            result = rule.rewrite(node.replaced(inputs=map_operands(widened, node.inputs), specs=specs), rewriter)
             if isinstance(result, NoMatch):
                 return result
             values = (result,) if isinstance(result, Value) else tuple(result)

@@ -48,9 +48,7 @@ def words_of(raw: bytes) -> list[bytes]:
 
 
 def _strings(elements: list[bytes], shape: Any) -> np.ndarray:
-    array = np.empty(len(elements), object)
-    array[:] = elements
-    return array.reshape(shape)
+    return np.fromiter(elements, object, len(elements)).reshape(shape)
 
 
 @custom_operator("tftext:WhitespaceTokenizer", counted_by="outputs")

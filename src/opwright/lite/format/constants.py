@@ -46,6 +46,14 @@ def pack_strings(strings: Sequence[bytes | str]) -> bytes:
     return result
 
 
+def pack_elements(array: np.ndarray, bits: int) -> np.ndarray:
+    """Return elements of a type of 2 or 4 bits packed in bytes: uint8 [bytes], the first element in the lowest bits."""
+    low = array.reshape(-1).astype(np.int8).view(np.uint8) & (1 << bits) - 1
+    low = np.concatenate([low, np.zeros(-len(low) % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
+    result: np.ndarray = np.bitwise_or.reduce(low << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8)
+    return result
+
+
 def string_offsets(buffer: Any) -> np.ndarray:
     """Return the checked offsets[count + 1] of a string tensor's buffer. Raises DataLossError for an invalid layout."""
     raw = np.frombuffer(buffer, np.uint8)
@@ -75,8 +83,7 @@ def unpack_strings(buffer: Any, shape: Sequence[int] | None = None) -> np.ndarra
     """
     offsets = string_offsets(buffer).tolist()
     data = memoryview(buffer).cast("B")
-    strings = np.empty(len(offsets) - 1, object)
-    strings[:] = [bytes(data[a:b]) for a, b in itertools.pairwise(offsets)]
+    strings = np.fromiter((bytes(data[a:b]) for a, b in itertools.pairwise(offsets)), object, len(offsets) - 1)
     if shape is None:
         return strings
     if math.prod(shape) != strings.size or any(d < 0 for d in shape):

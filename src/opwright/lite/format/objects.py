@@ -22,7 +22,7 @@ are known. Scalars and structs may be copied, offsets must be adjusted when they
 Files are preserved as follows:
 
     an unchanged model               the bytes of the file are written again
-    a field that is no offset        its bytes are copied (`UnknownField.bytes`)
+    a field that is not an offset        its bytes are copied (`UnknownField.bytes`)
     a member of a union              an offset refers to it, so its file is written with the model (`SourceFile`)
     a field that may be an offset    writing a changed model is an error that names it; `unknown="drop"` omits it
 """

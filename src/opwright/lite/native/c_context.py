@@ -21,7 +21,7 @@ import numpy as np
 
 from ...core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from ...core.lazy_imports import finalizer
-from ..format.constants import PACKED, pack_strings, unpack_strings
+from ..format.constants import PACKED, pack_elements, pack_strings, unpack_strings
 from ..runtime.constants import unpacked
 from ..runtime.tensor import ARENA, CONSTANT, DYNAMIC, OUTSIDE, OWN, Tensor
 from . import records
@@ -44,14 +44,7 @@ def to_c(t: Tensor) -> np.ndarray:
     assert array is not None
     if array.dtype.kind == "O":
         return np.frombuffer(bytearray(pack_strings(array.reshape(-1).tolist())), np.uint8)
-    bits = PACKED[t.type.name]
-    values = array.reshape(-1).astype(np.int8).view(np.uint8) & ((1 << bits) - 1)
-    per_byte = 8 // bits
-    padded = np.zeros(-(-values.size // per_byte) * per_byte, np.uint8)
-    padded[: values.size] = values
-    shifted = padded.reshape(-1, per_byte) << np.arange(0, 8, bits, dtype=np.uint8)
-    result: np.ndarray = np.bitwise_or.reduce(shifted, axis=1)
-    return result
+    return pack_elements(array, PACKED[t.type.name])
 
 
 def from_c(t: Tensor, content: np.ndarray) -> np.ndarray:

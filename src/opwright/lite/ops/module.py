@@ -1,4 +1,4 @@
-"""Whole models in the lite dialect, and their nodes that are no builtin operators.
+"""Whole models in the lite dialect, and their nodes that are not a builtin operators.
 
 Lives here: `LiteModule`, `GraphSignature`, the order of graphs; `ExternalOp` and its attributes, `VARIABLE`,
 `is_source`, `parse_graph`.

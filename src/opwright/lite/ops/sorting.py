@@ -133,10 +133,7 @@ class SkipGramOp(LiteDefinition):
         return spec((None if op.x.constant is None else len(_grams(op, op.x.constant)),), string)
 
     def compute(op: Any, x: np.ndarray) -> np.ndarray:
-        grams = _grams(op, x)
-        y = np.empty(len(grams), object)
-        y[:] = grams
-        return y
+        return np.fromiter(_grams(op, x), object)
 
 
 def _grams(op: Any, x: np.ndarray) -> list[bytes]:

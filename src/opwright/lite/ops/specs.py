@@ -20,7 +20,7 @@ from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...graph.ir import Value, same_attr
 from ..format import objects, pack_strings, schema
-from ..format.constants import PACKED
+from ..format.constants import PACKED, pack_elements
 from . import types
 
 
@@ -304,20 +304,12 @@ def contents_of(array: np.ndarray, spec: TensorSpec) -> np.ndarray:
     if spec.dtype is dtypes.string:
         return np.frombuffer(pack_strings(list(array.reshape(-1))), np.uint8)
     if (bits := PACKED.get(types.name_of(spec.dtype))) is not None:
-        return np.frombuffer(packed(array, bits), np.uint8)
+        return pack_elements(array, bits)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     if not array.flags.c_contiguous:
         return array[..., None].view(np.uint8)
     return array.reshape(-1).view(np.uint8)
-
-
-def packed(array: np.ndarray, bits: int) -> bytes:
-    """Return elements of a type below a byte packed in bytes, the first in the lowest bits."""
-    low = array.reshape(-1).astype(np.int8).view(np.uint8) & (1 << bits) - 1
-    low = np.concatenate([low, np.zeros(-len(low) % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
-    result: bytes = np.bitwise_or.reduce(low << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8).tobytes()
-    return result
 
 
 def tensors_of_scales(table: Any) -> list[int]:

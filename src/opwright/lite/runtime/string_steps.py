@@ -4,7 +4,7 @@ Lives here: `StringStep`, `string_step`, the table of operators that have one; `
 SKIP_GRAM, whose output has another shape for each text.
 Not here: the functions (compiler/native/string_calls.py), the operators (../ops).
 
-Strings are objects, whose counts of references machine code may change with the GIL alone, so these nodes are no part
+Strings are objects, whose counts of references machine code may change with the GIL alone, so these nodes are not part
 of plans. The function declines what it cannot compute, such as indices out of range: then the operator's own kernel
 runs, and raises its error.
 """

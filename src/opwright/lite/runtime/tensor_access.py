@@ -131,9 +131,7 @@ def _as_bytes(elements: np.ndarray, t: Tensor) -> np.ndarray:
         if not isinstance(item, (str, bytes)):
             raise InvalidArgumentError(what=f"Cannot set tensor: {t.name!r} takes strings", found=type(item).__name__)
         items.append(item.encode() if isinstance(item, str) else item)
-    strings = np.empty(elements.size, object)
-    strings[:] = items
-    return strings.reshape(elements.shape)
+    return np.fromiter(items, object, elements.size).reshape(elements.shape)
 
 
 ExportedViews = dict[

@@ -48,9 +48,7 @@ def limited(texts: list[list[int]], num_words: int | None, skip_top: int, oov_ch
 
 def as_objects(texts: list[list[int]]) -> np.ndarray:
     """Return an array of lists."""
-    array = np.empty(len(texts), object)
-    array[:] = texts
-    return array
+    return np.fromiter(texts, object, len(texts))
 
 
 def read_index(path: str, name: str) -> dict[str, int]:

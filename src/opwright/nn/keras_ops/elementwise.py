@@ -279,7 +279,7 @@ def heaviside(x1: Any, x2: Any) -> Tensor:
 
 
 def ldexp(x1: Any, x2: Any) -> Tensor:
-    """Compute x1 times 2 to the power of integers x2. Raises TypeError for x2 that are no integers."""
+    """Compute x1 times 2 to the power of integers x2. Raises TypeError for x2 that are not integers."""
     exponents = dispatch.to_tensor(x2)
     if not exponents.dtype.is_integer:
         raise TypeError(f"ldexp exponent must be an integer type. Received: x2 dtype={exponents.dtype.name}")

@@ -18,7 +18,7 @@ from ...ops import image as ops_image
 from ...ops import nn as ops_nn
 from .. import random
 from ..layers.configurable_layer import data_format_name
-from ..layers.image_layer import FILL_MODES, INTERPOLATIONS, warp
+from ..layers.image_layer import FILL_MODES, INTERPOLATIONS, projected, warp
 from .arrays import moveaxis
 
 if TYPE_CHECKING:
@@ -154,13 +154,8 @@ def _mirrored(x: Tensor, matrix: Tensor, order: int) -> Tensor:
     number, height, width, channels = (array.cast(array.range(size), "float32") for size in array.unstack(shape, 4))
     a = array.reshape(array.cast(matrix, "float32"), [-1, 8, 1, 1, 1])
     across, down = array.reshape(width, [1, 1, -1, 1]), array.reshape(height, [1, -1, 1, 1])
-    scale = a[:, 6] * across + a[:, 7] * down + 1.0
-    places = (
-        array.reshape(number, [-1, 1, 1, 1]),
-        (a[:, 3] * across + a[:, 4] * down + a[:, 5]) / scale,
-        (a[:, 0] * across + a[:, 1] * down + a[:, 2]) / scale,
-        channels,
-    )
+    columns, rows = projected(a, across, down)
+    places = (array.reshape(number, [-1, 1, 1, 1]), rows, columns, channels)
     return map_coordinates(x, array.stack([array.broadcast_to(p, shape) for p in places]), order, "mirror")
 
 

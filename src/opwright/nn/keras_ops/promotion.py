@@ -33,7 +33,7 @@ def _is_weak(dtype: Any) -> bool:
 
 
 def _kind(dtype: Any) -> int:
-    """Return the index in `_KINDS` of a Python type or dtype. Raises ValueError if its values are no numbers."""
+    """Return the index in `_KINDS` of a Python type or dtype. Raises ValueError if its values are not numbers."""
     if _is_weak(dtype):
         return _KINDS.index(dtype)
     d = as_dtype(dtype)

@@ -69,6 +69,13 @@ def check_dilation(layer: Any) -> None:
         )
 
 
+def causally_padded(inputs: Any, kernel_size: int, dilation: int, data_format: str) -> Tensor:
+    """Return sequences padded before, so that a step of a convolution of padding VALID sees no later one."""
+    ends = [[0, 0], [dilation * (kernel_size - 1), 0]]
+    ends.insert(2 if data_format == "channels_last" else 1, [0, 0])
+    return array.pad(inputs, ends)
+
+
 class ConvolutionBase(ConfigurableLayer):
     """Base class of convolutions: window, strides, padding, dilation, data format, bias and activation."""
 
@@ -190,10 +197,8 @@ class Conv(LowRankAdaptation, ConvolutionBase):
         """Apply the convolution, bias and activation."""
         padding = self.padding
         if padding == "causal":
-            before = self.dilation_rate[0] * (self.kernel_size[0] - 1)
-            last = self.data_format == "channels_last"
-            ends = [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]]
-            inputs, padding = array.pad(inputs, ends), "valid"
+            inputs = causally_padded(inputs, self.kernel_size[0], self.dilation_rate[0], self.data_format)
+            padding = "valid"
         y = ops_nn.convolution(
             inputs, self._cast(self.kernel), list(self.strides), padding.upper(), self._format, list(self.dilation_rate)
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ops import array
 from ...ops import nn as ops_nn
-from .convolution import FORMATS, ConvolutionBase, conv_output_shape
+from .convolution import FORMATS, ConvolutionBase, causally_padded, conv_output_shape
 
 if TYPE_CHECKING:
     from ...ops.tensor import Tensor
@@ -22,9 +22,7 @@ def depthwise_convolution(
     """Compute a depthwise convolution over one or two dimensions, one as an image of height 1."""
     last, rank = data_format == "channels_last", len(strides)
     if padding == "causal":
-        before = dilations[0] * (kernel.shape[0] - 1)
-        inputs = array.pad(inputs, [[0, 0], [before, 0], [0, 0]] if last else [[0, 0], [0, 0], [before, 0]])
-        padding = "valid"
+        inputs, padding = causally_padded(inputs, kernel.shape[0], dilations[0], data_format), "valid"
     axis = 1 if last else 2
     if rank == 1:
         inputs, kernel = array.expand_dims(inputs, axis), array.expand_dims(kernel, 0)

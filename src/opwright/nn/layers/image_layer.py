@@ -244,9 +244,15 @@ def warp(images: Any, transforms: Any, interpolation: str, fill_mode: str, fill_
         array.range(array.cast(height, float32)), array.range(array.cast(width, float32)), indexing="ij"
     )
     t = array.cast(array.reshape(transforms, [-1, 8, 1, 1]), float32)
-    k = t[:, 6] * x + t[:, 7] * y + 1.0
-    columns, rows = (t[:, 0] * x + t[:, 1] * y + t[:, 2]) / k, (t[:, 3] * x + t[:, 4] * y + t[:, 5]) / k
+    columns, rows = projected(t, x, y)
     return sample(images, rows, columns, interpolation, fill_mode, fill_value)
+
+
+def projected(transforms: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the columns and rows at which projective transforms [n, 8, ...] read what they write at (x, y)."""
+    t = transforms
+    scale = t[:, 6] * x + t[:, 7] * y + 1.0
+    return (t[:, 0] * x + t[:, 1] * y + t[:, 2]) / scale, (t[:, 3] * x + t[:, 4] * y + t[:, 5]) / scale
 
 
 def sample(images: Any, rows: Any, columns: Any, interpolation: str, fill_mode: str, fill_value: float) -> Any:

@@ -42,7 +42,7 @@ def skipgrams(
     """Return pairs of words, and whether the second is near the first in a sequence of word numbers.
 
     window_size: words to each side that are near; negative_samples: pairs with a random word, for each near pair;
-    categorical: labels [0, 1] and [1, 0]; sampling_table: probabilities of keeping words by number. Word 0 is no word.
+    categorical: labels [0, 1] and [1, 0]; sampling_table: probabilities of keeping words by number. 0 is not a word.
     """
     couples: list[list[int]] = []
     labels: list[Any] = []

@@ -47,7 +47,7 @@ class OutputLosses:
     """Weighted sum of the losses of all outputs; the mean of each is tracked if there are several.
 
     loss: a loss for every output; or a structure like the outputs, where a loss may stand at a structure of outputs,
-    and None, or a key that lacks, means no loss; or, if the outputs are no list, a list of losses of the same output.
+    and None, or a missing key, means no loss; or, if the outputs are not a list, a list of losses of one output.
     """
 
     def __init__(self, loss: Any, loss_weights: Any, output_names: Sequence[str] | None = None) -> None:

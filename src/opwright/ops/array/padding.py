@@ -168,7 +168,7 @@ class SpaceToDepth(OperatorDefinition):
     .. math:: output[n, y, x, (b_y s + b_x) c + k] = input[n, y s + b_y, x s + b_x, k]
 
     input: [n, h, w, c] (NHWC) or [n, c, h, w] (NCHW).
-    raises InvalidArgumentError if height or width are no multiples of block_size
+    raises InvalidArgumentError if height or width are not multiples of block_size
     """
 
     input = Input(rank=4)
@@ -193,7 +193,7 @@ class DepthToSpace(OperatorDefinition):
     .. math:: output[n, y s + b_y, x s + b_x, k] = input[n, y, x, (b_y s + b_x) c + k]
 
     input: [n, h, w, c s^2] (NHWC) or [n, c s^2, h, w] (NCHW).
-    raises InvalidArgumentError if the channels are no multiple of block_size squared
+    raises InvalidArgumentError if the channels are not a multiple of block_size squared
     """
 
     input = Input(rank=4)
@@ -222,7 +222,7 @@ class SpaceToBatchND(OperatorDefinition):
     .. math:: output[(b_1 s_2 + b_2) n + k, y, x] = padded[k, y s_1 + b_1, x s_2 + b_2]
 
     input: [n, spatial dimensions, rest]; block_shape: [m]; paddings: [m, 2].
-    raises InvalidArgumentError if a padded dimension is no multiple of its block
+    raises InvalidArgumentError if a padded dimension is not a multiple of its block
     """
 
     input = Input()
@@ -252,7 +252,7 @@ class BatchToSpaceND(OperatorDefinition):
     .. math:: output[k, y s_1 + b_1 - c_1, x s_2 + b_2 - c_2] = input[(b_1 s_2 + b_2) n + k, y, x]
 
     input: [n prod(block_shape), spatial dimensions, rest]; block_shape: [m]; crops: [m, 2].
-    raises InvalidArgumentError if the batch is no multiple of the block size, or the crops exceed a dimension
+    raises InvalidArgumentError if the batch is not a multiple of the block size, or the crops exceed a dimension
     """
 
     input = Input()

@@ -88,7 +88,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
         real, imag = (saturate_cast(part, real_target) for part in (math.real(tensor), math.imag(tensor)))
         return math.complex(real, imag, name=name)
     if tensor.dtype.is_floating or tensor.dtype.is_integer:
-        exact = float if tensor.dtype.is_floating else _exact_int  # the largest int64 is no float64
+        exact = float if tensor.dtype.is_floating else _exact_int  # the largest int64 is not a float64
         (low, high), (source_low, source_high) = (map(exact, d.limits) for d in (real_target, tensor.dtype))
         minimum = np.array(max(low, source_low), tensor.dtype.np)
         maximum = np.array(min(high, source_high), tensor.dtype.np)

@@ -37,6 +37,21 @@ def bilinear(size: int, out: int, align_corners: bool, half_pixel_centers: bool)
     )
 
 
+def keys_near(x: Any, a: Any) -> Any:
+    """Return Keys' cubic convolution kernel (1981) with parameter a, at distances x up to 1."""
+    return ((a + 2) * x - (a + 3)) * x * x + 1
+
+
+def keys_far(x: Any, a: Any) -> Any:
+    """Return Keys' cubic convolution kernel (1981) with parameter a, at distances x from 1 to 2."""
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+
+def keys_weights(part: Any, a: Any) -> list[Any]:
+    """Return Keys' weights of two pixels before and two after a position, which is `part` behind the second."""
+    return [keys_far(part + 1, a), keys_near(part, a), keys_near(1 - part, a), keys_far(2 - part, a)]
+
+
 def bicubic(size: int, out: int, align_corners: bool, half_pixel_centers: bool) -> Taps:
     """Return the taps of Keys's cubic: a = -1/2 without border pixels for half-pixel centers; else a = -3/4 with a
     repeated border.
@@ -45,17 +60,7 @@ def bicubic(size: int, out: int, align_corners: bool, half_pixel_centers: bool) 
     positions = Sampling(size, out, align_corners, half_pixel_centers).positions()
     floor = np.floor(positions)
     offset = np.rint((positions - floor) * F(TABLE)) / F(TABLE)
-
-    def near(x: np.ndarray) -> np.ndarray:
-        result: np.ndarray = ((a + F(2)) * x - (a + F(3))) * x * x + F(1)
-        return result
-
-    def far(x: np.ndarray) -> np.ndarray:
-        x = x + F(1)
-        result: np.ndarray = ((a * x - F(5) * a) * x + F(8) * a) * x - F(4) * a
-        return result
-
-    weights = np.stack([far(offset), near(offset), near(F(1) - offset), far(F(1) - offset)], 1)
+    weights = np.stack(keys_weights(offset, a), 1)
     indices = floor[:, None].astype(np.intp) + np.arange(-1, 3)
     clipped = np.clip(indices, 0, size - 1)
     if half_pixel_centers:
@@ -98,7 +103,7 @@ def _triangle(x: np.ndarray) -> np.ndarray:
 
 
 def _keys_cubic(x: Any) -> np.ndarray:
-    near, far = (F(1.5) * x - F(2.5)) * x * x + F(1), ((F(-0.5) * x + F(2.5)) * x - F(4)) * x + F(2)
+    near, far = keys_near(x, F(-0.5)), keys_far(x, F(-0.5))
     return np.where(x >= F(2), F(0), np.where(x >= F(1), far, near))
 
 

@@ -98,7 +98,7 @@ class Cumprod(OperatorDefinition):
 
     def gradient(op, dy: Any) -> Tensor:
         # dx_k = (product before k) * sum_{i >= k} dy_i * (product after k, up to i), the sum by a recurrence from the
-        # end: no division, so zeros are no exception
+        # end: no division, so zeros are not an exception
         x, back = _conj(op.x), not op.reverse
         before = Cumprod(x, axis=op.axis, exclusive=True, reverse=op.reverse)
         if op.exclusive:

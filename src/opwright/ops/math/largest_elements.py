@@ -199,7 +199,7 @@ class InTopK(OperatorDefinition):
     .. math:: output_i = \\#\\{j: predictions_{ij} > predictions_{i,targets_i}\\} < k
 
     targets: [n]; predictions: float32 [n, classes]; k: a scalar. Classes level with the target count as below it.
-    False where the target is no class or a prediction is not finite.
+    False where the target is not a class or a prediction is not finite.
     """
 
     targets = Input(index, rank=1)

@@ -147,7 +147,7 @@ class Prod(_AxisReduction):
         return result
 
     def gradient(op, doutput: Any) -> Tensor:
-        # The product of all others, without dividing, so that zeros are no exception: along one axis the products of
+        # The product of all others, without dividing, so that zeros are not exceptional: along one axis the products of
         # those before and those after; axis by axis, the others of one's line times the products of the other lines.
         x = op.input_tensor
         over_all = op.axis is None

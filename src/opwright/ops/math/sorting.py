@@ -225,7 +225,7 @@ class InvertPermutation(OperatorDefinition):
     .. math:: y_{x_i} = i
 
     x: int32 or int64 [n], each of 0 ... n - 1 once.
-    raises InvalidArgumentError if it is no permutation
+    raises InvalidArgumentError if it is not a permutation
     """
 
     x = Input(index, rank=1)

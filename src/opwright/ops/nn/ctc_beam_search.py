@@ -111,7 +111,7 @@ def ctc_beam_search_decoder(
 ) -> tuple[list[SparseTensor], Tensor]:
     """Return the most probable label sequences: a SparseTensor [batch, longest] for each of top_paths.
 
-    inputs: logits [time, batch, classes], the last class is no label; sequence_length: steps that count, [batch].
+    inputs: logits [time, batch, classes], the last class is not a label; sequence_length: steps that count, [batch].
     Also returned: their log-probabilities, [batch, top_paths].
     raises InvalidArgumentError for more paths than beams
     """

@@ -92,7 +92,7 @@ def fractional_max_pool(
     seed: int = 0,
     name: str | None = None,
 ) -> FractionalPool:
-    """Return the maxima over windows that divide an image by a ratio which is no integer.
+    """Return the maxima over windows that divide an image by a ratio which is not an integer.
 
     value: [batch, height, width, channels]; pooling_ratio: of rows and columns, 1 or more. pseudo_random: whether the
     widths of the windows follow from one random number, as in the source; else they are shuffled. overlapping: whether

@@ -212,7 +212,7 @@ def _gather_rows_of(params: Any, indices: Any) -> Any:
 
 
 def _of_first(op: Any, inputs: Sequence[Any], bound: Any, name: str | None) -> Any:
-    """Map the first operand; the others are no elements."""
+    """Map the first operand; the others are not elements."""
     x = inputs[0]
     return x.with_flat_values(dispatch.call(op, [x.flat_values, *inputs[1:]], bound, name))
 

@@ -187,9 +187,7 @@ class RaggedTensor(RowPartitioned, Overriding, CompositeTensor):
             items = [inner[a:b] for a, b in itertools.pairwise(ends)]
             if items and all(item.shape == items[0].shape for item in items):
                 return np.stack(items)
-            result = np.empty(len(items), object)
-            result[:] = items
-            return result
+            return np.fromiter(items, object, len(items))
 
         return rows(self.flat_values.numpy(), [s.numpy() for s in self.nested_row_splits])
 
@@ -215,7 +213,7 @@ class RaggedTensor(RowPartitioned, Overriding, CompositeTensor):
 
     @property
     def constant(self) -> None:
-        """None: it is no array."""
+        """None: it is not an array."""
         return None
 
     @property

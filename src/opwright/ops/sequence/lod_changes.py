@@ -35,7 +35,7 @@ class LodReset(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
 
     x: [rows, ...]. y: a LoDTensor, of which only the LoD is read; or offsets, int32 or int64 [n + 1], which take
     precedence over target_lod. append: append the offsets as the last level to the LoD of x; ignored if y has a LoD.
-    raises InvalidArgumentError for neither y nor target_lod, and for levels that are no LoD of the rows of x: fewer
+    raises InvalidArgumentError for neither y nor target_lod, and for levels that are not a LoD of the rows of x: fewer
     than two offsets, or offsets that do not begin with 0, ascend, and end with the number of units below
     """
 

@@ -257,7 +257,7 @@ def concat(x: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     >>> ow.sequence.concat([a, b]).to_nested()
     [[1, 2], [3, 7, 8]]
 
-    raises TypeError for x that is no list or tuple
+    raises TypeError for x that is not a list or tuple
     """
     if not isinstance(x, (list, tuple)):
         raise TypeError(

@@ -58,7 +58,7 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 
 
 def split(sp_input: SparseTensor, num_split: int, axis: int, name: str | None = None) -> list[SparseTensor]:
-    """Return num_split parts along an axis; the first ones are longer by one if the size is no multiple."""
+    """Return num_split parts along an axis; the first ones are longer by one if the size is not a multiple."""
     x = _sparse(sp_input, "sparse.split")
     rank = x.shape.rank
     if rank is None:

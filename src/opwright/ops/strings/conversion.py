@@ -145,9 +145,7 @@ class StringFormat(OperatorDefinition):
         text = parts[0]
         for array, part in zip(inputs, parts[1:]):
             text += summary(np.asarray(array), op.summarize) + part
-        output = np.empty((), object)
-        output[()] = text
-        return output
+        return np.array(text, object)
 
 
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:

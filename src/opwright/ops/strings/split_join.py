@@ -62,8 +62,7 @@ class StringSplit(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
 
 def _sparse(pieces: list[list[bytes]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     indices = [(i, j) for i, row in enumerate(pieces) for j in range(len(row))]
-    values = np.empty(len(indices), object)
-    values[:] = [piece for row in pieces for piece in row]
+    values = np.fromiter((piece for row in pieces for piece in row), object, len(indices))
     max_pieces = max(map(len, pieces), default=0)
     return np.array(indices, np.int64).reshape(-1, 2), values, np.array([len(pieces), max_pieces], np.int64)
 
@@ -116,9 +115,7 @@ class BytesSplit(OperatorDefinition):
 
     def compute(op, input: Any) -> np.ndarray:
         value = input.item()
-        output = np.empty(len(value), object)
-        output[:] = [value[i : i + 1] for i in range(len(value))]
-        return output
+        return np.fromiter((value[i : i + 1] for i in range(len(value))), object, len(value))
 
 
 @documented_by(BytesSplit)

@@ -29,8 +29,8 @@ _LOG2E, _LOG2E_REST = 1.4426950408889634, 1.925963033500011e-08  # the second is
 _MAGIC = 1.5 * 2.0**23 + 127  # added to a number below 2^22, it leaves the nearest whole number as an exponent's bits
 _LEAST, _MOST = -87.3, 88.3  # exp of these, and what lies between, is normal
 _FLAT, _OVER = 87.3, 88.8  # 1 + exp of the negative of one is 1, exp of the other is inf
-_FAR = 14.0  # where gelu is no normal number
-_ERFC_END = 9.34  # where erfc is no normal number
+_FAR = 14.0  # where gelu is not a normal number
+_ERFC_END = 9.34  # where erfc is not a normal number
 
 
 def _within(m: MathNamespace[Values], x: Values, low: float, high: float) -> Values:

@@ -21,6 +21,7 @@ from ...core.specs import TensorSpec
 from ...core.type_spec import CompositeTensor
 from ...eager.variable import Variable
 from ...graph import Graph, Value
+from ...graph.ir import map_operands
 from ...graph.passes import dead_code
 from ...ops import array, dispatch
 from ...ops.array.shape_operators import dims_tensor
@@ -94,10 +95,7 @@ def rerecord(trace: FuncTrace, graph: Graph, tensors: dict[Value, Any]) -> None:
     value.
     """
     for node in graph.nodes:
-        structure = [
-            None if o is None else tuple([tensors[v] for v in o]) if isinstance(o, tuple) else tensors[o]
-            for o in node.inputs
-        ]
+        structure = map_operands(tensors.__getitem__, node.inputs)
         kind = control_record(node.op.name)
         specs = [v.spec for v in node.outputs]
         if kind is not None:

@@ -217,7 +217,7 @@ class GraphHandler(ControlFlowHandler):
     def if_stmt(
         self, test: Any, body: Thunk, orelse: Thunk | None, state: StatementState, options: StatementOptions
     ) -> None:
-        """Record an If node; a test that is no tensor, such as a TensorArray, has its Python truth value."""
+        """Record an If node; a test that is not a tensor, such as a TensorArray, has its Python truth value."""
         test = _test(test)
         if isinstance(test, TensorLike):
             conditionals.if_stmt(test, body, orelse, state, options)

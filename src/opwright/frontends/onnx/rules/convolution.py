@@ -17,6 +17,7 @@ from ....core.errors import InvalidArgumentError
 from ....ops import array, linalg, math, nn
 from ....ops.array import cast
 from ....ops.dispatch import to_tensor
+from ....ops.image.resize_weights import keys_weights
 from ....ops.windows import is_same_padding, same_padding
 from ...constants import FOLDING
 from ...importing import known as static
@@ -391,15 +392,7 @@ def _cubic(p: Any, a: float = -0.75) -> list[tuple[Any, Any]]:
     """Return four places with the weights of Keys' convolution (1981)."""
     low = math.floor(p)
     t = math.subtract(p, low)
-
-    def near(u: Any) -> Any:
-        return ((a + 2) * u - (a + 3)) * u * u + 1.0
-
-    def far(u: Any) -> Any:
-        return ((a * u - 5 * a) * u + 8 * a) * u - 4 * a
-
-    weights = [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
-    return [(low + float(i - 1), w) for i, w in enumerate(weights)]
+    return [(low + float(i - 1), w) for i, w in enumerate(keys_weights(t, a))]
 
 
 def _picked(images: Any, places: Sequence[Any], sizes: Sequence[int], border: str) -> Any:

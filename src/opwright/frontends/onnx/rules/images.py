@@ -16,6 +16,7 @@ from ....core.errors import InvalidArgumentError, UnimplementedError
 from ....ops import array, image, linalg, math
 from ....ops.array import cast
 from ....ops.dispatch import to_tensor
+from ....ops.image.resize_weights import keys_far, keys_near
 from ....ops.registry import get
 from ...constants import FOLDING
 from ...importing import known as static
@@ -205,9 +206,7 @@ def _weights(position: np.ndarray, size: int, scale: float, mode: str, attribute
         t = np.abs(t) * shrunk
         if mode == "linear":
             return np.maximum(1 - t, 0)
-        near = ((a + 2) * t - (a + 3)) * t * t + 1
-        far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-        return np.where(t <= 1, near, np.where(t < 2, far, 0))
+        return np.where(t <= 1, keys_near(t, a), np.where(t < 2, keys_far(t, a), 0))
 
     support = int(np.ceil((1 if mode == "linear" else 2) / shrunk)) + 1
     low = np.floor(position).astype(int)

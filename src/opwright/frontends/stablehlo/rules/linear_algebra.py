@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...jax.operands import dims
-from ..execution import RULES, ModuleContext, primitive
+from ..execution import RULES, ModuleContext, padding_pairs, primitive, window_numbers
 from .arrays import numbers
 
 
@@ -71,8 +71,7 @@ def _convolution(context: ModuleContext, inputs: Sequence[Any], attributes: Any,
     spatial = len(roles.lhs_spec) - 2
 
     def window(name: str) -> list[int]:
-        values = attributes.get(name)
-        return [1] * spatial if values is None else [int(v) for v in np.broadcast_to(values, [spatial])]
+        return window_numbers(attributes, name, spatial)
 
     x, kernel = inputs
     if attributes.get("window_reversal") is not None:
@@ -85,7 +84,7 @@ def _convolution(context: ModuleContext, inputs: Sequence[Any], attributes: Any,
         [x, kernel],
         dimension_numbers=roles,
         window_strides=window("window_strides"),
-        padding=[(0, 0)] * spatial if padding is None else [(int(a), int(b)) for a, b in np.reshape(padding, [-1, 2])],
+        padding=padding_pairs(padding, spatial),
         lhs_dilation=window("lhs_dilation"),
         rhs_dilation=window("rhs_dilation"),
         feature_group_count=int(attributes["feature_group_count"]),

@@ -17,7 +17,7 @@ from ...importing import known, tensor_of
 from ...jax.operands import dims, dtype_of
 from ...jax.rules.cumulative import highest, lowest
 from ...jax.rules.windows import padded_window, reduced_windows
-from ..execution import RULES, ModuleContext, primitive
+from ..execution import RULES, ModuleContext, padding_pairs, primitive, window_numbers
 from ..module import Operation, Region
 
 REDUCTIONS = {
@@ -138,16 +138,14 @@ def _window(attributes: Any, rank: int) -> dict[str, Any]:
     """Return the parameters of windows as lax has them."""
 
     def row(name: str) -> list[int]:
-        values = attributes.get(name)
-        return [1] * rank if values is None else [int(v) for v in np.broadcast_to(values, [rank])]
+        return window_numbers(attributes, name, rank)
 
-    padding = attributes.get("padding")
     return {
         "window_dimensions": row("window_dimensions"),
         "window_strides": row("window_strides"),
         "base_dilation": row("base_dilations"),
         "window_dilation": row("window_dilations"),
-        "padding": [(0, 0)] * rank if padding is None else [(int(a), int(b)) for a, b in np.reshape(padding, [-1, 2])],
+        "padding": padding_pairs(attributes.get("padding"), rank),
     }
 
 

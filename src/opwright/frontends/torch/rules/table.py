@@ -52,7 +52,7 @@ Dims = Sequence["int | None"]
 class AtenCall:
     """The context of one call. dtypes, shapes: of its outputs, None for an unknown size. promoted: the dtype that its
     tensor arguments have in common, by PyTorch's rules; None without tensors. strides: of the first argument, where it
-    is no contiguous tensor; None otherwise.
+    is not a contiguous tensor; None otherwise.
     """
 
     dtypes: tuple[DType, ...] = (float32,)

@@ -22,6 +22,7 @@ from ....graph.builder import constant_node, unique_name
 from ....graph.ir import Operand, output_names
 from ....graph.passes.control_flow import counter_of
 from ....ops import registry
+from ....ops.control import merged_spec
 from ... import ops as dialect
 from ...format import versions
 from ..errors import UnsupportedNode
@@ -136,15 +137,12 @@ class ListRewriter(GraphRewriter):
 
     def zeros(self, sizes: Sequence[Size], dtype: DType) -> Value:
         """Append zeros of these sizes; empty strings for strings."""
-        zero: Any = np.zeros((), dtype.np)
-        if dtype.np.kind == "O":
-            zero = np.empty((), object)
-            zero[()] = b""
+        zero = np.array(b"" if dtype.np.kind == "O" else 0, dtype.np)
         spec = TensorSpec([s if isinstance(s, int) else None for s in sizes], dtype)
         return self.make("Fill", self.vector(sizes), self.constant(zero, dtype), like=spec)
 
     def value(self, old: Any) -> Value:
-        """Return the replacement of a value that is no list."""
+        """Return the replacement of a value that is not a list."""
         replacement = self.mapping[old]
         assert isinstance(replacement, Value)
         return replacement
@@ -237,9 +235,7 @@ class ListRewriter(GraphRewriter):
             attrs["branches"] = tuple(self._inside(node, held, specs) for held in node.attrs["branches"])
         every = [*graphs.values(), *attrs.get("branches", ())]
         outs = [
-            old.spec
-            if old.dtype is not variant
-            else TensorSpec(new[0].shape.most_specific_common_supertype([v.shape for v in new[1:]]), new[0].dtype)
+            old.spec if old.dtype is not variant else merged_spec(new)
             for old, new in zip(node.outputs, zip(*(g.outputs for g in every)))
         ]
         chooser = self.value(node.inputs[0])

@@ -133,7 +133,7 @@ class GraphQuantizer(QuantizationRewriter):
     # ---- operators ------------------------------------------------------------------------------------------------
 
     def _converts(self, node: Node) -> bool:
-        """Match nodes between forms: they are no operators, but name a form of a value."""
+        """Match nodes between forms: they are not operators, but name a form of a value."""
         if node.op.name == "DEQUANTIZE" and (stored := stored_parameters(next(node.operands))) is not None:
             (x,), (y,) = node.operands, node.outputs
             self.born[y] = stored

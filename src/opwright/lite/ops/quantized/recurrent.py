@@ -184,7 +184,7 @@ NORMALIZATION = GateNormalization(numpy_namespace)
 
 
 def _power_of_two(o: Operand, low: int, high: int) -> int:
-    """Return log2 of an operand's scale. Raises InvalidArgumentError if it is no integer within the limits."""
+    """Return log2 of an operand's scale. Raises InvalidArgumentError if it is not an integer within the limits."""
     exponent = o.log2_scale
     if exponent is None or not low <= exponent <= high or o.zero_point:
         raise o.wrong(
