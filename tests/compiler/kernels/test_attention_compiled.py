@@ -6,8 +6,9 @@ from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.attention import attend, pack_keys
+from opwright.compiler.kernels.cached_attention import attend_cached, visible_keys
 from opwright.compiler.kernels.epilogue import ELEMENT, Epilogue
-from opwright.compiler.kernels.grouped_attention import attend_groups
+from opwright.compiler.kernels.grouped_attention import attend_groups, pack_cache
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
 from opwright.compiler.loops.ops import FusedAttention, GroupedAttention
@@ -68,6 +69,8 @@ GROUPED = [
     (2, 3, 31, 2, 2, 7, (2, 2, 3)),
     (2, 5, 200, 6, 2, 24, (1, 1, 5)),
     (1, 64, 130, 8, 2, 32, (1, 8, 64)),
+    (2, 1, 1200, 8, 1, 20, (2, 1, 1)),
+    (1, 2, 70, 16, 2, 40, (1, 1, 2)),
 ]
 
 
@@ -106,6 +109,23 @@ def test_keys_that_come_later_are_not_read_and_a_query_without_keys_has_no_weigh
     assert np.isnan(run(form, hidden)).all()
 
 
+@pytest.mark.parametrize("number", [-np.inf, LEAST])
+@pytest.mark.parametrize("queries", [1, 2, 24])
+def test_keys_outside_of_sliding_windows_are_not_read(queries, number):
+    q, k, v = (RNG.normal(size=(1, n, 4, 16)).astype(np.float32) for n in (queries, 300, 300))
+    k, v = k[:, :, :2].copy(), v[:, :, :2].copy()
+    position, at = np.arange(queries)[:, None] + 170, np.arange(300)
+    mask = np.where((at <= position) & (at > position - 40), np.float32(0), np.float32(number))[None, None]
+    inputs = {buffer(x, name): x for x, name in ((q, "q"), (k, "k"), (v, "v"), (mask, "mask"))}
+    form = GroupedAttention(Buffer("y", float32, q.shape), *inputs, 0.25)
+    wide = [np.repeat(x, 2, 2).astype(np.float64) for x in (k, v)]
+    scores = np.einsum("bsnh,btnh->bnst", q, wide[0]) * 0.25 + mask
+    expected = np.einsum("bnst,btnh->bsnh", softmax(scores), wide[1])
+    outside = (at < 96) | (at > 169 + queries)
+    k[:, outside], v[:, outside] = np.nan, np.inf
+    np.testing.assert_allclose(run(form, inputs), expected, rtol=1e-5, atol=2e-6)
+
+
 @pytest.mark.parametrize("queries", [1, 8])
 def test_a_query_all_of_whose_keys_are_hidden_by_the_least_number_has_their_mean(queries):
     """Scores are too small to change that number: all weights are equal, and so are those of one key less hidden."""
@@ -128,9 +148,11 @@ MASKED = Epilogue(
     (pack_keys, {"turned": False, "tiled": True}),
     (pack_keys, {"turned": True, "tiled": False}),
     (attend, {"rows": 6, "before": MASKED, "more": 2}),
-    (attend_groups, {"rows": 1, "packed": False}),
-    (attend_groups, {"rows": 3, "packed": False}),
-    (attend_groups, {"rows": 6, "packed": True}),
+    (visible_keys, {}),
+    (attend_cached, {"rows": 1}),
+    (attend_cached, {"rows": 3}),
+    (pack_cache, {"tiled": True}),
+    (attend_groups, {"rows": 6}),
 )
 def test_attention_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

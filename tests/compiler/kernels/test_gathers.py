@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
+from opwright.compiler import language as kl
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.gather import copy_unless_shared, gather_places, gather_runs, slice_box, update_box
+from opwright.compiler.kernels.moves import BLOCK
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.indexing_ops import Gather, GatherAt, SliceAt, UpdateSlice
 from opwright.compiler.native.executor import StepFailed
@@ -77,6 +79,17 @@ def test_gathers_at_coordinates(shape, of, dtype):
         run(form, {a: x, b: indices})
 
 
+@pytest.mark.parametrize("nbytes", [0, 3, 64, 1000, 4096, 70_001])
+@pytest.mark.parametrize("offset", [0, 1, 60, 64])
+def test_copies_past_the_caches_write_all_bytes_and_no_others(nbytes, offset):
+    source, out = RNG.integers(0, 255, nbytes + 200).astype(np.uint8), np.full(nbytes + 200, 7, np.uint8)
+    expected = out.copy()
+    expected[offset : offset + nbytes] = source[5 : 5 + nbytes]
+    words = [source.ctypes.data + 5, out.ctypes.data + offset, nbytes, BLOCK]
+    kl.call(copy_unless_shared.code(streamed=True), words, items=-(-nbytes // BLOCK))
+    np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize("places", [np.int32, np.int64])
 @pytest.mark.parametrize(
     ("shape", "part", "starts"),
@@ -138,7 +151,8 @@ def test_slices_at_computed_places(shape, part, starts, places):
     *((gather_runs, {"places": p, "width": w}) for p, w in ((int16, 0), (int32, 16), (int64, 1))),
     (gather_places, {"places": int32, "width": 8, "depth": 3}),
     (slice_box, {"places": int32, "width": 16, "rank": 2, "outer": 1}),
-    (copy_unless_shared, {}),
+    (copy_unless_shared, {"streamed": False}),
+    (copy_unless_shared, {"streamed": True}),
     (update_box, {"places": int64, "width": 0, "rank": 3, "outer": 2, "guarded": False}),
     (update_box, {"places": int32, "width": 8, "rank": 1, "outer": 0, "guarded": True}),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,19 +55,26 @@ def pack_keys(
                 for offset in range(0, width, lanes):
                     mask = kl.first(kl.clamp(n - first - offset, 0, lanes), lanes)
                     out.store((matrix + row * n + first).load(offset, lanes, mask), row * width + offset)
-        elif tiled:
-            for offset in range(0, width, lanes):
-                rows = [matrix + kl.minimum(first + offset + i, n - 1) * d for i in range(lanes)]
-                for j in range(0, d, lanes):
-                    column = kl.minimum(j, d - lanes)
-                    vectors = transposed([r.load(column, lanes) for r in rows])
-                    for i in range(lanes):
-                        out.store(vectors[i], (column + i) * width + offset)
         else:
-            for key in range(width):
-                row = matrix + kl.minimum(first + key, n - 1) * d
-                for j in range(d):
-                    out[j * width + key] = row[j]
+            pack_panel(matrix, d, first, n, d, out, lanes, tiled)
+
+
+def pack_panel(k: Pointer, pitch: Any, first: Any, n: Any, d: Any, out: Pointer, lanes: int, tiled: bool) -> None:
+    """Pack the keys from `first` on, `pitch` floats apart, in one panel. tiled: see `pack_keys`."""
+    width = VECTORS * lanes
+    if tiled:
+        for offset in range(0, width, lanes):
+            rows = [k + kl.minimum(first + offset + i, n - 1) * pitch for i in range(lanes)]
+            for j in range(0, d, lanes):
+                column = kl.minimum(j, d - lanes)
+                vectors = transposed([r.load(column, lanes) for r in rows])
+                for i in range(lanes):
+                    out.store(vectors[i], (column + i) * width + offset)
+    else:
+        for key in range(width):
+            row = k + kl.minimum(first + key, n - 1) * pitch
+            for j in range(d):
+                out[j * width + key] = row[j]
 
 
 @kl.family

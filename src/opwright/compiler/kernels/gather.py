@@ -198,12 +198,40 @@ def _box_of(array: Buffer, part: Buffer, build: Builder) -> tuple[Any, list[Axis
     return build.constant(limits), axes, inner.extent * size
 
 
+STREAMED, AHEAD, LINES = 8 << 20, 2048, 4
+"""Bytes of all arrays that the updates of a plan copy from which copies bypass the caches, which these would fill;
+bytes by which their source is prefetched; vectors of a step. 24 caches of 1 MiB take 1.04 ms instead of 1.54 on one
+core of Zen 4: lines that are only written are not read before."""
+
+
 @kl.family
-def copy_unless_shared(work: Work, x: i64, y: i64, size: i64, block: i64) -> None:
-    """Copy the bytes of x to y unless they share memory. Items: `block` bytes."""
+def copy_unless_shared(work: Work, x: i64, y: i64, size: i64, block: i64, *, streamed: bool) -> None:
+    """Copy the bytes of x to y unless they share memory. Items: `block` bytes. streamed: whether to bypass the
+    caches."""
     start = work.begin * block
     if x != y:
-        kl.copy(kl.pointer(y, u8) + start, kl.pointer(x, u8) + start, kl.minimum(work.end * block, size) - start)
+        source, target = kl.pointer(x, u8) + start, kl.pointer(y, u8) + start
+        nbytes = kl.minimum(work.end * block, size) - start
+        if streamed:
+            _copy_streamed(source, target, nbytes, work.target.vector_bytes)
+        else:
+            kl.copy(target, source, nbytes)
+
+
+def _copy_streamed(source: Pointer, target: Pointer, nbytes: Value, lanes: int) -> None:
+    """Copy bytes, whole steps of vectors of `lanes` bytes from the first aligned one on by stores past the caches."""
+    step = LINES * lanes
+    head = kl.minimum(-target.address() & (lanes - 1), nbytes)
+    done = head + (nbytes - head) // step * step
+    kl.copy(target, source, head)
+    for i in range(head, done, step):
+        for line in range(LINES):
+            (source + i).prefetch(AHEAD + line * lanes)
+        vectors = [(source + i).load(line * lanes, lanes) for line in range(LINES)]
+        for line in range(LINES):
+            (target + i).cast(u8, lanes).store(vectors[line], line * lanes, temporal=False)
+    kl.copy(target + done, source + done, nbytes - done)
+    kl.fence()
 
 
 @kl.family
@@ -256,7 +284,7 @@ def select_update(form: UpdateSlice, build: Builder) -> None:
     nbytes = x.size * size
     blocks = -(-nbytes // BLOCK)
     words: list[Any] = [build.pointer(x), build.pointer(y), nbytes, BLOCK]
-    build.step(copy_unless_shared.code(), words, blocks, chunk=grain(BLOCK, blocks))
+    build.step(copy_unless_shared.code(streamed=build.copied >= STREAMED), words, blocks, chunk=grain(BLOCK, blocks))
     limits, axes, run = _box_of(x, update, build)
     items = math.prod(a.extent for a in axes)
     code = update_box.code(places=starts.dtype, width=run_width(run), rank=rank, outer=len(axes), guarded=form.guarded)

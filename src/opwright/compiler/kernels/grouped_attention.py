@@ -1,71 +1,89 @@
 """Grouped attention: several heads of queries share the keys and values of one, with masks and caches of steps.
 
-Lives here: the selector of GroupedAttention, its family. Not here: attention of equal heads (attention.py), separate
-products and softmax (matmul.py, rows.py).
+Lives here: the selector of GroupedAttention, the families of many queries: `pack_cache`, `attend_groups`.
+Not here: few queries (cached_attention.py), attention of equal heads (attention.py), separate products and softmax
+(matmul.py, rows.py).
 
-Attention of few queries reads keys and values where they are, as each is used once: products with as many keys
-as a vector has lanes are a vector of partial sums for each key, and a transposed addition of these gives the scores. A
-mask hides the part of a cache that is not filled yet, or comes later; that part is located first, and not read.
+A mask hides the part of a cache that is not filled yet, or comes later, or is behind a sliding window; what is visible
+is located first (`visible_keys`), and nothing else is copied or read. For many queries keys are packed in panels, and
+values copied without the gaps between those of a group.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...core.dtypes import float32
 from .. import language as kl
 from ..language import f32, i32, i64, ptr
-from ..loops.buffers import Buffer, IndexMap
-from ..loops.ops import GroupedAttention, Move
+from ..loops.buffers import Buffer
+from ..loops.ops import GroupedAttention
 from ..target import host
-from . import NoKernel, select, selector
-from .attention import SCORE_BYTES, VECTORS, multiply_panels, pack_keys, softmax
-from .gemv_f32 import horizontal_sums
+from . import NoKernel, selector
+from .attention import SCORE_BYTES, VECTORS, multiply_panels, pack_panel, softmax
+from .cached_attention import CacheStrides, MaskStrides, attend_cached, scratch_floats, visible_keys, widened
 from .output_tiles import accumulators
+from .tiling import grain, row_tiles
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value, Work
     from ..loops.plan_builder import Builder
 
-HIDDEN, VISIBLE = -1e30, -1e20
-"""Numbers of a mask: litert-torch hides an entry of a cache by the least float32, other models by minus infinity."""
-
-AHEAD, LINE, SECOND = 32, 16, 2
-"""Keys by which those of a cache are prefetched, and values; floats of a cache line; the locality of the second cache.
-A group's keys are short runs, far from each other, which hardware does not follow: the first group prefetches those of
-all, one after the other, and values with keys, as two streams take less time than one. 257 keys of 4 groups from
-memory take 45 to 53 us, 57 to 59 without values there, on one core of Zen 4 next to other work."""
-
-FEW_ROWS, MANY_ROWS = 3, 6
-"""Rows of a tile: by four keys, or four vectors of values, where these are read in place; by two vectors of packed
-ones."""
+FEW, FEW_ROWS, MANY_ROWS = 16, 3, 6
+"""Queries of a group for which its keys are read in place; rows of a tile: by four keys, or four vectors of values,
+where these are read in place; by two vectors of packed ones."""
 
 
-class HeadStrides(NamedTuple):
-    """Elements from the keys, or values, of a batch to those of the next one, of a group, and from key to key."""
+@kl.family
+def pack_cache(
+    work: Work,
+    k: ptr[f32],
+    v: ptr[f32],
+    ranges: ptr[i32],
+    packed: ptr[f32],
+    values: ptr[f32],
+    keys: i64,
+    size: i64,
+    groups: i64,
+    panels: i64,
+    masks: i64,
+    of_keys: CacheStrides,
+    of_values: CacheStrides,
+    *,
+    tiled: bool,
+) -> None:
+    """Pack the keys of each group in panels, and copy its values, as far as one of the masks shows them.
 
-    batch: Any
-    group: Any
-    key: Any
-
-
-class MaskStrides(NamedTuple):
-    """Elements from a row of a mask to that of the next batch, head and step."""
-
-    batch: Any
-    head: Any
-    step: Any
+    Items: batches by groups by panels. tiled: see `pack_keys`.
+    """
+    lanes = work.lanes(f32)
+    width = VECTORS * lanes
+    first, end = keys, kl.value(0, i64)
+    for row in range(masks):
+        first, end = widened(ranges, row, first, end)
+    for item in work.items():
+        matrix, start = item // panels, item % panels * width
+        batch, group = matrix // groups, matrix % groups
+        if (start < end) & (start + width > first):
+            near = k + (batch * of_keys.batch + group * of_keys.group)
+            pack_panel(near, of_keys.key, start, keys, size, packed + item * width * size, lanes, tiled)
+            source = v + (batch * of_values.batch + group * of_values.group)
+            for key in range(start, kl.minimum(start + width, keys)):
+                target = values + (matrix * keys + key) * size
+                for j in range(0, size, lanes):
+                    valid = kl.first(size - j, lanes)
+                    target.store((source + key * of_values.key).load(j, lanes, valid), j, valid)
 
 
 @kl.family
 def attend_groups(
     work: Work,
     q: ptr[f32],
-    k: ptr[f32],
+    packed: ptr[f32],
     v: ptr[f32],
     mask: ptr[f32],
+    ranges: ptr[i32],
     y: ptr[f32],
     keys: i64,
     size: i64,
@@ -73,182 +91,75 @@ def attend_groups(
     groups: i64,
     each: i64,
     tiles: i64,
+    panels: i64,
     q_pitch: i64,
     y_pitch: i64,
-    of_keys: HeadStrides,
-    of_values: HeadStrides,
     of_mask: MaskStrides,
     scale: f32,
     *,
     rows: int,
-    packed: bool,
 ) -> None:
     """Compute attention of `rows` queries of one group. Items: batches by groups by tiles; queries behind the last one
     repeat it and are not stored.
 
-    packed: whether keys are panels of `pack_keys`. each: queries of a group at a step. Pitches are elements from one
-    head to the next. Scratch: rows of scores, of whole panels.
+    packed, v: of `pack_cache`; ranges: of `visible_keys`. each: queries of a group at a step. Pitches are elements from
+    one head to the next. Scratch: rows of scores, of whole panels.
     """
     lanes = work.lanes(f32)
     width = VECTORS * lanes
     scores, pitch = work.scratch(f32), (keys + (width - 1)) // width * width + width  # rows in sets of their own
-    count, across = each * steps, 12 // rows if rows > 1 else 8
-    previous = kl.value(-1, i64)
+    count, across = each * steps, 12 // rows
     for item in work.items():
         matrix, first = item // tiles, item % tiles * rows
         batch, group = matrix // groups, matrix % groups
-        ahead = kl.select((batch == previous) | packed, kl.value(0), (groups - group) * size)
-        previous = batch
-        queries, results, masks, seen = [], [], [], kl.value(0, i32)
+        queries, results, masks = [], [], []
+        start, end = keys, kl.value(0, i64)
         for r in range(rows):
             number = kl.minimum(first + r, count - 1)
             step, head = number // each, group * each + number % each
             place = (batch * steps + step) * (groups * each) + head
             queries.append(q + place * q_pitch)
             results.append(y + place * y_pitch)
-            masks.append(mask + (batch * of_mask.batch + head * of_mask.head + step * of_mask.step))
-            seen = kl.maximum(seen, _permitted(masks[r], keys, lanes))
-        end = seen.to(i64)
-        near = k + (batch * of_keys.batch + group * of_keys.group)
-        if packed:
-            multiply_panels(queries, near, scores, pitch, end, size, lanes)
-        else:
-            later = v + (batch * of_values.batch + group * of_values.group)
-            _multiply_keys(queries, near, later, scores, pitch, end, of_keys.key, of_values.key, size, lanes, ahead)
-        padded = (end + (lanes - 1)) // lanes * lanes
+            row = batch * of_mask.batch + head * of_mask.head + step * of_mask.step
+            masks.append(mask + row * of_mask.row)
+            start, end = widened(ranges, row, start, end)
+        start = start // width * width
+        count_visible = end - start
+        near = packed + (matrix * panels * width + start) * size
+        multiply_panels(queries, near, scores, pitch, count_visible, size, lanes)
+        padded = (count_visible + (lanes - 1)) // lanes * lanes
         factors = []
         for r in range(rows):
-            row, shown = scores + r * pitch, masks[r]
+            row, shown = scores + r * pitch, masks[r] + start
 
-            def finish(sums: Value, _: Value, i: Any, count: int, valid: Value, shown: Pointer = shown) -> Value:
-                return kl.fma(sums, scale.splat(count), shown.load(i, count, valid))
+            def finish(sums: Value, _: Value, i: Any, n: int, valid: Value, shown: Pointer = shown) -> Value:
+                return kl.fma(sums, scale.splat(n), shown.load(i, n, valid))
 
-            factors.append(softmax(row, kl.value(0), end, padded, lanes, finish))
-        values, wide = v + (batch * of_values.batch + group * of_values.group), across * lanes
+            factors.append(softmax(row, kl.value(0), count_visible, padded, lanes, finish))
+        values, wide = v + (matrix * keys + start) * size, across * lanes
         for column in range(0, size, wide):
-            rest = size - column
-            if rest >= wide:
-                none: list[Value | None] = [None] * across
-                sums = _mean(scores, pitch, values + column, end, of_values.key, rows, lanes, none, ahead)
-                _store_rows(results, sums, factors, column, first, count, lanes, none)
-            else:
-                parts = [kl.first(kl.clamp(rest - i * lanes, 0, lanes), lanes) for i in range(across)]
-                sums = _mean(scores, pitch, values + column, end, of_values.key, rows, lanes, parts, ahead)
-                _store_rows(results, sums, factors, column, first, count, lanes, parts)
-
-
-def _permitted(mask: Pointer, keys: Value, lanes: int) -> Value:
-    """Return the number of keys up to the last one that has a weight.
-
-    A key at minus infinity has none. A key at HIDDEN or below has none either if another one is at VISIBLE or above:
-    the exponential of the difference is 0, for any score that is a finite number of ordinary size.
-    """
-    numbers = kl.constant_vector(i32, range(1, lanes + 1))
-    finite, shown = kl.zeros(i32, lanes), kl.zeros(i32, lanes)
-    top, done = kl.full(f32, lanes, -math.inf), keys // lanes * lanes
-    for i in range(0, done, lanes):
-        number, x = numbers + kl.value(i).to(i32).splat(lanes), mask.load(i, lanes)
-        finite = kl.maximum(finite, kl.select(x == -math.inf, 0, number))
-        shown = kl.maximum(shown, kl.select(x <= HIDDEN, 0, number))
-        top = kl.maximum(x, top)
-    if done < keys:
-        valid = kl.first(keys - done, lanes)
-        number, x = numbers + done.to(i32).splat(lanes), mask.load(done, lanes, valid)
-        finite = kl.maximum(finite, kl.select(valid, kl.select(x == -math.inf, 0, number), 0))
-        shown = kl.maximum(shown, kl.select(valid, kl.select(x <= HIDDEN, 0, number), 0))
-        top = kl.maximum(kl.select(valid, x, -math.inf), top)
-    return kl.select(kl.reduce_max(top) >= VISIBLE, kl.reduce_max(shown), kl.reduce_max(finite))
-
-
-def _multiply_keys(
-    queries: list[Pointer],
-    k: Pointer,
-    values: Pointer,
-    scores: Pointer,
-    pitch: Value,
-    end: Value,
-    key_step: Value,
-    value_step: Value,
-    size: Value,
-    lanes: int,
-    ahead: Value,
-) -> None:
-    """Write the products of each query with the first `end` keys, read in place, as many at a time as a vector has
-    lanes; those behind the last repeat it. ahead: floats of a later key, and of values, to prefetch."""
-    rows = len(queries)
-    number = min(lanes, 8 if rows == 1 else 4)
-    for start in range(0, end, lanes):
-        for i in kl.loop(lanes):
-            for line in range(0, ahead, LINE):
-                (k + (start + AHEAD + i) * key_step).prefetch(line, locality=SECOND)
-                (values + (start + i) * value_step).prefetch(line, locality=SECOND)
-        memory = kl.stack(f32, rows * lanes * lanes)
-        for part in range(0, lanes, number):
-            near = [k + kl.minimum(start + (part + i), end - 1) * key_step for i in range(number)]
-            sums = accumulators(f32, rows, number, lanes, None)
-            done = size // lanes * lanes
-            for j in range(0, done, lanes):
-                xs = [queries[r].load(j, lanes) for r in range(rows)]
-                for i in range(number):
-                    key = near[i].load(j, lanes)
-                    for r in range(rows):
-                        sums[r, i] = kl.fma(xs[r], key, sums[r, i])
-            if done < size:
-                valid = kl.first(size - done, lanes)
-                for r in range(rows):
-                    x = queries[r].load(done, lanes, valid)
-                    for i in range(number):
-                        sums[r, i] = kl.fma(x, near[i].load(done, lanes, valid), sums[r, i])
+            parts = [kl.first(kl.clamp(size - column - i * lanes, 0, lanes), lanes) for i in range(across)]
+            sums = _mean(scores, pitch, values + column, count_visible, size, rows, lanes, parts)
             for r in range(rows):
-                for i in range(number):
-                    memory.store(sums[r, i], (r * lanes + part + i) * lanes)
-        for r in range(rows):
-            products = [memory.load((r * lanes + i) * lanes, lanes) for i in range(lanes)]
-            scores.store(horizontal_sums(products), r * pitch + start)
+                if first + r < count:
+                    for i in range(across):
+                        results[r].store(sums[r, i] * factors[r], column + i * lanes, parts[i])
 
 
 def _mean(
-    scores: Pointer,
-    pitch: Value,
-    values: Pointer,
-    end: Value,
-    step: Value,
-    rows: int,
-    lanes: int,
-    masks: Sequence[Value | None],
-    ahead: Value,
+    scores: Pointer, pitch: Value, values: Pointer, count: Value, step: Value, rows: int, lanes: int, masks: list[Value]
 ) -> Registers:
-    """Return the sums of values, weighted by each row of exponentials. ahead: floats of a later value to prefetch."""
+    """Return the sums of values, weighted by each row of exponentials."""
     sums = accumulators(f32, rows, len(masks), lanes, None)
     p = values
-    for j in range(end):
-        xs = [scores[r * pitch + j].splat(lanes) for r in range(rows)] if len(masks) > rows else []
-        near = [] if xs else [p.load(i * lanes, lanes, masks[i]) for i in range(len(masks))]
-        for i in range(0, ahead, LINE):
-            p.prefetch(i + AHEAD * step, locality=SECOND)
+    for j in range(count):
+        near = [p.load(i * lanes, lanes, masks[i]) for i in range(len(masks))]
         for r in range(rows):
-            x = xs[r] if xs else scores[r * pitch + j].splat(lanes)
+            x = scores[r * pitch + j].splat(lanes)
             for i in range(len(masks)):
-                value = p.load(i * lanes, lanes, masks[i]) if xs else near[i]
-                sums[r, i] = kl.fma(x, value, sums[r, i])
+                sums[r, i] = kl.fma(x, near[i], sums[r, i])
         p = p + step
     return sums
-
-
-def _store_rows(
-    results: list[Pointer],
-    sums: Registers,
-    factors: list[Value],
-    column: Any,
-    first: Value,
-    count: Value,
-    lanes: int,
-    masks: Sequence[Value | None],
-) -> None:
-    for r in range(len(results)):
-        if first + r < count:
-            for i in range(len(masks)):
-                results[r].store(sums[r, i] * factors[r], column + i * lanes, masks[i])
 
 
 @selector(GroupedAttention)
@@ -258,43 +169,38 @@ def select_grouped_attention(form: GroupedAttention, build: Builder) -> None:
     q, k, v, mask, y = form.q, form.k, form.v, form.mask, form.output
     (b, s, n, h), (_, t, m, _) = q.shape, k.shape
     each, lanes = n // m, host().vector_bytes // 4
-    packed = each * s > FEW_ROWS
-    rows, width = MANY_ROWS if packed else each * s, VECTORS * lanes
-    panels = -(-t // width)
-    scratch = 4 * rows * (panels + 1) * width
-    if any(x.dtype is not float32 for x in (q, k, v, mask, y)) or scratch > SCORE_BYTES or mask.shape[3] != t:
+    if any(x.dtype is not float32 for x in (q, k, v, mask, y)) or mask.shape[3] != t:
         raise NoKernel(f"attention of {q!r} to {k!r} by {mask!r}")
-    if packed:
-        keys, values = (_by_group(x, build) for x in (k, v))
-        key_words = build.temporary(4 * b * m * panels * width * h)
-        code = pack_keys.code(turned=False, tiled=h >= lanes)
-        build.step(code, [build.pointer(keys), key_words, t, h, panels], b * m * panels)
-        value_words = build.pointer(values)
-        of_keys = HeadStrides(m * panels * width * h, panels * width * h, 0)
-        of_values = HeadStrides(m * t * h, t * h, h)
-    else:
-        key_words, value_words = build.pointer(k), build.pointer(v)
-        of_keys, of_values = (HeadStrides(t * m * x.pitch, x.pitch, m * x.pitch) for x in (k, v))
-    sizes, strides, step = mask.shape[:3], [], mask.pitch
-    for size in sizes[::-1]:
-        strides.append(step if size > 1 else 0)
-        step *= size
-    tiles = -(-each * s // rows)
-    words = [
-        *(build.pointer(q), key_words, value_words, build.pointer(mask), build.pointer(y)),
-        *(t, h, s, m, each, tiles, q.pitch, y.pitch),
-        *of_keys,
-        *of_values,
-        *MaskStrides(strides[2], strides[1], strides[0]),
-        form.scale,
-    ]
-    build.step(attend_groups.code(rows=rows, packed=packed), words, b * m * tiles, scratch)
+    few = each * s <= FEW
+    rows = row_tiles(each * s, FEW_ROWS).height if few else MANY_ROWS
+    width = VECTORS * lanes
+    tiles, panels = -(-each * s // rows), -(-t // width)
+    scratch = 4 * rows * (panels + 1) * width
+    if few:
+        scratch = 4 * scratch_floats(m * tiles * rows, h, lanes)
+    if scratch > SCORE_BYTES:
+        raise NoKernel(f"attention of {q!r} to {k!r}: {scratch} bytes of scores")
+    masks = math.prod(mask.shape[:3])
+    ranges = build.temporary(8 * masks)
+    build.step(visible_keys.code(), [build.pointer(mask), ranges, t, mask.pitch], masks, chunk=grain(t, masks))
+    of_keys, of_values = (CacheStrides(t * m * x.pitch, x.pitch, m * x.pitch) for x in (k, v))
+    common = [build.pointer(mask), ranges, build.pointer(y), t, h, s, m, each]
+    ending = [q.pitch, y.pitch]
+    strides = [*_mask_strides(mask), form.scale]
+    if few:
+        words = [build.pointer(q), build.pointer(k), build.pointer(v), *common, *ending, *of_keys, *of_values, *strides]
+        build.step(attend_cached.code(rows=rows), words, b * m, scratch)
+        return
+    packed, values = (build.temporary(4 * b * m * count * h) for count in (panels * width, t))
+    sizes = [t, h, m, panels, masks, *of_keys, *of_values]
+    words = [build.pointer(k), build.pointer(v), ranges, packed, values, *sizes]
+    build.step(pack_cache.code(tiled=h >= lanes), words, b * m * panels)
+    words = [build.pointer(q), packed, values, *common, tiles, panels, *ending, *strides]
+    build.step(attend_groups.code(rows=rows), words, b * m * tiles, scratch)
 
 
-def _by_group(x: Buffer, build: Builder) -> Buffer:
-    """Add a step that copies [b, t, m, h] to [b, m, t, h]; return its output."""
-    b, t, m, h = x.shape
-    box = IndexMap((0, 0, 0, 0), (b, m, t, h), 0, (t * m * x.pitch, x.pitch, m * x.pitch, 1))
-    result = Buffer(f"{x.name} by group", float32, (b, m, t, h))
-    select(Move(result, (x,), (box,)), build)
-    return result
+def _mask_strides(mask: Buffer) -> MaskStrides:
+    batches, heads, steps, _ = mask.shape
+    strides = (heads * steps, steps, 1)
+    batch, head, step = (n if size > 1 else 0 for n, size in zip(strides, (batches, heads, steps)))
+    return MaskStrides(batch, head, step, mask.pitch)

@@ -143,7 +143,7 @@ def select_entries(form: PutEntries, build: Builder) -> None:
     nbytes = x.size * x.dtype.size
     blocks = -(-nbytes // BLOCK)
     build.step(
-        copy_unless_shared.code(),
+        copy_unless_shared.code(streamed=False),
         [build.pointer(x), build.pointer(y), nbytes, BLOCK],
         blocks,
         chunk=grain(BLOCK, blocks),

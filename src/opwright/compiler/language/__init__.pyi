@@ -55,6 +55,7 @@ from .parameters import Array as Array
 from .pointers import Pointer as Pointer
 from .pointers import Registers as Registers
 from .pointers import copy as copy
+from .pointers import fence as fence
 from .values import Value as Value
 from .values import bitcast as bitcast
 from .values import clamp as clamp

@@ -203,3 +203,8 @@ class Registers:
 def copy(into: Pointer, source: Pointer, nbytes: Any) -> None:
     """Copy bytes between memory that does not overlap, like memcpy of C."""
     intrinsic("memcpy.p0.p0.i64", ir.VoidType(), into.x, source.x, value(nbytes).x, ir.Constant(I1, 0))
+
+
+def fence() -> None:
+    """Complete all earlier stores, including stores past the caches, before any later access to memory."""
+    current().builder.fence("seq_cst")

@@ -41,9 +41,13 @@ class Mark(NamedTuple):
 
 
 class Builder:
-    """The steps of a loop graph's operations; selectors receive one with the operation."""
+    """The steps of a loop graph's operations; selectors receive one with the operation.
 
-    def __init__(self) -> None:
+    copied: bytes of the arrays that the graph's updates copy if they have later readers or are inputs.
+    """
+
+    def __init__(self, copied: int = 0) -> None:
+        self.copied = copied
         self.steps: list[KernelStep] = []
         self.constants: list[PackedConstant] = []
         self.shares: list[Share] = []

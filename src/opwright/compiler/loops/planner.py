@@ -24,6 +24,7 @@ from .buffers import Buffer, IndexMap, Ring, RowBand, SameMemory
 from .control_flow import BlockOp, Jump, WhileLoop, Yielded, plan_control_flow
 from .domain_ops import Resize, TabledSoftmax
 from .graph import LoopGraph
+from .indexing_ops import UpdateSlice
 from .ops import (
     Checked,
     Contract,
@@ -298,7 +299,8 @@ class _Planning:
     graph."""
 
     def __init__(self, graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | None]) -> None:
-        self.memory, self.builder = PlanMemory(graph), Builder()
+        copied = sum(op.output.size * op.output.dtype.size for op in graph.ops if isinstance(op, UpdateSlice))
+        self.memory, self.builder = PlanMemory(graph), Builder(copied)
         self.ops: list[LoopOp] = []
         self.failed: dict[LoopOp, str] = {}
         self._parts_of = parts_of
