@@ -407,3 +407,12 @@ def test_gradients_of_einsum_where_an_ellipsis_broadcasts(tf, equation, left, ri
                 np.einsum(equation, *(unit.reshape(x.shape) if k == j else y for j, y in enumerate((a, b)))) * w
             ).sum()
         np.testing.assert_allclose(actual[k].numpy(), expected.reshape(x.shape), 1e-12, 1e-12)
+
+
+def test_numbers_and_lists_beside_arrays_take_their_dtype(tf):
+    matrix = np.array([[1, 2], [3, 4]], np.float32)
+    product = tf.linalg.matvec(matrix, [1.0, 2.0])
+    np.testing.assert_array_equal(product, np.array([5, 11], np.float32))
+    assert product.dtype is tf.float32
+    assert tf.scalar_mul(np.float64(0.5), 3).dtype is tf.float64
+    assert tf.debugging.assert_same_float_dtype([matrix, tf.constant(1.0)]) is tf.float32

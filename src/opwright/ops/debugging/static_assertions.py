@@ -140,8 +140,8 @@ def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = N
         if tensor is None:
             continue
         if common is None:
-            common, first = tensor.dtype, tensor
-        elif tensor.dtype is not common:
+            common, first = as_dtype(tensor.dtype), tensor
+        elif as_dtype(tensor.dtype) is not common:
             as_what = "" if first is None else f" as {first}"
             raise ValueError(f"{tensor}, type={tensor.dtype!r}, must be of the same type ({common!r}){as_what}.")
     common = as_dtype("float32") if common is None else common

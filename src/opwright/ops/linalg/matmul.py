@@ -210,10 +210,17 @@ def matvec(
     name: str | None = None,
 ) -> Tensor:
     """Return the product of matrices and vectors: output[..., i] = sum over j of a[..., i, j] b[..., j]."""
-    if not hasattr(b, "dtype") and hasattr(a, "dtype"):
-        b = dispatch.to_tensor(b, a.dtype)
+    a, b = _alike(a, b)
     column = matmul(a, array.expand_dims(b, -1), transpose_a=transpose_a, adjoint_a=adjoint_a)
     return array.squeeze(column, [-1], name=name)
+
+
+def _alike(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return a and b, which takes the dtype of a if it has none of its own."""
+    if hasattr(a, "dtype") and not hasattr(b, "dtype"):
+        a = dispatch.to_tensor(a)
+        b = dispatch.to_tensor(b, a.dtype)
+    return a, b
 
 
 @documented_by(MatMul)
@@ -223,10 +230,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     axes: a number, or a pair of axes, or a pair of lists of axes. Output: the remaining axes of a, then of b.
     raises ValueError for lists of different lengths, InvalidArgumentError for different sizes
     """
-    if hasattr(a, "dtype") and not hasattr(b, "dtype"):
-        a = dispatch.to_tensor(a)
-        b = dispatch.to_tensor(b, a.dtype)
-    a, b = dispatch.to_tensor(a), dispatch.to_tensor(b)
+    a, b = (dispatch.to_tensor(each) for each in _alike(a, b))
     if a.shape.rank is None or b.shape.rank is None:
         raise TypeError("tensordot: the ranks must be known while tracing")
     summed_a, summed_b = _paired_axes(axes, a.shape.rank, b.shape.rank)

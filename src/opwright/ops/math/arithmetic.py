@@ -439,7 +439,8 @@ accumulate_n = add_n
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> IndexedSlices | Tensor:
     """Multiply a tensor, or the values of sparse rows, by a scalar. Raises ValueError if `scalar` has dimensions."""
     if not isinstance(x, IndexedSlices):
-        x = dispatch.to_tensor(x, getattr(scalar, "dtype", None) if isinstance(x, (int, float)) else None)
+        given = hasattr(scalar, "dtype") and isinstance(x, (int, float))
+        x = dispatch.to_tensor(x, dtypes.as_dtype(scalar.dtype) if given else None)
     scalar = dispatch.to_tensor(scalar, None if hasattr(scalar, "spec") else x.dtype)
     if scalar.shape.rank not in (0, None):
         raise ValueError(f"The input scalar must be a 0-D value. Received shape {scalar.shape}.")
