@@ -409,7 +409,7 @@ def test_gradients_of_einsum_where_an_ellipsis_broadcasts(tf, equation, left, ri
         np.testing.assert_allclose(actual[k].numpy(), expected.reshape(x.shape), 1e-12, 1e-12)
 
 
-def test_numbers_and_lists_beside_arrays_take_their_dtype(tf):
+def test_numbers_and_lists_take_the_dtype_of_an_array(tf):
     matrix = np.array([[1, 2], [3, 4]], np.float32)
     product = tf.linalg.matvec(matrix, [1.0, 2.0])
     np.testing.assert_array_equal(product, np.array([5, 11], np.float32))
