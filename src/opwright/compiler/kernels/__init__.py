@@ -66,7 +66,7 @@ FAMILIES: dict[str, str] = {
     "random_numbers": "AcceptedElements Advanced Classes NormalPairs RandomElements RandomWords",
     "recurrent_cells": "Svdf",
     "reductions": "Reduce",
-    "resize": "Resize",
+    "resize": "Resize ResizeGradient",
     "rnn": "BasicLstm Gru Rnn",
     "row_steps": "RowsUpdate",
     "rows": "RowPass TabledSoftmax",

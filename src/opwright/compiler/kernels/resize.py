@@ -1,6 +1,6 @@
-"""Image resizing: bilinear and nearest neighbor.
+"""Image resizing: bilinear and nearest neighbor, and their gradients.
 
-Lives here: the selector of Resize, its two families.
+Lives here: the selectors of Resize and ResizeGradient, their families.
 Not here: the definitions of the operators (lite/ops), sampling positions (opwright/scalar), dilation by zeros
 (moves.py).
 
@@ -20,7 +20,7 @@ from ...core.dtypes import DType
 from ...scalar.fixed_point_layers import FixedMean, Sampling
 from .. import language as kl
 from ..language import f32, i32, i64, ptr, u8
-from ..loops.domain_ops import Resize
+from ..loops.domain_ops import Resize, ResizeGradient
 from ..loops.expressions import Expr, parametrised
 from ..loops.plans import word
 from . import NoKernel, selector
@@ -197,3 +197,82 @@ def select_resize(form: Resize, build: Builder) -> None:
     words = [build.pointer(x), build.pointer(out), *tables, *image_words(x, out), *numbers]
     items = n * out_height
     build.step(code, words, items, chunk=grain(out_width * (40 + 4 * channels), items))
+
+
+@kl.family
+def sum_readers(
+    work: Work,
+    dy: ptr[f32],
+    dx: ptr[f32],
+    rows: ptr[i32],
+    row_weights: ptr[f32],
+    columns: ptr[i32],
+    column_weights: ptr[f32],
+    images: ImageWords,
+    most_rows: i64,
+    most_columns: i64,
+    *,
+    lanes: int,
+) -> None:
+    """Sum the pixels that read each pixel. A work item is a row of the result.
+
+    rows, columns: the first reader of each position, and their number; their weights, up to `most` of them each.
+    """
+    for item in work.items():
+        n, row = item // images.out_height, item % images.out_height
+        top = n * images.height + rows[row].to(dtypes.int64)
+        for column in range(images.out_width):
+            left = columns[column].to(dtypes.int64)
+            into = dx + (item * images.out_width + column) * images.out_pitch
+            for block in range(0, images.channels, lanes):
+                c = kl.minimum(block, images.channels - lanes)
+                total = kl.zeros(f32, lanes)
+                for i in range(rows[images.out_height + row].to(dtypes.int64)):
+                    line = dy + ((top + i) * images.width + left) * images.pitch
+                    across = kl.zeros(f32, lanes)
+                    for j in range(columns[images.out_width + column].to(dtypes.int64)):
+                        weight = column_weights[column * most_columns + j].splat(lanes)
+                        across = kl.fma(weight, (line + j * images.pitch).load(c, lanes), across)
+                    total = kl.fma(row_weights[row * most_rows + i].splat(lanes), across, total)
+                into.store(total, c)
+
+
+def _readers(kind: str, positions: Sampling) -> tuple[np.ndarray, np.ndarray]:
+    """Return int32[2, size], the first position that reads each pixel and how many do; their weights, float32[size,
+    most]."""
+    if kind == "nearest":
+        pixels, weights = positions.nearest()[None], np.ones((1, positions.out), np.float32)
+    else:
+        before, after, weight = positions.between()
+        pixels, weights = np.stack([before, after]), np.stack([1 - weight, weight])
+    dense = np.zeros((positions.size, positions.out), np.float32)
+    np.add.at(dense, (pixels, np.arange(positions.out)), weights)
+    reads = dense != 0
+    first = np.argmax(reads, 1)
+    count = np.where(reads.any(1), positions.out - np.argmax(reads[:, ::-1], 1) - first, 0)
+    each = np.arange(max(1, count.max()))
+    readers = np.take_along_axis(dense, (first[:, None] + each) % positions.out, 1)
+    return np.stack([first, count]).astype(np.int32), np.where(each < count[:, None], readers, np.float32(0))
+
+
+def _fill_readers(kind: str, part: int, positions: Sampling, into: np.ndarray) -> None:
+    into[...] = _readers(kind, positions)[part]
+
+
+@selector(ResizeGradient)
+def select_resize_gradient(form: ResizeGradient, build: Builder) -> None:
+    dy, dx = form.input, form.output
+    if dy.dtype is not dtypes.float32 or dx.dtype is not dtypes.float32:
+        raise NoKernel(f"the gradient of a resize of {dx!r}")
+    n, height, width, channels = dx.shape
+    tables, most = [], []
+    for extent, count in ((height, dy.shape[1]), (width, dy.shape[2])):
+        positions = Sampling(extent, count, form.align_corners, form.half_pixel_centers)
+        for part, table in enumerate(_readers(form.kind, positions)):
+            fill = functools.partial(_fill_readers, form.kind, part, positions)
+            key = ("readers of pixels", form.kind, part, *positions)
+            tables.append(build.packed(table.shape, table.dtype.type, fill, key))
+        most.append(table.shape[1])
+    code = sum_readers.code(lanes=vector_lanes(channels))
+    words = [build.pointer(dy), build.pointer(dx), *tables, *image_words(dy, dx), *most]
+    build.step(code, words, n * height, chunk=grain(width * (40 + 16 * channels), n * height))

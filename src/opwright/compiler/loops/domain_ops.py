@@ -1,10 +1,10 @@
 """Operations of one domain: images, random numbers, signals, fixed-point arithmetic.
 
-Lives here: of images, `Resize`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`, `Suppression`, `Detection`; of
-random numbers, `RandomWords`, `Advanced`, `NormalPairs`, `Classes`, `RandomElements`, `AcceptedElements`;
-`FixedProduct`, `TabledSoftmax`, `Fourier`, `Hadamard`, `Projection` (of locality-sensitive hashing), `Alignment` (the
-loss of connectionist temporal classification). Not here:
-recurrent layers (recurrent_ops.py), other operations (ops.py), kernels (../kernels/), the storage of generators' states
+Lives here: of images, `Resize`, `ResizeGradient`, `AffinePoints`, `AffineImage`, `CropMatrix`, `PixelsAt`,
+`Suppression`, `Detection`; of random numbers, `RandomWords`, `Advanced`, `NormalPairs`, `Classes`, `RandomElements`,
+`AcceptedElements`; `FixedProduct`, `TabledSoftmax`, `Fourier`, `Hadamard`, `Projection` (of locality-sensitive
+hashing), `Alignment` (the loss of connectionist temporal classification). Not here: recurrent layers
+(recurrent_ops.py), other operations (ops.py), kernels (../kernels/), the storage of generators' states
 (lite/runtime/resources.py).
 
 A matrix is 4 by 4, of which the first two rows are used: (x, y) maps to m[i, 0] x + m[i, 1] y + m[i, 3].
@@ -35,6 +35,17 @@ class Resize(LoopOp):
     half_pixel_centers: bool
     expr: Expr
     differences: bool = False
+
+
+@record
+class ResizeGradient(LoopOp):
+    """The gradient of Resize of float32 by its images, from that of its result: each pixel has the sum of the pixels
+    that read it, times their weights. kind, align_corners, half_pixel_centers: as of Resize."""
+
+    input: Buffer
+    kind: Literal["bilinear", "nearest"]
+    align_corners: bool
+    half_pixel_centers: bool
 
 
 @record

@@ -24,7 +24,7 @@ from ..loops.ops import Map, Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .nodes import check_channels_last
 from .operand_expressions import same_numbers
-from .registry import rule
+from .registry import CATALOGUE, rule
 
 
 def layout(operand: RuleOperand | Buffer) -> np.ndarray:
@@ -147,11 +147,12 @@ def _rescaled(ctx: LoweringContext, parts: Sequence[RuleOperand], y: RuleOperand
     return sources
 
 
-@rule(custom=("Roll",))
+@rule("Roll", custom=("Roll",))
 def roll(ctx: LoweringContext) -> None:
     """Lower a rotation of elements, one axis after the other, to moves of two boxes."""
     x = ctx.operand(0)
-    shifts, axes = (ctx.constant(index).reshape(-1).tolist() for index in (1, 2))
+    shifts = ctx.constant(1).reshape(-1).tolist()
+    axes = ctx.attr("axis") if ctx.node.dialect == CATALOGUE else ctx.constant(2).reshape(-1).tolist()
     y, rank = ctx.output(x.shape), len(x.shape)
     same_numbers(x, y)
     if len(shifts) != len(axes) or not axes or not x.size or any(not -rank <= a < rank for a in axes):

@@ -16,7 +16,7 @@ FAMILIES: dict[str, str] = {
     "ctc": "CTCLoss",
     "data_movement": (
         "BATCH_TO_SPACE_ND BatchToSpaceND CONCATENATION Concat DEPTH_TO_SPACE DepthToSpace MIRROR_PAD PACK PAD Pack "
-        "Pad SPACE_TO_BATCH_ND SPACE_TO_DEPTH SpaceToBatchND SpaceToDepth TILE Tile custom:Roll"
+        "Pad Roll SPACE_TO_BATCH_ND SPACE_TO_DEPTH SpaceToBatchND SpaceToDepth TILE Tile custom:Roll"
     ),
     "functions": (
         "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BiasAdd BitwiseAnd BitwiseOr "
@@ -40,9 +40,9 @@ FAMILIES: dict[str, str] = {
     ),
     "images": (
         "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR ResizeBilinear "
-        "ResizeNearestNeighbor custom:DenseImageWarp custom:Landmarks2TransformMatrix custom:Resampler "
-        "custom:TFLite_Detection_PostProcess custom:TransformLandmarks custom:TransformTensor "
-        "custom:TransformTensorBilinear"
+        "ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad custom:DenseImageWarp "
+        "custom:Landmarks2TransformMatrix custom:Resampler custom:TFLite_Detection_PostProcess "
+        "custom:TransformLandmarks custom:TransformTensor custom:TransformTensorBilinear"
     ),
     "lstm": (
         "BIDIRECTIONAL_SEQUENCE_LSTM GRUSequence GRUSequenceGrad LSTM LSTMSequence LSTMSequenceGrad "

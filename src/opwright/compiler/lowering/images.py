@@ -15,7 +15,16 @@ import numpy as np
 
 from ...core.dtypes import float32, int32, int64, uint8
 from ..loops.buffers import Buffer, IndexMap
-from ..loops.domain_ops import AffineImage, AffinePoints, CropMatrix, Detection, PixelsAt, Resize, Suppression
+from ..loops.domain_ops import (
+    AffineImage,
+    AffinePoints,
+    CropMatrix,
+    Detection,
+    PixelsAt,
+    Resize,
+    ResizeGradient,
+    Suppression,
+)
 from ..loops.expressions import Expr, arg, quantize
 from ..loops.ops import Map, Move
 from .context import LoweringContext, NoLowering, RuleOperand
@@ -38,6 +47,16 @@ def resize(ctx: LoweringContext) -> None:
     else:
         differences = ctx.node.dialect == CATALOGUE and x.dtype is float32
         ctx.add(Resize, y.buffer, x.buffer, "bilinear", aligned, centered, _mean(x, y), differences)
+
+
+@rule("ResizeBilinearGrad", "ResizeNearestNeighborGrad")
+def resize_gradient(ctx: LoweringContext) -> None:
+    dy, dx = ctx.operand(0), ctx.output()
+    if dy.dtype is not float32 or dx.dtype is not float32 or not dy.size or not dx.size:
+        raise NoLowering(f"the gradient of a resize of {dx} to {dy}")
+    kind = "nearest" if ctx.operator == "ResizeNearestNeighborGrad" else "bilinear"
+    aligned, centered = bool(ctx.attr("align_corners")), bool(ctx.attr("half_pixel_centers"))
+    ctx.add(ResizeGradient, dx.buffer, dy.buffer, kind, aligned, centered)
 
 
 def _mean(x: RuleOperand, y: RuleOperand) -> Expr:
