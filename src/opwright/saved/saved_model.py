@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tracing.concrete import DEFAULT_KEY as DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from . import manifest
 from .constants import (
     ASSETS_DIRECTORY,
@@ -35,7 +36,6 @@ from .constants import (
 )
 from .loader import LoadOptions, load
 from .saver import SaveOptions, save
-from .signatures import DEFAULT_KEY as DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
 __all__ = [
     "ASSETS_DIRECTORY",

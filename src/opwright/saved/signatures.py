@@ -15,7 +15,7 @@ from ..core.specs import TensorSpec
 from ..nn.layer import Layer
 from ..nn.model import Model
 from ..ops.tensor import Tensor
-from ..tracing.concrete import ConcreteFunction
+from ..tracing.concrete import DEFAULT_KEY, ConcreteFunction
 from ..tracing.function import Function
 from .object_graph import LoadedFunction
 
@@ -63,9 +63,6 @@ def _specs(shapes: Any, dtype: Any, name: str) -> dict[Any, Any] | TensorSpec | 
     if all(size is None or isinstance(size, int) for size in shapes):
         return TensorSpec([None, *shapes[1:]] if len(shapes) else [], dtype, name)
     return [_specs(s, dtype, f"{name}_{i}") for i, s in enumerate(shapes)]
-
-
-DEFAULT_KEY = "serving_default"
 
 
 def trace_for(function: Any) -> ConcreteFunction | None:

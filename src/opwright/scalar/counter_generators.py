@@ -25,9 +25,11 @@ BIT_TYPES = (int32, int64, uint32, uint64)
 """Types whose elements are whole words of random bits."""
 MASK = 0xFFFFFFFF
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_WEYL = (0x9E3779B9, 0xBB67AE85)
-_PARITY = 0x1BD11BDA
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+WEYL = (0x9E3779B9, 0xBB67AE85)
+"""Constants of Philox-4x32 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011)."""
+PARITY = 0x1BD11BDA
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+"""Constants of Threefry-2x32 (the same paper)."""
 
 
 def philox(key: tuple[Any, Any], low: Any, high: Any, multipliers: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
@@ -42,7 +44,7 @@ def philox(key: tuple[Any, Any], low: Any, high: Any, multipliers: tuple[Any, An
     for _ in range(10):
         p0, p1 = m0 * c0, m1 * c2
         c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & MASK, (p0 >> 32) ^ c3 ^ k1, p0 & MASK
-        k0, k1 = (k0 + _WEYL[0]) & MASK, (k1 + _WEYL[1]) & MASK
+        k0, k1 = (k0 + WEYL[0]) & MASK, (k1 + WEYL[1]) & MASK
     return c0, c1, c2, c3
 
 
@@ -74,10 +76,10 @@ def threefry(key: tuple[Any, Any], low: Any, high: Any) -> tuple[Any, Any]:
 
     Words are 32 bits wide and wrap; after every fourth round the next part of the key is added.
     """
-    keys = (*key, key[0] ^ key[1] ^ _PARITY)
+    keys = (*key, key[0] ^ key[1] ^ PARITY)
     a, b = low + keys[0], high + keys[1]
     for part in range(1, 6):
-        for distance in _ROTATIONS[(part - 1) % 2]:
+        for distance in ROTATIONS[(part - 1) % 2]:
             a = a + b
             b = ((b << distance) | (b >> (32 - distance))) ^ a
         a = a + keys[part % 3]

@@ -40,6 +40,10 @@ trace_listeners: list[Callable[[Any], None]] = []
 """Functions that are called with each trace, while graphs are recorded (`ow.summary.trace_on`)."""
 
 
+DEFAULT_KEY = "serving_default"
+"""The key of the signature of a single function, in saved models and `.tflite` files."""
+
+
 class ConcreteFunction:
     """One trace of a function: a graph for arguments of certain types.
 

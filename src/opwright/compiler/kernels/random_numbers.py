@@ -30,6 +30,7 @@ from ..loops.plans import word
 from ..target import host
 from . import NoKernel, selector
 from .epilogue import number, subexpressions
+from .exponential import exp_f64
 from .expression import check, evaluate, fast
 from .tiling import grain
 
@@ -227,7 +228,7 @@ def normal_elements(work: Work, key: ptr[u64], y: ptr[f32], layers: ptr[u32], n:
                     level = (high - low) * _uniform_at(block, key, numbered, place, big) + low
                     place = place + 1
                     wide = x.to(f64)
-                    if level.to(f64) < exp_nonpositive(-0.5 * wide * wide):
+                    if level.to(f64) < exp_f64(-0.5 * wide * wide):
                         y[i] = x
                         i = i + 1
             start = end
@@ -294,23 +295,6 @@ def select_normal_pairs(form: NormalPairs, build: Builder) -> None:
     build.step(normal_pairs.code(), words, items, chunk=grain(64 * per_item, items))
 
 
-LN2 = 0.693147180369123816490, 1.90821492927058770002e-10
-"""ln 2 in two parts; products of the first with integers below 2^21 are exact (Cody and Waite 1980)."""
-TERMS = 14
-"""Terms of the series of exp on [-ln 2 / 2, ln 2 / 2], with a remainder below 2^-57."""
-
-
-def exp_nonpositive(x: Value) -> Value:
-    """Return e^x of float64 x <= 0; 0 below -708."""
-    k = kl.round_even(x * (1.0 / math.log(2)))
-    r = x - k * LN2[0] - k * LN2[1]
-    total = kl.full(f64, 0, 1.0 / math.factorial(TERMS - 1))
-    for i in reversed(range(TERMS - 1)):
-        total = kl.fma(total, r, kl.full(f64, 0, 1.0 / math.factorial(i)))
-    scale = kl.bitcast((kl.maximum(k, -1022.0).to(i64) + 1023) << 52, f64)
-    return kl.select(x < -708.0, 0.0, total * scale)
-
-
 @kl.family
 def classes(
     work: Work,
@@ -339,7 +323,7 @@ def classes(
         total = kl.full(f64, 0, 0.0)
         for i in range(count):
             v = row[i].to(f64)
-            total = total + kl.select(kl.abs(v) < math.inf, exp_nonpositive(v - max_logit), 0.0)
+            total = total + kl.select(kl.abs(v) < math.inf, exp_f64(v - max_logit), 0.0)
             sums[i] = total
         for j in range(n):
             threshold = numbers[item * n + j] * total

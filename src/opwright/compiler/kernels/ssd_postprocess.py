@@ -16,29 +16,12 @@ from ..language import f32, f64, i32, i64, ptr, u8
 from ..loops.domain_ops import Detection
 from ..target import host
 from . import NoKernel, selector
+from .exponential import exp_f64
 from .nms import FIELDS, Box, SelectedBoxes, candidate, greedy, with_area
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
     from ..loops.plan_builder import Builder
-
-LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
-EXP = tuple(1.0 / math.factorial(k) for k in range(14))
-"""Taylor coefficients of exp, with an error within 1e-17 for |r| <= ln 2 / 2."""
-
-
-def exp_f64(x: Value) -> Value:
-    """Return exp of float64 with a relative error within 1e-16; 0 below -708, where float32 underflows."""
-    limited = kl.select(x < 710.0, kl.select(x > -708.0, x, -708.0), 710.0)
-    n = kl.round_even(limited * LOG2E)
-    r = (limited - n * LN2_HIGH) - n * LN2_LOW
-    y = kl.value(EXP[-1], f64)
-    for c in reversed(EXP[:-1]):
-        y = y * r + c
-    half = kl.bitcast(((n.to(i64) - 1) + 1023) << 52, f64)  # 2^(n - 1): 2^1024 has no float64
-    y = y * half * 2.0
-    y = kl.select(x > -708.0, y, 0.0)
-    return kl.select(x == x, y, x)
 
 
 class DecodedBoxes:

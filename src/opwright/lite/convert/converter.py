@@ -18,7 +18,7 @@ from ...core.lazy_imports import later
 from ...core.specs import TensorSpec
 from ...graph import Graph
 from ...graph.builder import verify
-from ...tracing.concrete import ConcreteFunction
+from ...tracing.concrete import DEFAULT_KEY, ConcreteFunction
 from ...tracing.function import function
 from ..format import Model
 from ..ops.definition import LiteOperator
@@ -270,9 +270,6 @@ class TFLiteConverter:
         if "graph" in flags.show:
             print(graph, file=sys.stderr)
         return graph
-
-
-DEFAULT_KEY = "serving_default"
 
 
 def signature_of(concrete: Any, graph: Graph, key: str, number: int) -> GraphSignature:

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def reshape(x: Any, newshape: Any) -> Tensor:
-    """Change the shape; one size may be -1, the rest."""
+    """Return the elements in another shape, of which one size may be -1: that of the rest."""
     return array.reshape(dispatch.to_tensor(x), newshape)
 
 
 def ravel(x: Any) -> Tensor:
-    """Return the elements in one axis."""
+    """Return all elements, row by row, as one axis."""
     return reshape(x, [-1])
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
-    """Permute axes; by default reverse them."""
+    """Permute axes: axis i of the result is axis axes[i] of x; by default axes are reversed."""
     x = dispatch.to_tensor(x)
     return array.transpose(x, None if axes is None else [a % rank_of(x) for a in axes])
 
@@ -42,7 +42,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
-    """Exchange two axes."""
+    """Exchange two axes, which may count from the end."""
     x = dispatch.to_tensor(x)
     order = list(range(rank_of(x)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
@@ -50,7 +50,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
 
 
 def expand_dims(x: Any, axis: Any) -> Tensor:
-    """Insert axes of size 1 at places of the result."""
+    """Insert axes of size 1 at positions in the result: one axis, or several."""
     x = dispatch.to_tensor(x)
     if isinstance(axis, int):
         return array.expand_dims(x, axis)
@@ -61,7 +61,7 @@ def expand_dims(x: Any, axis: Any) -> Tensor:
 
 
 def squeeze(x: Any, axis: Any = None) -> Tensor:
-    """Remove axes of size 1, all by default."""
+    """Remove axes of size 1: all, one or several. Raises InvalidArgumentError for another size."""
     return array.squeeze(dispatch.to_tensor(x), list(axis) if isinstance(axis, tuple) else axis)
 
 
@@ -82,7 +82,7 @@ def append(x1: Any, x2: Any, axis: int | None = None) -> Tensor:
 
 
 def stack(x: Sequence[Any], axis: int = 0) -> Tensor:
-    """Join tensors along a new axis."""
+    """Join tensors of one shape along a new axis, promoted to one dtype."""
     return array.stack(list(promote(*x)), axis)
 
 
@@ -99,22 +99,22 @@ def hstack(xs: Sequence[Any]) -> Tensor:
 
 
 def vstack(xs: Sequence[Any]) -> Tensor:
-    """Join along the first axis, of vectors as rows."""
+    """Join tensors along the first axis, vectors as rows, promoted to one dtype."""
     return array.concat([_atleast(x, 2) for x in promote(*xs)], 0)
 
 
 def dstack(xs: Sequence[Any]) -> Tensor:
-    """Join along the third axis."""
+    """Join tensors along the third axis, promoted to one dtype; vectors are [1, n, 1], matrices [m, n, 1]."""
     return array.concat([_atleast(x, 3) for x in promote(*xs)], 2)
 
 
 def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[Tensor]:
-    """Return the slices along an axis."""
+    """Return the slices along an axis, whose size has to be known or num."""
     return list(array.unstack(dispatch.to_tensor(x), num, axis))
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """Split into equal parts, or at indices."""
+    """Split an axis into equal parts, or before indices. Raises ValueError for indices of an axis of unknown size."""
     x = dispatch.to_tensor(x)
     if isinstance(indices_or_sections, int):
         return list(array.split(x, indices_or_sections, axis))
@@ -141,12 +141,12 @@ def hsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
 
 
 def vsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
-    """Split along the first axis."""
+    """Split the first axis into equal parts, or before indices."""
     return split(x, indices_or_sections, 0)
 
 
 def dsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
-    """Split along the third axis."""
+    """Split the third axis into equal parts, or before indices."""
     return split(x, indices_or_sections, 2)
 
 
@@ -165,7 +165,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Rotate along axes, None for the flat tensor."""
+    """Move elements by shift positions along axes, the last ones to the front; None: of the flat tensor."""
     x = dispatch.to_tensor(x)
     if axis is None:
         return array.reshape(array.roll(array.reshape(x, [-1]), shift, 0), array.shape(x))
@@ -173,19 +173,19 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
 
 
 def flip(x: Any, axis: Any = None) -> Tensor:
-    """Reverse the order along axes, by default all."""
+    """Reverse the order of elements along axes, all by default."""
     x = dispatch.to_tensor(x)
     axes = list(range(rank_of(x))) if axis is None else [axis] if isinstance(axis, int) else list(axis)
     return array.reverse(x, axes)
 
 
 def fliplr(x: Any) -> Tensor:
-    """Reverse the second axis."""
+    """Reverse the order of elements along the second axis."""
     return flip(x, 1)
 
 
 def flipud(x: Any) -> Tensor:
-    """Reverse the first axis."""
+    """Reverse the order of elements along the first axis."""
     return flip(x, 0)
 
 

@@ -31,7 +31,7 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
-    """Convert a tensor to an array."""
+    """Return a tensor, variable or value as a NumPy array."""
     x = dispatch.to_tensor(x)
     result: np.ndarray = x.numpy()
     return result
@@ -112,12 +112,12 @@ def _default(dtype: Any) -> Any:
 
 
 def zeros(shape: Any, dtype: Any = None) -> Tensor:
-    """Create a tensor of zeros."""
+    """Create a tensor of zeros, of `backend.floatx` by default."""
     return array.zeros(shape, as_dtype(_default(dtype)))
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
-    """Create a tensor of ones."""
+    """Create a tensor of ones, of `backend.floatx` by default."""
     return array.ones(shape, as_dtype(_default(dtype)))
 
 
@@ -133,22 +133,22 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Tensor:
-    """Create zeros of the shape of x."""
+    """Create zeros of the shape of x, and of its dtype by default."""
     return array.zeros_like(dispatch.to_tensor(x), dtype)
 
 
 def ones_like(x: Any, dtype: Any = None) -> Tensor:
-    """Create ones of the shape of x."""
+    """Create ones of the shape of x, and of its dtype by default."""
     return array.ones_like(dispatch.to_tensor(x), dtype)
 
 
 def empty_like(x: Any, dtype: Any = None) -> Tensor:
-    """Create zeros of the shape of x."""
+    """Create a tensor of the shape and dtype of x, whose elements are zeros."""
     return zeros_like(x, dtype)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """Create a tensor of one value in the shape of x."""
+    """Create a tensor of one value, or of values broadcast, in the shape of x, and in its dtype by default."""
     x = dispatch.to_tensor(x)
     return array.broadcast_to(array.cast(fill_value, dtype or x.dtype), array.shape(x))
 
@@ -159,7 +159,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
 
 
 def identity(n: int, dtype: Any = None) -> Tensor:
-    """Create the identity matrix [n, n]."""
+    """Create the identity matrix [n, n], of `backend.floatx` by default."""
     return eye(n, dtype=dtype)
 
 
@@ -246,22 +246,22 @@ def _cosines(length: Any, coefficients: tuple[float, ...]) -> Tensor:
 
 
 def hanning(x: Any) -> Tensor:
-    """Create the Hann window of x points."""
+    r"""Create the Hann window of x points, :math:`0.5 - 0.5 \cos(2 \pi n / (x - 1))`, in `backend.floatx`."""
     return _cosines(x, (0.5, 0.5))
 
 
 def hamming(x: Any) -> Tensor:
-    """Create the Hamming window of x points."""
+    r"""Create the Hamming window of x points, :math:`0.54 - 0.46 \cos(2 \pi n / (x - 1))`, in `backend.floatx`."""
     return _cosines(x, (0.54, 0.46))
 
 
 def blackman(x: Any) -> Tensor:
-    """Create the Blackman window of x points."""
+    r"""Create the Blackman window of x points, :math:`0.42 - 0.5 \cos(a) + 0.08 \cos(2 a), a = 2 \pi n / (x - 1)`."""
     return _cosines(x, (0.42, 0.5, 0.08))
 
 
 def bartlett(x: Any) -> Tensor:
-    """Create the triangular window of x points, 0 at both ends."""
+    """Create the triangular window of x points, :math:`1 - |2 n / (x - 1) - 1|`, in `backend.floatx`."""
     n = int(x)
     if n == 1:
         return ones([1])

@@ -384,12 +384,12 @@ def psnr(x1: Any, x2: Any, max_val: float) -> Tensor:
 
 
 def space_to_depth(x: Any, block_size: int, data_format: str = "channels_last") -> Tensor:
-    """Move blocks of pixels into channels."""
+    """Move blocks of pixels into channels: [n, h, w, c] to [n, h / block, w / block, block * block * c]."""
     return ops_nn.space_to_depth(dispatch.to_tensor(x), block_size, FORMATS[2, data_format_name(data_format)])
 
 
 def depth_to_space(x: Any, block_size: int, data_format: str = "channels_last") -> Tensor:
-    """Move channels into blocks of pixels."""
+    """Move channels into blocks of pixels: [n, h, w, c] to [n, h * block, w * block, c / (block * block)]."""
     return ops_nn.depth_to_space(dispatch.to_tensor(x), block_size, FORMATS[2, data_format_name(data_format)])
 
 

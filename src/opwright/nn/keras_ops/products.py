@@ -42,7 +42,7 @@ def dot(x1: Any, x2: Any) -> Tensor:
 
 
 def inner(x1: Any, x2: Any) -> Tensor:
-    """Sum products over the last axes."""
+    """Sum products over the last axes, [..., k] and [*more, k] to [..., *more]; multiply if one is a scalar."""
     a, b = promote(x1, x2)
     if a.shape.rank == 0 or b.shape.rank == 0:
         return a * b

@@ -25,19 +25,19 @@ def _axis(axis: Any) -> Any:
 
 
 def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Sum elements."""
+    """Sum elements over axes; integers of fewer than 32 bits and Booleans in 32."""
     x = dispatch.to_tensor(x)
     return math.reduce_sum(convert(x, sum_dtype(x.dtype)), _axis(axis), keepdims)
 
 
 def prod(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """Multiply elements."""
+    """Multiply elements over axes; integers of fewer than 32 bits and Booleans in 32."""
     x = dispatch.to_tensor(x)
     return math.reduce_prod(convert(x, dtype or sum_dtype(x.dtype)), _axis(axis), keepdims)
 
 
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Average elements."""
+    """Average elements over axes; integers as `backend.floatx`."""
     return math.reduce_mean(as_floating(x), _axis(axis), keepdims)
 
 
@@ -52,12 +52,12 @@ def std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return whether all elements differ from 0."""
+    """Return whether all elements over axes differ from 0."""
     return math.reduce_all(as_boolean(x), _axis(axis), keepdims)
 
 
 def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return whether some element differs from 0."""
+    """Return whether some element over axes differs from 0."""
     return math.reduce_any(as_boolean(x), _axis(axis), keepdims)
 
 
@@ -151,7 +151,7 @@ def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    r"""Compute :math:`\log \sum e^x` without overflow."""
+    r"""Compute :math:`\log \sum e^x` over axes without overflow."""
     return math.reduce_logsumexp(as_floating(x), _axis(axis), keepdims)
 
 
@@ -206,17 +206,17 @@ def _numbers(x: Any, axis: Any, keepdims: bool) -> Tensor:
 
 
 def nansum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Sum elements, NaN as 0."""
+    """Sum elements over axes, NaN as 0."""
     return sum(_without_nan(x, 0.0), axis, keepdims)
 
 
 def nanprod(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Multiply elements, NaN as 1."""
+    """Multiply elements over axes, NaN as 1."""
     return prod(_without_nan(x, 1.0), axis, keepdims)
 
 
 def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Average the elements that are not NaN."""
+    """Average the elements over axes that are not NaN; NaN where all are."""
     return nansum(as_floating(x), axis, keepdims) / _numbers(x, axis, keepdims)
 
 
@@ -270,12 +270,12 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 
 def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Compute cumulative sums, NaN as 0."""
+    """Compute cumulative sums along an axis, NaN as 0; None: of the flat tensor."""
     return cumsum(_without_nan(x, 0.0), axis, dtype)
 
 
 def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Compute cumulative products, NaN as 1."""
+    """Compute cumulative products along an axis, NaN as 1; None: of the flat tensor."""
     return cumprod(_without_nan(x, 1.0), axis, dtype)
 
 

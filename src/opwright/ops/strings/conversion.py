@@ -281,12 +281,16 @@ class StringToHashBucket(OperatorDefinition):
         return op.input.spec.with_dtype(dtypes.int64)
 
     def compute(op, input: Any) -> np.ndarray:
-        return each(lambda s: murmur_hash_64a(s, 0xDECAFCAFFE) % op.num_buckets, input, dtype=np.int64)
+        return each(lambda s: murmur_hash_64a(s, MURMUR_SEED) % op.num_buckets, input, dtype=np.int64)
+
+
+MURMUR_SEED, MURMUR_FACTOR = 0xDECAFCAFFE, 0xC6A4A7935BD1E995
+"""The seed of TensorFlow's hashes, and the factor of MurmurHash64A."""
 
 
 def murmur_hash_64a(key: bytes, seed: int) -> int:
     """Compute MurmurHash64A of a key. Source: Austin Appleby, MurmurHash2.cpp (public domain)."""
-    m, word = 0xC6A4A7935BD1E995, (1 << 64) - 1
+    m, word = MURMUR_FACTOR, (1 << 64) - 1
     h = seed ^ (len(key) * m & word)
     aligned = len(key) & ~7
     for offset in range(0, aligned, 8):

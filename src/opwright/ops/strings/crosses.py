@@ -17,12 +17,11 @@ from ..ragged.ragged_tensor import RaggedTensor
 from ..ragged.row_partitions import row_ids, splits_of
 from ..sparse.sparse_tensor import SparseTensor
 from ..tensor import Tensor
-from .conversion import as_string, to_hash_bucket_fast
+from .conversion import MURMUR_FACTOR, MURMUR_SEED, as_string, to_hash_bucket_fast
 from .elementwise import join
 
-CROSS_KEY = 0xDECAFCAFFE
+CROSS_KEY = MURMUR_SEED
 """The hash that crosses start with by default, TensorFlow's."""
-_FACTOR = 0xC6A4A7935BD1E995
 int64, uint64 = dtypes.int64, dtypes.uint64
 
 
@@ -46,7 +45,7 @@ def fingerprints(values: Tensor) -> Tensor:
 
 def joined_fingerprint(first: Any, second: Any) -> Tensor:
     """Return the fingerprint of two, TensorFlow's FingerprintCat64 (after Murmur)."""
-    factor: Any = np.uint64(_FACTOR)
+    factor: Any = np.uint64(MURMUR_FACTOR)
 
     def mixed(x: Tensor) -> Tensor:
         return bitwise.bitwise_xor(x, bitwise.right_shift(x, np.uint64(47)))

@@ -16,15 +16,13 @@ import numpy as np
 from ....core.dtypes import as_dtype
 from ....core.lazy_imports import import_module
 from ....ops import array, bitwise, math
+from ....scalar.counter_generators import MULTIPLIERS, PARITY, ROTATIONS, WEYL
 from ...importing import tensor_of
 from ..execution import BROADCASTING, RULES, JaxprContext
 from ..operands import like, operands, shaped
 from .arrays import part
 from .integers import UNSIGNED, rotate_left
 
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-PARITY = 0x1BD11BDA
-"""Constants of Threefry-2x32 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011)."""
 BROADCASTING.add("threefry2x32")
 
 
@@ -46,10 +44,6 @@ def threefry(first: Any, second: Any, x: Any, y: Any) -> tuple[Any, Any]:
         x = math.add(x, keys[(i + 1) % 3])
         y = math.add(math.add(y, keys[(i + 2) % 3]), like(i + 1, y))
     return x, y
-
-
-MULTIPLIERS, WEYL = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
-"""Constants of Philox-4x32 (the same paper)."""
 
 
 def philox(keys: Sequence[Any], counters: Sequence[Any]) -> list[Any]:
