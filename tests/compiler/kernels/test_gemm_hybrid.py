@@ -1,5 +1,7 @@
 """Contractions of floats that are rounded to int8 a row at a time, against the definition in float64."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from form_kit import buffer, compiles_for, run, split, targets
@@ -11,7 +13,9 @@ from opwright.compiler.kernels.gemm_int8 import gemm_int8
 from opwright.compiler.kernels.quantization import round_rows
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, row_scale
-from opwright.compiler.loops.ops import Contract
+from opwright.compiler.loops.graph import LoopGraph
+from opwright.compiler.loops.ops import Contract, View
+from opwright.compiler.loops.planner import plan_of
 from opwright.core.dtypes import float32, int4, int8, int32
 
 SUM = apply("mul", convert(arg(0, int32), float32), row_scale())
@@ -105,6 +109,38 @@ def test_halves_are_rounded_away_from_zero():
         rounding="symmetric",
     )
     assert run(form, {source: x}).ravel().tolist() == [127, 1, -1, 2, -3, 0, 0, 0]
+
+
+def test_products_of_the_same_rows_round_them_once():
+    """A view of the rows shares the step; other roundings, and other rows, are steps of their own."""
+    form, inputs, expected, _ = made((5, 1, 1, 36), 20, PLAIN, "asymmetric")
+    ((source, x),) = inputs.items()
+    forms, out = [], {}
+
+    def add(read: Buffer, rounding: str) -> None:
+        y = Buffer(f"y{len(forms)}", float32, form.output.shape)
+        forms.append(dataclasses.replace(form, output=y, input=read, rounding=rounding))
+        out[y] = np.empty(y.shape, np.float32)
+
+    flat, again = Buffer("flat", float32, (5, 36)), Buffer("again", float32, (5, 1, 1, 36))
+    other = Buffer("other", float32, x.shape)
+    add(source, "asymmetric")
+    forms += [View(flat, source), View(again, flat)]
+    add(again, "asymmetric")
+    add(source, "symmetric")
+    add(other, "asymmetric")
+    plan = plan_of(LoopGraph("test", (source, other), tuple(out), tuple(forms)))
+    plan.pack()
+    assert [step.code.address for step in plan.steps].count(round_rows.code(symmetric=False).address) == 2
+    assert len(plan.steps) == 7
+    running = plan.bind(1)
+    arrays = {source: x, other: np.ascontiguousarray(x[::-1]), **out}
+    running.connect({b: array.ctypes.data for b, array in arrays.items()})
+    running.run()
+    alone = run(dataclasses.replace(form, rounding="symmetric"), inputs)
+    results = [expected, expected, alone, expected[::-1]]
+    for actual, result in zip(out.values(), results, strict=True):
+        np.testing.assert_allclose(actual, result, rtol=2e-6, atol=2e-6 * np.abs(result).max() + 1e-5)
 
 
 KINDS = (("channel", float32), ("channel", float32)), ()

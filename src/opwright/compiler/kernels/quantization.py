@@ -114,17 +114,25 @@ def round_rows(
 def rounded_rows(
     build: Builder, x: Buffer, rows: int, columns: int, pitch: int, symmetric: bool, align: int = 4
 ) -> RoundedRows:
-    """Add a step that rounds `rows` rows of `columns` floats, `pitch` apart, to rows at multiples of `align` bytes."""
+    """Add a step that rounds `rows` rows of `columns` floats, `pitch` apart, to rows at multiples of `align` bytes.
+
+    Operations that round the same rows share them: the queries, keys and values of attention, gates and what they gate.
+    """
     out_pitch = -(-columns // align) * align
-    integers = build.temporary(rows * out_pitch + 64)
-    scales, zeros = build.temporary(rows * 4), build.temporary(rows * 4)
-    build.step(
-        round_rows.code(symmetric=symmetric),
-        [build.pointer(x), integers, scales, zeros, columns, pitch, out_pitch],
-        rows,
-        chunk=grain(8 * columns, rows),
-    )
-    return RoundedRows(integers, out_pitch, scales, zeros)
+
+    def add() -> RoundedRows:
+        integers = build.temporary(rows * out_pitch + 64)
+        scales, zeros = build.temporary(rows * 4), build.temporary(rows * 4)
+        build.step(
+            round_rows.code(symmetric=symmetric),
+            [build.pointer(x), integers, scales, zeros, columns, pitch, out_pitch],
+            rows,
+            chunk=grain(8 * columns, rows),
+        )
+        return RoundedRows(integers, out_pitch, scales, zeros)
+
+    result: RoundedRows = build.derived(("rounded", rows, columns, pitch, symmetric, align), x, add)
+    return result
 
 
 INT16 = FixedPoint(kl, 16)

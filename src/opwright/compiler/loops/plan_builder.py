@@ -43,15 +43,17 @@ class Mark(NamedTuple):
 class Builder:
     """The steps of a loop graph's operations; selectors receive one with the operation.
 
-    copied: bytes of the arrays that the graph's updates copy if they have later readers or are inputs.
+    copied: bytes of the arrays that the graph's updates copy if they have later readers or are inputs. root: returns
+    the buffer that contains a buffer, and its first byte there.
     """
 
-    def __init__(self, copied: int = 0) -> None:
-        self.copied = copied
+    def __init__(self, copied: int = 0, root: Callable[[Buffer], tuple[Buffer, int]] = lambda x: (x, 0)) -> None:
+        self.copied, self._root = copied, root
         self.steps: list[KernelStep] = []
         self.constants: list[PackedConstant] = []
         self.shares: list[Share] = []
         self._by_key: dict[Any, PackedConstant] = {}
+        self._derived: dict[Hashable, tuple[Any, int]] = {}  # and the number of steps after its own
         self._op: LoopOp | None = None
         self._position = -1
         self._strand, self._in_part = 0, False
@@ -94,6 +96,19 @@ class Builder:
     def temporary(self, nbytes: int) -> Address:
         """Return memory that all steps of this operation share exclusively."""
         return Address(Buffer("temporary", uint8, (nbytes,)))
+
+    def derived(self, key: Hashable, of: Buffer, add: Callable[[], Any]) -> Any:
+        """Return the result of `add`, which adds steps that write temporary memory from a buffer alone.
+
+        Later operations that ask with an equal key for the same elements share it, as long as no jump is between.
+        """
+        if self._in_part:  # parts may run on another thread
+            return add()
+        buffer, offset = self._root(of)
+        full_key = key, id(buffer), offset
+        if full_key not in self._derived:
+            self._derived[full_key] = add(), len(self.steps)
+        return self._derived[full_key][0]
 
     def choose(self, choice: Choice, alternatives: Sequence[int], default: int, *sizes: int) -> int:
         """Return the alternative to use, by measurement. Parts of an operation use the default, which decisions about
@@ -138,11 +153,13 @@ class Builder:
         words: list[Any] = [0, 0] if selector is None else [self.pointer(selector), selector.dtype.size]
         step = KernelStep(JumpCode(), (*words, op.value, 0), 0, 0, 0, self._position, op, covers=JUMP)
         self.steps.append(step)
+        self._derived.clear()
         return len(self.steps) - 1
 
     def land(self, jump: int, target: int) -> None:
         """Set the target of a jump: the index of a step, or the number of all."""
         self.steps[jump] = self.steps[jump]._replace(strand=target - jump)
+        self._derived.clear()
 
     def part(self, op: LoopOp) -> None:
         """Add the steps of an operation that computes part of the current one, by its own selectors. Raises
@@ -160,6 +177,7 @@ class Builder:
     def rewind(self, mark: Mark) -> None:
         """Remove everything added after the mark."""
         del self.steps[mark.steps :], self.shares[mark.shares :]
+        self._derived = {key: entry for key, entry in self._derived.items() if entry[1] <= mark.steps}
         for constant in self.constants[mark.constants :]:
             self._by_key.pop(constant.key, None)
         del self.constants[mark.constants :]

@@ -300,7 +300,8 @@ class _Planning:
 
     def __init__(self, graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | None]) -> None:
         copied = sum(op.output.size * op.output.dtype.size for op in graph.ops if isinstance(op, UpdateSlice))
-        self.memory, self.builder = PlanMemory(graph), Builder(copied)
+        self.memory = PlanMemory(graph)
+        self.builder = Builder(copied, self.memory.root)
         self.ops: list[LoopOp] = []
         self.failed: dict[LoopOp, str] = {}
         self._parts_of = parts_of
