@@ -239,6 +239,28 @@ def graph_dead():
     return LoopGraph("dead", (x,), (y,), (Map(a, (x,), relu(arg(0, F))), Map(y, (x,), apply("neg", arg(0, F)))))
 
 
+def graph_view_of_views():
+    """A gradient of a dense layer: the view between does not read the product."""
+    x, r, a, b, c, y = (
+        buf(n, *shape)
+        for n, shape in zip("xrabcy", ((6, 1, 1, 5), (2, 3, 4), (6, 1, 1, 4), (6, 4), (2, 3, 4), (2, 3, 4)))
+    )
+    return LoopGraph("view_of_views", (x, r), (y,), (conv(a, x), View(b, a), View(c, b), Map(y, (c, r), plus())))
+
+
+def graph_moved_again(is_read=False):
+    """Heads of attention, split for two products. is_read: what is moved has another reader."""
+    x, h, a, b, y, z = (buf(n, *shape) for n, shape in zip("xhabyz", ((2, 5, 3),) * 2 + ((2, 3, 5),) * 4))
+    box = IndexMap((0, 0, 0), (2, 3, 5), 0, (15, 1, 3))
+    forms = [Map(h, (x,), relu(arg(0, F))), Move(a, (h,), (box,)), Map(y, (a,), apply("exp", arg(0, F)))]
+    forms += [Move(b, (h,), (box,)), Map(z, (b, y), plus())]
+    outputs = (y, z)
+    if is_read:
+        w = buf("w", 2, 5, 3)
+        forms, outputs = [*forms, Map(w, (h,), apply("neg", arg(0, F)))], (y, z, w)
+    return LoopGraph("moved_again", (x,), outputs, tuple(forms))
+
+
 CASES = {  # the graph, and the classes of the forms that fusion leaves
     "scalar": (graph_scalar(), "Map"),
     "chain": (graph_chain(), "Map"),
@@ -263,6 +285,9 @@ CASES = {  # the graph, and the classes of the forms that fusion leaves
     "pad_pool_of_any": (graph_pad_pool(False), "Contract Move Pool"),
     "concat": (graph_concat(), "Contract Map Move"),
     "dead": (graph_dead(), "Map"),
+    "view_of_views": (graph_view_of_views(), "View Contract View"),
+    "moved_again": (graph_moved_again(), "Map Move Map Map"),
+    "moved_again_and_read": (graph_moved_again(True), "Map Move Map Move Map Map"),
 }
 
 

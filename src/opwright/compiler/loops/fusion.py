@@ -1,6 +1,7 @@
 """Fusion: rewriting a loop graph so that fewer passes access memory. The table of passes, its driver, fusion of blocks.
 
-Lives here: `PASSES`, `fused`; `into_attention`, `into_bands`, of depthwise convolutions with their neighbors.
+Lives here: `PASSES`, `fused`; `same_move`; `into_attention`, `into_bands`, of depthwise convolutions with their
+neighbors.
 Not here: the other rules (map_fusion.py, constant_folding.py), simplification of expressions (expressions.py), plans
 (planner.py), kernels of blocks (../kernels/attention.py, contractions_f32.py).
 
@@ -38,6 +39,7 @@ from .map_fusion import (
     into_table,
     into_window,
     over_view,
+    reading,
     same_shape,
     scalar_operands,
 )
@@ -117,6 +119,35 @@ def _scores(
         between.insert(0, writer)
         return scores, (*scores.operands, *others), substitute(before, {0: mapped})
     return None
+
+
+def same_move(state: Rewriting, op: Move) -> bool:
+    """Read the result of an equal move before this one, where such moves are all that reads what they move.
+
+    The heads of attention are split for the forward pass and again for the backward pass. One result occupies memory as
+    long as what is moved did; next to other readers, it would be a second copy.
+    """
+    if len(op.operands) != 1:
+        return False
+    x, y = op.operands[0], op.output
+    writer = state.writer(x)
+    if writer is None or state.is_output(x) or state.is_output(y) or y.parent is not None:
+        return False
+    if isinstance(writer, View) and not (state.writer(writer.input) and state.only_reader(writer.input, writer)):
+        return False
+    equal = [other for other in state.readers(x) if isinstance(other, Move) and _is_equal(other, op)]
+    first = min(equal, key=state.position)
+    if first is op or len(equal) < len(state.readers(x)) or first.output.parent is not None:
+        return False
+    for reader in state.readers(y):
+        state.replace(reader, reading(reader, y, first.output))
+    state.replace(op)
+    return True
+
+
+def _is_equal(one: Move, other: Move) -> bool:
+    same = len(one.operands) == 1 and one.maps == other.maps and one.fill == other.fill
+    return same and one.output.shape == other.output.shape and one.output.dtype is other.output.dtype
 
 
 LARGE_SHARE = 2
@@ -244,6 +275,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("constant_map", Map, constant_map, "a map of constants is computed once"),
     Pass("constant_move", Move, constant_move, "a move of constants is done once"),
     Pass("constant_view", View, constant_view, "a view of a constant is a constant"),
+    Pass("same_move", Move, same_move, "what is moved to the same places again is moved once"),
     Pass("filled_operand", Map, filled_operand, "an array of one number is that number where maps read it"),
     Pass("scalar_operands", Map, scalar_operands, "a constant of equal elements is a number of the expression"),
     Pass("into_chain", Map, into_chain, "a map that only another map reads is part of its expression"),

@@ -306,6 +306,14 @@ class Rewriting:
         readers = self._readers.get(id(buffer), {})
         return len(readers) == 1 and op in readers and id(buffer) not in self._outputs
 
+    def is_read(self, buffer: Buffer) -> bool:
+        """Return whether an operation reads a buffer, or it is an output of the graph, or a slice."""
+        return bool(self._readers.get(id(buffer))) or self.is_output(buffer) or buffer.parent is not None
+
+    def position(self, op: LoopOp) -> int:
+        """Return the place of an operation in the order; replacements of one may share it."""
+        return self._slot[op]
+
     def is_output(self, buffer: Buffer) -> bool:
         """Return whether a buffer is an output of the graph."""
         return id(buffer) in self._outputs

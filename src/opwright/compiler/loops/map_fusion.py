@@ -44,6 +44,8 @@ def same_shape(state: Rewriting, op: View) -> bool:
     producer = state.writer(op.input)
     if isinstance(producer, View):
         state.replace(op, dataclasses.replace(op, input=producer.input))
+        if not state.is_read(producer.output):  # a view that remained would be a second reader of what it views
+            state.replace(producer)
         return True
     if op.input.shape != op.output.shape or state.is_output(op.output):
         return False
