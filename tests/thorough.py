@@ -1,11 +1,12 @@
 """How much a run of the suite tries: a part of the drawn examples and mutants, or all of them.
 
-Lives here: `THOROUGH`, `examples`, `some`, `sampled`.
+Lives here: `THOROUGH`, `examples`, `some`, `sampled`, `crossed`.
 Not here: slow tests (the marker `slow`), first rows alone (each_row.py).
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -47,4 +48,16 @@ def sampled(cases: Iterable[Any], every: int = 2, by: Callable[..., Any] = lambd
             marks += (pytest.mark.slow,)
         counts[group] += 1
         result.append(pytest.param(*values, marks=marks, id=case.id if is_param else None))
+    return result
+
+
+def crossed(*values: Iterable[Any], every: int = 2) -> list[Any]:
+    """Return the combinations of values of several parameters; all but one of each `every` are marked slow.
+
+    The others have each value of each parameter, and each pair of values of two where a third has `every` values.
+    """
+    result = []
+    for places in itertools.product(*map(enumerate, values)):
+        marks = (pytest.mark.slow,) if sum(place for place, _ in places) % every else ()
+        result.append(pytest.param(*(value for _, value in places), marks=marks))
     return result

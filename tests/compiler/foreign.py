@@ -1,6 +1,6 @@
 """Running a kernel of a family on another processor: linked by zig, run under qemu-user or Node.js.
 
-Lives here: `RUNNERS`, `run_on`; `EACH`, the names of all targets; `HERE`, targets that this processor runs.
+Lives here: `RUNNERS`, `run_on`; `EACH`, the names of all targets; `HERE`, `on_here`, targets that this processor runs.
 Not here: which kernels are run (test_targets_run.py, language/, kernels/).
 """
 
@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,16 @@ EACH = [
 
 HERE = ["host", *(["x86-64-v3"] if targets.processor().has("avx512f") else [])]
 """Targets for tests that run code with and without wide vectors: where the processor has AVX2 alone both are one."""
+
+
+def on_here(values: Iterable[Any]) -> list[Any]:
+    """Return each value with each target of HERE, as parameters; every second one on other targets than the first is
+    marked slow."""
+    return [
+        pytest.param(value, target, marks=pytest.mark.slow if i % 2 and target != HERE[0] else ())
+        for target in HERE
+        for i, value in enumerate(values)
+    ]
 
 
 def need(name: str) -> None:

@@ -15,7 +15,7 @@ from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import Depthwise
 from opwright.compiler.loops.planner import plan_of
 from opwright.core.dtypes import float32
-from thorough import examples
+from thorough import crossed, examples
 
 RNG = np.random.default_rng(5)
 SUM, BIAS = arg(0, float32), arg(1, float32)
@@ -52,9 +52,7 @@ def check(x, filter, window, multiplier=1):
 CHANNELS = (1, 2, 3, 5, 16, 17, 24, 31, 48, 67)
 
 
-@pytest.mark.parametrize("channels", CHANNELS)
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.parametrize(("size", "stride", "channels"), crossed((3, 5), (1, 2), CHANNELS))
 def test_channels(size, stride, channels):
     for height, width in ((1, 1), (7, 5), (8, 13)):
         pad = size // 2

@@ -17,6 +17,7 @@ from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import Contract, View
 from opwright.compiler.loops.planner import plan_of
 from opwright.core.dtypes import float32, int4, int8, int32
+from thorough import crossed
 
 SUM = apply("mul", convert(arg(0, int32), float32), row_scale())
 EXPR = apply("relu", apply("fma", SUM, arg(1, float32), arg(2, float32)))
@@ -80,10 +81,11 @@ def made(x, features, window, rounding, dtype=int8, groups=1):
     return form, {source: xs}, np.maximum(total * scales + bias, 0), np.abs(total * scales).max()
 
 
-@pytest.mark.parametrize("rounding", ["symmetric", "asymmetric"])
-@pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
-@pytest.mark.parametrize(("x", "features", "window"), CASES, ids=[str(i) for i in range(len(CASES))])
-def test_rounded_rows(x, features, window, dtype, rounding):
+@pytest.mark.parametrize(
+    ("case", "dtype", "rounding"), crossed(range(len(CASES)), [int8, int4], ["symmetric", "asymmetric"]), ids=str
+)
+def test_rounded_rows(case, dtype, rounding):
+    x, features, window = CASES[case]
     form, inputs, expected, reach = made(x, features, window, rounding, dtype)
     actual = run(form, inputs)
     np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=reach * 2e-6)
@@ -210,10 +212,9 @@ BLOCKS = [
 """Rows, features, channels and blocks: of 32 channels, of 4, and of others that halved panels have."""
 
 
-@pytest.mark.parametrize("stored", [np.float16, np.float32])
-@pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
-@pytest.mark.parametrize(("rows", "features", "channels", "blocks"), BLOCKS)
-def test_scales_by_block(rows, features, channels, blocks, dtype, stored):
+@pytest.mark.parametrize(("sizes", "dtype", "stored"), crossed(BLOCKS, [int8, int4], [np.float16, np.float32]), ids=str)
+def test_scales_by_block(sizes, dtype, stored):
+    rows, features, channels, blocks = sizes
     form, inputs, expected = by_blocks(rows, features, channels, blocks, dtype, stored)
     actual = run(form, inputs).reshape(rows, features)
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())

@@ -12,6 +12,7 @@ from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, scalar
 from opwright.compiler.loops.ops import MatMul
 from opwright.core.dtypes import float16, float32
+from thorough import crossed
 
 SUM = arg(0, float32)
 
@@ -51,14 +52,12 @@ def of(a, b, *, transpose_a=False, transpose_b=False, constant=False, dtype=floa
     return form, {left: xs} | ({} if constant else {right: ys}), expected
 
 
-@pytest.mark.parametrize("constant", [False, True], ids=["dynamic", "constant"])
 @pytest.mark.parametrize(
-    ("transpose_a", "transpose_b"),
-    [(False, False), (True, False), (False, True), (True, True)],
-    ids=["ab", "Ab", "aB", "AB"],
+    ("shapes", "order", "constant"), crossed(CASES, ["ab", "Ab", "aB", "AB"], [False, True]), ids=str
 )
-@pytest.mark.parametrize(("a", "b"), CASES, ids=str)
-def test_products(a, b, transpose_a, transpose_b, constant):
+def test_products(shapes, order, constant):
+    """order: capital letters are transposed."""
+    (a, b), transpose_a, transpose_b = shapes, "A" in order, "B" in order
     form, inputs, expected = of(a, b, transpose_a=transpose_a, transpose_b=transpose_b, constant=constant)
     actual = run(form, inputs)
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * a[-1] ** 0.5)

@@ -9,6 +9,7 @@ from opwright.compiler.kernels.sorting import order_rows
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.ops import Ordered
 from opwright.core.dtypes import float32, int8, int16, int32, int64, uint32
+from thorough import crossed
 
 RNG = np.random.default_rng(7)
 
@@ -32,11 +33,14 @@ def drawn(dtype, shape, ties):
     return x % np.array(5, dtype) if ties else np.where(RNG.random(shape) < 0.1, extreme, x)
 
 
-@pytest.mark.parametrize("nan", ["last", "infinite"])
-@pytest.mark.parametrize("rising", [False, True])
-@pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize(
-    "dtype", [np.float32, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
+    ("dtype", "ties", "rising", "nan"),
+    crossed(
+        [np.float32, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64],
+        [False, True],
+        [False, True],
+        ["last", "infinite"],
+    ),
 )
 @each_row("shape, k", [((1,), 1), ((6, 37), 1), ((3, 200), 20), ((2, 65), 65), ((1000,), 7)])
 def test_places_are_those_of_a_stable_sort(shape, k, dtype, ties, rising, nan):

@@ -7,6 +7,7 @@ import opwright as ow
 from opwright.compiler import partitioner
 from opwright.compiler.lowering.registry import MODULES
 from opwright.ops.sequence.gru import DynamicGru
+from thorough import crossed
 
 RNG = np.random.default_rng(11)
 
@@ -112,11 +113,15 @@ def test_pools_of_nan(volume, inside):
     np.testing.assert_array_equal(dx, back.reshape(shape))
 
 
-@pytest.mark.parametrize("pool", [ow.nn.max_pool2d, ow.nn.avg_pool2d])
-@pytest.mark.parametrize("padding", ["SAME", "VALID"])
-@pytest.mark.parametrize(("size", "stride"), [(3, 2), (3, 1), (2, 3), ((2, 3), (1, 2)), (5, 2)])
-def test_gradients_of_pools_that_overlap(pool, size, stride, padding):
+@pytest.mark.parametrize(
+    ("pool", "padding", "window"),
+    crossed(
+        [ow.nn.max_pool2d, ow.nn.avg_pool2d], ["SAME", "VALID"], [(3, 2), (3, 1), (2, 3), ((2, 3), (1, 2)), (5, 2)]
+    ),
+)
+def test_gradients_of_pools_that_overlap(pool, padding, window):
     """Ties, NaN and infinities: the first NaN receives the gradient, or else the first maximum."""
+    size, stride = window
     weights = f32(2, 9, 11, 70)
     for x in (weights, ow.round(weights), f32(1, 9, 11, 16)):
         ran = ran_natively(lambda x: gradients(lambda x: pool(x, size, stride, padding) ** 2, x), x)
@@ -152,22 +157,24 @@ def test_gradients_of_tiles(multiples):
 
 
 @pytest.mark.parametrize(
-    ("channels", "multiplier", "size", "stride", "dilation", "padding"),
-    [  # quick: each window with each number of channels or its multiple
-        pytest.param(channels, multiplier, *window, marks=() if (i + multiplier) % 2 else pytest.mark.slow)
-        for i, channels in enumerate((3, 16, 70))
-        for multiplier in (1, 2)
-        for window in (
+    ("channels", "multiplier", "window"),
+    crossed(
+        (3, 16, 70),
+        (1, 2),
+        [
             (3, 1, 1, "SAME"),
             (3, 2, 1, "SAME"),
             (5, 1, 1, "VALID"),
             (3, 1, 2, "SAME"),
             (2, 3, 1, "VALID"),
             (1, 1, 1, "SAME"),
-        )
-    ],
+        ],
+    ),
+    ids=str,
 )
-def test_gradients_of_depthwise_convolutions(channels, multiplier, size, stride, dilation, padding):
+def test_gradients_of_depthwise_convolutions(channels, multiplier, window):
+    size, stride, dilation, padding = window
+
     def convolution(x, w):
         return ow.nn.depthwise_conv2d(x, w, [1, stride, stride, 1], padding, dilations=[dilation] * 2)
 

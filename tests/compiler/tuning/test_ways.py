@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from choice_forms import FORMS, drawn, graph_of
-from foreign import HERE
+from foreign import on_here
 from loop_semantics import meaning
 
 from opwright.compiler.loops.fusion import fused
@@ -12,7 +12,6 @@ from opwright.compiler.native import store
 from opwright.compiler.tuning.autotuner import questions_of
 from opwright.compiler.tuning.choices import CHOICES, answering
 from opwright.core import flags
-from thorough import sampled
 
 
 def test_every_choice_has_forms():
@@ -41,10 +40,7 @@ def described(plan):
     return [(s.code.address, s.items, [w for w in s.words if isinstance(w, int)]) for s in plan.steps]
 
 
-@pytest.mark.parametrize(
-    ("name", "target"),
-    sampled([(name, target) for target in HERE for name in sorted(FORMS)], by=lambda name, target: target),
-)
+@pytest.mark.parametrize(("name", "target"), on_here(sorted(FORMS)))
 def test_ways_agree(name, target):
     with flags.override(target=target):
         graph = graph_of(FORMS[name]())

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from engine_kit import engine, plan_of
-from foreign import HERE
+from foreign import on_here
 from lite_kit import Build, run
 
 from opwright import lite
@@ -48,8 +48,7 @@ WINDOWS = [
 """Shape, windows, strides, dilations: along the last axis, along others, both."""
 
 
-@pytest.mark.parametrize("target", HERE)
-@pytest.mark.parametrize("function", ["ADD", "MUL", "MINIMUM", "MAXIMUM", "ALL", "ANY"])
+@pytest.mark.parametrize(("function", "target"), on_here(["ADD", "MUL", "MINIMUM", "MAXIMUM", "ALL", "ANY"]))
 def test_windows(function, target):
     for number, (shape, *lists) in enumerate(WINDOWS):
         kind = list(KINDS)[number % len(KINDS)]

@@ -15,6 +15,7 @@ from lite_kit import Build, run
 
 from opwright import lite
 from opwright.core import flags
+from thorough import sampled
 
 RNG = np.random.default_rng(5)
 
@@ -30,12 +31,15 @@ NAMES = frozenset(
         "Convolution2DTransposeBias",
     )
 )
-EACH = [
-    pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
-    for row in ROWS
-    if row.name in NAMES
-    for kind in row.kinds
-]
+EACH = sampled(
+    (
+        pytest.param(row, kind, id=f"{row.label}-{kind}-{row.path}".replace(" ", "_"))
+        for row in ROWS
+        if row.name in NAMES
+        for kind in row.kinds
+    ),
+    by=lambda row, kind: row.label,
+)
 MODELS = [1, pytest.param(12, marks=pytest.mark.slow)]
 
 
