@@ -58,7 +58,7 @@ KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
 
 # Test processes share the cores; a BLAS that starts a thread per core in each of them only gets in its own way.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
-# pytest rewrites the asserts of all tests, 20 s of processor time, unless their bytecode is kept between runs.
+# pytest rewrites the asserts of all tests, 8 s of processor time, unless their bytecode is kept between runs.
 BYTECODE := PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help

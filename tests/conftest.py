@@ -99,7 +99,7 @@ _PLACES = {}  # of files and folders among their neighbours, where they were col
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
     """Collect a whole folder in every second test process from the last file to the first. Without kept bytecode each
-    file's asserts are rewritten once, 20 s in all, and not by two processes at a time."""
+    file's asserts are rewritten once, 8 s in all, and not by two processes at a time."""
     report = yield
     number = getattr(collector.config, "workerinput", {}).get("workerid", "gw0").removeprefix("gw")
     is_reversed = int(number) % 2 and len(collector.config.args) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
@@ -146,6 +147,24 @@ def test_the_short_passes_hoist_nothing_out_of_loops(short: bool) -> None:
     assert "alloca" not in passed
     assert passed.count("load float") == 1
     assert (passed.index("load float") < passed.index("loop:")) is not short
+
+
+@pytest.mark.parametrize(
+    ("target", "short", "skipped"), [("x86-64-v4", True, True), ("x86-64-v4", False, False), ("x86-64-v3", True, False)]
+)
+def test_loops_are_reduced_unless_written_for_many_registers(
+    target: str, short: bool, skipped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The option is LLVM's own, of the whole process: it is as before afterwards, after an error, too."""
+    from llvmlite import binding as llvm
+
+    options: list[str] = []
+    monkeypatch.setattr(llvm, "set_option", lambda _, option: options.append(option))
+    monkeypatch.setattr(targets, "_REDUCTION_VERSIONS", (llvm.llvm_version_info[0],))
+    text = f"!{targets.SHORT_PASSES} = !{{}}" if short else ""
+    with contextlib.suppress(ValueError), targets.code_generation(targets.named(target), text):
+        raise ValueError
+    assert options == (["-disable-lsr", "-disable-lsr=false"] if skipped else [])
 
 
 def test_every_processor_has_a_target_whose_kernels_a_wheel_can_ship() -> None:

@@ -23,7 +23,7 @@ from llvmlite import binding as llvm
 from ...core import flags
 from ...core.errors import UnimplementedError
 from ..background import LLVM
-from ..target import Target, host, needs_short_passes, optimised
+from ..target import Target, code_generation, host, needs_short_passes, optimised
 from .image import PAGE, Image, runs_images
 
 
@@ -40,9 +40,10 @@ def _object_code(text: str, target: Target) -> bytes:
     parsed = optimised(text, machine, needs_short_passes(text))
     if "llvm" in flags.show:
         print(parsed, file=sys.stderr)
-    if "asm" in flags.show:
-        print(machine.emit_assembly(parsed), file=sys.stderr)
-    code: bytes = machine.emit_object(parsed)
+    with code_generation(target, text):
+        if "asm" in flags.show:
+            print(machine.emit_assembly(parsed), file=sys.stderr)
+        code: bytes = machine.emit_object(parsed)
     return code
 
 
