@@ -11,7 +11,9 @@ from opwright.compiler.kernels.epilogue import ELEMENT, Epilogue
 from opwright.compiler.kernels.grouped_attention import attend_groups, pack_cache
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, const, scalar
+from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import FusedAttention, GroupedAttention
+from opwright.compiler.loops.planner import plan_of
 from opwright.core.dtypes import float32
 
 RNG = np.random.default_rng(12)
@@ -137,6 +139,24 @@ def test_a_query_all_of_whose_keys_are_hidden_by_the_least_number_has_their_mean
     expected = np.einsum("bnst,btnh->bsnh", softmax(scores.astype(np.float64)), v)
     form = GroupedAttention(Buffer("y", float32, q.shape), *inputs, 0.25)
     np.testing.assert_allclose(run(form, inputs), expected, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("queries", [1, 24])
+def test_layers_of_one_mask_locate_its_visible_keys_once(queries):
+    """The second layer's queries are the first one's results."""
+    q, k, v = (RNG.normal(size=(1, n, 2, 16)).astype(np.float32) for n in (queries, 50, 50))
+    mask = np.where(np.arange(50) < 20, np.float32(0), np.float32(-np.inf)).reshape(1, 1, 1, 50)
+    inputs = {buffer(x, name): x for x, name in ((q, "q"), (k, "k"), (v, "v"), (mask, "mask"))}
+    x, *others = inputs
+    forms = [GroupedAttention(Buffer("first", float32, q.shape), x, *others, 0.25)]
+    forms.append(GroupedAttention(Buffer("y", float32, q.shape), forms[0].output, *others, 0.25))
+    steps = plan_of(LoopGraph("test", tuple(inputs), (forms[1].output,), tuple(forms))).steps
+    assert len(steps) == (3 if queries == 1 else 5)
+    expected = q.astype(np.float64)
+    for _ in forms:
+        scores = np.einsum("bsnh,btnh->bnst", expected, k[:, :20]) * 0.25
+        expected = np.einsum("bnst,btnh->bsnh", softmax(scores), v[:, :20])
+    np.testing.assert_allclose(run(forms, inputs), expected, rtol=1e-5, atol=2e-6)
 
 
 MASKED = Epilogue(

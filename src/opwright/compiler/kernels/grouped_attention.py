@@ -29,6 +29,7 @@ from .tiling import grain, row_tiles
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value, Work
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
 
 FEW, FEW_ROWS, MANY_ROWS = 16, 3, 6
 """Queries of a group for which its keys are read in place; rows of a tile: by four keys, or four vectors of values,
@@ -181,8 +182,7 @@ def select_grouped_attention(form: GroupedAttention, build: Builder) -> None:
     if scratch > SCORE_BYTES:
         raise NoKernel(f"attention of {q!r} to {k!r}: {scratch} bytes of scores")
     masks = math.prod(mask.shape[:3])
-    ranges = build.temporary(8 * masks)
-    build.step(visible_keys.code(), [build.pointer(mask), ranges, t, mask.pitch], masks, chunk=grain(t, masks))
+    ranges = build.derived(("visible keys", mask.shape, mask.pitch), mask, lambda: _add_ranges(mask, build))
     of_keys, of_values = (CacheStrides(t * m * x.pitch, x.pitch, m * x.pitch) for x in (k, v))
     common = [build.pointer(mask), ranges, build.pointer(y), t, h, s, m, each]
     ending = [q.pitch, y.pitch]
@@ -197,6 +197,14 @@ def select_grouped_attention(form: GroupedAttention, build: Builder) -> None:
     build.step(pack_cache.code(tiled=h >= lanes), words, b * m * panels)
     words = [build.pointer(q), packed, values, *common, tiles, panels, *ending, *strides]
     build.step(attend_groups.code(rows=rows), words, b * m * tiles, scratch)
+
+
+def _add_ranges(mask: Buffer, build: Builder) -> Address:
+    """Add the step that locates the visible keys of each row of a mask; all layers of a model share it."""
+    keys, rows = mask.shape[3], math.prod(mask.shape[:3])
+    ranges = build.temporary(8 * rows)
+    build.step(visible_keys.code(), [build.pointer(mask), ranges, keys, mask.pitch], rows, chunk=grain(keys, rows))
+    return ranges
 
 
 def _mask_strides(mask: Buffer) -> MaskStrides:
