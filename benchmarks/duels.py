@@ -14,7 +14,7 @@ Not here: the files (models.py), the machine's limits (probes.py), the table of 
 official one's, and each of them.
 `cold_WHAT`, with nothing in the cache and no kernels in the package: answer, up to a result; ready, until all is
 compiled and kept; processor, the processor's time until then; memory, the peak until then. `shipped_WHAT`: the same
-with the kernels of a wheel (prebuild.py).
+with the kernels of a wheel (prebuild.py), other: processor of a network that the wheel was not made from.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from benchmarks.peers import restricted as peer
 
 WHATS = ("invoke", "own", "threads", "construct", "load", "start", "memory")
 COLD = "mobilenet_v2_f32"
+OTHER = "mobilenet_v2_075_192_f32"
 BUDGET_S = 2.0
 
 
@@ -249,20 +250,20 @@ def _processor() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def shipped(figure: str) -> dict[str, float]:
+def shipped(figure: str, model: str = COLD) -> dict[str, float]:
     """A figure of `once` with nothing in the cache and the kernels of a wheel, built if missing."""
     from opwright.compiler.native import prebuilt
     from opwright.compiler.target import processor
 
     if not prebuilt.is_available(processor()):
         subprocess.run([sys.executable, "-m", "benchmarks.prebuild"], stdout=subprocess.DEVNULL, check=True)
-    return cold(figure, "1")
+    return cold(figure, model, "1")
 
 
-def cold(figure: str, prebuilt: str = "0") -> dict[str, float]:
+def cold(figure: str, model: str = COLD, prebuilt: str = "0") -> dict[str, float]:
     """A figure of `once` with nothing in the cache, medians; the official interpreter has none."""
-    network, _, kind = COLD.rpartition("_")
-    path = models.path_of(network, kind)
+    network, _, kind = model.rpartition("_")
+    path = models.path_of(network, kind, "" if network in models.NETWORKS else "ours")
     found: dict[str, list[float]] = {side: [] for side in present()}
     for _ in range(3):
         for side, figures in found.items():
@@ -288,6 +289,7 @@ def _runs() -> dict[str, measure.Prepare]:
         "shipped_answer": lambda: shipped("answer"),
         "shipped_ready": lambda: shipped("ready"),
         "shipped_processor": lambda: shipped("processor"),
+        "shipped_other": lambda: shipped("processor", OTHER),
     }
     makers: dict[str, Callable[[str, str], Any]] = {
         "invoke": invoke,

@@ -1,7 +1,8 @@
 """Networks of the sizes that phones and servers run, written once for every framework with Keras's names.
 
 Lives here: `mobilenet_v2`, `mobilenet_v3_small`, `efficientnet_b0`, `resnet50`: on one image of 224 x 224, with random
-weights.  Not here: their files (models.py), what is measured with them (ours.py, duels.py, peers/).
+weights; `mobilenet_v2_075_192`.
+Not here: their files (models.py), what is measured with them (ours.py, duels.py, peers/).
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ B0_STAGES = (
 class _Parts:
     """The building blocks of the networks."""
 
-    def __init__(self, keras: Any) -> None:
+    def __init__(self, keras: Any, size: int = 224) -> None:
         self.keras, self.layers = keras, keras.layers
-        self.image = keras.Input((224, 224, 3), batch_size=1)
+        self.image = keras.Input((size, size, 3), batch_size=1)
 
     def finished(self, x: Any, activation: str | None) -> Any:
         """Normalised, then activated."""
@@ -73,16 +74,27 @@ class _Parts:
         )
 
 
-def mobilenet_v2(keras: Any) -> Any:
-    """MobileNetV2 (Sandler et al. 2018, table 2) of width 1, 3.5 M weights."""
-    p = _Parts(keras)
-    x = p.conv(p.image, 32, 3, 2, "relu6")
+def mobilenet_v2(keras: Any, width: float = 1.0, size: int = 224) -> Any:
+    """MobileNetV2 (Sandler et al. 2018, table 2), of width 1 3.5 M weights. width: scales the channels."""
+    p = _Parts(keras, size)
+    x = p.conv(p.image, _scaled(32, width), 3, 2, "relu6")
     for channels, blocks, stride, multiple in STAGES:
         for i in range(blocks):
             y = p.conv(x, multiple * x.shape[-1], 1, 1, "relu6") if multiple > 1 else x
-            y = p.conv(p.depthwise(y, 3, stride if i == 0 else 1, "relu6"), channels, 1)
+            y = p.conv(p.depthwise(y, 3, stride if i == 0 else 1, "relu6"), _scaled(channels, width), 1)
             x = p.layers.Add()([x, y]) if y.shape == x.shape else y
     return p.model(p.conv(x, 1280, 1, 1, "relu6"))
+
+
+def mobilenet_v2_075_192(keras: Any) -> Any:
+    """MobileNetV2 of width 0.75 for images of 192 x 192: none of those whose kernels a wheel is made from."""
+    return mobilenet_v2(keras, 0.75, 192)
+
+
+def _scaled(channels: int, width: float) -> int:
+    """The multiple of 8 next to a share of the channels, at least nine tenths of it."""
+    rounded = max(8, int(channels * width + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * channels * width else rounded
 
 
 def mobilenet_v3_small(keras: Any) -> Any:

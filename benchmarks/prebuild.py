@@ -1,13 +1,14 @@
 """Kernels that a release ships: `python -m benchmarks.prebuild [--missing | model.tflite ...]`.
 
 Lives here: the command: models are planned for the target of NAMED that serves this processor, with nothing in the
-cache, and what is compiled is written to the target's file (src/opwright/compiler/native/TARGET.kernels).
+cache, and what is compiled, with its variants for other widths and image sizes (kernel_variants.py), is written to the
+target's file (src/opwright/compiler/native/TARGET.kernels).
 Not here: the format of that file, and who reads it (opwright/compiler/native/prebuilt.py), the networks' files
 (models.py).
 
 By default the models are the networks of the bench by each converter whose file is there. A machine makes the file of
 its own target; a wheel takes all files that are there when it is built. `--missing`, for builds from sources
-(hatch_build.py), makes a file of the mobile networks, in half a minute, unless there is a valid one.
+(hatch_build.py), makes a file of the mobile networks, in a minute, unless there is a valid one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks import measure, models
 
 os.environ.update(measure.QUIET)
 
+from benchmarks import kernel_variants
 from opwright.compiler.native import prebuilt, store
 from opwright.compiler.target import NAMED, processor
 from opwright.core import flags
@@ -64,6 +66,7 @@ def prebuild(paths: list[str]) -> str:
                 interpreter = Interpreter(path, num_threads=1)
                 interpreter.allocate_tensors()
                 interpreter.invoke()
+            kernel_variants.compile_variants()
     return prebuilt.write(name, kernels)
 
 

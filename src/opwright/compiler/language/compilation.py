@@ -165,6 +165,10 @@ class KernelFamily:
                 codes[key] = code
         return code
 
+    def compiled_constants(self) -> list[dict[str, Any]]:
+        """Return the constants of the kernels for this processor that this process has asked for."""
+        return [dict(constants) for target, constants in self._codes if target == host()]
+
     def words(self, values: Sequence[Any]) -> np.ndarray:
         """Return the words of a call: addresses of arrays, which they keep, pointers and integers, bits of floats."""
         kinds = list(self._words.values())
