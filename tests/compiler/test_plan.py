@@ -91,6 +91,30 @@ def test_an_error_names_operator_node_and_line() -> None:
     assert "test_plan.py" in text
 
 
+PAIRS = {
+    "product": lambda x, y: ow.reduce_sum(ow.matmul(x, y)),
+    "sum": lambda x, y: ow.tanh(x) + y,
+    "infix": lambda x, y: ow.square(x) * y - x,
+    "parts": lambda x, y: ow.nn.softmax_cross_entropy_with_logits(x, ow.exp(y)),
+    "branches": lambda x, y: ow.where(x > 0.0, x, y),
+}
+
+
+@pytest.mark.parametrize("jit_compile", [None, True])
+@pytest.mark.parametrize("program", PAIRS.values(), ids=PAIRS)
+def test_shapes_that_do_not_fit_at_run_time_are_errors_as_eagerly(program: Any, jit_compile: bool | None) -> None:
+    arguments = ow.ones([3, 4]), ow.ones([2, 5])
+    with pytest.raises(ow.errors.InvalidArgumentError) as eager:
+        program(*arguments)
+    signature = [ow.TensorSpec([None, None])] * 2
+    with pytest.raises(ow.errors.InvalidArgumentError) as traced:
+        ow.function(program, jit_compile=jit_compile, input_signature=signature)(*arguments)
+    operator, text = str(eager.value).split(": ", 1)
+    assert str(traced.value).startswith(f"{operator} '")
+    assert "test_plan.py" in str(traced.value)
+    assert str(traced.value).split(": ", 1)[1] == text
+
+
 def test_the_source_goes_with_the_plan() -> None:
     plan = plan_of(lambda x: x + 1.0, ow.TensorSpec([2]))
     name = plan.filename

@@ -185,6 +185,16 @@ def test_many_sets_of_shapes_warn_once_and_are_bounded(monkeypatch):
     assert [str(w.message)[:40] for w in raised] == ["row_sums has been compiled for 8 sets of"]
 
 
+def test_plans_that_are_forgotten_warn_once(monkeypatch):
+    monkeypatch.setattr(native_plan, "MOST", 3)
+    f = ow.function(row_sums, input_signature=[ow.TensorSpec([None, 4])], autograph=False, jit_compile=True)
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        for size in (1, 2, 3, 2, 4, 5, 1):
+            np.testing.assert_allclose(f(ow.ones([size, 4])), np.full(size, 8 * np.tanh(1.0)), 1e-5)
+    assert [str(w.message)[:40] for w in raised] == ["row_sums has been compiled for 3 sets of"]
+
+
 def test_gradients_of_a_hot_function():
     x = array(16, 16)
 

@@ -214,15 +214,17 @@ def _is_functional(note: Any) -> bool:
 
 
 class NativePlan:
-    """A plan whose regions are machine code: `run(*inputs) -> tuple of outputs`. graph: its source.
+    """A plan whose regions are machine code: `run(*inputs) -> tuple of outputs`. graph: its source. warns: whether a
+    warning names the function when the oldest of `MOST` plans is forgotten for the first time.
 
     Nodes without a kernel run as in a plain plan, between native calls. `report()` lists them with the reasons.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, warns: bool = True) -> None:
         self.graph = graph
         self._lock = forks.lock()
         self._made: dict[tuple[Shape | None, ...], tuple[Plan, CompiledGraph]] = {}
+        self._warns = warns
         self._plain: Plan | None = None
         self._ordered: Plan | None = None  # to report the first error in program order
         self.run: Callable[..., tuple[Any, ...]] = self._first
@@ -273,10 +275,22 @@ class NativePlan:
             return None
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
-        while len(self._made) >= MOST:
-            del self._made[next(iter(self._made))]
+        if len(self._made) >= MOST:
+            self._forget_oldest()
         self._made[key] = plan, compiled
         return plan, compiled
+
+    def _forget_oldest(self) -> None:
+        """Remove the oldest plan; warn the first time, as a plan is made again when its shapes return."""
+        del self._made[next(iter(self._made))]
+        if self._warns:
+            self._warns = False
+            warnings.warn(
+                f"{self.graph.name} has been compiled for {MOST} sets of input shapes. Each further one now replaces "
+                f"the oldest, which is planned again if it returns. Pad inputs to a few sizes",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def explain(self, error: Exception, inputs: Sequence[Any] = ()) -> Exception:
         """Implement Plan.explain for the plan that raised the error.

@@ -12,13 +12,16 @@ from __future__ import annotations
 import functools
 import itertools
 import linecache
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from ..core import flags
 from ..core.errors import OpError
 from ..core.lazy_imports import finalizer
-from ..graph import Graph, Node
+from ..graph import Graph, Node, Value
 from ..ops.call import failure_cause, rule_failure
 from ..ops.kernels import computed_by
 from .writer import Writer
@@ -90,9 +93,11 @@ class Plan:
         """Return the error to raise for one from `run`: with the operator, the node and the user's line."""
         trace = error.__traceback__
         node: Node | None = None
+        line, values = "", dict[str, Any]()
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self.filename:
                 node = self._nodes.get(trace.tb_lineno)
+                line, values = linecache.getline(self.filename, trace.tb_lineno), trace.tb_frame.f_locals
             trace = trace.tb_next
         if node is None or (isinstance(error, OpError) and error.node is not None):
             return error
@@ -106,6 +111,9 @@ class Plan:
                 what=error.message.partition(": ")[2] if error.op == node.op.name else error.message,
             )
             return located.with_traceback(error.__traceback__)
+        rejection = _rejection(node, line, values)
+        if rejection is not None:
+            return rejection.with_traceback(error.__traceback__)
         operands = {v.name: v.spec.short() for v in node.operands}
         first = next(node.operands, None)
         rule = computed_by(node.op, node.op.bind(dict(node.attrs)), None if first is None else first.dtype)
@@ -120,6 +128,29 @@ class Plan:
     def __del__(self) -> None:
         linecache.cache.pop(self.filename, None)
         _names_left.append(self.filename)
+
+
+def _rejection(node: Node, line: str, values: Mapping[str, Any]) -> OpError | None:
+    """Return the error of the operator's rule for shapes, for the operands of a failed call whose sizes were unknown
+    when it was traced; None if the rule accepts them.
+
+    line: the call in a plan's source; values: the plan's local variables, by name.
+    """
+    names = dict.fromkeys(re.findall(r"\b[xt]\d+(?:_\d+)?\b", line.partition("#")[0].rpartition(" = ")[2]))
+    operands, locals_ = list(dict.fromkeys(node.operands)), [values.get(name) for name in names]
+    arrays = [a for a in locals_ if isinstance(a, np.ndarray | np.generic)]
+    if not len(arrays) == len(locals_) == len(operands):
+        return None
+    sized = {v: Value(v.name, v.spec.with_shape(a.shape)) for v, a in zip(operands, arrays)}
+    inputs = [tuple([sized[v] for v in o]) if isinstance(o, tuple) else o and sized[o] for o in node.inputs]
+    try:
+        node.op.infer(node.op.bind(dict(node.attrs)), inputs)
+    except OpError as error:
+        message = error.message.partition(": ")[2] if error.op == node.op.name else error.message
+        return type(error)(op=node.op.name, node=node.name, at=node.at, what=message)
+    except Exception:  # a rule that wants more than shapes
+        return None
+    return None
 
 
 def _checked(

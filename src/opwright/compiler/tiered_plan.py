@@ -166,7 +166,7 @@ class TieredPlan:
         The user has not asked for machine code, so that no fault of the compiler is an error of the call.
         """
         with self._lock:
-            native = self._native = self._native or native_plan.NativePlan(self.graph)
+            native = self._native = self._native or native_plan.NativePlan(self.graph, warns=False)
         try:
             plan = native.plan_for(shapes)
         except Exception as error:
