@@ -19,6 +19,9 @@ from opwright.lite.format import Model, versions
 lite = ow.lite
 INT16 = lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
 SIZES = json.loads(Path(__file__).with_name("networks_official.json").read_text("utf-8"))
+DEEP = 4.0
+"""Steps between the results of kernels that round sums of products differently, as the official default ones do and
+compiled ones: through many layers this is more than a step, with official files as with these."""
 
 
 @functools.cache

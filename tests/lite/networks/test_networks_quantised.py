@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import OpResolverType
 from networks_all import NETWORKS, inputs_of
-from networks_harness import INT16, SIZES, content_of, eager, lite, official, own, real, run, scales, snr
+from networks_harness import DEEP, INT16, SIZES, content_of, eager, lite, official, own, real, run, scales, snr
 
 import opwright as ow
 from opwright.core import flags, nest
@@ -20,9 +20,6 @@ REFERENCE = OpResolverType.BUILTIN_REF
 LEAST = {"float16": 45, "dynamic": 25, "int8": 18, "integers": 18, "int16x8": 25}  # dB of the worst output
 # Operators that no integer kernel has, where integers alone are allowed.
 NO_INTEGERS = {"wide_deep": "ELU", "dict_io": "ELU", "activations": "ELU", "volumes": "CONV_3D", "norms": "SQUARE"}
-# The official kernels, all but the reference ones, round some sums of products otherwise; through many layers this is
-# more than a step, with official files as with these.
-DEEP = 4.0
 SUMS_WRONG = ("norms",)  # the official reference kernel's SUM of int8 is off by hundreds of steps
 FAST = ("int8",)
 ALL_KINDS = ("mobilenet_v3", "lstm_text", "transformer_masked", "wide_deep")
