@@ -170,7 +170,7 @@ MASKED = Epilogue(
     (attend, {"rows": 6, "before": MASKED, "more": 2}),
     (visible_keys, {}),
     (attend_cached, {"rows": 1}),
-    (attend_cached, {"rows": 3}),
+    (attend_cached, {"rows": 4}),
     (pack_cache, {"tiled": True}),
     (attend_groups, {"rows": 6}),
 )

@@ -29,12 +29,15 @@ from .output_tiles import accumulators
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
+    from ..target import Target
 
 HIDDEN, VISIBLE = -1e30, -1e20
 """Numbers of a mask: litert-torch hides an entry of a cache by the least float32, other models by minus infinity."""
 
 KEYS = 512
 """Keys whose scores are computed before their values are read."""
+ACROSS = 4
+"""Vectors of values that are added up at a time: a head of 64 with AVX-512."""
 AHEAD, LINE, SECOND = 2, 16, 2
 """Keys by which those of a part are prefetched; floats of a cache line; the locality of the second cache, from which
 processors continue: 28 us instead of 34 for 526 KB, 37 by way of the first."""
@@ -212,6 +215,11 @@ def scratch_floats(queries: int, size: int, lanes: int) -> int:
     return queries * int(state_floats(size, lanes) + KEYS + lanes * lanes)
 
 
+def rows_in_place(target: Target) -> int:
+    """Return the queries of a tile, at most: registers hold sums of as many by four keys, or by ACROSS vectors."""
+    return 4 if target.registers >= 32 else 3
+
+
 def streams_of(rows: int, lanes: int) -> int:
     """Return the parts of a cache that are read side by side: with `rows` sums of each, what registers hold."""
     return max(1, min(8 if rows == 1 else 4, lanes // 2))
@@ -303,19 +311,18 @@ def _add_values(queries: Queries, values: Rows) -> None:
 def _add_rows(queries: Queries, values: Rows, numbers: list[Any]) -> None:
     """Add the values of some keys to the sums of each query."""
     rows, lanes, size = queries.rows, queries.lanes, queries.size
-    across = 12 // rows if rows > 1 else 8
     at = [values.p + n * values.strides.key for n in numbers]
-    whole = size // (across * lanes) * (across * lanes)
+    whole = size // (ACROSS * lanes) * (ACROSS * lanes)
     for group in range(queries.groups):
         near = [p + group * values.strides.group for p in at]
         _prefetch(near, values.strides.key, size)
         for tile in range(group * queries.tiles, (group + 1) * queries.tiles):
             memory = queries.states + tile * (rows * queries.words) + (padded(size, lanes) + 2 * lanes)
             scores = [queries.scores + (tile * (rows * KEYS) + n) for n in numbers]
-            for column in range(0, whole, across * lanes):
-                _add_columns(queries, near, scores, memory, column, [None] * across)
+            for column in range(0, whole, ACROSS * lanes):
+                _add_columns(queries, near, scores, memory, column, [None] * ACROSS)
             if whole < size:
-                masks = [kl.first(kl.clamp(size - whole - i * lanes, 0, lanes), lanes) for i in range(across)]
+                masks = [kl.first(kl.clamp(size - whole - i * lanes, 0, lanes), lanes) for i in range(ACROSS)]
                 _add_columns(queries, near, scores, memory, whole, masks)
 
 

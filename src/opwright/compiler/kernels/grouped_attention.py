@@ -22,7 +22,15 @@ from ..loops.ops import GroupedAttention
 from ..target import host
 from . import NoKernel, selector
 from .attention import SCORE_BYTES, VECTORS, multiply_panels, pack_panel, softmax
-from .cached_attention import CacheStrides, MaskStrides, attend_cached, scratch_floats, visible_keys, widened
+from .cached_attention import (
+    CacheStrides,
+    MaskStrides,
+    attend_cached,
+    rows_in_place,
+    scratch_floats,
+    visible_keys,
+    widened,
+)
 from .output_tiles import accumulators
 from .tiling import grain, row_tiles
 
@@ -31,9 +39,8 @@ if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
     from ..loops.plans import Address
 
-FEW, FEW_ROWS, MANY_ROWS = 16, 3, 6
-"""Queries of a group for which its keys are read in place; rows of a tile: by four keys, or four vectors of values,
-where these are read in place; by two vectors of packed ones."""
+FEW, MANY_ROWS = 16, 6
+"""Queries of a group for which its keys are read in place; rows of a tile by two vectors of packed ones."""
 
 
 @kl.family
@@ -173,7 +180,7 @@ def select_grouped_attention(form: GroupedAttention, build: Builder) -> None:
     if any(x.dtype is not float32 for x in (q, k, v, mask, y)) or mask.shape[3] != t:
         raise NoKernel(f"attention of {q!r} to {k!r} by {mask!r}")
     few = each * s <= FEW
-    rows = row_tiles(each * s, FEW_ROWS).height if few else MANY_ROWS
+    rows = row_tiles(each * s, rows_in_place(host())).height if few else MANY_ROWS
     width = VECTORS * lanes
     tiles, panels = -(-each * s // rows), -(-t // width)
     scratch = 4 * rows * (panels + 1) * width
