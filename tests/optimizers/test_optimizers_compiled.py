@@ -21,7 +21,7 @@ from opwright.compiler import calls, native_plan, update_calls
 from opwright.compiler.background import compiling
 from opwright.compiler.native.image import runs_images
 from opwright.core import flags
-from thorough import THOROUGH
+from thorough import THOROUGH, crossed
 
 SHAPES = ((70, 130), (4099,), (1, 3, 5), (2,), ())
 OTHERS = [(name, options) for name in OWN for options in COMMON if (name, options) not in ROWS]
@@ -328,18 +328,14 @@ SPARSE = (
 )
 
 
-WIDTHS = [  # looked_up: in the native call that looks the rows up, else in one of its own
-    *(pytest.param(width, False, id=str(width)) for width in [(), (3,), (5, 7)]),
-    pytest.param((19,), True, id="(19,)-looked up"),
-    *(pytest.param(width, True, id=f"{width}-looked up", marks=pytest.mark.slow) for width in [(), (5, 7)]),
-]
+# looked_up: in the native call that looks the rows up, else in one of its own
+WIDTHS = [(width, looked_up) for looked_up in (False, True) for width in ((), (5, 7), (3,), (19,))]
 
 
-@pytest.mark.parametrize(("width", "looked_up"), WIDTHS)
-@pytest.mark.parametrize("row", SPARSE, ids=label)
-def test_sparse_rows_follow_the_formula(row, width, looked_up):
+@pytest.mark.parametrize(("row", "form"), crossed(SPARSE, WIDTHS, every=4), ids=lambda v: str(v).replace(" ", ""))
+def test_sparse_rows_follow_the_formula(row, form):
     """The dense formula by gradients with rows of 0; in lazy mode, the dense formula of the rows alone."""
-    name, options = row
+    (name, options), (width, looked_up) = row, form
     lazy = options.get("lazy_mode", False)
     rng = np.random.default_rng(5)
     height, rows = 900, np.sort(rng.permutation(900)[:300])

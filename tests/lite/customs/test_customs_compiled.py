@@ -1,5 +1,5 @@
 """Shipped custom operators as machine code: the tests of their values once more, with the compiled engine, on both
-kinds of vectors. Each of their models must be one native node."""
+kinds of vectors if thorough. Each of their models must be one native node."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ from test_customs_values import (  # noqa: F401
 )
 
 from opwright.core import flags
+from thorough import THOROUGH
 
 
-@pytest.fixture(autouse=True, params=HERE)
+@pytest.fixture(autouse=True, params=HERE if THOROUGH else HERE[:1])  # `make test-avx2` runs them by AVX2
 def compiled(request, monkeypatch):
     created = []
 

@@ -19,6 +19,7 @@ from export_kit import Clip, Escape, Pair, floats, model_of, needs_gcc, run
 from test_export_arrays import Norm
 
 import opwright as ow
+from thorough import crossed
 
 pytest.importorskip("ai_edge_litert")
 pytestmark = [needs_gcc, pytest.mark.skipif(sys.platform != "linux", reason="the layout of its resolver is Linux's")]
@@ -90,8 +91,7 @@ def official(folder: Path, op, api, model, *arrays):
     return json.loads(done.stdout) if done.stdout.strip() else np.load(folder / "out.npy")
 
 
-@pytest.mark.parametrize("api", ["struct", "opaque"])
-@pytest.mark.parametrize("case", ["clip", "escape", "atan2", "norm"])
+@pytest.mark.parametrize(("case", "api"), crossed(["clip", "escape", "atan2", "norm"], ["struct", "opaque"]))
 def test_the_official_interpreter_gives_the_same(case, api, tmp_path):
     x = floats(np.float32).reshape(4, -1)
     grid = np.linspace(-2, 1, 9, dtype=np.float32), np.linspace(-1, 1, 5, dtype=np.float32)[:, None]
