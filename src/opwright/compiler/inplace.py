@@ -1,6 +1,7 @@
 """In-place results, and the line order of plans in which values die early.
 
-Lives here: `reuse`, the rule at planning time; `own` and `own_large`, the checks that remain at run time; `early`.
+Lives here: `reuse`, the rule at planning time; `own` and `own_like`, the checks that remain at run time;
+`shape_readers_first`.
 Not here: the names that die at a node (writer.py), declarations of `inplace` (the operators).
 
 A definition's `inplace` is permission to write a result into the memory of an input that dies. A plan takes it if all
@@ -159,7 +160,7 @@ def makes_own(node: Node) -> bool:
     return all(_is_number(v.dtype) for v in (*node.operands, *node.outputs))
 
 
-def early(nodes: Sequence[Node]) -> Sequence[Node]:
+def shape_readers_first(nodes: Sequence[Node]) -> Sequence[Node]:
     """Return the nodes in an order in which each reader of nothing but the shape of one value follows the value's
     producer, or is first.
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..core import dtypes
 from ..graph import Graph, Node, Value
 from ..graph.ir import branch_inputs, loop_inputs
-from .inplace import early, makes_own, own, own_like, reuse
+from .inplace import makes_own, own, own_like, reuse, shape_readers_first
 from .memory import ALIASES, Lifetimes
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class Writer:
 
         Returns the block's own names that are alive at the end.
         """
-        nodes = early(graph.nodes)
+        nodes = shape_readers_first(graph.nodes)
         reads: Lifetimes[Value] = Lifetimes()
         for i, node in enumerate(nodes):
             for value in node.operands:

@@ -41,12 +41,12 @@ class TerminalProgress:
         if not self._shown or (self._bar is None and time.monotonic() - self._since < QUIET_SECONDS):
             return
         if self._bar is None:
-            self._bar = self._made()
+            self._bar = self._created_bar()
             self._task = self._bar.add_task(self._what, total=None if self._unit else 100)
             self._bar.start()
         self._bar.update(self._task, completed=count, description=self._text)
 
-    def _made(self) -> object:
+    def _created_bar(self) -> object:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

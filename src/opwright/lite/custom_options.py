@@ -91,7 +91,7 @@ def bind_options(operator: Operator, options: Any, code_version: int = 1) -> Cal
         )
     given = {name: value for name, value in values.items() if name != flexbuffers.VERSION_KEY}
     attrs = {name: value for name, value in given.items() if name in operator.attr_defs}
-    unknown = sorted(n for n in given if n not in attrs and not _says_a_type(n, given[n]))
+    unknown = sorted(n for n in given if n not in attrs and not _is_type_attribute(n, given[n]))
     if unknown:
         raise SignatureError(
             op=operator.name,
@@ -116,7 +116,7 @@ def bind_options(operator: Operator, options: Any, code_version: int = 1) -> Cal
     return operator.bind(attrs)
 
 
-def _says_a_type(name: str, value: Any) -> bool:
+def _is_type_attribute(name: str, value: Any) -> bool:
     """Return whether an option is one of TensorFlow's type attributes (T, Tidx, TInput), which its converter keeps and
     the tensors repeat."""
     number = type(value) is int and value in schema.enum_members("TensorType")

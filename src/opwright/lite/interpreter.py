@@ -541,7 +541,7 @@ class Interpreter(EngineControl):
         else:
             self._subgraphs[subgraph_index].invoke()
         if self._waiting and self._engine is not None:
-            self._engine.look()
+            self._engine.note_run()
 
     def _check_resolved(self, start: Subgraph) -> None:
         if any(n.registration is None for s in self._subgraphs for n in s.execution_plan):

@@ -196,10 +196,10 @@ class OperatorRegistration(Registration):
             return nothing
         step = self._step(context, node)
         if node.needs_values and all(t.kind != DYNAMIC for t in node.tensors_out):
-            return functools.partial(self._run_asked, node, step)
+            return functools.partial(self._run_with_values, node, step)
         return step
 
-    def _run_asked(self, node: Node, step: Callable[[], Any]) -> None:
+    def _run_with_values(self, node: Node, step: Callable[[], Any]) -> None:
         """Run a step after shape inference with values that are available only now, such as axes."""
         self.infer(self._call(node), node, self._known(node, ValueOperand))
         step()

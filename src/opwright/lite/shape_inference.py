@@ -142,11 +142,11 @@ class _Shaper:
         return rewriter.finish()
 
     def _node(self, old: Node, inputs: Sequence[Operand]) -> Node:
-        attrs = subgraphs_mapped(old.attrs, lambda held: self._held(old, held, inputs))
+        attrs = subgraphs_mapped(old.attrs, lambda held: self._callee(old, held, inputs))
         specs = _inferred(old, inputs, attrs)
         return old.replaced(inputs=inputs, attrs=attrs, specs=specs)
 
-    def _held(self, node: Node, held: Graph, inputs: Sequence[Operand]) -> Graph:
+    def _callee(self, node: Node, held: Graph, inputs: Sequence[Operand]) -> Graph:
         """Return a graph that a node runs, on the node's last operands."""
         operands = [v.shape for v in flat(inputs)][len(flat(inputs)) - len(held.inputs) :]
         if node.op.name != "WHILE":

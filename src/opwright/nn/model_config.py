@@ -144,20 +144,20 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> An
         return find(inner, config.get("module"), custom_objects, registered)
     if not isinstance(inner, dict | None):
         raise TypeError(f"Expected 'config' to be a dict for {name}. Received: {inner!r}")
-    shared = shared_objects.made(config)
+    shared = shared_objects.revived(config)
     if shared is not None:
         return shared
     with CustomObjectScope(custom_objects) if custom_objects else contextlib.nullcontext():
-        thing = _made_of(config, name, dict(inner or {}), custom_objects)
+        thing = _new_object(config, name, dict(inner or {}), custom_objects)
         own = config.get("build_config")
         is_built = not isinstance(thing, Layer) or thing.built
         if not is_built and isinstance(own, dict) and ("input_shape" in own or has_build_config(thing)):
             thing.build_from_config({k: deserialize(v, custom_objects) for k, v in own.items()})
-    shared_objects.note_made(thing, config)
+    shared_objects.record(thing, config)
     return thing
 
 
-def _made_of(config: dict[str, Any], name: str, inner: dict[str, Any], custom_objects: dict[str, Any] | None) -> Any:
+def _new_object(config: dict[str, Any], name: str, inner: dict[str, Any], custom_objects: dict[str, Any] | None) -> Any:
     """Return a new object of a configuration with a class."""
     cls = find(name, config.get("module"), custom_objects, config.get("registered_name"))
     if isinstance(cls, type) and issubclass(cls, Layer) and cls.is_model:

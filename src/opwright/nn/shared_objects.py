@@ -55,12 +55,12 @@ def only_shared(config: Any) -> Any:
     return strip(config)
 
 
-def made(config: dict[str, Any]) -> Any:
+def revived(config: dict[str, Any]) -> Any:
     """Return the object of a configuration with a number if it has been made; else None."""
     return (_MADE.get() or {}).get(config.get(KEY, -1))
 
 
-def note_made(thing: Any, config: dict[str, Any]) -> None:
+def record(thing: Any, config: dict[str, Any]) -> None:
     """Keep an object whose configuration has a number."""
     things = _MADE.get()
     if things is not None and KEY in config:

@@ -97,7 +97,7 @@ def _words(op: Any) -> Iterator[str]:
     elif "\\text" not in op.formula and not any(is_named(p.name, op.formula) for _, p in _parts(op)):
         yield f"the formula names none of its parts: {op.formula!r}"
     for kind, part in _parts(op):
-        if not is_said(op, part):
+        if not is_documented(op, part):
             yield f"nothing says what {kind} {part.name!r} means: give it doc=..., or name it in the docstring"
 
 
@@ -290,7 +290,7 @@ def meaning(op: Any, part: Any) -> str:
     return f"the offsets of the sequences of {of}" if of else COMMON.get(part.name, "")
 
 
-def is_said(op: Any, part: Any) -> bool:
+def is_documented(op: Any, part: Any) -> bool:
     """Return whether a part is documented: by `doc=`, by name in the operator's docstring, or by COMMON."""
     return bool(meaning(op, part)) or is_named(part.name, op.doc)
 

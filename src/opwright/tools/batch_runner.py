@@ -52,7 +52,7 @@ def read_or_reason(path: str) -> Any:
         return Unreadable(f"{type(error).__name__}: {error}")
 
 
-def taken(element: Any) -> Any:
+def readable(element: Any) -> Any:
     """Return an element that the driver has read. Raises ValueError for one that it could not read."""
     if isinstance(element, Unreadable):
         raise ValueError(element.message)
@@ -153,7 +153,7 @@ def _job(
         operators = (*((named,) if named else ()), *others)
     is_local = shared_disk or executor is None or executor.partition(":")[0] in LOCAL
     elements: Any = files if is_local else _Read(files)
-    load = read_element if is_local else taken
+    load = read_element if is_local else readable
     return distribute.map(
         model,
         elements,

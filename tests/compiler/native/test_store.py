@@ -247,7 +247,7 @@ def test_kernels_are_compiled_beside(folder: Path) -> None:
     made: list[int] = []
     find(3, made)
     forget()
-    with store.pack("model"), store.compiling_beside():
+    with store.pack("model"), store.compiling_in_background():
         for n in (1, 2, 1, 3):
             code = store.find_or_make(f"answer {n}", "", None, answer(n, made))
             assert code.address == 0 or made.count(n) == 1  # where it is compiled by now
@@ -260,9 +260,9 @@ def test_kernels_are_compiled_beside(folder: Path) -> None:
 
 
 def test_background_compilation_may_fail(folder: Path) -> None:
-    with pytest.raises(RuntimeError), store.compiling_beside():
+    with pytest.raises(RuntimeError), store.compiling_in_background():
         store.find_or_make("broken", "", None, lambda: ("no text of LLVM's", "k"))
-    with pytest.raises(ZeroDivisionError), store.compiling_beside():
+    with pytest.raises(ZeroDivisionError), store.compiling_in_background():
         store.find_or_make("broken", "", None, lambda: (1 // 0, "k"))
     assert find(1, []) == 1
 

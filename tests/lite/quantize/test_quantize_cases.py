@@ -307,7 +307,7 @@ def test_progress_is_shown_on_terminals_after_a_second(monkeypatch: pytest.Monke
 
     clock = iter(np.arange(0.0, 100.0, 0.4))
     monkeypatch.setattr(terminal_progress.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(terminal_progress.TerminalProgress, "_made", lambda self: Bar())
+    monkeypatch.setattr(terminal_progress.TerminalProgress, "_created_bar", lambda self: Bar())
     monkeypatch.setattr(terminal_progress.sys.stderr, "isatty", lambda: True, raising=False)
     convert(ow.nn.relu, FLAT)
     assert shown == [0, 3, 4, 5, 6, 7, 8, -1]

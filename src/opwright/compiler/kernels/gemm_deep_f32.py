@@ -100,7 +100,7 @@ class TileSteps(NamedTuple):
             (source + COPIES_AHEAD * kl.value(self.pitch)).prefetch(i, locality=2)
 
 
-def _accumulate_beside(sums: Registers, lhs: LhsF32, q: Pointer, ahead: TileSteps, part: Any, parts: Any) -> None:
+def _accumulate_and_copy(sums: Registers, lhs: LhsF32, q: Pointer, ahead: TileSteps, part: Any, parts: Any) -> None:
     """Add the products of a block of steps as `accumulate`, and copy one of as many parts of the next tile's steps.
 
     A copy with each step of the sums takes no time, as multiplications occupy a port of their own; before the products
@@ -156,7 +156,7 @@ def _add_depth_block(
         if copied is None:
             accumulate(registers, lhs, of_steps, is_distant=False)
         else:
-            _accumulate_beside(registers, lhs, of_steps, copied, i - tiles.first, parts)
+            _accumulate_and_copy(registers, lhs, of_steps, copied, i - tiles.first, parts)
         if steps.is_last:  # a branch of the kernel
             column = i * width
             write_float_tile(registers, tile._replace(column=column, rest=features - column))
@@ -238,7 +238,7 @@ def gemm_deep(
     width, size = 2 * lanes, 2 * lanes * rows
     number = (features + (width - 1)) // width
     across, output = panel_blocks(cut, number), float_output(work, out, out_pitch, features, epilogue, more)
-    copy, beside = work.scratch(f32), copies_beside(lanes, turned)
+    copy, beside = work.scratch(f32), copies_while_computing(lanes, turned)
     pitch, copied = copied_pitch(rows, lanes, turned), copied_size(rows, lanes, turned)
     panels = copy + (2 * copied if beside else copied)
     latest_row = tile_start(cut.tiles, cut.tall, rows, short) - lanes  # from which on a vector has rows
@@ -297,7 +297,7 @@ def gemm_deep(
                 for_height(rows, is_tall, _add_depth_block, lanes, lhs, of_tile, steps, ahead, tile, features)
 
 
-def copies_beside(lanes: int, turned: bool) -> bool:
+def copies_while_computing(lanes: int, turned: bool) -> bool:
     """Return whether a tile is copied while the one before it is computed: if turned, as columns are copied without
     masks, and if registers have room for a vector."""
     return turned and lanes == HOISTING
@@ -382,5 +382,5 @@ def deep_scratch(cut: RowTiles, panels: PanelsF32, block: WorkBlocks, turned: bo
     """Return the bytes of a thread's scratch memory."""
     sums = block.tiles * block.panels * cut.height * panels.width
     packed = block.panels * packed_panel(panels.width) if packs else 0
-    copies = 2 if copies_beside(panels.lanes, turned) else 1
+    copies = 2 if copies_while_computing(panels.lanes, turned) else 1
     return 4 * (copies * copied_size(cut.height, panels.lanes, turned) + packed + sums)

@@ -273,7 +273,7 @@ def without_code() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def compiling_beside() -> Iterator[None]:
+def compiling_in_background() -> Iterator[None]:
     """Compile kernels of the context on another thread, so that LLVM and Python work concurrently.
 
     They are traced on this thread. Their addresses are 0: the caller repeats its requests afterwards.

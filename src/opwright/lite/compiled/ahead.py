@@ -61,13 +61,13 @@ class Ahead:
         """Whether planning runs in the parent process of a fork."""
         return self._job is not None and self._job.lost
 
-    def look(self) -> None:
+    def note_run(self) -> None:
         """Plan now, after a run."""
         self._answered.set()
 
     def wait(self) -> None:
         """Wait until planning is done."""
-        self.look()
+        self.note_run()
         if self._job is not None:
             self._job.wait()
 
@@ -76,7 +76,7 @@ class Ahead:
         if self._job is not None:
             self._job.cancel()
         self._dropped.set()
-        self.look()
+        self.note_run()
 
     def runs_nodes(self) -> bool:
         """Return whether nodes are claimed."""

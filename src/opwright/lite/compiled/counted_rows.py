@@ -1,6 +1,6 @@
 """Rows that operators count during a run, in loop graphs of whole subgraphs: for any number, or for an assumed one.
 
-Lives here: `CountingBuffers`, `RunNumber`, `results_of_nothing`. Not here: the graphs (whole_graphs.py), the choice of
+Lives here: `CountingBuffers`, `RunNumber`, `empty_results`. Not here: the graphs (whole_graphs.py), the choice of
 the assumed number (aot/), plans of the interpreter for sizes of a run (specialised.py).
 """
 
@@ -97,7 +97,7 @@ class CountingBuffers(TensorBuffers):
         return ops
 
 
-def results_of_nothing(ctx: LoweringContext, ops: Sequence[LoopOp] | None) -> list[LoopOp] | None:
+def empty_results(ctx: LoweringContext, ops: Sequence[LoopOp] | None) -> list[LoopOp] | None:
     """Return the operations of a node with empty results, or that reads no elements but constants, as where no rows
     were counted: its results are constants. None for other nodes, and where the operator rejects them.
 

@@ -202,7 +202,7 @@ class CompiledDelegate(Delegate):
         closed = subgraph.index in self.tried or self.pending or self.failure
         return not closed and runs_images() and bool(open_nodes(subgraph))
 
-    def look(self, subgraph: Subgraph) -> None:
+    def record_sizes(self, subgraph: Subgraph) -> None:
         """Record the elements from which sizes follow, after a run."""
         nodes = [node for node in open_nodes(subgraph) if has_run(node)]
         if nodes:

@@ -253,11 +253,11 @@ class Engine:
         applied = subgraph.delegation is not None and (subgraph.ready or subgraph.accepted is not None)
         return applied and self.delegate.is_open(subgraph)
 
-    def look(self) -> None:
+    def note_run(self) -> None:
         """Record sizes after a run, if plans for them are to be built."""
         for s in self._subgraphs:
             if s.index in self.delegate.seen or self._is_open(s):
-                self.delegate.look(s)
+                self.delegate.record_sizes(s)
 
     def wait(self) -> None:
         """Wait for compilation."""

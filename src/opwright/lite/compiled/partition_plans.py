@@ -28,7 +28,7 @@ from ...compiler.lowering.registry import lower
 from ...compiler.lowering.row_updates import RowUpdate, lower_row_update, row_updates
 from ...compiler.lowering.stateful import with_stores
 from ...compiler.native.builtins import make_builtins
-from ...compiler.native.store import NotCached, compiling_beside, only_cached, pack
+from ...compiler.native.store import NotCached, compiling_in_background, only_cached, pack
 from ...compiler.tuning.autotuner import tune
 from ...core import flags
 from ...core.dtypes import uint8
@@ -323,7 +323,7 @@ class PartitionPlanner:
         except NotCached:
             if self._background:
                 raise
-        with compiling_beside():
+        with compiling_in_background():
             plan_of(graph, parts_of=apart)
         return plan_of(graph, parts_of=apart)
 
@@ -370,7 +370,7 @@ def _pack_name(key: str, graph: LoopGraph) -> str:
 def compile_pending(key: str, pending: Iterable[PendingCompilation]) -> None:
     """Compile the missing kernels of these graphs. key: of the model."""
     for graph, apart in pending:
-        with pack(_pack_name(key, graph)), compiling_beside():
+        with pack(_pack_name(key, graph)), compiling_in_background():
             try:
                 plan_of(graph, parts_of=apart)
             except NoKernel:

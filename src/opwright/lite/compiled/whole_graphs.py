@@ -31,7 +31,7 @@ from ..runtime.resources import ResourceVariable
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC, Tensor
 from ..runtime.while_loop import LoopState
-from .counted_rows import NO_NUMBERS, CountingBuffers, RunNumbers, results_of_nothing
+from .counted_rows import NO_NUMBERS, CountingBuffers, RunNumbers, empty_results
 from .decided_control_flow import add_results, lower_branch, lower_iterations
 from .partition_plans import PartitionPlanner, TensorBuffers, claim, is_caller
 
@@ -157,7 +157,7 @@ class SubgraphCalls:
             results = None
             node, own = subgraph.nodes[n], claimed[n].ops if n in claimed else ()
             if not (is_caller(node) or any(t.index in buffers.counts for t in node.tensors_out)):
-                results = results_of_nothing(LoweringContext(graph.node(n), buffers), own if n in claimed else None)
+                results = empty_results(LoweringContext(graph.node(n), buffers), own if n in claimed else None)
             if results is not None:
                 ops += results
                 missing.pop(n, None)

@@ -168,7 +168,7 @@ def _gelu(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | Node | Non
         if gate.node is not None and gate.node.op.name == "Erfc":
             source, factor = _scaled(next(iter(gate.node.operands)))
             if source is x and _near(factor, -math.sqrt(0.5)):
-                return _made_of(node, x, False)
+                return _gelu_of(node, x, False)
         curve = _plus_one(gate)
         if curve is None or curve.node is None:
             continue
@@ -178,9 +178,9 @@ def _gelu(node: Node, rewriter: PatternRewriter) -> Sequence[Value] | Node | Non
         if curve.node.op.name == "Erf":
             source, factor = _scaled(inner)
             if source is x and _near(factor, math.sqrt(0.5)):
-                return _made_of(node, x, False)
+                return _gelu_of(node, x, False)
         if curve.node.op.name == "Tanh" and _is_cubic(inner, x):
-            return _made_of(node, x, True)
+            return _gelu_of(node, x, True)
     return None
 
 
@@ -222,7 +222,7 @@ def _power_of(value: Value, x: Value) -> float:
     return math.nan
 
 
-def _made_of(node: Node, x: Value, approximate: bool) -> Node | None:
+def _gelu_of(node: Node, x: Value, approximate: bool) -> Node | None:
     if not x.spec.shape.is_compatible_with(node.outputs[0].spec.shape) or x.spec.shape != node.outputs[0].spec.shape:
         return None
     op: Any = registry.get("Gelu")

@@ -204,7 +204,7 @@ class _ChannelWalk(LiteRewriter):
             array = weights.constant
             if array is None or array.shape[3 if axis is None else axis] != len(origin):
                 return False
-            inputs[1] = self._taken(array, order, 3 if axis is None else axis)
+            inputs[1] = self._reordered(array, order, 3 if axis is None else axis)
         elif name not in SAME_CHANNELS or not _keeps_channels(node):
             return False
         if name == "DEPTHWISE_CONV_2D":
@@ -213,7 +213,7 @@ class _ChannelWalk(LiteRewriter):
             if bias is not None:
                 if bias.constant is None:
                     return False
-                inputs[2] = self._taken(bias.constant, order, 0)
+                inputs[2] = self._reordered(bias.constant, order, 0)
         inputs[0] = self._gather([origin[i] for i in order], x)
         made = node.replaced(inputs=inputs)
         if axis is not None or order == list(range(len(order))):
@@ -228,7 +228,7 @@ class _ChannelWalk(LiteRewriter):
         self.sources.append(made.outputs[0])
         return True
 
-    def _taken(self, array: np.ndarray, order: list[int], axis: int) -> Value:
+    def _reordered(self, array: np.ndarray, order: list[int], axis: int) -> Value:
         taken = np.take(array, order, axis)
         taken.flags.writeable = False
         return self.constant(taken, float32)

@@ -223,7 +223,7 @@ class TFLiteConverter:
         if bits:
             mode = modes.explicit_mode(mode, bits)
         graphs = [self._lower(graph, unsupported, account) for graph in stated]
-        self.patterns_found = account.found()
+        self.patterns_found = account.counts()
         if unsupported:
             raise report(unsupported)
         graphs = initialized(graphs, frozen.variables)

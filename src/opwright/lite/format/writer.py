@@ -330,7 +330,7 @@ class _FlatBufferWriter:
         slots: list[tuple[int, str]] = []
         values: list[Any] = []
         later: list[tuple[int, schema.SchemaField, Any]] = []  # slot index, field, value
-        behind = self.goes_behind(name, table)
+        behind = self.appended_fields(name, table)
         for field in schema.table(name).fields:
             value = getattr(table, field.name)
             if field.name in behind:
@@ -375,7 +375,7 @@ class _FlatBufferWriter:
                 raise
         return offset
 
-    def goes_behind(self, name: str, table: Any) -> dict[str, Any]:
+    def appended_fields(self, name: str, table: Any) -> dict[str, Any]:
         """Return the fields to write for a table whose data is stored after the FlatBuffer."""
         if name == "Buffer" and table.data is not None and (self.outside or marks_appended_data(table.offset)):
             contents = stored_vector(field_of("Buffer", "data"), table.data)

@@ -65,7 +65,7 @@ def load_custom_ops(
     library = open_library_with_provider(path)
     functions = [] if library.file is None else library.file.functions()
     registrations: dict[str, Registration] = {}
-    for name, entry in _wanted(ops, library, functions):
+    for name, entry in _requested(ops, library, functions):
         symbol = entry if library.file is None else find_entry(entry, functions, library.path)
         for registration in _registrations(library, symbol, name):
             existing = registrations.get(registration.name)
@@ -87,7 +87,7 @@ def open_library_with_provider(path: str | os.PathLike[str]) -> OperatorLibrary:
     return open_library(path, provider)
 
 
-def _wanted(ops: Any, library: OperatorLibrary, functions: list[str]) -> list[tuple[str | None, str]]:
+def _requested(ops: Any, library: OperatorLibrary, functions: list[str]) -> list[tuple[str | None, str]]:
     """Return names, None for an operator that declares its own, and functions."""
     if isinstance(ops, str):
         ops = [ops]
@@ -170,7 +170,9 @@ def _registration(
         _check_functions(operator, where, "_with_data")
     if not native.ow_has_invoke(C.addressof(entry.record)):
         raise InvalidArgumentError(
-            what=f"{where} returns a record without invoke", found=_given(entry), wanted="at least an invoke function"
+            what=f"{where} returns a record without invoke",
+            found=_methods_of(entry),
+            wanted="at least an invoke function",
         )
     called = name or entry.name or own or operator_name(symbol)
     return NativeRegistration(
@@ -341,7 +343,7 @@ def _code_ranges() -> list[tuple[int, int]]:
     return ranges
 
 
-def _given(record: _Record) -> str:
+def _methods_of(record: _Record) -> str:
     named = [m for m in METHODS if getattr(record.record, m)]
     if record.operator is not None:
         operator = COperator.from_address(record.operator)

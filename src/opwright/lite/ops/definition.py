@@ -75,7 +75,7 @@ def _attr(field: schema.SchemaField, since: int = 1) -> Attr[Any]:
     return Attr(_SCALARS.get(field.scalar, int), default=field.default, since=since)
 
 
-def _taken(cls: type, setting: str) -> Any:
+def _pop_setting(cls: type, setting: str) -> Any:
     """Remove a setting of this dialect from the class body and return it."""
     if setting not in vars(cls):
         return None
@@ -147,16 +147,16 @@ class LiteOperator(Operator):
 
     def _take_settings(self, cls: type) -> None:
         """Remove the settings of this dialect from the class body."""
-        self.registration: Callable[[Any], Any] | None = _taken(cls, "registration")
-        self.quantized: str | Callable[..., Any] | None = _taken(cls, "quantized")
-        self.hybrid: str | Callable[..., Any] | None = _taken(cls, "hybrid")
-        self.moves: bool = _taken(cls, "moves") or False
-        self.alike: bool = _taken(cls, "alike") or False
-        self.unscaled: bool = _taken(cls, "unscaled") or False
-        self.typed_output: int = _taken(cls, "typed_output") or 0
-        self.once: bool = _taken(cls, "once") or False
-        self.retypes: bool = _taken(cls, "retypes") or False
-        self.by_row: bool = _taken(cls, "by_row") or False
+        self.registration: Callable[[Any], Any] | None = _pop_setting(cls, "registration")
+        self.quantized: str | Callable[..., Any] | None = _pop_setting(cls, "quantized")
+        self.hybrid: str | Callable[..., Any] | None = _pop_setting(cls, "hybrid")
+        self.moves: bool = _pop_setting(cls, "moves") or False
+        self.alike: bool = _pop_setting(cls, "alike") or False
+        self.unscaled: bool = _pop_setting(cls, "unscaled") or False
+        self.typed_output: int = _pop_setting(cls, "typed_output") or 0
+        self.once: bool = _pop_setting(cls, "once") or False
+        self.retypes: bool = _pop_setting(cls, "retypes") or False
+        self.by_row: bool = _pop_setting(cls, "by_row") or False
 
     def from_options(
         self, options: Any, outputs: Sequence[DType] = (), graph: Callable[[int], Any] | None = None

@@ -237,8 +237,8 @@ def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
         "found": "; ".join(
             [*(f"{m.name} version {m.version} at {', '.join(_few(m.nodes))}" for m in missing), *broken]
         ),
-        "wanted": _wanted(missing, resolver),
-        "do": "; ".join(_ways_out(builtins, own, flex, resolver)),
+        "wanted": _available_versions(missing, resolver),
+        "do": "; ".join(_remedies(builtins, own, flex, resolver)),
     }
     error: OpError
     if builtins:
@@ -252,7 +252,7 @@ def unresolved(missing: Sequence[Missing], resolver: OpResolver) -> OpError:
     return error
 
 
-def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:
+def _available_versions(missing: Sequence[Missing], resolver: OpResolver) -> str:
     """Return the available versions of missing operators, and the available custom operators."""
     parts = []
     for m in missing:
@@ -264,7 +264,7 @@ def _wanted(missing: Sequence[Missing], resolver: OpResolver) -> str:
     return ", ".join(dict.fromkeys(parts))
 
 
-def _ways_out(
+def _remedies(
     builtins: Sequence[Missing], own: Sequence[Missing], flex: Sequence[Missing], resolver: OpResolver
 ) -> list[str]:
     ways = []

@@ -38,7 +38,7 @@ def pointwise(x: Any, filters: int, name: str) -> Any:
 
 
 def separable(x: Any, filters: int, kernel: int, name: str, reduces: bool = False) -> Any:
-    """Return features that two separable convolutions read, after ReLU each."""
+    """Return the features of two separable convolutions, each of the ReLU of what it reads."""
     x = Activation("relu")(x)
     if reduces:
         x = padded(x, kernel, f"separable_conv_1_pad_{name}")
@@ -75,7 +75,7 @@ def adjusted(p: Any, x: Any, filters: int, name: str) -> Any:
     return p
 
 
-def _entered(x: Any, filters: int, kind: str, name: str) -> Any:
+def _entry(x: Any, filters: int, kind: str, name: str) -> Any:
     h = pointwise(Activation("relu")(x), filters, f"{kind}_conv_1_{name}")
     return normalized(h, f"{kind}_bn_1_{name}")
 
@@ -83,7 +83,7 @@ def _entered(x: Any, filters: int, kind: str, name: str) -> Any:
 def normal_cell(x: Any, p: Any, filters: int, name: str) -> tuple[Any, Any]:
     """Return the features of a cell that keeps the size, and those of the cell before it."""
     p = adjusted(p, x, filters, name)
-    h = _entered(x, filters, "normal", name)
+    h = _entry(x, filters, "normal", name)
 
     def sum_of(i: int, left: Any, right: Any) -> Any:
         return Add(name=f"normal_add_{i}_{name}")([left, right])
@@ -104,7 +104,7 @@ def normal_cell(x: Any, p: Any, filters: int, name: str) -> tuple[Any, Any]:
 def reduction_cell(x: Any, p: Any, filters: int, name: str) -> tuple[Any, Any]:
     """Return the features of a cell that halves the size, and those of the cell before it."""
     p = adjusted(p, x, filters, name)
-    h = _entered(x, filters, "reduction", name)
+    h = _entry(x, filters, "reduction", name)
     wide = padded(h, 3, f"reduction_pad_1_{name}")
 
     def halved(features: Any, kernel: int, side: str) -> Any:

@@ -134,12 +134,14 @@ def gtsv(context: ModuleContext, inputs: Sequence[Any], attributes: Any) -> Any:
     """Return the operands, the solution of a tridiagonal system last before the error codes."""
     lower, main, upper, b = inputs
     short = dims(lower)[-1] < dims(main)[-1]  # without the unused element
-    diagonals = [_beside(lower, first=True), main, _beside(upper, first=False)] if short else [lower, main, upper]
+    diagonals = [lower, main, upper]
+    if short:
+        diagonals = [_with_unused_element(lower, first=True), main, _with_unused_element(upper, first=False)]
     x = primitive("tridiagonal_solve", context, [*diagonals, b])
     return [lower, main, upper, x, _success(context, 4)]
 
 
-def _beside(diagonal: Any, first: bool) -> Any:
+def _with_unused_element(diagonal: Any, first: bool) -> Any:
     """Return a diagonal with LAPACK's unused element."""
     zero = array.zeros_like(tensor_of(diagonal)[..., :1])
     return array.concat([zero, tensor_of(diagonal)] if first else [tensor_of(diagonal), zero], -1)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.dtypes import float64, int32, int64
 from ....ops import array, math, registry
+from ....ops.image.resize_weights import keys_far, keys_near
 from .pooling import along
 from .table import AtenCall, aten, dim_size, is_dynamic, rank_of, sizes, tensor, to_nchw, to_nhwc, vector
 
@@ -102,9 +103,8 @@ def cubic_weights(size: int, count: int, align: bool, factor: float | None = Non
     rows = np.arange(count)
     for offset in (-1, 0, 1, 2):
         x = np.abs(t - offset)
-        near = ((a + 2) * x - (a + 3)) * x * x + 1
-        far = ((x - 5) * x + 8) * x * a - 4 * a
-        np.add.at(weights, (rows, np.clip(base + offset, 0, size - 1)), np.where(x <= 1, near, far))
+        weight = np.where(x <= 1, keys_near(x, a), keys_far(x, a))
+        np.add.at(weights, (rows, np.clip(base + offset, 0, size - 1)), weight)
     return weights
 
 

@@ -106,12 +106,12 @@ def _atan2(node: Node, rewriter: LiteRewriter) -> RuleResult:
     t = rewriter.emit("DIV", rewriter.emit("MINIMUM", across, up), longer)
     angle = rewriter.emit("MUL", t, polynomial(rewriter, ATAN, rewriter.emit("MUL", t, t)))
 
-    def turned(where: Value, by: float, angle: Value) -> Value:
+    def reflected(where: Value, by: float, angle: Value) -> Value:
         return rewriter.emit("SELECT", where, rewriter.emit("SUB", number(rewriter, by, angle), angle), angle)
 
-    angle = turned(rewriter.emit("GREATER", up, across), math.pi / 2, angle)
-    angle = turned(rewriter.emit("LESS", x, number(rewriter, 0, x)), math.pi, angle)
-    return turned(rewriter.emit("LESS", y, number(rewriter, 0, y)), 0.0, angle)
+    angle = reflected(rewriter.emit("GREATER", up, across), math.pi / 2, angle)
+    angle = reflected(rewriter.emit("LESS", x, number(rewriter, 0, x)), math.pi, angle)
+    return reflected(rewriter.emit("LESS", y, number(rewriter, 0, y)), 0.0, angle)
 
 
 def _relu_0_to_1(node: Node, rewriter: LiteRewriter) -> RuleResult:

@@ -57,7 +57,7 @@ def holds_lists(graph: Graph) -> bool:
     )
 
 
-def _said(node: Node) -> Iterator[tuple[DType | None, TensorShape, Value | None, int]]:
+def _stated(node: Node) -> Iterator[tuple[DType | None, TensorShape, Value | None, int]]:
     """Yield the facts that a List operator states of elements: dtype, shape, and a value with that shape from a
     dimension on."""
     attrs, name = node.attrs, node.op.name
@@ -149,7 +149,7 @@ class ListTypes:
                 self._through(node, frames)
             elif node.op.name.startswith("List") and lists:
                 self._join(node, lists)
-                for dtype, shape, item, first in _said(node):
+                for dtype, shape, item, first in _stated(node):
                     self._learn(node, lists[0], dtype, shape)
                     if item is not None:
                         self.of(lists[0]).items.append(ListItem(item, first, frames))

@@ -81,7 +81,7 @@ def template_of(name: str, trace: Callable[[Mapping[str, Any]], Graph], captures
             unlike = unlike or apart
         else:
             forms.append(traces := [PatternTrace(values, graph)])
-        if _told_apart(captures, traces):
+        if _are_distinct(captures, traces):
             return _Comparison(name, captures, traces).template()
     if not forms and failed is not None:
         raise failed
@@ -111,7 +111,7 @@ def _choices(captures: Sequence[Capture]) -> Iterator[dict[str, Any]]:
         yield {c.name: c.values[draw.randrange(min(2 + turn // 6, len(c.values)))] for c in captures}
 
 
-def _told_apart(captures: Sequence[Capture], traces: Sequence[PatternTrace]) -> bool:
+def _are_distinct(captures: Sequence[Capture], traces: Sequence[PatternTrace]) -> bool:
     """Return whether each capture had different values, and no two captures always the same."""
     columns = [[repr(t.values[c.name]) for t in traces] for c in captures]
     return all(len(set(column)) > 1 for column in columns) and len(set(map(tuple, columns))) == len(columns)
@@ -161,7 +161,7 @@ class _Comparison:
     def captured(self, places: Sequence[Any]) -> str | None:
         """Return the capture whose values occur at these positions, one for each trace."""
         for c in self.captures:
-            if all(_stands(t.values[c.name], place) for t, place in zip(self.traces, places)):
+            if all(_contains(t.values[c.name], place) for t, place in zip(self.traces, places)):
                 return c.name
         return None
 
@@ -181,7 +181,7 @@ class _Comparison:
         )
 
 
-def _stands(value: Any, place: Any) -> bool:
+def _contains(value: Any, place: Any) -> bool:
     """Return whether a position contains the value, as such, as a list of one element, or as a constant."""
     if isinstance(place, np.ndarray):
         if isinstance(value, tuple):

@@ -79,7 +79,7 @@ class FusionAccount:
         for node in replacement.nodes:
             self.misses[pattern].pop(node.name, None)
 
-    def found(self) -> list[PatternCount]:
+    def counts(self) -> list[PatternCount]:
         """Return a count for each pattern. Warns of patterns without a match."""
         account = []
         for p in self.patterns:

@@ -76,10 +76,10 @@ def pattern(
             do='@lite.pattern("MyLayerNorm")',
         )
 
-    def made(function: Form) -> Pattern:
+    def pattern_of(function: Form) -> Pattern:
         return Pattern(operator, function, dict(attrs or {}), where, dict(samples or {}))
 
-    return made
+    return pattern_of
 
 
 class Pattern:
@@ -227,10 +227,10 @@ class Pattern:
         return Capture(name, kind, values)
 
     def _add(self, function: Form, specs: Mapping[str, TensorSpec]) -> None:
-        self._templates.append({None: self._made(function, specs)})
+        self._templates.append({None: self._templates_of(function, specs)})
         self.forms.append(function)
 
-    def _made(self, function: Form, specs: Mapping[str, TensorSpec]) -> _Templates:
+    def _templates_of(self, function: Form, specs: Mapping[str, TensorSpec]) -> _Templates:
         traced = functools.lru_cache(lambda given: self._traced(function, specs, dict(given)))
 
         def trace(stage: Stage, values: Mapping[str, Any]) -> Graph:
@@ -257,7 +257,7 @@ class Pattern:
         if all(others[name].dtype is specs[name].dtype for name in others):
             return None
         try:
-            return self._made(function, {**specs, **others})
+            return self._templates_of(function, {**specs, **others})
         except Exception:  # the user's function may raise anything for a dtype that it does not support
             return None
 

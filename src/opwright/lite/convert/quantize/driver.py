@@ -172,7 +172,9 @@ class GraphQuantizer(QuantizationRewriter):
                 if at in special:
                     places.append(special[at])
                 else:
-                    places.append(value and self.form(value, self.plan.wanted(node, value) if value in read else FLOAT))
+                    places.append(
+                        value and self.form(value, self.plan.parameters_read(node, value) if value in read else FLOAT)
+                    )
         specs, names = [], []
         for value in node.outputs:
             integers = rule is not None and rule.results is not NONE and is_float(value)
@@ -204,7 +206,7 @@ class GraphQuantizer(QuantizationRewriter):
         weights = constant(source)
         assert source is not None
         assert weights is not None
-        x = self.plan.wanted(node, activations(node, rule)[0]).scale
+        x = self.plan.parameters_read(node, activations(node, rule)[0]).scale
         y = self.plan.produced[node.outputs[0]].scale
         bias_of = operand(node, linear.bias)
         bias = constant(bias_of)

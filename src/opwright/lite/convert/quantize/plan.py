@@ -61,7 +61,7 @@ class QuantizationPlan:
         self.kept: dict[Node, str] = {}
         self.loose: set[Node] = set()
 
-    def wanted(self, node: Node, value: Value) -> QuantizationParameters:
+    def parameters_read(self, node: Node, value: Value) -> QuantizationParameters:
         """Return the parameters with which a node on integers reads an operand."""
         return self.joined.get(node) or self.produced[value]
 
@@ -84,7 +84,7 @@ def plan(graph: CalibratedGraph, mode: Mode, late: Mapping[Node, str] = MappingP
             result.kept[node] = reason
         else:
             result.loose.add(node)
-    asked = _asked(graph, result, mode.activations, mode.explicit)
+    asked = _demanded(graph, result, mode.activations, mode.explicit)
     _assign(graph, result, asked, mode.activations)
     return result
 
@@ -173,7 +173,7 @@ def _fixed(rule: QuantizationRule, dtype: str) -> QuantizationParameters | None:
     return QuantizationParameters(dtype, (scale,), zero)
 
 
-def _given(graph_plan: QuantizationPlan, value: Value, dtype: str) -> QuantizationParameters | None:
+def _source_parameters(graph_plan: QuantizationPlan, value: Value, dtype: str) -> QuantizationParameters | None:
     """Return the parameters that are fixed at a value's source, if any."""
     while True:
         node = producer(value)
@@ -185,7 +185,7 @@ def _given(graph_plan: QuantizationPlan, value: Value, dtype: str) -> Quantizati
         value = activations(node, rule)[0]
 
 
-def _asked(
+def _demanded(
     graph: CalibratedGraph, graph_plan: QuantizationPlan, dtype: str, explicit: bool
 ) -> dict[Value, QuantizationParameters]:
     """Return the parameters that readers demand of values; for JOIN, also the parameters they agree on."""
@@ -216,7 +216,7 @@ def _asked(
                     ask(read[0], target)
         elif rule.results is JOIN:
             moving = [v for v in read if constant(v) is None]
-            fixed = {_given(graph_plan, v, dtype) for v in moving}
+            fixed = {_source_parameters(graph_plan, v, dtype) for v in moving}
             common = fixed.pop() if len(fixed) == 1 else None
             target = asked.get(outs[0]) or _natural(graph, outs[0], dtype)
             measured = graph.range_of(outs[0])
@@ -287,7 +287,7 @@ def plan_for(graph: CalibratedGraph, mode: Mode) -> QuantizationPlan:
     while True:
         candidate = plan(graph, mode, kept)
         too_new = (
-            {node: reason for node in candidate.rule if (reason := _late(candidate, mode, node))}
+            {node: reason for node in candidate.rule if (reason := _unsupported_by_runtime(candidate, mode, node))}
             if mode.runtime
             else {}
         )
@@ -296,7 +296,7 @@ def plan_for(graph: CalibratedGraph, mode: Mode) -> QuantizationPlan:
         kept |= too_new
 
 
-def late(mode: Mode, node: Node, specs: Mapping[Value, TensorSpec], **attrs: Any) -> str:
+def unsupported_by_runtime(mode: Mode, node: Node, specs: Mapping[Value, TensorSpec], **attrs: Any) -> str:
     """Return why a node is too new for the mode's run time once values have these types and attributes; ""."""
     if mode.runtime is None or not isinstance(node.op, LiteOperator):
         return ""  # custom operators have no version rules
@@ -305,13 +305,14 @@ def late(mode: Mode, node: Node, specs: Mapping[Value, TensorSpec], **attrs: Any
     return f"in this form it is version {version}, of run time {needed}" if mode.too_new(needed) else ""
 
 
-def _late(graph_plan: QuantizationPlan, mode: Mode, node: Node) -> str:
+def _unsupported_by_runtime(graph_plan: QuantizationPlan, mode: Mode, node: Node) -> str:
     rule = graph_plan.rule[node]
-    specs = {v: graph_plan.wanted(node, v).of(v.spec) for v in activations(node, rule)}
+    specs = {v: graph_plan.parameters_read(node, v).of(v.spec) for v in activations(node, rule)}
     if rule.linear is not None:
         for place, dtype in ((rule.linear.weights, "int8"), (rule.linear.bias, mode.bias)):
             if (value := operand(node, place)) is not None:
                 specs[value] = LiteTensorSpec(value.shape, dtype, quantization=Quantization())
     if rule.results is not NONE:
         specs |= {v: graph_plan.produced[v].of(v.spec) for v in node.outputs if is_float(v)}
-    return late(mode, node, specs, **({"pot_scale_int16": False} if rule.sum and mode.kind == INT16 else {}))
+    attrs = {"pot_scale_int16": False} if rule.sum and mode.kind == INT16 else {}
+    return unsupported_by_runtime(mode, node, specs, **attrs)

@@ -31,7 +31,7 @@ from ...ops.specs import Sparsity, name_of, with_changes
 from .graphs import ConstantRewriter, constant, operand, producer
 from .modes import Mode
 from .parameters import of_weights, quantized
-from .plan import late
+from .plan import unsupported_by_runtime
 
 LEAST_SPARSITY = 0.3  # part of the elements that are zero, below which nothing is tried
 WHOLE_BLOCKS = 0.9  # part of the zeros that must be in whole blocks for a blocked layout
@@ -192,7 +192,7 @@ class _SparseRewriter(ConstantRewriter):
             operands, x = flat(node.inputs), _type_of_first(node)
             if node.op.name != "FULLY_CONNECTED" or operands.index(value) != 1 or operands.count(value) > 1:
                 return None
-            if late(self.mode, node, {value: spec}):
+            if unsupported_by_runtime(self.mode, node, {value: spec}):
                 return None
             if x not in ("float32", "int8") or (x == "float32" and scales > 1):  # the hybrid kernel takes one scale
                 return None
@@ -328,7 +328,7 @@ def _form(node: Node, mode: Mode) -> WeightForm | None:
             parameters = of_weights(array, axis)
             specs = {v: parameters.of(v.spec) for v in (value, *(node.outputs if row.moves else ()))}
             attrs = {ASYMMETRIC: asymmetric} if row.asymmetric else {}
-            if not late(mode, node, specs, **attrs):
+            if not unsupported_by_runtime(mode, node, specs, **attrs):
                 return WeightForm(axis, asymmetric)
     return None
 

@@ -90,14 +90,14 @@ def _cross(node: Node, rewriter: LiteRewriter) -> RuleResult:
     a, b = node.operands
     last = rank_of(a) - 1
 
-    def turned(v: Value, order: tuple[int, ...]) -> Value:
+    def permuted(v: Value, order: tuple[int, ...]) -> Value:
         return rewriter.emit("GATHER", v, rewriter.int32(order), axis=last)
 
     first, second = (1, 2, 0), (2, 0, 1)
     return rewriter.emit(
         "SUB",
-        rewriter.emit("MUL", turned(a, first), turned(b, second)),
-        rewriter.emit("MUL", turned(a, second), turned(b, first)),
+        rewriter.emit("MUL", permuted(a, first), permuted(b, second)),
+        rewriter.emit("MUL", permuted(a, second), permuted(b, first)),
         like=node.outputs[0].spec,
     )
 

@@ -169,14 +169,14 @@ class ImagePlanes:
             for n, k, s, p in zip(self.spatial, attrs["ksize"][at], attrs["strides"][at], pads[at].tolist())
         ]
 
-    def apart(self, x: Value) -> Value:
+    def channels_to_batch(self, x: Value) -> Value:
         """Reshape [n, h, w, c] to [n c, h, w, 1]."""
         first = x if self.first else transposed(self.rewriter, x, FROM_LAST)
         n, c, h, w = first.spec.shape.dims or (None,) * 4
         return reshaped(self.rewriter, first, [None if n is None or c is None else n * c, h, w, 1])
 
-    def together(self, y: Value) -> Value:
-        """Invert `apart`."""
+    def batch_to_channels(self, y: Value) -> Value:
+        """Invert `channels_to_batch`."""
         whole = reshaped(self.rewriter, y, [self.n, self.channels, *self.spatial])
         return whole if self.first else transposed(self.rewriter, whole, (0, 2, 3, 1))
 
@@ -187,9 +187,9 @@ def _average_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     planes = ImagePlanes(node, rewriter, node.outputs[0].spec.shape.dims or (None,) * 4)
     rows, columns = planes.windows
     shares = 1 / np.multiply.outer(_counts(rows), _counts(columns))[..., None]
-    values = rewriter.emit("MUL", planes.apart(dy), rewriter.constant(shares, float32))
+    values = rewriter.emit("MUL", planes.channels_to_batch(dy), rewriter.constant(shares, float32))
     ones = rewriter.constant(np.ones((1, rows.kernel, columns.kernel, 1)), float32)
-    return planes.together(spread(rewriter, values, ones, planes.spatial, planes.windows))
+    return planes.batch_to_channels(spread(rewriter, values, ones, planes.spatial, planes.windows))
 
 
 def _counts(w: AxisWindow) -> np.ndarray:
@@ -208,7 +208,7 @@ def _max_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
     places = down[:, None, :, None] * w + across[None, :, None, :]
     outside = ((down < 0) | (down >= h))[:, None, :, None] | ((across < 0) | (across >= w))[None, :, None, :]
     places = np.where(outside, -1, places).reshape(rows.out, columns.out, k)
-    flat = reshaped(rewriter, planes.apart(x), [None, h * w])
+    flat = reshaped(rewriter, planes.channels_to_batch(x), [None, h * w])
     seen = picked(rewriter, flat, (h * w,), places, float("-inf"))
     largest = rewriter.emit("ARG_MAX", seen, rewriter.constant(3, int32), output_type="INT32")
     chosen = rewriter.emit(
@@ -219,9 +219,9 @@ def _max_grad(node: Node, rewriter: LiteRewriter) -> RuleResult:
         rewriter.constant(0.0, float32),
         axis=-1,
     )
-    values = rewriter.emit("MUL", chosen, planes.apart(dy))
+    values = rewriter.emit("MUL", chosen, planes.channels_to_batch(dy))
     unit = rewriter.constant(np.eye(k).reshape(1, rows.kernel, columns.kernel, k), float32)
-    return planes.together(spread(rewriter, values, unit, planes.spatial, planes.windows))
+    return planes.batch_to_channels(spread(rewriter, values, unit, planes.spatial, planes.windows))
 
 
 def _batch_norm(node: Node, rewriter: LiteRewriter) -> RuleResult:
