@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_kit import answer, engine, plain
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from engine_kit import answer, engine, plain, plan_of
 from lite_kit import Build
 
 from opwright import lite
@@ -226,3 +227,21 @@ def test_basic_lstm_whose_sums_overflow_stays_with_the_operator() -> None:
             result = answer(interpreter, x)
         assert ("may overflow" in str(interpreter._engine.delegate.refused)) == overflows
         np.testing.assert_array_equal(result, plain(content, x))
+
+
+@pytest.mark.parametrize("kind", ["INT8", "INT16"])
+def test_reversed_integers_keep_their_values_whatever_the_scales(kind: str) -> None:
+    """TensorFlow's quantizer gives the result of REVERSE_V2 a scale of its own; the official kernel moves integers."""
+    build = Build()
+    quantized(build, "x", (3, 40), kind, 0.5)
+    quantized(build, "y", (3, 40), kind, 0.3)
+    content = build.tensor("axes", data=AXIS, type="INT32").op("REVERSE_V2", "x axes", "y").done()
+    x = np.arange(120, dtype=kind.lower()).reshape(3, 40)
+    peer = Interpreter(model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    peer.allocate_tensors()
+    peer.set_tensor(peer.get_input_details()[0]["index"], x)
+    peer.invoke()
+    with engine():
+        interpreter = lite.Interpreter(model_content=content)
+        np.testing.assert_array_equal(answer(interpreter, x), peer.get_tensor(peer.get_output_details()[0]["index"]))
+        assert plan_of(interpreter) == ["Opwright"]

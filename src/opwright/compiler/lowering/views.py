@@ -74,6 +74,8 @@ def ensure_shape(ctx: LoweringContext) -> None:
 
 DATA_INPUT = {"SPLIT": 1}
 """Index of the input whose elements are moved, if not the first."""
+OF_ANY_SCALE = ("REVERSE_V2",)
+"""Operators to whose results TensorFlow's quantizer gives scales of their own; kernels move integers as they are."""
 
 
 @rule(
@@ -97,7 +99,8 @@ def view(ctx: LoweringContext) -> None:
     source = layout(x)
     for i, part in enumerate(_applied(ctx, index, source)):
         y = ctx.output(np.shape(part), i)
-        same_numbers(x, y)
+        if ctx.operator not in OF_ANY_SCALE or x.dtype is not y.dtype:
+            same_numbers(x, y)
         if isinstance(part, np.ndarray):
             move_view(ctx, y.buffer, x.buffer, part, source)
         elif x.size <= MAX_NUMBERED:  # NumPy returns a number, and no view, for one element
