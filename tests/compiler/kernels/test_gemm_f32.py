@@ -312,7 +312,18 @@ CODE = {"more": 0, "rows": 2, "short": True, "wide": True, "halves": 1}
 
 @targets(
     (gemm, CODE | {"epilogue": LIGHT, "short": False}),
-    (gemm_deep, {"more": 0, "rows": 2, "short": False, "epilogue": LIGHT, "turned": False, "packs": False}),
+    (
+        gemm_deep,
+        {
+            "more": 0,
+            "rows": 2,
+            "short": False,
+            "epilogue": LIGHT,
+            "turned": False,
+            "packs": False,
+            "interleaves": False,
+        },
+    ),
     (convolution, CODE | {"epilogue": HEAVY, "lined": True, "short": False}),
     (convolution, CODE | {"epilogue": LIGHT, "lined": False, "wide": False}),
     (convolution_grouped, GROUPED | {"tile": GroupTile(2, 2, 4, 1, 4)}),
@@ -330,7 +341,10 @@ def test_targets(family, constants, names):
 @targets(
     *((winograd, {"more": 0, "rows": 3, "short": True, "m": m, "dtype": float32, "epilogue": LIGHT}) for m in (2, 4)),
     (gemm, CODE | {"epilogue": HEAVY, "rows": 6, "halves": 3}),
-    (gemm_deep, {"more": 0, "rows": 6, "short": True, "epilogue": HEAVY, "turned": True, "packs": True}),
+    (
+        gemm_deep,
+        {"more": 0, "rows": 6, "short": True, "epilogue": HEAVY, "turned": True, "packs": True, "interleaves": False},
+    ),
 )
 def test_targets_of_long_kernels(family, constants, names):
     compiles_for(names, family, **constants)

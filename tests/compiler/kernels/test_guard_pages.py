@@ -181,6 +181,15 @@ def multiplied_columns(rng):
     return form, {a: x, b: w}, x.T.astype(np.float64) @ w
 
 
+def multiplied_rows(rng):
+    """A product of rows that lie in the same sets of a cache, so that they are copied."""
+    columns = int(32 * rng.integers(1, 3) - rng.integers(8))
+    x, w = numbers(rng, (105, 1024), np.float32), numbers(rng, (1024, columns), np.float32)
+    a, b = buffer(x, "a"), buffer(w, "b")
+    form = MatMul(Buffer("y", dtypes.float32, (105, columns)), a, b, (), arg(0, dtypes.float32))
+    return form, {a: x, b: w}, x.astype(np.float64) @ w
+
+
 DRAWS = [
     view,
     padded,
@@ -195,6 +204,7 @@ DRAWS = [
     reversed_starts,
     divisors,
     multiplied_columns,
+    multiplied_rows,
 ]
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..tuning.choices import BLOCKS_F32
 from .epilogue import Epilogue
-from .gemm_deep_f32 import DEPTH_BLOCK, cached_panels, deep_block, deep_scratch, gemm_deep, is_deep
+from .gemm_deep_f32 import (
+    DEPTH_BLOCK,
+    cached_panels,
+    copies_while_computing,
+    deep_block,
+    deep_scratch,
+    gemm_deep,
+    is_deep,
+)
 from .gemm_f32 import gemm
 from .tiling import CACHE, ITEMS, Tiles, blocks, chunk_of, evened, has_all_panels, is_order_relevant, row_tiles
 from .weight_packing_f32 import PanelsF32
@@ -57,7 +65,9 @@ def gemm_step(
     if is_deep(batch.rows, panels, batch.pitch, batch.turned, packs):
         block = evened(deep_block(cut, panels), cut.tiles, panels.number)
         scratch = deep_scratch(cut, panels, block, batch.turned, packs)
-        code = gemm_deep.code(**constants, turned=batch.turned, packs=packs)
+        code = gemm_deep.code(
+            **constants, turned=batch.turned, packs=packs, interleaves=copies_while_computing(panels, batch.turned)
+        )
         more = (batch.b_pitch, *more)
     else:
         default = int(has_all_panels(cut.tiles, panels.number, panel_bytes))

@@ -79,40 +79,52 @@ class NextRows(NamedTuple):
                 (self.p + n * self.pitch).prefetch(c, locality=2)
 
 
-COPIES_AHEAD = 16
-"""Steps by which the numbers of a tile are prefetched before they are copied."""
+STEPS_AHEAD = 16
+"""Steps by which the numbers of a tile are prefetched before they are copied, if turned; rows by one row."""
 
 
-class TileSteps(NamedTuple):
-    """Steps of a tile whose rows are stored as columns: `run` of them, a vector of the tile's numbers each, at a pitch,
-    which are copied to `copy`. The last tile's vectors end with the rows, and begin before it: no masks are needed."""
+class NextTile(NamedTuple):
+    """A tile that is copied to `copy` while the one before it is computed: `count` vectors.
+
+    turned: a vector of each step, `pitch` apart; those of the last tile end with the rows, and begin before it, so that
+    they need no masks. Otherwise rows of DEPTH_BLOCK floats, `pitch` apart and `copy_pitch` in the copy.
+    """
 
     p: Pointer
     pitch: Any
-    run: Any
+    count: Any
     copy: Pointer
+    copy_pitch: int
+    turned: bool
 
-    def copy_step(self, n: Any, lanes: int, held: Value) -> None:
-        """Copy step n. held: what is computed first, so that the vector occupies a register that is free then."""
-        source = kl.after(self.p + n * self.pitch, held)
-        self.copy.store(source.load(0, lanes), n * lanes)
-        for i in (0, lanes - 1):  # of one cache line or of two
-            (source + COPIES_AHEAD * kl.value(self.pitch)).prefetch(i, locality=2)
+    def copy_vector(self, n: Any, lanes: int, held: Value) -> None:
+        """Copy vector n. held: what is computed first, so that the vector occupies a register that is free then."""
+        if self.turned:
+            source, target = self.p + n * self.pitch, self.copy + n * self.copy_pitch
+        else:
+            shift = (DEPTH_BLOCK // lanes).bit_length() - 1
+            r, k = n >> shift, (n & ((1 << shift) - 1)) * lanes
+            source, target = self.p + (r * self.pitch + k), self.copy + (r * self.copy_pitch + k)
+        source = kl.after(source, held)
+        target.store(source.load(0, lanes))
+        ahead = source + (kl.value(self.pitch) * STEPS_AHEAD if self.turned else self.pitch)
+        for i in (0, lanes - 1) if self.turned else (0,):  # of one cache line or of two
+            ahead.prefetch(i, locality=2)
 
 
-def _accumulate_and_copy(sums: Registers, lhs: LhsF32, q: Pointer, ahead: TileSteps, part: Any, parts: Any) -> None:
-    """Add the products of a block of steps as `accumulate`, and copy one of as many parts of the next tile's steps.
+def _accumulate_and_copy(sums: Registers, lhs: LhsF32, q: Pointer, ahead: NextTile, part: Any, parts: Any) -> None:
+    """Add the products of a block of steps as `accumulate`, and copy one of as many parts of the next tile.
 
     A copy with each step of the sums takes no time, as multiplications occupy a port of their own; before the products
     it takes 5 to 10 % of a tile's (Zen 4).
     """
     (rows, vectors), lanes = sums.shape, sums.count
-    each = (ahead.run + (parts - 1)) // parts
-    start = kl.minimum(part * each, ahead.run)
-    p, end = lhs.p, kl.minimum(start + each, ahead.run)  # no more steps than this block has
+    each = (ahead.count + (parts - 1)) // parts
+    start = kl.minimum(part * each, ahead.count)
+    p, end = lhs.p, kl.minimum(start + each, ahead.count)  # no more vectors than this block has steps
     for n in range(start, end):
         add_step(sums, p, lhs.pitch, 0, q, False, lhs.step)
-        ahead.copy_step(n, lanes, sums[rows - 1, vectors - 1])
+        ahead.copy_vector(n, lanes, sums[rows - 1, vectors - 1])
         p, q = p + lhs.step, q + vectors * lanes
     accumulate(sums, lhs._replace(p=p, run=lhs.run - (end - start)), q, is_distant=False)
 
@@ -136,7 +148,7 @@ def _add_depth_block(
     lhs: LhsF32,
     tiles: SumTiles,
     steps: Steps,
-    ahead: tuple[tuple[NextRows, ...], TileSteps | None],
+    ahead: tuple[tuple[NextRows, ...], NextTile | None],
     tile: OutputTile,
     features: Any,
 ) -> None:
@@ -227,20 +239,21 @@ def gemm_deep(
     epilogue: Epilogue,
     turned: bool,
     packs: bool,
+    interleaves: bool,
 ) -> None:
     """Compute as `gemm`, bit by bit, with sums that are interrupted after each DEPTH_BLOCK steps.
 
     All panels are whole, zero beyond the last feature. turned: x is stored [depth, rows] instead, x_pitch from step to
-    step. packs: `packed` is b[depth, features] instead, b_pitch from step to step. Scratch: the copied rows of a tile,
-    the panels of a block of steps that are packed here, and the sums of an item.
+    step. packs: `packed` is b[depth, features] instead, b_pitch from step to step. interleaves: see
+    `copies_while_computing`. Scratch: copied rows, the panels of a block of steps that are packed here, and sums.
     """
     lanes, by_lane = work.lanes(f32), multiplies_by_lane(work.target)
     width, size = 2 * lanes, 2 * lanes * rows
     number = (features + (width - 1)) // width
     across, output = panel_blocks(cut, number), float_output(work, out, out_pitch, features, epilogue, more)
-    copy, beside = work.scratch(f32), copies_while_computing(lanes, turned)
+    copy = work.scratch(f32)
     pitch, copied = copied_pitch(rows, lanes, turned), copied_size(rows, lanes, turned)
-    panels = copy + (2 * copied if beside else copied)
+    panels = copy + (2 * copied if interleaves else copied)
     latest_row = tile_start(cut.tiles, cut.tall, rows, short) - lanes  # from which on a vector has rows
     block_panel = packed_panel(width)
     sums = panels + (cut.panel_block * block_panel if packs else 0)
@@ -254,10 +267,14 @@ def gemm_deep(
         tiles = SumTiles(sums, size, block.first, block.last, read, panel)
         tile_size = (block.last - block.first) * size
         side = kl.value(0)  # of two copies: that of this tile
-        if beside:
-            row = kl.minimum(tile_start(block.start, cut.tall, rows, short), latest_row)
-            run = kl.minimum(depth, DEPTH_BLOCK)
-            _copy_columns(source + row, x_pitch, kl.value(lanes), run, copy, pitch, lanes)
+        if interleaves:
+            row, run = tile_start(block.start, cut.tall, rows, short), kl.minimum(depth, DEPTH_BLOCK)
+            if turned:
+                row = kl.minimum(row, latest_row)
+                _copy_columns(source + row, x_pitch, kl.value(lanes), run, copy, pitch, lanes)
+            else:
+                height = tile_rows(block.start, cut.tall, rows, short)
+                _copy_rows(source + row * x_pitch, x_pitch, height, run, copy, pitch, lanes)
         for k in range(0, depth, DEPTH_BLOCK):
             run = kl.minimum(depth - k, DEPTH_BLOCK)
             next_steps, end_steps = kl.minimum(k + DEPTH_BLOCK, depth), kl.minimum(k + 2 * DEPTH_BLOCK, depth)
@@ -275,11 +292,17 @@ def gemm_deep(
                 next_row = tile_start(kl.select(is_end, block.start, t + 1), cut.tall, rows, short)
                 next_k = kl.select(is_end, k + DEPTH_BLOCK, k)
                 next_tile = None
-                if beside:
-                    lhs = LhsF32(copy + (side + row - kl.minimum(row, latest_row)), 1, 1, 0, run, False, pitch)
+                if interleaves:
+                    lhs = LhsF32(copy + side, pitch, 1, 0, run, False)
+                    if turned:
+                        lhs = LhsF32(copy + (side + row - kl.minimum(row, latest_row)), 1, 1, 0, run, False, pitch)
+                        next_row, count = kl.minimum(next_row, latest_row), kl.clamp(depth - next_k, 0, DEPTH_BLOCK)
+                    else:
+                        next_height = tile_rows(kl.select(is_end, block.start, t + 1), cut.tall, rows, short)
+                        count = kl.select(next_k < depth, next_height * (DEPTH_BLOCK // lanes), 0)
+                    next_p = source + (next_k * x_pitch + next_row if turned else next_row * x_pitch + next_k)
                     side = copied - side
-                    next_p = source + (next_k * x_pitch + kl.minimum(next_row, latest_row))
-                    next_tile = TileSteps(next_p, x_pitch, kl.clamp(depth - next_k, 0, DEPTH_BLOCK), copy + side)
+                    next_tile = NextTile(next_p, x_pitch, count, copy + side, pitch, turned)
                 elif turned:
                     _copy_columns(source + (k * x_pitch + row), x_pitch, height, run, copy, pitch, lanes)
                     lhs = LhsF32(copy, 1, 1, 0, run, False, pitch)
@@ -289,7 +312,7 @@ def gemm_deep(
                     lhs = LhsF32(copy, pitch, 1, 0, run, by_lane)
                     next_rows = NextRows(source + (next_row * x_pitch + next_k), x_pitch, kl.value(rows), run)
                 next_steps_of_b = NextRows(filters + (start * b_pitch + column), b_pitch, end - start, columns)
-                memory = () if beside else (next_rows,)
+                memory = () if interleaves else (next_rows,)
                 ahead = (*memory, next_steps_of_b) if packs else memory, next_tile
                 of_tile = tiles._replace(sums=sums + (t - block.start) * tile_size)
                 tile = output._replace(row=batch * batch_rows + row)
@@ -297,10 +320,10 @@ def gemm_deep(
                 for_height(rows, is_tall, _add_depth_block, lanes, lhs, of_tile, steps, ahead, tile, features)
 
 
-def copies_while_computing(lanes: int, turned: bool) -> bool:
-    """Return whether a tile is copied while the one before it is computed: if turned, as columns are copied without
-    masks, and if registers have room for a vector."""
-    return turned and lanes == HOISTING
+def copies_while_computing(panels: PanelsF32, turned: bool) -> bool:
+    """Return whether a tile is copied while the one before it is computed: if its vectors need no masks, and if
+    registers have room for a vector."""
+    return panels.lanes == HOISTING and (turned or panels.depth % DEPTH_BLOCK == 0)
 
 
 def copied_pitch(rows: int, lanes: int, turned: bool) -> int:
@@ -382,5 +405,5 @@ def deep_scratch(cut: RowTiles, panels: PanelsF32, block: WorkBlocks, turned: bo
     """Return the bytes of a thread's scratch memory."""
     sums = block.tiles * block.panels * cut.height * panels.width
     packed = block.panels * packed_panel(panels.width) if packs else 0
-    copies = 2 if copies_while_computing(panels.lanes, turned) else 1
+    copies = 2 if copies_while_computing(panels, turned) else 1
     return 4 * (copies * copied_size(cut.height, panels.lanes, turned) + packed + sums)
