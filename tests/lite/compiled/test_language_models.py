@@ -92,3 +92,22 @@ def test_steps_alone_are_the_whole_sequence() -> None:
     logits, _ = generated(ours(model.content()), model, tokens)
     expected = model.logits(tokens)
     np.testing.assert_allclose(logits, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [2, 1])
+def test_a_thousand_steps_of_the_most_likely_tokens_are_the_official_ones(groups: int) -> None:
+    """Both sequences agree with float64."""
+    model = LanguageModel("float32", size=128, inner=320, heads=8, groups=groups, vocabulary=512, entries=1012)
+    content, prompt = model.content(), np.random.default_rng(3).integers(0, model.vocabulary, model.tokens)
+    sequences = []
+    for interpreter in (ours(content), official(content)):
+        prefill, decode = map(interpreter.get_signature_runner, ("prefill", "decode"))
+        tokens, outputs = list(prompt), prefill(**model.inputs(prompt, 0), **model.caches())
+        for i in range(model.tokens, model.entries):
+            tokens.append(int(np.array(outputs.pop("logits"))[0, -1].argmax()))
+            outputs = decode(**model.inputs(np.array(tokens[-1:]), i), **outputs)
+        sequences.append(tokens)
+    assert sequences[0] == sequences[1]
+    expected = model.logits(np.array(sequences[0]))[model.tokens - 1 : -1].argmax(1)
+    assert sequences[0][model.tokens :] == expected.tolist()
