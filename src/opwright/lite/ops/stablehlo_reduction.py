@@ -162,7 +162,7 @@ def _scatter(options: Any, node: Any) -> tuple[Any, Callable[..., Any]]:
         y, flat = x.copy(), new.reshape(-1)
         for first in range(0, new.size, _SCATTERED):  # of equal places, the last in the file's order counts
             part = slice(first, min(first + _SCATTERED, new.size))
-            position = np.unravel_index(np.arange(part.start, part.stop), new.shape)
+            position = np.unravel_index(np.arange(part.start, part.stop), new.shape) if new.ndim else ()
             start = vectors[tuple(position[i] for i in batch_axes)]
             coordinates = [np.zeros(part.stop - part.start, np.int64) for _ in range(rank)]
             for k, d in enumerate(operand_dims):
