@@ -135,7 +135,7 @@ def test_progress_of_a_build_ends_with_it(planned, monkeypatch, tmp_path):
 
     clock = iter(np.arange(0.0, 1000.0, 0.6))
     monkeypatch.setattr(terminal_progress.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(terminal_progress.TerminalProgress, "_made", lambda self: Bar())
+    monkeypatch.setattr(terminal_progress.TerminalProgress, "_created_bar", lambda self: Bar())
     monkeypatch.setattr(terminal_progress.sys.stderr, "isatty", lambda: True, raising=False)
     aot.build(network(), out=tmp_path / "a", name="net")
     assert [text for text, _ in shown][:2] == ["start", "building net: machine code"]

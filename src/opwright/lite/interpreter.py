@@ -556,15 +556,15 @@ class Interpreter(EngineControl):
         return self._subgraphs[index]
 
     def _tensor(self, index: Any, subgraph_index: int) -> Tensor:
-        if self._fast_path is not None and subgraph_index == 0:
-            t = self._fast_path.tensors.get(index)
-            if t is not None:
-                return t
-        tensors = self._subgraph(subgraph_index).tensors
         try:
             position = index.__index__()
         except AttributeError:
             raise TypeError(f"a tensor index is an integer, found {index!r}") from None
+        if self._fast_path is not None and subgraph_index == 0:
+            t = self._fast_path.tensors.get(position)
+            if t is not None:
+                return t
+        tensors = self._subgraph(subgraph_index).tensors
         if not 0 <= position < len(tensors):
             raise InvalidArgumentError(
                 what=f"Invalid tensor index {position} exceeds max tensor index {len(tensors)}",

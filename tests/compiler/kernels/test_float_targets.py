@@ -33,7 +33,7 @@ TESTS: dict[str, Callable[[], object]] = {
         for name, kind in (("hard_swish", "gemm"), ("residual", "convolution"), ("below", "gemv"))
     ],
     "slices": gemm.test_slices_of_buffers,
-    "matmul": lambda: matmul.test_products((2, 3, 17, 31), (2, 3, 31, 33), False, True, False),
+    "matmul": lambda: matmul.test_products(((2, 3, 17, 31), (2, 3, 31, 33)), "aB", False),
     "depthwise": lambda: [depthwise.test_channels(size, stride, 21) for size, stride in ((3, 1), (5, 2))],
     "depthwise, bias": depthwise.test_bias_activation_and_what_is_beside,
     "pools": lambda: [pools.test_channels(37, kind, np.float32) for kind in ("max", "sum")],

@@ -192,16 +192,16 @@ def test_epilogues(name, epilogue):
 @on_targets
 def test_floats_that_are_rounded(name):
     with ow.flags(target=name):
-        for case in (hybrid.CASES[1], hybrid.CASES[4]):
-            hybrid.test_rounded_rows(*case, int8, "asymmetric")
+        for case in (1, 4):
+            hybrid.test_rounded_rows(case, int8, "asymmetric")
 
 
 @on_targets
 def test_scales_by_block(name):
     with ow.flags(target=name):
         for stored in (np.float16, np.float32):
-            hybrid.test_scales_by_block(9, 21, 72, 3, int8, stored)
-            hybrid.test_scales_by_block(9, 21, 72, 3, int4, stored)
+            hybrid.test_scales_by_block((9, 21, 72, 3), int8, stored)
+            hybrid.test_scales_by_block((9, 21, 72, 3), int4, stored)
 
 
 @on_targets

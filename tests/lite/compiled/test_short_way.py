@@ -285,6 +285,21 @@ def test_options_that_need_the_file_have_it_read(tmp_path: Path) -> None:
         assert lite.Interpreter(path, **options)._fast_path is None
 
 
+@pytest.mark.parametrize("is_file", [True, False])
+def test_limits_of_memory_hold(is_file: bool, tmp_path: Path) -> None:
+    path = written(tmp_path / "model.tflite")
+    model: dict[str, Any] = {"model_path": path} if is_file else {"model_content": Path(path).read_bytes()}
+    lite.Interpreter(**model).allocate_tensors()
+    interpreter = lite.Interpreter(**model)
+    assert interpreter._fast_path is not None
+    with ow.flags(max_model_bytes=100), pytest.raises(ow.errors.ResourceExhaustedError, match="max_model_bytes"):
+        lite.Interpreter(**model)
+    interpreter.allocate_tensors()
+    for index in (1.0, "1", None):
+        with pytest.raises(TypeError):
+            interpreter.get_tensor(index)
+
+
 def test_interpreters_are_freed_and_closed(tmp_path: Path) -> None:
     path = written(tmp_path / "m.tflite")
     interpreter = ready(path)

@@ -30,7 +30,7 @@ from ...compiler.cache import objects
 from ...compiler.native.executor import StepError, StepFailed
 from ...compiler.native.host import is_described
 from ...core import dtypes, flags
-from ...core.errors import OpError, also
+from ...core.errors import OpError, ResourceExhaustedError, also
 from ...core.lazy_imports import later
 from ...core.named_tuples import NamedTuple
 from ..runtime.errors import node_error
@@ -185,8 +185,14 @@ class FastPath:
             return
         try:
             check_bytes(self._plan.arena, "the arena of compiled operators")
+            self._bind(threads)
         except OpError as error:
             raise also(type(error), RuntimeError)(f"{error.message}\nAllocateTensors() failed.") from error
+        except MemoryError as error:
+            raise also(ResourceExhaustedError, RuntimeError)(f"{error}\nAllocateTensors() failed.") from error
+
+    def _bind(self, threads: int) -> None:
+        """Allocate the plan's memory and the tensors'. Raises ResourceExhaustedError and MemoryError."""
         base = address_of(np.frombuffer(self.mapping, np.uint8))
         places = self._note["places"]
         running = self._plan.bind(threads, lambda index: base + places[str(index)])
@@ -320,6 +326,8 @@ def find(path: Any, content: Any = None) -> FastPath | None:
         if plan_cache.key_of_file(path) != key:
             return None
         mapping = _mappings.setdefault(key, mapping)
+    if len(mapping) > flags.get("max_model_bytes"):  # an error of who opens the model
+        return None
     return FastPath(mapping, note, cached)
 
 

@@ -17,7 +17,7 @@ from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...scalar.arrays import sigmoid
 from .. import like_device
-from ..accumulation import widened
+from ..accumulation import wide, widened
 from ..array import concat, expand_dims, reshape, shape, zeros_like
 from ..definition import operator
 from ..linalg import matmul
@@ -33,8 +33,7 @@ def gates_of(x: np.ndarray, number: int) -> list[np.ndarray]:
 
 def wide_copy(x: np.ndarray) -> np.ndarray:
     """Return a copy of x in the dtype that it is computed in."""
-    result = widened(x)
-    return x.copy() if result is x else result
+    return x.astype(wide(x.dtype))
 
 
 def with_first(first: np.ndarray, states: np.ndarray) -> np.ndarray:
