@@ -40,7 +40,8 @@ FEW_CHANNELS = 256
 
 
 def _check_bias(op: Any, depth: Size) -> None:
-    if op.bias is not None and not same(product(op.bias.spec.shape.dims or (None,)), depth):
+    dims = None if op.bias is None else op.bias.spec.shape.dims
+    if dims is not None and not same(product(dims), depth):
         raise refuse("the bias does not fit the filter", found=text(op.bias.spec.shape), wanted=f"[{depth}]")
 
 
