@@ -70,7 +70,11 @@ def check_broadcast_to(x: TensorSpec, target: TensorShape) -> None:
 def top_k_dims(x: TensorSpec, k: int | None) -> Dims | None:
     """Return the sizes of the k greatest along the last dimension. Raises InvalidArgumentError for other k."""
     if x.shape.rank == 0:
-        raise InvalidArgumentError(what="the input is a scalar: input must be >= 1-D, got shape []", found=x.short())
+        raise InvalidArgumentError(
+            what="the input is a scalar: input must be >= 1-D, got shape []",
+            found=x.short(),
+            wanted="at least one dimension",
+        )
     if k is not None and k < 0:
         raise InvalidArgumentError(what=f"Need k >= 0, got {k}", wanted="k between 0 and the last dimension")
     if x.shape.dims is None:
@@ -141,7 +145,9 @@ def unsorted_segment_dims(x: TensorSpec, ids: TensorSpec, count: int | None) -> 
 
 def misfit_segments(shapes: Any) -> InvalidArgumentError:
     """Return the error of segment ids whose shape is not the beginning of the data's."""
-    return InvalidArgumentError(what="data.shape does not start with segment_ids.shape", found=shapes)
+    return InvalidArgumentError(
+        what="data.shape does not start with segment_ids.shape", found=shapes, wanted="data [*segment_ids.shape, ...]"
+    )
 
 
 def check_sequences(x: TensorSpec, lengths: TensorSpec, seq: int, batch: int) -> None:
