@@ -65,7 +65,7 @@ else:
 
     def signature_of(function: Callable[..., Any]) -> inspect.Signature:
         """Return `inspect.signature`; annotations may contain undefined names, which are not evaluated."""
-        return _convert(inspect.signature, function)  # those of functions in C are texts that it parses
+        return inspect.signature(function)
 
 
 def copy_annotations(function: Callable[..., Any], to: Callable[..., Any]) -> None:

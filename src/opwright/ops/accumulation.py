@@ -55,9 +55,13 @@ def sum_over(x: np.ndarray, axis: Axes, dtype: np.dtype, keepdims: bool = False)
 
 def mean_over(x: np.ndarray, axis: Axes, dtype: np.dtype, keepdims: bool = False) -> np.ndarray:
     """Divide the sum over axes by the number of its elements: NaN of none."""
-    count = x.size if axis is None else int(np.prod([x.shape[a] for a in axis], dtype=np.int64))
-    mean: np.ndarray = np.divide(sum_over(x, axis, dtype, keepdims), dtype.type(count))
+    mean: np.ndarray = np.divide(sum_over(x, axis, dtype, keepdims), dtype.type(count_over(x, axis)))
     return mean
+
+
+def count_over(x: np.ndarray, axis: Axes) -> int:
+    """Return how many elements a sum over axes adds."""
+    return x.size if axis is None else int(np.prod([x.shape[a] for a in axis], dtype=np.int64))
 
 
 def _sum_of_rows(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

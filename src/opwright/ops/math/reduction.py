@@ -16,7 +16,7 @@ from ...core.dtypes import numeric, real
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
 from .. import array, dispatch, lod_propagation, math, registry
-from ..accumulation import mean_over, sum_over, wide
+from ..accumulation import count_over, mean_over, sum_over, wide
 from ..attributes import Attr
 from ..definition import operator
 from ..shape_inference import axes_in, is_static, reduced_dims, static_axes
@@ -113,7 +113,7 @@ class Mean(_AxisReduction):
     def compute(op, input_tensor: Any) -> np.ndarray:
         x = input_tensor
         if x.dtype.kind in "iu":
-            count = x.size if op.axis is None else int(np.prod([x.shape[a] for a in op.axis], dtype=np.int64))
+            count = count_over(x, op.axis)
             total = np.sum(x, axis=op.axis, keepdims=op.keepdims, dtype=np.int64 if x.dtype.kind == "i" else np.uint64)
             return (np.sign(total) * (np.abs(total) // total.dtype.type(max(1, count)))).astype(x.dtype)
         mean = mean_over(x, op.axis, wide(x.dtype), op.keepdims)
