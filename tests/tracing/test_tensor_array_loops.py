@@ -546,7 +546,8 @@ def test_memory_of_a_loop_that_overwrites_is_flat(tf):
         return result
 
     peak(10)
-    assert peak(2000) < peak(20) + 20 * 8000
+    least = min(peak(2000) for _ in range(3))  # what threads of other tests allocate meanwhile is counted, too
+    assert least < peak(20) + 20 * 8000
 
 
 @pytest.mark.parametrize("way", ["autograph", "branch", "while_loop"])
