@@ -496,6 +496,36 @@ def test_sequences_go_on_as_without_compilation(seed):
     assert (runs[0][0][0].numpy() != runs[0][1][0].numpy()).any()
 
 
+@pytest.mark.parametrize("seed", [None, 5])
+def test_classes_are_drawn_as_without_compilation(seed):
+    """Classes by logits, in float32 and float64, of a sequence that goes on, a generator and a key; never a class of
+    weight 0."""
+    logits = ow.concat([array(30, 5), ow.fill([30, 1], -np.inf)], 1)
+
+    def draw(logits, generator):
+        a = ow.random.categorical(logits * 2.0, 100, dtype="int32", seed=seed) * 3
+        b = ow.random.categorical(ow.cast(logits, "float64"), 7, seed=seed) + 1
+        c = ow.random.stateless_categorical(logits, 9, [3, 4]) + generator.uniform([30, 9], 0, 4, ow.int64)
+        return a, b, c
+
+    runs = []
+    for jit in (True, False):
+        ow.random.set_seed(3)
+        generator = ow.random.Generator.from_seed(4)
+        f = ow.function(lambda x, generator=generator: draw(x, generator), jit_compile=jit)
+        runs.append([f(logits) for _ in range(3)])
+        if jit:
+            assert not [node for node in compiled(f, logits).uncompiled if "Multinomial" in node.op]
+    ow.random.set_seed(0)
+    for actual, expected in zip(*runs):
+        for x, y in zip(actual, expected, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(x.numpy(), y.numpy())
+    first, second = (run[0].numpy() for run in runs[0][:2])
+    assert 0 <= first.min() < first.max() <= 12
+    assert (first != second).any()
+
+
 def test_without_a_seed_each_run_draws_other_numbers():
     f = native(lambda: ow.random.uniform([5000]) * 2.0)
     a, b = f().numpy(), f().numpy()

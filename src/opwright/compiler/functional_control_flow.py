@@ -34,6 +34,7 @@ from .regions import KEY, NativeOperator
 from .traced_rules import traced_rule
 
 STATELESS = {
+    "Multinomial": "StatelessMultinomial",
     "RandomStandardNormal": "StatelessRandomNormal",
     "RandomUniform": "StatelessRandomUniform",
     "RandomUniformInt": "StatelessRandomUniformInt",
@@ -61,19 +62,26 @@ def with_keys(graph: Graph) -> Graph:
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
         inner = map_subgraphs(node, with_keys) if node.op.control else node
-        if node.op.name not in STATELESS or not node.op.catalogue or any(v.constant is None for v in node.operands):
+        if node.op.name not in STATELESS or not node.op.catalogue or not _has_constant_sizes(node):
             rewriter.replace(node, rewriter.insert(rewriter.remap(inner)).outputs)
             continue
         rewriter.begin(node)
         drawing = KeyOperator(node.op.bind(dict(node.attrs)))
         key = rewriter.node(drawing, [], {}, [_KEY_SPEC], f"{node.name}/key", node.at).outputs[0]
-        shape, *bounds = map(rewriter.operand, node.inputs)
         stateless = registry.get(STATELESS[node.op.name])
-        attrs = {name: node.attrs[name] for name in ("dtype",) if name in node.attrs}
+        inputs = dict(zip(node.op.input_names, map(rewriter.operand, node.inputs)), seed=key)
+        attrs = {name: node.attrs[name] for name in stateless.attr_defs if name in node.attrs}
         specs = [v.spec for v in node.outputs]
-        drawn = rewriter.node(stateless, [shape, key, *bounds], attrs, specs, node.name, node.at)
+        operands = [inputs[name] for name in stateless.input_names]
+        drawn = rewriter.node(stateless, operands, attrs, specs, node.name, node.at)
         rewriter.replace(node, drawn.outputs)
     return rewriter.finish() if len(rewriter.nodes) > len(graph.nodes) or rewriter.mapping else graph
+
+
+def _has_constant_sizes(node: Node) -> bool:
+    """Return whether all that random numbers follow from is constant, but for the weights of classes."""
+    operands = dict(zip(node.op.input_names, node.operands))
+    return all(v.constant is not None for name, v in operands.items() if name != "logits")
 
 
 def functionalized(graph: Graph, chosen: Container[int] | None = None) -> tuple[Graph, dict[int, Node]]:

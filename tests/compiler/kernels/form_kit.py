@@ -1,6 +1,7 @@
 """One form on NumPy arrays: its selector's steps, run whole or in parts.
 
-Lives here: `buffer`, `run`, `split`, `fastest`, `targets`, `compiles_for`.  Not here: what is expected (the tests).
+Lives here: `buffer`, `running_sums`, `run`, `split`, `fastest`, `targets`, `compiles_for`.
+Not here: what is expected (the tests).
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import pytest
 
 from opwright.compiler.language.compilation import KernelFamily
 from opwright.compiler.loops.buffers import Buffer
+from opwright.compiler.loops.expressions import apply, arg
 from opwright.compiler.loops.graph import LoopGraph, parents
-from opwright.compiler.loops.ops import LoopOp
+from opwright.compiler.loops.ops import LoopOp, Scan
 from opwright.compiler.loops.planner import plan_of
 from opwright.compiler.loops.plans import LoopPlan
 from opwright.compiler.native.executor import ROW, BoundPlan
@@ -30,6 +32,11 @@ _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctyp
 def buffer(x: np.ndarray, name: str = "x") -> Buffer:
     """A buffer of an array's shape and dtype."""
     return Buffer(name, dtypes.as_dtype(x.dtype), x.shape)
+
+
+def running_sums(y: Buffer, x: Buffer, axis: int) -> Scan:
+    """Cumulative sums along an axis."""
+    return Scan(y, (x,), axis, apply("add", arg(0, x.dtype), arg(1, x.dtype)), 0)
 
 
 def _bound(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from foreign import RUNNERS
 from foreign_plans import run_forms_on
+from form_kit import running_sums as sums_along
 from windows import correlated, output_size, patches
 
 from opwright.compiler.loops.buffers import Buffer, IndexMap, Window
@@ -28,7 +29,6 @@ from opwright.compiler.loops.ops import (
     Pool,
     Reduce,
     RowPass,
-    Scan,
     TransposedContract,
 )
 from opwright.core.dtypes import as_dtype, float32, int8, int32
@@ -102,7 +102,7 @@ def largest() -> Case:
 def running_sums() -> Case:
     x = floats(4, 11)
     a = buffer("x", x)
-    return Case([Scan(out(float32, 4, 11), a, 1)], {a: x}, x.astype(np.float64).cumsum(1))
+    return Case([sums_along(out(float32, 4, 11), a, 1)], {a: x}, x.astype(np.float64).cumsum(1))
 
 
 def transposed() -> Case:

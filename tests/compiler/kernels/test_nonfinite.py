@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from foreign import HERE
-from form_kit import buffer, run
+from form_kit import buffer, run, running_sums
 
 from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import arg
@@ -29,7 +29,6 @@ from opwright.compiler.loops.ops import (
     Pool,
     Reduce,
     RowPass,
-    Scan,
     TransposedContract,
 )
 from opwright.core import flags
@@ -343,7 +342,7 @@ def test_reductions_and_running_sums(values: str) -> None:
             check(
                 Reduce(Buffer("y", float32, (2, inner)), b, (1,), "sum", SUM, SUM), {b: x}, x.sum(1, dtype=np.float64)
             )
-            check(Scan(Buffer("y", float32, x.shape), b, 1), {b: x}, np.cumsum(x, 1, dtype=np.float64))
+            check(running_sums(Buffer("y", float32, x.shape), b, 1), {b: x}, np.cumsum(x, 1, dtype=np.float64))
         if values != "NaN":
             for kind, formula in (("max", np.max), ("min", np.min)):
                 check(Reduce(Buffer("y", float32, (2, inner)), b, (1,), kind, SUM, SUM), {b: x}, formula(x, 1))

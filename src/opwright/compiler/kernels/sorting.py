@@ -1,8 +1,8 @@
-"""Sorting, searching and scanning along an axis: top k, binary search, indices of extremes, prefix sums.
+"""Sorting and searching along an axis: top k, binary search, indices of extremes.
 
-Lives here: `sink`, `heapify`; the selectors of Ordered, KeyPlaces, ArgReduce and Scan, their families.
-Not here: extremes themselves, sums to one element (reductions.py), the boxes that NMS keeps (nms.py), rows at known
-positions (gather.py).
+Lives here: `sink`, `heapify`; the selectors of Ordered, KeyPlaces and ArgReduce, their families.
+Not here: extremes themselves, sums to one element (reductions.py), prefix sums (scans.py), the boxes that NMS keeps
+(nms.py), rows at known positions (gather.py).
 
 A heap holds the first k elements so far with the last of them at its top; vectors skip all that come after that one.
 An entry is one int64: the key of an element above its inverted position, so that equal elements keep their order.
@@ -23,7 +23,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
 from ..loops.indexing_ops import KeyPlaces
-from ..loops.ops import ArgReduce, Ordered, Scan
+from ..loops.ops import ArgReduce, Ordered
 from ..target import host
 from . import NoKernel, selector
 from .reductions import combine_ignoring_nan, neutral
@@ -286,51 +286,3 @@ def select_search(form: ArgReduce, build: Builder) -> None:
     panels = -(-inner // lanes)
     work = grain(2 * n * lanes * source.size, outer * panels)
     build.step(search_columns.code(**constants), [*words, inner, panels], outer * panels, chunk=work)
-
-
-@kl.family
-def running_sums(
-    work: Work,
-    x: ptr[u8],
-    y: ptr[u8],
-    n: i64,
-    inner: i64,
-    panels: i64,
-    *,
-    source: DType,
-    lanes: int,
-    exclusive: bool,
-    reverse: bool,
-) -> None:
-    """Return prefix sums along n of arrays [outer, n, inner], in order.
-
-    Items: vectors of columns, or rows if inner is 1 (lanes 0).
-    """
-    x, y = x.cast(source, source.size), y.cast(source, source.size)
-    for item in work.items():
-        column = item % panels * max(lanes, 1)
-        offset = item // panels * n * inner + column
-        a, b = x + offset, y + offset
-        mask = kl.first(kl.minimum(inner - column, lanes), lanes) if lanes else None
-        total = kl.full(source, lanes, 0)
-        for i in range(n):
-            offset = (n - 1 - i if reverse else i) * inner
-            after = total + a.load(offset, lanes, mask)
-            b.store(total if exclusive else after, offset, mask)
-            total = after
-
-
-@selector(Scan)
-def select_scan(form: Scan, build: Builder) -> None:
-    """Select prefix sums of numbers of 32 and 64 bits."""
-    x, y = form.input, form.output
-    if x.parent is not None or y.parent is not None or x.dtype.size < 4 or x.dtype is not y.dtype or not x.shape:
-        raise NoKernel(f"running sums of {x!r}")
-    axis = form.axis % len(x.shape)
-    outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    lanes = 0 if inner == 1 else host().lanes(x.dtype.size)
-    panels = -(-inner // max(lanes, 1))
-    words: list[Any] = [build.pointer(x), build.pointer(y), n, inner, panels]
-    code = running_sums.code(source=x.dtype, lanes=lanes, exclusive=form.exclusive, reverse=form.reverse)
-    work = grain(n * max(lanes, 1) * x.dtype.size, outer * panels)
-    build.step(code, words, outer * panels, chunk=work)

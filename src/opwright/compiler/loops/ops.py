@@ -233,10 +233,16 @@ class Part(LoopOp):
 
 @record
 class Scan(LoopOp):
-    """Cumulative sums along an axis. exclusive: without the element itself; reverse: from the last to the first."""
+    """Cumulative combination along an axis: y_i = step(y_(i-1), operands[0][i], ...), of `start` before the first.
 
-    input: Buffer
+    step: arg 0 is the combination so far. exclusive: without the element itself, the combination of those before it;
+    reverse: from the last to the first. Operands have the output's shape and dtype.
+    """
+
+    operands: tuple[Buffer, ...]
     axis: int
+    step: Expr
+    start: float
     exclusive: bool = False
     reverse: bool = False
 

@@ -1,7 +1,7 @@
 """Data movement: moves by index maps, padding and concatenation, blocks moved between space, depth and batch.
 
 Lives here: `layout`, `move`, `move_view`; the rules of Pad, Concat, Pack, Tile, SpaceToDepth,
-DepthToSpace, SpaceToBatchND and BatchToSpaceND, of their builtins, of MIRROR_PAD and Roll.
+DepthToSpace, SpaceToBatchND and BatchToSpaceND, of their builtins, of MirrorPad, its gradient and Roll.
 Not here: operators whose results are views (views.py), padding by a computed value (padding.py), `Move` itself
 (../loops/ops.py).
 
@@ -10,6 +10,7 @@ An operator applied to a NumPy array of the operand's shape returns a view; its 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -17,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import bool as bool_
 from ...core.dtypes import uint8
 from ..loops.buffers import Buffer, IndexMap, row_major
-from ..loops.expressions import arg, lookup
+from ..loops.expressions import apply, arg, lookup
 from ..loops.ops import Map, Move, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .nodes import check_channels_last
-from .operand_expressions import same_numbers
+from .operand_expressions import map_elements, same_numbers
 from .registry import CATALOGUE, rule
 
 
@@ -275,9 +277,9 @@ def batch_to_space(ctx: LoweringContext) -> None:
     ctx.add(Move, y.buffer, (joined,), (IndexMap((0,) * len(y.shape), y.shape, offset, strides),))
 
 
-@rule("MIRROR_PAD")
+@rule("MirrorPad", "MIRROR_PAD")
 def mirror_pad(ctx: LoweringContext) -> None:
-    """Lower MIRROR_PAD to one box per segment of each axis: mirrored before, the input, mirrored after."""
+    """Lower mirrored padding to one box per segment of each axis: mirrored before, the input, mirrored after."""
     x, pairs = ctx.operand(0), ctx.constant(1)
     edge = 1 if ctx.attr("mode") == "REFLECT" else 0  # whether the edge is not repeated
     rank = len(x.shape)
@@ -300,3 +302,36 @@ def mirror_pad(ctx: LoweringContext) -> None:
         start, extent, offsets, strides = zip(*chosen) if chosen else ((), (), (), ())
         boxes.append(IndexMap(start, extent, sum(offsets), strides))
     ctx.add(Move, y.buffer, (x.buffer,) * len(boxes), tuple(boxes))
+
+
+@rule("MirrorPadGrad")
+def mirror_pad_gradient(ctx: LoweringContext) -> None:
+    """Lower the sum of each element and its mirror images, one axis after the other: both borders, turned round, are
+    added to the middle."""
+    x, pairs = ctx.operand(0), ctx.constant(1)
+    y, skip = ctx.output(), 1 if ctx.attr("mode") == "REFLECT" else 0
+    if pairs.shape != (len(x.shape), 2) or x.dtype is bool_ or not y.size:
+        raise NoLowering(f"paddings {pairs.tolist()} of {x}")
+    folded = x.buffer
+    for axis, (before, after) in enumerate(pairs.tolist()):
+        if not before and not after:
+            continue
+        n, stride = folded.shape[axis] - before - after, row_major(folded.shape)[axis]
+        shape = (*folded.shape[:axis], n, *folded.shape[axis + 1 :])
+        parts = []
+        for name, first, size, offset, step in (  # of the result: the border before, the middle, the border after
+            ("front", skip, before, before - 1, -1),
+            ("middle", 0, n, before, 1),
+            ("back", n - skip - after, after, before + n + after - 1, -1),
+        ):
+            if size:
+                part = ctx.new(x.dtype, shape, f".{name}{axis}")
+                start = tuple(first if i == axis else 0 for i in range(len(shape)))
+                extent = tuple(size if i == axis else m for i, m in enumerate(shape))
+                steps = tuple(step * s if i == axis else s for i, s in enumerate(row_major(folded.shape)))
+                box = IndexMap(start, extent, offset * stride, steps)
+                ctx.add(Move, part, (folded,), (box,), None if size == n else 0)
+                parts.append(part)
+        folded = ctx.new(x.dtype, shape, f".folded{axis}")
+        map_elements(ctx, folded, parts, lambda *xs: functools.reduce(functools.partial(apply, "add"), xs))
+    ctx.add(View, y.buffer, folded)

@@ -11,13 +11,21 @@ FAMILIES: dict[str, str] = {
         "Maximum Minimum NOT_EQUAL POW SELECT SELECT_V2 SQUARED_DIFFERENCE STABLEHLO_ADD STABLEHLO_AND "
         "STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_MULTIPLY STABLEHLO_SHIFT_LEFT SUB Select"
     ),
+    "colors": "AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
+    "composed_functions": (
+        "AdjustContrast ApproximateEqual ConfusionMatrix Cross InTopK MulNoNan SequenceMask Xlog1py Xlogy"
+    ),
     "contractions": "CONV_2D Conv2D DEPTHWISE_CONV_2D DepthwiseConv2dNative FULLY_CONNECTED",
     "control_flow": "Case If Undefined While",
     "ctc": "CTCLoss",
     "data_movement": (
-        "BATCH_TO_SPACE_ND BatchToSpaceND CONCATENATION Concat DEPTH_TO_SPACE DepthToSpace MIRROR_PAD PACK PAD Pack "
-        "Pad Roll SPACE_TO_BATCH_ND SPACE_TO_DEPTH SpaceToBatchND SpaceToDepth TILE Tile custom:Roll"
+        "BATCH_TO_SPACE_ND BatchToSpaceND CONCATENATION Concat DEPTH_TO_SPACE DepthToSpace MIRROR_PAD MirrorPad "
+        "MirrorPadGrad PACK PAD Pack Pad Roll SPACE_TO_BATCH_ND SPACE_TO_DEPTH SpaceToBatchND SpaceToDepth TILE Tile "
+        "custom:Roll"
     ),
+    "diagonals": "MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag",
+    "fake_quantization": "FAKE_QUANT FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel",
+    "frames": "ExtractImagePatches Frame OverlapAndAdd",
     "functions": (
         "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BiasAdd BitwiseAnd BitwiseOr "
         "BitwiseXor CEIL COS Ceil Cos Cosh DivNoNan ELU EXP Elu Equal Erf Erfc Exp Expm1 FLOOR Floor FloorDiv FloorMod "
@@ -31,7 +39,8 @@ FAMILIES: dict[str, str] = {
     "gather_scatter": (
         "DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE GATHER GATHER_ND Gather GatherNd "
         "HASHTABLE_LOOKUP LSH_PROJECTION SCATTER_ND SPARSE_TO_DENSE STABLEHLO_GATHER STABLEHLO_SCATTER ScatterNd "
-        "TensorScatterAdd TensorScatterSub TensorScatterUpdate custom:odml.update_external_kv_cache"
+        "TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate "
+        "custom:odml.update_external_kv_cache"
     ),
     "gradients": (
         "AvgPool3DGrad AvgPoolGrad Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNativeBackpropFilter "
@@ -54,37 +63,39 @@ FAMILIES: dict[str, str] = {
         "Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits custom:MeanVarianceNormalization"
     ),
     "padding": (
-        "BITCAST BUCKETIZE DILATE FILL Fill MATRIX_DIAG MATRIX_SET_DIAG ONE_HOT OneHot PADV2 RANGE STABLEHLO_PAD"
+        "BITCAST BUCKETIZE Bitcast DILATE FILL Fill MATRIX_DIAG MATRIX_SET_DIAG ONE_HOT OneHot PADV2 RANGE "
+        "STABLEHLO_PAD"
     ),
     "pooling": (
         "AVERAGE_POOL_2D AvgPool L2_POOL_2D MAX_POOL_2D MaxPool REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW "
         "custom:MaxPoolWithArgmax custom:MaxPoolingWithArgmax2D custom:MaxUnpooling2D"
     ),
     "reductions": (
-        "ARG_MAX ARG_MIN All Any ArgMax ArgMin BROADCAST_ARGS BiasAddGrad CUMSUM Cumsum L2Loss MEAN Max Mean Min Prod "
-        "RANK REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD REVERSE_SEQUENCE SEGMENT_SUM SHAPE SUM Sort Sum "
-        "SumToLike TOPK_V2 TileGrad TopK UNIQUE UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD "
-        "UNSORTED_SEGMENT_SUM UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum WHERE "
-        "custom:BroadcastGradientArgs"
+        "ARG_MAX ARG_MIN All Any ArgMax ArgMin BROADCAST_ARGS BiasAddGrad EuclideanNorm L2Loss MEAN Max Mean Min Prod "
+        "RANK REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD REVERSE_SEQUENCE ReverseSequence SEGMENT_SUM "
+        "SHAPE SUM Sort Sum SumToLike TOPK_V2 TileGrad TopK UNIQUE UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN "
+        "UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd "
+        "UnsortedSegmentSum WHERE custom:BroadcastGradientArgs"
     ),
     "rnn": (
         "BIDIRECTIONAL_SEQUENCE_RNN DynamicGru RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN custom:UNIDIRECTIONAL_SEQUENCE_GRU"
     ),
+    "scans": "CUMSUM Cumprod Cumsum CumulativeLogsumexp LinearRecurrence ShiftByOne",
     "spectral": (
         "COMPLEX_ABS IMAG REAL custom:AudioSpectrogram custom:Complex custom:IRFFT2D custom:Irfft2d custom:Mfcc "
         "custom:RFFT2D custom:Rfft2d custom:aeq.hadamard_rotation lite:RFFT2D"
     ),
     "stateful": (
         "ASSIGN_VARIABLE CALL_ONCE MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM READ_VARIABLE "
-        "STABLEHLO_RNG_BIT_GENERATOR StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt "
-        "StatelessRandomUniformInt custom:Multinomial custom:RandomStandardNormal custom:RandomUniform "
-        "custom:RandomUniformInt custom:odml.update_kv_cache"
+        "STABLEHLO_RNG_BIT_GENERATOR StatelessMultinomial StatelessRandomNormal StatelessRandomUniform "
+        "StatelessRandomUniformFullInt StatelessRandomUniformInt custom:Multinomial custom:RandomStandardNormal "
+        "custom:RandomUniform custom:RandomUniformInt custom:odml.update_kv_cache"
     ),
     "tensor_lists": (
         "ListAdd ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve ListResize ListSet "
         "ListStack ListUnset ListZerosLike"
     ),
-    "type_conversion": "CAST Cast DENSIFY DEQUANTIZE FAKE_QUANT QUANTIZE custom:NumericVerify custom:Table",
+    "type_conversion": "CAST Cast DENSIFY DEQUANTIZE QUANTIZE custom:NumericVerify custom:Table",
     "updates": "AssignAddVariable AssignSubVariable UpdateRows UpdateVariable",
     "views": (
         "BROADCAST_TO BroadcastTo EXPAND_DIMS EnsureShape ExpandDims RESHAPE REVERSE_V2 Reshape Reverse SLICE SPLIT "

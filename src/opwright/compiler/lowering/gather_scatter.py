@@ -1,6 +1,6 @@
 """Gather, scatter and look-ups: slices by computed indices, rows by key, locality-sensitive hashes.
 
-Lives here: the rules of Gather, GatherNd, ScatterNd, their builtins, TensorScatterAdd, -Sub and -Update,
+Lives here: the rules of Gather, GatherNd, ScatterNd, their builtins, TensorScatterAdd to -Update,
 EMBEDDING_LOOKUP, EMBEDDING_LOOKUP_SPARSE, DYNAMIC_UPDATE_SLICE, SPARSE_TO_DENSE, HASHTABLE_LOOKUP, LSH_PROJECTION,
 odml.update_external_kv_cache;
 STABLEHLO_GATHER and STABLEHLO_SCATTER, of slices at computed start vectors.
@@ -64,16 +64,30 @@ def gather(ctx: LoweringContext) -> None:
 
 @rule("GatherNd", "GATHER_ND")
 def gather_nd(ctx: LoweringContext) -> None:
-    if ctx.attr("batch_dims"):
-        raise NoLowering("batches")
-    x, indices = ctx.operand(0), ctx.operand(1)
+    x, indices, batch = ctx.operand(0), ctx.operand(1), int(ctx.attr("batch_dims") or 0)
     depth = indices.shape[-1] if indices.shape else 0
-    if not 0 < depth <= len(x.shape):
+    if not 0 < depth <= len(x.shape) - batch or not 0 <= batch < len(indices.shape):
         raise NoLowering(f"slices of {x} at {indices}")
-    y = ctx.output((*indices.shape[:-1], *x.shape[depth:]))
+    y = ctx.output((*indices.shape[:-1], *x.shape[batch + depth :]))
     same_numbers(x, y)
-    _check_coordinates(indices, depth, x.shape)
-    ctx.add(GatherAt, y.buffer, x.buffer, indices.buffer)
+    _check_coordinates(indices, depth, x.shape[batch:])
+    coordinates = _with_batches(ctx, indices, batch) if batch else indices.buffer
+    ctx.add(GatherAt, y.buffer, x.buffer, coordinates)
+
+
+def _with_batches(ctx: LoweringContext, indices: RuleOperand, batch: int) -> Buffer:
+    """Return coordinates with those of their batches before them."""
+    *outer, depth = indices.shape
+    if indices.dtype not in (int32, int64) or not indices.size:
+        raise NoLowering(f"indices {indices}")
+    batches = np.moveaxis(np.indices(outer)[:batch], 0, -1).astype(indices.dtype.np).reshape(-1, batch)
+    rows = len(batches)
+    constant = Buffer(f"{indices.buffer.name}.batches", indices.dtype, batches.shape, np.ascontiguousarray(batches))
+    joined = ctx.new(indices.dtype, (*outer, batch + depth), ".coordinates")
+    with ctx.reshaped(joined, (rows, batch + depth)) as out:
+        boxes = [IndexMap((0, first), (rows, size), 0, (size, 1)) for first, size in ((0, batch), (batch, depth))]
+        ctx.add(Move, out, (constant, indices.buffer), tuple(boxes))
+    return joined
 
 
 def _check_coordinates(indices: RuleOperand, depth: int, shape: tuple[int, ...]) -> None:
@@ -98,8 +112,10 @@ def scatter_nd(ctx: LoweringContext) -> None:
     ctx.add(ScatterAt, y.buffer, updates.buffer, indices.buffer)
 
 
-TENSOR_SCATTERS: dict[str, Literal["sum", "set"]] = {
+TENSOR_SCATTERS: dict[str, Literal["sum", "set", "max", "min"]] = {
     "TensorScatterAdd": "sum",
+    "TensorScatterMax": "max",
+    "TensorScatterMin": "min",
     "TensorScatterSub": "sum",
     "TensorScatterUpdate": "set",
 }

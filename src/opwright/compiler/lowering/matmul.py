@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...core.dtypes import float32, int8, int16, int32, int64
+from ...core.dtypes import float32, float64, int8, int16, int32, int64
 from ...ops.linalg.einsum import expand_ellipsis, parse
 from ..loops.buffers import Buffer, IndexMap, Window
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
@@ -62,9 +62,28 @@ def batch_matmul(ctx: LoweringContext) -> None:
         operands, expr = _hybrid_epilogue(b, n, transposes[1])
         ctx.add(MatMul, y.buffer, a.buffer, b.buffer, operands, expr, *transposes, rounding=rounding)
         return
+    if ctx.node.dialect == CATALOGUE and {a.dtype, b.dtype, y.dtype} in ({float64}, {int32}):
+        _unpacked_product(ctx, a, b, y, transposes)
+        return
     expr = _epilogue(a, b, y)
     zeros = (0, 0) if a.dtype is float32 or y.dtype is int32 else (a.zero, b.zero)
     ctx.add(MatMul, y.buffer, a.buffer, b.buffer, (), expr, *transposes, *zeros)
+
+
+MOST_OPERATIONS = 1 << 19
+"""Multiplications of a matrix product of float64 above which NumPy's BLAS is quicker than unpacked operands."""
+
+
+def _unpacked_product(
+    ctx: LoweringContext, a: RuleOperand, b: RuleOperand, y: RuleOperand, transposes: tuple[bool, bool]
+) -> None:
+    """Lower a product of float64 or int32."""
+    depth = a.shape[-2] if transposes[0] else a.shape[-1]
+    if a.dtype is float64 and depth * math.prod(y.shape[-2:]) > MOST_OPERATIONS:
+        raise NoLowering("BLAS multiplies matrices of float64 of this size faster")
+    if not y.size:
+        raise NoLowering("no elements")
+    ctx.add(MatMul, y.buffer, a.buffer, b.buffer, (), arg(0, a.dtype), *transposes)
 
 
 def _epilogue(a: RuleOperand, b: RuleOperand, y: RuleOperand) -> Expr:

@@ -8,12 +8,14 @@ Not here: the row kernels (../kernels/).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ...core.dtypes import bfloat16, float16, float32, int8, int16, int64, uint8
+from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int16, int64, uint8
 from ...core.dtypes import bool as bool_
 from ...scalar.fixed_point_layers import tables_of
+from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
 from ..loops.domain_ops import TabledSoftmax
 from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
@@ -27,13 +29,35 @@ STEPS = {int8: 256.0, uint8: 256.0, int16: 65536.0}
 """Quantized softmax results per 1, from the least integer on."""
 
 
-def _check_catalogue(ctx: LoweringContext) -> None:
-    """Raise NoLowering for the catalogue's softmax along other axes than the last, and of types that NumPy rounds at
-    each step."""
-    if ctx.node.dialect == CATALOGUE:
-        x, axis = ctx.operand(0), int(ctx.attr("axis"))
-        if axis not in (-1, len(x.shape) - 1) or x.dtype is not float32:
-            raise NoLowering(f"softmax of {x} along {axis}")
+def _is_row_pass(x: Buffer, axis: int, dtypes: Sequence[DType] = (float32,)) -> bool:
+    """Return whether rows along the last axis are read, of types that the row kernels compute."""
+    return x.dtype in dtypes and axis in (-1, len(x.shape) - 1)
+
+
+def _wide(dtype: DType) -> DType:
+    """Return the type in which floats are computed. Raises NoLowering for others."""
+    if not dtype.is_floating or dtype not in DTYPES:
+        raise NoLowering(f"softmax of {dtype.name}")
+    return float64 if dtype is float64 else float32
+
+
+def _over_axis(ctx: LoweringContext, y: Buffer, x: Buffer, axis: int, is_log: bool) -> None:
+    """Add softmax, or its logarithm, along any axis: exponentials of distances to the maximum, and their sum."""
+    if not x.size or not x.shape:
+        raise NoLowering(f"softmax of {x}")
+    axis, wide = axis % len(x.shape), _wide(x.dtype)
+    shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+    top, total = ctx.new(wide, shape, f".{y.name}.top"), ctx.new(wide, shape, f".{y.name}.sum")
+    value = convert(arg(0, x.dtype), wide)
+    ctx.add(Reduce, top, x, (axis,), "max", value, arg(0, wide))
+    distance = apply("sub", value, arg(1, wide))
+    powers, before = ctx.new(wide, x.shape, f".{y.name}.powers"), arg(0, wide)
+    kept = distance if is_log else apply("exp", distance)
+    ctx.add(Map, powers, (x, top), kept)
+    ctx.add(Reduce, total, powers, (axis,), "sum", apply("exp", before) if is_log else before, before)
+    second = arg(1, wide)
+    result = apply("sub", before, apply("log", second)) if is_log else apply("div", before, second)
+    ctx.add(Map, y, (powers, total), convert(result, y.dtype))
 
 
 def _row(ctx: LoweringContext) -> tuple[RuleOperand, RuleOperand]:
@@ -47,7 +71,11 @@ def _row(ctx: LoweringContext) -> tuple[RuleOperand, RuleOperand]:
 
 @rule("Softmax", "SOFTMAX")
 def softmax(ctx: LoweringContext) -> None:
-    _check_catalogue(ctx)
+    if ctx.node.dialect == CATALOGUE and not _is_row_pass(
+        ctx.operand(0).buffer, ctx.attr("axis"), (float32, float16, bfloat16)
+    ):
+        _over_axis(ctx, ctx.output().buffer, ctx.operand(0).buffer, ctx.attr("axis"), False)
+        return
     if ctx.operand(0).dtype is int16:
         _of_int16(ctx)
         return
@@ -98,7 +126,9 @@ def _of_int16(ctx: LoweringContext) -> None:
 
 @rule("LogSoftmax", "LOG_SOFTMAX")
 def log_softmax(ctx: LoweringContext) -> None:
-    _check_catalogue(ctx)
+    if ctx.node.dialect == CATALOGUE and not _is_row_pass(ctx.operand(0).buffer, ctx.attr("axis")):
+        _over_axis(ctx, ctx.output().buffer, ctx.operand(0).buffer, ctx.attr("axis"), True)
+        return
     x, y = _row(ctx)
     ctx.add(RowPass, y.buffer, x.buffer, (), "log_softmax", real(x, 0), stored(arg(0, float32), y))
 
@@ -125,20 +155,49 @@ def local_response_normalization(ctx: LoweringContext) -> None:
 
 @rule("LayerNorm")
 def layer_norm(ctx: LoweringContext) -> None:
+    """Lower layer normalization to a pass over rows of float32, or to moments of any axes."""
     x, scale, offset = ctx.operand(0), ctx.optional(1), ctx.optional(2)
     axes = tuple(int(a) % max(len(x.shape), 1) for a in ctx.attr("axis"))
+    y, epsilon = ctx.output(x.shape), float(ctx.attr("epsilon"))
     if axes != (len(x.shape) - 1,) or x.dtype is not float32 or scale is None or offset is None:
-        raise NoLowering(f"rows of {x} along {axes}, with scale {scale}, offset {offset}")
-    y, value, epsilon = ctx.output(x.shape), arg(0, float32), float(ctx.attr("epsilon"))
-    parameters = scale.buffer, offset.buffer
+        _norm_over_axes(ctx, axes, epsilon)
+        return
+    value, parameters = arg(0, float32), (scale.buffer, offset.buffer)
     ctx.add(RowPass, y.buffer, x.buffer, parameters, "layer_norm", value, value, (epsilon,))
 
 
-def _log_softmax(ctx: LoweringContext, x: Buffer) -> Buffer:
-    if x.dtype is not float32 or not x.shape or not x.size:
+def _norm_over_axes(ctx: LoweringContext, axes: tuple[int, ...], epsilon: float) -> None:
+    """Add (x - mean) / sqrt(variance + epsilon), times the scale, plus the offset, where they are."""
+    x, y = ctx.operand(0).buffer, ctx.output().buffer
+    if not x.size or not axes:
+        raise NoLowering(f"a norm of {x}")
+    wide, shape = _wide(x.dtype), tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    count = scalar(float(math.prod(x.shape[i] for i in axes)), wide)
+    mean, variance = ctx.new(wide, shape, ".mean"), ctx.new(wide, shape, ".variance")
+    centred, value, element = ctx.new(wide, x.shape, ".centred"), convert(arg(0, x.dtype), wide), arg(0, wide)
+    mean_of = apply("div", element, count)
+    ctx.add(Reduce, mean, x, tuple(sorted(axes)), "sum", value, mean_of)
+    ctx.add(Map, centred, (x, mean), apply("sub", value, arg(1, wide)))
+    ctx.add(Reduce, variance, centred, tuple(sorted(axes)), "sum", apply("square", element), mean_of)
+    result = apply("div", element, apply("sqrt", apply("add", arg(1, wide), const(epsilon, wide))))
+    operands = [centred, variance]
+    for index, op in ((1, "mul"), (2, "add")):
+        parameter = ctx.optional(index)
+        if parameter is not None:
+            operands.append(ctx.viewed(parameter.buffer, [n if i in axes else 1 for i, n in enumerate(x.shape)]))
+            result = apply(op, result, convert(arg(len(operands) - 1, parameter.dtype), wide))
+    ctx.add(Map, y, tuple(operands), convert(result, y.dtype))
+
+
+def _log_softmax(ctx: LoweringContext, x: Buffer, axis: int = -1) -> Buffer:
+    """Return the logarithm of softmax of float32 or float64."""
+    if x.dtype not in (float32, float64) or not x.shape or not x.size:
         raise NoLowering(f"softmax of {x}")
-    result = ctx.new(float32, x.shape)
-    ctx.add(RowPass, result, x, (), "log_softmax", arg(0, float32), arg(0, float32))
+    result = ctx.new(x.dtype, x.shape)
+    if _is_row_pass(x, axis):
+        ctx.add(RowPass, result, x, (), "log_softmax", arg(0, float32), arg(0, float32))
+    else:
+        _over_axis(ctx, result, x, axis, True)
     return result
 
 
@@ -149,7 +208,7 @@ def sparse_cross_entropy(ctx: LoweringContext) -> None:
     y = ctx.output(x.shape[:-1]).buffer
     log_probabilities = _log_softmax(ctx, x)
     rows = ctx.viewed(log_probabilities, (y.size, x.shape[-1]))
-    selected = ctx.new(float32, (y.size,))
+    selected = ctx.new(x.dtype, (y.size,))
     ctx.add(Gather, selected, rows, ctx.viewed(labels, (y.size,)), 1, 1)
     map_elements(ctx, y, [ctx.viewed(selected, y.shape)], lambda p: apply("neg", p))
 
@@ -158,17 +217,18 @@ def sparse_cross_entropy(ctx: LoweringContext) -> None:
 def cross_entropy(ctx: LoweringContext) -> None:
     """Lower cross entropy; a label of 0 contributes 0 even for a logit of minus infinity."""
     labels, x = [o.buffer for o in ctx.operands]
-    if labels.shape != x.shape or int(ctx.attr("axis")) not in (-1, len(x.shape) - 1):
-        raise NoLowering(f"labels {labels} of {x} along {ctx.attr('axis')}")
-    y = ctx.output(x.shape[:-1]).buffer
-    terms = ctx.new(float32, x.shape)
+    axis, dtype = int(ctx.attr("axis")) % max(len(x.shape), 1), x.dtype
+    if labels.shape != x.shape:
+        raise NoLowering(f"labels {labels} of {x}")
+    y = ctx.output([n for i, n in enumerate(x.shape) if i != axis]).buffer
+    terms = ctx.new(dtype, x.shape)
 
     def term(label: Expr, p: Expr) -> Expr:
-        zero = const(0, float32)
-        return apply("select", apply("equal", label, zero, dtype=bool_), zero, apply("mul", label, p), dtype=float32)
+        zero = const(0, dtype)
+        return apply("select", apply("equal", label, zero, dtype=bool_), zero, apply("mul", label, p), dtype=dtype)
 
-    map_elements(ctx, terms, [labels, _log_softmax(ctx, x)], term)
-    ctx.add(Reduce, y, terms, (len(x.shape) - 1,), "sum", arg(0, float32), apply("neg", arg(0, float32)))
+    map_elements(ctx, terms, [labels, _log_softmax(ctx, x, axis)], term)
+    ctx.add(Reduce, y, terms, (axis,), "sum", arg(0, dtype), apply("neg", arg(0, dtype)))
 
 
 @rule("FusedBatchNorm")

@@ -26,7 +26,7 @@ from ..target import host
 from .context import LoweringContext, NoLowering, RuleOperand
 from .data_movement import margins_of, pad
 from .operand_expressions import same_numbers, truth
-from .registry import rule
+from .registry import CATALOGUE, rule
 from .type_conversion import check_whole_bytes
 
 
@@ -239,16 +239,17 @@ def matrix_set_diag(ctx: LoweringContext) -> None:
     ctx.add(Map, y.buffer, (mask, along, x.buffer), value)
 
 
-@rule("BITCAST")
+@rule("Bitcast", "BITCAST")
 def bitcast(ctx: LoweringContext) -> None:
-    """Lower BITCAST: numbers become others as they are in files, whose order is little-endian."""
+    """Lower BITCAST: numbers become others as they are in files, whose order is little-endian; those of the catalogue
+    as they are in memory."""
     x, y = ctx.operand(0), ctx.output()
     check_whole_bytes(x)
     check_whole_bytes(y)
     if x.size * x.dtype.size != y.size * y.dtype.size or x.dtype.is_bool or y.dtype.is_bool:
         raise NoLowering(f"{x} as {y}")
     least, most = sorted(t.dtype.size // (1 + t.dtype.is_complex) for t in (x, y))
-    if not host().is_big_endian or least == most:
+    if not host().is_big_endian or least == most or ctx.node.dialect == CATALOGUE:
         ctx.add(Reinterpret, y.buffer, x.buffer)
         return
     parts = most // least

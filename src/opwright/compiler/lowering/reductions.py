@@ -1,10 +1,10 @@
-"""Reductions over axes and segments, argmax, cumulative sums, sorting, and data-dependent sizes.
+"""Reductions over axes and segments, argmax, sorting, and data-dependent sizes.
 
 Lives here: these rules, of both dialects; sums that reverse broadcasting; Sort, TopK, TOPK_V2; SEGMENT_SUM,
-UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum to -Min; REVERSE_SEQUENCE; SHAPE, RANK, BROADCAST_ARGS,
+UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum to -Min; ReverseSequence; SHAPE, RANK, BROADCAST_ARGS,
 BroadcastGradientArgs, WHERE, UNIQUE.
-Not here: pooling (pooling.py), non-maximum suppression (images.py), updates at coordinates (gather_scatter.py), sizes
-read by other nodes, which are folded before planning (lite/runtime/dynamic_shapes.py).
+Not here: cumulative sums (scans.py), pooling (pooling.py), non-maximum suppression (images.py), updates at coordinates
+(gather_scatter.py), sizes read by other nodes, which are folded before planning (lite/runtime/dynamic_shapes.py).
 
 Sorted values are gathered by their positions. Sizes known before a run are constants that a run copies. WHERE and
 UNIQUE have memory for the largest possible number of elements.
@@ -18,14 +18,14 @@ from typing import Literal
 
 import numpy as np
 
-from ...core.dtypes import DType, bfloat16, float16, float32, int8, int16, int32, int64, uint8
+from ...core.dtypes import DType, bfloat16, float16, float32, float64, int8, int16, int32, int64, uint8
 from ...core.dtypes import bool as bool_
 from ...scalar.fixed_point import multiplier
 from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.domain_ops import FixedProduct
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.indexing_ops import BroadcastSizes, Distinct, Gather, Places, ReverseStart, Segments
-from ..loops.ops import ArgReduce, Move, Ordered, Reduce, Scan, View
+from ..loops.ops import ArgReduce, Move, Ordered, Reduce, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import NARROW, in_steps, map_elements, same_numbers, steps_per
 from .registry import CATALOGUE, LITE, rule
@@ -43,6 +43,8 @@ MEANS = ("Mean", "MEAN")
 BOOL_KINDS = {"sum": "any", "max": "any", "min": "all", "prod": "all", "any": "any", "all": "all"}
 """Kinds of reductions of booleans in files."""
 NUMBERS = (float32, int32, int64, int8, uint8, int16)
+INTEGERS = (int8, uint8, int16, int32, int64)
+"""Integers of the catalogue that are reduced."""
 SHORT = (float16, bfloat16)
 """Floats of files that are reduced in float32."""
 
@@ -97,15 +99,18 @@ def reduce(ctx: LoweringContext) -> None:
 def _reduce_catalogue(ctx: LoweringContext, x: Buffer, axes: tuple[int, ...], kind: str, count: int | None) -> None:
     """Lower a reduction of the catalogue, whose maximum and minimum of a set with NaN is NaN; count: see `_mean`.
 
-    raises NoLowering for integers and booleans whose result type NumPy widens
+    raises NoLowering for types that no kernel reduces
     """
     dtype = x.dtype
-    is_bool, is_number = kind in ("any", "all"), dtype.is_floating or (dtype is int32 and count is None)
+    is_bool, is_number = kind in ("any", "all"), dtype.is_floating or dtype in INTEGERS
     if not (dtype is bool_ if is_bool else is_number):
         raise NoLowering(f"{ctx.operator} of {x}")
     y, element, result = ctx.output().buffer, arg(0, dtype), arg(0, dtype)
     if math.prod(x.shape[i] for i in axes) == 1:
         ctx.add(View, y, x)
+        return
+    if dtype in INTEGERS and (kind in ("sum", "prod") or count is not None):
+        _reduce_integers(ctx, y, x, axes, kind, count)
         return
     if count is not None:
         result = _mean(result, count)
@@ -117,6 +122,17 @@ def _reduce_catalogue(ctx: LoweringContext, x: Buffer, axes: tuple[int, ...], ki
     reduced(ctx, has_nan, x, axes, "any", apply("not_equal", element, element, dtype=bool_), arg(0, bool_))
     nan = const(math.nan, dtype)
     map_elements(ctx, y, [extremum, has_nan], lambda e, n: apply("select", n, nan, e, dtype=dtype))
+
+
+def _reduce_integers(
+    ctx: LoweringContext, y: Buffer, x: Buffer, axes: tuple[int, ...], kind: str, count: int | None
+) -> None:
+    """Lower a sum or product of integers, which wraps, or their mean, which is cut toward zero."""
+    wide = int32 if x.dtype.size <= 4 and count is None else int64
+    result = arg(0, wide)
+    if count is not None:
+        result = apply("div", result, scalar(count, int64))
+    reduced(ctx, y, x, axes, kind, convert(arg(0, x.dtype), wide), convert(result, x.dtype))
 
 
 def _mean(total: Expr, count: int) -> Expr:
@@ -180,7 +196,7 @@ def _quantized_product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, axe
 def search(ctx: LoweringContext) -> None:
     """Lower ArgMax and ArgMin."""
     x = ctx.operand(0)
-    axis = _axis_of(ctx, x)
+    axis = axis_of(ctx, x)
     if not x.size or (x.dtype not in NUMBERS and x.dtype is not bool_ and ctx.node.dialect != CATALOGUE):
         raise NoLowering(f"argmax of {x}")
     y = ctx.output([n for i, n in enumerate(x.shape) if i != axis])
@@ -190,24 +206,13 @@ def search(ctx: LoweringContext) -> None:
     ctx.add(ArgReduce, y.buffer, x.buffer, axis, "max" if ctx.operator in ("ArgMax", "ARG_MAX") else "min")
 
 
-def _axis_of(ctx: LoweringContext, x: RuleOperand) -> int:
+def axis_of(ctx: LoweringContext, x: RuleOperand) -> int:
     """Return the one axis, not negative. Raises NoLowering if it is not constant."""
     axes, rank = ctx.attr("axis") if ctx.node.dialect == CATALOGUE else ctx.constant(1), len(x.shape)
     axes = np.reshape(axes, -1).tolist()
     if len(axes) != 1 or not -rank <= axes[0] < rank:
         raise NoLowering(f"axis {axes} of {x}")
     return int(axes[0]) % rank
-
-
-@rule("Cumsum", "CUMSUM")
-def running_sums(ctx: LoweringContext) -> None:
-    """Lower a cumulative sum."""
-    x = ctx.operand(0)
-    axis, y = _axis_of(ctx, x), ctx.output(x.shape)
-    if x.dtype is bool_ or (x.dtype not in (float32, int32, int64) and ctx.node.dialect != CATALOGUE):
-        raise NoLowering(f"cumulative sums of {x}")
-    same_numbers(x, y)
-    ctx.add(Scan, y.buffer, x.buffer, axis, bool(ctx.attr("exclusive")), bool(ctx.attr("reverse")))
 
 
 def reduced(
@@ -281,6 +286,16 @@ def l2_loss(ctx: LoweringContext) -> None:
     reduced(ctx, ctx.output().buffer, x, range(len(x.shape)), "sum", apply("square", arg(0, x.dtype)), half)
 
 
+@rule("EuclideanNorm")
+def euclidean_norm(ctx: LoweringContext) -> None:
+    """Lower the root of a sum of squares."""
+    x = ctx.operand(0).buffer
+    if x.dtype not in (float32, float64) or not x.size:
+        raise NoLowering(f"a norm of {x}")
+    squares, element = apply("square", arg(0, x.dtype)), arg(0, x.dtype)
+    reduced(ctx, ctx.output().buffer, x, axes_of(ctx, len(x.shape)), "sum", squares, apply("sqrt", element))
+
+
 @rule("Sort")
 def sort(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
@@ -346,10 +361,14 @@ def segments(ctx: LoweringContext) -> None:
     ctx.add(Segments, y.buffer, x.buffer, ids.buffer, SEGMENT_KINDS[ctx.operator], exact)
 
 
-@rule("REVERSE_SEQUENCE")
+@rule("ReverseSequence", "REVERSE_SEQUENCE")
 def reverse_sequence(ctx: LoweringContext) -> None:
-    x, lengths, time, batch = ctx.operand(0), ctx.operand(1), ctx.attr("seq_dim"), ctx.attr("batch_dim")
-    y = ctx.output(x.shape)
+    x, lengths = ctx.operand(0), ctx.operand(1)
+    y, rank = ctx.output(x.shape), len(x.shape)
+    if ctx.node.dialect == CATALOGUE:  # checked when it was traced
+        time, batch = ctx.attr("seq_axis") % rank, ctx.attr("batch_axis") % rank
+    else:
+        time, batch = ctx.attr("seq_dim"), ctx.attr("batch_dim")
     same_numbers(x, y)
     if not (0 <= time < len(x.shape) and 0 <= batch < len(x.shape)) or time == batch:
         raise NoLowering(f"axes {time} and {batch} of {x}")

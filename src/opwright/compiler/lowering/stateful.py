@@ -2,7 +2,7 @@
 
 Lives here: the rules of READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE, odml.update_kv_cache; of RANDOM_UNIFORM,
 RANDOM_STANDARD_NORMAL, MULTINOMIAL, STABLEHLO_RNG_BIT_GENERATOR, RandomUniform, RandomUniformInt, RandomStandardNormal,
-Multinomial; of the catalogue's StatelessRandomUniform, ...Int, ...FullInt and ...Normal;
+Multinomial; of the catalogue's StatelessRandomUniform, ...Int, ...FullInt and ...Normal, StatelessMultinomial;
 `ResourceState`, memory that persists from run to run; the operations `Reading` and `Assignment`, and `with_stores`,
 which replaces those of one plan by views at its start and Stores at its end.
 Not here: resources, which the graph's owner has; in-place computation of stored values (../loops/planner.py).
@@ -325,9 +325,9 @@ def _write(ctx: LoweringContext, y: RuleOperand, value: Expr, *operands: Buffer)
         ctx.add(Map, out, operands, value)
 
 
-def _key(ctx: LoweringContext) -> Buffer:
-    """Return the seed of a stateless operator of the catalogue, its second input, as the key of a stream."""
-    seed = ctx.operand(1)
+def _key(ctx: LoweringContext, index: int = 1) -> Buffer:
+    """Return the seed of a stateless operator of the catalogue, by default its second input, as the key of a stream."""
+    seed = ctx.operand(index)
     if seed.shape not in ((2,), (3,)) or seed.dtype not in (int32, int64, uint32, uint64):
         raise NoLowering(f"the seed {seed}")
     if seed.dtype.size == 8:
@@ -356,10 +356,27 @@ _FRACTIONS = {float16: (uint16, 11), bfloat16: (uint16, 8), float32: (uint32, 24
 @rule("StatelessRandomUniform")
 def stateless_uniform(ctx: LoweringContext) -> None:
     y = _check_filled(ctx)
-    word, bits = _FRACTIONS[y.dtype]
-    wide = float64 if y.dtype is float64 else float32
+    _elements(ctx, y, _FRACTIONS[y.dtype][0], _fraction(y.dtype))
+
+
+def _fraction(dtype: DType) -> Expr:
+    """Return a uniform number in [0, 1) of a word of the stream."""
+    word, bits = _FRACTIONS[dtype]
+    wide = float64 if dtype is float64 else float32
     whole = convert(_upper_bits(word, bits), int64 if wide is float64 else int32)
-    _elements(ctx, y, word, convert(apply("mul", convert(whole, wide), const(0.5**bits, wide)), y.dtype))
+    return convert(apply("mul", convert(whole, wide), const(0.5**bits, wide)), dtype)
+
+
+@rule("StatelessMultinomial")
+def stateless_multinomial(ctx: LoweringContext) -> None:
+    """Lower classes by weights, which uniform float64 numbers choose."""
+    logits, samples = ctx.operand(0), int(ctx.constant(1).reshape(-1)[0])
+    y = ctx.output((logits.shape[0], samples))
+    if not logits.size or not y.size or y.dtype not in (int32, int64):
+        raise NoLowering(f"samples {y} of {logits}")
+    numbers = ctx.new(float64, y.shape, ".numbers")
+    ctx.add(RandomElements, numbers, _key(ctx, 2), _FRACTIONS[float64][0], _fraction(float64))
+    ctx.add(Classes, y.buffer, logits.buffer, numbers, True)
 
 
 @rule("StatelessRandomUniformFullInt")

@@ -1,11 +1,11 @@
 """Conversion of element types: casts, QUANTIZE and DEQUANTIZE, float16 computed in float32, elements below a byte.
 
 Lives here: `in_float32`, a decorator of rules, `lower_widened`; int4, uint4 and int2 operands as bytes,
-`check_whole_bytes` for rules that do not convert them; the rules of Cast and CAST, QUANTIZE, DEQUANTIZE, FAKE_QUANT,
+`check_whole_bytes` for rules that do not convert them; the rules of Cast and CAST, QUANTIZE, DEQUANTIZE,
 NumericVerify, Table, DENSIFY.
-Not here: functions of quantized tensors, quantized values as expressions (operand_expressions.py), other element-wise
-operators, whose expressions round (../kernels/expression.py), data movement, which copies bytes, packed weights
-(contractions.py).
+Not here: fake quantization (fake_quantization.py), functions of quantized tensors, quantized values as expressions
+(operand_expressions.py), other element-wise operators, whose expressions round (../kernels/expression.py), data
+movement, which copies bytes, packed weights (contractions.py).
 
 The reference kernels compute float16 operands in float32. The interpreter stores each element below a byte in one byte,
 in its low bits; NumPy leaves the others undefined.
@@ -22,7 +22,6 @@ import numpy as np
 
 from ...core.dtypes import DType, bfloat16, complex64, float16, float32, int8, int16, int32, uint8
 from ...core.dtypes import bool as bool_
-from ...scalar.fixed_point import nudged
 from ..kernels.expression import DTYPES
 from ..loops.buffers import Buffer
 from ..loops.constant_folding import computed
@@ -317,23 +316,6 @@ def _dequantize(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> None:
 def _real(zero: Expr) -> Expr:
     """Return a zero point as float32."""
     return scalar(float(zero.value), float32) if zero.op == "scalar" else convert(zero, float32)
-
-
-@rule("FAKE_QUANT")
-def fake_quant(ctx: LoweringContext) -> None:
-    """Lower FAKE_QUANT: floor((clamp(x, low, high) - low) / s + 1/2) s + low."""
-    x = ctx.operand(0)
-    y = ctx.output(x.shape)
-    low, high, bits = np.float32(ctx.attr("min")), np.float32(ctx.attr("max")), int(ctx.attr("num_bits"))
-    if x.dtype is not float32 or not 2 <= bits <= 16 or not low < high:
-        raise NoLowering("options out of range")
-    f = np.float32
-    step, low, high = nudged(low, high, f(bool(ctx.attr("narrow_range"))), f((1 << bits) - 1))
-    origin = scalar(float(low), float32)
-    clamped = apply("minimum", apply("maximum", arg(0, float32), origin), scalar(float(high), float32))
-    steps = apply("mul", apply("sub", clamped, origin), scalar(float(f(1) / step), float32))
-    rounded = apply("floor", apply("add", steps, const(0.5, float32)))
-    mapped(ctx, y, apply("add", apply("mul", rounded, scalar(float(step), float32)), origin), x)
 
 
 @rule(custom=("Table",))

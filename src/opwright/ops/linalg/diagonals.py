@@ -57,7 +57,7 @@ def _longest(k: tuple[int, ...], rows: int, columns: int) -> int:
     return min(rows + min(high, 0), columns - max(low, 0))
 
 
-def _packing(k: tuple[int, ...], rows: int, columns: int, align: str) -> Iterator[tuple[int, slice, Any, Any]]:
+def packing(k: tuple[int, ...], rows: int, columns: int, align: str) -> Iterator[tuple[int, slice, Any, Any]]:
     """Iterate over diagonals: row and slice of the packed form, row and column indices of the matrix."""
     longest = _longest(k, rows, columns)
     above, below = (side == "RIGHT" for side in align.split("_"))
@@ -192,7 +192,7 @@ class MatrixDiag(OperatorDefinition):
         rows, cols = op.sizes(diagonal.shape)
         band = diagonal[..., None, :] if op.k[0] == op.k[1] else diagonal
         out = like_device.full(diagonal, (*band.shape[:-2], rows, cols), padding_value, diagonal.dtype)
-        for row, span, i, j in _packing(op.k, rows, cols, op.align):
+        for row, span, i, j in packing(op.k, rows, cols, op.align):
             out[..., i, j] = band[..., row, span]
         return out
 
@@ -229,7 +229,7 @@ class MatrixDiagPart(OperatorDefinition):
         rows, cols = input.shape[-2:]
         shape = (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols))
         out = like_device.full(input, shape, padding_value, input.dtype)
-        for row, span, i, j in _packing(op.k, rows, cols, op.align):
+        for row, span, i, j in packing(op.k, rows, cols, op.align):
             out[..., row, span] = input[..., i, j]
         return out[..., 0, :] if op.k[0] == op.k[1] else out
 
@@ -283,7 +283,7 @@ class MatrixSetDiag(OperatorDefinition):
         if band.shape != (*input.shape[:-2], op.k[1] - op.k[0] + 1, _longest(op.k, rows, cols)):
             raise InvalidArgumentError(what="diagonal does not fit input and k", found=list(diagonal.shape))
         out = input.copy()
-        for row, span, i, j in _packing(op.k, rows, cols, op.align):
+        for row, span, i, j in packing(op.k, rows, cols, op.align):
             out[..., i, j] = band[..., row, span]
         return out
 
