@@ -227,8 +227,63 @@ def viterbi(p: Program) -> Made:
     return step, lambda: (p.normal(8, 4),)
 
 
+def radiance(p: Program) -> Made:
+    """Colors of rays through a field of densities: what passes is a cumulative product."""
+    w, head, optimizer = p.variable(9, 16), p.variable(16, 4), ow.optimizers.Adam(0.01)
+
+    def step(points, distances, colors):
+        with ow.GradientTape() as tape:
+            features = ow.concat([points, ow.sin(points), ow.cos(points)], -1)
+            field = ow.matmul(ow.nn.relu(ow.matmul(features, w)), head)
+            alpha = 1 - ow.exp(-ow.nn.softplus(field[..., 3]) * distances)
+            weights = alpha * ow.math.cumprod(1 - alpha + 1e-6, axis=-1, exclusive=True)
+            rays = ow.reduce_sum(weights[..., None] * ow.sigmoid(field[..., :3]), -2)
+            loss = ow.reduce_mean(ow.square(rays - colors))
+        variables = [w, head]
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return loss
+
+    return step, lambda: (p.normal(6, 11, 3), ow.abs(p.normal(6, 11)), p.normal(6, 3))
+
+
+def mined_triplets(p: Program) -> Made:
+    """Distances to the farthest of one's own class and the nearest of another."""
+    w, optimizer = p.variable(6, 5), ow.optimizers.Adam(0.02)
+
+    def step(x, labels):
+        with ow.GradientTape() as tape:
+            e = ow.math.l2_normalize(ow.matmul(x, w), -1)
+            distance = 2 - 2 * ow.matmul(e, e, transpose_b=True)
+            same = labels[:, None] == labels
+            own = ow.where(same, distance, ow.fill(ow.shape(distance), ow.constant(-9.0, p.dtype)))
+            own = ow.linalg.set_diag(own, ow.fill([ow.shape(x)[0]], ow.constant(-9.0, p.dtype)))
+            other = ow.where(same, ow.constant(9.0, p.dtype), distance)
+            loss = ow.reduce_mean(ow.nn.softplus(ow.reduce_max(own, 1) - ow.reduce_min(other, 1) + 0.2))
+        optimizer.apply_gradients(zip(tape.gradient(loss, [w]), [w]))
+        return loss
+
+    return step, lambda: (p.normal(16, 6), p.below(4, 16))
+
+
+def evidence(p: Program) -> Made:
+    """Parameters of Dirichlet distributions by their likelihood."""
+    w, optimizer = p.variable(5, 4), ow.optimizers.Adam(0.02)
+
+    def step(x, y):
+        with ow.GradientTape() as tape:
+            alpha, share = ow.nn.softplus(ow.matmul(x, w)) + 0.2, ow.nn.softmax(y)
+            normalizer = ow.math.lgamma(ow.reduce_sum(alpha, -1)) - ow.reduce_sum(ow.math.lgamma(alpha), -1)
+            likelihood = normalizer + ow.reduce_sum(ow.math.xlogy(alpha - 1, share), -1)
+            loss = ow.reduce_mean(-likelihood)
+        optimizer.apply_gradients(zip(tape.gradient(loss, [w]), [w]))
+        return loss
+
+    return step, lambda: (p.normal(9, 5), p.normal(9, 4))
+
+
 QUICK = [reinforce, attention, beam_search, viterbi]
-SLOW = [pytest.param(p, marks=pytest.mark.slow) for p in (crf, experts, adaptive_steps, adaptation)]
+LONG = (crf, experts, adaptive_steps, adaptation, radiance, mined_triplets, evidence)
+SLOW = [pytest.param(p, marks=pytest.mark.slow) for p in LONG]
 
 
 @pytest.mark.parametrize("program", QUICK + SLOW)

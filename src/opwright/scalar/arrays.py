@@ -25,10 +25,12 @@ from .formulas import CLAMPS, GELU_CUBIC, GELU_SLOPE, SELU_ALPHA, SELU_SCALE
 Array = np.ndarray
 
 
-def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
-    """Evaluate a polynomial by Horner's rule, highest power first."""
-    total = np.full_like(x, coefficients[0])
-    for c in coefficients[1:]:
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Evaluate a polynomial of at least two coefficients by Horner's rule, highest power first. x: an array, or a value
+    of a kernel."""
+    first, second, *others = coefficients
+    total = x * first + second
+    for c in others:
         total = total * x + c
     return total
 

@@ -1,6 +1,7 @@
 """Sorting and searching along an axis: top k, binary search, indices of extremes.
 
-Lives here: `sink`, `heapify`; the selectors of Ordered, KeyPlaces and ArgReduce, their families.
+Lives here: `sink`, `heapify`; the selectors of Ordered, KeyPlaces, InsertionPlaces and ArgReduce,
+their families.
 Not here: extremes themselves, sums to one element (reductions.py), prefix sums (scans.py), the boxes that NMS keeps
 (nms.py), rows at known positions (gather.py).
 
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i32, i64, ptr, u8
-from ..loops.indexing_ops import KeyPlaces
+from ..loops.indexing_ops import InsertionPlaces, KeyPlaces
 from ..loops.ops import ArgReduce, Ordered
 from ..target import host
 from . import NoKernel, selector
@@ -204,6 +205,39 @@ def select_key_places(form: KeyPlaces, build: Builder) -> None:
     words = [build.pointer(keys), build.pointer(queries), build.pointer(y), keys.size]
     work = STEP_BYTES * keys.size.bit_length()
     build.step(search_keys.code(), words, queries.size, chunk=grain(work, queries.size))
+
+
+@kl.family
+def search_bounds(
+    work: Work, keys: ptr[u8], values: ptr[u8], y: ptr[u8], n: i64, m: i64, *, source: DType, places: DType, upper: bool
+) -> None:
+    """Return where each of m values of a row belongs in the sorted row of n keys, by binary search. Items: values."""
+    keys, values, y = keys.cast(source, source.size), values.cast(source, source.size), y.cast(places, places.size)
+    for item in work.items():
+        row, value = keys + item // m * n, values[item]
+        low, high = kl.value(0), n + 0
+        while low < high:
+            middle = (low + high) // 2
+            key = row[middle]
+            below = key <= value if upper else key < value
+            if source.is_floating:
+                below = below | (value != value)
+            low, high = kl.select(below, middle + 1, low), kl.select(below, high, middle)
+        y[item] = low.to(places)
+
+
+@selector(InsertionPlaces)
+def select_insertion_places(form: InsertionPlaces, build: Builder) -> None:
+    """Select for numbers of 32 and 64 bits."""
+    keys, values, y = form.sorted, form.values, form.output
+    if any(b.parent is not None or len(b.shape) != 2 for b in (keys, values, y)) or keys.dtype is not values.dtype:
+        raise NoKernel(f"places of {values!r} among {keys!r}")
+    if keys.dtype.size < 4 or keys.dtype.is_bool or y.shape != values.shape or keys.shape[0] != values.shape[0]:
+        raise NoKernel(f"places {y!r} of {values!r} among {keys!r}")
+    n, m = keys.shape[1], values.shape[1]
+    words = [build.pointer(keys), build.pointer(values), build.pointer(y), n, m]
+    code = search_bounds.code(source=keys.dtype, places=y.dtype, upper=form.upper)
+    build.step(code, words, values.size, chunk=grain(STEP_BYTES * n.bit_length(), values.size))
 
 
 VECTORS = 4  # accumulators in registers

@@ -230,6 +230,15 @@ class Classes(LoopOp):
 
 
 @record
+class SpecialFunction(LoopOp):
+    """A special function of each element, computed in float64. kind: log_gamma, digamma, normal_quantile,
+    inverse_erf."""
+
+    input: Buffer
+    kind: Literal["log_gamma", "digamma", "normal_quantile", "inverse_erf"]
+
+
+@record
 class FixedProduct(LoopOp):
     """The product of each column of the input, [n, m] of int8 or int16, as integers of the same type.
 

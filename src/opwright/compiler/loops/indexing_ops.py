@@ -1,8 +1,8 @@
 """Operations with computed indices or data-dependent sizes: gather and scatter, slices, cache updates, argmax pooling.
 
-Lives here: `Gather`, `GatherAt`, `ScatterAt`, `Segments`, `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`,
-`ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`, `PutInWindows`, `WindowGradient`,
-`ChannelFilterGradient`; `Expected`, `ExpectedCount`, `ExpectedNumber`, `GUARDS`,
+Lives here: `Gather`, `GatherAt`, `KeyPlaces`, `InsertionPlaces`, `ScatterAt`, `Segments`, `SliceAt`,
+`UpdateSlice`; `SliceLayout`, `GatherSlices`, `ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`,
+`PutInWindows`, `WindowGradient`, `ChannelFilterGradient`; `Expected`, `ExpectedCount`, `ExpectedNumber`, `GUARDS`,
 `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
 Not here: kernels (../kernels/gather.py, slices.py, scatter.py, pooling.py, dynamic_sizes.py).
 
@@ -40,6 +40,16 @@ class KeyPlaces(LoopOp):
     keys: Buffer
     wanted: Buffer
     in_order: bool = False
+
+
+@record
+class InsertionPlaces(LoopOp):
+    """For each value of a row [rows, m], the number of elements of a sorted row [rows, n] below it; upper: or equal to
+    it. NaN is above all."""
+
+    sorted: Buffer
+    values: Buffer
+    upper: bool = False
 
 
 @record

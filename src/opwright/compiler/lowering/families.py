@@ -28,13 +28,13 @@ FAMILIES: dict[str, str] = {
     "frames": "ExtractImagePatches Frame OverlapAndAdd",
     "functions": (
         "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BiasAdd BitwiseAnd BitwiseOr "
-        "BitwiseXor CEIL COS Ceil Cos Cosh DivNoNan ELU EXP Elu Equal Erf Erfc Exp Expm1 FLOOR Floor FloorDiv FloorMod "
-        "GELU Gelu Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG LOGICAL_AND LOGICAL_NOT "
-        "LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Mul NEG Neg "
-        "NotEqual PRELU Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RIGHT_SHIFT ROUND RSQRT RealDiv Reciprocal Relu Relu6 "
-        "RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE STABLEHLO_COMPOSITE Selu Sigmoid Sign Sin Sinh Softplus "
-        "Softsign Sqrt Square SquaredDifference Sub TANH Tan Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE "
-        "custom:Atan2 custom:Sign user"
+        "BitwiseXor CEIL COS Ceil Cos Cosh Digamma DivNoNan ELU EXP Elu Equal Erf Erfc Erfinv Exp Expm1 FLOOR Floor "
+        "FloorDiv FloorMod GELU Gelu Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG "
+        "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Lgamma Log Log1p LogicalAnd "
+        "LogicalNot LogicalOr Mul NEG Ndtri Neg NotEqual PRELU Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RIGHT_SHIFT "
+        "ROUND RSQRT RealDiv Reciprocal Relu Relu6 RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE "
+        "STABLEHLO_COMPOSITE Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub TANH Tan "
+        "Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign user"
     ),
     "gather_scatter": (
         "DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE GATHER GATHER_ND Gather GatherNd "
@@ -71,11 +71,11 @@ FAMILIES: dict[str, str] = {
         "custom:MaxPoolWithArgmax custom:MaxPoolingWithArgmax2D custom:MaxUnpooling2D"
     ),
     "reductions": (
-        "ARG_MAX ARG_MIN All Any ArgMax ArgMin BROADCAST_ARGS BiasAddGrad EuclideanNorm L2Loss MEAN Max Mean Min Prod "
-        "RANK REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD REVERSE_SEQUENCE ReverseSequence SEGMENT_SUM "
-        "SHAPE SUM Sort Sum SumToLike TOPK_V2 TileGrad TopK UNIQUE UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN "
-        "UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd "
-        "UnsortedSegmentSum WHERE custom:BroadcastGradientArgs"
+        "ARG_MAX ARG_MIN All Any ArgMax ArgMin BROADCAST_ARGS BiasAddGrad EuclideanNorm L2Loss LowerBound MEAN Max "
+        "Mean Min Prod RANK REDUCE_ALL REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD REVERSE_SEQUENCE ReverseSequence "
+        "SEGMENT_SUM SHAPE SUM Sort Sum SumToLike TOPK_V2 TileGrad TopK UNIQUE UNSORTED_SEGMENT_MAX "
+        "UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM UnsortedSegmentMax UnsortedSegmentMin "
+        "UnsortedSegmentProd UnsortedSegmentSum UpperBound WHERE custom:BroadcastGradientArgs"
     ),
     "rnn": (
         "BIDIRECTIONAL_SEQUENCE_RNN DynamicGru RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN custom:UNIDIRECTIONAL_SEQUENCE_GRU"

@@ -19,7 +19,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ...scalar.formulas import CLAMPS, GELU_CUBIC, GELU_SLOPE
 from ...scalar.table import ACTIVATIONS, BITS, OF_BUILTIN, OF_OPERATOR, chosen
 from ..inlined_kernels import InlinedKernel, call, own_kernel
 from ..kernel import COMPILED, Kernel
+from ..loops.domain_ops import SpecialFunction
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
 from ..loops.ops import Checked, View
 from .context import Buffers, LoweringContext, NoLowering, RuleOperand
@@ -108,6 +109,23 @@ def function(ctx: LoweringContext) -> None:
         return value
 
     map_elements(ctx, y.buffer, [o.buffer for o in operands], expr)
+
+
+SPECIAL: dict[str, Literal["log_gamma", "digamma", "normal_quantile", "inverse_erf"]] = {
+    "Lgamma": "log_gamma",
+    "Digamma": "digamma",
+    "Ndtri": "normal_quantile",
+    "Erfinv": "inverse_erf",
+}
+
+
+@rule(*SPECIAL)
+def special_function(ctx: LoweringContext) -> None:
+    x = ctx.operand(0)
+    y = ctx.output(x.shape)
+    if not x.size:
+        raise NoLowering("no elements")
+    ctx.add(SpecialFunction, y.buffer, x.buffer, SPECIAL[ctx.operator])
 
 
 @rule("ZEROS_LIKE")

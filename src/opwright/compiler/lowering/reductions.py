@@ -1,8 +1,8 @@
 """Reductions over axes and segments, argmax, sorting, and data-dependent sizes.
 
-Lives here: these rules, of both dialects; sums that reverse broadcasting; Sort, TopK, TOPK_V2; SEGMENT_SUM,
-UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum to -Min; ReverseSequence; SHAPE, RANK, BROADCAST_ARGS,
-BroadcastGradientArgs, WHERE, UNIQUE.
+Lives here: these rules, of both dialects; sums that reverse broadcasting; Sort, TopK, TOPK_V2; LowerBound and
+UpperBound; SEGMENT_SUM, UNSORTED_SEGMENT_SUM, _PROD, _MAX, _MIN, UnsortedSegmentSum to -Min; ReverseSequence; SHAPE,
+RANK, BROADCAST_ARGS, BroadcastGradientArgs, WHERE, UNIQUE.
 Not here: cumulative sums (scans.py), pooling (pooling.py), non-maximum suppression (images.py), updates at coordinates
 (gather_scatter.py), sizes read by other nodes, which are folded before planning (lite/runtime/dynamic_shapes.py).
 
@@ -24,7 +24,7 @@ from ...scalar.fixed_point import multiplier
 from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.domain_ops import FixedProduct
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
-from ..loops.indexing_ops import BroadcastSizes, Distinct, Gather, Places, ReverseStart, Segments
+from ..loops.indexing_ops import BroadcastSizes, Distinct, Gather, InsertionPlaces, Places, ReverseStart, Segments
 from ..loops.ops import ArgReduce, Move, Ordered, Reduce, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import NARROW, in_steps, map_elements, same_numbers, steps_per
@@ -323,6 +323,16 @@ def _ordered(
     axis = len(x.shape) - 1
     ctx.add(Ordered, positions.buffer, x.buffer, ascending, nan)
     ctx.add(Gather, values.buffer, x.buffer, positions.buffer, axis, axis)
+
+
+@rule("LowerBound", "UpperBound")
+def insertion_places(ctx: LoweringContext) -> None:
+    """Lower a binary search in sorted rows."""
+    keys, values = ctx.operand(0), ctx.operand(1)
+    y = ctx.output(values.shape)
+    if not keys.size or not values.size:
+        raise NoLowering("no elements")
+    ctx.add(InsertionPlaces, y.buffer, keys.buffer, values.buffer, ctx.operator == "UpperBound")
 
 
 SEGMENT_KINDS = {

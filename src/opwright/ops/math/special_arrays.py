@@ -4,13 +4,15 @@ Lives here: the numerics, vectorised, with their sources.
 Not here: the operators (special.py), the error function (scalar/arrays.py), incomplete gamma and beta functions
 (incomplete_gamma.py).
 
-Each function takes a float64 array and gives one of the same shape.
+Each function takes a float64 array and gives one of the same shape. Those of `Any` have arithmetic alone and compute
+values of kernels, too (compiler/kernels/special_functions.py).
 Rational approximations are minimax fits from the papers cited; their coefficients run from the highest power down.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -83,19 +85,35 @@ _FAR_BOTTOM = (
 )
 
 
+CENTRE, FAR, LEAST = 0.425, 5.0, 5e-324
+"""Half the width of the centre around 1/2; sqrt(-log tail) from which a tail is far; the least tail."""
+
+
+def quantile_centre(from_half: Any) -> Any:
+    """Compute the normal quantile of 1/2 + x for x in [-CENTRE, CENTRE]."""
+    near = 0.180625 - from_half * from_half
+    return from_half * polynomial(near, _CENTRE_TOP) / polynomial(near, _CENTRE_BOTTOM)
+
+
+def quantile_side(r: Any) -> Any:
+    """Compute the absolute normal quantile of the tail e^(-r^2) for r in [0, FAR]."""
+    side = r - 1.6
+    return polynomial(side, _SIDE_TOP) / polynomial(side, _SIDE_BOTTOM)
+
+
+def quantile_far(r: Any) -> Any:
+    """Compute the absolute normal quantile of the tail e^(-r^2) for r from FAR on."""
+    far = r - FAR
+    return polynomial(far, _FAR_TOP) / polynomial(far, _FAR_BOTTOM)
+
+
 def _quantile(from_half: Array, tail: Array) -> Array:
     """Compute the normal quantile of p, given p - 1/2 and min(p, 1 - p); NaN where the tail is negative."""
-    near = 0.180625 - np.square(np.clip(from_half, -0.425, 0.425))
-    centre = from_half * polynomial(near, _CENTRE_TOP) / polynomial(near, _CENTRE_BOTTOM)
-    r = np.sqrt(-np.log(np.maximum(tail, 5e-324)))
-    side, far = np.clip(r, 0.0, 5.0) - 1.6, np.maximum(r, 5.0) - 5.0
-    outer = np.where(
-        r <= 5.0,
-        polynomial(side, _SIDE_TOP) / polynomial(side, _SIDE_BOTTOM),
-        polynomial(far, _FAR_TOP) / polynomial(far, _FAR_BOTTOM),
-    )
+    centre = quantile_centre(np.clip(from_half, -CENTRE, CENTRE))
+    r = np.sqrt(-np.log(np.maximum(tail, LEAST)))
+    outer = np.where(r <= FAR, quantile_side(np.clip(r, 0.0, FAR)), quantile_far(np.maximum(r, FAR)))
     outer = np.copysign(np.where(tail == 0, np.inf, outer), from_half)
-    return np.where(np.isnan(tail) | (tail < 0), np.nan, np.where(np.abs(from_half) <= 0.425, centre, outer))
+    return np.where(np.isnan(tail) | (tail < 0), np.nan, np.where(np.abs(from_half) <= CENTRE, centre, outer))
 
 
 def ndtri(p: Array) -> Array:
@@ -195,36 +213,30 @@ _STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI[:8],
 _PSI_SERIES = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1))[::-1]
 
 
-def _near_one(x: Array) -> Array:
+def near_one(x: Any) -> Any:
     """Compute log Gamma(1 + x) for x in [-0.5, 0.5]."""
-    result: Array = x * (_LG1 + x * (polynomial(x, _LG1_TOP) / polynomial(x, _LG1_BOTTOM)))
-    return result
+    return x * (_LG1 + x * (polynomial(x, _LG1_TOP) / polynomial(x, _LG1_BOTTOM)))
 
 
-def _near_two(x: Array) -> Array:
+def near_two(x: Any) -> Any:
     """Compute log Gamma(2 + x) for x in [-0.5, 2]."""
-    result: Array = x * (_LG2 + x * (polynomial(x, _LG2_TOP) / polynomial(x, _LG2_BOTTOM)))
-    return result
+    return x * (_LG2 + x * (polynomial(x, _LG2_TOP) / polynomial(x, _LG2_BOTTOM)))
 
 
-def _near_four(x: Array) -> Array:
+def near_four(x: Any) -> Any:
     """Compute log Gamma(4 + x) for x in [0, 8]."""
-    result: Array = _LG4 + x * (polynomial(x, _LG4_TOP) / polynomial(x, _LG4_BOTTOM))
-    return result
+    return _LG4 + x * (polynomial(x, _LG4_TOP) / polynomial(x, _LG4_BOTTOM))
 
 
-def stirling_series(x: Array) -> Array:
+def stirling_series(x: Any) -> Any:
     """Compute log Gamma(x) less (x - 1/2) log x - x + log(2 pi) / 2, for x > 12 (Abramowitz and Stegun 6.1.41)."""
     inverse = 1 / x
-    result: Array = inverse * polynomial(inverse * inverse, _STIRLING)
-    return result
+    return inverse * polynomial(inverse * inverse, _STIRLING)
 
 
-def _stirling(x: Array) -> Array:
-    """Compute log Gamma(x) for x > 12."""
-    logarithm = np.log(x)
-    result: Array = x * (logarithm - 1) - 0.5 * logarithm + 0.5 * math.log(2 * math.pi) + stirling_series(x)
-    return result
+def stirling(x: Any, logarithm: Any) -> Any:
+    """Compute log Gamma(x) for x > 12, given log x."""
+    return x * (logarithm - 1) - 0.5 * logarithm + 0.5 * math.log(2 * math.pi) + stirling_series(x)
 
 
 def _sin_pi(x: Array) -> Array:
@@ -253,12 +265,12 @@ def lgamma(x: Array) -> Array:
         [
             (np.isinf(x), np.abs),
             (x <= 0, _reflected),
-            (x <= 0.5, lambda x: _near_one(x) - np.log(x)),
-            (x <= 0.6796875, lambda x: _near_two(x - 1.0) - np.log(x)),
-            (x <= 1.5, lambda x: _near_one(x - 1.0)),
-            (x <= 4.0, lambda x: _near_two(x - 2.0)),
-            (x <= 12.0, lambda x: _near_four(x - 4.0)),
-            (x > 12.0, _stirling),
+            (x <= 0.5, lambda x: near_one(x) - np.log(x)),
+            (x <= 0.6796875, lambda x: near_two(x - 1.0) - np.log(x)),
+            (x <= 1.5, lambda x: near_one(x - 1.0)),
+            (x <= 4.0, lambda x: near_two(x - 2.0)),
+            (x <= 12.0, lambda x: near_four(x - 4.0)),
+            (x > 12.0, lambda x: stirling(x, np.log(x))),
         ],
     )
 
@@ -290,19 +302,16 @@ _PSI_BOTTOM = (
 _PSI_ROOT = (187 / 128, 6.9464496836234126266e-4, -1.8257096315963483e-20)  # the root 1.46163214496836234126 in parts
 
 
-def _psi_middle(x: Array) -> Array:
+def psi_middle(x: Any) -> Any:
     """Compute psi(x) for x in [0.5, 3]; exact to the last digits at its root."""
-    result: Array = (
-        (((x - _PSI_ROOT[0]) - _PSI_ROOT[1]) - _PSI_ROOT[2]) * polynomial(x, _PSI_TOP) / polynomial(x, _PSI_BOTTOM)
-    )
-    return result
+    from_root = ((x - _PSI_ROOT[0]) - _PSI_ROOT[1]) - _PSI_ROOT[2]
+    return from_root * polynomial(x, _PSI_TOP) / polynomial(x, _PSI_BOTTOM)
 
 
-def _psi_far(x: Array) -> Array:
-    """Compute psi(x) for x >= 10 (Abramowitz and Stegun 6.3.18)."""
+def psi_far(x: Any, logarithm: Any) -> Any:
+    """Compute psi(x) for x >= 10, given log x (Abramowitz and Stegun 6.3.18)."""
     inverse = 1 / (x * x)
-    result: Array = np.log(x) - 0.5 / x - inverse * polynomial(inverse, _PSI_SERIES)
-    return result
+    return logarithm - 0.5 / x - inverse * polynomial(inverse, _PSI_SERIES)
 
 
 def _psi_between(x: Array) -> Array:
@@ -312,7 +321,7 @@ def _psi_between(x: Array) -> Array:
         low = x < 10
         total -= np.where(low, 1 / x, 0.0)
         x = np.where(low, x + 1, x)
-    result: Array = _psi_far(x) + total
+    result: Array = psi_far(x, np.log(x)) + total
     return result
 
 
@@ -329,10 +338,10 @@ def digamma(x: Array) -> Array:
         [
             (x == -np.inf, lambda x: x * np.nan),
             (x <= 0, _psi_reflected),
-            (x < 0.5, lambda x: _psi_middle(x + 1.0) - 1 / x),
-            (x <= 3.0, _psi_middle),
+            (x < 0.5, lambda x: psi_middle(x + 1.0) - 1 / x),
+            (x <= 3.0, psi_middle),
             (x < 10.0, _psi_between),
-            (x >= 10.0, _psi_far),
+            (x >= 10.0, lambda x: psi_far(x, np.log(x))),
         ],
     )
 
