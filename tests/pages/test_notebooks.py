@@ -143,8 +143,15 @@ def test_profiles_show_operators(tmp_path):
     profile = notebook_magics.profile_of(cell, {"ow": ow, "content": converter.convert()}, 3)
     text = shown(profile).text
     assert text.startswith("Profile 3 runs operator count median us share")
-    with pytest.raises(ow.errors.InvalidArgumentError, match="no interpreter"):
+    with pytest.raises(ow.errors.InvalidArgumentError, match="not an interpreter"):
         notebook_magics.profile_of("1 + 1", {}, 3)
+
+
+def test_cells_have_the_future_of_their_own_source_alone():
+    namespace = {}
+    with pytest.raises(ow.errors.InvalidArgumentError, match="not an interpreter"):
+        notebook_magics.profile_of("def f(x: int): pass\nf", namespace, 1)
+    assert namespace["f"].__annotations__ == {"x": int}
 
 
 KERNEL = """

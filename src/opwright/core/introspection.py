@@ -1,13 +1,14 @@
 """Introspection of Python code: frames, signatures, syntax trees.
 
 Lives here: the line of the user's program, which is the innermost frame outside this package, and the line at which an
-error left it; signatures of functions; `parse`, `compile_tree`, `literal`, one conversion at a time. Not here:
-tracebacks (autograph/), binding arguments (tracing/signature.py), a function's source (autograph/source.py).
+error left it; signatures of functions; `parse`, `compile_tree`, `literal`, one conversion at a time, and
+`retry_conversion` for those of other libraries. Not here: tracebacks (autograph/), binding arguments
+(tracing/signature.py), a function's source (autograph/source.py).
 
-CPython counts the recursion depth of the conversion between its own tree and `ast` objects in one counter for all
-threads. The conversion allocates objects, so the garbage collector may run and another thread may be scheduled; if that
-thread converts a tree, too, both fail with `SystemError: AST constructor recursion depth mismatch`. A fork's child
-inherits the counter.
+CPython 3.11 before 3.11.8 counts the recursion depth of the conversion between its own tree and `ast` objects in one
+counter for all threads (gh-106905). The conversion allocates objects, so the garbage collector may run and another
+thread may be scheduled; if that thread converts a tree, too, both fail with `SystemError: AST constructor recursion
+depth mismatch`. A fork's child inherits the counter.
 """
 
 from __future__ import annotations
@@ -91,15 +92,26 @@ def _convert(conversion: Callable[..., T], *arguments: Any) -> T:
         return conversion(*arguments)
 
 
+def retry_conversion(function: Callable[[str], T], argument: str) -> T:
+    """Call a function of another library that converts trees, as `np.load` does to read a header, until no other
+    thread interferes. Conversions of this package wait for no file, so the lock is not held."""
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(SystemError):
+            return function(argument)
+    return function(argument)
+
+
 def parse(source: str) -> ast.Module:
     """Parse the text of a module. Raises SyntaxError or ValueError, as `ast.parse` does."""
     result: ast.Module = _convert(ast.parse, source)
     return result
 
 
-def compile_tree(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:
-    """Compile a tree to a module's code. flags: of `from __future__` imports; the caller's are not inherited."""
-    code: types.CodeType = _convert(compile, tree, filename, "exec", flags, True)
+def compile_tree(tree: ast.Module | ast.Expression, filename: str, flags: int = 0) -> types.CodeType:
+    """Compile the tree of a module or an expression. flags: of `from __future__` imports; the caller's are not
+    inherited."""
+    mode = "exec" if isinstance(tree, ast.Module) else "eval"
+    code: types.CodeType = _convert(compile, tree, filename, mode, flags, True)
     return code
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-import numpy as np
 
 from .. import distribute
 from ..distribute.sinks import SINKS, NumPySink
+from .array_files import read_arrays
 from .inspection import is_saved, read_model
 from .model_runner import custom_operators, operators_for
 from .report import BadFile, notes, out, print_json
@@ -29,25 +29,10 @@ class Unreadable(NamedTuple):
     message: str
 
 
-def read_element(path: str) -> Any:
-    """Return the array of an `.npy` file, or the arrays of an `.npz` file by name.
-
-    raises OSError or ValueError
-    """
-    try:
-        content = np.load(path, allow_pickle=False)
-    except EOFError as error:
-        raise ValueError(f"{path} is empty") from error
-    if isinstance(content, np.ndarray):
-        return content
-    with content:
-        return dict(content)
-
-
 def read_or_reason(path: str) -> Any:
     """Return the element of a file, or `Unreadable`: wherever a file is read, an error is its element's."""
     try:
-        return read_element(path)
+        return read_arrays(path)
     except (OSError, ValueError) as error:
         return Unreadable(f"{type(error).__name__}: {error}")
 
@@ -153,7 +138,7 @@ def _job(
         operators = (*((named,) if named else ()), *others)
     is_local = shared_disk or executor is None or executor.partition(":")[0] in LOCAL
     elements: Any = files if is_local else _Read(files)
-    load = read_element if is_local else readable
+    load = read_arrays if is_local else readable
     return distribute.map(
         model,
         elements,

@@ -25,6 +25,7 @@ from ..frontends.stablehlo.program import from_stablehlo
 from ..frontends.torch.importer import from_torch
 from ..lite.format import versions
 from ..lite.format.runtime_requirements import requirements
+from .array_files import checked_arrays
 from .inspection import is_model
 from .model_runner import patterns_of
 from .report import BadFile, notes, out, print_json
@@ -171,15 +172,8 @@ def samples_of(path: str, converter: Any) -> list[dict[str, np.ndarray]]:
 
 
 def _samples_of_file(path: str, shapes: dict[str, Any]) -> list[dict[str, np.ndarray]]:
-    try:
-        content = np.load(path, allow_pickle=False)
-        if isinstance(content, np.ndarray):
-            arrays = dict.fromkeys(shapes if len(shapes) == 1 else (), content)
-        else:
-            with content as archive:
-                arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, AttributeError) as error:
-        raise BadFile(f"{path}: no .npz file of samples: {error}") from error
+    content = checked_arrays(path)
+    arrays = dict.fromkeys(shapes if len(shapes) == 1 else (), content) if isinstance(content, np.ndarray) else content
     if arrays.keys() != shapes.keys():
         raise BadFile(
             f"{path}: found arrays {', '.join(arrays) or 'none'}; wanted one for each input: {', '.join(shapes)}"

@@ -5,7 +5,6 @@ Lives here: inputs from files, the tables. Not here: the comparison (aot/differe
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from ..aot.model_runs import RUN_TIMES, ModelOnRunTime, random_input
 from ..aot.tensor_differences import TensorDifference
 from ..core.errors import NotFoundError
 from ..lite.format import Model
+from .array_files import checked_arrays, read_array
 from .inspection import read_model
-from .model_runner import custom_operators, load_array, operators_for
+from .model_runner import custom_operators, operators_for
 from .report import BadFile, notes, out, print_json, write_file
 
 RANDOM_SAMPLES = 8
@@ -156,7 +156,7 @@ def _arrays(texts: Sequence[str], names: Sequence[str]) -> dict[str, np.ndarray]
         left = [n for n in names if n not in arrays]
         if not name and not left:
             raise click.UsageError(f"--input {text}: the model has {len(names)} inputs, {', '.join(names) or 'none'}")
-        arrays[name or left[0]] = load_array(file)
+        arrays[name or left[0]] = read_array(file)
     unknown = [name for name in arrays if name not in names]
     if unknown:
         raise click.UsageError(f"the model has no input {unknown[0]!r}; its inputs: {', '.join(names) or 'none'}")
@@ -164,11 +164,10 @@ def _arrays(texts: Sequence[str], names: Sequence[str]) -> dict[str, np.ndarray]
 
 
 def _archived(file: str) -> dict[str, np.ndarray]:
-    try:
-        with np.load(file, allow_pickle=False) as content:
-            return {name: content[name] for name in content.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise BadFile(f"{file}: no .npz file as np.savez writes it: {error}") from error
+    content = checked_arrays(file)
+    if isinstance(content, np.ndarray):
+        raise BadFile(f"{file}: a single array; wanted an .npz file as np.savez writes it")
+    return content
 
 
 def _table(rows: Iterable[TensorDifference], title: str) -> Table:

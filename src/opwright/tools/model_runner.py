@@ -13,7 +13,6 @@ import os
 import re
 import sys
 import types
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from ..distribute.sinks import storable
 from ..lite.resolver import default_resolver, with_customs
 from ..ops import registry
 from ..ops.definition import Operator
+from .array_files import read_array
 from .catalogue import names_in, operators_in
 from .inspection import read_model
 from .report import BadFile, notes, out, print_json
@@ -144,19 +144,6 @@ def _load_library(text: str, path: str, names: str) -> object:
 Detail = dict[str, Any]
 
 
-def load_array(file: str) -> np.ndarray:
-    """Return the array of an .npy file. Raises BadFile."""
-    try:
-        array = np.load(file, allow_pickle=False)
-    except (OSError, MemoryError) as error:
-        raise BadFile(f"{file}: {error}") from error
-    except (EOFError, ValueError, zipfile.BadZipFile) as error:  # NumPy's message would suggest to allow pickles
-        raise BadFile(f"{file}: no .npy file as np.save writes it") from error
-    if not isinstance(array, np.ndarray):
-        raise BadFile(f"{file}: several arrays in one file; wanted an .npy file as np.save writes it")
-    return array
-
-
 def _match_inputs(texts: Sequence[str], details: Sequence[Detail], model: Any) -> dict[int, str]:
     """Map tensor indices to inputs: NAME=WHAT by name, others in order. Raises click.UsageError."""
     by_name = {d["name"]: d["index"] for d in details}
@@ -188,7 +175,7 @@ def feed(
     click.UsageError
     """
     details = interpreter.get_input_details()
-    given = {index: load_array(file) for index, file in _match_inputs(inputs, details, model).items()}
+    given = {index: read_array(file) for index, file in _match_inputs(inputs, details, model).items()}
     sizes = {index: sizes_of(text) for index, text in _match_inputs(shapes, details, model).items()}
     for detail in details:
         array, shape = given.get(detail["index"]), np.asarray(detail["shape"]).tolist()

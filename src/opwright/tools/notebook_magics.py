@@ -18,6 +18,7 @@ import re
 import timeit
 from typing import Any
 
+from ..core import introspection
 from ..core.errors import InvalidArgumentError, OpError
 from ..core.show import show
 from ..lite import Interpreter
@@ -54,7 +55,7 @@ def _duration(seconds: float) -> str:
 
 def _parts(magic: str, cell: str) -> tuple[ast.Module, ast.Expression, str]:
     """Return the statements of a cell, and its last one, an expression. Raises InvalidArgumentError for another."""
-    tree = ast.parse(cell)
+    tree = introspection.parse(cell)
     if not tree.body or not isinstance(tree.body[-1], ast.Expr):
         raise InvalidArgumentError(
             op=f"%%{magic}",
@@ -76,8 +77,8 @@ def kernel_report(cell: str, namespace: dict[str, Any], name: str | None = None)
     statements, expression, text = _parts("kernel", cell)
     source = name or f"<%%kernel {hash(cell):x}>"
     linecache.cache[source] = len(cell), None, cell.splitlines(keepends=True), source  # for AutoGraph
-    exec(compile(statements, source, "exec"), namespace)
-    code = compile(expression, source, "eval")
+    exec(introspection.compile_tree(statements, source), namespace)
+    code = introspection.compile_tree(expression, source)
     printed = io.StringIO()
     with show("llvm", "asm"), contextlib.redirect_stderr(printed):
         eval(code, namespace)
@@ -99,12 +100,12 @@ def kernel_report(cell: str, namespace: dict[str, Any], name: str | None = None)
 def profile_of(cell: str, namespace: dict[str, Any], runs: int) -> Any:
     """Run a cell, and profile the Interpreter that its last line is. Raises InvalidArgumentError for other values."""
     statements, expression, text = _parts("profile", cell)
-    exec(compile(statements, "<%%profile>", "exec"), namespace)
-    interpreter = eval(compile(expression, "<%%profile>", "eval"), namespace)
+    exec(introspection.compile_tree(statements, "<%%profile>"), namespace)
+    interpreter = eval(introspection.compile_tree(expression, "<%%profile>"), namespace)
     if not isinstance(interpreter, Interpreter):
         raise InvalidArgumentError(
             op="%%profile",
-            what="the last line is no interpreter",
+            what="the last line is not an interpreter",
             found=f"{text}, a {type(interpreter).__name__}",
             wanted="an allocated ow.lite.Interpreter",
         )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import introspection
 from ...ops import array, math
 from ...ops.tensor import TensorLike
 from ..importing import tensor_of
@@ -80,7 +81,9 @@ class OpenSizes:
         """Return a size as an int, or, if it is open, as an int32 scalar."""
         if isinstance(size, (int, np.integer)):
             return int(size)
-        return self._evaluated(ast.parse(str(size).replace("^", "**"), mode="eval").body)
+        (statement,) = introspection.parse(str(size).replace("^", "**")).body
+        assert isinstance(statement, ast.Expr)
+        return self._evaluated(statement.value)
 
     def _evaluated(self, node: Any) -> Any:
         if isinstance(node, ast.Name):
