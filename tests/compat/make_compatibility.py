@@ -49,7 +49,7 @@ DIFFERENCES = {
     "keras.Input": "models make SparseTensors of `sparse` inputs dense",
     "keras.KerasTensor": "`x == y` is an operator; Keras compares identities",
     "keras.layers.Layer": "`add_weight` takes Keras 2's order, too, and weights may be created in any call",
-    "keras.utils.Progbar": "writes one line at the end where the output is no terminal",
+    "keras.utils.Progbar": "writes one line at the end where the output is not a terminal",
     "keras.config.backend": 'returns "opwright"',
     "keras.ops.sparsemax": "sums to one, which Keras 3.15's does not",
     "keras.ops.nn.sparsemax": "sums to one, which Keras 3.15's does not",

@@ -131,7 +131,7 @@ def chain(*sources):
 KNOWN = {
     "one after the other": (((-1,), (0,), (1,)), {0, 1, 2}, [[0, 1, 2]]),
     "an operator between": (((-1,), (0,), (1,)), {0, 2}, [[0], [2]]),
-    "a side branch is no obstacle": (((-1,), (-1,), (0, 1)), {0, 2}, [[0, 2]]),
+    "a side branch is not an obstacle": (((-1,), (-1,), (0, 1)), {0, 2}, [[0, 2]]),
     "around a node that is not claimed": (((-1,), (0,), (0, 1)), {0, 2}, [[0], [2]]),
     "branches of one input stay apart": (((-1,), (-1,)), {0, 1}, [[0], [1]]),
     "branches that meet": (((-1,), (-1,), (0, 1)), {0, 1, 2}, [[0, 1, 2]]),

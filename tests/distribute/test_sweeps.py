@@ -78,7 +78,7 @@ def test_a_report_without_values_has_no_best():
 
 
 def test_jobs_are_mappings():
-    with pytest.raises(ow.errors.InvalidArgumentError, match="no mapping"):
+    with pytest.raises(ow.errors.InvalidArgumentError, match="not a mapping"):
         distribute.sweep(quotient, [(1, 2)])
 
 

@@ -214,7 +214,7 @@ def test_arguments_of_the_callback(tmp_path):
     config = (tmp_path / "projector_config.pbtxt").read_text()
     assert config.startswith("embeddings {\n")
     assert '  metadata_path: "a \\"b\\".tsv"\n' in config
-    with pytest.raises(ValueError, match="no Embedding of the model"):
+    with pytest.raises(ValueError, match="not Embedding layers of the model"):
         board(tmp_path, embeddings_freq=1, embeddings_metadata={"others": "x.tsv"}).set_model(model)
 
 

@@ -189,7 +189,7 @@ PROGRAMS = {
         "tensor<3xf32>",
         lambda x: x.sum(0) + 2.5,
     ),
-    "order that is no comparison of keys": (
+    "order that is not a comparison of keys": (
         '%0 = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({\n'
         "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%1 = stablehlo.subtract %b, %a : tensor<f32>\n"
         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
@@ -567,5 +567,5 @@ def test_attributes_of_a_composite_that_are_no_dictionary_are_an_error():
     call = f'%0 = stablehlo.composite "my.op" %a {{{attributes}}} : (tensor<2xf32>) -> tensor<2xf32>'
     text = f"func.func @main{kind} {{ {call} return %0 : tensor<2xf32> }}\n"
     text += f"func.func private @f{kind} {{ return %a : tensor<2xf32> }}"
-    with pytest.raises(ow.errors.InvalidArgumentError, match="composite_attributes are no dictionary"):
+    with pytest.raises(ow.errors.InvalidArgumentError, match="composite_attributes are not a dictionary"):
         ow.from_stablehlo(text, custom={"my.op": lambda a, **_: a}).concrete()

@@ -106,7 +106,7 @@ def test_dtypes_promote_by_the_lattice_of_jax(dtypes, expected):
 
 
 def test_strings_promote_to_nothing():
-    with pytest.raises(ValueError, match="string are no numbers"):
+    with pytest.raises(ValueError, match="string are not numbers"):
         promotion.result_type("string", "float32")
 
 

@@ -306,7 +306,7 @@ def test_the_gradient_of_rows_by_index_vectors_is_sparse(tf):
 # ---- wrong arguments ------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "a branch's key that is no integer": (
+    "a branch's key that is not an integer": (
         TypeError,
         lambda tf: tf.switch_case(tf.constant(0), {1.0: lambda: 1, 0: lambda: 2}),
     ),

@@ -180,7 +180,7 @@ def define(**body):
             "a kernel on scalars takes a scalar of each input, and z is repeated",
         ),
         ({"kernel": ow.kernel(lambda x, z: x)}, ValueError, "its kernel takes x, z; the inputs are x"),
-        ({"kernel": ow.kernel(lambda x, *, q: x)}, ValueError, "parameter 'q' is no attribute"),
+        ({"kernel": ow.kernel(lambda x, *, q: x)}, ValueError, "parameter 'q' is not an attribute"),
         ({"a": ow.Attr(float, since=2)}, ValueError, "attribute a has since > 1, so it needs a default"),
         ({"a": ow.Attr(int, default=1.5)}, TypeError, "attribute a: the default 1.5 has the wrong type; wanted int"),
         ({"a": ow.Attr(int, default=True)}, TypeError, "attribute a: the default True has the wrong type"),

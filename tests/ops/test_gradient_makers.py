@@ -183,7 +183,7 @@ def test_an_output_that_the_gradient_operator_lacks_means_no_gradient() -> None:
     [
         ({"total": None}, "it does not take 'total'"),
         ({"total_grad": None}, "it does not take 'total_grad'"),
-        ({"other": ow.Input(floating)}, "its input 'other' is no input, output or gradient of an output of"),
+        ({"other": ow.Input(floating)}, "its input 'other' is not an input, output or gradient of an output of"),
         ({"w_grad": ow.Output(like="x")}, "its output 'w_grad' is the gradient of no input"),
         ({"factor": ow.Attr(int, default=1)}, "its attribute 'factor' is int"),
         ({"mode": ow.Attr(str)}, "its attribute 'mode' is required"),

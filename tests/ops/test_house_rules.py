@@ -47,7 +47,7 @@ ELSEWHERE = {
         "test_sequence_recurrent.py",
     ),
     **dict.fromkeys(("ReadVariable", "EagerPyFunc", "EagerPyFuncGrad"), "tests/eager, tests/effects"),
-    "NextAfter": "the next number up is no slope that differences could see",
+    "NextAfter": "the next number up is not a slope that differences could see",
     **dict.fromkeys(
         ("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel"),
         "steps: their gradient is by definition another; rows compare it with TensorFlow's",

@@ -177,7 +177,7 @@ def test_a_definition_may_ask_otherwise_with_the_same_checks() -> None:
         explain(lookup, [ids, held("Lookup", "table", None)])
     with pytest.raises(ow.errors.DefinitionError, match="gave no key"):
         explain(fresh(expected_kernel_key=lambda op, place: "cpu"), [table])
-    with pytest.raises(ow.errors.DefinitionError, match="'z', which is no input"):
+    with pytest.raises(ow.errors.DefinitionError, match="'z', which is not an input"):
         explain(fresh(expected_kernel_key=lambda op, place: op.dtype_of("z")), [table])
 
 
@@ -375,7 +375,7 @@ def test_an_explanation_prints_key_kernel_reason_transforms_and_what_comes_next(
 
 def test_libraries_of_ones_own_and_onednn_are_tried_in_their_order():
     name = ow.ops.register_library("selection_own", before="compiled")
-    assert ow.ops.register_library("selection_own", before="compiled") == name  # once more is no change
+    assert ow.ops.register_library("selection_own", before="compiled") == name  # once more is not a change
     assert libraries().index(name) + 1 == libraries().index("compiled")
 
     @ow.operator

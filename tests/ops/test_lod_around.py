@@ -196,8 +196,8 @@ def test_a_number_of_rows_that_is_asked_for_is_looked_at_each_time(concrete):
 
 WRONG = [
     (lambda: ow.LoDTensor(ROWS, [0, 2, 5]), TypeError, "one level is a list in a list: [[0, 2, 5]]"),
-    (lambda: ow.LoDTensor(ROWS, [[0.0, 5.0]]), TypeError, "no list of integers"),
-    (lambda: ow.LoDTensor(ROWS, 5), TypeError, "no list of levels"),
+    (lambda: ow.LoDTensor(ROWS, [[0.0, 5.0]]), TypeError, "not a list of integers"),
+    (lambda: ow.LoDTensor(ROWS, 5), TypeError, "not a list of levels"),
     (lambda: ow.create_lod_tensor([1, 2, 3], [[1, 2]]), InvalidArgumentError, "give an array or a tensor"),
     (lambda: ow.create_lod_tensor([[1.5, 2], [3]], [[2, 1]]), InvalidArgumentError, "something else than integers"),
     (lambda: ow.create_lod_tensor([[1, 2], [3]], [2, 1]), TypeError, "one level is a list in a list"),

@@ -155,7 +155,7 @@ def test_nested_lists_of_rows():
     assert none.shape == (0, 2)
     assert none.dtype == ow.int64
     assert none.lod() == [[0, 0, 0]]
-    with pytest.raises(InvalidArgumentError, match="no list"):
+    with pytest.raises(InvalidArgumentError, match="not a list"):
         ow.LoDTensor.from_nested([[1], 2])
 
 

@@ -228,7 +228,7 @@ def test_offsets_must_fit_the_level_above():
     with pytest.raises(ow.errors.DefinitionError, match=r"level 0 ends at 2, but level 1 has 1 sequences"):
         op(x)
     above = define(lod="above", infer=lambda op: op.x.spec, compute=lambda op, x: x * 1)
-    with pytest.raises(ow.errors.DefinitionError, match=r"no LoD: level 0 ends at 2, but there are 3 rows"):
+    with pytest.raises(ow.errors.DefinitionError, match=r"not a LoD: level 0 ends at 2, but there are 3 rows"):
         above(x)
 
 

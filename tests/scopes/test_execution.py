@@ -318,7 +318,7 @@ def test_what_is_no_array_is_an_error_that_reports_it(given: Any) -> None:
 @pytest.mark.parametrize("given", [None, 3, "text", [3]])
 def test_an_infer_rule_that_returns_no_spec(given: Any) -> None:
     wrong = fresh(infer=lambda op: given)
-    with pytest.raises(ow.errors.DefinitionError, match=r"Twice.*infer gave something that is no spec"):
+    with pytest.raises(ow.errors.DefinitionError, match=r"Twice.*infer gave something that is not a spec"):
         wrong.on({"x": "a"}, {"y": "b"}).run(filled(a=np.float32([5, 6])))
-    with pytest.raises(ow.errors.DefinitionError, match="infer gave something that is no spec"):
+    with pytest.raises(ow.errors.DefinitionError, match="infer gave something that is not a spec"):
         wrong(np.float32([5, 6]))

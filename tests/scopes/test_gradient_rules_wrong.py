@@ -78,5 +78,5 @@ def test_a_list_of_another_length_shifts_nothing() -> None:
 
 
 def test_a_maker_of_no_operator() -> None:
-    with pytest.raises(ow.errors.SignatureError, match=r"this is no operator(?s:.)*found +3"):
+    with pytest.raises(ow.errors.SignatureError, match=r"this is not an operator(?s:.)*found +3"):
         by_tape(define(ow.ops.SingleGradient(3)))

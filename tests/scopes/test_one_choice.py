@@ -129,7 +129,7 @@ def test_where_no_kernel_serves_the_advice_is_one_that_helps() -> None:
 
 REGISTRATIONS: dict[str, tuple[Any, str]] = {
     "an unknown kind of places": (lambda op: ow.ops.register_kernel(op, place="tpu"), "no places of kind 'tpu'"),
-    "no operator": (lambda op: ow.ops.register_kernel(5), "this is no operator"),
+    "no operator": (lambda op: ow.ops.register_kernel(5), "this is not an operator"),
     "no function": (lambda op: ow.ops.register_kernel(op)(3), "a kernel is a function"),
 }
 

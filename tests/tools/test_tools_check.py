@@ -128,7 +128,7 @@ def test_run_times_as_people_write_them(saved, runtime, stops):
 
 @pytest.mark.parametrize("runtime", ["2.x", "", "v2.8", "2.8-rc0", "-2.8", "2..8", "1.2.3.4.5", "9" * 5000, "２.8"])
 def test_what_is_no_run_time_is_wrong_usage(saved, runtime):
-    assert "is no version" in opwright("check", saved(late_model()), "--runtime", runtime, exit_code=2).stderr
+    assert "is not a version" in opwright("check", saved(late_model()), "--runtime", runtime, exit_code=2).stderr
 
 
 def test_nodes_of_other_subgraphs(saved):

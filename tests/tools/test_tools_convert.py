@@ -105,7 +105,7 @@ def test_quantised(saved, words, types):
         (["--signature", "infer", "--quantize", "int8", "--data", "text.npz"], 3, "is not an .npy or .npz file"),
         (["--signature", "infer", "--quantize", "int8", "--data", "other.npz"], 3, "one for each input: x"),
         (["--signature", "infer", "--quantize", "int8", "--data", "shape.npz"], 3, "the input has shape"),
-        (["--runtime", "new"], 2, "no version"),
+        (["--runtime", "new"], 2, "not a version"),
     ],
     ids=lambda v: "-".join(v) if isinstance(v, list) else "",
 )

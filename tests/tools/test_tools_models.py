@@ -182,7 +182,7 @@ def test_run_of_a_quantised_model_reports_why_not(models, tmp_path):
 
 @pytest.mark.parametrize("runtime", ["", "new", "2.x", "-1", "2."])
 def test_check_takes_versions_only(models, runtime):
-    assert "is no version" in opwright("check", models / "sin.tflite", "--runtime", runtime, exit_code=2).stderr
+    assert "is not a version" in opwright("check", models / "sin.tflite", "--runtime", runtime, exit_code=2).stderr
 
 
 # ---- run -------------------------------------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ def damage(good: bytes) -> dict[str, bytes]:
         "cut at the end": good[:-20],
         "another identifier": good[:4] + b"TFL9" + good[8:],
         "root outside": bytes(wrong_offset),
-        "text": b"this is no model at all, and long enough to look at",
+        "text": b"this is not a model at all, and long enough to look at",
     }
 
 

@@ -62,7 +62,7 @@ def test_archives_are_extracted(origin, tmp_path, kind):
             file.write(origin, "inner/data.txt")
     folder = utils.get_file(origin=str(archive), cache_dir=tmp_path / "cache", extract=True)
     assert pathlib.Path(f"{folder}/inner/data.txt").read_text() == "content"
-    with pytest.raises(ValueError, match="no archive"):
+    with pytest.raises(ValueError, match="not an archive"):
         utils.get_file(origin=str(origin), cache_dir=tmp_path / "cache", extract=True)
 
 

@@ -75,7 +75,7 @@ class OperatorKernel:
                 raise wrong(f"is on arrays, and {part.name!r} is repeated or optional")
         for name, default in kernel.constants.items():
             if name not in operator.attr_defs and default is inspect.Parameter.empty:
-                raise wrong(f"has a constant {name!r}, which is no attribute and has no default")
+                raise wrong(f"has a constant {name!r}, which is not an attribute and has no default")
 
     def constants(self, op: Any) -> dict[str, Any]:
         """Return its constants for these attributes."""

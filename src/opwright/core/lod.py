@@ -32,7 +32,7 @@ def as_levels(lod: Any) -> Levels:
     raises TypeError for anything but a list of lists of integers
     """
     if isinstance(lod, (str, bytes)) or not isinstance(lod, (Sequence, np.ndarray)):
-        raise TypeError(compose("this is no list of levels", op="LoDTensor", found=repr(lod), wanted=_WANTED))
+        raise TypeError(compose("this is not a list of levels", op="LoDTensor", found=repr(lod), wanted=_WANTED))
     levels = []
     for level in lod:
         array = np.asarray(level)
@@ -42,7 +42,7 @@ def as_levels(lod: Any) -> Levels:
             flat = array.ndim == 0 and array.dtype.kind in "iu"
             do = f"one level is a list in a list: [{list(lod)}]" if flat else None
             raise TypeError(
-                compose("a level is no list of integers", op="LoDTensor", found=repr(level), wanted=_WANTED, do=do)
+                compose("a level is not a list of integers", op="LoDTensor", found=repr(level), wanted=_WANTED, do=do)
             )
         offsets = array.astype(np.int64)
         offsets.setflags(write=False)
@@ -84,7 +84,7 @@ def check(levels: Levels, rows: int | None, op: str = "LoDTensor") -> None:
         rule = "offsets that start at 0, never fall and end at the number of units below"
         raise InvalidArgumentError(
             op=op,
-            what=f"this is no LoD: {reason}",
+            what=f"this is not a LoD: {reason}",
             found=shown,
             wanted=rule,
             do="from lengths make it with ow.create_lod_tensor",

@@ -121,7 +121,10 @@ WAYS: tuple[tuple[str, str], ...] = (
     ("tf.test.*", "tests of programs need `ow.test.TestCase` alone; operators are checked by `ow.testing`"),
     ("tf.profiler.*", "use `ow.profiler.experimental.Profile`, or `opwright bench --trace` for models"),
     ("tf.train.*", "checkpoints are `ow.train.Checkpoint` (docs/saved_model.md), without this option"),
-    ("tf.NoneTensorSpec tf.check_pinned", "types of values that are no tensors are found by `ow.type_spec_from_value`"),
+    (
+        "tf.NoneTensorSpec tf.check_pinned",
+        "types of values that are not tensors are found by `ow.type_spec_from_value`",
+    ),
     ("tf.initializers.* keras.initializers.*", "pass a function of shape and dtype as initializer"),
     ("keras.export", "use `Model.export`, `ow.saved_model.save` or `ow.lite.TFLiteConverter`"),
     (

@@ -29,7 +29,7 @@ class Place:
         if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0:
             raise InvalidArgumentError(
                 op=type(self).__name__,
-                what="this is no device number",
+                what="this is not a device number",
                 found=f"{device_id!r} ({type(device_id).__name__})",
                 wanted="an int, 0 or more",
             )
@@ -152,7 +152,7 @@ def place_of(name: str | Place) -> Place:
     if cls is None or (cls in _SINGLE and number != 0):
         raise InvalidArgumentError(
             op="place_of",
-            what="this is no device name" if cls is None else _SINGLE[cls],
+            what="this is not a device name" if cls is None else _SINGLE[cls],
             found=repr(name) if isinstance(name, str) else f"a {type(name).__name__}",
             wanted='"cpu", "gpu:0", "/device:GPU:1" or a place',
         )

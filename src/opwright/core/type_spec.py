@@ -192,7 +192,7 @@ class TypeSpec(TraceType):
         """Return the value with its components cast. Raises TypeError if it is not a value of this type."""
         if getattr(cast_context, "allow_specs", False) and isinstance(value, TypeSpec):
             if not value.is_subtype_of(self):
-                raise TypeError(f"Can not cast {value!r} to {self!r}: it is no subtype of it")
+                raise TypeError(f"Can not cast {value!r} to {self!r}: it is not a subtype of it")
             return self
         value_spec = getattr(value, "_type_spec", None)
         if value_spec is None or type(value_spec) is not type(self):

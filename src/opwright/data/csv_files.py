@@ -193,7 +193,7 @@ def make_csv_dataset(
     if select_columns is not None:
         unknown = [c for c in select_columns if isinstance(c, str) and c not in columns]
         if unknown:
-            raise ValueError(f"`select_columns` has names that are no columns: {unknown}. Columns are {columns}")
+            raise ValueError(f"`select_columns` has names that are not columns: {unknown}. Columns are {columns}")
         chosen = sorted({columns.index(c) if isinstance(c, str) else int(c) for c in select_columns})
     if column_defaults is None:
 

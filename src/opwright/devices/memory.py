@@ -342,5 +342,5 @@ def place_of_array(array: Any) -> Place:
     if hasattr(array, "__cuda_array_interface__"):
         return CUDAPlace(int(getattr(getattr(array, "device", 0), "id", 0)))
     raise InvalidArgumentError(
-        op="place_of_array", what="this is no array of a known device", found=f"a {type(array).__name__}"
+        op="place_of_array", what="this is not an array of a known device", found=f"a {type(array).__name__}"
     )

@@ -214,7 +214,9 @@ def _adapted(executor: Any) -> Executor:
     if hasattr(executor, "apply_async"):
         return RayPoolExecutor(executor) if _module(executor) == "ray" else PoolExecutor(executor)
     raise InvalidArgumentError(
-        what="executor= is no executor", found=type(executor).__name__, wanted=f"a concurrent.futures.Executor, {NAMES}"
+        what="executor= is not an executor",
+        found=type(executor).__name__,
+        wanted=f"a concurrent.futures.Executor, {NAMES}",
     )
 
 

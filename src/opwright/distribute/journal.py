@@ -114,7 +114,7 @@ class Journal:
                 self.total = entry["total"]
             complete += len(line)
         if not complete and b"\n" in content:
-            raise DataLossError(what="this is no journal of an output folder", found=str(self._path))
+            raise DataLossError(what="this is not a journal of an output folder", found=str(self._path))
         if complete < len(content):
             os.ftruncate(self._handle, complete)
         if not complete:

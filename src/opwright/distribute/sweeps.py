@@ -120,7 +120,7 @@ def sweep(
 def _checked(job: Any) -> dict[str, Any]:
     if not isinstance(job, Mapping) or not all(isinstance(name, str) for name in job):
         raise InvalidArgumentError(
-            op="sweep", what="a job is no mapping of keyword arguments", found=repr(job), do="grid(name=[...])"
+            op="sweep", what="a job is not a mapping of keyword arguments", found=repr(job), do="grid(name=[...])"
         )
     return dict(job)
 

@@ -265,7 +265,7 @@ def decode_gif(contents: Any, name: str | None = None) -> Tensor:
 
     def read(data: bytes) -> np.ndarray:
         if _format_of(data) != "GIF":
-            raise InvalidArgumentError(op=op, what="the file is no GIF")
+            raise InvalidArgumentError(op=op, what="the file is not a GIF")
         return read_pixels(data, 0, op)
 
     return _decode(contents, op, read, TensorSpec([None, None, None, 3], dtypes.uint8), name)
@@ -286,7 +286,7 @@ def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, nam
         image = _open(data, op)
         try:
             if image.format != "WEBP":
-                raise InvalidArgumentError(op=op, what="the file is no WebP", found=image.format)
+                raise InvalidArgumentError(op=op, what="the file is not a WebP", found=image.format)
             frames = _read_frames(image, image.mode)
         except Exception as error:
             raise _damaged(op, error) from error

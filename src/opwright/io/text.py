@@ -210,7 +210,7 @@ def decode_raw(
     """
     dtype = as_dtype(out_type)
     if dtype is dtypes.string or dtype.is_handle or not dtype.size:
-        raise InvalidArgumentError(op="io.decode_raw", what="out_type is no dtype of numbers", found=dtype.name)
+        raise InvalidArgumentError(op="io.decode_raw", what="out_type is not a dtype of numbers", found=dtype.name)
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % dtype.size):
         what = f"fixed_length ({fixed_length}) must be a positive multiple of the size of out_type ({dtype.size})"
         raise InvalidArgumentError(op="io.decode_raw", what=what)

@@ -261,7 +261,7 @@ class _Subgraph:
         tensor = self.tensors[t]
         if tensor.kind != CONSTANT or tensor.array is None:
             raise UnimplementedError(
-                what=f"tensor {tensor.name!r}, of scales by block, is no constant",
+                what=f"tensor {tensor.name!r}, of scales by block, is not a constant",
                 found=repr(tensor),
                 wanted="scales in the file",
             )

@@ -593,7 +593,7 @@ class Interpreter(EngineControl):
         sizes = resized_shape(t, size, strict)
         subgraph = self._subgraph(subgraph_index)
         if t.index not in subgraph.inputs or t.kind not in (ARENA, OWN) or t.is_variable:
-            what = f"tensor {index} is no input of the model"
+            what = f"tensor {index} is not an input of the model"
             raise also(InvalidArgumentError, RuntimeError)(
                 what=what, found=repr(t), do='get_input_details()[i]["index"]'
             )

@@ -97,4 +97,4 @@ def _extract(path: str, folder: str, archive_format: Any) -> None:
         with zipfile.ZipFile(path) as members:
             members.extractall(folder)
     else:
-        raise ValueError(f"{path} is no archive of the formats {', '.join(kinds)}")
+        raise ValueError(f"{path} is not an archive of the formats {', '.join(kinds)}")

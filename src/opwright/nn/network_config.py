@@ -102,7 +102,7 @@ def operation_config(name: str, operation: str, arguments: JsonValue) -> dict[st
 def _operation(config: Any) -> OperationCall:
     operation = operation_classes().get(config["operation"])
     if operation is None:
-        raise ValueError(f"Unknown operation: {config['operation']!r} is no class of keras.ops")
+        raise ValueError(f"Unknown operation: {config['operation']!r} is not a class of keras.ops")
     return OperationCall(operation, revived(config["arguments"]), config["name"])
 
 

@@ -124,7 +124,7 @@ class Call:
                 raise contract_violation(
                     op,
                     "expected_kernel_key",
-                    f"asks for the dtype of {slot!r}, which is no input",
+                    f"asks for the dtype of {slot!r}, which is not an input",
                     wanted=f"one of {', '.join(op.input_names)}",
                 )
             declared = op.inputs[op.input_names.index(slot)]
@@ -420,7 +420,7 @@ def least_version(op: Any, attrs: Mapping[str, Any], operands: Sequence[Any], re
         raise contract_violation(
             op,
             "version_needed",
-            "gave what is no version of the operator",
+            "gave what is not a version of the operator",
             found=repr(by_rule),
             wanted=f"1..{op.version}",
         )

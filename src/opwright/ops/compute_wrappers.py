@@ -173,7 +173,7 @@ def offsets_violation(
     return contract_violation(
         op,
         rule,
-        f"gave offsets of {output!r} that are no LoD: {why}",
+        f"gave offsets of {output!r} that are not a LoD: {why}",
         node=node,
         found=levels if sum(map(len, levels)) <= 24 else f"{len(levels)} levels",
         wanted="offsets that start at 0, never fall and end at the number of units below",

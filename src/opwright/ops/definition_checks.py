@@ -225,7 +225,7 @@ def _kernel(op: Operator, body: Mapping[str, Any]) -> None:
         )
     unknown = [name for name in kernel.attrs if name not in op.attr_defs]
     if unknown:
-        raise ValueError(f"operator {op.name}: its kernel's keyword-only parameter {unknown[0]!r} is no attribute")
+        raise ValueError(f"operator {op.name}: its kernel's keyword-only parameter {unknown[0]!r} is not an attribute")
     required = sum(not i.optional for i in op.inputs)
     if not required <= len(kernel.inputs) <= len(op.inputs):
         raise ValueError(

@@ -91,7 +91,7 @@ def _words(op: Any) -> Iterator[str]:
     if not op.doc:
         yield "no docstring"
     elif not first.endswith((".", ":")) and ".. math::" not in first:
-        yield f"the docstring's first paragraph is no sentence: {first[:80]!r}"
+        yield f"the docstring's first paragraph is not a sentence: {first[:80]!r}"
     if not op.formula:
         yield "no formula: write `.. math::` and the formula in the docstring, \\text{...} where words say more"
     elif "\\text" not in op.formula and not any(is_named(p.name, op.formula) for _, p in _parts(op)):

@@ -142,7 +142,7 @@ class _ByOperator(GradientMaker):
             part = slots.get(slot.name)
             if part is None:
                 raise fail(
-                    f"its input {slot.name!r} is no input, output or gradient of an output of {forward.name}",
+                    f"its input {slot.name!r} is not an input, output or gradient of an output of {forward.name}",
                     f"among {', '.join(slots)}",
                 )
             if slot.repeated != part.repeated:

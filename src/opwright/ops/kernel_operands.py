@@ -122,7 +122,7 @@ def operand_of(op: Any, declared: Any, value: Any) -> KernelOperand:
         except (TypeError, ValueError) as error:
             raise SignatureError(
                 op=op.name,
-                what=f"input {declared.name!r} is no tensor",
+                what=f"input {declared.name!r} is not a tensor",
                 wanted="a tensor, array, spec or variable of a scope",
                 found=f"{type(value).__name__}: {error}",
             ) from None

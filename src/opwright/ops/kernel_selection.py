@@ -26,7 +26,7 @@ Candidates for a key, in this order:
     4. otherwise NotFoundError, with the registered keys
 
 Operators with effects, and operators on text, handles and constants only, belong to the host: they run on the CPU
-wherever they are called, which is no fallback. A dtype is never replaced by another.
+wherever they are called, which is not a fallback. A dtype is never replaced by another.
 """
 
 from __future__ import annotations

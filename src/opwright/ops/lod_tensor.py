@@ -235,7 +235,7 @@ class LoDTensor(Overriding, CompositeTensor):
             if bad:
                 raise InvalidArgumentError(
                     op="LoDTensor.from_nested",
-                    what=f"level {k} has a unit that is no list",
+                    what=f"level {k} has a unit that is not a list",
                     found=repr(bad[0]),
                     wanted=f"{lod_level} levels of lists",
                 )

@@ -131,7 +131,7 @@ class OperatorInference:
             raise contract_violation(
                 self,
                 "infer",
-                "gave something that is no spec",
+                "gave something that is not a spec",
                 node=name,
                 found=brief(specs),
                 wanted="a TensorSpec for each output",

@@ -22,7 +22,7 @@ from .optimizer_rules import RULES
 from .slots import Input, OperatorDefinition
 from .state import IN_PLACE, WritableArrays, check_rows
 
-# Bytes. A step of Adam on 256 MB takes 160 ms by 64 KiB, 140 by 128 and 256, and its terms are no new pages each time.
+# Bytes. A step of Adam on 256 MB takes 160 ms by 64 KiB, 140 by 128 and 256, and its terms take no new pages each time.
 _BLOCK = 1 << 18
 
 

@@ -235,7 +235,7 @@ def operator_of(op: Any) -> Operator:
     if not (hasattr(op, "attr_defs") and hasattr(op, "bind")):
         raise SignatureError(
             op="operator",
-            what="this is no operator",
+            what="this is not an operator",
             found=f"{op!r} ({type(op).__name__})"[:80],
             wanted="one that @ow.operator made, or its name",
         )

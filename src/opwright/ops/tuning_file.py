@@ -135,7 +135,7 @@ def _entry(entry: Any) -> Measured | None:
 
 
 def write(key: str, measured: Measured) -> None:
-    """Add one choice to the file. A folder that cannot be written is no error."""
+    """Add one choice to the file. A folder that cannot be written is not an error."""
     file = path()
     read()
     with _lock:

@@ -107,7 +107,7 @@ def remove(prefix: str) -> None:
 def check_format(content: dict[str, Any], path: str, name: str, newest: int) -> None:
     """Raise DataLossError if a manifest is not of this format, UnimplementedError if its version is newer."""
     if content.get("format") != name:
-        raise DataLossError(what=f"{path} is no {name} file", found=repr(content.get("format"))[:80])
+        raise DataLossError(what=f"{path} is not a {name} file", found=repr(content.get("format"))[:80])
     version = content.get("version")
     if type(version) is not int or version < 1:
         raise DataLossError(what=f"{path} has no valid version", found=repr(version)[:80], wanted=f"1 to {newest}")

@@ -157,7 +157,7 @@ def _describe_gradient(
     def refer(x: Any) -> str | dict[str, Any]:
         if isinstance(x, SymbolicTensor):
             if x.trace is not trace:
-                raise InvalidArgumentError(what=f"it uses {x}, which is no tensor of this function")
+                raise InvalidArgumentError(what=f"it uses {x}, which is not a tensor of this function")
             reads.append(x.value_in_graph)
             return x.value_in_graph.name
         return writer.capture(x, trace.name)

@@ -110,7 +110,7 @@ def without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _reject_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def plain_name(name: Any, where: str) -> str:
@@ -136,7 +136,7 @@ class JsonReader:
     def of(self, value: Any, kind: type[T], what: str) -> T:
         """Return `value`, checked to be of exactly this type."""
         if type(value) is not kind:
-            raise self.fail(f"{what} is no {kind.__name__}", value)
+            raise self.fail(f"{what} is not a {kind.__name__}", value)
         result: T = value
         return result
 
@@ -291,7 +291,7 @@ class Decoder:
         result: dict[Any, Any] = {}
         for pair in self.reader.get(form, "dict", list):
             if type(pair) is not list or len(pair) != 2:
-                raise self.reader.fail("a dictionary has an entry that is no pair", pair)
+                raise self.reader.fail("a dictionary has an entry that is not a pair", pair)
             result[self.decode(pair[0], depth)] = self.decode(pair[1], depth)
         return result
 

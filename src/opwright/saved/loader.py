@@ -127,7 +127,7 @@ class _Loader:
         """Return the variable with an object's number."""
         value = self.objects[self.read.index(number, self.objects, "objects")]
         if not isinstance(value, Variable):
-            raise self.read.fail(f"object {number} is no variable")
+            raise self.read.fail(f"object {number} is not a variable")
         return value
 
     def tensor(self, name: Any) -> EagerTensor:

@@ -252,7 +252,7 @@ class _CompatibleCast(CastContext):
         """Return `value` as a tensor. Raises TypeError if it cannot have this spec."""
         if isinstance(value, TensorSpec):
             if value.dtype is not spec.dtype or not value.shape.is_compatible_with(spec.shape):
-                raise TypeError(f"{value!r} is no {spec!r}")
+                raise TypeError(f"{value!r} is not a {spec!r}")
             return value
         return super().tensor(value, spec)
 

@@ -134,7 +134,7 @@ class TensorFile:
         except (ValueError, RecursionError) as error:
             raise self._fail(f"its header is not JSON as wanted: {str(error)[:200]}") from None
         if not isinstance(header, dict):
-            raise self._fail("its header is no JSON object")
+            raise self._fail("its header is not a JSON object")
         header.pop("__metadata__", None)
         base = 8 + length
         entries = {name: self._entry(name, description, base) for name, description in header.items()}

@@ -62,7 +62,9 @@ def file_of(call: CheckedCall, unknown: bool = False) -> ModelFile:
     """
     op = call.op
     if op.effect is not None or op.control:
-        raise NotApplicable(f"it has an effect: {op.effect}" if op.effect else "control flow is no operator of a file")
+        raise NotApplicable(
+            f"it has an effect: {op.effect}" if op.effect else "control flow is not an operator of a file"
+        )
     with contextlib.suppress(NotApplicable):
         call = value_checks.converted_call(call, "float32")
     if not all(isinstance(t, EagerTensor) and not t.dtype.is_handle for t in call.tensors()):

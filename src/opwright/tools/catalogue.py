@@ -221,7 +221,7 @@ def names_in(path: str) -> dict[str, Any]:
 
 
 def _reject_constant(word: str) -> object:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _read_specification(path: str) -> dict[str, Any]:

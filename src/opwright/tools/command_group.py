@@ -72,7 +72,7 @@ def converted_model(ctx: click.Context, option: click.Parameter, value: Any) -> 
 
 def run_time_version(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
     if value is not None and not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}", value):
-        raise click.BadParameter(f"{value!r} is no version such as 2.8 or 2.16.1")
+        raise click.BadParameter(f"{value!r} is not a version such as 2.8 or 2.16.1")
     return value
 
 

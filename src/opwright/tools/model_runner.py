@@ -201,7 +201,7 @@ def sizes_of(text: str) -> list[int]:
             raise ValueError(text)
         return sizes
     except ValueError:
-        raise click.UsageError(f"{text!r} is no shape such as 1,224,224,3") from None
+        raise click.UsageError(f"{text!r} is not a shape such as 1,224,224,3") from None
 
 
 def run_model(

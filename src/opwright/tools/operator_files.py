@@ -170,7 +170,7 @@ class _InputArguments:
             return parsed.astype(dtype.np)
         except (ValueError, TypeError, OverflowError):
             raise click.UsageError(
-                f"{text!r} is no value of input {declared.name!r}; wanted {dtype.name} such as [1, 2] or 3"
+                f"{text!r} is not a value of input {declared.name!r}; wanted {dtype.name} such as [1, 2] or 3"
             ) from None
 
     def operands(self) -> list[Any]:
@@ -196,7 +196,7 @@ def _dtypes(operator: Any, texts: Sequence[str]) -> dict[str, DType]:
         try:
             result[name] = as_dtype(what)
         except TypeError:
-            raise click.UsageError(f"{what!r} is no dtype such as int8") from None
+            raise click.UsageError(f"{what!r} is not a dtype such as int8") from None
     return result
 
 
@@ -207,12 +207,12 @@ def _attributes(operator: Any, texts: Sequence[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or name not in operator.attr_defs:
             there = ", ".join(f"{k}: {a.type_name()}" for k, a in operator.attr_defs.items())
-            raise click.UsageError(f"{text!r} is no attribute of {operator.name}; it has {there or 'none'}")
+            raise click.UsageError(f"{text!r} is not an attribute of {operator.name}; it has {there or 'none'}")
         try:
             result[name] = read_value(operator.attr_defs[name].type, value)
         except (ValueError, TypeError):
             type_name = operator.attr_defs[name].type_name()
-            raise click.UsageError(f"{value!r} is no value of attribute {name!r}; wanted {type_name}") from None
+            raise click.UsageError(f"{value!r} is not a value of attribute {name!r}; wanted {type_name}") from None
     return result
 
 

@@ -116,7 +116,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         if device != _CPU:
             raise ValueError(f"Unrecognized device: {device!r}; there are {list_physical_devices()}")
         if device_type not in (None, device.device_type):
-            raise ValueError(f"Device {device.name} is no {device_type}")
+            raise ValueError(f"Device {device.name} is not a {device_type}")
     if device_type in (None, "CPU") and not chosen:
         raise ValueError("the CPU cannot be hidden: it is the only device that runs operators")
 

@@ -107,7 +107,7 @@ def view(
     >>> ow.view("model.tflite").save("model.html")
 
     raises NotFoundError for a missing file, InvalidArgumentError for objects without a graph and for runs of models
-    that are no .tflite files, and the errors of importers
+    that are not .tflite files, and the errors of importers
     """
     return view_of([source_of(m) for m in (model, vs) if m is not None], runs, errors, weights, custom_ops)
 

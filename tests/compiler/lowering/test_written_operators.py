@@ -258,7 +258,7 @@ def _constant(x: kl.Array(kl.f32, "n"), y: kl.Array(kl.f32, "n"), *, lanes): ...
         (_unnamed, "has a parameter 'z', which is none of x, y"),
         (_without_output, "has no parameter for output 'y'"),
         (_number, r"annotates 'x' with .*float32.*, wanted kl.Array"),
-        (_constant, "has a constant 'lanes', which is no attribute and has no default"),
+        (_constant, "has a constant 'lanes', which is not an attribute and has no default"),
     ],
 )
 def test_definitions_that_contradict_themselves(function, says):

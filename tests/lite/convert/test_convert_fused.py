@@ -132,8 +132,8 @@ def test_a_saved_model_keeps_it(tmp_path):
         ('name: "a" name: "b"', "names no operator"),
         ('name: "a" attr {key: "n" value {i: 1}', "is missing"),
         ('name: "a" attr', "ends too early"),
-        ('name: "a" attr {key: "n" value {i: what}}', "'what' is no value"),
-        ('name: "a', "is no part of it"),
+        ('name: "a" attr {key: "n" value {i: what}}', "'what' is not a value"),
+        ('name: "a', "is not part of it"),
         ('name: "a" attr } {', "after 'attr'"),
     ],
 )

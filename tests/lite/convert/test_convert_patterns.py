@@ -546,7 +546,7 @@ def test_bad_settings_are_errors():
         norm.also(lambda x, gamma, beta: x * beta * gamma)
     with pytest.raises(InvalidArgumentError, match="does not take what the pattern gives it"):
         lite.pattern(PatternPair, attrs={"nothing": 1})(lambda x, y: x + y)
-    with pytest.raises(InvalidArgumentError, match=r"converter\.patterns holds what is no pattern"):
+    with pytest.raises(InvalidArgumentError, match=r"converter\.patterns holds what is not a pattern"):
         convert(ow.exp, spec(3), patterns=[ow.exp])
 
 

@@ -155,7 +155,7 @@ def test_options_that_it_takes(case, customs):
     "options", [b"\1", b"\xff" * 9, encode_options({"alpha": 1.0})[:-1], encode_options({"alpha": 1.0})[3:]], ids=repr
 )
 def test_damaged_options(options, customs):
-    with pytest.raises(ow.errors.OpError, match=r"damaged options|no map"):
+    with pytest.raises(ow.errors.OpError, match=r"damaged options|not a map"):
         run(with_options(Clip, options, X), customs[Clip.name], X)
 
 

@@ -94,13 +94,13 @@ def nested(depth: int):
     ("options", "says"),
     [
         ({"x": object()}, r"options\['x'\] cannot be stored"),
-        ({"x": [1, {2: 3}]}, r"options\['x'\]\[1\] has a key that is no text"),
+        ({"x": [1, {2: 3}]}, r"options\['x'\]\[1\] has a key that is not text"),
         ({"x": 2**64}, "64 bits"),
         ({"a\0b": 1}, "key"),
         ({"x": np.zeros((2, 2))}, "rank 2"),
-        ({"x": "\ud800"}, "no valid text"),
+        ({"x": "\ud800"}, "not valid text"),
         (nested(MAX_DEPTH + 5), "too deep"),
-        ([1], "no dict"),
+        ([1], "not a dict"),
     ],
 )
 def test_what_cannot_be_stored_is_named(options, says):

@@ -132,7 +132,7 @@ BAD = [
     (lambda m: setattr(m, "buffers", 5), "Model.buffers.*found int"),
     (lambda m: setattr(m.buffers[1], "data", 5), r"Model.buffers\[1\].data"),
     (lambda m: setattr(m, "subgraphs", [5]), r"Model.subgraphs\[0\].*found int, wanted SubGraph"),
-    (lambda m: setattr(m, "description", "\ud800"), "Model.description.*no valid text"),
+    (lambda m: setattr(m, "description", "\ud800"), "Model.description.*not valid text"),
     (lambda m: setattr(m, "description", 3), "Model.description"),
     (lambda m: setattr(m.subgraphs[0].tensors[0], "buffer", -1), r"Model.subgraphs\[0\].tensors\[0\].buffer"),
     (lambda m: setattr(m.subgraphs[0].tensors[0], "shape", [2**31]), r"tensors\[0\].shape.*does not fit int32"),

@@ -74,7 +74,7 @@ BREAKS = [  # rule, what is changed, field, new value, words
     ("constant_sizes", tensor(4), "shape", [7], "4 for INT4"),
     ("constant_sizes", lambda m: m.buffers[3], "data", bytes([9, 0, 0, 0]), "too short for its offsets"),
     ("constant_sizes", tensor(5), "shape", [3, 4], "differs from the shape"),
-    ("constant_sizes", lambda m: tensor(5)(m).sparsity, "traversal_order", [0, 0], "no order of the dimensions"),
+    ("constant_sizes", lambda m: tensor(5)(m).sparsity, "traversal_order", [0, 0], "not an order of the dimensions"),
     ("constant_sizes", lambda m: tensor(5)(m).sparsity.dim_metadata[1].array_indices, "values", [1, 0, 4], "outside"),
     ("constant_sizes", lambda m: tensor(5)(m).sparsity.dim_metadata[1].array_segments, "values", [0, 2, 1], "rise"),
     ("constant_sizes", lambda m: tensor(5)(m).sparsity.dim_metadata[1], "array_indices", None, "lacks"),

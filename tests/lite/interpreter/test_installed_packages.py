@@ -155,7 +155,7 @@ BROKEN = {
     "leaves": ("raise SystemExit(3)", "{module}:{name}", "SystemExit: 3"),
     "lacks the name": ("x = 1", "{module}:{name}", "AttributeError"),
     "is not there": ("", "no_such_module:{name}", "No module named 'no_such_module'"),
-    "is no operator": ("{name} = 3", "{module}:{name}", "is a int, and no operator or registration"),
+    "is not an operator": ("{name} = 3", "{module}:{name}", "is a int, and no operator or registration"),
     "a table without it": ("T = dict(a=1)", "{module}:T", "KeyError"),
 }
 

@@ -201,8 +201,8 @@ def test_a_file_that_is_not_there(forms, tmp_path):
     [
         ("", "is empty"),
         ("a\0b", "cannot be read"),
-        ("/dev/zero", "is no file"),
-        ("pipe", "is no file"),
+        ("/dev/zero", "is not a file"),
+        ("pipe", "is not a file"),
         ("loop", "cannot be read"),
     ],
 )

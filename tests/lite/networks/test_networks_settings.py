@@ -85,24 +85,27 @@ def samples(*shape: int, dtype: Any = np.float32) -> Callable[[], Any]:
 WRONG = {
     "input_type_of_floats": ({"inference_input_type": ow.int8}, "must be tf.float32"),
     "type_without_samples": ({"optimizations": DEFAULT, "inference_output_type": ow.uint8}, "must be tf.float32"),
-    "one_optimization": ({"optimizations": lite.Optimize.DEFAULT}, "optimizations is no list"),
-    "optimization_by_name": ({"optimizations": ["DEFAULT"]}, "optimizations holds what is no Optimize"),
-    "one_set": ({"target_spec__supported_ops": lite.OpsSet.TFLITE_BUILTINS}, "supported_ops is no list"),
-    "set_by_name": ({"target_spec__supported_ops": ["TFLITE_BUILTINS"]}, "holds what is no OpsSet"),
-    "one_type": ({"target_spec__supported_types": ow.float16, "optimizations": DEFAULT}, "supported_types is no list"),
+    "one_optimization": ({"optimizations": lite.Optimize.DEFAULT}, "optimizations is not a list"),
+    "optimization_by_name": ({"optimizations": ["DEFAULT"]}, "optimizations holds what is not an Optimize"),
+    "one_set": ({"target_spec__supported_ops": lite.OpsSet.TFLITE_BUILTINS}, "supported_ops is not a list"),
+    "set_by_name": ({"target_spec__supported_ops": ["TFLITE_BUILTINS"]}, "holds what is not an OpsSet"),
+    "one_type": (
+        {"target_spec__supported_types": ow.float16, "optimizations": DEFAULT},
+        "supported_types is not a list",
+    ),
     "type_of_weights": ({"target_spec__supported_types": [ow.int32], "optimizations": DEFAULT}, "int32"),
     "integers_without_samples": (
         {"target_spec__supported_ops": [lite.OpsSet.TFLITE_BUILTINS_INT8], "optimizations": DEFAULT},
         "`representative_dataset` must be specified",
     ),
-    "samples_no_function": ({"representative_dataset": 5, "optimizations": DEFAULT}, "is no function"),
+    "samples_no_function": ({"representative_dataset": 5, "optimizations": DEFAULT}, "is not a function"),
     "no_samples": ({"representative_dataset": lambda: iter([]), "optimizations": DEFAULT}, "yields no sample"),
     "samples_of_type": (
         {"representative_dataset": samples(2, 4, dtype=np.float64), "optimizations": DEFAULT},
         "Got value of type FLOAT64 but expected type FLOAT32 for input 0, name: x",
     ),
-    "run_time_no_version": ({"target_spec__runtime": "newest"}, "runtime is no version"),
-    "run_time_number": ({"target_spec__runtime": 2.8}, "runtime is no version"),
+    "run_time_no_version": ({"target_spec__runtime": "newest"}, "runtime is not a version"),
+    "run_time_number": ({"target_spec__runtime": 2.8}, "runtime is not a version"),
     "place_of_versions": ({"custom_version_in": "file"}, "custom_version_in is not understood"),
 }
 

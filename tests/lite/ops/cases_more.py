@@ -153,7 +153,7 @@ CASES["EMBEDDING_LOOKUP"] = [
     case(np.int32([1, 0]), Const(f32(3, 2, 2), np.float32)),
     bad(np.int32([3]), f32(3, 4), says="out of bounds"),
     bad(np.int32([-1]), f32(3, 4), says="out of bounds"),
-    bad(np.int32([0]), f32(3), says="no list of rows"),
+    bad(np.int32([0]), f32(3), says="not a list of rows"),
 ]
 _ids = (np.int32([1, 3, 0, 1]), np.int32([[0, 0], [0, 1], [1, 0], [2, 3]]), Const([3, 4]), np.float32([2, 0.5, 1, 3]))
 CASES["EMBEDDING_LOOKUP_SPARSE"] = [case(*_ids, f32(4, 5), combiner=c) for c in ("SUM", "MEAN", "SQRTN")]

@@ -326,7 +326,7 @@ ROWS: list[tuple[str, str, Callable[[], tuple[Model, list[Any]]], str | None]] =
         "CVE-2021-37681",
         "filters without a state",
         lambda: changed("SVDF", lambda m: setattr(tensor(m, 4), "is_variable", False)),
-        "is no variable tensor",
+        "is not a variable tensor",
     ),
     (
         "CVE-2021-37682",

@@ -58,7 +58,7 @@ def test_state_goes_back_as_officially(name, kind):
 
 
 REFUSED = {  # what is broken in a model that runs, and what the error says
-    "a state that is no variable": (lambda m: setattr(_state(m), "is_variable", False), "no variable tensor"),
+    "a state that is not a variable": (lambda m: setattr(_state(m), "is_variable", False), "not a variable tensor"),
     "a state of another batch": (lambda m: setattr(_state(m), "shape", [9, 2]), "does not fit input and weights"),
     "weights of another size": (lambda m: setattr(_tensor(m, 2), "shape", [1, 1]), "has the wrong shape"),
     "a gate left out": (lambda m: m.subgraphs[0].operators[0].inputs.__setitem__(2, -1), "wrong number of inputs"),

@@ -21,7 +21,7 @@ from opwright.lite.compiled.delegate import CompiledDelegate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("reference_engine")]  # the delegate is passed by hand
 
-AT_RUN_TIME = ("is no constant", "unknown before a run", "under the shape")
+AT_RUN_TIME = ("is not a constant", "unknown before a run", "under the shape")
 """Words of refusals for sizes that are inputs: nodes that are planned after a run (test_specialised_plans.py)."""
 CALLERS = ("IF", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "CALL_ONCE", "HASHTABLE")
 """Operators that call subgraphs, which are planned on their own, and tables of strings."""

@@ -137,7 +137,7 @@ REFUSALS = [
         {"optimizations": [DEFAULT], "_experimental_full_integer_quantization_bias_type": ow.int32},
         "`full_integer_quantization_bias_type` is only supported for full integer quantization.",
     ),
-    ({"optimizations": [DEFAULT], "representative_dataset": [[1.0]]}, "is no function"),
+    ({"optimizations": [DEFAULT], "representative_dataset": [[1.0]]}, "is not a function"),
     ({"optimizations": [DEFAULT], "representative_dataset": lambda: iter(())}, "yields no sample"),
 ]
 

@@ -146,7 +146,7 @@ BAD: dict[str, tuple[Build, Any, str]] = {
         "read as another type",
     ),
     "another_size": (set_and_read("FLOAT32", (3,)), X, "another number of elements"),
-    "no_handle": (main().op("ASSIGN_VARIABLE", "x x").ends("x", "x"), X, "is no handle"),
+    "no_handle": (main().op("ASSIGN_VARIABLE", "x x").ends("x", "x"), X, "is not a handle"),
     "handle_of_a_table": (main().table("h").op("READ_VARIABLE", "h", "y").ends("x", "y"), X, "holds no variable"),
     "table_of_a_variable": (
         main().tensor("n", (1,), "INT64").handle("h").op("HASHTABLE_SIZE", "h", "n").ends("x", "n"),

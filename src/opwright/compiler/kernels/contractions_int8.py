@@ -121,7 +121,7 @@ def add_contraction(form: Contract, build: Builder) -> QuantizedRows:
     rounded = form.input.dtype is float32 and bool(form.rounding)
     wide = form.input.dtype is int16 and form.input_zero == 0
     if wide and (form.filter_zero or form.filter.dtype is uint8 or form.filter.constant is None):
-        raise NoKernel("int16 by a filter that is no constant of int8")
+        raise NoKernel("int16 by a filter that is not a constant of int8")
     if not (form.input.dtype in BYTES or rounded or wide) or form.filter.dtype not in (*BYTES, int4):
         raise NoKernel(f"a contraction of {form.input.dtype.name} and {form.filter.dtype.name}")
     if rounded and (form.filter_zero or form.filter.dtype is uint8):

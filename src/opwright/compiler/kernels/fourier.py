@@ -278,7 +278,7 @@ def select_fourier(form: Fourier, build: Builder) -> None:
 
 def _add_matrix_product(form: Fourier, build: Builder) -> None:
     if form.size > MATRIX_LIMIT:
-        raise NoKernel(f"a transform of {form.size} numbers, which is no power of two")
+        raise NoKernel(f"a transform of {form.size} numbers, which is not a power of two")
     matrix = np.concatenate(list(_waves(form)), 0)
     x, y = form.input, form.output
     rows, columns = matrix.shape

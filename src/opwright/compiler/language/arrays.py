@@ -70,7 +70,7 @@ class ArrayValue:
             wide = width if axis == len(self.shape) - 1 else 1
             i = as_index(i, self.label)
             if isinstance(i, Value) and i.count:
-                raise TypeError(f"{self.label}: a vector is no index; {self.label}.gather(vector) takes one")
+                raise TypeError(f"{self.label}: a vector is not an index; {self.label}.gather(vector) takes one")
             if isinstance(i, int) and (isinstance(size, int) or not 0 <= i <= int(dtypes.int64.max)):
                 if not isinstance(size, int) or not 0 <= i <= size - wide:
                     what = f"index {i} is outside of {self.label}, axis {axis}"

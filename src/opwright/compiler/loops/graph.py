@@ -93,7 +93,7 @@ def _check_table(e: Expr, reads: tuple[Read, ...]) -> None:
     ):
         raise InternalError(
             op="loop graph",
-            what=f"{e!r} looks up what is no table of {e.dtype.name} for each {index.dtype.name}",
+            what=f"{e!r} looks up what is not a table of {e.dtype.name} for each {index.dtype.name}",
             found=reads[table.value] if table.op == "arg" else None,
         )
 

@@ -291,7 +291,7 @@ class LoweringContext:
             self.buffers.assume(operand)
         elements = operand.constant
         if elements is None:
-            raise NoLowering(f"input {index} is no constant")
+            raise NoLowering(f"input {index} is not a constant")
         return elements
 
     def output(self, shape: Sequence[int] | None = None, index: int = 0) -> RuleOperand:

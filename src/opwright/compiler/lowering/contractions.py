@@ -353,7 +353,7 @@ def with_bias(bias: RuleOperand | None, dtype: DType, features: int) -> tuple[tu
 def check_sums(x: RuleOperand, w: RuleOperand, bias: RuleOperand | None, axis: int) -> None:
     """Raise NoLowering for a constant bias with which sums may overflow: officially undefined, and kernels differ.
 
-    A large bias alone is no reason: channels whose weights are all 0 have the smallest scales and thus the largest
+    A large bias alone is not a reason: channels whose weights are all 0 have the smallest scales and thus the largest
     biases. The bound of a feature's sums: |b| + sum |w - z_w| max |x - z_x|
     """
     if bias is None or bias.constant is None:

@@ -55,7 +55,7 @@ def move_view(ctx: LoweringContext, output: Buffer, source: Buffer, view: np.nda
     layout: of the source. raises NoLowering if the array is not a view of it
     """
     if math.prod(view.shape) != output.size or (view.size and not np.may_share_memory(view, layout)):
-        raise NoLowering(f"{view.shape} is no view for {output}")
+        raise NoLowering(f"{view.shape} is not a view for {output}")
     offset, strides = _offset(view) if view.size else 0, tuple(view.strides)
     is_all = view.size == source.size and not offset
     if is_all and all(n == 1 or s == r for n, s, r in zip(view.shape, strides, row_major(view.shape))):

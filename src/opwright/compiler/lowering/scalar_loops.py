@@ -182,7 +182,7 @@ class _LoopReader:
                 steps.append(Guard(operand, op.refused, op.limit))
             self.numbers[id(result)] = operand
         else:
-            raise NoLowering(f"{type(op).__name__} is no function of single elements")
+            raise NoLowering(f"{type(op).__name__} is not a function of single elements")
 
     def read_array(self, array: Buffer, at: int, result: Buffer, steps: list[Step]) -> None:
         """Append the read of an element of an array from outside. at: the value that is its index in a flat view."""

@@ -65,7 +65,7 @@ def list_of(ctx: LoweringContext, index: int = 0) -> ListOperand:
     assert isinstance(value, Value)
     operand: ListOperand | None = ctx.buffers.lists.get(value)
     if operand is None:
-        raise NoLowering("a list that is no array")
+        raise NoLowering("a list that is not an array")
     return operand
 
 

@@ -60,7 +60,7 @@ class ConfigurationConverter:
             return {k: self.convert(v) for k, v in value.items()}
         name, inner = value["class_name"], value.get("config")
         if not isinstance(name, str):
-            raise InvalidArgumentError(op="from_keras", what="the name of a class is no text", found=name)
+            raise InvalidArgumentError(op="from_keras", what="the name of a class is not text", found=name)
         special = _SPECIAL.get(name)
         if special is not None:
             return special(self, inner)
@@ -122,7 +122,9 @@ class ConfigurationConverter:
 
     def _network(self, inner: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(inner["layers"], list | tuple):
-            raise InvalidArgumentError(op="from_keras", what="layers are no list", found=type(inner["layers"]).__name__)
+            raise InvalidArgumentError(
+                op="from_keras", what="layers are not a list", found=type(inner["layers"]).__name__
+            )
         kept = ("name", "trainable", "build_input_shape", "input_layers", "output_layers")
         result = {k: inner[k] for k in kept if k in inner}
         return result | {"layers": [self._layer(layer) for layer in inner["layers"]]}

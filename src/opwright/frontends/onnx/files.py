@@ -228,7 +228,10 @@ class TensorReader:
                 return self._shaped(_unpacked(np.frombuffer(raw, np.uint8), code, shape, dtype), shape, name)
             if len(raw) % dtype.itemsize:
                 raise InvalidArgumentError(
-                    op="from_onnx", node=name, what="a tensor's bytes are no multiple of its elements", found=len(raw)
+                    op="from_onnx",
+                    node=name,
+                    what="a tensor's bytes are not a multiple of its elements",
+                    found=len(raw),
                 )
             return self._shaped(np.frombuffer(raw, dtype), shape, name)
         field = _FIELDS.get(code, "float_data" if code in (14, 15) else "int32_data")

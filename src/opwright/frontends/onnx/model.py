@@ -189,7 +189,7 @@ def _spec(info: Any) -> TensorSpec | None:
     if kind in ("sequence_type", "optional_type"):
         return None
     if kind != "tensor_type":
-        raise InvalidArgumentError(op="from_onnx", node=info.name, what="an input is no tensor", found=kind)
+        raise InvalidArgumentError(op="from_onnx", node=info.name, what="an input is not a tensor", found=kind)
     tensor = info.type.tensor_type
     dtype = dtype_of_code(tensor.elem_type, f"input {info.name!r}")
     if not tensor.HasField("shape"):

@@ -259,7 +259,7 @@ class ModuleContext:
             attributes = {k: v for k, v in attributes.items() if k not in CALL_ATTRIBUTES}
             more = operation.attributes.get("composite_attributes") or {}
             if not isinstance(more, dict):
-                raise InvalidArgumentError(what="composite_attributes are no dictionary", found=type(more).__name__)
+                raise InvalidArgumentError(what="composite_attributes are not a dictionary", found=type(more).__name__)
             attributes |= more
         return RULES.apply(
             name, self, inputs, attributes, node=self.label, custom=self.custom, traced=not is_known(captured)

@@ -106,7 +106,7 @@ class Scanner:
         try:
             return int(text, 0)
         except ValueError:
-            raise self.error(f"{text} is no integer") from None
+            raise self.error(f"{text} is not an integer") from None
 
     def symbol(self) -> str:
         """Return the name of the symbol that follows. Raises InvalidArgumentError."""
@@ -367,7 +367,7 @@ class Scanner:
             try:
                 self.resources[match[1].strip('"')] = bytes.fromhex(match[2])[4:]
             except ValueError:
-                raise self.error(f"the resource {match[1]} is no hexadecimal number") from None
+                raise self.error(f"the resource {match[1]} is not a hexadecimal number") from None
         self.text = self.text[:begin]
 
 
@@ -407,7 +407,7 @@ def of_bytes(content: bytes, kind: TensorType) -> np.ndarray:
             values = np.unpackbits(values, count=count, bitorder="little")
         return _filled(values.astype(np.bool_), kind)
     if len(content) % dtype.size:
-        raise ValueError(f"{len(content)} bytes are no elements of {dtype.size} bytes")
+        raise ValueError(f"{len(content)} bytes are not elements of {dtype.size} bytes")
     return _filled(np.frombuffer(content, np.dtype(dtype.as_numpy_dtype).newbyteorder("<")), kind)
 
 

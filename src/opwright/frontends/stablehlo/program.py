@@ -108,7 +108,7 @@ def _read_bytes(content: bytes) -> HloModule:
 def _tensor(kind: Any, what: str) -> TensorType:
     if not isinstance(kind, TensorType) or kind.dtype is None:
         raise InvalidArgumentError(
-            op="from_stablehlo", what=f"{what} of the program is no tensor", wanted="tensors; no tokens, no tuples"
+            op="from_stablehlo", what=f"{what} of the program is not a tensor", wanted="tensors; no tokens, no tuples"
         )
     return kind
 

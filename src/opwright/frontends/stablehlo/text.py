@@ -303,7 +303,7 @@ class ModuleParser(Scanner):
     def _constant(self) -> np.ndarray:
         value = self.attribute()
         if not isinstance(value, np.ndarray):
-            raise self.error("a constant is no literal of a tensor")
+            raise self.error("a constant is not a literal of a tensor")
         return value
 
     def _value(self, name: str) -> Any:

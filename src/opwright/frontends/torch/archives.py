@@ -69,7 +69,7 @@ def check_archive(path: str | os.PathLike[str]) -> None:
 def _refuse(file: str, what: str, found: Any) -> None:
     raise InvalidArgumentError(
         op="from_torch",
-        what=f"{file} is no program of tensors and operators: {what}",
+        what=f"{file} is not a program of tensors and operators: {what}",
         found=str(found)[:200],
         do="of a file that you trust, ow.from_torch(torch.export.load(path))",
     )
@@ -112,13 +112,13 @@ def _check_json(value: Any, file: str, name: str) -> None:
         pending += node.values()
         target = node.get("target")
         if isinstance(target, str) and "inputs" in node and (not TARGETS.fullmatch(target) or "__" in target):
-            _refuse(file, f"{name} calls what is no operator", target)
+            _refuse(file, f"{name} calls what is not an operator", target)
         expression = node.get("expr_str")
         if isinstance(expression, str) and not _is_arithmetic(expression):
-            _refuse(file, f"{name} has a size that is no arithmetic", expression)
+            _refuse(file, f"{name} has a size that is not arithmetic", expression)
         place = node.get("path_name")
         if isinstance(place, str) and not re.fullmatch(r"(weight|tensor)_?\w*", place):
-            _refuse(file, f"{name} has a constant that is no tensor", place)
+            _refuse(file, f"{name} has a constant that is not a tensor", place)
 
 
 def _is_arithmetic(expression: str) -> bool:
@@ -138,7 +138,7 @@ def _is_arithmetic(expression: str) -> bool:
 def _check_pickles(content: bytes, file: str, name: str) -> None:
     """Check the pickles of an archive of one object, as torch.save writes it."""
     if content[:4] != b"PK\x03\x04":  # the old form is a row of pickles, of which some reader may see others
-        _refuse(file, f"{name} is no archive of one object", content[:8])
+        _refuse(file, f"{name} is not an archive of one object", content[:8])
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         _check_members(archive, f"{file} ({name})", len(content))
         names = archive.namelist()

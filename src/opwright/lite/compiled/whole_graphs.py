@@ -64,7 +64,7 @@ def whole_graph(planner: PartitionPlanner, subgraph: Subgraph, numbers: RunNumbe
     calls = SubgraphCalls(planner)
     ops, buffers, missing = calls.lowered(subgraph, numbers=numbers)
     if missing:
-        is_open = any("unknown before a run" in why or "is no constant" in why for why in missing.values())
+        is_open = any("unknown before a run" in why or "is not a constant" in why for why in missing.values())
         raise UnimplementedError(
             op=name,
             what=f"{len(missing)} nodes have no machine code",

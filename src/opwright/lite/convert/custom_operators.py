@@ -176,7 +176,7 @@ class _TextFormatParser:
         while text[at:].strip():
             found = _TOKEN.match(text, at)
             if found is None:
-                raise self.wrong(f"{text[at:][:20]!r} is no part of it")
+                raise self.wrong(f"{text[at:][:20]!r} is not part of it")
             self.tokens.append(found.group(0).strip())
             at = found.end()
         self.tokens.reverse()
@@ -227,4 +227,4 @@ class _TextFormatParser:
                 continue
         if re.fullmatch(r"DT_[A-Z0-9]+", token):
             return token
-        raise self.wrong(f"{token!r} is no value")
+        raise self.wrong(f"{token!r} is not a value")

@@ -107,7 +107,7 @@ def check(settings: Any) -> None:
         ("optimizations", settings.optimizations),
     ):
         if setting is not None and not isinstance(setting, list | tuple | set | frozenset):
-            raise InvalidArgumentError(what=f"converter.{name} is no list", found=repr(setting), do=f"[{setting}]")
+            raise InvalidArgumentError(what=f"converter.{name} is not a list", found=repr(setting), do=f"[{setting}]")
     types = list(map(as_type, target.supported_types or ()))
     for name, setting, allowed, kind in (
         ("target_spec.supported_ops", target.supported_ops, None, OpsSet),
@@ -118,7 +118,9 @@ def check(settings: Any) -> None:
     ):
         for item in setting or ():
             if not isinstance(item, kind):
-                raise InvalidArgumentError(what=f"converter.{name} holds what is no {kind.__name__}", found=repr(item))
+                raise InvalidArgumentError(
+                    what=f"converter.{name} holds what is not a {kind.__name__}", found=repr(item)
+                )
             if allowed is not None and item not in allowed:
                 raise UnimplementedError(
                     what=f"converter.{name}: {item} is not available in this version",
@@ -140,7 +142,7 @@ def _check_runtime(runtime: Any) -> None:
     parts = runtime.split(".") if isinstance(runtime, str) else []
     if runtime is not None and not (2 <= len(parts) <= 3 and all(p.isdecimal() and len(p) < 6 for p in parts)):
         raise InvalidArgumentError(
-            what="converter.target_spec.runtime is no version of a run time",
+            what="converter.target_spec.runtime is not a version of a run time",
             found=repr(runtime),
             wanted="text such as '2.8', or None",
         )

@@ -6,8 +6,8 @@ Lives here: `custom_operator`, `CustomOperator`, reading the two forms of option
 Not here: the operators (the other modules of lite/customs/), operators that users write (`@ow.operator`;
 lite/custom_options.py reads their options).
 
-Options are read as by the official kernels: an unknown key is no error (converters add their own), a missing one has
-the declared default, and numbers are converted. A value that cannot be converted is an error that names it.
+Options are read as by the official kernels: an unknown key is not an error (converters add their own), a missing one
+has the declared default, and numbers are converted. A value that cannot be converted is an error that names it.
 
 `make families` writes the table, from the classes.
 """

@@ -313,7 +313,7 @@ def _difference(op: Any, real: np.ndarray, reference: np.ndarray, scale: Any) ->
 
 def _quantized(op: Any, x: Operand, reference: Operand, y: Operand) -> Callable[..., Any]:
     if x.type not in ("INT8", "UINT8", "INT16"):
-        raise x.wrong("is no quantised activation", x.type, "INT8, UINT8, INT16 or FLOAT16")
+        raise x.wrong("is not a quantised activation", x.type, "INT8, UINT8, INT16 or FLOAT16")
     check_scaled(x)
     return lambda q, r: _difference(op, x.centred(q, np.int32).astype(np.float32) * x.scale, r, x.scale)
 

@@ -107,7 +107,7 @@ def reading(export: OperatorExport) -> str:
   if (!ow_root(options, &v)) goto damaged;
   if (v.type == OW_FLEX_NULL) return;
   if (v.type != OW_FLEX_MAP) {{
-    snprintf(state->error, sizeof state->error, "the node's options are no map of attributes");
+    snprintf(state->error, sizeof state->error, "the node's options are not a map of attributes");
     return;
   }}
   if (!ow_open_map(options, v, &map)) goto damaged;
@@ -122,7 +122,7 @@ def reading(export: OperatorExport) -> str:
   }}
   return;
 damaged:
-  snprintf(state->error, sizeof state->error, "damaged options: %lu bytes that are no whole FlexBuffers document",
+  snprintf(state->error, sizeof state->error, "damaged options: %lu bytes that are not a whole FlexBuffers document",
            (unsigned long)options.size);
 }}
 """

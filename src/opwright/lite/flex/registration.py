@@ -96,7 +96,7 @@ class FlexRegistration(OperatorRegistration):
     def _constant(self, const: ConstantInput, t: Any) -> object:
         if t is None or t.constant is None:
             raise InvalidArgumentError(
-                op=self.operator.name, what=f"{const.attr!r} is no constant of the model", found=repr(t)
+                op=self.operator.name, what=f"{const.attr!r} is not a constant of the model", found=repr(t)
             )
         values = t.constant.reshape(-1).tolist()
         if not const.vector and len(values) != 1:

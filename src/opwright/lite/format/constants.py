@@ -35,7 +35,7 @@ def pack_strings(strings: Sequence[bytes | str]) -> bytes:
     for i, item in enumerate(items):
         if not isinstance(item, bytes):
             raise InvalidArgumentError(
-                what=f"element {i} is no string", found=type(item).__name__, wanted="bytes or str"
+                what=f"element {i} is not a string", found=type(item).__name__, wanted="bytes or str"
             )
     offsets = np.cumsum([4 * (len(items) + 2), *map(len, items)], dtype=np.int64)
     if offsets[-1] > _INT32_MAX:
@@ -211,7 +211,7 @@ def sparse_elements(path: str, tensor: Any) -> tuple[int, Finding | None]:
     if sorted(order) != list(range(rank + len(blocks))) or levels != len(order):
         return 0, Finding(
             f"{path}.traversal_order",
-            "is no order of the dimensions and blocks",
+            "is not an order of the dimensions and blocks",
             found=_brief(order),
             wanted=f"0 to {rank + len(blocks) - 1}, once each, with metadata for each",
         )

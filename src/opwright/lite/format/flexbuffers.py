@@ -39,7 +39,7 @@ def encode_options(attributes: Mapping[str, Any]) -> bytes:
     raises InvalidArgumentError, naming the entry, for a value that FlexBuffers cannot represent
     """
     if not isinstance(attributes, Mapping):
-        raise InvalidArgumentError(what="options are no dict", found=type(attributes).__name__)
+        raise InvalidArgumentError(what="options are not a dict", found=type(attributes).__name__)
     from flatbuffers import flexbuffers  # 5 ms, not needed for reading options
 
     builder = flexbuffers.Builder()
@@ -72,7 +72,7 @@ def _plain(value: Any, path: str, depth: int) -> object:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise InvalidArgumentError(what=f"{path} is no valid text", found=ascii(value[:40])) from None
+            raise InvalidArgumentError(what=f"{path} is not valid text", found=ascii(value[:40])) from None
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
@@ -113,11 +113,11 @@ def _float_width(value: float) -> int:
 
 def _key(key: Any, path: str) -> bytes:
     if not isinstance(key, str) or "\0" in key:
-        raise InvalidArgumentError(what=f"{path} has a key that is no text", found=repr(key)[:80])
+        raise InvalidArgumentError(what=f"{path} has a key that is not text", found=repr(key)[:80])
     try:
         return key.encode()
     except UnicodeEncodeError:
-        raise InvalidArgumentError(what=f"{path} has a key that is no valid text", found=ascii(key)[:80]) from None
+        raise InvalidArgumentError(what=f"{path} has a key that is not valid text", found=ascii(key)[:80]) from None
 
 
 def encode_strings(texts: Sequence[bytes]) -> bytes:

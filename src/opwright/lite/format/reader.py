@@ -106,7 +106,7 @@ class _FlatBufferReader:
         identifier = bytes(self.view[schema.FILE_IDENTIFIER_AT : SMALLEST])
         if identifier != schema.FILE_IDENTIFIER:
             raise InvalidArgumentError(
-                what=f"{NOT_VALID}: wrong file identifier, so this is no .tflite file",
+                what=f"{NOT_VALID}: wrong file identifier, so this is not a .tflite file",
                 found=repr(identifier.decode("latin-1")),
                 wanted=repr(schema.FILE_IDENTIFIER.decode()),
                 explain="OW401",

@@ -80,13 +80,13 @@ def stored_scalar(field: schema.SchemaField, value: Any) -> float | None:
         try:
             bits = struct.pack("<f", value)
         except (struct.error, OverflowError, TypeError):
-            raise EncodingError(f"{value!r} is no float32", f".{field.name}") from None
+            raise EncodingError(f"{value!r} is not a float32", f".{field.name}") from None
         return None if bits == struct.pack("<f", field.default) else value
     try:
         number = int(value) if isinstance(value, (bool, np.bool_)) else value.__index__()
         struct.pack(f"<{schema.SCALARS[field.scalar][0]}", number)
     except (struct.error, AttributeError, TypeError):
-        raise EncodingError(f"{value!r} is no {field.enum or field.scalar}", f".{field.name}") from None
+        raise EncodingError(f"{value!r} is not a {field.enum or field.scalar}", f".{field.name}") from None
     if field.scalar == "bool":
         number = int(number != 0)
     return None if number == int(field.default) else number
@@ -119,7 +119,7 @@ def encode_text(text: Any) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise EncodingError(f"{text[:40]!a} is no valid text") from None
+        raise EncodingError(f"{text[:40]!a} is not valid text") from None
 
 
 FLATBUFFER_LIMIT = 2**31 - 1

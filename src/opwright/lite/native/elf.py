@@ -97,7 +97,7 @@ def read_library(path: str, content: bytes) -> LibraryFile | None:
         if sys.platform != "linux" and file_kind(content).startswith(("a Mach-O", "a Windows")):
             return None  # for the system's own loader
         raise InvalidArgumentError(
-            what=f"{path} is no shared library",
+            what=f"{path} is not a shared library",
             found=file_kind(content),
             wanted=f"a shared library for {platform.machine()} {sys.platform}",
             do="link it with: cc -shared -fPIC ... -o libops.so",
@@ -148,7 +148,7 @@ def _read(path: str, content: bytes) -> LibraryFile:
         )
     if kind != _SHARED:
         raise InvalidArgumentError(
-            what=f"{path} is no shared library",
+            what=f"{path} is not a shared library",
             found=_KINDS.get(kind, f"ELF of type {kind}"),
             wanted="a shared library",
             do="link it with: cc -shared -fPIC ... -o libops.so",

@@ -220,7 +220,9 @@ def _read(path: str) -> bytes:
             )
         if file.exists() and not file.is_file():  # reading a pipe would block, a device has no end
             raise InvalidArgumentError(
-                what=f"{path} is no file", found="a pipe, a socket or a device", wanted="the file of a shared library"
+                what=f"{path} is not a file",
+                found="a pipe, a socket or a device",
+                wanted="the file of a shared library",
             )
         if file.stat().st_size > _MOST_BYTES:
             raise InvalidArgumentError(what=f"{path} is too large for a library", found=file.stat().st_size)

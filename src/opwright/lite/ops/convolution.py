@@ -188,7 +188,7 @@ class DepthwiseConv2DOp(LiteDefinition):
             raise refuse("the filter's first size is not 1", found=text(f), wanted="[1, kh, kw, channels]")
         if channels is not None and depth is not None and (depth % channels if channels else depth):
             raise refuse(
-                "the filter's depth is no multiple of the channels",
+                "the filter's depth is not a multiple of the channels",
                 found={"x": text(x), "filter": text(f)},
                 wanted="filter.shape[3] a multiple of x.shape[3]",
             )

@@ -25,7 +25,7 @@ def _rows_of(op: Any) -> tuple[Any, ...] | None:
     """Return the sizes of a table of at least two dimensions, None if unknown."""
     dims = op.value.spec.shape.dims
     if dims is not None and len(dims) < 2:
-        raise refuse("the table is no list of rows", found=text(dims), wanted="two dimensions or more")
+        raise refuse("the table is not a list of rows", found=text(dims), wanted="two dimensions or more")
     result: tuple[Any, ...] | None = dims
     return result
 

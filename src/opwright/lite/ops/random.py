@@ -72,7 +72,7 @@ def sampled_spec(op: Any, output_type: str) -> TensorSpec:
     """Infer samples of classes [batch, num_samples] from the operands `logits` and `num_samples`."""
     dtype = types.dtype_of(output_type)
     if dtype not in (int32, int64):
-        raise refuse("the output is no index type", found=output_type, wanted="INT32 or INT64")
+        raise refuse("the output is not an index type", found=output_type, wanted="INT32 or INT64")
     batch, classes = op.logits.spec.shape.dims or (None, None)
     if classes == 0:
         raise refuse(
@@ -210,7 +210,7 @@ class RngBitGeneratorOp(LiteDefinition):
             )
         if dtype not in BIT_TYPES:
             raise refuse(
-                "the output is no type of random bits", found=op.dtype, wanted="INT32, UINT32, INT64 or UINT64"
+                "the output is not a type of random bits", found=op.dtype, wanted="INT32, UINT32, INT64 or UINT64"
             )
         bounded((*op.shape, 8), uint64, "the random words")  # of which arithmetic keeps some eight at a time
         return TensorSpec(op.state.spec.shape, uint64), spec(op.shape, dtype)

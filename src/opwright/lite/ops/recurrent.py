@@ -71,7 +71,7 @@ class RecurrentRegistration(OperatorRegistration):
             t = tensors[name]
             if t is not None and not t.is_variable:
                 raise refuse(
-                    f"input {name} ({t.name!r}) keeps the state and is no variable tensor",
+                    f"input {name} ({t.name!r}) keeps the state and is not a variable tensor",
                     found=repr(t),
                     wanted="a tensor with is_variable set",
                 )

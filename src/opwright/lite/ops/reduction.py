@@ -39,7 +39,7 @@ def axes_of(axes: list[int], rank: int) -> tuple[int, ...]:
 def _reduced(op: Any) -> TensorSpec:
     shape, dtype, axes = op.x.spec.shape, op.x.spec.dtype, ints(op.axes)
     if op.axes.spec.shape.rank not in (None, 0, 1):
-        raise refuse("axes is no list", found=op.axes.spec.short(), wanted="rank 0 or 1")
+        raise refuse("axes is not a list", found=op.axes.spec.short(), wanted="rank 0 or 1")
     if shape.dims is None:
         return TensorSpec(UNKNOWN, dtype)
     if axes is None:

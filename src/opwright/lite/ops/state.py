@@ -199,7 +199,7 @@ def _counts(node: Any, inputs: int, outputs: int) -> None:
 def _check_handle(node: Any) -> None:
     t = node.tensors_in[0]
     if t.dtype is not resource:
-        raise refuse(f"input {t.name!r} is no handle", found=t.short(), wanted="a tensor of type RESOURCE")
+        raise refuse(f"input {t.name!r} is not a handle", found=t.short(), wanted="a tensor of type RESOURCE")
 
 
 def handle_in(node: Any) -> ResourceVariable:

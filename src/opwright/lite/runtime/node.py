@@ -149,7 +149,9 @@ class Context:
         sizes = _sizes(shape, t)
         if t.kind == CONSTANT:
             raise InvalidArgumentError(
-                what="Attempting to resize a fixed-size tensor.", found=repr(t), wanted="an output that is no constant"
+                what="Attempting to resize a fixed-size tensor.",
+                found=repr(t),
+                wanted="an output that is not a constant",
             )
         if sizes == t.shape and (t.array is not None or t.kind == ARENA):
             return

@@ -34,7 +34,7 @@ DOC = """Return the network {name}, without weights unless a file is given.
 input_shape: (height, width, channels), by default ({size}, {size}, 3). include_top: with the layers that classify into
 classes by classifier_activation, otherwise pooled by pooling: None, "avg" or "max". weights: a local file, as for
 `load_weights`. input_tensor: a symbolic tensor for the pictures.
-raises ValueError for weights that are no file, and smaller pictures
+raises ValueError for weights that are not a file, and smaller pictures
 """
 
 
@@ -108,8 +108,8 @@ def check_weights(weights: Any, name: str) -> None:
     if weights is None or (isinstance(weights, (str, os.PathLike)) and os.path.exists(weights)):
         return
     raise ValueError(
-        f"{name}: weights={weights!r} is no local file, and nothing is downloaded. Pass weights=None, or a file that "
-        "Keras wrote: keras.applications.{name}(weights='imagenet').save_weights('NAME.weights.h5')".replace(
+        f"{name}: weights={weights!r} is not a local file, and nothing is downloaded. Pass weights=None, or a file "
+        "that Keras wrote: keras.applications.{name}(weights='imagenet').save_weights('NAME.weights.h5')".replace(
             "{name}", name
         )
     )

@@ -232,7 +232,9 @@ class TensorBoard(Callback):
                     lines.append(f'  metadata_path: "{_quoted(os.fspath(path))}"\n')
                 entries.append("".join(("embeddings {\n", *lines, "}\n")))
         if by_layer:
-            raise ValueError(f"embeddings_metadata names layers that are no Embedding of the model: {sorted(by_layer)}")
+            raise ValueError(
+                f"embeddings_metadata names layers that are not Embedding layers of the model: {sorted(by_layer)}"
+            )
         os.makedirs(self.log_dir, exist_ok=True)
         with open(os.path.join(self.log_dir, "projector_config.pbtxt"), "w", encoding="utf-8") as file:
             file.writelines(entries)

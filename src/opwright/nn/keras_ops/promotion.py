@@ -43,7 +43,7 @@ def _kind(dtype: Any) -> int:
         return 1
     if d.is_floating or d.is_complex:
         return 2 if d.is_floating else 3
-    raise ValueError(f"Elements of dtype {d.name} are no numbers and promote to none; convert them first")
+    raise ValueError(f"Elements of dtype {d.name} are not numbers and promote to none; convert them first")
 
 
 def _default(kind: int) -> str:

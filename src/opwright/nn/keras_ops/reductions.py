@@ -140,7 +140,7 @@ def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
     if w.shape.rank == 1 and x.shape.rank != 1:
         if not isinstance(axis, int):
             raise ValueError(
-                f"`weights` must have the same shape as `x` when `axis` is no single axis. Received: axis={axis}, "
+                f"`weights` must have the same shape as `x` when `axis` is not a single axis. Received: axis={axis}, "
                 f"weights.shape={tuple(w.shape)}, x.shape={tuple(x.shape)}"
             )
         shape = [1] * x.shape.rank

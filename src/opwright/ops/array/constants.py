@@ -101,7 +101,9 @@ def _static_sizes(shape: Any) -> tuple[int, ...] | None:
         try:
             sizes.append(as_integer(value))
         except TypeError:
-            raise SignatureError(op="Fill", what="a size is no integer", found=repr(value), wanted="integers") from None
+            raise SignatureError(
+                op="Fill", what="a size is not an integer", found=repr(value), wanted="integers"
+            ) from None
     return tuple(sizes)
 
 

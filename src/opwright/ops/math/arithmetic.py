@@ -425,7 +425,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     """Return the sum of a list of tensors.
 
     Sparse rows (IndexedSlices) among them are added to the rows of the sum, which is a tensor.
-    raises InvalidArgumentError for shapes or dtypes that differ, ValueError for no inputs or what is no tensor
+    raises InvalidArgumentError for shapes or dtypes that differ, ValueError for no inputs or what is not a tensor
     """
     if isinstance(inputs, (list, tuple)) and any(isinstance(x, IndexedSlices) for x in inputs):
         total = summed([x if isinstance(x, IndexedSlices) else dispatch.to_tensor(x) for x in inputs])

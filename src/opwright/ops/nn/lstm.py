@@ -56,7 +56,7 @@ def sequence_shapes(
     if units is None and width is not None:
         if width % gates:
             raise InvalidArgumentError(
-                what=f"the last axis of x is no multiple of {gates}",
+                what=f"the last axis of x is not a multiple of {gates}",
                 found=f"shape {x}",
                 wanted=f"[time, batch, {gates} * units]",
             )

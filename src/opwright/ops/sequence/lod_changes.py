@@ -64,7 +64,9 @@ class LodReset(OperatorDefinition[tuple[Tensor, list[Tensor]]]):
             _check((np.array(op.target_lod, np.int64),), rows)
         elif op.y.spec.dtype not in dtypes.index:
             raise InvalidArgumentError(
-                what="y has no LoD and is no offsets", found=op.y.spec.short(), wanted="a LoDTensor, or int32 or int64"
+                what="y has no LoD and does not hold offsets",
+                found=op.y.spec.short(),
+                wanted="a LoDTensor, or int32 or int64",
             )
         else:
             n = op.y.spec.shape.num_elements()
@@ -93,7 +95,7 @@ def _check(levels: lod.Levels, rows: int | None) -> None:
     why = lod.wrong(levels, rows)
     if why is not None:
         raise InvalidArgumentError(
-            what=f"this is no LoD for the rows of x: {why}",
+            what=f"this is not a LoD for the rows of x: {why}",
             found=[level.tolist() if len(level) <= 12 else f"{len(level)} offsets" for level in levels],
             wanted="offsets from 0 up that end at the number of units below",
         )
@@ -222,7 +224,7 @@ class SequenceScatter(OperatorDefinition):
         columns = ids[:, 0].astype(np.int64)
         if columns.size and not (columns.min() >= 0 and columns.max() < size):
             raise InvalidArgumentError(
-                what="an id is no place in a row",
+                what="an id is not a place in a row",
                 found=f"ids from {columns.min()} to {columns.max()}",
                 wanted=f"0 to {size - 1}",
             )

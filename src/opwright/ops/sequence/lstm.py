@@ -43,7 +43,7 @@ def width_of(weight: TensorShape, x: TensorShape, gates: int) -> int | None:
         return d
     if width % gates:
         raise InvalidArgumentError(
-            what=f"the width of x is no multiple of {gates}", found=f"shape {x}", wanted=f"shape [rows, {gates} * d]"
+            what=f"the width of x is not a multiple of {gates}", found=f"shape {x}", wanted=f"shape [rows, {gates} * d]"
         )
     return width // gates
 

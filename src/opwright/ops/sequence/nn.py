@@ -148,7 +148,7 @@ class SequenceContextGrad(OperatorDefinition[tuple[Tensor, Tensor]]):
         width = shape[1] if shape.rank else None
         if width is not None and width % op.context_length:
             raise InvalidArgumentError(
-                what="rows of dy are no whole windows",
+                what="rows of dy are not whole windows",
                 found=f"width {width}",
                 wanted=f"a multiple of {op.context_length}",
             )

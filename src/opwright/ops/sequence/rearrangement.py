@@ -262,7 +262,7 @@ def concat(x: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     if not isinstance(x, (list, tuple)):
         raise TypeError(
             compose(
-                "x is no list",
+                "x is not a list",
                 op="SequenceConcat",
                 found=f"a {type(x).__name__}",
                 wanted="a list of two or more LoDTensors",

@@ -70,7 +70,7 @@ class StringJoin(OperatorDefinition):
             other = x.spec.shape
             if other.rank != 0 and shape.rank != 0 and not shape.is_compatible_with(other):
                 raise InvalidArgumentError(
-                    what=f"input shapes do not match: input {i} is no scalar and differs from those before",
+                    what=f"input shapes do not match: input {i} is not a scalar and differs from those before",
                     found=[y.spec.short() for y in op.inputs],
                 )
             if other.rank != 0:

@@ -64,7 +64,7 @@ def _category(piece: str) -> str:
     negated = (piece[1] == "P") != name.startswith("^")
     ranges = _categories().get(name.removeprefix("^"))
     if ranges is None:
-        raise re.error(f"invalid character class range: {piece} is no general category of Unicode")
+        raise re.error(f"invalid character class range: {piece} is not a general category of Unicode")
     return _class(_complement(ranges) if negated else ranges)
 
 
@@ -85,7 +85,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         elif piece.startswith("[:") and inside:
             name = piece[2:-2]
             if name.removeprefix("^") not in POSIX:
-                raise re.error(f"invalid character class range: {piece} is no POSIX class")
+                raise re.error(f"invalid character class range: {piece} is not a POSIX class")
             out.append(_posix(name))
         elif piece.startswith("[:"):  # no class: it opens one
             out.append(piece)

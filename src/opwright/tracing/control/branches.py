@@ -168,7 +168,7 @@ def branch(
     assert isinstance(parent, FuncTrace)
     selector = parent.to_tensor(selector)
     if selector.shape.rank not in (0, None):
-        raise SignatureError(op=op.name, what="the selector is no scalar", found=selector.spec.short())
+        raise SignatureError(op=op.name, what="the selector is not a scalar", found=selector.spec.short())
     traces, results = [], []
     for function, role in zip(functions, roles):
         trace, _, result = record_body(f"{parent.name}_{name}_{role.replace(' ', '_')}", function, (), parent)

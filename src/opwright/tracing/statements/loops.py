@@ -95,7 +95,7 @@ class _LoopRecorder:
             if symbol not in self.names:
                 refuse(
                     ValueError,
-                    f"shape_invariants contains {symbol!r}, which is no variable of this loop",
+                    f"shape_invariants contains {symbol!r}, which is not a variable of this loop",
                     found=", ".join(self.names) or "no variables",
                 )
 
@@ -332,7 +332,7 @@ class _LoopRecorder:
                     refuse(
                         ValueError,
                         f"{symbol!r} must be defined before the loop",
-                        found=f"a {type(leaf).__name__} in the loop, which is no tensor",
+                        found=f"a {type(leaf).__name__} in the loop, which is not a tensor",
                     )
                 continue
             tensor = trace.to_tensor(leaf)

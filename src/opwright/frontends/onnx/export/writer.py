@@ -255,5 +255,5 @@ def rank_of(value: Value) -> int:
 def constant_of(value: Value, what: str) -> np.ndarray:
     """Return a constant operand. Raises NoForm for another one."""
     if value.constant is None:
-        raise NoForm(f"{what} is no constant")
+        raise NoForm(f"{what} is not a constant")
     return value.constant

@@ -72,7 +72,7 @@ def _resized(x: Any, axes: list[int], scales: Any, sizes: Any, attributes: Any, 
                 continue
             raise InvalidArgumentError(what="Resize needs the sizes of resized axes at import", found=whole)
         if sizes is None and not 0 < scales[i] < np.inf:
-            raise InvalidArgumentError(what="a scale is no positive number", found=scales)
+            raise InvalidArgumentError(what="a scale is not a positive number", found=scales)
         result = int(sizes[i]) if sizes is not None else int(np.floor(size * scales[i]))
         scale = scales[i] if scales is not None else result / size
         region = None if roi is None else (roi[i], roi[len(axes) + i])

@@ -310,7 +310,7 @@ def _split(attributes: Any) -> Forest:
             )
         of_leaf = np.asarray(leaf).astype(bool)
         if ((at < 0) | (at >= np.where(of_leaf, leaves, count))).any():
-            raise InvalidArgumentError(what=f"a {side} child of a tree is no node and no leaf")
+            raise InvalidArgumentError(what=f"a {side} child of a tree is neither a node nor a leaf")
         children.append(np.where(of_leaf, count + at, at).tolist())
     yes, no = (c + list(range(count, count + leaves)) for c in children)
     modes = [MODES[m] for m in numbers] + [LEAF] * leaves

@@ -32,7 +32,7 @@ def target_shape(value: Any) -> list[int]:
     for d in shape:
         count *= d
     if any(d < 0 for d in shape) or count > MAX_ELEMENTS:
-        raise ValueError(f"the shape {shape} is no shape of at most {MAX_ELEMENTS} elements")
+        raise ValueError(f"the shape {shape} is not a shape of at most {MAX_ELEMENTS} elements")
     return shape
 
 

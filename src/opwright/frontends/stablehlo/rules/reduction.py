@@ -197,7 +197,7 @@ def select_and_scatter(context: ModuleContext, inputs: Sequence[Any], attributes
     owner: Any = select.outputs[0].owner
     direction = "" if owner is None else owner.attributes.get("comparison_direction", "")
     if direction not in ("GE", "GT", "LE", "LT") or list(owner.operands) != select.arguments:
-        raise ValueError("windows whose selection is no comparison of the two numbers have no operator")
+        raise ValueError("windows whose selection is not a comparison of the two numbers have no operator")
     if single(scatter) != "stablehlo.add":
         raise ValueError("a scatter that does not add has no operator")
     chosen = SimpleNamespace(name="ge" if direction in ("GE", "GT") else "le")

@@ -129,7 +129,7 @@ def _by_counting(context: ModuleContext, region: Region, rows: Sequence[Any]) ->
     sizes = dims(rows[0])
     n, batch = sizes[-1], sizes[:-1]
     if n > MAX_COUNTED:
-        raise ValueError(f"an order that is no comparison of keys is for at most {MAX_COUNTED} elements, found {n}")
+        raise ValueError(f"an order that is not a comparison of keys is for at most {MAX_COUNTED} elements, found {n}")
     full = [*batch, n, n]
     pairs = []
     for row in rows:

@@ -54,7 +54,7 @@ class FusionAccount:
         for item in patterns if isinstance(patterns, list | tuple) else [patterns]:
             if not isinstance(item, Pattern):
                 raise InvalidArgumentError(
-                    what="converter.patterns holds what is no pattern",
+                    what="converter.patterns holds what is not a pattern",
                     found=repr(item),
                     do="a list of functions decorated with @lite.pattern(...)",
                 )

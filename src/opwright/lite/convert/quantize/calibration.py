@@ -68,7 +68,7 @@ def samples(dataset: RepresentativeDataset | Callable[[], Iterable[Any]], model:
     if not isinstance(dataset, RepresentativeDataset):
         if not callable(dataset):
             raise InvalidArgumentError(
-                what="converter.representative_dataset is no function",
+                what="converter.representative_dataset is not a function",
                 found=type(dataset).__name__,
                 do="lambda: samples",
             )

@@ -149,14 +149,14 @@ def _declines(graph: CalibratedGraph, node: Node, mode: Mode) -> str | None:
 def _linear_declines(graph: CalibratedGraph, node: Node, linear: LinearOperands, mode: Mode) -> str | None:
     weights = constant(operand(node, linear.weights))
     if weights is None:
-        return "its weights are no constant"
+        return "its weights are not constant"
     if not weights.size or not np.isfinite(weights).all():
         return "its weights are empty or not finite"
     if mode.explicit and weights_grid(weights, linear.axis) is None:
         return "its weights were not quantized"
     bias = operand(node, linear.bias)
     if bias is not None and (constant(bias) is None or graph.range_of(bias) is None):
-        return "its bias is no finite constant"
+        return "its bias is not a finite constant"
     return None
 
 

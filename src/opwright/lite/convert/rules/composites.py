@@ -238,7 +238,7 @@ def _floor_div(node: Node, rewriter: LiteRewriter) -> RuleResult:
         return NoMatch("FLOOR_DIV has the type")
     rest = _truncate_mod(node, rewriter)
     if not isinstance(rest, Value):
-        return NoMatch("the remainder is no value")
+        return NoMatch("the remainder is not a value")
     x, y = broadcastable(node, rewriter, "FLOOR_MOD")
     # x - FLOOR_MOD(x, y) may be out of range: the quotient truncated, less 1 where the remainders differ.
     quotient = _quotient(rewriter, rewriter.emit("SUB", x, rest), y)
@@ -251,7 +251,7 @@ def _truncate_div(node: Node, rewriter: LiteRewriter) -> RuleResult:
         return NoMatch("DIV has the type")
     rest = _truncate_mod(node, rewriter)
     if not isinstance(rest, Value):
-        return NoMatch("the remainder is no value")
+        return NoMatch("the remainder is not a value")
     x, y = node.operands
     return _quotient(rewriter, rewriter.emit("SUB", x, rest), y)
 
