@@ -216,7 +216,7 @@ DAMAGED = {
     "'x' and 'w' have different types": damaged(
         lambda m: m.graph.initializer[0].CopyFrom(numpy_helper.from_array(W.astype(np.int32), "w"))
     ),
-    "no multiple": damaged(lambda m: setattr(m.graph.initializer[0], "raw_data", b"123")),
+    "not a multiple": damaged(lambda m: setattr(m.graph.initializer[0], "raw_data", b"123")),
     "has no dtype": damaged(lambda m: setattr(m.graph.initializer[0], "data_type", 77)),
     "no dtype has this number": damaged(lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 99)),
     "/layer1/layer1.0/fc": damaged(lambda m: m.graph.initializer[0].CopyFrom(numpy_helper.from_array(W[:2], "w"))),

@@ -69,16 +69,18 @@ def saved(value):
 
 
 HOSTILE = {
-    "no operator": lambda: edited(MODEL, lambda v: first_node(v).update(target="torch.os.system")),
-    "no operator ": lambda: edited(MODEL, lambda v: first_node(v).update(target="torch.ops.__init__.__globals__")),
-    "no arithmetic": lambda: edited(MODEL, lambda v: size_of(v, "().__class__")),
-    "no arithmetic ": lambda: edited(MODEL, lambda v: size_of(v, "__import__('os').system('x')")),
-    "no arithmetic  ": lambda: edited(MODEL, lambda v: size_of(v, "input(Symbol('s'))")),
-    "no arithmetic   ": lambda: edited(MODEL, lambda v: size_of(v, "9**9**9**9")),
+    "not an operator": lambda: edited(MODEL, lambda v: first_node(v).update(target="torch.os.system")),
+    "not an operator ": lambda: edited(MODEL, lambda v: first_node(v).update(target="torch.ops.__init__.__globals__")),
+    "not arithmetic": lambda: edited(MODEL, lambda v: size_of(v, "().__class__")),
+    "not arithmetic ": lambda: edited(MODEL, lambda v: size_of(v, "__import__('os').system('x')")),
+    "not arithmetic  ": lambda: edited(MODEL, lambda v: size_of(v, "input(Symbol('s'))")),
+    "not arithmetic   ": lambda: edited(MODEL, lambda v: size_of(v, "9**9**9**9")),
     "more than tensors": lambda: members() | {SAMPLES: saved(Code())},
-    "no archive of one object": lambda: members() | {SAMPLES: pickle.dumps(Code())},
-    "no archive of one object ": lambda: edited(WEIGHTS, lambda v: v["config"]["linear.bias"].update(use_pickle=True)),
-    "no tensor": lambda: edited(CONSTANTS, lambda v: v["config"].update(c={"path_name": "opaque_obj_0"})),
+    "not an archive of one object": lambda: members() | {SAMPLES: pickle.dumps(Code())},
+    "not an archive of one object ": lambda: edited(
+        WEIGHTS, lambda v: v["config"]["linear.bias"].update(use_pickle=True)
+    ),
+    "not a tensor": lambda: edited(CONSTANTS, lambda v: v["config"].update(c={"path_name": "opaque_obj_0"})),
     "outside of the file": lambda: members() | {"linear/../../weight": b"x"},
     "no program of torch.export": lambda: members() | {SAMPLES: archive_of({"a/data.pkl": b"."}, offset=(1 << 64) - 1)},
     "has code": lambda: members() | {SAMPLES: archive_of({"a/data.pkl": b".", "a/code/model.py": b"x"})},

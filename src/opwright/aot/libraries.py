@@ -106,41 +106,14 @@ def build(
     Files are replaced one by one, each whole; NAME.json is removed first and written last. raises NotFoundError for an
     unknown target, UnimplementedError for nodes without machine code, by name
     """
-    if format is not None and format not in FORMATS:
-        raise InvalidArgumentError(op="aot.build", what="no such format", found=format, wanted=", ".join(FORMATS))
-    if weights not in WEIGHTS:
-        raise InvalidArgumentError(
-            op="aot.build", what="no such place of weights", found=weights, wanted=", ".join(WEIGHTS)
-        )
-    if report and format in SOURCE_FORMATS:
-        raise InvalidArgumentError(
-            op="aot.build", what="reports are of machine code", found=format, wanted="lib, object"
-        )
+    _check_choices(format, weights, report)
     content, stem = content_of(model)
     prefix = identifier(name if name is not None else stem)
     levels = _levels(target, cpu, features, format) if "," in cpu else ()
     chosen = levels[0].target if levels else _target(target, cpu, features, format)
     if format is None:
         format = "web" if chosen.is_wasm else "lib"
-    if format == "web" and not chosen.is_wasm:
-        raise InvalidArgumentError(
-            op="aot.build", what="a web page takes WebAssembly only", found=chosen.name, do="target='wasm32-simd128'"
-        )
-    if weights == "file" and format in _WITHOUT_FILES:
-        raise UnimplementedError(
-            op="aot.build", what=f"weights cannot be a file: {_WITHOUT_FILES[format]}", do='weights="embedded"'
-        )
-    if shared and format != "lib":
-        raise InvalidArgumentError(
-            op="aot.build", what="shared libraries are made with static ones", found=format, wanted='format="lib"'
-        )
-    if threads and (format in _ON_ONE_THREAD or chosen.is_wasm or (format in FORMATS[:2] and chosen.is_bare)):
-        raise UnimplementedError(
-            op="aot.build",
-            what="web pages, sketches and machine code without an operating system run on one thread",
-            found=f"{format} for {chosen.name}",
-            do='threads=False, or format="c"',
-        )
+    _check_combination(format, chosen, weights, shared, threads)
     settings = BuildSettings(prefix, chosen, levels, format, tuple(bounds.items()), weights == "file", threads)
     with TerminalProgress(f"building {prefix}") as progress:
         built, facts = _built(content, settings, tuple(custom_ops), report, progress)
@@ -153,16 +126,56 @@ def build(
             except UnavailableError as error:
                 unlinked = str(error)
         folder = Path(out)
-        description = f"{prefix}.json"
-        files[description] = files.pop(description)  # written last: without it there is no library
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / description).unlink(missing_ok=True)
-        for file, text in files.items():
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            with replacing(folder / file) as stream:
-                stream.write(text)
+        _write(folder, files, f"{prefix}.json")
     sizes = built.arena, built.state, built.code, built.weights
     return Library(prefix, folder, chosen, tuple(files), *sizes, facts, unlinked)
+
+
+def _check_choices(format: str | None, weights: str, report: bool) -> None:
+    """Raise InvalidArgumentError for settings that are wrong for any target."""
+    if format is not None and format not in FORMATS:
+        raise InvalidArgumentError(op="aot.build", what="no such format", found=format, wanted=", ".join(FORMATS))
+    if weights not in WEIGHTS:
+        raise InvalidArgumentError(
+            op="aot.build", what="no such place of weights", found=weights, wanted=", ".join(WEIGHTS)
+        )
+    if report and format in SOURCE_FORMATS:
+        raise InvalidArgumentError(
+            op="aot.build", what="reports are of machine code", found=format, wanted="lib, object"
+        )
+
+
+def _check_combination(format: str, target: Target, weights: str, shared: bool, threads: bool) -> None:
+    """Raise InvalidArgumentError or UnimplementedError for settings that exclude each other."""
+    if format == "web" and not target.is_wasm:
+        raise InvalidArgumentError(
+            op="aot.build", what="a web page takes WebAssembly only", found=target.name, do="target='wasm32-simd128'"
+        )
+    if weights == "file" and format in _WITHOUT_FILES:
+        raise UnimplementedError(
+            op="aot.build", what=f"weights cannot be a file: {_WITHOUT_FILES[format]}", do='weights="embedded"'
+        )
+    if shared and format != "lib":
+        raise InvalidArgumentError(
+            op="aot.build", what="shared libraries are made with static ones", found=format, wanted='format="lib"'
+        )
+    if threads and (format in _ON_ONE_THREAD or target.is_wasm or (format in FORMATS[:2] and target.is_bare)):
+        raise UnimplementedError(
+            op="aot.build",
+            what="web pages, sketches and machine code without an operating system run on one thread",
+            found=f"{format} for {target.name}",
+            do='threads=False, or format="c"',
+        )
+
+
+def _write(folder: Path, files: dict[str, bytes], description: str) -> None:
+    """Write each file whole. The description, without which there is no library, is removed first and written last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / description).unlink(missing_ok=True)
+    for file in sorted(files, key=lambda name: name == description):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / file) as stream:
+            stream.write(files[file])
 
 
 class BuildSettings(NamedTuple):

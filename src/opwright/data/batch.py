@@ -101,7 +101,8 @@ class _BatchDataset(Dataset):
         rows = source.rows(context.input())
         if rows is not None:
             return _batch_rows(rows, size, self._drop)
-        return _batch_elements(source.flow(context.input()), size, self._drop, source._form)
+        items, form = source.flow(context.input()), source._form
+        return _batch_elements(items, size, self._drop, lambda elements: stack_elements(elements, form))
 
     def _cardinality(self) -> int:
         return batch_count(self, self._operands[0], self._drop)
@@ -147,7 +148,10 @@ def _batch_rows(rows: Rows, size: int, drop: bool) -> Iterator[Any]:
             yield tuple([a.take(chosen, 0) for a in arrays])
 
 
-def _batch_elements(items: Iterator[Any], size: int, drop: bool, form: ElementStructure) -> Iterator[Any]:
+def _batch_elements(
+    items: Iterator[Any], size: int, drop: bool, stack: Callable[[Sequence[Flat]], Any]
+) -> Iterator[Any]:
+    """Yield stacks of `size` elements. A failure is yielded in the place of the batch that it was to be part of."""
     buffer: list[Flat] = []
     for item in items:
         if type(item) is Failure:
@@ -156,10 +160,10 @@ def _batch_elements(items: Iterator[Any], size: int, drop: bool, form: ElementSt
             continue
         buffer.append(item)
         if len(buffer) == size:
-            yield stack_elements(buffer, form)
+            yield stack(buffer)
             buffer = []
     if buffer and not drop:
-        yield stack_elements(buffer, form)
+        yield stack(buffer)
 
 
 class _UnbatchDataset(Dataset):
@@ -298,18 +302,12 @@ class _PaddedBatchDataset(Dataset):
             what = "padded_shapes must be sizes, or -1 for the longest of a batch"
             yield Failure(InvalidArgumentError(op="Dataset.padded_batch", what=what, found=negative))
             return
-        buffer: list[Flat] = []
-        for item in self._inputs[0].flow(context.input()):
-            if type(item) is Failure:
-                buffer = []
-                yield item
-                continue
-            buffer.append(item)
-            if len(buffer) == size:
-                yield _pad_and_stack(buffer, form, shapes, values)
-                buffer = []
-        if buffer and not self._drop:
-            yield _pad_and_stack(buffer, form, shapes, values)
+        yield from _batch_elements(
+            self._inputs[0].flow(context.input()),
+            size,
+            self._drop,
+            lambda elements: _pad_and_stack(elements, form, shapes, values),
+        )
 
     def _cardinality(self) -> int:
         return batch_count(self, self._operands[0], self._drop)

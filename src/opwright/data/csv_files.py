@@ -7,9 +7,10 @@ Not here: fields and their conversion (io/text.py).
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -131,6 +132,45 @@ def _column_types(rows: Iterator[list[bytes]], count: int, na_value: bytes, limi
     return [dtypes.string if k < 0 else _TYPES[k] for k in kinds]
 
 
+class _FileForm(NamedTuple):
+    """The form of CSV files. delimiter: of fields; quotes: whether fields may be quoted; header: whether the first
+    record has the names of the columns; compression: as `open_decompressed` takes it."""
+
+    delimiter: bytes
+    quotes: bool
+    header: bool
+    compression: str
+
+    def header_of(self, path: str) -> list[str]:
+        """Return the names of a file's columns. Raises ValueError for files without a header."""
+        if not self.header:
+            raise ValueError("Cannot infer column names without a header line.")
+        with open_decompressed(path, self.compression) as file:
+            first = next(csv_records(file, self.quotes), b"")
+        return [text.decode() for text in csv_fields(first, self.delimiter, self.quotes)]
+
+    def rows_of(self, path: str) -> Iterator[list[bytes]]:
+        """Yield the fields of each record of a file, without its header."""
+        with open_decompressed(path, self.compression) as file:
+            records = csv_records(file, self.quotes)
+            if self.header:
+                next(records, None)
+            for record in records:
+                yield csv_fields(record, self.delimiter, self.quotes)
+
+
+def _chosen_columns(columns: list[str], select_columns: Sequence[Any] | None) -> list[int]:
+    """Return the ascending indices of the columns that are read. Raises ValueError for names that do not match."""
+    if len(set(columns)) != len(columns):
+        raise ValueError(f"Cannot have duplicate column names: {columns}")
+    if select_columns is None:
+        return list(range(len(columns)))
+    unknown = [c for c in select_columns if isinstance(c, str) and c not in columns]
+    if unknown:
+        raise ValueError(f"`select_columns` has names that are not columns: {unknown}. Columns are {columns}")
+    return sorted({columns.index(c) if isinstance(c, str) else int(c) for c in select_columns})
+
+
 def make_csv_dataset(
     file_pattern: Any,
     batch_size: int,
@@ -170,38 +210,12 @@ def make_csv_dataset(
         raise InvalidArgumentError(op="make_csv_dataset", what=f"No files matched {file_pattern!r}")
     if shuffle:
         np.random.RandomState(shuffle_seed).shuffle(names)
-    delimiter = field_delim.encode()
-
-    def rows_of(name: str) -> Iterator[list[bytes]]:
-        with open_decompressed(name, compression_type or "") as file:
-            records = csv_records(file, use_quote_delim)
-            if header:
-                next(records, None)
-            for record in records:
-                yield csv_fields(record, delimiter, use_quote_delim)
-
-    if column_names is None:
-        if not header:
-            raise ValueError("Cannot infer column names without a header line.")
-        with open_decompressed(names[0], compression_type or "") as file:
-            first = next(csv_records(file, use_quote_delim), b"")
-        column_names = [text.decode() for text in csv_fields(first, delimiter, use_quote_delim)]
-    columns = list(column_names)
-    if len(set(columns)) != len(columns):
-        raise ValueError(f"Cannot have duplicate column names: {columns}")
-    chosen = list(range(len(columns)))
-    if select_columns is not None:
-        unknown = [c for c in select_columns if isinstance(c, str) and c not in columns]
-        if unknown:
-            raise ValueError(f"`select_columns` has names that are not columns: {unknown}. Columns are {columns}")
-        chosen = sorted({columns.index(c) if isinstance(c, str) else int(c) for c in select_columns})
+    form = _FileForm(field_delim.encode(), use_quote_delim, header, compression_type or "")
+    columns = form.header_of(names[0]) if column_names is None else list(column_names)
+    chosen = _chosen_columns(columns, select_columns)
     if column_defaults is None:
-
-        def every_row() -> Iterator[list[bytes]]:
-            for name in names:
-                yield from rows_of(name)
-
-        kinds = _column_types(every_row(), len(columns), na_value.encode(), num_rows_for_inference)
+        rows = itertools.chain.from_iterable(map(form.rows_of, names))
+        kinds = _column_types(rows, len(columns), na_value.encode(), num_rows_for_inference)
         column_defaults = [["" if kinds[k] is dtypes.string else kinds[k].np.type(0)] for k in chosen]
     kept = [columns[k] for k in chosen]
     if len(column_defaults) != len(kept):

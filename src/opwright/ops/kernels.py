@@ -150,6 +150,30 @@ def _kind_of(name: str) -> str:
         return name if name.isidentifier() else ""
 
 
+def _checked_key(op: Operator, place: Any, dtype: Any, layout: str, library: str) -> KernelKey:
+    """Return the key of a kernel to register. Raises ValueError."""
+    if library not in _libraries:
+        raise ValueError(
+            f"{op.name}: library {library!r} is not one of {', '.join(_libraries)}; "
+            "ow.ops.register_library enters another"
+        )
+    if op.control:
+        raise ValueError(f"{op.name}: control flow has no kernels: it runs the graphs among its attributes")
+    key = KernelKey(place or CPUPlace(), None if dtype is None else as_dtype(dtype), layout, library)
+    if library in CUDA_LIBRARIES and key.place == "cpu":
+        raise ValueError(f"{op.name}: {library} has kernels for GPUs alone; found place {key.place!r}")
+
+    if key.place not in ("cpu", "gpu", "sim"):
+        from ..devices.pool import kinds_of_places
+
+        if key.place not in kinds_of_places():
+            raise ValueError(
+                f"{op.name}: there are no places of kind {key.place!r}: it is none of "
+                f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one"
+            )
+    return key
+
+
 def register_kernel(
     op: Operator,
     *,
@@ -176,26 +200,7 @@ def register_kernel(
     SignatureError for what is neither an operator nor a function
     """
     op = registry.operator_of(op)
-    library = _ALIASES.get(library, library)
-    if library not in _libraries:
-        raise ValueError(
-            f"{op.name}: library {library!r} is not one of {', '.join(_libraries)}; "
-            "ow.ops.register_library enters another"
-        )
-    if op.control:
-        raise ValueError(f"{op.name}: control flow has no kernels: it runs the graphs among its attributes")
-    key = KernelKey(place or CPUPlace(), None if dtype is None else as_dtype(dtype), layout, library)
-    if library in CUDA_LIBRARIES and key.place == "cpu":
-        raise ValueError(f"{op.name}: {library} has kernels for GPUs alone; found place {key.place!r}")
-
-    if key.place not in ("cpu", "gpu", "sim"):
-        from ..devices.pool import kinds_of_places
-
-        if key.place not in kinds_of_places():
-            raise ValueError(
-                f"{op.name}: there are no places of kind {key.place!r}: it is none of "
-                f"{', '.join(kinds_of_places())}; devices.register_place_kind makes one"
-            )
+    key = _checked_key(op, place, dtype, layout, _ALIASES.get(library, library))
 
     def enter(kernel: Any) -> Kernel:
         registered: Kernel = kernel

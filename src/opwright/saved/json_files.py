@@ -136,7 +136,7 @@ class JsonReader:
     def of(self, value: Any, kind: type[T], what: str) -> T:
         """Return `value`, checked to be of exactly this type."""
         if type(value) is not kind:
-            raise self.fail(f"{what} is not a {kind.__name__}", value)
+            raise self.fail(f"{what} is not of type {kind.__name__}", value)
         result: T = value
         return result
 

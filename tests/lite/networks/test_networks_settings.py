@@ -86,9 +86,9 @@ WRONG = {
     "input_type_of_floats": ({"inference_input_type": ow.int8}, "must be tf.float32"),
     "type_without_samples": ({"optimizations": DEFAULT, "inference_output_type": ow.uint8}, "must be tf.float32"),
     "one_optimization": ({"optimizations": lite.Optimize.DEFAULT}, "optimizations is not a list"),
-    "optimization_by_name": ({"optimizations": ["DEFAULT"]}, "optimizations holds what is not an Optimize"),
+    "optimization_by_name": ({"optimizations": ["DEFAULT"]}, "optimizations holds other values than Optimize"),
     "one_set": ({"target_spec__supported_ops": lite.OpsSet.TFLITE_BUILTINS}, "supported_ops is not a list"),
-    "set_by_name": ({"target_spec__supported_ops": ["TFLITE_BUILTINS"]}, "holds what is not an OpsSet"),
+    "set_by_name": ({"target_spec__supported_ops": ["TFLITE_BUILTINS"]}, "holds other values than OpsSet"),
     "one_type": (
         {"target_spec__supported_types": ow.float16, "optimizations": DEFAULT},
         "supported_types is not a list",

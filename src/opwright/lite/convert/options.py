@@ -119,7 +119,7 @@ def check(settings: Any) -> None:
         for item in setting or ():
             if not isinstance(item, kind):
                 raise InvalidArgumentError(
-                    what=f"converter.{name} holds what is not a {kind.__name__}", found=repr(item)
+                    what=f"converter.{name} holds other values than {kind.__name__}", found=repr(item)
                 )
             if allowed is not None and item not in allowed:
                 raise UnimplementedError(

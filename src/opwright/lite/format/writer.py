@@ -86,7 +86,7 @@ def stored_scalar(field: schema.SchemaField, value: Any) -> float | None:
         number = int(value) if isinstance(value, (bool, np.bool_)) else value.__index__()
         struct.pack(f"<{schema.SCALARS[field.scalar][0]}", number)
     except (struct.error, AttributeError, TypeError):
-        raise EncodingError(f"{value!r} is not a {field.enum or field.scalar}", f".{field.name}") from None
+        raise EncodingError(f"{value!r} is not of type {field.enum or field.scalar}", f".{field.name}") from None
     if field.scalar == "bool":
         number = int(number != 0)
     return None if number == int(field.default) else number
