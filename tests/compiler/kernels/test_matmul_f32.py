@@ -36,6 +36,9 @@ CASES = [
     ((105, 1024), (1024, 62)),
     ((2, 105, 300), (2, 300, 32)),
     ((60, 300), (300, 317)),
+    # several products, of which one with transposed rows reads them in place
+    ((3, 70, 40), (3, 40, 64)),
+    ((2, 3, 100, 33), (33, 48)),
 ]
 
 
@@ -92,6 +95,10 @@ def test_blocks_of_steps_change_no_bit(monkeypatch):
     packed_in_blocks = run(form, inputs)
     monkeypatch.setattr(gemm_deep_f32, "PACKINGS", 0)
     assert np.array_equal(run(form, inputs), packed_in_blocks)
+    form, inputs, _ = of((3, 70, 40), (3, 40, 64), transpose_a=True)
+    read_in_place = run(form, inputs)
+    monkeypatch.setattr(gemm_deep_f32, "SHORT_DEPTH", 1 << 20)
+    assert np.array_equal(run(form, inputs), read_in_place)
 
 
 def test_narrow_constants():

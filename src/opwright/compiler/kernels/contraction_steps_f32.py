@@ -62,8 +62,8 @@ def gemm_step(
     panel_bytes = panels.width * depth * 4
     constants = {"more": len(more), "rows": cut.height, "short": cut.short, "epilogue": epilogue}
     packs = batch.b_pitch > 0
-    if is_deep(batch.rows, panels, batch.pitch, batch.turned, packs):
-        block = evened(deep_block(cut, panels), cut.tiles, panels.number)
+    if is_deep(batch.rows, panels, batch.pitch, batch.turned, packs, batch.products):
+        block = evened(deep_block(cut, panels, batch.products), cut.tiles, panels.number)
         scratch = deep_scratch(cut, panels, block, batch.turned, packs)
         code = gemm_deep.code(
             **constants, turned=batch.turned, packs=packs, interleaves=copies_while_computing(panels, batch.turned)

@@ -99,8 +99,11 @@ def select_matmul(form: MatMul, build: Builder) -> None:
     few = rows <= FEW and b.constant is None
     readable = not few and b.constant is None and not form.transpose_b  # b has rows of the panels
     turned = form.transpose_a and not few
-    packs = turned and readable and packs_itself(rows, panels) and is_deep(rows, panels, a.pitch, True, True)
-    turned = turned and (packs or is_deep(rows, panels, a.pitch, True))
+    parts = list(product_batches(lead, a_lead, b_lead))
+    products = parts[0].products if parts else 0
+    packs = turned and readable and packs_itself(rows, panels, products)
+    packs = packs and is_deep(rows, panels, a.pitch, True, True, products)
+    turned = turned and (packs or is_deep(rows, panels, a.pitch, True, False, products))
     if form.transpose_a and not turned:
         a = transposed(a, build)
     x, pitch = build.pointer(a), a.pitch
@@ -114,7 +117,6 @@ def select_matmul(form: MatMul, build: Builder) -> None:
         gemm_step(build, panels, x, packed, build.pointer(out), out.pitch, batch, epilogue, more)
         share_output(form, build, form.operands, epilogue)
         return
-    parts = list(product_batches(lead, a_lead, b_lead))
     if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
         raise NoKernel(f"batches {list(a_lead)} by {list(b_lead)}")
     a_size = a.shape[-2] * pitch
