@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import resource
+import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -162,3 +164,21 @@ def test_a_later_tape_over_the_gradient_of_a_function() -> None:
     t, m = np.tanh(a.numpy()), a.numpy().mean()
     jacobian = np.diag((1 - t * t) * m) + np.outer(t, np.full(4, 0.25))
     np.testing.assert_allclose(result, jacobian @ np.arange(1.0, 5.0), rtol=1e-12)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the resident set as Linux states it")
+def test_zeros_in_a_trace_occupy_no_memory():
+    """Operators with several results receive zeros for those without a gradient, an LSTM as many as its gates."""
+    spec, kept = ow.TensorSpec([1 << 24], ow.float32), []
+
+    def growth() -> int:
+        before = resident_pages()
+        kept.append(ow.function(lambda x: x + ow.zeros_like(x)).get_concrete_function(spec))
+        return resident_pages() - before
+
+    assert min(growth() for _ in range(3)) * resource.getpagesize() < 1 << 24  # a quarter of the zeros
+
+
+def resident_pages() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])

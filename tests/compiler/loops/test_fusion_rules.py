@@ -261,6 +261,14 @@ def graph_moved_again(is_read=False):
     return LoopGraph("moved_again", (x,), outputs, tuple(forms))
 
 
+def graph_slice(rows):
+    """States before each step: the first one, and those after some steps."""
+    f, h, s, y = (buf(n, *shape) for n, shape in zip("fhsy", ((1, 3), (5, 3), (rows, 3), (rows + 1, 3))))
+    part = Move(s, (h,), (IndexMap((0, 0), (rows, 3), 3, (3, 1)),))
+    boxes = (IndexMap((0, 0), (1, 3), 0, (3, 1)), IndexMap((1, 0), (rows, 3), 0, (3, 1)))
+    return LoopGraph("slice", (f, h), (y,), (part, Move(y, (f, s), boxes)))
+
+
 CASES = {  # the graph, and the classes of the forms that fusion leaves
     "scalar": (graph_scalar(), "Map"),
     "chain": (graph_chain(), "Map"),
@@ -284,6 +292,8 @@ CASES = {  # the graph, and the classes of the forms that fusion leaves
     "pad_pool": (graph_pad_pool(), "Contract Pool"),
     "pad_pool_of_any": (graph_pad_pool(False), "Contract Move Pool"),
     "concat": (graph_concat(), "Contract Map Move"),
+    "slice": (graph_slice(4), "Move"),
+    "short_slice": (graph_slice(2), "Move Move"),
     "dead": (graph_dead(), "Map"),
     "view_of_views": (graph_view_of_views(), "View Contract View"),
     "moved_again": (graph_moved_again(), "Map Move Map Map"),

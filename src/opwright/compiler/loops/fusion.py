@@ -25,7 +25,7 @@ from ...core import flags
 from ...core.dtypes import float32
 from ..native.host import cache_bytes
 from ..tuning.choices import BANDS, choose
-from .buffers import STRANDS, Buffer, Window, ring_lines
+from .buffers import STRANDS, Buffer, Window, ring_lines, row_major
 from .constant_folding import constant_map, constant_move, constant_view, filled_operand, gathered_map, short_filter
 from .control_flow import BlockOp
 from .expressions import Expr, arg, substitute
@@ -148,6 +148,28 @@ def same_move(state: Rewriting, op: Move) -> bool:
 def _is_equal(one: Move, other: Move) -> bool:
     same = len(one.operands) == 1 and one.maps == other.maps and one.fill == other.fill
     return same and one.output.shape == other.output.shape and one.output.dtype is other.output.dtype
+
+
+def slice_operand(state: Rewriting, op: Move) -> bool:
+    """Read a run of elements where it is, instead of a copy that only this move reads whole.
+
+    Runs of less than half of an array are copied: the array may be freed after that.
+    """
+    operands, maps = list(op.operands), list(op.maps)
+    for i, (x, box) in enumerate(zip(op.operands, op.maps)):
+        writer = state.writer(x)
+        whole = box.offset == 0 and box.extent == x.shape and box.strides == row_major(x.shape)
+        is_single = state.only_reader(x, op) and op.operands.count(x) == 1 and x.parent is None
+        if whole and is_single and isinstance(writer, Move):
+            source, run = writer.operands[0], writer.maps[0]
+            is_run = len(writer.maps) == 1 and run.extent == x.shape and run.strides == row_major(x.shape)
+            if is_run and source.parent is None and 2 * x.size >= source.size:
+                operands[i], maps[i] = source, dataclasses.replace(box, offset=run.offset)
+                state.replace(writer)
+    if operands == list(op.operands):
+        return False
+    state.replace(op, dataclasses.replace(op, operands=tuple(operands), maps=tuple(maps)))
+    return True
 
 
 LARGE_SHARE = 2
@@ -276,6 +298,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("constant_move", Move, constant_move, "a move of constants is done once"),
     Pass("constant_view", View, constant_view, "a view of a constant is a constant"),
     Pass("same_move", Move, same_move, "what is moved to the same places again is moved once"),
+    Pass("slice_operand", Move, slice_operand, "a slice that is moved on is read where it is"),
     Pass("filled_operand", Map, filled_operand, "an array of one number is that number where maps read it"),
     Pass("scalar_operands", Map, scalar_operands, "a constant of equal elements is a number of the expression"),
     Pass("into_chain", Map, into_chain, "a map that only another map reads is part of its expression"),

@@ -113,10 +113,11 @@ def _filled(shape: Any, value: Any, dtype: DType, name: str | None) -> Tensor:
         return Fill(shape, dispatch.to_tensor(np.asarray(value, dtype.np), dtype), name=name)
     if any(s < 0 for s in sizes):
         raise InvalidArgumentError(op="Fill", node=name, what="a negative size", found=list(sizes), wanted="sizes >= 0")
-    try:
-        array = np.full(sizes, value, dtype.np)
+    try:  # memory of zeros is occupied when it is written
+        array = np.zeros(sizes, dtype.np) if value == 0 else np.full(sizes, value, dtype.np)
     except (MemoryError, ValueError):  # too large: the operator reports it
         return Fill(np.array(sizes, np.int64), dispatch.to_tensor(np.asarray(value, dtype.np), dtype), name=name)
+    array.flags.writeable = False  # a constant shares it
     return dispatch.to_tensor(array, dtype, name)
 
 

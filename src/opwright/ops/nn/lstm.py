@@ -142,7 +142,7 @@ class LSTMSequence(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
 
 def states_before(first: Tensor, states: Tensor) -> Tensor:
     """Return the states before each step: the first state, then all states but the last."""
-    return concat([expand_dims(first, 0), states], 0)[:-1]
+    return concat([expand_dims(first, 0)[: shape(states)[0]], states[:-1]], 0)  # one copy; without steps there is none
 
 
 def product_over_time(states: Tensor, gates: Tensor) -> Tensor:
