@@ -14,6 +14,7 @@ from windows import correlated, output_size
 import opwright as ow
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.depthwise_int8 import depthwise_any_int8, depthwise_int8
+from opwright.compiler.kernels.depthwise_rows import bands_of, geometry_of
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.register_tiles import DepthwiseTile
 from opwright.compiler.loops.buffers import Buffer, Window
@@ -178,6 +179,27 @@ def test_looked_up_beside_an_operand(name):
         with ow.flags(target=name):
             np.testing.assert_array_equal(run(form, given), want, err_msg=f"{width} {window}")
             np.testing.assert_array_equal(run(alone, given_alone), table[index], err_msg=f"alone {width} {window}")
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_wide_images_are_computed_in_segments(name):
+    """Test rows of several segments, the last one shorter: plain sums, and looked up a few columns at a time."""
+    table, scale = drawn(np.int8, 256), (RNG.random(72) * 0.004).astype(np.float32)
+    index = quantize(apply("mul", convert(SUM, float32), arg(1, float32)), 3, int8)
+    for stride, width in ((1, 151), (2, 133)):
+        window = Window((5, 5), (stride, stride), padding=(2, 2, 2, 2))
+        x, filter = drawn(np.int8, 2, 5, width, 72), drawn(np.int8, 5, 5, 72)
+        form, given = made(x, filter, window, x_zero=-7, expr=lookup(index, arg(2, int8)), operands=(scale, table))
+        bands = bands_of(form, geometry_of(form), 2, 8)
+        assert bands.segments == -(-form.output.shape[2] // bands.columns) > 1
+        assert form.output.shape[2] % bands.columns
+        sums = expected(x, filter, window, 1, -7, 0)
+        want = table[np.clip(np.rint(sums.astype(np.float32) * scale) + 3, -128, 127).astype(np.int8).view(np.uint8)]
+        plain, given_plain = made(x, filter, window, x_zero=-7)
+        with ow.flags(target=name):
+            np.testing.assert_array_equal(run(form, given), want)
+            np.testing.assert_array_equal(split(form, given, 3), want)
+            np.testing.assert_array_equal(run(plain, given_plain), sums)
 
 
 @pytest.mark.parametrize("multiplier", [1, 2])

@@ -252,9 +252,9 @@ def test_rows_of_depthwise_tiles(target, window, out_height, rows, team, seen):
         ("x86-64-v4-vnni", 32, 16, 16, False),
         ("x86-64-v4-vnni", 14, 256, 256, False),
         ("x86-64-v4-vnni", 8, 64, 64, False),
-        ("x86-64-v3", 5, 512, 512, True),
-        ("x86-64-v3", 7, 512, 512, False),
-        ("x86-64-v3", 5, 16, 16, False),
+        ("x86-64-v3", 6, 512, 512, True),
+        ("x86-64-v3", 5, 512, 512, False),
+        ("x86-64-v3", 6, 16, 16, False),
     ],
 )
 def test_when_windows_of_3x3_are_copied(target, width, channels, features, copied):
@@ -266,8 +266,8 @@ def test_when_windows_of_3x3_are_copied(target, width, channels, features, copie
 @pytest.mark.parametrize(
     ("name", "widened", "tile"),
     [
-        ("x86-64-v2", True, (4, 2, 4)),
-        ("x86-64-v3", True, (4, 2, 8)),
+        ("x86-64-v2", True, (5, 2, 4)),
+        ("x86-64-v3", True, (5, 2, 8)),
         ("x86-64-v4", True, (12, 2, 16)),
         ("x86-64-v3-vnni", False, (6, 2, 8)),
         ("x86-64-v4-vnni", False, (14, 2, 16)),

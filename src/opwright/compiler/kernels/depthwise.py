@@ -92,14 +92,15 @@ def depthwise_f32(
     dilated: bool,
     epilogue: Any,
 ) -> None:
-    """Convolve. Items: `lanes` channels of a band of rows. rows > 1 requires bands.down = 1.
+    """Convolve. Items: `lanes` channels of a segment of a band of rows. rows > 1 requires bands.down = 1.
 
     dilated: bands.across may be above 1, with a stride of 1.
     """
     finish, unrolled = epilogue.bind(more), work.target.is_aarch64
     blocks = (planes.channels + (lanes - 1)) // lanes
     for item in work.items():
-        band = item // blocks
+        segment = item // blocks % bands.segments
+        band = item // (blocks * bands.segments)
         n = band // bands.count
         c = kl.minimum((item % blocks) * lanes, planes.channels - lanes)
         tap = _taps(work, filter + c, planes.channels, size, lanes)
@@ -118,7 +119,7 @@ def depthwise_f32(
             sums = _FloatSums(planes, size[1], strides[1], rows, lanes, unrolled)
             sums.lines, sums.tap, sums.y, sums.ending = lines, tap, y, finish
             sums.high, sums.step = size[0], strides[0]
-            sums.along_row(start, output, c, bands, dilated)
+            sums.along_row(start, output, c, bands, segment, dilated)
 
 
 class _FloatSums(RowSums):
@@ -266,15 +267,15 @@ def select_depthwise_f32(form: Depthwise, build: Builder) -> None:
         epilogue=epilogue,
     )
     few = n * blocks * -(-geometry.out_height // BAND) < BAND
-    bands = bands_of(form, geometry, rows if few else BAND)
+    bands = bands_of(form, geometry, rows if few else BAND, lanes)
     arrays = (
         build.pointer(x),
         build.pointer(form.filter),
         0 if bias is None else build.pointer(bias),
         build.pointer(out),
     )
-    items = n * blocks * bands.count
-    size_of_item = (geometry.width * strides[1] + geometry.out_width) * bands.size * lanes * 4
+    items = n * blocks * bands.count * bands.segments
+    size_of_item = (strides[1] ** 2 + 1) * bands.columns * bands.size * lanes * 4
     build.step(
         code, [*arrays, *planes_of(form, geometry, x.pitch), *bands, *more], items, chunk=grain(size_of_item, items)
     )
@@ -379,11 +380,11 @@ def _add_unrolled(form: Depthwise, lanes: int, build: Builder) -> None:
         more=len(more),
         epilogue=epilogue,
     )
-    bands = bands_of(form, geometry, rows * max(1, RUN // (out_width * rows)))
+    bands = bands_of(form, geometry, rows * max(1, RUN // (out_width * rows)), lanes)
     words = [image, packed, starts, build.pointer(out), *planes_of(form, geometry, pitch), *bands, zero, zeros, scales]
-    items = n * blocks * bands.count
-    scratch = (out_width + columns) * rows * lanes  # indices of the lookups after a row of columns
-    build.step(code, [*words, *more], items, scratch, grain(12 * out_width * bands.size * lanes, items))
+    items = n * blocks * bands.count * bands.segments
+    scratch = (bands.columns + columns) * rows * lanes  # indices of the lookups after a row of columns
+    build.step(code, [*words, *more], items, scratch, grain(12 * bands.columns * bands.size * lanes, items))
 
 
 def _rounded(form: Depthwise, build: Builder) -> tuple[Any, int, Any, Any]:

@@ -56,7 +56,7 @@ def depthwise_int8(
     together: int,
     epilogue: Any,
 ) -> None:
-    """Convolve. Items: the channels of the tile of a band of rows. dilated: as for floats.
+    """Convolve. Items: the channels of the tile of a segment of a band of rows. dilated: as for floats.
 
     zero: x'_zero. signed: whether x are int8. together: columns of outputs whose elements fill a vector, or 0 to apply
     the epilogue row by row. rounded: x are floats that were rounded; zeros, scales: of each image. starts: initial
@@ -69,13 +69,15 @@ def depthwise_int8(
     flipped = flip_of(work.target, signed) if of_bytes else 0
     sums = _IntegerSums(planes, tile.size[1], strides[1], tile.rows, lanes, work.target.is_aarch64)
     sums.tile, sums.flipped, sums.together = tile, flipped, together
+    sums.joins_rows = work.target.is_x86 and tile.rows & (tile.rows - 1) == 0
     sums.table = None if ending is None else ending.table
     sums.ending = epilogue.bind(more) if ending is None else ending.finish
     sums.y, sums.work = y.cast(epilogue.expr.dtype), work
     blocks = (planes.channels + (lanes - 1)) // lanes
     outside = kl.stack(image.dtype, lanes)
     for item in work.items():
-        block, band = item % blocks, item // blocks
+        block, segment = item % blocks, item // blocks % bands.segments
+        band = item // (blocks * bands.segments)
         n = band // bands.count
         c = kl.minimum(block * lanes, planes.channels - lanes)
         sums.taps = weights + block * math.prod(tile.packed)
@@ -96,7 +98,7 @@ def depthwise_int8(
                 line = kl.select(inside, line, outside)
                 lines.append((line, kl.select(inside, planes.pitch, 0)))
             sums.set_lines(lines)
-            sums.along_row(start, (n * planes.out_height + oy) * planes.out_width, c, bands, dilated)
+            sums.along_row(start, (n * planes.out_height + oy) * planes.out_width, c, bands, segment, dilated)
 
 
 def byte_dtype(target: Target) -> DType:
@@ -125,6 +127,7 @@ class _IntegerSums(RowSums):
     ending: Callable[..., Value]
     table: Pointer | None
     together: int
+    joins_rows: bool
     work: Work
     buffer: Pointer
     indices: Pointer | None
@@ -170,20 +173,26 @@ class _IntegerSums(RowSums):
     def finish(self, columns: Columns, done: Any, slot: int) -> None:
         """Store one output of each row, or buffer it until a vector is full."""
         together = self.together
-        for r in range(self.rows):
-            total = self.sums[r, slot]
-            if together == 0:
-                row = self.output(columns, done, r)
-                result = self.ending(total, row, columns.c, self.lanes, row_scale=self.scale)
-                (self.y + row * self.planes.out_pitch).store(result, columns.c)
-            else:
-                self.buffer.store(total, (done % together * self.rows + r) * self.lanes)
+        if together == 0:
+            each = self.rows if self.joins_rows else 1
+            for first in range(0, self.rows, each):
+                self.store_rows(columns, done, slot, range(first, first + each))
+        for r in range(self.rows if together else 0):
+            self.buffer.store(self.sums[r, slot], (done % together * self.rows + r) * self.lanes)
         if together == 1:
             self.finish_columns(columns, done, 0, 1)
         elif together > 1:
             full = done % together == together - 1
             if full:
                 self.finish_columns(columns, done - (together - 1), 0, together)
+
+    def store_rows(self, columns: Columns, done: Any, slot: int, rows: range) -> None:
+        """Apply the epilogue to one output of each of `rows`, a power of two, and store them."""
+        outputs = [self.output(columns, done, r) for r in rows]
+        sums = kl.joined([self.sums[r, slot] for r in rows])
+        results = self.ending(sums, outputs, columns.c, self.lanes, None, len(outputs), self.scale)
+        for i, output in enumerate(outputs):
+            (self.y + output * self.planes.out_pitch).store(kl.part(results, i * self.lanes, self.lanes), columns.c)
 
     def end(self, columns: Columns) -> None:
         """Store the columns that fill no vector; look results up."""

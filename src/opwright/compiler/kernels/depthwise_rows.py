@@ -20,7 +20,8 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..loops.buffers import Ring, Window
 from ..loops.ops import Depthwise
-from .tiling import grain
+from .gemm_int16 import LINE
+from .tiling import L1_BYTES, grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -30,6 +31,8 @@ TAP_LIMIT = 64
 """Taps of an unrolled window, at most; larger ones are loops."""
 
 
+LEAST_COLUMNS = 8
+"""Columns of outputs of an item, at least: the columns next to them are loaded again."""
 SUM_LIMIT = 12
 """Outputs whose windows contain a pixel, at most; each has a sum in a register."""
 
@@ -84,12 +87,15 @@ class Planes(NamedTuple):
 
 
 class Bands(NamedTuple):
-    """Rows of outputs in `count` bands of `size`; dilations of the window; ring, shift: see `line_of`."""
+    """Rows of outputs in `count` bands of `size`, each in `segments` of `columns` columns; dilations of the window;
+    ring, shift: see `line_of`."""
 
     down: Any
     across: Any
     count: Any
     size: Any
+    segments: Any
+    columns: Any
     ring: Any
     shift: Any
 
@@ -134,11 +140,30 @@ def planes_of(form: Depthwise, geometry: WindowGeometry, pitch: int) -> Planes:
     return Planes(height, width, pitch, out_height, out_width, form.output.pitch, channels, top, left)
 
 
-def bands_of(form: Depthwise, geometry: WindowGeometry, size: int) -> Bands:
-    """Return the words of the rows of outputs, in bands of this size."""
+def bands_of(form: Depthwise, geometry: WindowGeometry, size: int, lanes: int) -> Bands:
+    """Return the words of the rows of outputs, in bands of this size. lanes: channels of an item."""
     x, first = form.input, max(0, -form.window.padding[0])
     ring = (x.lines, (first + x.shift) % x.lines - first) if isinstance(x, Ring) else (x.shape[0] * x.shape[1], 0)
-    return Bands(*geometry.window.dilations, -(-geometry.out_height // size), size, *ring)
+    columns = _columns_of_items(form, geometry, size, lanes)
+    segments = max(1, -(-geometry.out_width // columns))
+    return Bands(*geometry.window.dilations, -(-geometry.out_height // size), size, segments, columns, *ring)
+
+
+def _columns_of_items(form: Depthwise, geometry: WindowGeometry, size: int, lanes: int) -> int:
+    """Return the columns of outputs of an item, of `lanes` channels of `size` rows.
+
+    The items of the other channels of a cache line follow: the first-level cache keeps it until then. Floats lose by
+    it: two items share a line, and its second half costs less than columns that are loaded again.
+    """
+    window, width = geometry.window, geometry.out_width
+    source, out = form.input, form.output
+    if 2 * lanes * source.dtype.size >= LINE or window.dilations[1] > 1 or form.rounding:
+        return max(1, width)
+    rows = (min(size, geometry.out_height) - 1) * window.strides[0] + window.size[0]
+    read = rows * window.strides[1] * min(source.pitch * source.dtype.size, LINE)
+    written = size * min(out.pitch * out.dtype.size, LINE)
+    most = max(LEAST_COLUMNS, 3 * L1_BYTES // 4 // (read + written))
+    return max(1, -(-width // max(1, -(-width // most))))
 
 
 def is_inside(index: Value, extent: Value) -> Value:
@@ -182,8 +207,8 @@ class RowSums(ABC):
     def end(self, columns: Columns) -> None:  # noqa: B027  a hook
         """Store buffered outputs, after the last column."""
 
-    def along_row(self, start: Value, output: Any, c: Any, bands: Bands, dilated: bool) -> None:
-        """Compute a row. start: initial sums.
+    def along_row(self, start: Value, output: Any, c: Any, bands: Bands, segment: Value, dilated: bool) -> None:
+        """Compute a segment of a row. start: initial sums.
 
         dilated: columns with equal remainders by `across` are one row of an image without dilation.
         """
@@ -192,7 +217,9 @@ class RowSums(ABC):
                 count = (self.planes.out_width - phase + (bands.across - 1)) // bands.across
                 self.along(start, Columns(output + phase, c, count, phase - self.planes.left, bands.across))
         else:
-            self.along(start, Columns(output, c, self.planes.out_width, -self.planes.left, 1))
+            first = segment * bands.columns
+            count = kl.minimum(bands.columns, self.planes.out_width - first)
+            self.along(start, Columns(output + first, c, count, first * self.stride - self.planes.left, 1))
 
     def along(self, start: Value, columns: Columns) -> None:
         """Compute some columns of outputs."""

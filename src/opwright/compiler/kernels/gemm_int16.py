@@ -36,7 +36,7 @@ import numpy as np
 from ...core.dtypes import int4
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, u8
-from .output_tiles import OutputTile, accumulators, spilled
+from .output_tiles import OutputTile, accumulators
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value
@@ -138,8 +138,8 @@ def add_products(
 
 def contract_widened(
     rows: int, vectors: int, lanes: int, lhs: LhsInt8, q: Pointer, biased: bool, abreast: int = 1, apart: Any = 0
-) -> Pointer:
-    """Compute the sums of a tile in memory, int32[rows, abreast * vectors * lanes].
+) -> Registers:
+    """Compute the sums of a tile, rows x (abreast * vectors) registers.
 
     q: the panel, or the first of `abreast` panels, `apart` words from one to the next; biased: it has initial sums.
     """
@@ -153,7 +153,7 @@ def contract_widened(
         for segment in range(lhs.segments):
             p = lhs.p + (line * lhs.line + segment * lhs.segment)
             q = add_products(sums, p, lhs.pitch, lhs.quads, q, abreast, 4 * apart)
-    return spilled(sums)
+    return sums
 
 
 LARGEST_BYTE, LARGEST_SUM = 255, (1 << 15) - 1

@@ -234,7 +234,10 @@ def _multiply_panel(rows: int, vectors: int, lanes: int, lhs: LhsInt8, tile: Out
         else:
             write_tile(tile, stored_rows(sums, width), rows, width, lanes)
     elif tile.light and rows > 1 and _is_of_vectors(lhs, tile):
-        registers = contract(rows, vectors, lanes, lhs, tile.panel)
+        if lhs.widened:
+            registers = contract_widened(rows, vectors, lanes, lhs, tile.panel, True)
+        else:
+            registers = contract(rows, vectors, lanes, lhs, tile.panel)
         sums = [kl.joined([registers[r, v] for v in range(vectors)]) for r in range(rows)]
         write_registers(tile, sums, width, rows_per_vector(tile, width, lanes))
     else:
@@ -243,7 +246,7 @@ def _multiply_panel(rows: int, vectors: int, lanes: int, lhs: LhsInt8, tile: Out
 
 def _is_of_vectors(lhs: LhsInt8, tile: OutputTile) -> bool:
     """Return whether `contract` computes a tile, of bytes that were not floats."""
-    others = lhs.wide, lhs.blocked, lhs.tiled is not None, lhs.widened, lhs.bounded, tile.rounded
+    others = lhs.wide, lhs.blocked, lhs.tiled is not None, lhs.bounded, tile.rounded
     return not any(others)
 
 
@@ -258,7 +261,7 @@ def _contracted(rows: int, vectors: int, lanes: int, lhs: LhsInt8, tile: OutputT
     if lhs.tiled is not None:
         return contract_tiles(rows, vectors, lanes, lhs, tile.panel, tile.rounded is None)
     if lhs.widened:
-        return contract_widened(rows, vectors, lanes, lhs, tile.panel, tile.rounded is None)
+        return spilled(contract_widened(rows, vectors, lanes, lhs, tile.panel, tile.rounded is None))
     return spilled(contract(rows, vectors, lanes, lhs, tile.panel))
 
 
@@ -330,7 +333,7 @@ def _multiply_abreast(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, la
         sums = contract_halved(1, vectors, lanes, lhs, lhs.block_sums, tile, ABREAST, width * panels.steps)
         apart = width * panels.steps // 4
     elif lhs.widened:
-        sums = contract_widened(1, vectors, lanes, lhs, tile.panel, tile.rounded is None, ABREAST, apart)
+        sums = spilled(contract_widened(1, vectors, lanes, lhs, tile.panel, tile.rounded is None, ABREAST, apart))
     else:
         sums = spilled(contract(1, vectors, lanes, lhs, tile.panel, ABREAST, apart))
     for i in kl.loop(ABREAST):
