@@ -266,7 +266,7 @@ def mined_triplets(p: Program) -> Made:
 
 
 def evidence(p: Program) -> Made:
-    """Parameters of Dirichlet distributions by their likelihood."""
+    """Parameters of Dirichlet distributions by their likelihood and a part of their entropy."""
     w, optimizer = p.variable(5, 4), ow.optimizers.Adam(0.02)
 
     def step(x, y):
@@ -274,7 +274,8 @@ def evidence(p: Program) -> Made:
             alpha, share = ow.nn.softplus(ow.matmul(x, w)) + 0.2, ow.nn.softmax(y)
             normalizer = ow.math.lgamma(ow.reduce_sum(alpha, -1)) - ow.reduce_sum(ow.math.lgamma(alpha), -1)
             likelihood = normalizer + ow.reduce_sum(ow.math.xlogy(alpha - 1, share), -1)
-            loss = ow.reduce_mean(-likelihood)
+            spread = ow.reduce_sum((alpha - 1) * ow.math.digamma(alpha), -1)
+            loss = ow.reduce_mean(0.1 * spread - likelihood)
         optimizer.apply_gradients(zip(tape.gradient(loss, [w]), [w]))
         return loss
 

@@ -162,7 +162,7 @@ class EagerTensor(Tensor):
         state = dispatch.state
         if not state.tapes and state.trace is None:
             kind = type(key)
-            if kind is int or kind is slice or (kind is tuple and all(type(k) in _BASIC for k in key)):
+            if kind in _BASIC or (kind is tuple and all(type(k) in _BASIC for k in key)):
                 try:  # NumPy's basic indexing is equivalent, at a tenth of the cost
                     return EagerTensor(self._array[key], self._dtype)
                 except (IndexError, TypeError, ValueError):

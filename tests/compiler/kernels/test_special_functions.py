@@ -47,6 +47,14 @@ def test_digamma():
     assert compute("digamma", np.ones(1))[0] == pytest.approx(-np.euler_gamma, rel=1e-14)
 
 
+def test_trigamma():
+    x = np.concatenate([ARGUMENTS, INFINITE])
+    with np.errstate(all="ignore"):
+        expected = special_arrays.polygamma(np.ones_like(x), x)
+    np.testing.assert_allclose(compute("trigamma", x), expected, 1e-12, 1e-14)
+    assert compute("trigamma", np.ones(1))[0] == pytest.approx(math.pi**2 / 6, rel=1e-14)
+
+
 def test_quantiles():
     normal = statistics.NormalDist()
     inside = (SHARES > 0) & (SHARES < 1)

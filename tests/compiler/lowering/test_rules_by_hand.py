@@ -292,6 +292,12 @@ EQUATIONS = [
     "b,ab->a",
     "...ab,...bc->c...a",
     "abc->cab",
+    "abc->b",
+    "ab,cd->ac",
+    "ab,bc,cd->ad",
+    "ab,cd,bc->ad",
+    "ca,ab,cb->c",
+    "a,b,c->cab",
 ]
 
 
@@ -306,7 +312,15 @@ def test_contractions_of_labels(equation):
     np.testing.assert_allclose(f(*factors), exact, 1e-5, 1e-5 * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("equation", ["ab,bc,cd->ad", "aa,ab->b", "ab,cd->ac"])
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_contractions_of_other_types(dtype):
+    a, b, c = (ow.constant((RNG.standard_normal(s) * 9).astype(dtype)) for s in ((3, 4), (4, 5), (3, 5)))
+    assert "Einsum" in ran_natively(lambda *x: ow.einsum("ai,ij,aj->a", *x) * 2, a, b, c)
+    f = ow.function(lambda *x: ow.einsum("ai,ij,aj->a", *x) * 2, jit_compile=True, autograph=False)
+    np.testing.assert_allclose(f(a, b, c), 2 * np.einsum("ai,ij,aj->a", a, b, c), 1e-13)
+
+
+@pytest.mark.parametrize("equation", ["aa,ab->b"])
 def test_contractions_that_stay(equation):
     terms = equation.partition("->")[0].split(",")
     assert "Einsum" not in ran_natively(

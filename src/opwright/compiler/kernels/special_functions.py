@@ -1,4 +1,4 @@
-"""Special functions of elements: log gamma and its derivative, the normal quantile, the inverse error function.
+"""Special functions of elements: log gamma and its derivatives, the normal quantile, the inverse error function.
 
 Lives here: the selector of SpecialFunction, its family; the pieces of each function joined without branches.
 Not here: the approximations (ops/math/special_arrays.py), functions of the scalar table (expression.py).
@@ -27,6 +27,7 @@ from ...ops.math.special_arrays import (
     quantile_far,
     quantile_side,
     stirling,
+    trigamma_far,
 )
 from .. import language as kl
 from ..language import i64, ptr, u8
@@ -96,6 +97,20 @@ def digamma(x: Value) -> Value:
     return kl.select(is_reflected, reflected, result)
 
 
+def trigamma(x: Value) -> Value:
+    """Return the second derivative of log Gamma(x); infinite at 0, -1, -2 ..."""
+    is_reflected = x <= 0.0
+    a = kl.select(is_reflected, 1.0 - x, x)
+    total = trigamma_far(a + 12.0)
+    for k in range(12):
+        inverse = 1.0 / (a + float(11 - k))
+        total = total + inverse * inverse
+    sine = _sin_pi(x)
+    quotient = math.pi / sine
+    reflected = kl.select(sine == 0.0, math.inf, quotient * quotient - total)
+    return kl.select(is_reflected, reflected, total)
+
+
 def _quantile(from_half: Value, tail: Value) -> Value:
     """Return the normal quantile of p, given p - 1/2 and min(p, 1 - p); NaN where the tail is negative."""
     centre = quantile_centre(kl.clamp(from_half, -CENTRE, CENTRE))
@@ -118,7 +133,7 @@ def inverse_erf(x: Value) -> Value:
 
 
 FUNCTIONS: dict[str, Callable[[Value], Value]] = {
-    f.__name__: f for f in (log_gamma, digamma, normal_quantile, inverse_erf)
+    f.__name__: f for f in (log_gamma, digamma, trigamma, normal_quantile, inverse_erf)
 }
 COST = 64
 """Bytes of memory traffic that take as long as an element."""

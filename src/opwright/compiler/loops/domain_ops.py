@@ -231,11 +231,11 @@ class Classes(LoopOp):
 
 @record
 class SpecialFunction(LoopOp):
-    """A special function of each element, computed in float64. kind: log_gamma, digamma, normal_quantile,
-    inverse_erf."""
+    """A special function of each element, computed in float64. kind: log_gamma, digamma, trigamma,
+    normal_quantile, inverse_erf."""
 
     input: Buffer
-    kind: Literal["log_gamma", "digamma", "normal_quantile", "inverse_erf"]
+    kind: Literal["log_gamma", "digamma", "trigamma", "normal_quantile", "inverse_erf"]
 
 
 @record

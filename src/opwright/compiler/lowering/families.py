@@ -31,8 +31,8 @@ FAMILIES: dict[str, str] = {
         "BitwiseXor CEIL COS Ceil Cos Cosh Digamma DivNoNan ELU EXP Elu Equal Erf Erfc Erfinv Exp Expm1 FLOOR Floor "
         "FloorDiv FloorMod GELU Gelu Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG "
         "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Lgamma Log Log1p LogicalAnd "
-        "LogicalNot LogicalOr Mul NEG Ndtri Neg NotEqual PRELU Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RIGHT_SHIFT "
-        "ROUND RSQRT RealDiv Reciprocal Relu Relu6 RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE "
+        "LogicalNot LogicalOr Mul NEG Ndtri Neg NotEqual PRELU Polygamma Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 "
+        "RIGHT_SHIFT ROUND RSQRT RealDiv Reciprocal Relu Relu6 RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE "
         "STABLEHLO_COMPOSITE Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub TANH Tan "
         "Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign user"
     ),

@@ -56,6 +56,7 @@ from .operand_expressions import (
     tabulated,
     truth,
     unary,
+    uniform,
 )
 from .registry import LITE, USER, lower, rule
 
@@ -111,9 +112,10 @@ def function(ctx: LoweringContext) -> None:
     map_elements(ctx, y.buffer, [o.buffer for o in operands], expr)
 
 
-SPECIAL: dict[str, Literal["log_gamma", "digamma", "normal_quantile", "inverse_erf"]] = {
+SPECIAL: dict[str, Literal["log_gamma", "digamma", "trigamma", "normal_quantile", "inverse_erf"]] = {
     "Lgamma": "log_gamma",
     "Digamma": "digamma",
+    "Polygamma": "trigamma",
     "Ndtri": "normal_quantile",
     "Erfinv": "inverse_erf",
 }
@@ -121,10 +123,13 @@ SPECIAL: dict[str, Literal["log_gamma", "digamma", "normal_quantile", "inverse_e
 
 @rule(*SPECIAL)
 def special_function(ctx: LoweringContext) -> None:
-    x = ctx.operand(0)
+    """Lower a function of one element; of derivatives of digamma the first, which is the gradient of its own."""
+    x = ctx.operands[-1]
     y = ctx.output(x.shape)
     if not x.size:
         raise NoLowering("no elements")
+    if ctx.operator == "Polygamma" and uniform(ctx.operand(0).buffer) != 1:
+        raise NoLowering("a derivative of digamma that is not the first")
     ctx.add(SpecialFunction, y.buffer, x.buffer, SPECIAL[ctx.operator])
 
 

@@ -1,7 +1,7 @@
 """Matrix products: MatMul, BATCH_MATMUL, Einsum, odml.scaled_dot_product_attention.
 
 Lives here: their rules. An Einsum of two factors is a product of views, with factors transposed where their labels are
-out of order.
+out of order; of several, products of two.
 Not here: equations (ops/linalg/einsum.py), FULLY_CONNECTED (contractions.py), the fusion of products and softmax to
 `FusedAttention` (../loops/fusion.py), key-value caches (gather_scatter.py).
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...core.dtypes import float32, float64, int8, int16, int32, int64
+from ...core.dtypes import DType, float32, float64, int8, int16, int32, int64
 from ...ops.linalg.einsum import expand_ellipsis, parse
 from ..loops.buffers import Buffer, IndexMap, Window
 from ..loops.expressions import Expr, apply, arg, const, convert, scalar
@@ -22,6 +22,7 @@ from .context import LoweringContext, NoLowering, RuleOperand
 from .contractions import hybrid_product, transposed
 from .data_movement import layout, move_view
 from .operand_expressions import in_steps, steps_per
+from .reductions import reduced
 from .registry import CATALOGUE, rule
 from .type_conversion import in_float32
 
@@ -74,13 +75,18 @@ MOST_OPERATIONS = 1 << 19
 """Multiplications of a matrix product of float64 above which NumPy's BLAS is quicker than unpacked operands."""
 
 
+def check_products(dtype: DType, operations: int) -> None:
+    """Raise NoLowering for products of matrices that take more multiplications than a kernel is quick for."""
+    if dtype is float64 and operations > MOST_OPERATIONS:
+        raise NoLowering("BLAS multiplies matrices of float64 of this size faster")
+
+
 def _unpacked_product(
     ctx: LoweringContext, a: RuleOperand, b: RuleOperand, y: RuleOperand, transposes: tuple[bool, bool]
 ) -> None:
     """Lower a product of float64 or int32."""
     depth = a.shape[-2] if transposes[0] else a.shape[-1]
-    if a.dtype is float64 and depth * math.prod(y.shape[-2:]) > MOST_OPERATIONS:
-        raise NoLowering("BLAS multiplies matrices of float64 of this size faster")
+    check_products(a.dtype, depth * math.prod(y.shape[-2:]))
     if not y.size:
         raise NoLowering("no elements")
     ctx.add(MatMul, y.buffer, a.buffer, b.buffer, (), arg(0, a.dtype), *transposes)
@@ -174,13 +180,14 @@ Labels = Sequence[str]
 
 
 @rule("Einsum")
-def einsum_of_two(ctx: LoweringContext) -> None:
-    """Lower a contraction of two factors to one product of matrices, in a batch of the labels that both factors and the
-    output have; of one factor to a transposition."""
+def einsum(ctx: LoweringContext) -> None:
+    """Lower a contraction: sums over labels of one factor first, then products of two factors at a time, the smallest
+    results first; of one factor to a transposition."""
     factors = ctx.operands
-    terms, output = parse(ctx.attr("equation"))
-    labeled, result = expand_ellipsis(terms, output, [len(x.shape) for x in factors])
-    if len(factors) > 2 or any(x.dtype is not float32 or not x.size for x in factors):
+    terms, result = parse(ctx.attr("equation"))
+    labeled, result = expand_ellipsis(terms, result, [len(x.shape) for x in factors])
+    dtype = factors[0].dtype
+    if any(x.dtype is not dtype or not x.size for x in factors) or dtype not in PRODUCTS:
         raise NoLowering(f"{ctx.attr('equation')} of {', '.join(map(str, factors))}")
     sizes: dict[str, int] = {}
     for term, x in zip(labeled, factors):
@@ -189,27 +196,60 @@ def einsum_of_two(ctx: LoweringContext) -> None:
                 raise NoLowering(f"{ctx.attr('equation')}: label {label} is broadcast")
     if any(len(set(term)) < len(term) for term in (*labeled, result)):
         raise NoLowering(f"{ctx.attr('equation')}: diagonals")
-    if any(set(term) - set(result).union(*labeled[:i], *labeled[i + 1 :]) for i, term in enumerate(labeled)):
-        raise NoLowering(f"{ctx.attr('equation')}: a sum over a label of one factor")
-    y = ctx.output([sizes[label] for label in result])
+    y = ctx.output([sizes[label] for label in result]).buffer
+    left, *others = [
+        _without(ctx, (term, x.buffer), {*result}.union(*labeled[:i], *labeled[i + 1 :]))
+        for i, (term, x) in enumerate(zip(labeled, factors))
+    ]
+    while others:
+        kept = [_labels_of_product(left, others, i, result) for i in range(len(others))]
+        best = min(range(len(others)), key=lambda i: math.prod(sizes[label] for label in kept[i]))
+        right, labels = others.pop(best), kept[best]
+        target = ctx.new(dtype, [sizes[label] for label in labels], f".product{len(others)}") if others else y
+        _product_of_two(ctx, target, labels, left, right, sizes)
+        left = labels, target
     if len(factors) == 1:
-        _write(ctx, y, result, factors[0].buffer, labeled[0])
-        return
-    a, b = zip(labeled, factors)
+        _write(ctx, y, result, left[1], left[0])
+
+
+PRODUCTS = (float32, float64, int32)
+"""Types that the catalogue's products have kernels for."""
+Factor = tuple[str, Buffer]
+"""The labels of a factor's axes, and its elements."""
+
+
+def _labels_of_product(left: Factor, others: Sequence[Factor], index: int, result: str) -> str:
+    """Return the labels of the product by one of the other factors: those that the output or the rest needs."""
+    rest = [term for i, (term, _) in enumerate(others) if i != index]
+    if not rest:
+        return result
+    return "".join(label for label in dict.fromkeys(left[0] + others[index][0]) if label in {*result}.union(*rest))
+
+
+def _without(ctx: LoweringContext, factor: Factor, needed: set[str]) -> Factor:
+    """Return a factor with its sums over labels that neither the output nor another factor has."""
+    term, x = factor
+    axes = [i for i, label in enumerate(term) if label not in needed]
+    if not axes:
+        return factor
+    labels = "".join(label for label in term if label in needed)
+    total = ctx.new(x.dtype, [n for i, n in enumerate(x.shape) if i not in axes], f".{x.name}.{labels}")
+    reduced(ctx, total, x, axes, "sum", arg(0, x.dtype), arg(0, x.dtype))
+    return labels, total
+
+
+def _product_of_two(
+    ctx: LoweringContext, y: Buffer, result: str, left: Factor, right: Factor, sizes: dict[str, int]
+) -> None:
+    """Add one product of matrices, in a batch of the labels that both factors and the result have."""
+    a, b = left, right
     outer = [label for label in result if (label in a[0]) != (label in b[0])]
     if outer and outer[0] in b[0]:  # the factor whose labels come first in the output has the rows
         a, b = b, a
     _product(ctx, y, result, a, b, sizes)
 
 
-def _product(
-    ctx: LoweringContext,
-    y: RuleOperand,
-    result: str,
-    left: tuple[str, RuleOperand],
-    right: tuple[str, RuleOperand],
-    sizes: dict[str, int],
-) -> None:
+def _product(ctx: LoweringContext, y: Buffer, result: str, left: Factor, right: Factor, sizes: dict[str, int]) -> None:
     batch = [label for label in result if label in left[0] and label in right[0]]
     rows = [label for label in result if label not in right[0]]
     columns = [label for label in result if label not in left[0]]
@@ -218,17 +258,19 @@ def _product(
         orders, key=lambda s: (_order(left[0], batch, rows, s) is None) + (_order(right[0], batch, s, columns) is None)
     )
     count, m, k, n = (math.prod([sizes[label] for label in group]) for group in (batch, rows, summed, columns))
+    check_products(y.dtype, m * k * n)
     a, transpose_a = _matrices(ctx, left, batch, rows, summed, (count, m, k))
     b, transpose_b = _matrices(ctx, right, batch, summed, columns, (count, k, n))
     term = "".join((*batch, *rows, *columns))
     lead = (count,) if batch else ()
+    element = arg(0, y.dtype)
     if term == result:
-        with ctx.reshaped(y.buffer, (*lead, m, n)) as out:
-            ctx.add(MatMul, out, a, b, (), arg(0, float32), transpose_a, transpose_b)
+        with ctx.reshaped(y, (*lead, m, n)) as out:
+            ctx.add(MatMul, out, a, b, (), element, transpose_a, transpose_b)
         return
-    product = ctx.new(float32, [sizes[label] for label in term], ".product")
+    product = ctx.new(y.dtype, [sizes[label] for label in term], f".{y.name}.product")
     with ctx.reshaped(product, (*lead, m, n)) as out:
-        ctx.add(MatMul, out, a, b, (), arg(0, float32), transpose_a, transpose_b)
+        ctx.add(MatMul, out, a, b, (), element, transpose_a, transpose_b)
     _write(ctx, y, result, product, term)
 
 
@@ -241,17 +283,12 @@ def _order(term: str, batch: Labels, first: Labels, second: Labels) -> bool | No
 
 
 def _matrices(
-    ctx: LoweringContext,
-    factor: tuple[str, RuleOperand],
-    batch: Labels,
-    first: Labels,
-    second: Labels,
-    sizes: tuple[int, int, int],
+    ctx: LoweringContext, factor: Factor, batch: Labels, first: Labels, second: Labels, sizes: tuple[int, int, int]
 ) -> tuple[Buffer, bool]:
     """Return a factor as matrices [batch, first, second], and whether these are stored transposed."""
     term, x = factor
     count, m, n = sizes
-    buffer, order = x.buffer, _order(term, batch, first, second)
+    buffer, order = x, _order(term, batch, first, second)
     if order is None:  # runs of the last label stay whole
         order = term[-1] in first
         groups = (*batch, *second, *first) if order else (*batch, *first, *second)
@@ -259,7 +296,7 @@ def _matrices(
     return ctx.viewed(buffer, (*((count,) if batch else ()), *((n, m) if order else (m, n)))), order
 
 
-def _write(ctx: LoweringContext, y: RuleOperand, result: str, source: Buffer, term: str) -> None:
+def _write(ctx: LoweringContext, y: Buffer, result: str, source: Buffer, term: str) -> None:
     """Write a value with the labels `term` to the output, in the output's order."""
     whole = layout(source)
-    move_view(ctx, y.buffer, source, whole.transpose([term.index(label) for label in result]), whole)
+    move_view(ctx, y, source, whole.transpose([term.index(label) for label in result]), whole)

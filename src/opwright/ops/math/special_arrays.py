@@ -382,6 +382,13 @@ def zeta(x: Array, q: Array) -> Array:
     return np.where(x == 1, np.inf, np.where((x > 1) & ~np.isnan(q), total, np.nan))
 
 
+def trigamma_far(x: Any) -> Any:
+    """Compute the derivative of psi(x) for x >= 12 (Abramowitz and Stegun 6.4.12)."""
+    inverse = 1 / x
+    square = inverse * inverse
+    return inverse + 0.5 * square + inverse * square * polynomial(square, BERNOULLI[7::-1])
+
+
 _FACTORIALS = np.array([float(math.factorial(n)) for n in range(171)] + [np.inf])
 
 
