@@ -136,6 +136,8 @@ def test_bodies_of_loops_and_branches(no_rules: Callable[[], None]) -> None:
     no_rules()
     second = opened(content)
     assert [answer(second, x).tobytes() for x in (X, -X)] == expected
+    assert plan_of(second) == ["WHILE"]
+    assert "_planner" not in vars(second._engine.delegate)  # nor is it asked for the loop, which no rule lowers
 
 
 def test_another_delegate_has_its_nodes() -> None:

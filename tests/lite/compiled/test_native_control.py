@@ -190,6 +190,7 @@ def test_a_variable_that_a_loop_is_handed() -> None:
     put(x=np.ones(3, np.float32))
     np.testing.assert_allclose(run(x=X, n=np.int32(4))["y"], 1 + 4 * X)
     assert plan_of(interpreter, 2) == ["Opwright"]
+    assert interpreter._engine.delegate.failure is None
     assert isinstance(interpreter._subgraphs[0].chain, Chain)
 
 

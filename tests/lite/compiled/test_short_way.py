@@ -566,3 +566,22 @@ def test_a_plan_whose_note_lacks_constants_is_described_again(tmp_path: Path, ca
     interpreter.allocate_tensors()
     rows = np.int32([1, 6, 0])
     np.testing.assert_array_equal(run(interpreter, rows), TABLE.numpy()[rows] * 2)
+
+
+def test_constants_that_the_file_does_not_align_go_it(tmp_path: Path) -> None:
+    """As 64-bit biases of official int16x8 files, of which the interpreter has an aligned copy."""
+    numbers = np.array([1 << 40, -7, 3])
+    build = Build().tensor("x", (3,), "INT64").tensor("c", data=numbers, type="INT64").tensor("y", (3,), "INT64")
+    content = bytearray(build.op("ADD", "x c", "y").done())
+    vector = numbers.nbytes.to_bytes(4, "little") + numbers.tobytes()
+    place = content.index(vector)
+    (link,) = (i for i in range(0, place, 4) if i + int.from_bytes(content[i : i + 4], "little") == place)
+    content += bytes(-len(content) % 8)
+    content[link : link + 4] = (len(content) - link).to_bytes(4, "little")
+    path = tmp_path / "m.tflite"
+    path.write_bytes(content + vector)
+    interpreter = ready(str(path))
+    interpreter.allocate_tensors()
+    for x in (np.array([1, 2, 3]), -numbers):
+        np.testing.assert_array_equal(run(interpreter, x), x + numbers)
+    assert interpreter._fast_path is not None

@@ -5,7 +5,8 @@ Not here: the cache's files (compiler/plan_cache.py, compiler/plan_serialization
 
 A subgraph has a plan for each of its partitions; nodes that no plan covers stay in its execution plan. A folded node
 stays only for their sake: plans hold what it computed. Notes have the shapes that folded nodes read, as a later
-process does not prepare the nodes that work them out; and the types of results, which an operator may set.
+process does not prepare the nodes that work them out; and the types of results, which an operator may set. A subgraph
+without any plan, as one whose only node is a loop, has a note that says so.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import ARENA, CONSTANT, FOLDED
 from .eligibility import ineligible, is_user_operator, served_elsewhere
 from .fast_path import Use
-from .plan_registration import CachedPlanRegistration
+from .plan_registration import CachedPlanRegistration, owner_of
 
 if TYPE_CHECKING:
     from ..runtime.delegate_context import DelegateContext
+
+
+MOST_COPIED = 1 << 20
+"""Bytes of a constant that is saved with plans because it is no part of the file as it stands."""
 
 
 class Codes(NamedTuple):
@@ -98,11 +103,15 @@ class PartitionCache:
             return
         covers_model = covers_model and len(plans) == 1 and subgraph.index == 0
         key = plan_cache.key_with_modes(key, measured)
-        constants = {t.index: t.array for t in subgraph.tensors if t.kind == CONSTANT and t.array is not None}
+        constants = {
+            t.index: t.array
+            for t in subgraph.tensors
+            if t.kind == CONSTANT and t.array is not None and _is_read_in_place(t.array)
+        }
         self.unsaved.append(UnsavedPlans(key, plans, _note_of(subgraph, params, uses), constants, covers_model))
 
     def replace(self, context: DelegateContext, delegate: Delegate) -> bool:
-        """Replace nodes by the plans of an earlier process; return whether there were any."""
+        """Replace nodes by the plans of an earlier process, which may have found none; return whether it was there."""
         subgraph = context.subgraph
         self._codes.pop(subgraph.index, None)
         numbers = [node.number for node in subgraph.execution_plan if is_user_operator(node)]
@@ -115,6 +124,8 @@ class PartitionCache:
         key, cached = next((pair for pair in candidates if pair[1] is not None), ("", None))
         if cached is None or [n.number for n in subgraph.execution_plan] != cached.note["nodes"]:
             return False
+        if not cached.plans:
+            return True
         nodes = [subgraph.nodes[i] for part in cached.note["parts"] for i in part["nodes"]]
         if any(ineligible(node) is not None for node in nodes):
             return False  # other kernels serve it in this process
@@ -122,6 +133,13 @@ class PartitionCache:
         if subgraph.index == 0 and cached.note["order"] == [[0]]:
             self.model_key = key
         return True
+
+
+def _is_read_in_place(array: np.ndarray) -> bool:
+    """Return whether later processes read a constant where the interpreter has it: in the file or, if it is large, in a
+    copy. Small copies, as of 64-bit biases that the file does not align, are saved with the plan, which then depends on
+    the file's bytes alone (engine.py: `write_note`)."""
+    return owner_of(array) is not None or array.nbytes > MOST_COPIED
 
 
 def _note_of(subgraph: Subgraph, params: Sequence[DelegateParams], uses: Sequence[Sequence[Use]]) -> dict[str, Any]:

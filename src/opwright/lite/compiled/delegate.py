@@ -127,7 +127,8 @@ class CompiledDelegate(Delegate):
         seen = self.seen.get(subgraph.index)
         if seen is None:
             claims = self._planner.claim(subgraph, subgraph.execution_plan, lambda t: t.kind != DYNAMIC)
-            self._replace(context, *claims, False)
+            if not self._replace(context, *claims, False):
+                self._note_unclaimed(subgraph)
             return
         nodes = [node for node in open_nodes(subgraph) if has_run(node)]
         others = [node for node in nodes if node.name not in COUNTED]
@@ -196,6 +197,15 @@ class CompiledDelegate(Delegate):
         if buffers.seen is None:
             measured = self._planner.measured.get(subgraph.index, False)
             self.cache.note(subgraph, self, params, plans, uses, covers_plan, measured)
+
+    def _note_unclaimed(self, subgraph: Subgraph) -> None:
+        """Schedule saving that nothing of a subgraph can be compiled, so that later processes need not try. With
+        variables it is not saved: whether a rule takes a node depends on their values at that time."""
+        nodes = subgraph.execution_plan
+        tensors = [t for node in nodes for t in (*node.tensors_in, *node.tensors_out) if t is not None]
+        is_final = not self.pending and self.failure is None and all(node.delegate is None for node in nodes)
+        if is_final and not any(t.is_object or t.is_variable for t in tensors):
+            self.cache.note(subgraph, self, [], [], [], False, False)
 
     def is_open(self, subgraph: Subgraph) -> bool:
         """Return whether plans for sizes that are determined at run time are still to be built."""
