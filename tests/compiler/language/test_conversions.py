@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import marshal
+import shutil
 import textwrap
 import traceback
 import types
@@ -17,7 +18,8 @@ from opwright.autograph import conversion
 from opwright.autograph.conversion import set_store
 from opwright.compiler.cache import objects
 from opwright.compiler.language import trace
-from opwright.core import flags
+from opwright.compiler.native import sources as native_sources
+from opwright.core import flags, introspection
 
 BRANCHES = """
     def kernel(n, limit=3):
@@ -114,12 +116,41 @@ def test_another_source_is_converted_again(workplace: Workplace) -> None:
     assert workplace.compiled == 3
 
 
-@pytest.mark.parametrize("what", ["sources", "_FORMAT"])
+@pytest.mark.parametrize("what", ["converter", "_FORMAT"])
 def test_another_converter_converts_again(workplace: Workplace, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     workplace.process(BRANCHES)
-    monkeypatch.setattr(trace, what, (lambda: "others") if what == "sources" else "others")
+    monkeypatch.setattr(trace, what, (lambda: "others") if what == "converter" else "others")
     workplace.process(BRANCHES)
     assert workplace.compiled == 2
+
+
+def test_other_sources_convert_nothing_again(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of one kernel's file leaves the conversions of all others; all kernels are staged again."""
+    workplace.process(BRANCHES)
+    monkeypatch.setattr(trace, "sources", lambda: "others")
+    assert workplace.process(BRANCHES)(6)[0] == 4
+    assert workplace.compiled == 1
+    monkeypatch.setattr(trace, "converter", lambda: None)  # which cannot be read: all sources count
+    workplace.process(BRANCHES)
+    monkeypatch.setattr(trace, "sources", lambda: "yet others")
+    workplace.process(BRANCHES)
+    assert workplace.compiled == 3
+
+
+def test_the_converter_is_its_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed or added module of autograph/ is another converter, in any folder with any times of its files."""
+    folders = [tmp_path / name for name in ("compiler", "core", "autograph")]
+    monkeypatch.setattr(native_sources, "_folders", lambda: [*map(str, folders)])
+    shutil.copytree(Path(conversion.__file__).parent, folders[2])
+    digest: Any = native_sources.converter.__wrapped__
+    assert digest() is None  # without core/introspection.py
+    shutil.copytree(Path(introspection.__file__).parent, folders[1])
+    assert digest() == native_sources.converter()
+    for file in ("autograph/statements.py", "autograph/more.py", "core/introspection.py"):
+        before = digest()
+        with (tmp_path / file).open("a") as text:
+            text.write("# changed\n")
+        assert None is not digest() != before
 
 
 def test_another_python_converts_again(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ Not here: values (values.py), calls of operators in a kernel (operators.py), the
 of kernel (entry_points.py, elements.py), the conversion (autograph/).
 
 Converting a kernel takes as long as staging it. The cache has one object per source file, keyed by everything that a
-conversion depends on except the function; within it, functions are keyed by a digest of their code, so that an entry
-always matches the code that this process has loaded.
+conversion depends on except the function: this file's content and autograph/. Other sources may change without
+another conversion. Within an object, functions are keyed by a digest of their code, so that an entry always matches the
+code that this process has loaded.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ...core.errors import InvalidArgumentError, OpError, compose
 from ...core.introspection import OURS, raised_at
 from ...ops import dispatch
 from ..cache import objects
-from ..native.sources import sources
+from ..native.sources import converter, digest_of_file, sources
 from ..target import Target
 from .llvm_types import I64, POINTER
 
@@ -54,7 +55,7 @@ NaN and infinities remain defined, and calls of the C library, pow among them, a
 """
 
 
-_FORMAT = "conversions 1"
+_FORMAT = "conversions 2"
 _PLAIN = 2  # marshal's version without references: bytes do not depend on reference counts
 Codes = dict[str, CodeType]
 
@@ -63,7 +64,7 @@ class Conversions:
     """Converted code of functions of this package. Thread-safe; the last writer of a file's object wins."""
 
     def __init__(self) -> None:
-        self._files: dict[tuple[str | None, str], Codes] = {}
+        self._files: dict[tuple[str | None, str], tuple[str, Codes]] = {}  # the object's name and content
         self._changed: set[tuple[str | None, str]] = set()
 
     def find(self, code: CodeType) -> CodeType | None:
@@ -80,19 +81,21 @@ class Conversions:
         """Write the files that have new conversions."""
         while self._changed:
             key = self._changed.pop()
-            folder, filename = key
-            objects(folder).keep(_name(filename), marshal.dumps(self._files[key].copy()))
+            folder, _ = key
+            name, codes = self._files[key]
+            objects(folder).keep(name, marshal.dumps(codes.copy()))
 
     def _of(self, code: CodeType) -> tuple[tuple[str | None, str], Codes]:
         key = flags.cache_dir, code.co_filename
-        codes = self._files.get(key)
-        if codes is None:
-            codes = self._files.setdefault(key, _read(*key))
-        return key, codes
+        entry = self._files.get(key)
+        if entry is None:
+            name = _name(code.co_filename)
+            entry = self._files.setdefault(key, (name, _read(flags.cache_dir, name)))
+        return key, entry[1]
 
 
-def _read(folder: str | None, filename: str) -> Codes:
-    data = objects(folder).find(_name(filename))
+def _read(folder: str | None, name: str) -> Codes:
+    data = objects(folder).find(name)
     if data is not None:
         with contextlib.suppress(EOFError, ValueError, TypeError):  # authentic, but of another format
             codes: Codes = marshal.loads(data)
@@ -105,9 +108,11 @@ def _digest_of(code: CodeType) -> str:
 
 
 def _name(filename: str) -> str:
-    """Return the key of a source file's object."""
+    """Return the key of a source file's object: of its content and of what converts it, not of other sources."""
     python = sys.implementation.cache_tag or sys.version, importlib.util.MAGIC_NUMBER.hex()
-    return files.digest("\0".join((_FORMAT, *python, sources(), filename)).encode())
+    content, conversion = digest_of_file(filename), converter()
+    read = (sources(),) if content is None or conversion is None else (content, conversion)
+    return files.digest("\0".join((_FORMAT, *python, *read, filename)).encode())
 
 
 CONVERSIONS = Conversions()

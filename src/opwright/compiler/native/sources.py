@@ -1,6 +1,6 @@
 """The sources that machine code depends on: digests of their files' states and of their contents.
 
-Lives here: `FORMAT`, `sources`, `contents`, `code_generator`, `list_sources`.
+Lives here: `FORMAT`, `sources`, `contents`, `code_generator`, `converter`, `digest_of_file`, `list_sources`.
 Not here: the keys that these are parts of (store.py, prebuilt.py, ../plan_cache.py).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ... import core, scalar
 from ...core import files
@@ -62,14 +62,32 @@ def code_generator() -> str | None:
     from llvmlite import __version__
 
     compiler = os.path.dirname(os.path.dirname(__file__))
-    parts = [__version__.encode()]
+    return _digest_of_files((os.path.join(compiler, name) for name in _GENERATOR), __version__.encode())
+
+
+@once
+def converter() -> str | None:
+    """Return a digest of what converts the functions of kernels for staging; None if its sources cannot be read."""
+    *_, core_folder, autograph = _folders()
+    names = [entry.path for entry in _walk(autograph, _CODE)]
+    return _digest_of_files([*names, os.path.join(core_folder, "introspection.py")]) if names else None
+
+
+def _digest_of_files(names: Iterable[str], *parts: bytes) -> str | None:
+    """Return a digest of the contents of files and of these parts; None if a file cannot be read."""
+    read = [*parts]
     try:
-        for name in _GENERATOR:
-            with open(os.path.join(compiler, name), "rb") as file:
-                parts.append(file.read())
+        for name in names:
+            with open(name, "rb") as file:
+                read.append(file.read())
     except OSError:
         return None
-    return files.digest(b"\0".join(parts))
+    return files.digest(b"\0".join(read))
+
+
+def digest_of_file(name: str) -> str | None:
+    """Return a digest of a file's content; None if it cannot be read."""
+    return _digest_of_files([name])
 
 
 def list_sources(folder: str, listed: list[str], endings: tuple[str, ...] = _CODE, recursive: bool = True) -> None:
