@@ -74,7 +74,7 @@ def check(dtype, shape, features, window, x_zero=0, filter_zero=0):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
-@pytest.mark.parametrize("features", [1, 3, 16, 37])
+@pytest.mark.parametrize("features", [1, 3, 7, 16, 37])
 def test_upsampling(features, dtype):
     for size, strides, padding in ((2, 2, 0), (3, 2, 1), (4, 2, 1), (3, 1, 1), (5, 3, 0)):
         check(dtype, (2, 5, 4, 20), features, Window((size, size), (strides, strides), (1, 1), (padding,) * 4), 0)
@@ -168,8 +168,14 @@ SUM = {"more": 0, "epilogue": Epilogue(arg(0, float32), (), ())}
 
 
 @targets(
-    (add_taps, {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, "rounded": False, **SUM}),
-    (add_taps, {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, "rounded": True, **SUM}),
+    (
+        add_taps,
+        {"dtype": float32, "lanes": 4, "by_tap": True, "dilated": False, "rounded": False, "masked": True, **SUM},
+    ),
+    (
+        add_taps,
+        {"dtype": float32, "lanes": 4, "by_tap": False, "dilated": True, "rounded": True, "masked": False, **SUM},
+    ),
     (window_gradients, {"kind": "max", "multiplier": 1, "whole": True, "covers": True, "size": (3, 3), "more": 8}),
     (window_gradients, {"kind": "filter", "multiplier": 2, "whole": False, "covers": False, "size": (0, 0), "more": 8}),
     (channel_filter_gradients, {"multiplier": 2, "whole": False, "size": (3, 3), "more": 8}),

@@ -9,9 +9,9 @@ With x [N, H, W, C] and taps t = (i, j) of a filter f [F, KH, KW, C],
     p[n, h, w, t, :] = sum_c x[n, h, w, c] f[:, t, c]
     y[n, y, x, :] = expr(sum of p[n, h, w, t, :] where y = h sh + i dh - top, x = w sw + j dw - left)
 
-No product is repeated or unused; a pixel of y adds (KH / sh) (KW / sw) vectors. For one or two pixels, or few channels,
-all taps are one product of the filter in its layout: channel by channel, p[n, h, w, :, t]. So are floats that are
-rounded first, which happens once.
+No product is repeated or unused; a pixel of y adds (KH / sh) (KW / sw) vectors. For few channels, all taps are one
+product, and for floats that are rounded first, which happens once. For one or two pixels the filter of that product has
+the layout of the file, of which no copy is made: channel by channel, p[n, h, w, :, t].
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..language import f32, i64, ptr, u8
 from ..loops.buffers import Buffer, Window
 from ..loops.expressions import arg
 from ..loops.ops import Contract, TransposedContract
+from ..target import host
 from ..tuning.choices import TAPS
 from . import NoKernel, select, selector
 from .contractions_int8 import add_contraction
@@ -65,13 +66,14 @@ def add_taps(
     by_tap: bool,
     dilated: bool,
     rounded: bool,
+    masked: bool,
     epilogue: Any,
 ) -> None:
     """Add the products of the taps of each output pixel. Items: `lanes` channels of a row of outputs.
 
     dtype: of the products; by_tap: whether the channels of a tap are contiguous. dilated: whether a dilation is
     above 1; otherwise the loops visit only taps that meet a pixel of the image. rounded: whether the products are of
-    floats that were rounded; scales: of each image.
+    floats that were rounded; scales: of each image. masked: whether there are fewer channels than lanes.
     """
     finish = epilogue.bind(more)
     p, out = products.cast(dtype), y.cast(epilogue.expr.dtype)
@@ -79,8 +81,9 @@ def add_taps(
     taps = window.high * window.wide
     along = kl.iota(dtypes.int64, lanes) * taps
     channel, tap = (1, channels) if by_tap else (taps, 1)
+    mask = kl.first(channels, lanes) if masked else None
     for item in work.items():
-        c = kl.minimum((item % blocks) * lanes, channels - lanes)
+        c = kl.value(0) if masked else kl.minimum((item % blocks) * lanes, channels - lanes)
         row = item // blocks
         image = p + ((row // out_height) * height * width * taps * channels + c * channel)
         iy = row % out_height + window.top
@@ -97,9 +100,11 @@ def add_taps(
                         j, w, met = _tap(columns, b, ix - b * window.across, window.step_across, width)
                         if met:
                             product = image + ((h * width + w) * channels * taps + (i * window.wide + j) * tap)
-                            total = total + (product.load(0, lanes) if by_tap else kl.gather(product, along))
+                            total = total + (
+                                product.load(0, lanes, mask) if by_tap else kl.gather(product, along, mask)
+                            )
             pixel = row * out_width + ox
-            out.store(finish(total, pixel, c, lanes, row_scale=row_scale), pixel * out_pitch + c)
+            out.store(finish(total, pixel, c, lanes, mask, row_scale=row_scale), pixel * out_pitch + c, mask)
 
 
 def _met(position: Value, size: Value, step: Value, extent: Value) -> tuple[Value, Value, Value, Value]:
@@ -131,27 +136,10 @@ def select_transposed(form: TransposedContract, build: Builder) -> None:
     features, high, wide, _ = filter.shape
     dtype = dtypes.int32 if form.rounding else SUMS.get(x.dtype, dtypes.int32)
     products = Buffer(f"{out.name}.products", dtype, (*x.shape[:3], high * wide * features))
-    default = math.prod(x.shape[:3]) > FEW and features >= NARROW
-    possible = filter.constant is not None and not form.rounding
-    by_tap = (
-        possible
-        and build.choose(
-            TAPS,
-            (0, 1),
-            int(default),
-            *out.shape[:3],
-            x.shape[3],
-            features,
-            high,
-            wide,
-            window.strides[0],
-            x.dtype.size,
-        )
-        > 0
-    )
     numbers = Window((1, 1)), 1, form.input_zero, form.filter_zero, form.rounding
     scales: Any = 0
-    for output, weights in _products_by_tap(form, products) if by_tap else [(products, _flattened(filter))]:
+    parts, by_tap = _parts(form, products, build)
+    for output, weights in parts:
         product = Contract(output, x, weights, (), arg(0, dtype), *numbers)
         if form.rounding:
             scales = add_contraction(product, build).scales
@@ -159,12 +147,16 @@ def select_transposed(form: TransposedContract, build: Builder) -> None:
             select(product, build)
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     lanes = vector_lanes(features, dtype.size)
+    masked = lanes < features < host().lanes(dtype.size)  # one vector instead of two that overlap
+    if masked:
+        lanes = 1 << features.bit_length()
     code = add_taps.code(
         dtype=dtype,
         lanes=lanes,
         by_tap=by_tap,
         dilated=window.dilations != (1, 1),
         rounded=bool(form.rounding),
+        masked=masked,
         more=len(more),
         epilogue=epilogue,
     )
@@ -186,12 +178,36 @@ def select_transposed(form: TransposedContract, build: Builder) -> None:
     build.step(code, words, items, chunk=grain(8 * out_width * lanes * (2 + high * wide), items))
 
 
+def _parts(form: TransposedContract, products: Buffer, build: Builder) -> tuple[list[tuple[Buffer, Buffer]], bool]:
+    """Return outputs of products with their filters, and whether the products of a tap are contiguous."""
+    x, filter = form.input, form.filter
+    features, high, wide, channels = filter.shape
+    if filter.constant is None:
+        return [(products, _flattened(filter))], False
+    pixels = math.prod(x.shape[:3])
+    if not form.rounding:
+        default = int(pixels > FEW and features >= NARROW)
+        sizes = *form.output.shape[:3], channels, features, high, wide, form.window.strides[0], x.dtype.size
+        if build.choose(TAPS, (0, 1), default, *sizes) > 0:
+            return list(_products_by_tap(form, products)), True
+    if pixels > FEW:
+        return [(products, _taps_first(filter))], True
+    return [(products, _flattened(filter))], False
+
+
 def _flattened(filter: Buffer) -> Buffer:
     """Return a filter [F, KH, KW, C] as [F KH KW, 1, 1, C]."""
     shape = (math.prod(filter.shape[:3]), 1, 1, filter.shape[3])
     if filter.constant is None:
         return Buffer(filter.name, filter.dtype, shape, None, filter)
     return Buffer(filter.name, filter.dtype, shape, filter.constant.reshape(shape))
+
+
+def _taps_first(filter: Buffer) -> Buffer:
+    """Return a constant filter [F, KH, KW, C] as [KH KW F, 1, 1, C]."""
+    assert filter.constant is not None
+    shape = (math.prod(filter.shape[:3]), 1, 1, filter.shape[3])
+    return Buffer(filter.name, filter.dtype, shape, filter.constant.transpose(1, 2, 0, 3).reshape(shape))
 
 
 def _products_by_tap(form: TransposedContract, products: Buffer) -> Iterator[tuple[Buffer, Buffer]]:
