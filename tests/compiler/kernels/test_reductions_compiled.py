@@ -7,7 +7,7 @@ from form_kit import buffer, compiles_for, run, split, targets
 from opwright.compiler.kernels import NoKernel
 from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.reductions import reduce_columns, reduce_rows
-from opwright.compiler.kernels.sorting import search_columns, search_rows
+from opwright.compiler.kernels.sorting import search_columns, search_rows, search_short_rows
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, scalar
 from opwright.compiler.loops.ops import ArgReduce, Reduce
@@ -149,7 +149,17 @@ def search(x, axis, kind, places=dtypes.int32):
 @pytest.mark.parametrize("places", [dtypes.int32, dtypes.int64])
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8, np.int32, np.bool_])
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((1,), 0), ((5, 131), -1), ((3, 1000), 1), ((7, 33), 0), ((2, 9, 5), 1), ((300, 2), 0)]
+    ("shape", "axis"),
+    [
+        ((1,), 0),
+        ((5, 131), -1),
+        ((3, 1000), 1),
+        ((7, 33), 0),
+        ((2, 9, 5), 1),
+        ((300, 2), 0),
+        ((4, 9, 5), 2),
+        ((37, 16), 1),
+    ],
 )
 def test_searches(shape, axis, dtype, places):
     x = RNG.integers(0, 100 if dtype is not np.bool_ else 2, shape).astype(dtype)  # equals
@@ -161,6 +171,9 @@ def test_searches_among_nan():
     x = np.float32([[np.nan, -np.inf, -np.inf], [np.nan, 2, 5], [np.nan] * 3, [1, np.nan, 1], [np.inf, np.nan, np.inf]])
     np.testing.assert_array_equal(run(*search(x, 1, "max")), [1, 2, 0, 0, 0])
     np.testing.assert_array_equal(run(*search(x, 1, "min")), [1, 1, 0, 0, 0])
+    short = np.repeat(x, 7, 0)
+    np.testing.assert_array_equal(run(*search(short, 1, "max")), np.repeat([1, 2, 0, 0, 0], 7))
+    np.testing.assert_array_equal(run(*search(short, 1, "min")), np.repeat([1, 1, 0, 0, 0], 7))
     columns = np.ascontiguousarray(x.T)
     np.testing.assert_array_equal(run(*search(columns, 0, "max")), [1, 2, 0, 0, 0])
 
@@ -180,6 +193,7 @@ FLOATS = {"source": float32, "before": plain(arg(0, float32)), "after": plain(ar
     (reduce_columns, {"kind": "sum", "more": 0, **BYTES}),
     (reduce_columns, {"kind": "sum", "more": 0, **FLOATS}),
     (search_rows, {"kind": "max", "source": int8, "places": dtypes.int64}),
+    (search_short_rows, {"kind": "min", "source": int8, "places": dtypes.int64}),
     (search_columns, {"kind": "min", "source": float32, "places": int32}),
 )
 def test_reductions_compile_for_every_target(family, constants, names):

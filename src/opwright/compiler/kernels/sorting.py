@@ -242,6 +242,7 @@ def select_insertion_places(form: InsertionPlaces, build: Builder) -> None:
 
 VECTORS = 4  # accumulators in registers
 LIMIT = 2**31 - 1  # elements of an axis: indices are int32
+SHORT = 16  # elements of a row up to which a vector holds an element of several rows
 
 
 @kl.family
@@ -280,6 +281,26 @@ def search_rows(work: Work, x: ptr[u8], y: ptr[u8], n: i64, *, kind: str, source
 
 
 @kl.family
+def search_short_rows(
+    work: Work, x: ptr[u8], y: ptr[u8], rows: i64, n: i64, *, kind: str, source: DType, places: DType
+) -> None:
+    """Return the index of the extreme of each row of n elements. Items: vectors of rows, the last overlapping."""
+    x, y = x.cast(source, source.size), y.cast(places, places.size)
+    lanes = work.target.lanes(max(source.size, 4))
+    steps = kl.iota(i64, lanes) * n
+    for item in work.items():
+        row = kl.minimum(item * lanes, rows - lanes)
+        a = x + row * n
+        extreme, index = kl.full(source, lanes, neutral(kind, source)), kl.full(i32, lanes, -1)
+        for i in range(n):
+            v = kl.gather(a + i, steps)
+            better = v > extreme if kind == "max" else v < extreme
+            found = better | ((v == extreme) & (index < 0))  # the first of elements that equal the initial one
+            extreme, index = kl.select(found, v, extreme), kl.select(found, i.to(i32).splat(lanes), index)
+        y.store(kl.maximum(index, 0).to(places), row)
+
+
+@kl.family
 def search_columns(
     work: Work, x: ptr[u8], y: ptr[u8], n: i64, inner: i64, panels: i64, *, kind: str, source: DType, places: DType
 ) -> None:
@@ -313,10 +334,15 @@ def select_search(form: ArgReduce, build: Builder) -> None:
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     constants: dict[str, Any] = {"kind": form.kind, "source": source, "places": y.dtype}
     words: list[Any] = [build.pointer(x), build.pointer(y), n]
+    lanes = host().lanes(max(source.size, 4))
+    if inner == 1 and n <= SHORT and outer >= lanes > 1:
+        vectors = -(-outer // lanes)
+        work = grain(lanes * n * source.size, vectors)
+        build.step(search_short_rows.code(**constants), [*words[:2], outer, n], vectors, chunk=work)
+        return
     if inner == 1:
         build.step(search_rows.code(**constants), words, outer, chunk=grain(2 * n * source.size, outer))
         return
-    lanes = host().lanes(max(source.size, 4))
     panels = -(-inner // lanes)
     work = grain(2 * n * lanes * source.size, outer * panels)
     build.step(search_columns.code(**constants), [*words, inner, panels], outer * panels, chunk=work)
