@@ -230,5 +230,12 @@ class FixedMean(FixedPointInt32[Values]):
     def of_four(self, four: Sequence[Values], across: Values, down: Values) -> Values:
         """Compute the mean, halves away from zero. four: above left, above right, below left, below right."""
         a, b, c, d = four
-        above, below = (p * (ONE - across) + q * across for p, q in ((a, b), (c, d)))
-        return self.shifted_right(above * (ONE - down) + below * down, 20)
+        return self.of_lines(self.between(a, b, across), self.between(c, d, across), down)
+
+    def between(self, before: Values, after: Values, weight: Values) -> Values:
+        """Compute the weighted sum of two pixels, with 10 more bits."""
+        return before * (ONE - weight) + after * weight
+
+    def of_lines(self, above: Values, below: Values, down: Values) -> Values:
+        """Compute the mean of sums of two lines, halves away from zero."""
+        return self.shifted_right(self.between(above, below, down), 20)

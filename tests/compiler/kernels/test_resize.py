@@ -5,7 +5,7 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.kernels.resize import bilinear, nearest
+from opwright.compiler.kernels.resize import bilinear, bilinear_lines, nearest
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.domain_ops import Resize
 from opwright.compiler.loops.expressions import apply, arg, parametrised, quantize, scalar
@@ -112,6 +112,21 @@ def test_nearest(dtype, mode):
             np.testing.assert_array_equal(got, x[:, at[0][:, None], at[1]])
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8])
+@pytest.mark.parametrize("channels", [1, 3, 21])
+def test_rows_interpolated_first_have_the_bits_of_single_pixels(channels, dtype, mode):
+    """A part of a wider array is computed pixel by pixel, a dense one by lines."""
+    for size, sizes in SIZES:
+        x = (50 * RNG.standard_normal((2, *size, channels))).clip(0, 127).astype(dtype)
+        source = buffer(x)
+        expr = arg(0, float32) if dtype is np.float32 else quantize(arg(0, float32), 0, source.dtype)
+        joined = Buffer("joined", source.dtype, (2, *sizes, channels + 3))
+        part = Buffer("y", source.dtype, (2, *sizes, channels), None, joined, 2)
+        single = run(Resize(part, source, "bilinear", *mode, expr), {source: x})[..., 2 : channels + 2]
+        np.testing.assert_array_equal(resized(x, "bilinear", sizes, mode, expr), single)
+
+
 def test_expressions_and_slices():
     whole = RNG.standard_normal((1, 4, 4, 30)).astype(np.float32)
     source, joined = Buffer("x", float32, whole.shape), Buffer("joined", float32, (1, 8, 8, 40))
@@ -142,6 +157,7 @@ SUMS = {"params": (buffer(np.int32([0])).dtype,), "more": 1, "differences": Fals
     (bilinear, {"dtype": int8, "lanes": 4, "expr": ROUNDED, **SUMS}),
     (bilinear, {"dtype": int16, "lanes": 4, "expr": ROUNDED_WIDE, **SUMS}),
     (bilinear, {"dtype": float32, "lanes": 4, "expr": arg(0, float32), "params": (), "more": 0, "differences": True}),
+    (bilinear_lines, {"dtype": int8, "lanes": 2, "expr": ROUNDED, **SUMS}),
     (nearest, {"dtype": int8, "lanes": 4, "expr": None, "params": (), "more": 0}),
 )
 def test_every_target(family, constants, names):

@@ -4,7 +4,9 @@ Lives here: the selectors of Resize and ResizeGradient, their families.
 Not here: the definitions of the operators (lite/ops), sampling positions (opwright/scalar), dilation by zeros
 (moves.py).
 
-Positions are constants of a plan: kernels read the indices of adjacent pixels, and their weights, from tables.
+Positions are constants of a plan: kernels read the indices of adjacent pixels, and their weights, from tables. Where
+the result has more rows than the image, `bilinear_lines` interpolates each row of the image once along itself, and the
+rows of the result between two of those, in whole vectors however few channels there are; the arithmetic is the same.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from ..language import f32, i32, i64, ptr, u8
 from ..loops.domain_ops import Resize, ResizeGradient
 from ..loops.expressions import Expr, parametrised
 from ..loops.plans import word
+from ..target import host
 from . import NoKernel, selector
 from .epilogue import number
 from .expression import check, evaluate
@@ -36,6 +39,8 @@ MEAN = FixedMean(kl)
 BILINEAR = (dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int16)
 FIXED = {dtypes.int8: i32, dtypes.int16: i64}
 """Integers that are interpolated in fixed point, with the type of their sums: a pixel with 20 more bits."""
+LINE_BYTES = 1 << 16
+"""Bytes of two interpolated rows up to which they are kept: they are read again from the first or second cache."""
 UNITS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
@@ -89,12 +94,82 @@ def _weight(table: Pointer, i: Value, sums: DType | None) -> Value:
 def _interpolate(four: list[Value], across: Value, down: Value, dtype: DType, differences: bool) -> Value:
     """Return the weighted mean of four pixels in float32, rounded half up for integers."""
     a, b, c, d = (v.to(f32) for v in four)
-    if differences:
-        above, below = (p + (q - p) * across for p, q in ((a, b), (c, d)))
-        return above + (below - above) * down
-    above, below = (p * (1.0 - across) + q * across for p, q in ((a, b), (c, d)))
-    mean = above * (1.0 - down) + below * down
+    above, below = (_between(p, q, across, differences) for p, q in ((a, b), (c, d)))
+    return _rounded(_between(above, below, down, differences), dtype)
+
+
+def _between(p: Value, q: Value, weight: Value, differences: bool) -> Value:
+    return p + (q - p) * weight if differences else p * (1.0 - weight) + q * weight
+
+
+def _rounded(mean: Value, dtype: DType) -> Value:
     return mean if dtype.is_floating else kl.trunc(mean + 0.5)
+
+
+@kl.family
+def bilinear_lines(
+    work: Work,
+    x: ptr[u8],
+    y: ptr[u8],
+    rows: ptr[i32],
+    columns: ptr[i32],
+    images: ImageWords,
+    *more: i64,
+    dtype: Any,
+    lanes: int,
+    expr: Any,
+    params: tuple[DType, ...],
+    differences: bool,
+) -> None:
+    """Interpolate bilinearly, each row of the image along itself first. A work item is a row of the result.
+
+    rows, columns: as of `bilinear`. Rows of the result are dense. Scratch: two lines of a row of the result.
+    """
+    numbers = [number(v, d) for v, d in zip(more, params)]
+    image, out = x.cast(dtype), y.cast(expr.dtype)
+    sums = FIXED.get(dtype)
+    size = images.out_width * images.channels
+    vector = work.target.lanes(4 if sums is None else sums.size)
+    line = work.scratch(f32 if sums is None else sums)
+    held = kl.registers(i64, 0, 2)
+    held[0], held[1] = kl.value(-1), kl.value(-1)
+    for item in work.items():
+        n, row = item // images.out_height, item % images.out_height
+        wanted = [n * images.height + rows[row + k * images.out_height].to(i64) for k in (0, 1)]
+        for k in (0, 1):  # a line lies where its number's parity says
+            slot = wanted[k] % 2
+            if kl.select(slot == 0, held[0], held[1]) != wanted[k]:
+                source = image + wanted[k] * images.width * images.pitch
+                _stretch(source, line + slot * (size + vector), columns, images, dtype, lanes, differences)
+                held[0] = kl.select(slot == 0, wanted[k], held[0])
+                held[1] = kl.select(slot == 0, held[1], wanted[k])
+        above, below = (line + wanted[k] % 2 * (size + vector) for k in (0, 1))
+        down = _weight(rows, row + 2 * images.out_height, sums)
+        into = out + item * size
+        for start in range(0, size, vector):
+            c = kl.minimum(start, size - vector)
+            pair = above.load(c, vector), below.load(c, vector)
+            if sums is not None:
+                mean = MEAN.of_lines(*pair, down).to(i32).to(f32)
+            else:
+                mean = _rounded(_between(*pair, down, differences), dtype)
+            into.store(evaluate(expr, [mean], numbers).splat(vector), c)
+
+
+def _stretch(
+    source: Pointer, line: Pointer, columns: Pointer, images: Any, dtype: DType, lanes: int, differences: bool
+) -> None:
+    """Write a row of the image interpolated along itself."""
+    sums = FIXED.get(dtype)
+    for column in range(images.out_width):
+        left, right = (columns[column + k * images.out_width].to(i64) * images.pitch for k in (0, 1))
+        across = _weight(columns, column + 2 * images.out_width, sums)
+        into = line + column * images.channels
+        for block in range(0, images.channels, lanes):
+            c = kl.minimum(block, images.channels - lanes)
+            pair = [(source + side).load(c, lanes).to(f32 if sums is None else sums) for side in (left, right)]
+            between = MEAN.between(*pair, across) if sums is not None else _between(*pair, across, differences)
+            into.store(between, c)
 
 
 @kl.family
@@ -185,6 +260,11 @@ def select_resize(form: Resize, build: Builder) -> None:
         shape = (1 if form.kind == "nearest" else 3, count)
         fill = functools.partial(_fill, table, positions)
         tables.append(build.packed(shape, np.int32, fill, key))
+    scratch = 0
+    if family is bilinear and out_height > x.shape[1] and out.pitch == channels and FIXED.get(dtype) is not i64:
+        line = 4 * (out_width * channels + host().lanes(4))
+        if 1 < host().lanes(4) <= out_width * channels and 2 * line <= LINE_BYTES:
+            family, scratch = bilinear_lines, 2 * line
     code = family.code(
         dtype=dtype,
         lanes=vector_lanes(channels, size),
@@ -196,7 +276,7 @@ def select_resize(form: Resize, build: Builder) -> None:
     numbers = (word(value, d) for value, d in scalars)
     words = [build.pointer(x), build.pointer(out), *tables, *image_words(x, out), *numbers]
     items = n * out_height
-    build.step(code, words, items, chunk=grain(out_width * (40 + 4 * channels), items))
+    build.step(code, words, items, scratch, chunk=grain(out_width * (40 + 4 * channels), items))
 
 
 @kl.family
