@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from form_kit import buffer, run, split
+from form_kit import buffer, compiles_for, run, split, targets
 from test_gemm_hybrid import rounded
 from test_gemm_int8 import integers
 
+from opwright.compiler.kernels.epilogue import Epilogue
+from opwright.compiler.kernels.gemv_int8 import few_rows_int8
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, row_scale, scalar
 from opwright.compiler.loops.ops import MatMul
@@ -22,6 +24,10 @@ CASES = [  # shapes of a and b as [..., m, k] and [..., k, n], turned, zero poin
     ((4, 1, 7, 12), (1, 5, 12, 8), (False, True), (0, 0), (int8, int8)),
     ((5, 7, 12), (12, 50), (False, False), (-1, 2), (int8, int8)),
     ((5, 7, 12), (5, 12, 50), (False, False), (128, 121), (uint8, uint8)),
+    ((2, 3, 1, 41), (2, 3, 41, 77), (False, True), (-128, 127), (int8, int8)),
+    ((2, 3, 4, 41), (3, 41, 77), (True, False), (127, -128), (int8, int8)),
+    ((6, 3, 32), (6, 32, 8), (False, True), (255, 0), (uint8, int8)),
+    ((1, 130), (130, 5), (False, False), (0, 255), (uint8, uint8)),
 ]
 
 
@@ -72,3 +78,11 @@ def test_rounded_floats(a, b, rounding):
     )
     actual = run(form, {left: x, right: y})
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+BYTES = {"a_dtype": int8, "b_dtype": uint8, "more": 0, "epilogue": Epilogue(SUM, (), ())}
+
+
+@targets((few_rows_int8, {"along": True, **BYTES}), (few_rows_int8, {"along": False, **BYTES}))
+def test_targets(family, constants, names):
+    compiles_for(names, family, **constants)

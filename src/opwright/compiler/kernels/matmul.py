@@ -2,8 +2,8 @@
 
 Lives here: the selectors of `MatMul` for float32, for int8, for floats quantized dynamically against int8, and for
 int16; the family `transpose`, `product_batches`.
-Not here: the micro-kernels (gemm_f32.py, gemm_int8.py), panels (weight_packing_f32.py, weight_packing_int8.py), int16
-by constant int8 weights (contractions_int8.py).
+Not here: the micro-kernels (gemm_f32.py, gemm_int8.py, gemv_int8.py), panels (weight_packing_f32.py,
+weight_packing_int8.py), int16 by constant int8 weights (contractions_int8.py).
 
 The second operand is packed in panels, once if it is a constant and otherwise by a step or by the product itself; a
 step transposes the first operand if needed. Products of two int16 elements are int32 and widened to int64 before they
@@ -34,6 +34,7 @@ from .epilogue import Epilogue, epilogue_of, share_output
 from .gemm_deep_f32 import is_deep, packs_itself
 from .gemm_int8 import FLIP
 from .gemv_f32 import ACROSS, blocks_of, gemv, gevm
+from .gemv_int8 import column_blocks, few_rows_int8
 from .register_tiles import PanelsInt8, parts_of, tile_of, vector_tile
 from .tiling import blocks, chunk_of, row_tiles
 from .weight_packing_f32 import PanelsF32, pack, panels_of
@@ -204,6 +205,10 @@ def select_matmul_int8(form: MatMul, build: Builder) -> None:
         a = transposed(a, build)
     lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
+    if rows <= FEW and b.constant is None and not rounded and host().lanes(4) > 1:
+        _add_few_int8(form, a, epilogue, more, build)
+        share_output(form, build, form.operands, epilogue)
+        return
     depth = a.shape[-1]
     tile = tile_of(host(), rows, columns, -(-depth // 4), rows * columns * depth) or vector_tile(host(), columns)
     panels = PanelsInt8(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
@@ -240,6 +245,39 @@ def select_matmul_int8(form: MatMul, build: Builder) -> None:
             packed_batch=panels.size * part.b_moves,
         )
     share_output(form, build, form.operands, epilogue)
+
+
+def _add_few_int8(form: MatMul, a: Buffer, epilogue: Epilogue, more: list[Any], build: Builder) -> None:
+    """Add products of few rows, which read b once, unpacked. Raises NoKernel."""
+    b, out = form.b, form.output
+    lead = out.shape[:-2]
+    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
+    if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
+        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+    (rows, columns), depth = out.shape[-2:], a.shape[-1]
+    code = few_rows_int8.code(
+        more=len(more), a_dtype=a.dtype, b_dtype=b.dtype, along=form.transpose_b, epilogue=epilogue
+    )
+    a_size, b_size = rows * a.pitch, b.shape[-2] * b.pitch
+    for part in parts:
+        words: list[Any] = [
+            build.pointer(a, part.a * a_size),
+            build.pointer(b, part.b * b_size),
+            build.pointer(out, part.first * rows * out.pitch),
+            rows,
+            depth,
+            columns,
+            a.pitch,
+            b.pitch,
+            out.pitch,
+            a_size * part.a_moves,
+            b_size * part.b_moves,
+            form.a_zero,
+            form.b_zero,
+            *more,
+        ]
+        items = part.products * rows * column_blocks(columns)
+        build.step(code, words, items, chunk=chunk_of(2 * part.products * rows * columns * depth, items))
 
 
 def repeated(a: Buffer, lead: Sequence[int], build: Builder) -> Buffer:
