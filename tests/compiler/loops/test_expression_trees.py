@@ -44,6 +44,23 @@ def test_x_sigmoid_x_is_silu_where_it_is_the_same_x_of_float32() -> None:
         assert simplified(other) == other
 
 
+def test_tanh_of_softplus_is_one_exponential() -> None:
+    x = arg(0, float32)
+    for one in (scalar(1.0, float32), const(1.0, float32)):
+        for terms in ((apply("exp", x), one), (one, apply("exp", x))):
+            expr = simplified(apply("tanh", apply("log", apply("add", *terms))))
+            assert "tanh" not in repr(expr)
+            values = np.float32([-np.inf, -104, -88, -17, -1e-3, 0, 1e-3, 1, 9, 19.9, 20.1, 44.5, 90, np.inf, np.nan])
+            values = np.concatenate([values, np.linspace(-30, 30, 1001, dtype=np.float32)])
+            got = evaluate_arrays(expr, [values]).astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                expected = np.tanh(np.logaddexp(0, values.astype(np.float64)))
+            np.testing.assert_allclose(got, expected, rtol=5e-7, atol=1e-44)  # a denormal
+    for other in (scalar(2.0, float32), arg(1, float32)):
+        unchanged = apply("tanh", apply("log", apply("add", apply("exp", x), other)))
+        assert simplified(unchanged) == unchanged
+
+
 def test_what_is_shared_stays_shared() -> None:
     s = scalar(2.0, float32)
     y = apply("mul", arg(0, float32), s)

@@ -235,17 +235,35 @@ def _silu(e: Expr) -> Expr | None:
     return None
 
 
+def _tanh_of_softplus(e: Expr) -> Expr | None:
+    """Simplify tanh(log(1 + exp(x))), of mish, to u / (u + 2) with u = t (t + 2), t = exp(x): one function of three.
+
+    Beyond 20 it is 1 in float32, and t t would overflow beyond 44.
+    """
+    (y,) = e.args
+    if e.dtype is not float32 or y.op != "log" or y.args[0].op != "add":
+        return None
+    for one, exp in (y.args[0].args, y.args[0].args[::-1]):
+        if one.op in ("scalar", "const") and one.value == 1 and exp.op == "exp":
+            two = scalar(2.0, float32)
+            t = apply("exp", apply("minimum", scalar(20.0, float32), exp.args[0]))  # of NaN the second
+            u = apply("mul", t, apply("add", t, two))
+            return apply("div", u, apply("add", u, two))
+    return None
+
+
 RULES: dict[str, tuple[Callable[[Expr], Expr | None], ...]] = {
     "convert": (_numbers_in_float,),
     "sub": (_centred,),
     "mul": (_silu,),
+    "tanh": (_tanh_of_softplus,),
 }
 """Rules by operation, applied before its operands are visited."""
 
 
 def simplified(expr: Expr) -> Expr:
     """Return the expression after all rules, applied from the root; shared parts remain shared. Equal but for roundings
-    of `silu`."""
+    of `silu` and of the tanh of a softplus."""
     results: dict[int, Expr] = {}
     alive: list[Expr] = []  # so that identities stay unique
 
