@@ -143,7 +143,12 @@ def _moved(p: Pointer, nbytes: Value) -> Pointer:
 def softmax(row: Pointer, number: Value, n: Value, pitch: Value, lanes: int, finish: Callable[..., Value]) -> Value:
     """Replace the products of a row by exponentials of scores; return 1 / their sum, in all lanes."""
     top = kl.full(f32, lanes, -math.inf)
-    for i in range(0, pitch, lanes):
+    whole = kl.clamp(n, 0, pitch) // lanes * lanes  # AVX2 loads masked bytes of an operand one by one
+    for i in range(0, whole, lanes):
+        score = finish(row.load(i, lanes), number, i, lanes, None)
+        row.store(score, i)
+        top = kl.maximum(score, top)
+    for i in range(whole, pitch, lanes):
         mask = kl.first(kl.clamp(n - i, 0, lanes), lanes)
         score = kl.select(mask, finish(row.load(i, lanes), number, i, lanes, mask), -math.inf)
         row.store(score, i)

@@ -140,7 +140,7 @@ def attend_groups(
         for r in range(rows):
             row, shown = scores + r * pitch, masks[r] + start
 
-            def finish(sums: Value, _: Value, i: Any, n: int, valid: Value, shown: Pointer = shown) -> Value:
+            def finish(sums: Value, _: Value, i: Any, n: int, valid: Value | None, shown: Pointer = shown) -> Value:
                 return kl.fma(sums, scale.splat(n), shown.load(i, n, valid))
 
             factors.append(softmax(row, kl.value(0), count_visible, padded, lanes, finish))
