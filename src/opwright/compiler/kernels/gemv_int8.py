@@ -105,7 +105,9 @@ def _across(
     total = kl.zeros(i32, lanes)
     for k in range(0, depth // 2 * 2, 2):
         first, second = (a[k + i].to(i16) - zeros[0] for i in (0, 1))
-        total = kl.pair_dot(total, factors(first, second), kl.shuffle(elements(k), elements(k + 1), zipped))
+        total = kl.pair_dot(
+            total, factors(first, second), kl.shuffle(elements(kl.value(k)), elements(kl.value(k + 1)), zipped)
+        )
     if depth % 2 != 0:
         v = elements(depth - 1)
         pair = factors(a[depth - 1].to(i16) - zeros[0], kl.value(0, i16))

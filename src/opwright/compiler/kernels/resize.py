@@ -167,9 +167,8 @@ def _stretch(
         into = line + column * images.channels
         for block in range(0, images.channels, lanes):
             c = kl.minimum(block, images.channels - lanes)
-            pair = [(source + side).load(c, lanes).to(f32 if sums is None else sums) for side in (left, right)]
-            between = MEAN.between(*pair, across) if sums is not None else _between(*pair, across, differences)
-            into.store(between, c)
+            p, q = ((source + side).load(c, lanes).to(f32 if sums is None else sums) for side in (left, right))
+            into.store(MEAN.between(p, q, across) if sums is not None else _between(p, q, across, differences), c)
 
 
 @kl.family

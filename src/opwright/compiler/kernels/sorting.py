@@ -296,7 +296,7 @@ def search_short_rows(
             v = kl.gather(a + i, steps)
             better = v > extreme if kind == "max" else v < extreme
             found = better | ((v == extreme) & (index < 0))  # the first of elements that equal the initial one
-            extreme, index = kl.select(found, v, extreme), kl.select(found, i.to(i32).splat(lanes), index)
+            extreme, index = kl.select(found, v, extreme), kl.select(found, kl.value(i).to(i32).splat(lanes), index)
         y.store(kl.maximum(index, 0).to(places), row)
 
 
