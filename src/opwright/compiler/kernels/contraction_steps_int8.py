@@ -17,15 +17,17 @@ from ..tuning.choices import COPIES
 from .contractions_f32 import window_blocks
 from .convolution_int8 import convolution_int8, patches
 from .epilogue import Epilogue
+from .gemm_int4 import sum_blocks
 from .gemm_int8 import FLIP, gemm_int8
-from .gemm_int16 import widened_bytes
+from .gemm_int16 import widened_bytes, widens
 from .gemm_neon import Grouped
 from .quantization import rounded_rows
 from .register_tiles import PanelsInt8
-from .tiling import CACHE, LineTiles, RowTiles, Tiles, WorkBlocks, chunk_of, evened, row_tiles, window_words
+from .tiling import CACHE, LineTiles, RowTiles, Tiles, WorkBlocks, chunk_of, evened, grain, row_tiles, window_words
 
 if TYPE_CHECKING:
     from ..loops.plan_builder import Builder
+    from ..loops.plans import Address
     from .contractions_int8 import IntegerGroup
 
 
@@ -58,6 +60,21 @@ def round_to_int8(
     return QuantizedRows(rounded.x, rounded.pitch, 0, FLIP, True, rounded.scales, rounded.zeros)
 
 
+def summed_blocks(
+    build: Builder, x: Buffer, lhs: QuantizedRows, rows: int, panels: PanelsInt8, rounding: str
+) -> Address:
+    """Return the address of the sums of the blocks of rounded rows of x, [rows, blocks]; add a step unless shared."""
+
+    def add() -> Address:
+        sums = build.temporary(4 * rows * panels.lines)
+        words = [lhs.x, sums, lhs.pitch, panels.lines, panels.run]
+        build.step(sum_blocks.code(has_pairs=widens(host())), words, rows, chunk=grain(panels.lines * panels.run, rows))
+        return sums
+
+    result: Address = build.derived(("sums of blocks", rows, panels.lines, panels.run, rounding), x, add)
+    return result
+
+
 def grouped_rows(panels: PanelsInt8, dtype: DType, paired: bool = False) -> Grouped | None:
     """Return the multiplication of rows on 64-bit ARM, None on other targets. paired: see `Grouped`."""
     tile = panels.tile
@@ -85,12 +102,13 @@ def gemm_int8_step(
     products: int = 1,
     x_batch: int = 0,
     packed_batch: int = 0,
+    block_sums: Any = 0,
 ) -> None:
     """Add the step of products of rows at one pitch with a packed filter.
 
     packed, out: addresses; dtype: of the rows as they are multiplied. rows_per_scale: output rows of each scale of
     rounded rows. blocked: whether the lines of panels are blocks with scales. products: their number, whose operands
-    are x_batch bytes and packed_batch words apart.
+    are x_batch bytes and packed_batch words apart. block_sums: the address of `summed_blocks`.
     """
     tile, elements = panels.tile, 4 * panels.lines * panels.quads
     widened = lhs.widened(panels, dtype)
@@ -110,6 +128,7 @@ def gemm_int8_step(
         lhs.zeros,
         rows_per_scale,
         panels.lines if blocked else 0,
+        block_sums,
         tile.depth,
         *more,
     ]
@@ -132,8 +151,6 @@ def gemm_int8_step(
         epilogue=epilogue,
     )
     scratch = widened_bytes(host(), elements * cut.height) if widened or flipped else 0
-    if tile.halved:
-        scratch = 4 * panels.lines * cut.height
     build.step(code, words, block.items * products, scratch, chunk)
 
 

@@ -25,6 +25,7 @@ from .contraction_steps_int8 import (
     copies_windows,
     gemm_int8_step,
     round_to_int8,
+    summed_blocks,
 )
 from .epilogue import Epilogue, epilogue_of, share_output, without_bias
 from .gemm_int8 import FLIP
@@ -264,5 +265,8 @@ def select_block_scales(form: Contract, build: Builder) -> None:
         block = abreast(block, cut.tiles, panels.number)
     chunk = chunk_of(work * cut.tiles * panels.number, block.items)
     out, pitch = build.pointer(form.output), form.output.pitch
-    gemm_int8_step(build, panels, lhs, packed, out, pitch, cut, block, epilogue, more, int8, chunk, blocked=True)
+    sums = summed_blocks(build, form.input, lhs, rows, panels, form.rounding) if tile.halved else 0
+    gemm_int8_step(
+        build, panels, lhs, packed, out, pitch, cut, block, epilogue, more, int8, chunk, blocked=True, block_sums=sums
+    )
     share_output(form, build, form.operands, epilogue)

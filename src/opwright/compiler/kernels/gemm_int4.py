@@ -20,12 +20,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
-from ..language import f16, f32, i8, i16, i32, u8, u16
+from ..language import f16, f32, i8, i16, i32, i64, ptr, u8, u16
 from .gemm_int16 import AHEAD, LINE, prefetch_panels
 from .output_tiles import OutputTile, spilled
 
 if TYPE_CHECKING:
-    from ..language import Pointer, Registers, Value
+    from ..language import Pointer, Registers, Value, Work
     from .gemm_int8 import LhsInt8
 
 HALVED_QUADS = 8
@@ -37,22 +37,26 @@ def halved_bytes(blocks: Any, quads: Any) -> Any:
     return 4 + blocks * (2 + 2 * quads)
 
 
-def sum_blocks(lhs: LhsInt8, rows: Any, sums: Pointer, lanes: int) -> None:
-    """Write the sums of the bytes of each block, row by row. lanes: bytes of a vector."""
-    size = 4 * lhs.quads
-    widths = (lanes,) if lhs.bounded else (lanes, lanes // 2, lanes // 4)  # blocks of 32 are half a vector
-    for row in range(rows):
-        for block in range(lhs.lines):
-            p = lhs.p + (row * lhs.pitch + block * lhs.line)
+@kl.family
+def sum_blocks(work: Work, x: ptr[i8], sums: ptr[i32], pitch: i64, blocks: i64, block: i64, *, has_pairs: bool) -> None:
+    """Write the sums of the bytes of each block of each row: sums[row, blocks]. Items: rows of x, `pitch` bytes apart.
+
+    block: bytes of a block; has_pairs: whether there are no byte dot products.
+    """
+    lanes = work.target.vector_bytes
+    widths = (lanes,) if has_pairs else (lanes, lanes // 2, lanes // 4)  # blocks of 32 are half a vector
+    for row in work.items():
+        for i in range(blocks):
+            p = x + (row * pitch + i * block)
             rest = kl.value(0, i32)
             for n in widths:
                 total = kl.zeros(i32, n // 4)
-                for k in range(0 if n == lanes else size // (2 * n) * (2 * n), size - (n - 1), n):
-                    total = _with_bytes(total, p.load(k, n), bool(lhs.bounded))
+                for k in range(0 if n == lanes else block // (2 * n) * (2 * n), block - (n - 1), n):
+                    total = _with_bytes(total, p.load(k, n), has_pairs)
                 rest = rest + kl.reduce_add(total)
-            for k in range(size // widths[-1] * widths[-1], size):
+            for k in range(block // widths[-1] * widths[-1], block):
                 rest = rest + p[k].to(i32)
-            sums[row * lhs.lines + block] = rest
+            sums[row * blocks + i] = rest
 
 
 def _with_bytes(total: Value, x: Value, pairs: bool) -> Value:

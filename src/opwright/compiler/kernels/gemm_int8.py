@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i16, i32, i64, ptr, u8
 from .epilogue import Epilogue
-from .gemm_int4 import contract_halved, halved_bytes, sum_blocks
+from .gemm_int4 import contract_halved, halved_bytes
 from .gemm_int16 import add_bounded, contract_blocks, contract_int16, contract_widened, prefetch_panels, widen_rows
 from .gemm_neon import Grouped, contract_grouped, steps_for
 from .output_tiles import (
@@ -360,6 +360,7 @@ def gemm_int8(
     zeros: ptr[i32],
     each: i64,
     blocks: i64,
+    block_sums: ptr[i32],
     depth: i64,
     *more: i64,
     rows: int,
@@ -385,7 +386,7 @@ def gemm_int8(
     x_batch and packed_batch apart, by blocks of tiles by panels, panels first.
     narrow, parts: see `PanelsInt8`. rounded: see `RowScales`. wide, blocked, tiled, depth, bounded, grouped: see
     `LhsInt8`; blocks: their number. widened: the dtype of rows that are widened, in scratch memory. halved: see
-    `RegisterTile`.
+    `RegisterTile`; block_sums: of halved panels, see `sum_blocks`.
     """
     lanes, lookup_lanes = work.lanes(i32), work.target.vector_bytes
     width = vectors * lanes
@@ -425,9 +426,7 @@ def gemm_int8(
                 signed=steps_for(work.target) in (1, 2),
             )
             if halved:
-                sums = work.scratch(i32)
-                sum_blocks(lhs, height, sums, 4 * lanes)
-                lhs = lhs._replace(block_sums=sums)
+                lhs = lhs._replace(block_sums=block_sums + (above + row) * blocks)
             if widened is not None:
                 copies = work.scratch(i16)
                 elements = 4 * quads * blocks if blocked else 4 * quads
