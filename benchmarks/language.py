@@ -9,8 +9,8 @@ a scale for each channel, int4 with one for each 32. A prefill reads 128 tokens 
 position 256 of a cache of 1024. A figure is `invoke` alone, on one thread. A step copies the caches from its
 inputs to its outputs, as officially; in place, ours has them bound as both. The share of a step is that of a copy's
 bandwidth: the bytes of weights, read, and of the whole caches, read and written, in the time of the step. In place it
-is that of reading alone: the bytes of weights, and of the caches as far as the mask shows them. That of a prefill is
-the share of the processor's peak: operations of products by weights.
+is that of reading alone: the bytes of weights, and of the caches as far as the mask shows them. Bandwidths are measured
+in turn with the steps. The share of a prefill is that of the processor's peak: operations of products by weights.
 """
 
 from __future__ import annotations
@@ -47,15 +47,26 @@ def measured(kind: str, signature: str) -> dict[str, Any]:
         products, stored = model.product_weights, model.stored_bytes
         del model
         sides = duels.present()
-        interpreters = [_ready(side, str(path), signature, inputs) for side in sides]
-        result: dict[str, Any] = dict(zip(sides, duels.in_turn([one.invoke for one in interpreters])))
+        calls = [_ready(side, str(path), signature, inputs).invoke for side in sides]
+        traffic, of = _traffic(signature)
+        times = duels.in_turn(calls + [one.call for one in traffic])
+        result: dict[str, Any] = dict(zip(sides, times))
     if signature != "prefill":
-        limit, of = (probes.copy_bandwidth, "a copy") if signature == "decode" else (probes.read_bandwidth, "reading")
+        bandwidth = max(one.nbytes / seconds for one, seconds in zip(traffic, times[len(sides) :]))
         caches = [x for name, x in inputs.items() if name.startswith(("keys", "values"))]
         moved = sum(2 * x.nbytes if signature == "decode" else x[:, : POSITION + 1].nbytes for x in caches)
-        return result | {"share": (stored + moved) / result["ours"] / limit(), "of": of}
+        return result | {"share": (stored + moved) / result["ours"] / bandwidth, "of": of}
     peak = probes.peak_f32() if kind == "float32" else probes.peak_int8()
-    return result | {"share": 2 * TOKENS * products / result["ours"] / peak, "of": "peak"}
+    return result | {"share": 2 * TOKENS * products / result["ours"] / peak, "of": of}
+
+
+def _traffic(signature: str) -> tuple[list[Any], str]:
+    """Calls whose bandwidth limits a signature, and the name of its limit."""
+    from benchmarks import probes
+
+    if signature == "prefill":
+        return [], "peak"
+    return (probes.copies(), "a copy") if signature == "decode" else (probes.reads(), "reading")
 
 
 def _ready(side: str, path: str, signature: str, inputs: dict[str, Any]) -> Any:
