@@ -10,6 +10,7 @@ one (CSR) the indices that it lists for each position of the level above.
 
 from __future__ import annotations
 
+import functools
 import math
 import weakref
 from collections.abc import Callable, Sequence
@@ -51,14 +52,29 @@ def link_block_scales(tensors: Sequence[Tensor]) -> None:
             t.blocks = BlockScales(tensors[details.scales], int(details.block_size))
 
 
+UNPACKED_TOGETHER = 1 << 16
+"""Bytes that are unpacked together: NumPy has their indices as 64-bit integers meanwhile."""
+
+
 def unpacked(data: Any, bits: int, dtype: DType, count: int) -> np.ndarray:
     """Return the first `count` elements of packed bytes, one byte each."""
     packed = np.frombuffer(data, np.uint8)
-    parts = packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
-    values = parts.reshape(-1)[:count].astype(np.int8)
+    table = _elements_of_bytes(bits, dtype)
+    values = np.empty(len(packed) * (8 // bits), dtype.np)
+    groups = values.view(table.dtype)
+    for start in range(0, len(packed), UNPACKED_TOGETHER):
+        end = start + UNPACKED_TOGETHER
+        groups[start:end] = table[packed[start:end]]
+    return values if count == len(values) else values[:count]
+
+
+@functools.cache
+def _elements_of_bytes(bits: int, dtype: DType) -> np.ndarray:
+    """Return a table [256] of the elements in a byte, one byte each, as one number."""
+    parts = np.arange(256, dtype=np.int16)[:, None] >> np.arange(0, 8, bits, dtype=np.int16) & ((1 << bits) - 1)
     if not dtype.is_unsigned:
-        values[values >= 1 << (bits - 1)] -= 1 << bits
-    return values.astype(dtype.np)
+        parts[parts >= 1 << (bits - 1)] -= 1 << bits
+    return parts.astype(np.int8).astype(dtype.np).view(f"u{8 // bits}").reshape(-1)
 
 
 _unpacked: dict[tuple[int, int, str], tuple[weakref.ref[np.ndarray], Any]] = {}
