@@ -366,8 +366,9 @@ def packed_halves(build: Builder, panels: PanelsInt8, filters: np.ndarray, scale
             sums, scales_of_blocks, pairs = views(out, first)
             sums[:count] = (w.sum(-1, dtype=np.int32) * factors.astype(np.float64)).sum(-1)
             scales_of_blocks[:, :count] = factors.T
-            steps = (w + 8).view(np.uint8).reshape(count, number, -1, 2, 4)
-            pairs[:, :, :count] = (steps[:, :, :, 0] | steps[:, :, :, 1] << 4).transpose(1, 2, 0, 3)
+            steps = (w + 8).view(np.uint32).reshape(count, number, -1, 2)  # four weights at a time
+            words = steps[..., 0] | steps[..., 1] << 4
+            pairs.view(np.uint32)[:, :, :count, 0] = words.transpose(1, 2, 0)
 
     def numbers(out: np.ndarray) -> list[np.ndarray]:
         return [view for first in starts for view in views(out, first)[:2]]
