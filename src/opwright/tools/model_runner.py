@@ -175,10 +175,10 @@ def feed(
     click.UsageError
     """
     details = interpreter.get_input_details()
-    given = {index: read_array(file) for index, file in _match_inputs(inputs, details, model).items()}
+    arrays = {index: read_array(file) for index, file in _match_inputs(inputs, details, model).items()}
     sizes = {index: sizes_of(text) for index, text in _match_inputs(shapes, details, model).items()}
     for detail in details:
-        array, shape = given.get(detail["index"]), np.asarray(detail["shape"]).tolist()
+        array, shape = arrays.get(detail["index"]), np.asarray(detail["shape"]).tolist()
         wanted = sizes.get(detail["index"], shape) if array is None else list(array.shape)
         if wanted != shape:
             notes().print(f"input {detail['name']}: resized from {shape} to {wanted}")
@@ -186,7 +186,7 @@ def feed(
     interpreter.allocate_tensors()
     rng = np.random.default_rng(seed)
     for detail in interpreter.get_input_details():
-        value = given.get(detail["index"])
+        value = arrays.get(detail["index"])
         if value is None:
             notes().print(f"input {detail['name']}: random, seed {seed}")
             value = random_input(detail, rng)

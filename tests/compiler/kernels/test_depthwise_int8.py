@@ -189,17 +189,17 @@ def test_wide_images_are_computed_in_segments(name):
     for stride, width in ((1, 151), (2, 133)):
         window = Window((5, 5), (stride, stride), padding=(2, 2, 2, 2))
         x, filter = drawn(np.int8, 2, 5, width, 72), drawn(np.int8, 5, 5, 72)
-        form, given = made(x, filter, window, x_zero=-7, expr=lookup(index, arg(2, int8)), operands=(scale, table))
+        form, arrays = made(x, filter, window, x_zero=-7, expr=lookup(index, arg(2, int8)), operands=(scale, table))
         bands = bands_of(form, geometry_of(form), 2, 8)
         assert bands.segments == -(-form.output.shape[2] // bands.columns) > 1
         assert form.output.shape[2] % bands.columns
         sums = expected(x, filter, window, 1, -7, 0)
         want = table[np.clip(np.rint(sums.astype(np.float32) * scale) + 3, -128, 127).astype(np.int8).view(np.uint8)]
-        plain, given_plain = made(x, filter, window, x_zero=-7)
+        plain, plain_arrays = made(x, filter, window, x_zero=-7)
         with ow.flags(target=name):
-            np.testing.assert_array_equal(run(form, given), want)
-            np.testing.assert_array_equal(split(form, given, 3), want)
-            np.testing.assert_array_equal(run(plain, given_plain), sums)
+            np.testing.assert_array_equal(run(form, arrays), want)
+            np.testing.assert_array_equal(split(form, arrays, 3), want)
+            np.testing.assert_array_equal(run(plain, plain_arrays), sums)
 
 
 @pytest.mark.parametrize("multiplier", [1, 2])

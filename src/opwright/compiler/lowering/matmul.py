@@ -219,7 +219,7 @@ Factor = tuple[str, Buffer]
 
 
 def _labels_of_product(left: Factor, others: Sequence[Factor], index: int, result: str) -> str:
-    """Return the labels of the product by one of the other factors: those that the output or the rest needs."""
+    """Return the labels of the product by one of the other factors, of which the output or the rest needs each."""
     rest = [term for i, (term, _) in enumerate(others) if i != index]
     if not rest:
         return result

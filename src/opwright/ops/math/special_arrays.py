@@ -4,8 +4,8 @@ Lives here: the numerics, vectorised, with their sources.
 Not here: the operators (special.py), the error function (scalar/arrays.py), incomplete gamma and beta functions
 (incomplete_gamma.py).
 
-Each function takes a float64 array and gives one of the same shape. Those of `Any` have arithmetic alone and compute
-values of kernels, too (compiler/kernels/special_functions.py).
+Each function takes a float64 array and returns one of the same shape. Functions of `Any` have arithmetic alone, and
+compute values of kernels, too (compiler/kernels/special_functions.py).
 Rational approximations are minimax fits from the papers cited; their coefficients run from the highest power down.
 """
 
