@@ -6,6 +6,7 @@ input, run, or none. test_lite_mutants.py checks the errors of the reference ker
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -105,6 +106,14 @@ def test_one_thing_broken_has_one_verdict(name: str) -> None:
     ]
     assert all(chosen), chosen
     check(filter(None, chosen))
+
+
+@pytest.mark.parametrize("name", ["BIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN"])
+def test_outputs_of_fewer_bytes_are_refused(name: str) -> None:
+    """Kernels of float32 would write beyond them."""
+    chosen = [c for c in every_change(name) if re.fullmatch(r"output \d+: type (INT8|UINT4)", c[1])]
+    assert len(chosen) > 3
+    check(chosen)
 
 
 RULED = sorted({name.split(":")[-1] for name in MODULES if name in lite.ops.list_names() or ":" in name})

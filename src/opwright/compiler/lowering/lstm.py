@@ -45,7 +45,7 @@ def one_direction(ctx: LoweringContext) -> None:
     time_major = ctx.operator == "LSTM" or bool(ctx.attr("time_major"))
     shape = (1, *x.shape) if ctx.operator == "LSTM" and len(x.shape) == 2 else x.shape
     n = ctx.operand(RECURRENT + 1).shape[-1]
-    y = ctx.output((*x.shape[:-1], n))
+    y = float_output(ctx, (*x.shape[:-1], n))
     with ctx.reshaped(y, (*shape[:-1], n)) as out:
         _direction(ctx, x, shape, out, (0, STATE), time_major=time_major)
 
@@ -76,19 +76,29 @@ def both_directions(ctx: LoweringContext) -> None:
             )
 
 
+def float_output(ctx: LoweringContext, shape: Sequence[int], index: int = 0) -> RuleOperand:
+    """Return an output of float32, which the kernels of recurrent layers write. Raises NoLowering for other types: a
+    file may state one of fewer bytes."""
+    y = ctx.output(shape, index)
+    if y.dtype is not float32:
+        raise NoLowering(f"an output {y}")
+    return y
+
+
 @contextlib.contextmanager
 def direction_outputs(ctx: LoweringContext, x: RuleOperand, sizes: Sequence[int]) -> Iterator[list[Buffer]]:
     """Yield the output of each direction, of these last sizes; if the operator merges them, concatenate them after."""
     shapes, merged = [(*x.shape[:2], n) for n in sizes], bool(ctx.attr("merge_outputs"))
-    y = ctx.output((*x.shape[:2], sum(sizes)) if merged else shapes[0])
+    expected = [(*x.shape[:2], sum(sizes))] if merged else shapes
+    ys = [float_output(ctx, shape, i) for i, shape in enumerate(expected)]
     if not merged:
-        yield [y.buffer, ctx.output(shapes[1], 1).buffer]
+        yield [y.buffer for y in ys]
         return
     outs = [ctx.new(float32, shape, f".direction{i}") for i, shape in enumerate(shapes)]
     yield outs
     starts = (0, sizes[0])
     maps = tuple(IndexMap((0, 0, start), shape, 0, row_major(shape)) for start, shape in zip(starts, shapes))
-    ctx.add(Move, y.buffer, tuple(outs), maps)
+    ctx.add(Move, ys[0].buffer, tuple(outs), maps)
 
 
 def _direction(
@@ -296,6 +306,8 @@ def basic_lstm(ctx: LoweringContext) -> None:
         or not c.is_variable
     ):
         raise NoLowering(f"an LSTM of {x} with {h}, {w}, {bias}, {c}")
+    if tuple(o.dtype for o in (y, state, joined, gates)) != ((uint8, int16, uint8, int16) if fixed else (float32,) * 4):
+        raise NoLowering(f"outputs {y}, {state}, {joined}, {gates}")
     power, factor = 0, (0, 0)
     if fixed:
         if any((o.scale, o.zero) != ACTIVATION for o in (x, h, y)):

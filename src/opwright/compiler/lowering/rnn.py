@@ -20,7 +20,7 @@ from ..loops.expressions import apply, arg, convert, quantize, scalar
 from ..loops.ops import Contract, Move
 from ..loops.recurrent_ops import Gru, Rnn, Svdf
 from .context import LoweringContext, NoLowering, RuleOperand
-from .lstm import direction_outputs, from_input, matrix, state_of
+from .lstm import direction_outputs, float_output, from_input, matrix, state_of
 from .operand_expressions import clamped, in_steps, map_elements, steps_per
 from .registry import rule
 
@@ -35,7 +35,7 @@ def one_direction(ctx: LoweringContext) -> None:
     time_major = ctx.operator == "RNN" or bool(ctx.attr("time_major"))
     shape = (1, *x.shape) if ctx.operator == "RNN" else x.shape
     units = ctx.operand(1).shape[0]
-    y = ctx.output((*x.shape[:-1], units))
+    y = float_output(ctx, (*x.shape[:-1], units))
     with ctx.reshaped(y, (*shape[:-1], units)) as out:
         _direction(ctx, x, shape, out, 1, time_major)
 
